@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef ETX_ABI_H_
+#define ETX_ABI_H_
+
+/// The binary interface between the runtime and plugins (kernel libraries and backends).
+///
+/// Plain C structs and function pointers only, so that nothing has to link across shared libraries.
+/// Structs that may grow begin with their size; later additions are appended and never reordered.
+/// C++ code uses the wrappers in tensor.h, value.h, kernel.h, backend.h and plugin.h instead.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// Raised when existing members change; a plugin of another major version is refused.
+#define ETX_ABI_MAJOR 1
+/// Raised when members are appended; a plugin of a newer minor version is refused.
+#define ETX_ABI_MINOR 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// An `etx::Error`, 0 is success.
+typedef uint32_t etx_status;
+
+/// A strided tensor whose strides follow from sizes and dim order.
+typedef struct etx_tensor {
+  void* data;                ///< First element; null until memory is bound.
+  int32_t* sizes;            ///< `rank` current sizes.
+  int32_t* strides;          ///< `rank` current strides, in elements.
+  const uint8_t* dim_order;  ///< `rank` dimensions, outermost to innermost.
+  int64_t numel;             ///< Product of the current sizes.
+  int64_t capacity;          ///< Most elements a resize may ask for.
+  int8_t dtype;              ///< An `etx::ScalarType`.
+  uint8_t rank;              ///< At most ETX_MAX_RANK.
+  uint8_t dynamism;          ///< An `etx::TensorShapeDynamism`.
+  uint8_t flags;             ///< ETX_TENSOR_* bits.
+  uint32_t reserved;
+} etx_tensor;
+
+#define ETX_MAX_RANK 16
+/// The bytes belong to the program and must not be written.
+#define ETX_TENSOR_CONSTANT 1
+
+/// What a value slot holds; the numbers are those of the program format's error reports.
+enum etx_tag {
+  ETX_TAG_NONE = 0,
+  ETX_TAG_TENSOR = 1,
+  ETX_TAG_STRING = 2,
+  ETX_TAG_DOUBLE = 3,
+  ETX_TAG_INT = 4,
+  ETX_TAG_BOOL = 5,
+  ETX_TAG_LIST_BOOL = 6,
+  ETX_TAG_LIST_DOUBLE = 7,
+  ETX_TAG_LIST_INT = 8,
+  ETX_TAG_LIST_TENSOR = 9,
+  ETX_TAG_LIST_SCALAR = 10,
+  ETX_TAG_LIST_OPTIONAL_TENSOR = 11
+};
+
+struct etx_value;
+
+/// A list of integers. `boxed` is null when all items are constant; otherwise they are copied from
+/// these slots into `items` at each use.
+typedef struct etx_int_list {
+  int64_t* items;
+  const struct etx_value* const* boxed;
+} etx_int_list;
+
+/// A slot of a method's register file.
+typedef struct etx_value {
+  union {
+    int64_t as_int;
+    double as_double;
+    bool as_bool;
+    etx_tensor* as_tensor;
+    const char* as_string;         ///< `count` bytes, then a zero.
+    etx_int_list* as_int_list;     ///< `count` items.
+    const double* as_double_list;  ///< `count` items.
+    const bool* as_bool_list;      ///< `count` items.
+    const struct etx_value* const*
+        as_tensor_list;  ///< `count` slots, each a tensor or (optional) none.
+  } payload;
+  uint32_t tag;    ///< An `etx_tag`.
+  uint32_t count;  ///< Items of a list, bytes of a string.
+} etx_value;
+
+/// What a kernel or backend may ask of the runtime while it executes.
+typedef struct etx_context {
+  uint32_t struct_size;
+  /// Threads that `parallel_for` may use; 1 where there is no thread pool.
+  uint32_t num_threads;
+  /// Scratch memory, freed when the kernel returns. Null when there is not enough.
+  void* (*allocate_temp)(struct etx_context* self, size_t size, size_t alignment);
+  /// Records why the kernel fails; `reason` must be a literal. Returns `status`.
+  etx_status (*fail)(struct etx_context* self, etx_status status, const char* reason);
+  /// Calls `body(user, b, e)` over disjoint ranges that cover [begin, end), each at least `grain`
+  /// long unless it is the last; returns when all have. Null where there is no thread pool.
+  void (*parallel_for)(struct etx_context* self, int64_t begin, int64_t end, int64_t grain,
+                       void (*body)(void* user, int64_t begin, int64_t end), void* user);
+} etx_context;
+
+/// Runs one operator. `args` are the values of the instruction, already checked against
+/// `signature`.
+typedef etx_status (*etx_kernel_fn)(etx_context* context, etx_value* const* args);
+
+/// A row of a kernel library.
+typedef struct etx_kernel {
+  /// Registered name with overload: `aten::add.out`.
+  const char* name;
+  etx_kernel_fn run;
+  /// One letter an argument (`?` after it: may be None), out-arguments included, the repeated
+  /// returns not: T tensor, i int, d double, b bool, s scalar, c string, I D B lists of int, double
+  /// and bool, L list of tensors, O list of optional tensors, v any writable slot.
+  const char* signature;
+  /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.
+  uint64_t dtypes;
+} etx_kernel;
+
+typedef struct etx_compile_spec {
+  const char* key;
+  const void* value;
+  size_t size;
+} etx_compile_spec;
+
+/// What a backend may ask of the runtime while a method is loaded.
+typedef struct etx_init_context {
+  uint32_t struct_size;
+  const char* method;
+  /// Memory that lives as long as the method. Null when there is not enough.
+  void* (*allocate)(struct etx_init_context* self, size_t size, size_t alignment);
+  /// Looks up named data of the program or its external data files; the bytes outlive the method.
+  etx_status (*named_data)(struct etx_init_context* self, const char* key, const void** data,
+                           size_t* size);
+  /// Records why init fails; `reason` must be a literal. Returns `status`.
+  etx_status (*fail)(struct etx_init_context* self, etx_status status, const char* reason);
+} etx_init_context;
+
+/// A delegate. `user` belongs to the backend; the runtime only passes the struct back.
+typedef struct etx_backend {
+  uint32_t struct_size;
+  /// The id programs refer to, e.g. `XnnpackBackend`.
+  const char* name;
+  void* user;
+  bool (*is_available)(const struct etx_backend* self);
+  /// Prepares `blob`, which stays valid until `destroy`; `*handle` is given back to the others.
+  etx_status (*init)(const struct etx_backend* self, etx_init_context* context, const void* blob,
+                     size_t size, const etx_compile_spec* specs, size_t num_specs, void** handle);
+  /// Inputs come first in `args`, then outputs; outputs are resized by the backend.
+  etx_status (*execute)(const struct etx_backend* self, void* handle, etx_context* context,
+                        etx_value* const* args, size_t num_args);
+  void (*destroy)(const struct etx_backend* self, void* handle);
+} etx_backend;
+
+/// What a plugin's entry point returns: constant data that lives as long as the library is loaded.
+typedef struct etx_plugin {
+  uint32_t struct_size;
+  uint16_t abi_major;
+  uint16_t abi_minor;
+  /// Distribution the plugin comes from, e.g. `etx-kernels-portable`, and its version.
+  const char* name;
+  const char* version;
+  const etx_kernel* kernels;
+  size_t num_kernels;
+  const etx_backend* const* backends;
+  size_t num_backends;
+} etx_plugin;
+
+/// The one symbol a shared plugin exports (`etx_plugin_v1`).
+typedef const etx_plugin* (*etx_plugin_entry)(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // ETX_ABI_H_

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_KERNEL_H_
+#define ETX_KERNEL_H_
+
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include <etx/abi.h>
+#include <etx/error.h>
+#include <etx/tensor.h>
+#include <etx/value.h>
+
+namespace etx {
+
+/// What a kernel may ask of the runtime; lives for one call.
+class Context {
+ public:
+  explicit Context(etx_context* raw) : raw_(raw) {}
+
+  /// Uninitialised scratch memory until the kernel returns; null when there is not enough, and the
+  /// kernel then returns MemoryAllocationFailed.
+  void* allocate_temp(size_t size, size_t alignment = 64) {
+    return raw_->allocate_temp(raw_, size, alignment);
+  }
+  template <typename T>
+  T* allocate_temp_array(size_t count) {
+    return static_cast<T*>(allocate_temp(count * sizeof(T), alignof(T) < 64 ? 64 : alignof(T)));
+  }
+
+  /// Records why the kernel fails and returns `error`. `reason` must be a literal: what was
+  /// expected, in terms of the operator's argument names. The runtime adds operator, instruction
+  /// and the arguments' dtypes and shapes.
+  Error fail(Error error, const char* reason) {
+    return static_cast<Error>(raw_->fail(raw_, static_cast<etx_status>(error), reason));
+  }
+
+  uint32_t num_threads() const { return raw_->num_threads; }
+
+  /// Calls `body(begin, end)` over disjoint ranges covering [begin, end), on several threads where
+  /// there is a thread pool and more than `grain` items. `body` must not fail or throw.
+  template <typename Body>
+  void parallel_for(int64_t begin, int64_t end, int64_t grain, const Body& body) {
+    if (end <= begin) return;
+    if (raw_->num_threads <= 1 || raw_->parallel_for == nullptr || end - begin <= grain) {
+      body(begin, end);
+      return;
+    }
+    raw_->parallel_for(
+        raw_, begin, end, grain,
+        [](void* user, int64_t b, int64_t e) { (*static_cast<const Body*>(user))(b, e); },
+        const_cast<void*>(static_cast<const void*>(&body)));
+  }
+
+  etx_context* raw() const { return raw_; }
+
+ private:
+  etx_context* raw_;
+};
+
+/// How one C++ parameter type is read from a value slot, and its letter in the signature.
+template <typename T>
+struct Unbox;
+
+#define ETX_UNBOX(type, letter, expression)       \
+  template <>                                     \
+  struct Unbox<type> {                            \
+    static constexpr char kLetter = letter;       \
+    static constexpr bool kOptional = false;      \
+    static type get(etx_value* raw) {             \
+      EValue& value = *static_cast<EValue*>(raw); \
+      return expression;                          \
+    }                                             \
+  };
+ETX_UNBOX(Tensor, 'T', value.to_tensor())
+ETX_UNBOX(int64_t, 'i', value.to_int())
+ETX_UNBOX(double, 'd', value.to_double())
+ETX_UNBOX(bool, 'b', value.to_bool())
+ETX_UNBOX(Scalar, 's', value.to_scalar())
+ETX_UNBOX(ScalarType, 'i', static_cast<ScalarType>(value.to_int()))
+ETX_UNBOX(std::string_view, 'c', value.to_string_view())
+ETX_UNBOX(IntList, 'I', value.to_int_list())
+ETX_UNBOX(DoubleList, 'D', value.to_double_list())
+ETX_UNBOX(BoolList, 'B', value.to_bool_list())
+ETX_UNBOX(TensorList, 'L', value.to_tensor_list())
+ETX_UNBOX(OptionalTensorList, 'O', value.to_optional_tensor_list())
+#undef ETX_UNBOX
+
+template <>
+struct Unbox<EValue&> {
+  static constexpr char kLetter = 'v';
+  static constexpr bool kOptional = false;
+  static EValue& get(etx_value* raw) { return *static_cast<EValue*>(raw); }
+};
+
+template <typename T>
+struct Unbox<std::optional<T>> {
+  static constexpr char kLetter = Unbox<T>::kLetter;
+  static constexpr bool kOptional = true;
+  static std::optional<T> get(etx_value* raw) {
+    if (raw->tag == ETX_TAG_NONE) return std::nullopt;
+    return Unbox<T>::get(raw);
+  }
+};
+
+namespace detail {
+template <typename T>
+using UnboxAs = Unbox<std::conditional_t<std::is_same_v<T, EValue&>, EValue&,
+                                         std::remove_cv_t<std::remove_reference_t<T>>>>;
+
+/// Parameters are passed as the unboxed object itself, so that `Tensor&` binds to it.
+template <typename T>
+struct Slot {
+  decltype(UnboxAs<T>::get(nullptr)) value;
+};
+}  // namespace detail
+
+/// Makes an `etx_kernel_fn` and its signature of a function
+/// `Error kernel(Context&, arguments…, outputs…)` with typed parameters: `const Tensor&`,
+/// `Tensor&`, `int64_t`, `double`, `bool`, `Scalar`, `ScalarType`, `IntList`, `DoubleList`,
+/// `BoolList`, `TensorList`, `OptionalTensorList`, `std::string_view`, `EValue&`, and
+/// `std::optional` of these.
+template <auto fn>
+struct Boxed;
+
+template <typename... Args, Error (*fn)(Context&, Args...)>
+struct Boxed<fn> {
+  static etx_status run(etx_context* raw, etx_value* const* args) {
+    return call(raw, args, std::index_sequence_for<Args...>{});
+  }
+
+  static constexpr size_t kLength =
+      (size_t{0} + ... + (detail::UnboxAs<Args>::kOptional ? 2u : 1u));
+  struct Text {
+    char text[kLength + 1];
+  };
+  static constexpr Text make_signature() {
+    Text s{};
+    size_t n = 0;
+    ((s.text[n++] = detail::UnboxAs<Args>::kLetter,
+      (detail::UnboxAs<Args>::kOptional ? void(s.text[n++] = '?') : void())),
+     ...);
+    s.text[n] = '\0';
+    return s;
+  }
+  static constexpr Text kSignature = make_signature();
+
+ private:
+  template <size_t... I>
+  static etx_status call(etx_context* raw, [[maybe_unused]] etx_value* const* args,
+                         std::index_sequence<I...>) {
+    Context context(raw);
+    std::tuple<detail::Slot<Args>...> slots{
+        detail::Slot<Args>{detail::UnboxAs<Args>::get(args[I])}...};
+    return static_cast<etx_status>(fn(context, std::get<I>(slots).value...));
+  }
+};
+
+/// Bit of `type` in `etx_kernel::dtypes`.
+constexpr uint64_t dtype_bit(ScalarType type) { return uint64_t{1} << static_cast<int>(type); }
+
+}  // namespace etx
+
+/// A row of a kernel table: `ETX_KERNEL("aten::relu.out", relu_out)`; a third argument states the
+/// dtypes (`etx_kernel::dtypes`).
+#define ETX_KERNEL(name, ...) ETX_KERNEL_(name, __VA_ARGS__, 0, 0)
+#define ETX_KERNEL_(name, fn, dtypes, ...) \
+  etx_kernel { name, ::etx::Boxed<&fn>::run, ::etx::Boxed<&fn>::kSignature.text, dtypes }
+
+/// In a kernel with `Context& context`: fails with `error` and the literal `reason` unless
+/// `condition`.
+#define ETX_CHECK(context, condition, error, reason)                      \
+  do {                                                                    \
+    if (!(condition)) return (context).fail(::etx::Error::error, reason); \
+  } while (false)
+
+#endif  // ETX_KERNEL_H_

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_VALUE_H_
+#define ETX_VALUE_H_
+
+#include <string_view>
+
+#include <etx/abi.h>
+#include <etx/span.h>
+#include <etx/tensor.h>
+
+namespace etx {
+
+/// What a value slot holds. Numbers are part of the format's contract.
+enum class Tag : uint32_t {
+  None = ETX_TAG_NONE,
+  Tensor = ETX_TAG_TENSOR,
+  String = ETX_TAG_STRING,
+  Double = ETX_TAG_DOUBLE,
+  Int = ETX_TAG_INT,
+  Bool = ETX_TAG_BOOL,
+  ListBool = ETX_TAG_LIST_BOOL,
+  ListDouble = ETX_TAG_LIST_DOUBLE,
+  ListInt = ETX_TAG_LIST_INT,
+  ListTensor = ETX_TAG_LIST_TENSOR,
+  ListScalar = ETX_TAG_LIST_SCALAR,
+  ListOptionalTensor = ETX_TAG_LIST_OPTIONAL_TENSOR,
+};
+
+/// A number of a kind known at run time: ATen's `Scalar` argument type.
+class Scalar {
+ public:
+  Scalar(int64_t v) : tag_(Tag::Int) { value_.i = v; }
+  Scalar(double v) : tag_(Tag::Double) { value_.d = v; }
+  Scalar(bool v) : tag_(Tag::Bool) { value_.b = v; }
+
+  Tag tag() const { return tag_; }
+  bool is_floating() const { return tag_ == Tag::Double; }
+  bool is_integral() const { return tag_ == Tag::Int; }
+  bool is_bool() const { return tag_ == Tag::Bool; }
+
+  /// The number converted as static_cast does; to bool: not equal to zero.
+  template <typename T>
+  T to() const {
+    if (tag_ == Tag::Double) return static_cast<T>(value_.d);
+    if (tag_ == Tag::Int) return static_cast<T>(value_.i);
+    return static_cast<T>(value_.b);
+  }
+
+ private:
+  union {
+    int64_t i;
+    double d;
+    bool b;
+  } value_;
+  Tag tag_;
+};
+
+/// A list of tensors, read from its slots at each access.
+class TensorList {
+ public:
+  TensorList(const etx_value* const* slots, size_t size) : slots_(slots), size_(size) {}
+  size_t size() const { return size_; }
+  Tensor operator[](size_t i) const { return Tensor(slots_[i]->payload.as_tensor); }
+
+ private:
+  const etx_value* const* slots_;
+  size_t size_;
+};
+
+/// A list of tensors some of which may be None.
+class OptionalTensorList {
+ public:
+  OptionalTensorList(const etx_value* const* slots, size_t size) : slots_(slots), size_(size) {}
+  size_t size() const { return size_; }
+  bool has_value(size_t i) const {
+    return slots_[i] != nullptr && slots_[i]->tag == ETX_TAG_TENSOR;
+  }
+  /// Only where `has_value(i)`.
+  Tensor operator[](size_t i) const { return Tensor(slots_[i]->payload.as_tensor); }
+
+ private:
+  const etx_value* const* slots_;
+  size_t size_;
+};
+
+using IntList = Span<const int64_t>;
+using DoubleList = Span<const double>;
+using BoolList = Span<const bool>;
+
+/// A slot of a method's register file. The accessors `to_*` do not check: ask `tag()` first.
+class EValue : public etx_value {
+ public:
+  EValue() : etx_value{} {}
+  explicit EValue(int64_t v) : EValue() { set(v); }
+  explicit EValue(double v) : EValue() { set(v); }
+  explicit EValue(bool v) : EValue() { set(v); }
+  explicit EValue(TensorImpl* v) : EValue() {
+    payload.as_tensor = v;
+    etx_value::tag = ETX_TAG_TENSOR;
+  }
+
+  Tag tag() const { return static_cast<Tag>(etx_value::tag); }
+  bool is_none() const { return tag() == Tag::None; }
+  bool is_tensor() const { return tag() == Tag::Tensor; }
+  bool is_int() const { return tag() == Tag::Int; }
+  bool is_double() const { return tag() == Tag::Double; }
+  bool is_bool() const { return tag() == Tag::Bool; }
+  bool is_string() const { return tag() == Tag::String; }
+  bool is_scalar() const { return is_int() || is_double() || is_bool(); }
+
+  Tensor to_tensor() const { return Tensor(payload.as_tensor); }
+  int64_t to_int() const { return payload.as_int; }
+  /// A Double, or an Int converted.
+  double to_double() const {
+    return tag() == Tag::Int ? static_cast<double>(payload.as_int) : payload.as_double;
+  }
+  bool to_bool() const { return payload.as_bool; }
+  std::string_view to_string_view() const { return {payload.as_string, count}; }
+  Scalar to_scalar() const {
+    if (tag() == Tag::Double) return Scalar(payload.as_double);
+    if (tag() == Tag::Int) return Scalar(payload.as_int);
+    return Scalar(payload.as_bool);
+  }
+  /// Reads the boxed items anew when the list holds run-time integers.
+  IntList to_int_list() const {
+    etx_int_list* list = payload.as_int_list;
+    if (list->boxed != nullptr) {
+      for (uint32_t i = 0; i < count; ++i) list->items[i] = list->boxed[i]->payload.as_int;
+    }
+    return {list->items, count};
+  }
+  DoubleList to_double_list() const { return {payload.as_double_list, count}; }
+  BoolList to_bool_list() const { return {payload.as_bool_list, count}; }
+  TensorList to_tensor_list() const { return {payload.as_tensor_list, count}; }
+  OptionalTensorList to_optional_tensor_list() const { return {payload.as_tensor_list, count}; }
+
+  void set(int64_t v) {
+    payload.as_int = v;
+    etx_value::tag = ETX_TAG_INT;
+  }
+  void set(double v) {
+    payload.as_double = v;
+    etx_value::tag = ETX_TAG_DOUBLE;
+  }
+  void set(bool v) {
+    payload.as_bool = v;
+    etx_value::tag = ETX_TAG_BOOL;
+  }
+};
+
+static_assert(sizeof(EValue) == sizeof(etx_value), "EValue adds no members to etx_value");
+
+}  // namespace etx
+
+#endif  // ETX_VALUE_H_
