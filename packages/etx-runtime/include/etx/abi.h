@@ -118,6 +118,12 @@ typedef struct etx_kernel {
   uint64_t dtypes;
 } etx_kernel;
 
+/// A family of kernels; a library is a list of these, and a build may leave families out.
+typedef struct etx_kernel_table {
+  const etx_kernel* rows;
+  size_t count;
+} etx_kernel_table;
+
 typedef struct etx_compile_spec {
   const char* key;
   const void* value;
@@ -161,8 +167,8 @@ typedef struct etx_plugin {
   /// Distribution the plugin comes from, e.g. `etx-kernels-portable`, and its version.
   const char* name;
   const char* version;
-  const etx_kernel* kernels;
-  size_t num_kernels;
+  const etx_kernel_table* const* tables;
+  size_t num_tables;
   const etx_backend* const* backends;
   size_t num_backends;
 } etx_plugin;

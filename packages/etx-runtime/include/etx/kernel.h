@@ -168,6 +168,12 @@ constexpr uint64_t dtype_bit(ScalarType type) { return uint64_t{1} << static_cas
 #define ETX_KERNEL_(name, fn, dtypes, ...) \
   etx_kernel { name, ::etx::Boxed<&fn>::run, ::etx::Boxed<&fn>::kSignature.text, dtypes }
 
+/// Defines the table of a family from its array of rows: `ETX_KERNEL_TABLE(matmul_kernels, kRows);`
+/// It is found by `extern const etx_kernel_table matmul_kernels;` in namespace of the definition.
+#define ETX_KERNEL_TABLE(name, rows)  \
+  extern const etx_kernel_table name; \
+  const etx_kernel_table name = {rows, sizeof(rows) / sizeof((rows)[0])}
+
 /// In a kernel with `Context& context`: fails with `error` and the literal `reason` unless
 /// `condition`.
 #define ETX_CHECK(context, condition, error, reason)                      \
