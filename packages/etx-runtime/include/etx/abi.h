@@ -27,7 +27,7 @@ typedef uint32_t etx_status;
 /// A strided tensor whose strides follow from sizes and dim order.
 typedef struct etx_tensor {
   void* data;                ///< First element; null until memory is bound.
-  int32_t* sizes;            ///< `rank` current sizes.
+  int32_t* sizes;            ///< `rank` current sizes; read-only memory when static.
   int32_t* strides;          ///< `rank` current strides, in elements.
   const uint8_t* dim_order;  ///< `rank` dimensions, outermost to innermost.
   int64_t numel;             ///< Product of the current sizes.
@@ -110,9 +110,10 @@ typedef struct etx_kernel {
   /// Registered name with overload: `aten::add.out`.
   const char* name;
   etx_kernel_fn run;
-  /// One letter an argument (`?` after it: may be None), out-arguments included, the repeated
-  /// returns not: T tensor, i int, d double, b bool, s scalar, c string, I D B lists of int, double
-  /// and bool, L list of tensors, O list of optional tensors, v any writable slot.
+  /// One letter an argument, out-arguments included, the repeated returns not: T tensor, i int,
+  /// d double, b bool, s scalar, c string, I D B lists of int, double and bool, L list of tensors,
+  /// O list of optional tensors, v writable scalar slot. After the letter: `!` the kernel writes
+  /// the tensor, `?` the value may be None.
   const char* signature;
   /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.
   uint64_t dtypes;

@@ -109,6 +109,10 @@ template <typename T>
 using UnboxAs = Unbox<std::conditional_t<std::is_same_v<T, EValue&>, EValue&,
                                          std::remove_cv_t<std::remove_reference_t<T>>>>;
 
+/// A tensor that the kernel writes: a parameter `Tensor&`.
+template <typename T>
+constexpr bool kIsWritten = std::is_same_v<T, Tensor&> || std::is_same_v<T, std::optional<Tensor>&>;
+
 /// Parameters are passed as the unboxed object itself, so that `Tensor&` binds to it.
 template <typename T>
 struct Slot {
@@ -131,7 +135,8 @@ struct Boxed<fn> {
   }
 
   static constexpr size_t kLength =
-      (size_t{0} + ... + (detail::UnboxAs<Args>::kOptional ? 2u : 1u));
+      (size_t{0} + ... +
+       (1u + (detail::kIsWritten<Args> ? 1u : 0u) + (detail::UnboxAs<Args>::kOptional ? 1u : 0u)));
   struct Text {
     char text[kLength + 1];
   };
@@ -139,6 +144,7 @@ struct Boxed<fn> {
     Text s{};
     size_t n = 0;
     ((s.text[n++] = detail::UnboxAs<Args>::kLetter,
+      (detail::kIsWritten<Args> ? void(s.text[n++] = '!') : void()),
       (detail::UnboxAs<Args>::kOptional ? void(s.text[n++] = '?') : void())),
      ...);
     s.text[n] = '\0';

@@ -81,11 +81,12 @@ class Tensor {
     if (same) return Error::Ok;
     if (shape_dynamism() == TensorShapeDynamism::Static) return Error::NotSupported;
     int64_t numel = 1;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      const int64_t size = static_cast<int64_t>(sizes[i]);
-      if (size < 0 || size > INT32_MAX) return Error::NotSupported;
-      if (size != 0 && numel > INT64_MAX / size) return Error::NotSupported;
+    int64_t extent = 1;
+    for (size_t i = sizes.size(); i-- > 0;) {
+      const int64_t size = static_cast<int64_t>(sizes[impl_->dim_order[i]]);
+      if (size < 0 || size > INT32_MAX || extent > INT32_MAX) return Error::NotSupported;
       numel *= size;
+      extent *= size == 0 ? 1 : size;
     }
     if (numel > impl_->capacity) return Error::NotSupported;
     for (size_t i = 0; i < sizes.size(); ++i) {
