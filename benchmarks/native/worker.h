@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_BENCHMARKS_WORKER_H_
+#define ETX_BENCHMARKS_WORKER_H_
+
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+/// The measuring half of a benchmark process, the same for every runtime.
+///
+/// usage: worker MODEL.pte INPUTS.txt [LIBRARY...]
+/// INPUTS.txt holds a line an input: `dtype rank size... file`, the file its raw bytes.
+/// Commands on standard input: `load`, `run N`, `memory`. Each answers with one line of JSON.
+/// `run` makes one call that is not counted, then N timed ones; times are in nanoseconds.
+namespace bench {
+
+struct Input {
+  int dtype = 0;
+  std::vector<int32_t> sizes;
+  std::vector<char> bytes;
+};
+
+inline std::vector<Input> read_inputs(const char* path) {
+  std::vector<Input> inputs;
+  std::ifstream list(path);
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream words(line);
+    Input input;
+    size_t rank = 0;
+    words >> input.dtype >> rank;
+    input.sizes.resize(rank);
+    for (int32_t& size : input.sizes) words >> size;
+    std::string file;
+    words >> file;
+    std::ifstream data(file, std::ios::binary);
+    input.bytes.assign(std::istreambuf_iterator<char>(data), {});
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
+
+inline void check(bool ok, const std::string& what) {
+  if (ok) return;
+  std::fprintf(stderr, "%s\n", what.c_str());
+  std::exit(1);
+}
+
+inline int64_t now() {
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
+}
+
+/// Kilobytes of a line of /proc/self/status, such as VmHWM.
+inline long status_kb(const char* name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(name, 0) == 0) return std::strtol(line.c_str() + std::strlen(name) + 1, nullptr, 10);
+  }
+  return -1;
+}
+
+/// `Runner`: load(path, libraries), set_input(index, Input&), run(); each exits through check() on failure.
+template <typename Runner>
+int serve(int argc, char** argv) {
+  check(argc >= 3, "usage: worker MODEL.pte INPUTS.txt [LIBRARY...]");
+  std::vector<Input> inputs = read_inputs(argv[2]);
+  const std::vector<std::string> libraries(argv + 3, argv + argc);
+  Runner runner;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string command;
+    words >> command;
+    if (command == "load") {
+      const int64_t begin = now();
+      runner.load(argv[1], libraries);
+      const int64_t loaded = now();
+      for (size_t i = 0; i < inputs.size(); ++i) runner.set_input(i, inputs[i]);
+      const int64_t bound = now();
+      runner.run();
+      std::cout << "{\"load\": " << loaded - begin << ", \"first\": " << now() - bound << "}";
+    } else if (command == "run") {
+      int count = 1;
+      words >> count;
+      runner.run();
+      std::cout << "{\"run\": [";
+      for (int i = 0; i < count; ++i) {
+        const int64_t begin = now();
+        runner.run();
+        std::cout << (i != 0 ? ", " : "") << now() - begin;
+      }
+      std::cout << "]}";
+    } else if (command == "memory") {
+      std::cout << "{\"peak_kb\": " << status_kb("VmHWM:") << ", \"resident_kb\": " << status_kb("VmRSS:")
+                << ", \"anonymous_kb\": " << status_kb("RssAnon:") << "}";
+    }
+    std::cout << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace bench
+
+#endif  // ETX_BENCHMARKS_WORKER_H_

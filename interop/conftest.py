@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Prepares the model set once: eager's calls, both exporters' files, both runtimes' results.
+
+Three environments take part: ``--host`` (ETX's compiler), ``--device`` (ETX's runtime and kernels,
+no torch) and ``--executorch`` (ExecuTorch, no ETX). This process needs only numpy and pytest.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from names import ROWS
+
+HERE = Path(__file__).parent
+EXPORTERS = RUNTIMES = ("etx", "executorch")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("interop", "interpreters of the environments that take part")
+    group.addoption("--host", required=True, help="has etx-exir and the models' packages")
+    group.addoption("--device", required=True, help="has etx-runtime and kernels, no torch")
+    group.addoption("--executorch", required=True, help="has executorch, no ETX")
+    group.addoption("--by-hand", action="store_true", help="include the slow models")
+    group.addoption("--folder", type=Path, help="keep the files here and reuse what exists")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "model" in metafunc.fixturenames:
+        slow = metafunc.config.getoption("--by-hand")
+        metafunc.parametrize("model", [r.name for r in ROWS.values() if slow or not r.by_hand])
+
+
+class Workshop:
+    """The folder of files, and the three environments that fill it."""
+
+    def __init__(self, config: pytest.Config, folder: Path, models: tuple[str, ...]) -> None:
+        self.config, self.folder, self.models = config, folder, models
+
+    def run(self, environment: str, script: str, *args: str) -> None:
+        """Run one script in one environment, its progress on this terminal."""
+        command = [self.config.getoption(environment), "-W", "ignore", script, *args]
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        print("+", script, *args[:2], file=sys.stderr)
+        subprocess.run(command, cwd=HERE, env=clean, check=True, stdout=sys.stderr)
+
+    def prepare(self) -> None:
+        """Fill the folder: references, files, results."""
+        folder = str(self.folder)
+        missing = [m for m in self.models if not (self.folder / m / "calls.npz").exists()]
+        if missing:
+            self.run("--host", "reference.py", folder, *missing)
+        for exporter, environment in (("etx", "--host"), ("executorch", "--executorch")):
+            todo = [m for m in self.models if not self.lowered(exporter, m)]
+            if todo:
+                self.run(environment, "lower.py", exporter, folder, *todo)
+        cells = [
+            f"{exporter}:{model}"
+            for model in self.models
+            for exporter in EXPORTERS
+            if (self.folder / model / f"{exporter}.pte").exists()
+        ]
+        self.run("--device", "run.py", "etx", folder, *cells)
+        self.run("--executorch", "run.py", "executorch", folder, *cells)
+
+    def lowered(self, exporter: str, model: str) -> bool:
+        """Tell whether an exporter has dealt with a model already."""
+        return (self.folder / model / f"{exporter}.json").exists()
+
+
+@pytest.fixture(scope="session")
+def workshop(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Workshop:
+    """Prepare every chosen model once for the whole run."""
+    items = [getattr(item, "callspec", None) for item in request.session.items]
+    names = {item.params["model"] for item in items if item and "model" in item.params}
+    folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("interop")
+    chosen = tuple(name for name in ROWS if name in names)
+    workshop = Workshop(request.config, folder, chosen)
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        workshop.prepare()
+    return workshop

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lower models with one exporter: ``<folder>/<model>/<exporter>.pte``, or ``.error`` with its reason.
+
+usage: lower.py {etx,executorch} FOLDER MODEL...
+
+Each exporter is imported only when chosen: neither environment holds the other's package.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from modelset import BUILDERS
+
+
+def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
+    """Lower with ETX, as its users would."""
+    from etx_exir import to_edge
+
+    to_edge(program).to_executorch().save(str(path))
+
+
+def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:
+    """Lower with ExecuTorch; initial values of buffers are kept only by the pass for it."""
+    from executorch.exir import ExecutorchBackendConfig, to_edge
+    from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
+
+    config = ExecutorchBackendConfig(passes=[InitializedMutableBufferPass([""])])
+    to_edge(program).to_executorch(config).save(str(path))
+
+
+EXPORTERS: dict[str, Callable[[torch.export.ExportedProgram, Path], None]] = {
+    "etx": lower_etx,
+    "executorch": lower_executorch,
+}
+
+
+def main(exporter: str, folder: Path, names: list[str]) -> None:
+    """Lower each model; a refusal is written down, not raised."""
+    for name in names:
+        stem = folder / name / exporter
+        built = BUILDERS[name]()
+        program = torch.export.export(
+            built.module, built.example, dynamic_shapes=built.dynamic_shapes
+        )
+        begin = time.perf_counter()
+        try:
+            with torch.no_grad():
+                EXPORTERS[exporter](program, stem.with_suffix(".pte"))
+        except Exception as error:
+            stem.with_suffix(".error").write_text(f"{type(error).__name__}: {error}")
+        seconds = time.perf_counter() - begin
+        stem.with_suffix(".json").write_text(json.dumps({"seconds": seconds}))
+        print(f"{name}: lowered by {exporter} in {seconds:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,2 @@
+from .built import Built
+def minilm() -> Built: raise NotImplementedError

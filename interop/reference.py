@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write eager's calls of each model: ``<folder>/<model>/calls.npz`` and ``calls.json``.
+
+usage: reference.py FOLDER MODEL...
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from modelset import BUILDERS
+from torch.utils import _pytree as pytree
+
+
+def leaves(tree: object) -> list[np.ndarray]:
+    """Flatten a tree of tensors into arrays."""
+    return [leaf.detach().numpy() for leaf in pytree.tree_leaves(tree)]
+
+
+def record(name: str, folder: Path) -> None:
+    """Run the model's calls on a copy of its module, state carried over, and store both sides."""
+    built = BUILDERS[name]()
+    module = copy.deepcopy(built.module)
+    arrays, sizes = {}, []
+    with torch.no_grad():
+        for call, args in enumerate(built.calls):
+            inputs, outputs = leaves(args), leaves(module(*args))
+            arrays.update({f"call{call}_input{i}": x for i, x in enumerate(inputs)})
+            arrays.update({f"call{call}_output{i}": x for i, x in enumerate(outputs)})
+            sizes.append([len(inputs), len(outputs)])
+    folder.mkdir(parents=True, exist_ok=True)
+    np.savez(folder / "calls.npz", **arrays)
+    (folder / "calls.json").write_text(json.dumps(sizes))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    for name in sys.argv[2:]:
+        print(f"{name}: eager", flush=True)
+        record(name, Path(sys.argv[1]) / name)

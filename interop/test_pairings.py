@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exporter × runtime {ETX, ExecuTorch 1.5.1}: all four agree with eager on the model set."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from conftest import EXPORTERS, RUNTIMES, Workshop
+from names import ROWS
+
+TOLERANCE = 1e-3
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_agrees_with_eager(
+    model: str, exporter: str, runtime: str, workshop: Workshop, request: pytest.FixtureRequest
+) -> None:
+    refused = ROWS[model].refused
+    if exporter == "executorch" and refused:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=refused))
+    folder = workshop.folder / model
+    for stem in (f"{exporter}", f"{exporter}.{runtime}"):
+        error = folder / f"{stem}.error"
+        assert not error.exists(), error.read_text()
+    expected, actual = np.load(folder / "calls.npz"), np.load(folder / f"{exporter}.{runtime}.npz")
+    sizes = json.loads((folder / "calls.json").read_text())
+    for call, (_, outputs) in enumerate(sizes):
+        for i in range(outputs):
+            key = f"call{call}_output{i}"
+            compare(actual[key], expected[key], key, ROWS[model].classes)
+
+
+def compare(actual: np.ndarray, expected: np.ndarray, key: str, classes: bool) -> None:
+    """max |error| <= 1e-3 · max |eager|, same shape and dtype, and the same arg max for classes."""
+    assert actual.shape == expected.shape, key
+    assert actual.dtype == expected.dtype, key
+    worst = float(np.abs(actual - expected).max() / np.abs(expected).max())
+    assert worst <= TOLERANCE, f"{key}: off by {worst:.2g} of eager's largest value"
+    if classes:
+        np.testing.assert_array_equal(actual.argmax(-1), expected.argmax(-1), key)
+
+
+def test_eager_is_worth_comparing(model: str, workshop: Workshop) -> None:
+    arrays = np.load(workshop.folder / model / "calls.npz")
+    first, second = arrays["call0_output0"], arrays["call1_output0"]
+    for output in (first, second):
+        assert output.std() > 1e-2
+    if first.shape == second.shape:
+        assert np.abs(first - second).max() > 1e-3 * np.abs(first).max()
+
+
+def test_pitch_is_right(workshop: Workshop) -> None:
+    arrays = np.load(workshop.folder / "crepe" / "etx.etx.npz")
+    for call, hertz in enumerate((440.0, 220.0)):
+        cents = 1997.3794084376191 + 20 * int(arrays[f"call{call}_output0"].argmax())
+        assert 10 * 2 ** (cents / 1200) == pytest.approx(hertz, rel=0.015)
+
+
+def test_tied_embedding_is_stored_once(workshop: Workshop) -> None:
+    vocabulary, width, layers = 4096, 192, 4
+    block = 4 * width**2 + 3 * width * 512 + 2 * width
+    tables = layers * 2 * 64 * (width // 6) // 2
+    caches = layers * 2 * 64 * width
+    floats = vocabulary * width + layers * block + width + tables + caches
+    size = (workshop.folder / "decoder" / "etx.pte").stat().st_size
+    assert 4 * floats <= size + 4 * (tables + caches)
+    assert size <= 4 * floats + 150_000
