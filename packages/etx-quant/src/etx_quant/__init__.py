@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantization of PyTorch models on torchao's pt2e flow."""
+
+from etx_quant._version import __version__
+from etx_quant.config import QuantizationConfig, get_symmetric_quantization_config
+from etx_quant.errors import QuantizationError
+from etx_quant.quantizer import Int8Quantizer
+from etx_quant.report import Difference, compare
+from etx_quant.static import quantize
+
+__all__ = [
+    "Difference",
+    "Int8Quantizer",
+    "QuantizationConfig",
+    "QuantizationError",
+    "__version__",
+    "compare",
+    "get_symmetric_quantization_config",
+    "quantize",
+]

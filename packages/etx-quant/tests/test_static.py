@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from conftest import Trained
+from torch import nn
+
+from etx_quant import Int8Quantizer, QuantizationError, compare, quantize
+
+
+def accuracy(logits: np.ndarray | torch.Tensor, labels: torch.Tensor) -> float:
+    return float((torch.as_tensor(logits).argmax(-1) == labels).float().mean())
+
+
+def counts(model: torch.fx.GraphModule) -> Counter[str]:
+    targets = (str(node.target) for node in model.graph.nodes)
+    return Counter(t.rpartition("::")[2].split(".")[1] for t in targets if "quantize_per" in t)
+
+
+def test_accuracy_is_kept(trained: Trained) -> None:
+    with torch.no_grad():
+        float_accuracy = accuracy(trained.model(trained.images), trained.labels)
+        int8_accuracy = accuracy(trained.quantized(trained.images), trained.labels)
+    assert float_accuracy > 0.97
+    assert abs(float_accuracy - int8_accuracy) <= 0.01
+
+
+def test_weights_are_int8(trained: Trained) -> None:
+    weights = [p for _, p in trained.quantized.named_buffers() if p.dtype == torch.int8]
+    assert sorted(w.numel() for w in weights) == sorted([16 * 9, 16 * 16 * 9, 32 * 16 * 9, 1280])
+
+
+def test_every_quantized_operator_is_fed_by_dequantize(trained: Trained) -> None:
+    found = counts(trained.quantized)
+    assert found["dequantize_per_channel"] == 4
+    assert found["quantize_per_tensor"] >= 6
+
+
+def test_runs_on_the_device_runtime(trained: Trained, tmp_path: Path) -> None:
+    import etx_runtime
+    from etx_exir import to_edge
+
+    batch = torch.export.Dim("batch", min=1, max=512)
+    program = torch.export.export(
+        trained.quantized, (trained.images[:8],), dynamic_shapes=({0: batch},)
+    )
+    path = tmp_path / "digits.pte"
+    to_edge(program).to_executorch().save(str(path))
+    model = etx_runtime.load(path)
+    logits = model(trained.images.numpy())
+    with torch.no_grad():
+        float_accuracy = accuracy(trained.model(trained.images), trained.labels)
+        expected = trained.quantized(trained.images).numpy()
+    assert abs(accuracy(logits, trained.labels) - float_accuracy) <= 0.01
+    step = float(np.abs(np.diff(np.unique(expected))).min())
+    assert (np.abs(logits - expected) > step / 2).mean() < 0.01
+    weights = sum(p.numel() for p in trained.model.parameters())
+    assert path.stat().st_size < 2 * weights + 20_000
+
+
+def test_a_module_can_be_left_in_float(trained: Trained) -> None:
+    quantizer = Int8Quantizer().set_module_name("head", None)
+    model = quantize(trained.model, [(trained.images[:64],)], quantizer)
+    weights = [p for _, p in model.named_buffers() if p.dtype == torch.int8]
+    assert 1280 not in [w.numel() for w in weights]
+    assert len(weights) == 3
+
+
+def test_compare_measures_the_gap(trained: Trained) -> None:
+    inputs = [(b,) for b in trained.images.split(100)]
+    gap = compare(trained.model, trained.quantized, inputs)
+    assert gap.sqnr > 20
+    assert gap.agreement > 0.98
+    same = compare(trained.model, trained.model, inputs)
+    assert same.sqnr == float("inf")
+    assert same.max_error == 0
+
+
+def test_no_calibration_is_an_error(trained: Trained) -> None:
+    with pytest.raises(QuantizationError, match="at least one tuple"):
+        quantize(trained.model, [])
+
+
+def test_nothing_to_quantize_is_an_error() -> None:
+    with pytest.raises(QuantizationError, match="annotated no operator"):
+        quantize(nn.Softmax(-1), [(torch.rand(2, 3),)])
