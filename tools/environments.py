@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Virtual environments: made once, brought up to date cheaply, never from our names."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from projects import ROOT, PackagingError, split_requirement
+
+STATE = ROOT / ".build"
+CONSTRAINTS = ROOT / "constraints.txt"
+POOLED = "torch"  # 700 MB an installation: unpacked once, then hard-linked
+PROBE = """
+import json, sys, sysconfig
+print(json.dumps({"version": sys.version_info[:2], "prefix": sys.prefix,
+                  "base": sys.base_prefix, "purelib": sysconfig.get_path("purelib")}))
+"""
+
+
+def say(text: str) -> None:
+    print(f"[wheels] {text}", flush=True)
+
+
+def run(command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
+    """Run quietly; when it fails, show all that it printed."""
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode:
+        shown = " ".join(str(part) for part in command)
+        raise PackagingError(f"{done.stdout}\nexit code {done.returncode}: {shown}")
+
+
+@contextlib.contextmanager
+def locked(name: str = "lock") -> Iterator[None]:
+    """Let one process at a time build; the others wait."""
+    STATE.mkdir(exist_ok=True)
+    with open(STATE / name, "a+") as file:
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        else:
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+        yield
+
+
+class Environment:
+    """A Python environment we may install into."""
+
+    def __init__(self, python: str | Path) -> None:
+        self.python = Path(python)
+        found = json.loads(subprocess.check_output([str(python), "-c", PROBE], text=True))
+        self.version: tuple[int, int] = tuple(found["version"])
+        self.prefix = Path(found["prefix"])
+        self._base = Path(found["base"])
+        self.site_packages = Path(found["purelib"])
+        self._state = self.prefix / "etx-installed.json"
+
+    @classmethod
+    def create(cls, folder: Path, python: str | Path = sys.executable) -> Environment:
+        """Return the environment in `folder`, made with `python` unless it is there."""
+        inside = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+        if not inside.exists():
+            say(f"environment {shown(folder)}")
+            shutil.rmtree(folder, ignore_errors=True)
+            run([python, "-m", "venv", folder])
+        return cls(inside)
+
+    def require_private(self) -> None:
+        if self.prefix == self._base:
+            raise PackagingError(
+                f"{self.python} is no virtual environment; give one: --venv DIR makes it"
+            )
+
+    def state(self) -> dict[str, str]:
+        return json.loads(self._state.read_text()) if self._state.exists() else {}
+
+    def remember(self, state: dict[str, str]) -> None:
+        self._state.write_text(json.dumps(state, indent=1))
+
+    def pip(self, *arguments: str | Path) -> None:
+        run([self.python, "-m", "pip", "--disable-pip-version-check", *arguments])
+
+    def install_wheels(self, wheels: dict[str, Path]) -> None:
+        """Make our packages in this environment exactly these wheels."""
+        state = self.state()
+        installed = {k: v for k, v in state.items() if not k.startswith("+")}
+        surplus = sorted(set(installed) - set(wheels))
+        changed = {k: w for k, w in wheels.items() if installed.get(k) != identity(w)}
+        if surplus:
+            self.pip("uninstall", "--yes", *surplus)
+        if changed:
+            say(f"installing {', '.join(changed)}")
+            self.pip("install", "--no-deps", "--no-index", "--force-reinstall", *changed.values())
+        extra = {k: v for k, v in state.items() if k.startswith("+")}
+        self.remember(extra | {k: identity(w) for k, w in wheels.items()})
+
+    def install_others(self, requirements: Iterable[str], *, deps: bool = True) -> None:
+        """Install third-party requirements within constraints.txt."""
+        wanted = sorted(set(requirements))
+        key = "+deps" if deps else "+no-deps"
+        constraints = CONSTRAINTS.read_text() if CONSTRAINTS.exists() else ""
+        digest = hashlib.sha256(json.dumps([wanted, constraints]).encode()).hexdigest()
+        state = self.state()
+        if not wanted or state.get(key) == digest:
+            return
+        if deps and any(split_requirement(item)[0] == POOLED for item in wanted):
+            self._link_pool()
+        say(f"installing {', '.join(wanted)}")
+        mode = [] if deps else ["--no-deps"]
+        bound = ["-c", CONSTRAINTS] if CONSTRAINTS.exists() else []
+        self.pip("install", *mode, *bound, *wanted)
+        self.remember(state | {key: digest})
+
+    def _link_pool(self) -> None:
+        tag = f"{POOLED}-cp{self.version[0]}{self.version[1]}"
+        digest = hashlib.sha256(CONSTRAINTS.read_bytes()).hexdigest()[:12]
+        pool = STATE / "pool" / f"{tag}-{digest}"
+        with locked("pool.lock"):
+            if not pool.exists():
+                say(f"unpacking {POOLED} once for all environments")
+                partial = pool.with_suffix(".partial")
+                shutil.rmtree(partial, ignore_errors=True)
+                self.pip("install", "--target", partial, "-c", CONSTRAINTS, POOLED)
+                partial.rename(pool)
+        for source in pool.iterdir():
+            target = self.site_packages / source.name
+            if source.name == "bin" or target.exists():
+                continue
+            if source.is_dir():
+                shutil.copytree(source, target, copy_function=link_or_copy)
+            else:
+                link_or_copy(source, target)
+
+
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def identity(wheel: Path) -> str:
+    """Name a wheel's content: the cache folder it lies in is named by the hash of its sources."""
+    return f"{wheel.parent.name}/{wheel.name}"
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
