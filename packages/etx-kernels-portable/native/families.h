@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_FAMILIES_H_
+#define ETX_PORTABLE_FAMILIES_H_
+
+#include <etx/abi.h>
+
+/// Every family of this library: one line each. `X(name)` stands for a table that `name.cpp`
+/// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
+// clang-format off
+#define ETX_FAMILIES(X) \
+  X(prim)
+// clang-format on
+
+namespace etx::portable {
+#define ETX_FAMILY(name) extern const etx_kernel_table name##_kernels;
+ETX_FAMILIES(ETX_FAMILY)
+#undef ETX_FAMILY
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_FAMILIES_H_
