@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Read and write ``.pte`` and ``.ptd`` files; the ``etx`` command."""
+
+from pathlib import Path
+
+from etx_schema._generated.flat_tensor import TensorLayout
+from etx_schema._generated.program import *  # noqa: F403
+from etx_schema._generated.program import __all__ as _tables
+from etx_schema._version import __version__
+from etx_schema.codec import Blob, UnknownMember
+from etx_schema.dtypes import dtype_name, scalar_type, tensor_nbytes
+from etx_schema.errors import (
+    EtxError,
+    FileError,
+    ProgramError,
+    TargetError,
+    UnknownFieldError,
+)
+from etx_schema.ptd import PtdFile, read_ptd, serialize_ptd, write_ptd
+from etx_schema.pte import PteFile, read_pte, serialize_pte, tensors, write_pte
+from etx_schema.segments import NamedBlob
+
+__all__ = [
+    "Blob",
+    "EtxError",
+    "FileError",
+    "NamedBlob",
+    "ProgramError",
+    "PtdFile",
+    "PteFile",
+    "TargetError",
+    "TensorLayout",
+    "UnknownFieldError",
+    "UnknownMember",
+    "__version__",
+    "dtype_name",
+    "fbs_dir",
+    "read_ptd",
+    "read_pte",
+    "scalar_type",
+    "serialize_ptd",
+    "serialize_pte",
+    "tensor_nbytes",
+    "tensors",
+    "write_ptd",
+    "write_pte",
+    *_tables,
+]
+
+
+def fbs_dir() -> Path:
+    """Return the folder of the schemas."""
+    return Path(__file__).parent / "fbs"

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The errors of all packages derive from one class."""
+
+from __future__ import annotations
+
+
+class EtxError(Exception):
+    """Base of every error that ETX raises on purpose; its text is meant for the user."""
+
+
+class FileError(EtxError):
+    """Report a file or folder that cannot be read or written."""
+
+
+class ProgramError(EtxError):
+    """Report bytes that are no valid program; `offset` is where, counted from the file's start."""
+
+    def __init__(self, message: str, offset: int | None = None) -> None:
+        self.offset = offset
+        super().__init__(message if offset is None else f"byte {offset}: {message}")
+
+
+class UnknownFieldError(ProgramError):
+    """Refuse to rewrite a file whose newer fields would be lost."""
+
+
+class TargetError(EtxError):
+    """Report a target that does not exist or is not well formed."""
