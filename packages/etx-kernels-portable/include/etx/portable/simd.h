@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_SIMD_H_
+#define ETX_PORTABLE_SIMD_H_
+
+/// Vectors of float32 as wide as the instruction set this file is compiled for, on the vector
+/// extensions of GCC and Clang; a "vector" of one float elsewhere, or with ETX_SIMD_SCALAR.
+///
+/// Everything has internal linkage: objects compiled for different instruction sets must not share
+/// an inline function, or the linker could keep the copy that the processor lacks.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace etx::portable {
+namespace {
+
+#if defined(__GNUC__) && !defined(ETX_SIMD_SCALAR) && (defined(__SSE2__) || defined(__ARM_NEON))
+#define ETX_SIMD_VECTORS 1
+#if defined(__AVX512F__)
+#define ETX_SIMD_BYTES 64
+#elif defined(__AVX2__)
+#define ETX_SIMD_BYTES 32
+#else
+#define ETX_SIMD_BYTES 16
+#endif
+typedef float VecF __attribute__((vector_size(ETX_SIMD_BYTES)));
+typedef int32_t VecI __attribute__((vector_size(ETX_SIMD_BYTES)));
+typedef float VecFUnaligned __attribute__((vector_size(ETX_SIMD_BYTES), aligned(4), may_alias));
+typedef int32_t VecIUnaligned __attribute__((vector_size(ETX_SIMD_BYTES), aligned(4), may_alias));
+
+inline VecF load(const float* p) { return *reinterpret_cast<const VecFUnaligned*>(p); }
+inline void store(float* p, VecF v) { *reinterpret_cast<VecFUnaligned*>(p) = v; }
+inline void store(int32_t* p, VecI v) { *reinterpret_cast<VecIUnaligned*>(p) = v; }
+inline VecF splat(float s) { return s - VecF{}; }
+inline VecI splat(int32_t s) { return VecI{} + s; }
+inline VecI bits(VecF v) { return (VecI)v; }
+inline VecF from_bits(VecI v) { return (VecF)v; }
+inline VecF to_floats(VecI v) { return __builtin_convertvector(v, VecF); }
+#else
+#define ETX_SIMD_BYTES 4
+typedef float VecF;
+typedef int32_t VecI;
+
+inline VecF load(const float* p) { return *p; }
+inline void store(float* p, VecF v) { *p = v; }
+inline void store(int32_t* p, VecI v) { *p = v; }
+inline VecF splat(float s) { return s; }
+inline VecI splat(int32_t s) { return s; }
+inline VecI bits(VecF v) {
+  VecI r;
+  memcpy(&r, &v, sizeof(r));
+  return r;
+}
+inline VecF from_bits(VecI v) {
+  VecF r;
+  memcpy(&r, &v, sizeof(r));
+  return r;
+}
+inline VecF to_floats(VecI v) { return static_cast<VecF>(v); }
+#endif
+
+constexpr int kLanes = ETX_SIMD_BYTES / 4;
+
+#if defined(__clang__)
+#define ETX_UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define ETX_UNROLL _Pragma("GCC unroll 64")
+#else
+#define ETX_UNROLL
+#endif
+
+#if defined(__GNUC__)
+#define ETX_NOINLINE __attribute__((noinline))
+inline void prefetch(const float* p) { __builtin_prefetch(p, 0, 2); }
+#else
+#define ETX_NOINLINE
+inline void prefetch(const float*) {}
+#endif
+
+/// The first `n` < kLanes floats, then zeros.
+inline VecF load_part(const float* p, size_t n, float fill = 0.0f) {
+  float t[kLanes];
+  for (size_t i = 0; i < static_cast<size_t>(kLanes); ++i) t[i] = i < n ? p[i] : fill;
+  return load(t);
+}
+inline void store_part(float* p, VecF v, size_t n) {
+  float t[kLanes];
+  store(t, v);
+  for (size_t i = 0; i < n; ++i) p[i] = t[i];
+}
+
+/// The larger; `a` where either is NaN.
+inline VecF largest(VecF a, VecF b) { return b > a ? b : a; }
+inline VecF smallest(VecF a, VecF b) { return b < a ? b : a; }
+
+inline float add_lanes(VecF v) {
+  float t[kLanes];
+  store(t, v);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) t[i] += t[i + width];
+  }
+  return t[0];
+}
+inline float max_lanes(VecF v) {
+  float t[kLanes];
+  store(t, v);
+  float m = t[0];
+  for (int i = 1; i < kLanes; ++i) m = t[i] > m || t[i] != t[i] ? t[i] : m;
+  return m;
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_SIMD_H_
