@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators that are one CLAMP."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes import arguments, float32, lowers, static_shape
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+LARGEST = float(torch.finfo(torch.float32).max)
+CHECKS = (float32, static_shape)
+
+
+def clamp(values: Values, node: Node, low: float, high: float) -> None:
+    """Clamp in whichever layout the input has."""
+    source = node.all_input_nodes[0]
+    layout = values.layout(source)
+    shape = values.shape(node, layout)
+    name = values.graph.clamp(values.get(source, layout), low, high, node.name, shape)
+    values.define(node, name, layout)
+
+
+@lowers(aten.relu.default, when=CHECKS)
+def relu(values: Values, node: Node) -> None:
+    """Lower to CLAMP(0, largest float)."""
+    clamp(values, node, 0.0, LARGEST)
+
+
+@lowers(aten.hardtanh.default, when=CHECKS)
+def hardtanh(values: Values, node: Node) -> None:
+    """Lower to CLAMP(min_val, max_val)."""
+    _, low, high = arguments(node)
+    clamp(values, node, low, high)
+
+
+@lowers(aten.clamp.default, when=CHECKS)
+def clamp_default(values: Values, node: Node) -> None:
+    """Lower to CLAMP; an absent bound is the largest float."""
+    _, low, high = arguments(node)
+    clamp(values, node, -LARGEST if low is None else low, LARGEST if high is None else high)
+
+
+assert sys.byteorder == "little", "constants are written in the host's byte order"
