@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a program asks of the shapes of its inputs, for the runtime to enforce."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+CONSTRAINTS_KEY = "etx/constraints"
+LARGEST = 2**31 - 1
+
+
+def constraints_of(program: ExportedProgram) -> dict[str, Any]:
+    """Return names of the inputs and constraints of their dimensions, in flattening order."""
+    nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
+    specs = [s for s in program.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
+    rows = []
+    for spec, name in zip(specs, input_names(program), strict=True):
+        value = nodes[spec.arg.name].meta.get("val") if spec.arg.name in nodes else None
+        dims = []
+        if isinstance(value, torch.Tensor):
+            dims = [_dim(size, program) for size in value.shape]
+        row: dict[str, Any] = {"name": name, "dims": dims}
+        if isinstance(value, torch.SymInt):
+            row["value"] = _dim(value, program)
+        rows.append(row)
+    return {"inputs": rows}
+
+
+def input_names(program: ExportedProgram) -> list[str]:
+    """Return names of the flat inputs: the argument's name and the path into its containers."""
+    specs = [s for s in program.graph_signature.input_specs if s.kind is InputKind.USER_INPUT]
+    fallback = [str(s.arg.name) for s in specs]
+    in_spec = program.call_spec.in_spec
+    if in_spec is None:
+        return fallback
+    try:
+        dummy = pytree.tree_unflatten(list(range(in_spec.num_leaves)), in_spec)
+        paths, _ = pytree.tree_flatten_with_path(dummy)
+    except (TypeError, ValueError):
+        return fallback
+    if len(paths) != len(fallback):
+        return fallback
+    return [
+        _path_name(path, name) for (path, _), name in zip(paths, fallback, strict=True)
+    ]
+
+
+def _path_name(path: tuple[Any, ...], fallback: str) -> str:
+    """Return `x` or `x['key'][0]`; torch names the top-level argument in its placeholder."""
+    if len(path) <= 2:
+        return fallback
+    inner = "".join(pytree.keystr((key,)) for key in path[2:])
+    first = path[1]
+    if isinstance(first, pytree.MappingKey):
+        return f"{first.key}{inner}"
+    return f"args[{first.idx}]{inner}" if isinstance(first, pytree.SequenceKey) else fallback
+
+
+def _dim(size: int | torch.SymInt, program: ExportedProgram) -> dict[str, Any] | None:
+    if isinstance(size, int):
+        return None
+    expr = size.node.expr
+    symbol = _symbol(expr)
+    if symbol is None:
+        return None
+    bounds = program.range_constraints.get(symbol)
+    base_min = int(bounds.lower) if bounds is not None else 0
+    base_max = int(bounds.upper) if bounds is not None and bool(bounds.upper <= LARGEST) else None
+    row: dict[str, Any] = {"symbol": str(symbol), "divisor": 1}
+    if expr == symbol:
+        row["min"], row["max"] = base_min, base_max
+        return row
+    row["expr"] = str(expr)
+    at = [int(expr.subs(symbol, v)) for v in (base_min, base_max) if v is not None]
+    row["min"] = min(at)
+    row["max"] = max(at) if base_max is not None else None
+    step, offset = _linear(expr, symbol)
+    if offset == 0 and step > 1:
+        row["divisor"] = step
+    return row
+
+
+def _symbol(expr: sympy.Expr) -> sympy.Symbol | None:
+    free = list(expr.free_symbols)
+    return free[0] if len(free) == 1 else None
+
+
+def _linear(expr: sympy.Expr, symbol: sympy.Symbol) -> tuple[int, int]:
+    polynomial = sympy.Poly(expr, symbol) if expr.is_polynomial(symbol) else None
+    if polynomial is None or polynomial.degree() != 1:
+        return 1, 0
+    step, offset = (int(c) for c in polynomial.all_coeffs())
+    return step, offset

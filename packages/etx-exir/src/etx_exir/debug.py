@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where instructions come from: module path and source line, without absolute paths."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import Any
+
+from torch.fx import Node
+
+from etx_exir.plan.listing import Listing
+
+DEBUG_KEY = "etx/debug"
+FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+def debug_rows(listing: Listing) -> dict[str, Any]:
+    """Return one row an instruction that is left; None where nothing is known."""
+    return {
+        "instructions": [
+            None if step.source is None else origin(step.source, step.op)
+            for step in listing.steps
+            if not step.dead
+        ]
+    }
+
+
+def origin(node: Node, op: str) -> dict[str, str]:
+    """Return the module path, the source line and the operator of `node`."""
+    return {"module": module_path(node), "source": source_line(node), "op": op}
+
+
+def module_path(node: Node) -> str:
+    """Return the path of the innermost module that `node` belongs to."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path = str(list(stack.values())[-1][0])
+    for prefix in ("L['self'].", "L['self']"):
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    return path
+
+
+def source_line(node: Node) -> str:
+    """Return `file.py:12` of the innermost frame of the author's code."""
+    trace = node.meta.get("stack_trace")
+    frames = FRAME.findall(trace) if trace else []
+    if not frames:
+        return ""
+    name, line = frames[-1]
+    return f"{PurePath(name).name}:{line}"

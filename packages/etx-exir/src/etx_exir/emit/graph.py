@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Nodes of a graph as steps: operators, views, and what only exists in Python."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.fx import GraphModule, Node
+
+from etx_exir.emit import control_flow, delegates, symbolic
+from etx_exir.emit.arguments import encode
+from etx_exir.emit.errors import EmitError
+from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.emit.tensors import same_sizes, shape_of
+from etx_exir.emit.views import RULES, SAME_ORDER, aliases
+from etx_exir.out_variants import OutVariant, out_variant
+from etx_exir.plan.listing import Kind, Place
+
+aten = torch.ops.aten
+
+CHECKS = frozenset(
+    {
+        "_assert_async",
+        "_assert_scalar",
+        "_assert_tensor_metadata",
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+    }
+)
+
+UNARY = (
+    "abs acos acosh asin asinh atan atanh bitwise_not ceil clamp cos cosh elu erf exp expm1 floor"
+    " gelu hardtanh leaky_relu log log10 log1p log2 logical_not logit neg reciprocal relu round"
+    " rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+).split()
+BINARY = (
+    "add.out add.Scalar_out sub.out sub.Scalar_out mul.out mul.Scalar_out div.out div.Scalar_out"
+    " maximum.out minimum.out pow.Tensor_Scalar_out masked_fill.Scalar_out where.self_out"
+    " index_put.out"
+).split()
+ELEMENTWISE = frozenset([f"aten::{n}.out" for n in UNARY] + [f"aten::{n}" for n in BINARY])
+
+
+def emit_nodes(emitter: MethodEmitter, module: GraphModule) -> list[Reference]:
+    """Append the steps of a graph whose placeholders are bound; return its outputs."""
+    results: list[Reference] = []
+    for node in module.graph.nodes:
+        emitter.current = node
+        if node.op == "call_function":
+            emitter.environment[node] = _call(emitter, module, node)
+        elif node.op == "get_attr":
+            emitter.environment[node] = _attribute(emitter, module, node)
+        elif node.op == "output":
+            results = [_output(emitter, item) for item in _flat(node.args[0])]
+        elif node.op != "placeholder":
+            raise EmitError(f"{emitter.where()}: a node of kind {node.op} cannot be emitted")
+    return results
+
+
+def _flat(outputs: Any) -> Sequence[Any]:
+    return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+
+def _output(emitter: MethodEmitter, item: Any) -> Reference:
+    if isinstance(item, Node):
+        return emitter.environment[item]
+    return encode(emitter.values, emitter.lookup, item, None)
+
+
+def _attribute(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
+    value: Any = module
+    for part in str(node.target).split("."):
+        value = getattr(value, part)
+    return emitter.constant(value) if isinstance(value, torch.Tensor) else value
+
+
+def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
+    target = node.target
+    if target is operator.getitem:
+        source, index = node.args
+        return emitter.environment[source][index]  # type: ignore[index]
+    if isinstance(target, HigherOrderOperator):
+        if delegates.lowered_module(module, node) is not None:
+            return delegates.emit(emitter, module, node)
+        return control_flow.emit(emitter, module, node, emit_nodes)
+    if isinstance(target, OpOverload):
+        if target.namespace == "aten" and target._schema.name[6:] in CHECKS:
+            return None
+        if symbolic.is_symbolic(node):
+            return symbolic.emit(emitter, node)
+        view = _view(emitter, node)
+        return operator_call(emitter, node) if view is None else view
+    if symbolic.is_symbolic(node):
+        return symbolic.emit(emitter, node)
+    raise EmitError(f"{emitter.where()}: {target} is no operator that a kernel can run")
+
+
+def _view(emitter: MethodEmitter, node: Node) -> Reference:
+    """Return the values of a view that costs nothing, or None."""
+    if node.target not in RULES or not isinstance(node.args[0], Node):
+        return None
+    source = emitter.lookup(node.args[0])
+    fakes = node.meta["val"]
+    many = isinstance(fakes, (list, tuple))
+    fakes = list(fakes) if many else [fakes]
+    shapes = [shape_of(fake, emitter.bounds, emitter.where()) for fake in fakes]
+    place = emitter.listing.places.get(source)
+    offsets = aliases(node, emitter.shapes[source], shapes)
+    if offsets is None or place is None or place.storage.kind is Kind.CALLER:
+        return None if many else _dynamic_view(emitter, node, source, place)
+    if place.storage.kind is Kind.CONSTANT and any(offsets):
+        return None
+    results = [
+        emitter.tensor(fake, place.storage, place.offset + offset)
+        for fake, offset in zip(fakes, offsets, strict=True)
+    ]
+    return results if many else results[0]
+
+
+def _dynamic_view(
+    emitter: MethodEmitter, node: Node, source: int, place: Place | None
+) -> Reference:
+    """Return the value of a view that is made at run time, or None where a copy is needed."""
+    fake, shape = node.meta["val"], emitter.shapes[source]
+    result = shape_of(fake, emitter.bounds, emitter.where())
+    if node.target not in SAME_ORDER or not shape.contiguous or not result.contiguous:
+        return None
+    planned = place is not None and place.storage.kind is Kind.PLANNED
+    if not planned and any(user.op == "output" for user in node.users):
+        return None
+    sizes = symbolic.view_sizes(emitter, node, source)
+    if sizes is None or place is None:
+        return None
+    index = emitter.tensor(fake, place.storage if planned else None, place.offset)
+    if not planned:
+        emitter.listing.places[index] = Place(place.storage, place.offset, shape.nbytes)
+    args = [source, emitter.values.int_list(sizes), index]
+    emitter.call("executorch_prim::et_view", "default", args, [source, *sizes], (), [index])
+    return index
+
+
+def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
+    """Append the out variant of an operator and return its results."""
+    target = node.target
+    assert isinstance(target, OpOverload)
+    variant = out_variant(target)
+    if variant is None:
+        raise EmitError(
+            f"{emitter.where()}: {target} has no out variant. Register one with torch.library"
+            f" ({target._schema.name}.out with the same arguments and `*, Tensor(a!) out`), or"
+            " decompose the operator"
+        )
+    args = _arguments(emitter, node, target, variant)
+    reads = list(args)
+    fakes = node.meta["val"]
+    many = isinstance(fakes, (list, tuple))
+    outs = [
+        emitter.values.null() if fake is None else emitter.fresh(fake)
+        for fake in (fakes if many else [fakes])
+    ]
+    if variant.out_list:
+        out_list = emitter.values.tensor_list(outs)
+        args += [out_list, out_list]
+    else:
+        args += outs
+        args.append(emitter.values.tensor_list(outs) if many else outs[0])
+    step = emitter.call(variant.name, variant.overload, args, _deep(emitter, reads), outs)
+    if step.op in ELEMENTWISE and not many:
+        step.sharable = _sharable(emitter, reads, outs[0])
+    return outs if many else outs[0]
+
+
+def _arguments(
+    emitter: MethodEmitter, node: Node, target: OpOverload, variant: OutVariant
+) -> list[int]:
+    given = dict(zip((a.name for a in target._schema.arguments), node.args))  # noqa: B905
+    given.update(node.kwargs)
+    defaults = {
+        a.name: a.default_value for a in target._schema.arguments if a.has_default_value()
+    }
+    encoded = []
+    for argument in variant.arguments:
+        value = given.get(argument.name, defaults.get(argument.name, argument.default))
+        if isinstance(value, (bool, int, float)) and _takes_tensor(argument.type):
+            encoded.append(emitter.constant(_number(value)))
+        else:
+            encoded.append(encode(emitter.values, emitter.lookup, value, argument.type))
+    return encoded
+
+
+def _takes_tensor(kind: Any) -> bool:
+    return str(kind) in ("Tensor", "Optional[Tensor]")
+
+
+def _number(value: float) -> torch.Tensor:
+    """Return a number as the 0-dim tensor that promotes as it does."""
+    if not isinstance(value, float):
+        return torch.tensor(value)
+    single = torch.tensor(value, dtype=torch.float32)
+    exact = single.item() == value or abs(value) < 3e38 or value != value
+    return single if exact else torch.tensor(value, dtype=torch.float64)
+
+
+def _deep(emitter: MethodEmitter, args: Sequence[int]) -> list[int]:
+    """Return `args` with the items of tensor lists."""
+    found: list[int] = []
+    for index in args:
+        items = getattr(emitter.values.items[index].val, "items", None)
+        found.append(index)
+        kind = type(emitter.values.items[index].val).__name__
+        if items and kind in ("TensorList", "OptionalTensorList"):
+            found.extend(item for item in items if item >= 0)
+    return found
+
+
+def _sharable(
+    emitter: MethodEmitter, reads: Sequence[int], out: int
+) -> tuple[tuple[int, int], ...]:
+    """Return which arguments `out` may overwrite element by element."""
+    wanted, shape = emitter.fakes[out], emitter.shapes[out]
+    pairs = []
+    for index in reads:
+        fake = emitter.fakes.get(index)
+        if (
+            fake is not None
+            and index in emitter.listing.places
+            and fake.dtype == wanted.dtype
+            and emitter.shapes[index].dim_order == shape.dim_order
+            and same_sizes(fake.shape, wanted.shape)
+        ):
+            pairs.append((index, out))
+    return tuple(pairs)
+
+
+__all__ = ["emit_nodes", "operator_call"]

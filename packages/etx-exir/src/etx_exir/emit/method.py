@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One method: its graph as steps over values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from etx_schema import (
+    BackendDelegate,
+    Instruction,
+    KernelCall,
+    Tensor,
+    TensorShapeDynamism,
+)
+from etx_schema import ScalarType as WireType
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_exir.emit.constants import Pools
+from etx_exir.emit.errors import EmitError
+from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
+from etx_exir.emit.values import Values
+from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
+
+Reference = Any
+
+
+class MethodEmitter:
+    """The state of emitting one method; modules of this folder fill it."""
+
+    def __init__(self, name: str, program: ExportedProgram | None, pools: Pools) -> None:
+        self.name = name
+        self._program = program
+        self.constants = pools.constants
+        self.initial = pools.initial
+        self.delegate_blobs = pools.delegates
+        self.values = Values()
+        self.listing = Listing(name, values=self.values.items)
+        self.bounds = Bounds(program.range_constraints if program is not None else {})
+        self.operators: dict[tuple[str, str], int] = {}
+        self.delegates: list[BackendDelegate] = []
+        self.lowered: list[Any] = []
+        self.environment: dict[Node, Reference] = {}
+        self.shapes: dict[int, Shape] = {}
+        self.fakes: dict[int, torch.Tensor] = {}
+        self.current: Node | None = None
+
+    @property
+    def program(self) -> ExportedProgram:
+        """Return the exported program of the method."""
+        if self._program is None:
+            raise EmitError(f"method {self.name!r} is constant and has no program")
+        return self._program
+
+    def where(self, node: Node | None = None) -> str:
+        """Return the start of an error message."""
+        node = node or self.current
+        return f"method {self.name!r}, {node.format_node() if node is not None else 'inputs'}"
+
+    def lookup(self, node: Node) -> int:
+        """Return the value index of `node`."""
+        reference = self.environment[node]
+        if not isinstance(reference, int):
+            raise EmitError(f"{self.where()}: {node} stands for several values")
+        return reference
+
+    def tensor(
+        self, fake: torch.Tensor, storage: Storage | None, offset: int = 0
+    ) -> int:
+        """Add a tensor value in `storage`; None leaves it without memory of its own."""
+        shape = shape_of(fake, self.bounds, self.where())
+        if fake.dtype not in SCALAR_TYPES:
+            raise EmitError(f"{self.where()}: tensors of {fake.dtype} have no form in the file")
+        dynamism = TensorShapeDynamism.STATIC
+        if shape.dynamic:
+            dynamism = TensorShapeDynamism.DYNAMIC_BOUND
+        index = self.values.add(
+            Tensor(
+                scalar_type=WireType(SCALAR_TYPES[fake.dtype]),
+                sizes=list(shape.sizes),
+                dim_order=list(shape.dim_order),
+                data_buffer_idx=storage.data_buffer_idx if storage is not None else 0,
+                shape_dynamism=dynamism,
+            )
+        )
+        self.shapes[index] = shape
+        self.fakes[index] = fake
+        if storage is not None:
+            self.listing.places[index] = Place(storage, offset, shape.nbytes)
+        return index
+
+    def fresh(self, fake: torch.Tensor) -> int:
+        """Add a tensor with planned memory of its own."""
+        nbytes = shape_of(fake, self.bounds, self.where()).nbytes
+        return self.tensor(fake, Storage(nbytes))
+
+    def constant(self, data: torch.Tensor, fake: torch.Tensor | None = None) -> int:
+        """Add a constant tensor."""
+        storage = Storage(data.nbytes, Kind.CONSTANT, data_buffer_idx=self.constants.add(data))
+        return self.tensor(data if fake is None else fake, storage)
+
+    def call(
+        self,
+        name: str,
+        overload: str,
+        args: Sequence[int],
+        reads: Sequence[int],
+        writes: Sequence[int] = (),
+        updates: Sequence[int] = (),
+    ) -> Step:
+        """Append a kernel call."""
+        index = self.operators.setdefault((name, overload), len(self.operators))
+        key = f"{name}.{overload}" if overload else name
+        call = KernelCall(op_index=index, args=list(args))
+        return self.step(Instruction(instr_args=call), key, reads, writes, updates)
+
+    def step(
+        self,
+        instruction: Instruction,
+        op: str,
+        reads: Sequence[int] = (),
+        writes: Sequence[int] = (),
+        updates: Sequence[int] = (),
+    ) -> Step:
+        """Append a step."""
+        step = Step(
+            instruction, op, tuple(reads), tuple(writes), tuple(updates), source=self.current
+        )
+        self.listing.steps.append(step)
+        return step
+
+    def clone(self, value: int) -> int:
+        """Append a copy of a tensor into memory of its own."""
+        fake, shape = self.fakes[value], self.shapes[value]
+        out = self.fresh(fake)
+        order = self.values.int_list([self.values.integer(d) for d in shape.dim_order])
+        args = [value, self.values.boolean(False), order, out, out]
+        self.call("dim_order_ops::_clone_dim_order", "out", args, [value], [out])
+        return out

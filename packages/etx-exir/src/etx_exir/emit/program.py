@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A set of exported programs as one file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from etx_schema import (
+    Chain,
+    ContainerMetadata,
+    ExecutionPlan,
+    JumpFalseCall,
+    NamedBlob,
+    Operator,
+    Program,
+    PteFile,
+)
+from torch.export import ExportedProgram
+
+from etx_exir.config import ExecutorchBackendConfig
+from etx_exir.constraints import CONSTRAINTS_KEY, constraints_of
+from etx_exir.debug import DEBUG_KEY, debug_rows
+from etx_exir.emit.constant_method import constant_method
+from etx_exir.emit.constants import Pools
+from etx_exir.emit.errors import EmitError
+from etx_exir.emit.graph import emit_nodes
+from etx_exir.emit.method import MethodEmitter
+from etx_exir.emit.signature import bind_inputs, bind_outputs
+from etx_exir.emit.treespec import dump_treespec
+from etx_exir.named import as_json
+from etx_exir.plan import MemoryPlanningPass, PlanReport, plan
+from etx_exir.plan.listing import Listing
+from etx_exir.target import check_target
+
+
+@dataclass
+class Emitted:
+    """A file in memory, the reports of its memory plans, and the nodes of its instructions."""
+
+    pte: PteFile
+    reports: dict[str, PlanReport]
+    listings: dict[str, Listing]
+
+
+def emit(
+    programs: Mapping[str, ExportedProgram],
+    config: ExecutorchBackendConfig | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
+    target: str | None = None,
+) -> PteFile:
+    """Return `programs` as a file in memory, checked against `target`; nothing is written."""
+    emitted = emit_all(programs, config, constant_methods)
+    if target is not None:
+        check_target(emitted.pte, emitted.listings, target)
+    return emitted.pte
+
+
+def emit_all(
+    programs: Mapping[str, ExportedProgram],
+    config: ExecutorchBackendConfig | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
+) -> Emitted:
+    """Return `programs` as a file, with the memory reports and the instructions' origins."""
+    config = config or ExecutorchBackendConfig()
+    constant_methods = constant_methods or {}
+    _check_names(programs, constant_methods)
+    pools = Pools()
+    plans, reports, listings = [], {}, {}
+    named: dict[str, NamedBlob] = {}
+    for name in sorted(programs):
+        options = planning_of(config, name)
+        emitter = _emit_method(name, programs[name], pools, options)
+        result = plan(emitter.listing, options)
+        reports[name], listings[name] = result.report, emitter.listing
+        plans.append(_execution_plan(emitter, result.arena_sizes))
+        for lowered in emitter.lowered:
+            _add_named(named, lowered)
+    plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
+    constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
+    named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
+    if config.emit_debug:
+        rows = {name: debug_rows(listing) for name, listing in listings.items()}
+        named[DEBUG_KEY] = NamedBlob(as_json(rows))
+    pte = PteFile(
+        program=Program(version=0, execution_plan=plans),
+        constants=list(pools.constants.blobs),
+        mutable_data=list(pools.initial.blobs),
+        delegates=list(pools.delegates.blobs),
+        named_data=named,
+    )
+    return Emitted(pte, reports, listings)
+
+
+def planning_of(config: ExecutorchBackendConfig, method: str) -> MemoryPlanningPass:
+    """Return how `method` is planned."""
+    chosen = config.memory_planning_pass
+    if isinstance(chosen, Mapping):
+        chosen = chosen.get(method)
+    if chosen is None:
+        return MemoryPlanningPass()
+    if not isinstance(chosen, MemoryPlanningPass):
+        raise EmitError(
+            f"memory_planning_pass: expected an etx_exir.plan.MemoryPlanningPass or a dict from"
+            f" method to one, got {type(chosen).__name__}"
+        )
+    return chosen
+
+
+def _check_names(programs: Mapping[str, Any], constant_methods: Mapping[str, Any]) -> None:
+    if twice := sorted(set(programs) & set(constant_methods)):
+        raise EmitError(f"methods that are both computed and constant: {', '.join(twice)}")
+
+
+def _emit_method(
+    name: str, program: ExportedProgram, pools: Pools, options: MemoryPlanningPass
+) -> MethodEmitter:
+    emitter = MethodEmitter(name, program, pools)
+    bind_inputs(emitter, options)
+    results = emit_nodes(emitter, program.graph_module)
+    bind_outputs(emitter, results, options)
+    return emitter
+
+
+def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int]) -> ExecutionPlan:
+    spec = emitter.program.call_spec
+    finish(emitter.listing)
+    return ExecutionPlan(
+        name=emitter.name,
+        container_meta_type=ContainerMetadata(
+            encoded_inp_str=dump_treespec(spec.in_spec),
+            encoded_out_str=dump_treespec(spec.out_spec),
+        ),
+        values=emitter.values.items,
+        inputs=emitter.listing.inputs,
+        outputs=emitter.listing.outputs,
+        chains=[
+            Chain(
+                inputs=[],
+                outputs=[],
+                instructions=[step.instruction for step in emitter.listing.steps],
+            )
+        ],
+        operators=[Operator(name=n, overload=o) for n, o in emitter.operators],
+        delegates=emitter.delegates,
+        non_const_buffer_sizes=arena_sizes,
+    )
+
+
+def finish(listing: Listing) -> None:
+    """Drop dead steps and give jumps their destinations."""
+    moved, count = [], 0
+    for step in listing.steps:
+        moved.append(count)
+        count += not step.dead
+    moved.append(count)
+    listing.steps = [step for step in listing.steps if not step.dead]
+    for step in listing.steps:
+        if step.target is not None:
+            call = step.instruction.instr_args
+            assert isinstance(call, JumpFalseCall)
+            call.destination_instruction = moved[step.target.position]
+
+
+def _add_named(named: dict[str, NamedBlob], lowered: Any) -> None:
+    for key, blob in (lowered.named_data_store_output or {}).items():
+        item = blob if isinstance(blob, NamedBlob) else NamedBlob(blob)
+        if key in named and bytes(named[key].data) != bytes(item.data):
+            raise EmitError(
+                f"two delegates store different data under the name {key!r}"
+                f" (the second is of backend {lowered.backend_id!r})"
+            )
+        named[key] = item

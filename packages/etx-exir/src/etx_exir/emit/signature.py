@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inputs, outputs and state of a method, from the signature of its exported program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from etx_schema import ExtraTensorInfo, Tensor
+from torch.export.graph_signature import (
+    ConstantArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    TensorArgument,
+)
+from torch.fx import Node
+
+from etx_exir.emit.arguments import encode
+from etx_exir.emit.control_flow import assign
+from etx_exir.emit.errors import EmitError
+from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.emit.symbolic import slot
+from etx_exir.plan.listing import Kind, Storage
+from etx_exir.plan.planner import MemoryPlanningPass
+
+DATA = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+MUTATION = tuple(
+    getattr(OutputKind, name)
+    for name in ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION")
+    if hasattr(OutputKind, name)
+)
+
+
+def bind_inputs(emitter: MethodEmitter, options: MemoryPlanningPass) -> None:
+    """Add a value for every placeholder of the graph that something uses."""
+    program = emitter.program
+    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+    specs = program.graph_signature.input_specs
+    mutated = {s.target for s in program.graph_signature.output_specs if s.kind in MUTATION}
+    for node, spec in zip(placeholders, specs, strict=True):
+        emitter.current = node
+        if spec.kind is InputKind.USER_INPUT:
+            index = _user_input(emitter, node, spec, options)
+            emitter.listing.inputs.append(index)
+        elif spec.kind in DATA:
+            if not node.users and spec.target not in mutated:
+                continue
+            index = _data(emitter, node, spec, spec.target in mutated)
+        else:
+            raise EmitError(f"{emitter.where()}: inputs of kind {spec.kind.name} have no form here")
+        emitter.environment[node] = index
+
+
+def _user_input(
+    emitter: MethodEmitter, node: Node, spec: InputSpec, options: MemoryPlanningPass
+) -> int:
+    if isinstance(spec.arg, ConstantArgument):
+        return _own_value(emitter, spec.arg.value)
+    fake = node.meta["val"]
+    if not isinstance(fake, torch.Tensor):
+        return slot(emitter, fake)
+    for dim, size in enumerate(fake.shape):
+        if not isinstance(size, int) and size.node.expr.is_symbol:
+            emitter.bounds.name_origin(size.node.expr, f"input {node.name!r}, dimension {dim}")
+    if options.alloc_graph_input:
+        return emitter.fresh(fake)
+    return emitter.tensor(fake, Storage(0, Kind.CALLER))
+
+
+def _own_value(emitter: MethodEmitter, value: Any) -> int:
+    """Add a constant that nothing else shares: the caller may set it."""
+    shared = encode(emitter.values, emitter.lookup, value, None)
+    member = emitter.values.items[shared].val
+    return emitter.values.add(type(member)(**vars(member)))  # type: ignore[arg-type, misc]
+
+
+def _data(emitter: MethodEmitter, node: Node, spec: InputSpec, mutated: bool) -> int:
+    target = str(spec.target)
+    program = emitter.program
+    source = program.state_dict if target in program.state_dict else program.constants
+    if target not in source:
+        raise EmitError(f"{emitter.where()}: the program holds no data for {target!r}")
+    data = source[target]
+    if not isinstance(data, torch.Tensor):
+        raise EmitError(f"{emitter.where()}: {target!r} is a {type(data).__name__}, not a tensor")
+    if not mutated:
+        return emitter.constant(data)
+    index = emitter.tensor(data, Storage(data.nbytes, persistent=True))
+    tensor = emitter.values.items[index].val
+    assert isinstance(tensor, Tensor)
+    tensor.data_buffer_idx = emitter.initial.add(data)
+    tensor.extra_tensor_info = ExtraTensorInfo(fully_qualified_name=target)
+    emitter.listing.state.append(index)
+    return index
+
+
+def bind_outputs(
+    emitter: MethodEmitter, results: list[Reference], options: MemoryPlanningPass
+) -> None:
+    """Write state back and list the outputs of the method."""
+    specs = emitter.program.graph_signature.output_specs
+    nodes = {n.name: n for n in emitter.program.graph.nodes}
+    targets = _placeholders(emitter)
+    sources, written, outputs = [], [], []
+    for spec, result in zip(specs, results, strict=True):
+        if spec.kind in MUTATION:
+            sources.append(result)
+            written.append(emitter.lookup(nodes[targets[str(spec.target)]]))
+        else:
+            outputs.append(result)
+    emitter.current = None
+    overwritten = {id(emitter.listing.places[w].root()[0]) for w in written}
+    for index in outputs:
+        emitter.listing.outputs.append(_output(emitter, index, overwritten, options))
+    assign(emitter, sources, written)
+
+
+def _placeholders(emitter: MethodEmitter) -> dict[str, str]:
+    names = {}
+    for spec in emitter.program.graph_signature.input_specs:
+        if isinstance(spec.arg, TensorArgument):
+            if spec.target is not None:
+                names[spec.target] = spec.arg.name
+            names.setdefault(spec.arg.name, spec.arg.name)
+    return names
+
+
+def _output(
+    emitter: MethodEmitter, index: int, overwritten: set[int], options: MemoryPlanningPass
+) -> int:
+    place = emitter.listing.places.get(index)
+    if place is None:
+        return index
+    storage = place.root()[0]
+    if id(storage) in overwritten:
+        return emitter.clone(index)
+    if options.alloc_graph_output or storage.kind is not Kind.PLANNED:
+        return index
+    alone = sum(p.root()[0] is storage for p in emitter.listing.places.values()) == 1
+    if not alone or storage.persistent or index in emitter.listing.inputs:
+        index = emitter.clone(index)
+        storage = emitter.listing.places[index].storage
+    storage.kind = Kind.CALLER
+    return index
