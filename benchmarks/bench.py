@@ -33,7 +33,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--executorch", required=True, help="python with executorch")
     parser.add_argument("--etx-worker", required=True, type=Path)
     parser.add_argument("--executorch-worker", required=True, type=Path)
-    parser.add_argument("--kernels", required=True, type=Path, help="etx-kernels-portable's library")
+    parser.add_argument(
+        "--kernels", required=True, type=Path, help="etx-kernels-portable's library"
+    )
     parser.add_argument("--folder", required=True, type=Path, help="where models and results go")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turn", type=float, default=1.0, help="seconds a turn should last")
@@ -79,7 +81,9 @@ def measure(options: argparse.Namespace, files: dict[str, Path], inputs: Path) -
                 break
         if max(results[peer]["first"][-1] for peer in PEERS if results[peer]["first"]) > 5e9:
             break
-    steady(options, {p: Worker(binaries[p], files[p], inputs, libraries[p]) for p in PEERS}, results)
+    steady(
+        options, {p: Worker(binaries[p], files[p], inputs, libraries[p]) for p in PEERS}, results
+    )
     return results
 
 
@@ -136,16 +140,23 @@ def main() -> None:
     lines = []
     for model in [*models, "chain"]:
         folder = options.folder / model
-        calls, sizes = np.load(folder / "calls.npz"), json.loads((folder / "calls.json").read_text())
+        calls, sizes = (
+            np.load(folder / "calls.npz"),
+            json.loads((folder / "calls.json").read_text()),
+        )
         call = len(sizes) - 1
-        inputs = write_inputs(folder, [calls[f"call{call}_input{i}"] for i in range(sizes[call][0])])
+        inputs = write_inputs(
+            folder, [calls[f"call{call}_input{i}"] for i in range(sizes[call][0])]
+        )
         ours = folder / "etx.pte"
         files = {"etx": ours, "executorch": ours if model == "chain" else folder / "executorch.pte"}
         results[model] = measure(options, files, inputs)
         lines.append(row(model, results[model], seconds.get(model)))
         print(lines[-1], flush=True)
     chain = {p: statistics.median(results["chain"][p]["steady"]) / CHAIN for p in PEERS}
-    note = f"\nOne instruction of the chain: {chain['etx']:.1f} ns / {chain['executorch']:.1f} ns.\n"
+    note = (
+        f"\nOne instruction of the chain: {chain['etx']:.1f} ns / {chain['executorch']:.1f} ns.\n"
+    )
     (options.folder / "results.md").write_text(head + "\n".join(lines) + "\n" + note)
     document = {"seconds": seconds, "results": results, "instruction_ns": chain}
     (options.folder / "results.json").write_text(json.dumps(document, indent=1))

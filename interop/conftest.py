@@ -72,9 +72,7 @@ class Workshop:
 
 
 @pytest.fixture(scope="session")
-def workshop(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Workshop:
+def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """Prepare every chosen model once for the whole run."""
     items = [getattr(item, "callspec", None) for item in request.session.items]
     names = {item.params["model"] for item in items if item and "model" in item.params}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lower models with one exporter: ``<folder>/<model>/<exporter>.pte``, or ``.error`` with its reason.
+"""Lower models with one exporter: ``<folder>/<model>/<exporter>.pte``, or ``.error`` and why.
 
 usage: lower.py {etx,executorch} FOLDER MODEL...
 

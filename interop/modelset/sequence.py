@@ -68,7 +68,7 @@ def tone(hertz: float) -> torch.Tensor:
 
 
 def pitch(activation: torch.Tensor) -> float:
-    """Hertz of the strongest bin: bins are 20 cents apart, the first at 1997.3794 cents over 10 Hz."""
+    """Hertz of the strongest bin; bins are 20 cents apart, the first 1997.3794 over 10 Hz."""
     cents = 1997.3794084376191 + 20 * int(activation.argmax())
     return float(10 * 2 ** (cents / 1200))
 

@@ -20,7 +20,7 @@ SIZE = (3, 224, 224)
 
 
 def model_code() -> types.ModuleType:
-    """Import torchvision for its Python model code; its compiled operators belong to another torch."""
+    """Import torchvision for its Python code; its compiled operators belong to another torch."""
     sys.modules.setdefault(
         "torchvision._meta_registrations", types.ModuleType("torchvision._meta_registrations")
     )

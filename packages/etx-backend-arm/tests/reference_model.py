@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TOSA's reference model as a process in an environment of its own (its pins would not fit ours)."""
+"""TOSA's reference model, a process in an environment of its own: its pins do not fit ours."""
 
 from __future__ import annotations
 

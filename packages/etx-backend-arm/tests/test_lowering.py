@@ -4,13 +4,12 @@ from __future__ import annotations
 import pytest
 import reference_model
 import torch
-from etx_exir import to_edge_transform_and_lower
-from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
-from torch import nn
-
 from etx_backend_arm.lowering import TosaPartitioner
 from etx_backend_arm.nodes import TABLE, why_not
 from etx_backend_arm.tosa import Op, read_tosa
+from etx_exir import to_edge_transform_and_lower
+from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
+from torch import nn
 
 SHAPE = (1, 3, 12, 15)
 CASES = {

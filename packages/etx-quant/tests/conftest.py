@@ -11,7 +11,6 @@ import torch
 sys.path.insert(0, str(Path(__file__).parent))
 
 from digits import DigitsNet, digits, train
-
 from etx_quant import quantize
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 from conftest import Trained
-from torch import nn
-
 from etx_quant import Int8Quantizer, QuantizationError, compare, quantize
+from torch import nn
 
 
 def accuracy(logits: np.ndarray | torch.Tensor, labels: torch.Tensor) -> float:

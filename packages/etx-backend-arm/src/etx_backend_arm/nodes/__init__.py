@@ -25,7 +25,7 @@ class Lowering:
     checks: tuple[Check, ...]
 
 
-TABLE: dict[OpOverload, Lowering] = {}
+TABLE: dict[object, Lowering] = {}
 
 
 def lowers(target: OpOverload, when: tuple[Check, ...]) -> Callable[[Emit], Emit]:
@@ -40,7 +40,7 @@ def lowers(target: OpOverload, when: tuple[Check, ...]) -> Callable[[Emit], Emit
 
 def why_not(node: Node) -> str | None:
     """Return the first reason why ``node`` has no TOSA form, or None when it has one."""
-    lowering = TABLE.get(node.target)  # type: ignore[arg-type]
+    lowering = TABLE.get(node.target)
     if lowering is None:
         return f"{node.target} has no lowering to TOSA"
     return next((reason for check in lowering.checks if (reason := check(node))), None)
