@@ -81,9 +81,8 @@ def measure(options: argparse.Namespace, files: dict[str, Path], inputs: Path) -
                 break
         if max(results[peer]["first"][-1] for peer in PEERS if results[peer]["first"]) > 5e9:
             break
-    steady(
-        options, {p: Worker(binaries[p], files[p], inputs, libraries[p]) for p in PEERS}, results
-    )
+    workers = {p: Worker(binaries[p], files[p], inputs, libraries[p]) for p in PEERS}
+    steady(options, workers, results)
     return results
 
 
@@ -140,23 +139,18 @@ def main() -> None:
     lines = []
     for model in [*models, "chain"]:
         folder = options.folder / model
-        calls, sizes = (
-            np.load(folder / "calls.npz"),
-            json.loads((folder / "calls.json").read_text()),
-        )
-        call = len(sizes) - 1
-        inputs = write_inputs(
-            folder, [calls[f"call{call}_input{i}"] for i in range(sizes[call][0])]
-        )
-        ours = folder / "etx.pte"
-        files = {"etx": ours, "executorch": ours if model == "chain" else folder / "executorch.pte"}
+        arrays = np.load(folder / "calls.npz")
+        sizes = json.loads((folder / "calls.json").read_text())
+        last = len(sizes) - 1
+        inputs = write_inputs(folder, [arrays[f"call{last}_input{i}"] for i in range(sizes[-1][0])])
+        files = {peer: folder / f"{peer}.pte" for peer in PEERS}
+        if model == "chain":
+            files["executorch"] = files["etx"]
         results[model] = measure(options, files, inputs)
         lines.append(row(model, results[model], seconds.get(model)))
         print(lines[-1], flush=True)
     chain = {p: statistics.median(results["chain"][p]["steady"]) / CHAIN for p in PEERS}
-    note = (
-        f"\nOne instruction of the chain: {chain['etx']:.1f} ns / {chain['executorch']:.1f} ns.\n"
-    )
+    note = f"\nAn instruction of the chain: {chain['etx']:.1f} ns / {chain['executorch']:.1f} ns.\n"
     (options.folder / "results.md").write_text(head + "\n".join(lines) + "\n" + note)
     document = {"seconds": seconds, "results": results, "instruction_ns": chain}
     (options.folder / "results.json").write_text(json.dumps(document, indent=1))

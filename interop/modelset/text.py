@@ -14,15 +14,10 @@ sys.path.append(str(Path(__file__).parents[2] / "demo"))
 
 
 def minilm() -> Built:
-    """Build all-MiniLM-L6-v2; the calls have three lengths, the last with masked tokens."""
+    """Build all-MiniLM-L6-v2; the calls have three lengths."""
     import minilm as encoder
 
     torch.manual_seed(0)
-
-    def sentence(length: int, padding: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
-        mask = torch.ones(1, length, dtype=torch.int64)
-        mask[:, length - padding :] = 0
-        return torch.randint(1000, 30000, (1, length)), mask
-
-    calls = [sentence(7), sentence(128), sentence(40, 9)]
-    return Built(encoder.load(), sentence(16), calls, encoder.dynamic_shapes())
+    example, dynamic_shapes = encoder.example()
+    calls = [(torch.randint(1000, 30000, (1, length)),) for length in (7, 128, 40)]
+    return Built(encoder.load(), example, calls, dynamic_shapes)
