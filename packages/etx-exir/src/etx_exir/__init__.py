@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The compiler of ETX: from `torch.export`'s programs to `.pte` files."""
+
+from __future__ import annotations
+
+from etx_exir._version import __version__
+from etx_exir.backend import (
+    BackendDetails,
+    CompileSpec,
+    DelegationSpec,
+    Partitioner,
+    PartitionResult,
+    PreprocessResult,
+)
+from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
+from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
+from etx_exir.partition import to_backend
+from etx_exir.program import (
+    EdgeProgramManager,
+    ExecutorchProgramManager,
+    to_edge,
+    to_edge_transform_and_lower,
+)
+
+__all__ = [
+    "BackendDetails",
+    "CompileSpec",
+    "DelegationSpec",
+    "EdgeCompileConfig",
+    "EdgeProgramManager",
+    "ExecutorchBackendConfig",
+    "ExecutorchProgramManager",
+    "LoweredBackendModule",
+    "PartitionResult",
+    "Partitioner",
+    "PreprocessResult",
+    "__version__",
+    "executorch_call_delegate",
+    "to_backend",
+    "to_edge",
+    "to_edge_transform_and_lower",
+]

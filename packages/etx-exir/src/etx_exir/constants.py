@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The constants of a program: which placeholders hold one, and adding and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
+from torch.fx import Node
+
+__all__ = ["Constants", "fake_mode_of"]
+
+_KINDS = frozenset({InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR})
+
+
+def fake_mode_of(program: ExportedProgram) -> FakeTensorMode:
+    """Return the fake tensor mode under which `program` was traced."""
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch._subclasses.FakeTensor):
+            return value.fake_mode
+    return FakeTensorMode()
+
+
+class Constants:
+    """The tensors of `program` that never change: parameters, unmutated buffers, constants."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self.program = program
+        signature = program.graph_signature
+        mutated = set(signature.buffers_to_mutate.values())
+        mutated |= set(getattr(signature, "parameters_to_mutate", {}).values())
+        self._specs: dict[str, InputSpec] = {
+            spec.arg.name: spec
+            for spec in signature.input_specs
+            if spec.kind in _KINDS and spec.target not in mutated
+        }
+
+    def get(self, node: object) -> Tensor | None:
+        """Return the tensor that `node` holds, or None when it is no constant."""
+        if not isinstance(node, Node) or node.op != "placeholder":
+            return None
+        spec = self._specs.get(node.name)
+        if spec is None or node.graph is not self.program.graph:
+            return None
+        return self._stored(spec)
+
+    def _stored(self, spec: InputSpec) -> Tensor | None:
+        name = spec.target or ""
+        if spec.kind is InputKind.CONSTANT_TENSOR or spec.persistent is False:
+            return self.program.constants.get(name)
+        found = self.program.state_dict.get(name)
+        return self.program.constants.get(name) if found is None else found
+
+    def items(self) -> Iterator[tuple[Node, Tensor]]:
+        """Yield the placeholders of all constants with their tensors, in order."""
+        for node in self.program.graph.find_nodes(op="placeholder"):
+            tensor = self.get(node)
+            if tensor is not None:
+                yield node, tensor
+
+    def name(self, node: Node) -> str:
+        """Return the name under which the constant at `node` is stored."""
+        return self._specs[node.name].target or node.name
+
+    def add(self, tensor: Tensor, name: str, fake_mode: FakeTensorMode | None = None) -> Node:
+        """Store `tensor` under a fresh name close to `name`; return its new placeholder."""
+        program = self.program
+        value = tensor.detach()
+        target = self._fresh(name)
+        nodes = program.graph.find_nodes(op="placeholder")
+        specs = program.graph_signature.input_specs
+        index = next((i for i, s in enumerate(specs) if s.kind is InputKind.USER_INPUT), len(specs))
+        first = nodes[index] if index < len(nodes) else next(
+            node for node in program.graph.nodes if node.op != "placeholder"
+        )
+        with program.graph.inserting_before(first):
+            node = program.graph.placeholder("c_" + target.replace(".", "_"))
+        mode = fake_mode or fake_mode_of(program)
+        node.meta["val"] = mode.from_tensor(value, static_shapes=True)
+        spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(name=node.name), target)
+        specs.insert(index, spec)
+        program.constants[target] = value
+        self._specs[node.name] = spec
+        return node
+
+    def _fresh(self, name: str) -> str:
+        taken = self.program.constants.keys() | self.program.state_dict.keys()
+        candidate, count = name, 0
+        while candidate in taken:
+            count += 1
+            candidate = f"{name}.{count}"
+        return candidate
+
+    def remove(self, node: Node) -> None:
+        """Drop the unused placeholder `node`; forget its tensor when no other one holds it."""
+        spec = self._specs.pop(node.name)
+        program = self.program
+        program.graph.erase_node(node)
+        program.graph_signature.input_specs.remove(spec)
+        target = spec.target or ""
+        if not any(s.target == target for s in program.graph_signature.input_specs):
+            program.constants.pop(target, None)
+            program.state_dict.pop(target, None)

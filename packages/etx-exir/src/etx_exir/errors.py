@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What went wrong in the compiler: the operator, the module, the source line and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from etx_schema import EtxError
+from torch.fx import Node
+
+__all__ = [
+    "BackendError",
+    "CaptureError",
+    "ConfigError",
+    "EtxError",
+    "Finding",
+    "LoweringError",
+    "UnsupportedOperatorError",
+    "VerificationError",
+    "module_path",
+    "source_line",
+    "where",
+]
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+
+
+class CaptureError(EtxError):
+    """The module could not be exported."""
+
+
+class ConfigError(EtxError):
+    """An option is unknown, unsupported, or has a value that makes no sense."""
+
+
+class LoweringError(EtxError):
+    """A pass met something that it cannot lower."""
+
+
+class BackendError(EtxError):
+    """A partitioner or a backend broke the rules of delegation."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: what, at which node, and what to do about it."""
+
+    what: str
+    where: str = ""
+    advice: str = ""
+
+    def __str__(self) -> str:
+        place = f"\n    at {self.where}" if self.where else ""
+        return f"{self.what}{place}" + (f"\n    {self.advice}" if self.advice else "")
+
+
+class VerificationError(EtxError):
+    """A program breaks the rules of its dialect; `findings` holds every breach."""
+
+    def __init__(self, dialect: str, findings: Sequence[Finding]) -> None:
+        self.findings = list(findings)
+        count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
+        lines = "\n  ".join(str(finding) for finding in findings)
+        super().__init__(f"not a valid {dialect} program, {count}:\n  {lines}")
+
+
+class UnsupportedOperatorError(VerificationError):
+    """Operators that cannot be written to a file; all of them are named at once."""
+
+
+def module_path(node: Node) -> str:
+    """Return the path of the innermost module that made `node`, such as `layer1.0.conv1`."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return ""
+    path, kind = list(stack.values())[-1]
+    name = kind if isinstance(kind, str) else kind.__name__
+    return f"{path or '(root)'} ({name.rsplit('.', 1)[-1]})"
+
+
+def source_line(node: Node) -> str:
+    """Return `file:line` of the user's code that made `node`, or an empty string."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    return f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
+
+
+def where(node: Node) -> str:
+    """Return all that is known of where `node` comes from, in one line."""
+    parts = [f"node {node.name}"]
+    if module := module_path(node):
+        parts.append(f"module {module}")
+    if line := source_line(node):
+        parts.append(line)
+    return ", ".join(parts)

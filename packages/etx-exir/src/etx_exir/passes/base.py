@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The driver that every pass shares."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+from torch.export import ExportedProgram
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
+
+from etx_exir.constants import Constants, fake_mode_of
+
+__all__ = ["NodePass", "Pass", "graph_modules", "propagate"]
+
+
+class Pass(ABC):
+    """Change a program in place; return truly whether anything changed."""
+
+    @property
+    def name(self) -> str:
+        """The name under which dumps show the pass."""
+        return type(self).__module__.rsplit(".", 1)[-1]
+
+    @abstractmethod
+    def run(self, program: ExportedProgram) -> bool:
+        """Apply the pass to `program` and all graphs nested in it."""
+
+
+def graph_modules(root: GraphModule) -> Iterator[GraphModule]:
+    """Yield `root` and the branches and loop bodies nested in it, innermost last."""
+    yield root
+    for node in root.graph.find_nodes(op="get_attr"):
+        child = getattr(root, node.target, None) if "." not in node.target else None
+        if isinstance(child, GraphModule):
+            yield from graph_modules(child)
+
+
+def propagate(node: Node, mode: FakeTensorMode) -> None:
+    """Compute `meta["val"]` of one call from those of its arguments."""
+    args, kwargs = map_arg((node.args, node.kwargs), lambda arg: arg.meta["val"])
+    with mode:
+        node.meta["val"] = node.target(*args, **kwargs)
+
+
+class NodePass(Pass):
+    """Rewrite the nodes that call one of `targets`, one at a time.
+
+    `rewrite` returns the node (or tuple of nodes for a tuple-valued operator) that takes the
+    place of its argument, or None to leave it. New nodes inherit the old one's `meta`; only
+    intermediate ones have their value computed.
+    """
+
+    targets: ClassVar[tuple[Any, ...]] = ()
+    program: ExportedProgram
+    constants: Constants
+    mode: FakeTensorMode
+
+    @abstractmethod
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        """Return what replaces `node`, or None."""
+
+    def run(self, program: ExportedProgram) -> bool:
+        """Visit every matching node of `program`, nested graphs included."""
+        self.program = program
+        self.constants = Constants(program)
+        self.mode = fake_mode_of(program)
+        changed = False
+        for module in graph_modules(program.graph_module):
+            changed |= self._visit(module)
+        return changed
+
+    def constant(self, node: object) -> Tensor | None:
+        """Return the tensor behind the placeholder `node`, or None when it is no constant."""
+        return self.constants.get(node)
+
+    def _visit(self, module: GraphModule) -> bool:
+        graph, changed = module.graph, False
+        for target in self.targets:
+            for node in graph.find_nodes(op="call_function", target=target):
+                changed |= self._replace(node, graph)
+        if changed:
+            graph.lint()
+            module.recompile()
+        return changed
+
+    def _replace(self, node: Node, graph: Graph) -> bool:
+        before = node.prev
+        with graph.inserting_before(node):
+            new = self.rewrite(node, graph)
+        if new is None:
+            return False
+        self._fill_meta(before.next, node, new)
+        if new is not node:
+            node.replace_all_uses_with(new)
+            graph.erase_node(node)
+        return True
+
+    def _fill_meta(self, first: Node, old: Node, new: Node) -> None:
+        node = first
+        while node is not old:
+            if "val" not in node.meta:
+                for key, item in old.meta.items():
+                    if key != "val":
+                        node.meta.setdefault(key, item)
+                if node is new and isinstance(old.meta.get("val"), torch.Tensor):
+                    node.meta["val"] = old.meta["val"]
+                else:
+                    propagate(node, self.mode)
+            node = node.next

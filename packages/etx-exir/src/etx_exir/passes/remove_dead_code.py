@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Remove what no output needs: operators, and the constants that nothing reads any more."""
+
+from __future__ import annotations
+
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_exir.constants import Constants
+from etx_exir.passes.base import Pass, graph_modules
+
+
+class RemoveDeadCode(Pass):
+    """Remove unused nodes from every graph and unused constants from the program."""
+
+    def run(self, program: ExportedProgram) -> bool:
+        changed = False
+        for module in graph_modules(program.graph_module):
+            if module.graph.eliminate_dead_code(_is_impure):
+                changed = True
+                module.recompile()
+        constants = Constants(program)
+        for node, _ in list(constants.items()):
+            if not node.users:
+                constants.remove(node)
+                changed = True
+        return changed
+
+
+def _is_impure(node: Node) -> bool:
+    if node.op in ("placeholder", "output"):
+        return True
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema is not None and schema.is_mutable)

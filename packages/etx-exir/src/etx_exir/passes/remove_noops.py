@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x + 0``, ``x * 1`` -> ``x``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from etx_exir.dim_order import CLONE, TO_COPY
+from etx_exir.passes.base import NodePass
+
+aten = torch.ops.aten
+
+COPIES = (
+    aten.alias.default,
+    aten.alias_copy.default,
+    aten.clone.default,
+    aten.contiguous.default,
+    aten.detach.default,
+    aten.detach_copy.default,
+    aten.dropout.default,
+    aten.feature_dropout.default,
+    aten.lift_fresh_copy.default,
+    aten.lift_fresh.default,
+    CLONE,
+    TO_COPY,
+    aten._to_copy.default,
+    aten.to.dtype,
+)
+SHAPES = (
+    aten.expand_copy.default,
+    aten.view_copy.default,
+    aten.squeeze_copy.dims,
+    aten.squeeze_copy.dim,
+    aten.slice_copy.Tensor,
+    aten.constant_pad_nd.default,
+    aten.repeat.default,
+    aten.avg_pool2d.default,
+    aten.mean.dim,
+    aten.sum.dim_IntList,
+)
+NEUTRAL = {
+    aten.add.Scalar: 0,
+    aten.sub.Scalar: 0,
+    aten.mul.Scalar: 1,
+    aten.div.Scalar: 1,
+    aten.pow.Tensor_Scalar: 1,
+}
+VIEWS = (aten.view_copy.default, aten.expand_copy.default)
+
+
+class RemoveNoops(NodePass):
+    """Drop operators that return their input, unless the copy protects it from a later write."""
+
+    targets = (*COPIES, *SHAPES, aten.permute_copy.default, aten.cat.default, *NEUTRAL)
+
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        source = node.args[0]
+        if node.target is aten.cat.default:
+            tensors: Any = source
+            source = tensors[0] if len(tensors) == 1 else None
+        if not isinstance(source, Node) or not self._is_noop(node, source):
+            return None
+        return None if self._guards_state(node, source) else source
+
+    def _is_noop(self, node: Node, source: Node) -> bool:
+        before, after = source.meta["val"], node.meta["val"]
+        if before.dtype != after.dtype or before.dim() != after.dim():
+            return False
+        if any(not _same(a, b) for a, b in zip(before.shape, after.shape, strict=True)):
+            return False
+        if node.target in NEUTRAL:
+            scalar = node.args[1]
+            return type(scalar) in (int, float) and scalar == NEUTRAL[node.target]
+        if node.target is aten.permute_copy.default:
+            dims: Any = node.args[1]
+            return [dim % before.dim() for dim in dims] == list(range(before.dim()))
+        if node.target in (aten.mean.dim, aten.sum.dim_IntList):
+            dims = node.args[1] or range(before.dim())
+            return all(_same(before.shape[dim], 1) for dim in dims)
+        if node.target is aten.avg_pool2d.default:
+            return node.args[1] == [1, 1] and node.args[2:3] in ((), ([1, 1],), ([],))
+        if node.target is aten.slice_copy.Tensor:
+            return len(node.args) < 5 or node.args[4] == 1
+        if node.target is aten.constant_pad_nd.default:
+            pads: Any = node.args[1]
+            return not any(pads)
+        return node.target in SHAPES or before.stride() == after.stride()
+
+    def _guards_state(self, node: Node, source: Node) -> bool:
+        """Whether a program output would alias state that is overwritten when the method ends."""
+        signature = self.program.graph_signature
+        while source.op == "call_function" and source.target in VIEWS:
+            source = source.all_input_nodes[0]
+        written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+        if source.op != "placeholder":
+            return False
+        names = {
+            spec.arg.name
+            for spec in signature.input_specs
+            if spec.target in written or spec.arg.name in written
+        }
+        return source.name in names
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    expr_a = a.node.expr if isinstance(a, torch.SymInt) else a
+    expr_b = b.node.expr if isinstance(b, torch.SymInt) else b
+    return bool(expr_a == expr_b)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The programs of a file on their way: Edge dialect first, then the file itself."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from etx_schema import Program, PteFile, serialize_pte, write_pte
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_exir.backend import Partitioner
+from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
+from etx_exir.errors import ConfigError
+from etx_exir.lower import Observer, lower
+from etx_exir.partition import delegate
+from etx_exir.transform import apply_passes
+
+__all__ = [
+    "EdgeProgramManager",
+    "ExecutorchProgramManager",
+    "to_edge",
+    "to_edge_transform_and_lower",
+]
+
+Programs = ExportedProgram | Mapping[str, ExportedProgram]
+
+
+class ExecutorchProgramManager:
+    """A finished file in memory, with the Edge programs it was made of."""
+
+    def __init__(
+        self,
+        pte: PteFile,
+        programs: dict[str, ExportedProgram],
+        config: ExecutorchBackendConfig,
+        constant_methods: Mapping[str, Any],
+    ) -> None:
+        self._pte = pte
+        self._programs = programs
+        self._config = config
+        self._constant_methods = dict(constant_methods)
+
+    @property
+    def methods(self) -> set[str]:
+        """The names of the methods that compute something."""
+        return set(self._programs)
+
+    @property
+    def config_methods(self) -> set[str]:
+        """The names of the constant methods."""
+        return set(self._constant_methods)
+
+    @property
+    def executorch_program(self) -> Program:
+        """The tables of the file."""
+        return self._pte.program
+
+    @property
+    def pte_file(self) -> PteFile:
+        """The file's tables and blobs before they are laid out as bytes."""
+        return self._pte
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        """Return the Edge program of `method_name`."""
+        return _named(self._programs, method_name)
+
+    @cached_property
+    def buffer(self) -> bytes:
+        """The bytes of the file."""
+        return serialize_pte(self._pte, **self._alignments())
+
+    def save(self, path: str | Path) -> None:
+        """Write the file; `path` holds either all of it or what it held before."""
+        write_pte(self._pte, path, **self._alignments())
+
+    def write_to_file(self, open_file: BinaryIO) -> None:
+        """Write the bytes of the file to `open_file`."""
+        open_file.write(self.buffer)
+
+    def _alignments(self) -> dict[str, int]:
+        constant = self._config.constant_tensor_alignment
+        return {
+            "segment_alignment": self._config.segment_alignment,
+            **({} if constant is None else {"constant_alignment": constant}),
+        }
+
+
+class EdgeProgramManager:
+    """Programs in the Edge dialect, by method name; the steps return new managers."""
+
+    def __init__(
+        self,
+        edge_programs: Programs,
+        constant_methods: Mapping[str, Any] | None = None,
+        compile_config: EdgeCompileConfig | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        self._programs = _by_name(edge_programs)
+        self._constant_methods = dict(constant_methods or {})
+        self._config = compile_config or EdgeCompileConfig()
+        self._observer = observer
+
+    @property
+    def methods(self) -> set[str]:
+        """The names of the methods that compute something."""
+        return set(self._programs)
+
+    @property
+    def config_methods(self) -> set[str]:
+        """The names of the constant methods."""
+        return set(self._constant_methods)
+
+    def exported_program(self, method_name: str = "forward") -> ExportedProgram:
+        """Return the Edge program of `method_name`."""
+        return _named(self._programs, method_name)
+
+    def transform(
+        self, passes: Sequence[Any] | Mapping[str, Sequence[Any]]
+    ) -> EdgeProgramManager:
+        """Apply user passes, the same to all methods or a list a method."""
+        return self._derive(
+            {
+                name: apply_passes(program, _for_method(passes, name) or ())
+                for name, program in self._programs.items()
+            }
+        )
+
+    def to_backend(
+        self, partitioner: Partitioner | Mapping[str, Partitioner]
+    ) -> EdgeProgramManager:
+        """Delegate what `partitioner` picks, the same for all methods or one a method."""
+        return self._derive(
+            {
+                name: program if chosen is None else delegate(program, chosen)
+                for name, program in self._programs.items()
+                for chosen in (_for_method(partitioner, name),)
+            }
+        )
+
+    def to_executorch(
+        self, config: ExecutorchBackendConfig | None = None
+    ) -> ExecutorchProgramManager:
+        """Choose out variants, plan memory, emit, and check the result against the target."""
+        from etx_exir.emit import emit
+
+        config = config or ExecutorchBackendConfig()
+        programs = {
+            name: apply_passes(program, config.passes) if config.passes else program
+            for name, program in self._programs.items()
+        }
+        pte = emit(programs, config, self._constant_methods, config.target)
+        return ExecutorchProgramManager(pte, programs, config, self._constant_methods)
+
+    def _derive(self, programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
+        return EdgeProgramManager(
+            programs, self._constant_methods, self._config, self._observer
+        )
+
+
+def to_edge(
+    programs: Programs,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    *,
+    observer: Observer | None = None,
+) -> EdgeProgramManager:
+    """Lower exported programs, one or several by method name, to the Edge dialect."""
+    config = compile_config or EdgeCompileConfig()
+    edge = {
+        name: lower(program, config.preserve_ops, observer)
+        for name, program in sorted(_by_name(programs).items())
+    }
+    return EdgeProgramManager(edge, constant_methods, config, observer)
+
+
+def to_edge_transform_and_lower(
+    programs: Programs,
+    transform_passes: Sequence[Any] | Mapping[str, Sequence[Any]] | None = None,
+    partitioner: Sequence[Partitioner] | Mapping[str, Sequence[Partitioner]] | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    *,
+    observer: Observer | None = None,
+) -> EdgeProgramManager:
+    """Lower to Edge with the operators kept whole that a partitioner asks for; then delegate.
+
+    Kept operators that no backend took are decomposed after all.
+    """
+    config = compile_config or EdgeCompileConfig()
+    edge: dict[str, ExportedProgram] = {}
+    for name, program in sorted(_by_name(programs).items()):
+        chosen = _for_method(partitioner, name) or ()
+        chosen = (chosen,) if isinstance(chosen, Partitioner) else tuple(chosen)
+        edge[name] = _transform_and_lower(
+            program, _for_method(transform_passes, name) or (), chosen, config, observer
+        )
+    return EdgeProgramManager(edge, constant_methods, config, observer)
+
+
+def _transform_and_lower(
+    program: ExportedProgram,
+    passes: Sequence[Any],
+    partitioners: Sequence[Partitioner],
+    config: EdgeCompileConfig,
+    observer: Observer | None,
+) -> ExportedProgram:
+    wanted: list[OpOverload] = []
+    filters: list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]] = []
+    for item in partitioners:
+        ops, keep = item.ops_to_not_decompose(program)
+        wanted += ops
+        filters.append((frozenset(ops), keep))
+    edge = lower(program, (*config.preserve_ops, *wanted), observer)
+    edge = apply_passes(edge, passes) if passes else edge
+    for item in partitioners:
+        edge = delegate(edge, item)
+    return edge
+
+
+def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
+    named = {"forward": programs} if isinstance(programs, ExportedProgram) else dict(programs)
+    for name, program in named.items():
+        if not isinstance(program, ExportedProgram):
+            raise ConfigError(
+                f"method {name!r}: expected an ExportedProgram, got {type(program).__name__}; "
+                "call torch.export.export(model, example_inputs) first"
+            )
+    return named
+
+
+def _for_method(given: Any, name: str) -> Any:
+    return given.get(name) if isinstance(given, Mapping) else given
+
+
+def _named(programs: Mapping[str, ExportedProgram], name: str) -> ExportedProgram:
+    if name not in programs:
+        raise ConfigError(f"no method {name!r}; methods: {', '.join(sorted(programs))}")
+    return programs[name]
