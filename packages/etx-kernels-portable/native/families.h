@@ -8,7 +8,16 @@
 /// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
 // clang-format off
 #define ETX_FAMILIES(X) \
-  X(prim)
+  X(conv) \
+  X(matmul) \
+  X(prim) \
+  X(view) \
+  X(permute) \
+  X(slice) \
+  X(repeat) \
+  X(as_strided) \
+  X(cat) \
+  X(split)
 // clang-format on
 
 namespace etx::portable {

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
+
+#include "shape.h"
+#include "strided_copy.h"
+
+namespace etx::portable {
+namespace {
+
+Error expand_copy_out(Context& context, const Tensor& self, IntList size, bool /*implicit*/,
+                      Tensor& out) {
+  const ssize_t added = static_cast<ssize_t>(size.size()) - self.dim();
+  ETX_CHECK(context, added >= 0, InvalidArgument, "size must have at least the rank of self");
+  Shape shape;
+  for (size_t i = 0; i < size.size(); ++i) {
+    const ssize_t d = static_cast<ssize_t>(i) - added;
+    const bool kept = d >= 0 && (size[i] == -1 || size[i] == self.size(d));
+    ETX_CHECK(context, kept || (size[i] >= 0 && (d < 0 || self.size(d) == 1)), InvalidArgument,
+              "size must equal self's size, or be -1, wherever self's size is not 1");
+    shape.push(kept ? self.size(d) : size[i]);
+  }
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(resize_out(context, out, shape));
+  StridedCopy copy;
+  for (ssize_t d = 0; d < out.dim(); ++d) {
+    const bool repeated = d < added || self.size(d - added) == 1;
+    copy.add(out.size(d), out.stride(d), repeated ? 0 : self.stride(d - added));
+  }
+  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
+  return Error::Ok;
+}
+
+Error repeat_out(Context& context, const Tensor& self, IntList repeats, Tensor& out) {
+  const ssize_t added = static_cast<ssize_t>(repeats.size()) - self.dim();
+  ETX_CHECK(context, added >= 0, InvalidArgument, "repeats must have at least the rank of self");
+  Shape shape;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    const ssize_t d = static_cast<ssize_t>(i) - added;
+    ETX_CHECK(context, repeats[i] >= 0 && repeats[i] <= INT32_MAX, InvalidArgument,
+              "repeats must be from 0 to 2147483647");
+    shape.push(repeats[i] * (d < 0 ? 1 : self.size(d)));
+  }
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(resize_out(context, out, shape));
+  StridedCopy copy;
+  for (ssize_t d = 0; d < out.dim(); ++d) {
+    const int64_t size = d < added ? 1 : self.size(d - added);
+    copy.add(repeats[static_cast<size_t>(d)], out.stride(d) * size, 0);
+    if (d >= added) copy.add(size, out.stride(d), self.stride(d - added));
+  }
+  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
+  return Error::Ok;
+}
+
+Error flip_out(Context& context, const Tensor& self, IntList dims, Tensor& out) {
+  bool flipped[kMaxRank] = {};
+  for (const int64_t item : dims) {
+    ssize_t dim;
+    ETX_TRY(wrap_dim(context, item, self.dim(), dim));
+    ETX_CHECK(context, !flipped[dim], InvalidArgument, "dims must not name a dimension twice");
+    flipped[dim] = true;
+  }
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(resize_out(context, out, Shape(self)));
+  StridedCopy copy;
+  int64_t start = 0;
+  for (ssize_t d = 0; d < self.dim(); ++d) {
+    copy.add(self.size(d), out.stride(d), flipped[d] ? -self.stride(d) : self.stride(d));
+    if (flipped[d]) start += (self.size(d) - 1) * self.stride(d);
+  }
+  if (self.numel() == 0) return Error::Ok;
+  copy.run(context, out.mutable_data_ptr(), element_ptr(self, start), self.element_size());
+  return Error::Ok;
+}
+
+int64_t wrap_shift(int64_t shift, int64_t size) {
+  const int64_t rest = shift % size;
+  return rest < 0 ? rest + size : rest;
+}
+
+/// Rolls the elements in the order of their indices.
+Error roll_flat(Context& context, const Tensor& self, int64_t shift, const Tensor& out) {
+  const int64_t count = self.numel();
+  const int64_t head = wrap_shift(shift, count);
+  const bool direct = self.is_contiguous() && out.is_contiguous();
+  const size_t bytes = self.nbytes();
+  char* row = static_cast<char*>(direct ? nullptr : context.allocate_temp(2 * bytes));
+  ETX_CHECK(context, direct || row != nullptr, MemoryAllocationFailed,
+            "no temporary memory to reorder the dimensions of self");
+  TensorImpl flat = *self.impl();
+  int32_t size = static_cast<int32_t>(count);
+  int32_t stride = 1;
+  const uint8_t order = 0;
+  flat.rank = 1;
+  flat.sizes = &size;
+  flat.strides = &stride;
+  flat.dim_order = &order;
+  TensorImpl rolled = flat;
+  if (!direct) {
+    flat.data = row;
+    rolled.data = row + bytes;
+    ETX_TRY(copy_reshaped(context, Tensor(&flat), self));
+  } else {
+    rolled.data = out.mutable_data_ptr();
+  }
+  StridedCopy low;
+  low.add(count - head, 1, 1);
+  low.run(context, mutable_element_ptr(Tensor(&rolled), head), flat.data, self.element_size());
+  StridedCopy high;
+  high.add(head, 1, 1);
+  high.run(context, rolled.data, element_ptr(Tensor(&flat), count - head), self.element_size());
+  return direct ? Error::Ok : copy_reshaped(context, out, Tensor(&rolled));
+}
+
+Error roll_out(Context& context, const Tensor& self, IntList shifts, IntList dims, Tensor& out) {
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(resize_out(context, out, Shape(self)));
+  if (dims.empty()) {
+    ETX_CHECK(context, shifts.size() == 1, InvalidArgument,
+              "shifts must be one number when dims is empty");
+    return self.numel() == 0 ? Error::Ok : roll_flat(context, self, shifts[0], out);
+  }
+  ETX_CHECK(context, shifts.size() == dims.size(), InvalidArgument,
+            "shifts and dims must have the same length");
+  if (self.numel() == 0) return Error::Ok;
+  int64_t offset[kMaxRank] = {};
+  for (size_t i = 0; i < dims.size(); ++i) {
+    ssize_t dim;
+    ETX_TRY(wrap_dim(context, dims[i], self.dim(), dim));
+    const int64_t size = size_of(self, dim);
+    offset[dim] = wrap_shift(offset[dim] + wrap_shift(shifts[i], size), size);
+  }
+  // Each rolled dimension has two parts, so that 2^(rolled dimensions) boxes are moved.
+  for (uint32_t box = 0; box < uint32_t{1} << self.dim(); ++box) {
+    StridedCopy copy;
+    int64_t to = 0;
+    int64_t from = 0;
+    bool empty = false;
+    for (ssize_t d = 0; d < self.dim(); ++d) {
+      const bool wrapped = (box >> d) & 1;
+      const int64_t size = wrapped ? offset[d] : self.size(d) - offset[d];
+      empty |= size == 0;
+      copy.add(size, out.stride(d), self.stride(d));
+      to += wrapped ? 0 : offset[d] * out.stride(d);
+      from += wrapped ? (self.size(d) - offset[d]) * self.stride(d) : 0;
+    }
+    if (empty) continue;
+    copy.run(context, mutable_element_ptr(out, to), element_ptr(self, from), self.element_size());
+  }
+  return Error::Ok;
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::expand_copy.out", expand_copy_out, kAnyDtype),
+    ETX_KERNEL("aten::repeat.out", repeat_out, kAnyDtype),
+    ETX_KERNEL("aten::flip.out", flip_out, kAnyDtype),
+    ETX_KERNEL("aten::roll.out", roll_out, kAnyDtype),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(repeat_kernels, kRows);
+
+}  // namespace etx::portable
