@@ -8,6 +8,12 @@
 /// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
 // clang-format off
 #define ETX_FAMILIES(X) \
+  X(where) \
+  X(compare) \
+  X(pow) \
+  X(division) \
+  X(binary) \
+  X(unary) \
   X(conv) \
   X(matmul) \
   X(prim) \

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_ARITHMETIC_H_
+#define ETX_PORTABLE_ARITHMETIC_H_
+
+#include <etx/portable/dispatch.h>
+#include <etx/portable/map.h>
+
+#include "loops.h"
+
+namespace etx::portable {
+
+/// Kinds of numbers, in the order of type promotion.
+enum class Kind { Bool, Int, Float };
+
+constexpr Kind kind_of(ScalarType type) {
+  if (type == ScalarType::Bool) return Kind::Bool;
+  return is_floating(type) ? Kind::Float : Kind::Int;
+}
+inline Kind kind_of(const Scalar& value) {
+  if (value.is_bool()) return Kind::Bool;
+  return value.is_floating() ? Kind::Float : Kind::Int;
+}
+
+/// A tensor or a number as an argument of an operator; the argument must outlive it.
+struct Side {
+  Side(const Tensor& t) : tensor(&t), kind(kind_of(t.scalar_type())) {}
+  Side(const Scalar& s) : scalar(&s), kind(kind_of(s)) {}
+
+  bool is_listed() const {
+    return tensor == nullptr || RealBool::contains(tensor->scalar_type());
+  }
+  /// True for numbers and tensors of rank 0, which promote only across kinds.
+  bool is_single() const { return tensor == nullptr || tensor->dim() == 0; }
+  Operand operand(ScalarType as, Element& storage) const {
+    if (tensor != nullptr) return Operand(*tensor, as);
+    storage = cast(*scalar, as);
+    return Operand(storage, as);
+  }
+
+  const Tensor* tensor = nullptr;
+  const Scalar* scalar = nullptr;
+  Kind kind;
+};
+
+/// out = f(a, b), computed in the wide type of out's dtype, which must be one the inputs can be
+/// cast to. `user` goes to the loop.
+Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& out,
+                 const Loops& loops, const void* user = nullptr);
+
+template <typename Op>
+constexpr Loops loops_of() {
+  return {&binary_loop<Op, int64_t, int64_t>, &binary_loop<Op, float, float>,
+          &binary_loop<Op, double, double>};
+}
+template <typename Op>
+constexpr Loops floating_loops() {
+  return {nullptr, &binary_loop<Op, float, float>, &binary_loop<Op, double, double>};
+}
+template <typename Op>
+constexpr Loops integral_loops() {
+  return {&binary_loop<Op, int64_t, int64_t>, nullptr, nullptr};
+}
+
+}  // namespace etx::portable
+
+/// Defines `name##_op`, whose `apply(T a, T b)` is `expression`.
+#define ETX_OP(name, expression)         \
+  struct name##_op {                     \
+    template <typename T>                \
+    static T apply(T a, T b) {           \
+      return static_cast<T>(expression); \
+    }                                    \
+  }
+
+#endif  // ETX_PORTABLE_ARITHMETIC_H_
