@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, Union
 
-from flatbuffers import Builder  # type: ignore[import-untyped]
-
 from etx_schema.errors import EtxError, UnknownFieldError
 
 Blob = Union[bytes, bytearray, memoryview]  # noqa: UP007
@@ -74,8 +72,19 @@ class Table:
         layout = [(item.slot, item) for item in cls.FIELDS]
         layout += [(item.slot - 1, item) for item in cls.FIELDS if item.kind == "union"]
         layout.sort(key=lambda entry: entry[0])
-        by_size = sorted(reversed(layout), key=lambda entry: _width(*entry), reverse=True)
+        by_size = sorted(layout, key=lambda entry: (_width(*entry), entry[0]), reverse=True)
         cls.LAYOUTS = (tuple(layout), tuple(by_size))
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and all(
+            getattr(self, item.name) == getattr(other, item.name) for item in self.FIELDS
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{item.name}={getattr(self, item.name)!r}" for item in self.FIELDS)
+        return f"{type(self).__name__}({values})"
 
 
 def _width(slot: int, item: Field) -> int:
@@ -93,6 +102,8 @@ class Encoder:
 
     def encode(self, root: Table, identifier: str, *, size_prefixed: bool = False) -> bytes:
         """Return the finished flatbuffer."""
+        from flatbuffers import Builder  # type: ignore[import-untyped]
+
         self.builder = Builder(1024)
         offset = self.table(root)
         finish = self.builder.FinishSizePrefixed if size_prefixed else self.builder.Finish

@@ -8,6 +8,8 @@ import math
 from etx_schema._generated.program import ScalarType, Tensor
 from etx_schema.errors import ProgramError
 
+MAX_RANK = 16
+
 # number: (name, bytes an element); numbers, names and sizes are ATen's.
 DTYPES = {
     0: ("uint8", 1),
@@ -60,6 +62,6 @@ def tensor_nbytes(tensor: Tensor) -> int:
     """Return the bytes of a tensor's elements (of its upper bound, when its shape is dynamic)."""
     if tensor.scalar_type not in DTYPES:
         raise ProgramError(f"a tensor has the unknown scalar type {int(tensor.scalar_type)}")
-    if any(size < 0 for size in tensor.sizes):
-        raise ProgramError(f"a tensor has the sizes {tensor.sizes}")
+    if len(tensor.sizes) > MAX_RANK or any(size < 0 for size in tensor.sizes):
+        raise ProgramError(f"a tensor has the sizes {tensor.sizes[: MAX_RANK + 1]}")
     return math.prod(tensor.sizes) * DTYPES[tensor.scalar_type][1]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Union
@@ -53,6 +52,8 @@ def write_atomically(path: PathLike, chunks: Iterable[Blob]) -> None:
 
 
 def _write_beside(target: Path, chunks: Iterable[Blob]) -> None:
+    import tempfile
+
     handle, name = tempfile.mkstemp(
         prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent
     )

@@ -101,7 +101,13 @@ def _table(schema: Schema, table: TableDef) -> list[str]:
             members.append(f"{item.name}_type: {union.name} = {tag}")
         descriptors.append(_descriptor(schema, item))
         members.append(f"{item.name}: {_annotation(schema, item)}")
-    lines = ["", "@dataclass", f"class {table.name}(Table):", f'    """{table.doc}"""', ""]
+    lines = [
+        "",
+        "@dataclass(eq=False, repr=False)",
+        f"class {table.name}(Table):",
+        f'    """{table.doc}"""',
+        "",
+    ]
     lines.append(f"    SLOTS: ClassVar[int] = {table.slots}")
     if descriptors:
         lines.append("    FIELDS: ClassVar[tuple[Field, ...]] = (")

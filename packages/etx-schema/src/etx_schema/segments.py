@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -68,6 +67,8 @@ class SegmentWriter:
 
 
 def _content_keys(blobs: Sequence[Blob]) -> list[bytes | int]:
+    import hashlib
+
     lengths: dict[int, int] = {}
     for blob in blobs:
         lengths[len(blob)] = lengths.get(len(blob), 0) + 1

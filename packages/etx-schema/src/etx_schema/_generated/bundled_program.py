@@ -13,7 +13,7 @@ from etx_schema.codec import Field, Table, UnknownMember
 IDENTIFIER = "BP08"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Int(Table):
     """An integer."""
 
@@ -25,7 +25,7 @@ class Int(Table):
     int_val: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Bool(Table):
     """A boolean."""
 
@@ -37,7 +37,7 @@ class Bool(Table):
     bool_val: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Double(Table):
     """A number."""
 
@@ -49,7 +49,7 @@ class Double(Table):
     double_val: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Tensor(Table):
     """A tensor with its bytes, laid out as `dim_order` says."""
 
@@ -67,7 +67,7 @@ class Tensor(Table):
     dim_order: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Value(Table):
     """An input or an expected output."""
 
@@ -79,7 +79,7 @@ class Value(Table):
     val: Union[Tensor, Int, Bool, Double, UnknownMember, None] = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BundledMethodTestCase(Table):
     """Inputs of one call and the outputs it should give."""
 
@@ -93,7 +93,7 @@ class BundledMethodTestCase(Table):
     expected_outputs: list[Value] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BundledMethodTestSuite(Table):
     """The test cases of one method."""
 
@@ -107,7 +107,7 @@ class BundledMethodTestSuite(Table):
     test_cases: list[BundledMethodTestCase] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BundledProgram(Table):
     """The root of a `.bpte`: a whole `.pte` and its test cases."""
 

@@ -26,14 +26,14 @@ class ValueType(OpenEnum):
     String = 7
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Null(Table):
     """No value."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Tensor(Table):
     """A recorded tensor; its bytes start at `offset` of the debug buffer."""
 
@@ -51,7 +51,7 @@ class Tensor(Table):
     offset: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Int(Table):
     """An integer."""
 
@@ -63,7 +63,7 @@ class Int(Table):
     int_val: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Bool(Table):
     """A boolean."""
 
@@ -75,7 +75,7 @@ class Bool(Table):
     bool_val: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Float(Table):
     """A single-precision number."""
 
@@ -87,7 +87,7 @@ class Float(Table):
     float_val: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Double(Table):
     """A number."""
 
@@ -99,7 +99,7 @@ class Double(Table):
     double_val: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class String(Table):
     """A text."""
 
@@ -111,7 +111,7 @@ class String(Table):
     string_val: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TensorList(Table):
     """Several recorded tensors."""
 
@@ -123,7 +123,7 @@ class TensorList(Table):
     tensors: list[Tensor] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Value(Table):
     """A recorded value."""
 
@@ -149,7 +149,7 @@ class Value(Table):
     output: Bool | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DebugEvent(Table):
     """A value seen while the program ran."""
 
@@ -171,7 +171,7 @@ class DebugEvent(Table):
     name: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AllocationEvent(Table):
     """A request to an allocator."""
 
@@ -185,7 +185,7 @@ class AllocationEvent(Table):
     allocation_size: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ProfileEvent(Table):
     """A stretch of time."""
 
@@ -211,7 +211,7 @@ class ProfileEvent(Table):
     end_time: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Event(Table):
     """One of three kinds of event."""
 
@@ -227,7 +227,7 @@ class Event(Table):
     debug_event: DebugEvent | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Allocator(Table):
     """An allocator that events refer to by position."""
 
@@ -239,7 +239,7 @@ class Allocator(Table):
     name: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RunData(Table):
     """One load or one execution."""
 
@@ -257,7 +257,7 @@ class RunData(Table):
     events: list[Event] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ETDump(Table):
     """The root of an `.etdp`."""
 

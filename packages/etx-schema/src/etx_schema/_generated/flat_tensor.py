@@ -13,7 +13,7 @@ from etx_schema.codec import Field, Table
 IDENTIFIER = "FT01"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TensorLayout(Table):
     """How the bytes of a blob form a tensor."""
 
@@ -29,7 +29,7 @@ class TensorLayout(Table):
     dim_order: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DataSegment(Table):
     """A range of bytes after the flatbuffer; the offset counts from the segment base."""
 
@@ -43,7 +43,7 @@ class DataSegment(Table):
     size: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NamedData(Table):
     """A blob by name, and its layout when it is a tensor."""
 
@@ -59,7 +59,7 @@ class NamedData(Table):
     tensor_layout: TensorLayout | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FlatTensor(Table):
     """The root of a `.ptd`."""
 

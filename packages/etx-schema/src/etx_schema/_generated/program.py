@@ -69,7 +69,7 @@ class DataLocation(OpenEnum):
     SEGMENT = 1
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ContainerMetadata(Table):
     """The pytree specs (JSON) that fold flat inputs and outputs into Python containers."""
 
@@ -83,14 +83,14 @@ class ContainerMetadata(Table):
     encoded_out_str: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Null(Table):
     """The value None."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AllocationDetails(Table):
     """A place in planned memory: arena `memory_id - 1`, 64-bit offset in two halves."""
 
@@ -106,7 +106,7 @@ class AllocationDetails(Table):
     memory_offset_high: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ExtraTensorInfo(Table):
     """What only few tensors need: a name, external bytes, a device."""
 
@@ -126,7 +126,7 @@ class ExtraTensorInfo(Table):
     device_index: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Tensor(Table):
     """A tensor: type, sizes, layout, and where its bytes come from."""
 
@@ -156,7 +156,7 @@ class Tensor(Table):
     extra_tensor_info: ExtraTensorInfo | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Int(Table):
     """An integer slot."""
 
@@ -168,7 +168,7 @@ class Int(Table):
     int_val: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Bool(Table):
     """A boolean slot."""
 
@@ -180,7 +180,7 @@ class Bool(Table):
     bool_val: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Double(Table):
     """A floating-point slot."""
 
@@ -192,7 +192,7 @@ class Double(Table):
     double_val: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class String(Table):
     """A text."""
 
@@ -204,7 +204,7 @@ class String(Table):
     string_val: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class IntList(Table):
     """A list of integers by reference: every item is the index of an Int value."""
 
@@ -216,7 +216,7 @@ class IntList(Table):
     items: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DoubleList(Table):
     """A list of literal numbers."""
 
@@ -228,7 +228,7 @@ class DoubleList(Table):
     items: list[float] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BoolList(Table):
     """A list of literal booleans."""
 
@@ -240,7 +240,7 @@ class BoolList(Table):
     items: list[bool] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TensorList(Table):
     """A list of tensors: indices of Tensor values."""
 
@@ -252,7 +252,7 @@ class TensorList(Table):
     items: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OptionalTensorList(Table):
     """A list of tensors, some of them None: an index of a Null value, or -1."""
 
@@ -264,7 +264,7 @@ class OptionalTensorList(Table):
     items: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class EValue(Table):
     """One slot of the value table of a method."""
 
@@ -276,7 +276,7 @@ class EValue(Table):
     val: Union[Null, Int, Bool, Double, Tensor, String, IntList, DoubleList, BoolList, TensorList, OptionalTensorList, UnknownMember, None] = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Operator(Table):
     """The name by which a kernel is looked up."""
 
@@ -290,7 +290,7 @@ class Operator(Table):
     overload: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class KernelCall(Table):
     """Call a kernel; `args` are value indices: arguments, outs, then returns again."""
 
@@ -304,7 +304,7 @@ class KernelCall(Table):
     args: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DelegateCall(Table):
     """Call a delegate; `args` are value indices: inputs, then outputs."""
 
@@ -318,7 +318,7 @@ class DelegateCall(Table):
     args: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MoveCall(Table):
     """Let one value be what another one is (the handle, not the bytes)."""
 
@@ -332,7 +332,7 @@ class MoveCall(Table):
     move_to: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class JumpFalseCall(Table):
     """Continue at another instruction of the chain when the condition is false."""
 
@@ -346,7 +346,7 @@ class JumpFalseCall(Table):
     destination_instruction: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FreeCall(Table):
     """Forget where the bytes of a tensor are."""
 
@@ -358,7 +358,7 @@ class FreeCall(Table):
     value_index: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Instruction(Table):
     """One step of a chain."""
 
@@ -370,7 +370,7 @@ class Instruction(Table):
     instr_args: Union[KernelCall, DelegateCall, MoveCall, JumpFalseCall, FreeCall, UnknownMember, None] = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Frame(Table):
     """One frame of the Python stack of the model source."""
 
@@ -388,7 +388,7 @@ class Frame(Table):
     context: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FrameList(Table):
     """The stack of one instruction."""
 
@@ -400,7 +400,7 @@ class FrameList(Table):
     items: list[Frame] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BackendDelegateDataReference(Table):
     """Which segment (or inline entry) holds the blob of a delegate."""
 
@@ -414,7 +414,7 @@ class BackendDelegateDataReference(Table):
     index: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CompileSpec(Table):
     """One option for a backend; only the backend knows what the bytes mean."""
 
@@ -428,7 +428,7 @@ class CompileSpec(Table):
     value: bytes = b""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BackendDelegate(Table):
     """A part of the program that a backend runs."""
 
@@ -444,7 +444,7 @@ class BackendDelegate(Table):
     compile_specs: list[CompileSpec] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Chain(Table):
     """A list of instructions; methods have exactly one."""
 
@@ -462,7 +462,7 @@ class Chain(Table):
     stacktrace: list[FrameList] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NonConstBufferDevice(Table):
     """The device of one planned arena."""
 
@@ -478,7 +478,7 @@ class NonConstBufferDevice(Table):
     device_index: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ExecutionPlan(Table):
     """One method. `non_const_buffer_sizes[0]` is reserved; entry i is the size of arena i - 1."""
 
@@ -508,7 +508,7 @@ class ExecutionPlan(Table):
     non_const_buffer_device: list[NonConstBufferDevice] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Buffer(Table):
     """Bytes of one constant, in files from before segments."""
 
@@ -520,7 +520,7 @@ class Buffer(Table):
     storage: bytes = b""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BackendDelegateInlineData(Table):
     """A delegate blob kept inside the flatbuffer."""
 
@@ -532,7 +532,7 @@ class BackendDelegateInlineData(Table):
     data: bytes = b""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DataSegment(Table):
     """A range of bytes after the flatbuffer; the offset counts from the segment base."""
 
@@ -546,7 +546,7 @@ class DataSegment(Table):
     size: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SubsegmentOffsets(Table):
     """Where tensors start inside one segment; entry 0 means "no data"."""
 
@@ -560,7 +560,7 @@ class SubsegmentOffsets(Table):
     offsets: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NamedData(Table):
     """A blob by name; several names may share a segment."""
 
@@ -574,7 +574,7 @@ class NamedData(Table):
     segment_index: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Program(Table):
     """The root of a `.pte`."""
 

@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `etx`: `show`, `check`, `targets`, and what other packages add."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from etx_schema._version import __version__
+from etx_schema.entry_points import contributions
+from etx_schema.errors import EtxError, ProgramError
+from etx_schema.files import load_bytes
+
+COMMANDS = "etx.commands"
+
+EXAMPLES = """\
+examples:
+  etx show model.pte                   what is in a file: methods, instructions, delegates, sizes
+  etx show model.pte --json            the same for machines
+  etx show weights.ptd                 tensors outside of a program
+  etx check model.pte --target portable    does it run there? exit code 1 says no
+  etx targets                          the targets of the packages that are installed
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 0, 1 when a check found problems, 2 on an error."""
+    options = build_parser().parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except EtxError as error:
+        print(f"etx: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("etx: stopped", file=sys.stderr)
+        return 130
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of all installed commands."""
+    parser = argparse.ArgumentParser(
+        prog="etx",
+        description="Look at, check and (with other packages) make and run .pte files.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="list what is installed")
+    parser.set_defaults(run=lambda _: parser.print_help())
+    subparsers = parser.add_subparsers(metavar="COMMAND")
+    _register(subparsers)
+    for entry in contributions(COMMANDS):
+        try:
+            entry.load()(subparsers)
+        except Exception as error:
+            _register_broken(subparsers, entry.name, f"{entry.value}: {error}")
+    return parser
+
+
+def _register(subparsers: Any) -> None:
+    show = subparsers.add_parser(
+        "show",
+        help="print what is in a .pte or .ptd file",
+        description="Print methods, inputs, outputs, one line an instruction, constants, "
+        "delegates, arenas and segments.",
+        epilog="example: etx show model.pte | less",
+    )
+    show.add_argument("file", help="a .pte or .ptd file")
+    show.add_argument("--json", action="store_true", help="print one JSON document")
+    show.set_defaults(run=_show)
+    check = subparsers.add_parser(
+        "check",
+        help="verify a .pte file and compare it with a target",
+        description="Verify a program and list everything in it that a target lacks.",
+        epilog="example: etx check model.pte --target portable",
+    )
+    check.add_argument("file", help="a .pte file")
+    check.add_argument("--target", metavar="NAME|FILE", help="an installed target or a .json file")
+    check.add_argument("--json", action="store_true", help="print one JSON document")
+    check.set_defaults(run=_check)
+    targets = subparsers.add_parser("targets", help="list the installed targets")
+    targets.add_argument("--json", action="store_true", help="print one JSON document")
+    targets.set_defaults(run=_targets)
+
+
+def _register_broken(subparsers: Any, name: str, reason: str) -> None:
+    parser = subparsers.add_parser(name, help=f"not usable: {reason}")
+    parser.add_argument("rest", nargs=argparse.REMAINDER)
+
+    def run(_: argparse.Namespace) -> None:
+        raise EtxError(f"the command {name!r} does not load: {reason}")
+
+    parser.set_defaults(run=run)
+
+
+def _show(options: argparse.Namespace) -> None:
+    from etx_schema.describe import describe_ptd, describe_pte
+    from etx_schema.ptd import read_ptd, read_ptd_root
+    from etx_schema.show import lines
+
+    view = load_bytes(options.file)
+    try:
+        kind = bytes(view[4:8])
+        if kind == b"FT01":
+            document = describe_ptd(read_ptd(view), read_ptd_root(view)[1])
+        elif kind == b"ET12":
+            document = describe_pte(view)
+        else:
+            raise ProgramError("neither a .pte nor a .ptd file", 4 if len(view) >= 8 else 0)
+    except ProgramError as error:
+        raise EtxError(f"{options.file}: {error}") from error
+    if options.json:
+        print(json.dumps(document, indent=1))
+    else:
+        _print(lines(options.file, document))
+
+
+def _check(options: argparse.Namespace) -> int:
+    from etx_schema.pte_reader import read_pte
+    from etx_schema.target import Target
+    from etx_schema.verify import verify
+
+    target = Target.load(options.target) if options.target else None
+    try:
+        pte = read_pte(options.file)
+    except ProgramError as error:
+        raise EtxError(f"{options.file}: {error}") from error
+    problems = verify(pte)
+    if target is not None:
+        problems += target.check(pte)
+    if options.json:
+        rows = [problem.as_dict() for problem in problems]
+        print(json.dumps({"file": options.file, "problems": rows}, indent=1))
+    else:
+        on = f" on target {target.name!r}" if target else ""
+        print(f"{options.file}: {_count(len(problems))}{on}")
+        for problem in problems:
+            print(f"  {problem}")
+    return 1 if problems else 0
+
+
+def _count(number: int) -> str:
+    return {0: "no problems", 1: "1 problem"}.get(number, f"{number} problems")
+
+
+def _targets(options: argparse.Namespace) -> None:
+    from etx_schema.target import Target, target_paths
+
+    rows = []
+    for name, path in target_paths().items():
+        target = Target.load(path)
+        rows.append(
+            {
+                "name": name,
+                "version": target.version,
+                "description": target.description,
+                "operators": len(target.operators),
+                "backends": list(target.backends),
+                "path": str(path),
+            }
+        )
+    if options.json:
+        print(json.dumps(rows, indent=1))
+        return
+    if not rows:
+        print("no targets are installed; etx-exir and kernel packages bring some")
+    for row in rows:
+        print(f"{row['name']} {row['version']}: {row['operators']} operators; {row['description']}")
+
+
+def _print(rows: Iterable[str]) -> None:
+    """Print lines; with rich on a terminal, headings stand out."""
+    console = None
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+
+            console = Console(highlight=True, soft_wrap=True)
+        except ImportError:
+            pass
+    for row in rows:
+        if console is None:
+            print(row)
+        else:
+            heading = bool(row) and not row.startswith(" ")
+            console.print(row, markup=False, style="bold" if heading else None)
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        for line in versions():
+            print(line)
+        parser.exit()
+
+
+def versions() -> list[str]:
+    """List the installed packages, the plugin ABI, plugins and targets."""
+    from importlib.metadata import distributions
+
+    found = {d.metadata["Name"]: d.version for d in distributions() if d.metadata["Name"]}
+    rows = {name: version for name, version in found.items() if name.startswith("etx-")}
+    rows.setdefault("etx-schema", __version__)
+    lines = [f"{name} {rows[name]}" for name in sorted(rows)]
+    lines.append(f"plugin ABI: {_abi()}")
+    for what, group in (("plugins", "etx.plugins"), ("targets", "etx.targets")):
+        names = [f"{e.name} ({e.dist.name})" if e.dist else e.name for e in contributions(group)]
+        lines.append(f"{what}: {', '.join(names) or 'none'}")
+    return lines
+
+
+def _abi() -> str:
+    try:
+        import etx_runtime  # type: ignore[import-not-found]
+    except ImportError:
+        return "etx-runtime is not installed"
+    return str(getattr(etx_runtime, "abi_version", "not stated by this etx-runtime"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Say what is in a file, as one JSON-able document: what `etx show --json` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from etx_schema._generated.program import (
+    Bool,
+    BoolList,
+    DataLocation,
+    DelegateCall,
+    Double,
+    DoubleList,
+    ExecutionPlan,
+    FreeCall,
+    Int,
+    IntList,
+    JumpFalseCall,
+    KernelCall,
+    MoveCall,
+    Null,
+    OptionalTensorList,
+    String,
+    Tensor,
+    TensorList,
+    TensorShapeDynamism,
+)
+from etx_schema.dtypes import dtype_name
+from etx_schema.entry_points import contributions
+from etx_schema.problem import CONSTRAINTS_KEY, Origins, read_json
+from etx_schema.ptd import PtdFile, PtdLayout
+from etx_schema.pte import PteFile
+from etx_schema.pte_reader import PteLayout, assemble, read_program, segment_table
+from etx_schema.target import Target, operator_name, target_paths
+
+PRINTERS = "etx.show"
+REFERENCE_TARGET = "portable"
+
+
+def describe_pte(view: memoryview) -> dict[str, Any]:
+    """Describe a `.pte`."""
+    program, layout = read_program(view)
+    segments = [vars(info) | {"names": list(info.names)} for info in segment_table(program, layout)]
+    pte = assemble(view, program, layout)
+    methods = [Method(pte, plan).describe() for plan in pte.program.execution_plan]
+    return {
+        "format": "pte",
+        "version": pte.program.version,
+        "bytes": _sizes(layout),
+        "methods": methods,
+        "segments": segments,
+        "named_data": {name: len(blob.data) for name, blob in pte.named_data.items()},
+        "target": _target(methods),
+    }
+
+
+def describe_ptd(ptd: PtdFile, layout: PtdLayout) -> dict[str, Any]:
+    """Describe a `.ptd`."""
+    entries = []
+    for name, blob in ptd.named_data.items():
+        entry: dict[str, Any] = {"name": name, "bytes": len(blob.data)}
+        if blob.layout is not None:
+            entry["dtype"] = dtype_name(blob.layout.scalar_type)
+            entry["sizes"] = blob.layout.sizes
+            entry["dim_order"] = blob.layout.dim_order
+        entries.append(entry)
+    return {"format": "ptd", "version": ptd.version, "bytes": _sizes(layout), "entries": entries}
+
+
+def _sizes(layout: PteLayout | PtdLayout) -> dict[str, int]:
+    return {
+        "file": layout.file_size,
+        "program": layout.program_size,
+        "segments": layout.segment_data_size,
+    }
+
+
+def _target(methods: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Compare the operators with the target that every runtime of the format can run."""
+    if REFERENCE_TARGET not in target_paths():
+        return None
+    target = Target.load(REFERENCE_TARGET)
+    used = {i["op"] for method in methods for i in method["instructions"] if i["kind"] == "kernel"}
+    return {"name": target.name, "missing": sorted(used - set(target.operators))}
+
+
+class Method:
+    """Names the values of one method and describes it."""
+
+    def __init__(self, pte: PteFile, plan: ExecutionPlan) -> None:
+        self.pte = pte
+        self.plan = plan
+        self.origins = Origins.of(pte.named_data)
+        rows = read_json(pte.named_data, CONSTRAINTS_KEY).get(plan.name or "")
+        rows = rows.get("inputs") if isinstance(rows, dict) else None
+        self.rows = rows if isinstance(rows, list) else []
+        self.written = set(self._written())
+        self.names = self._names()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the document of the method."""
+        plan = self.plan
+        return {
+            "name": plan.name,
+            "inputs": [self.input(i, index) for i, index in enumerate(plan.inputs)],
+            "outputs": [{"name": self.text(i)} | self.type_of(i) for i in plan.outputs],
+            "instructions": self.instructions(),
+            "constants": self.constants(),
+            "state": self.state(),
+            "delegates": [self.delegate(i) for i in range(len(plan.delegates))],
+            "arenas": plan.non_const_buffer_sizes[1:],
+        }
+
+    def _written(self) -> list[int]:
+        """Return the scalar slots that instructions write."""
+        found = []
+        for chain in self.plan.chains:
+            for instruction in chain.instructions:
+                call = instruction.instr_args
+                if isinstance(call, KernelCall) and call.args:
+                    found.append(call.args[-1])
+                elif isinstance(call, MoveCall):
+                    found.append(call.move_to)
+        return found
+
+    def _names(self) -> dict[int, str]:
+        names: dict[int, str] = {}
+        for i, entry in enumerate(self.plan.values):
+            value = entry.val
+            if isinstance(value, Tensor):
+                extra = value.extra_tensor_info
+                if extra is not None and extra.fully_qualified_name:
+                    names[i] = extra.fully_qualified_name
+                elif value.data_buffer_idx and value.allocation_info is None:
+                    names[i] = f"const{value.data_buffer_idx}"
+                elif value.data_buffer_idx:
+                    names[i] = f"state{value.data_buffer_idx}"
+        for i, index in enumerate(self.plan.inputs):
+            row = self.rows[i] if i < len(self.rows) and isinstance(self.rows[i], dict) else {}
+            names[index] = str(row.get("name") or f"in{i}")
+        return names
+
+    def input(self, i: int, index: int) -> dict[str, Any]:
+        """Describe one input; `dims` holds what each dimension may be, None for static ones."""
+        entry = {"name": self.names[index]} | self.type_of(index)
+        row = self.rows[i] if i < len(self.rows) and isinstance(self.rows[i], dict) else {}
+        dims = row.get("dims")
+        if isinstance(dims, list) and len(dims) == len(entry.get("sizes", ())):
+            entry["dims"] = dims
+        if isinstance(row.get("value"), dict):
+            entry["value"] = row["value"]
+        return entry
+
+    def value(self, index: int) -> Any:
+        """Return the value at `index`, None when there is no such one."""
+        return self.plan.values[index].val if 0 <= index < len(self.plan.values) else None
+
+    def type_of(self, index: int) -> dict[str, Any]:
+        """Describe the type of a value."""
+        value = self.value(index)
+        if not isinstance(value, Tensor):
+            document: dict[str, Any] = {"type": type(value).__name__}
+            if index not in self.written and isinstance(value, (Int, Bool, Double, String)):
+                document["stored"] = self.text(index, literal=True)
+            return document
+        return {
+            "type": "Tensor",
+            "dtype": dtype_name(value.scalar_type),
+            "sizes": value.sizes,
+            "dim_order": value.dim_order,
+            "dynamic": value.shape_dynamism != TensorShapeDynamism.STATIC,
+        }
+
+    def text(self, index: int, *, literal: bool = False) -> str:
+        """Return how an argument is written: a name, or the literal that the slot holds."""
+        value = self.value(index)
+        if isinstance(value, Null):
+            return "None"
+        if isinstance(value, (IntList, TensorList, OptionalTensorList)):
+            items = ["None" if i < 0 else self.text(i) for i in value.items]
+            return f"[{', '.join(items)}]"
+        if isinstance(value, (DoubleList, BoolList)):
+            return str(value.items)
+        if index in self.names and not literal:
+            return self.names[index]
+        if index not in self.written or literal:
+            if isinstance(value, Int):
+                return str(value.int_val)
+            if isinstance(value, Bool):
+                return str(value.bool_val)
+            if isinstance(value, Double):
+                return repr(value.double_val)
+            if isinstance(value, String):
+                return repr(value.string_val)
+        return f"%{index}"
+
+    def typed(self, index: int) -> str:
+        """Return a result with its type: `%5: float32[2, 3]`."""
+        value = self.value(index)
+        if isinstance(value, Tensor):
+            bound = "<=" if value.shape_dynamism != TensorShapeDynamism.STATIC else ""
+            sizes = ", ".join(f"{bound}{size}" for size in value.sizes)
+            return f"{self.text(index)}: {dtype_name(value.scalar_type)}[{sizes}]"
+        return f"{self.text(index)}: {type(value).__name__.lower()}"
+
+    def instructions(self) -> list[dict[str, Any]]:
+        """Describe the instructions, one row each."""
+        rows = []
+        for chain in self.plan.chains:
+            for i, instruction in enumerate(chain.instructions):
+                row = {"index": i} | self.instruction(instruction.instr_args)
+                origin = self.origins.get(self.plan.name or "", i)
+                rows.append(row | {k: origin[k] for k in ("module", "source") if k in origin})
+        return rows
+
+    def instruction(self, call: object) -> dict[str, Any]:
+        """Describe one instruction; `text` is the line that is printed."""
+        if isinstance(call, KernelCall):
+            op = operator_name(self.plan, call.op_index)
+            results, arguments = self.split(call.args)
+            left = ", ".join(self.typed(i) for i in results)
+            inner = ", ".join(self.text(i) for i in arguments)
+            text = f"{left} = {op}({inner})"
+            return {"kind": "kernel", "op": op, "args": call.args, "text": text}
+        if isinstance(call, DelegateCall):
+            index = call.delegate_index
+            known = 0 <= index < len(self.plan.delegates)
+            backend = self.plan.delegates[index].id if known else None
+            inner = ", ".join(self.text(i) for i in call.args)
+            text = f"delegate {index} {backend}({inner})"
+            return {"kind": "delegate", "delegate": index, "args": call.args, "text": text}
+        if isinstance(call, MoveCall):
+            text = f"{self.text(call.move_to)} = {self.text(call.move_from)}"
+            return {"kind": "move", "from": call.move_from, "to": call.move_to, "text": text}
+        if isinstance(call, JumpFalseCall):
+            target, condition = call.destination_instruction, call.cond_value_index
+            text = f"if not {self.text(condition)}: jump to {target}"
+            return {"kind": "jump", "condition": condition, "to": target, "text": text}
+        if isinstance(call, FreeCall):
+            text = f"free {self.text(call.value_index)}"
+            return {"kind": "free", "value": call.value_index, "text": text}
+        return {"kind": "unknown", "text": "unknown instruction"}
+
+    def split(self, args: list[int]) -> tuple[list[int], list[int]]:
+        """Split a kernel's arguments into results and the rest, leaving out the repetition."""
+        if not args:
+            return [], []
+        last = self.value(args[-1])
+        results = last.items if isinstance(last, TensorList) else [args[-1]]
+        rest = args[:-1]
+        if results and rest[-len(results) :] == results:
+            rest = rest[: -len(results)]
+        return results, rest
+
+    def constants(self) -> list[dict[str, Any]]:
+        """Describe the stored tensors."""
+        return [
+            {"name": self.names[i], "external": _external(value)} | self.type_of(i)
+            for i, value in self._tensors()
+            if value.allocation_info is None and (value.data_buffer_idx or _external(value))
+        ]
+
+    def state(self) -> list[dict[str, Any]]:
+        """Describe the planned tensors with initial values."""
+        return [
+            {"name": self.names.get(i, f"%{i}")} | self.type_of(i)
+            for i, value in self._tensors()
+            if value.allocation_info is not None and (value.data_buffer_idx or _external(value))
+        ]
+
+    def _tensors(self) -> list[tuple[int, Tensor]]:
+        found = [(i, entry.val) for i, entry in enumerate(self.plan.values)]
+        return [(i, value) for i, value in found if isinstance(value, Tensor)]
+
+    def delegate(self, i: int) -> dict[str, Any]:
+        """Describe one delegate; a package that knows its backend adds the graph."""
+        delegate = self.plan.delegates[i]
+        blob: Any = b""
+        place = delegate.processed
+        if place is not None:
+            inline = place.location == DataLocation.INLINE
+            data = self.pte.program.backend_delegate_data
+            blobs: list[Any] = [each.data for each in data] if inline else self.pte.delegates
+            blob = blobs[place.index] if place.index < len(blobs) else b""
+        document: dict[str, Any] = {
+            "id": delegate.id,
+            "bytes": len(blob),
+            "compile_specs": [spec.key for spec in delegate.compile_specs],
+        }
+        graph = _print_blob(delegate.id or "", blob, self.pte)
+        return document | ({"graph": graph} if graph is not None else {})
+
+
+def _external(tensor: Tensor) -> bool:
+    return tensor.extra_tensor_info is not None and bool(tensor.extra_tensor_info.location)
+
+
+def _print_blob(backend: str, blob: Any, pte: PteFile) -> Mapping[str, Any] | None:
+    for entry in contributions(PRINTERS):
+        if entry.name == backend:
+            try:
+                document: Mapping[str, Any] = entry.load()(blob, pte.named_data)
+            except Exception as error:
+                return {"lines": [f"{entry.value} failed: {type(error).__name__}: {error}"]}
+            return document
+    return None

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Print the document of a file as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def lines(name: str, document: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of a description."""
+    sizes = document["bytes"]
+    yield (
+        f"{Path(name).name}: {sizes['file']:,} bytes "
+        f"(tables {sizes['program']:,}, segments {sizes['segments']:,})"
+    )
+    if document["format"] == "ptd":
+        for entry in document["entries"]:
+            yield f"  {entry['name']}: {_type(entry)}{entry['bytes']:,} bytes"
+        return
+    target = document["target"]
+    if target is not None and target["missing"]:
+        yield f"  needs operators that target {target['name']!r} lacks (marked !):"
+        yield from (f"    {op}" for op in target["missing"])
+    for method in document["methods"]:
+        yield ""
+        yield from _method(method, set(target["missing"]) if target else set())
+    yield ""
+    yield "segments"
+    for i, segment in enumerate(document["segments"]):
+        names = f" {', '.join(segment['names'])}" if segment["names"] else ""
+        yield f"  {i}: {segment['size']:,} bytes at {segment['offset']:,}: {segment['kind']}{names}"
+
+
+def _method(method: dict[str, Any], missing: set[str]) -> Iterator[str]:
+    yield f"method {method['name']}"
+    for what in ("inputs", "outputs", "constants", "state"):
+        if method[what]:
+            yield f"  {what}"
+            for entry in method[what]:
+                external = " (in a .ptd)" if entry.get("external") else ""
+                yield f"    {entry['name']}: {_type(entry).rstrip()}{external}"
+    instructions = method["instructions"]
+    yield f"  instructions ({len(instructions)})"
+    width = len(str(len(instructions)))
+    for row in instructions:
+        mark = "!" if row.get("op") in missing else " "
+        origin = ", ".join(row[key] for key in ("module", "source") if key in row)
+        suffix = f"  # {origin}" if origin else ""
+        yield f"   {mark}{row['index']:>{width}}  {row['text']}{suffix}"
+    for i, delegate in enumerate(method["delegates"]):
+        yield f"  delegate {i}: {delegate['id']}, {delegate['bytes']:,} bytes"
+        yield from (f"    {line}" for line in delegate.get("graph", {}).get("lines", ()))
+    arenas = ", ".join(f"{size:,}" for size in method["arenas"])
+    yield f"  arenas: {arenas} bytes" if arenas else "  arenas: none"
+
+
+def _type(entry: dict[str, Any]) -> str:
+    if "sizes" not in entry:
+        if "type" not in entry:
+            return ""
+        stored = f" = {entry['stored']}" if "stored" in entry else ""
+        return f"{entry['type']}{stored} "
+    sizes = entry["sizes"]
+    dims = entry.get("dims")
+    shown = [_dim(size, dims[i] if dims else None, entry) for i, size in enumerate(sizes)]
+    text = f"{entry['dtype']}[{', '.join(shown)}] "
+    if entry["dim_order"] != list(range(len(sizes))):
+        text += f"in dim order {entry['dim_order']} "
+    return text
+
+
+def _dim(size: int, row: Any, entry: dict[str, Any]) -> str:
+    if not isinstance(row, dict):
+        return f"<={size}" if entry.get("dynamic") and "dims" not in entry else str(size)
+    high = row.get("max")
+    text = f"{row.get('expr') or row.get('symbol')}={row.get('min', 0)}.."
+    text += str(size if high is None else high)
+    divisor = row.get("divisor", 1)
+    return f"{text} step {divisor}" if divisor not in (1, None) else text
