@@ -20,23 +20,23 @@ from typing import Any
 import numpy as np
 from workers import Worker, write_inputs
 
+from build import Binaries, build
+
 HERE = Path(__file__).parent
 INTEROP = HERE.parent / "interop"
 PEERS = ("etx", "executorch")
 CHAIN = 100
+SLOW = 5e9
+"""Nanoseconds from which one call a model is enough."""
 
 
 def parse() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--host", required=True, help="python with etx-exir")
+    parser.add_argument("--device", required=True, help="python with etx-runtime and kernels")
     parser.add_argument("--executorch", required=True, help="python with executorch")
-    parser.add_argument("--etx-worker", required=True, type=Path)
-    parser.add_argument("--executorch-worker", required=True, type=Path)
-    parser.add_argument(
-        "--kernels", required=True, type=Path, help="etx-kernels-portable's library"
-    )
-    parser.add_argument("--folder", required=True, type=Path, help="where models and results go")
+    parser.add_argument("--folder", type=Path, default=HERE.parent / ".build" / "bench")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turn", type=float, default=1.0, help="seconds a turn should last")
     parser.add_argument("models", nargs="*", help="all of the set unless given")
@@ -64,25 +64,25 @@ def script(python: str, name: str, *args: object) -> None:
     subprocess.run([python, "-W", "ignore", name, *map(str, args)], cwd=INTEROP, check=True)
 
 
-def measure(options: argparse.Namespace, files: dict[str, Path], inputs: Path) -> dict[str, Any]:
+def measure(
+    options: argparse.Namespace, binaries: Binaries, files: dict[str, Path], inputs: Path
+) -> dict[str, Any]:
     """Load, run and weigh one model on both runtimes, interleaved."""
-    binaries = {"etx": options.etx_worker, "executorch": options.executorch_worker}
-    libraries = {"etx": [options.kernels], "executorch": []}
+
+    def start(peer: str) -> Worker:
+        return Worker(binaries.workers[peer], files[peer], inputs, binaries.libraries[peer])
+
     results: dict[str, Any] = {peer: {"load": [], "first": [], "steady": []} for peer in PEERS}
     for _ in range(options.rounds):
         for peer in PEERS:
-            worker = Worker(binaries[peer], files[peer], inputs, libraries[peer])
+            worker = start(peer)
             answer = worker.ask("load")
             results[peer]["load"].append(answer["load"])
             results[peer]["first"].append(answer["first"])
-            results[peer]["memory"] = worker.ask("memory")
             worker.close()
-            if answer["first"] > 5e9:
-                break
-        if max(results[peer]["first"][-1] for peer in PEERS if results[peer]["first"]) > 5e9:
+        if max(results[peer]["first"][-1] for peer in PEERS) > SLOW:
             break
-    workers = {p: Worker(binaries[p], files[p], inputs, libraries[p]) for p in PEERS}
-    steady(options, workers, results)
+    steady(options, {peer: start(peer) for peer in PEERS}, results)
     return results
 
 
@@ -92,7 +92,7 @@ def steady(
     """Measure steady latency in rounds of alternating order; a slow model gets one round."""
     first = {peer: worker.ask("load")["first"] for peer, worker in workers.items()}
     counts = {p: max(1, min(2000, int(options.turn * 1e9 / max(1, first[p])))) for p in PEERS}
-    for turn in range(1 if max(first.values()) > 5e9 else options.rounds):
+    for turn in range(1 if max(first.values()) > SLOW else options.rounds):
         for peer in PEERS if turn % 2 == 0 else PEERS[::-1]:
             times = workers[peer].ask(f"run {counts[peer]}")["run"]
             results[peer]["steady"].append(statistics.median(times))
@@ -130,6 +130,7 @@ def main() -> None:
 
     models = options.models or [row.name for row in ROWS.values()]
     options.folder.mkdir(parents=True, exist_ok=True)
+    binaries = build(options.folder / "native", options.device, options.executorch)
     seconds = lower(options, [*models, "chain"])
     results: dict[str, Any] = {}
     head = (
@@ -146,7 +147,7 @@ def main() -> None:
         files = {peer: folder / f"{peer}.pte" for peer in PEERS}
         if model == "chain":
             files["executorch"] = files["etx"]
-        results[model] = measure(options, files, inputs)
+        results[model] = measure(options, binaries, files, inputs)
         lines.append(row(model, results[model], seconds.get(model)))
         print(lines[-1], flush=True)
     chain = {p: statistics.median(results["chain"][p]["steady"]) / CHAIN for p in PEERS}
