@@ -8,6 +8,16 @@
 /// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
 // clang-format off
 #define ETX_FAMILIES(X) \
+  X(dropout) \
+  X(factory) \
+  X(copy) \
+  X(activation) \
+  X(softmax) \
+  X(norm) \
+  X(max_pool) \
+  X(gelu) \
+  X(batch_norm) \
+  X(avg_pool) \
   X(where) \
   X(compare) \
   X(pow) \
