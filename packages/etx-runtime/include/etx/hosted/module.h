@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_HOSTED_MODULE_H_
+#define ETX_HOSTED_MODULE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <etx/hosted/loaders.h>
+#include <etx/hosted/memory.h>
+#include <etx/hosted/plugins.h>
+#include <etx/hosted/thread_pool.h>
+#include <etx/program.h>
+
+namespace etx {
+
+/// A failure as a person reads it.
+struct ErrorText {
+  Error error = Error::Ok;
+  std::string message;
+  /// Operator or backend, with overload; empty when none is concerned.
+  std::string name;
+  /// Index of the instruction, or -1.
+  int32_t instruction = -1;
+  /// Index of the input concerned, or -1.
+  int32_t index = -1;
+};
+
+/// A program with its loader, on the heap; keeps alive what it needs.
+class LoadedProgram {
+ public:
+  struct Options {
+    bool use_mmap = true;
+    Program::Verification verification = Program::Verification::Full;
+    /// `.ptd` files with the program's external weights.
+    std::vector<std::string> data_paths;
+  };
+
+  /// Loads `path`. On failure returns null and fills in `error`.
+  static std::shared_ptr<LoadedProgram> from_file(const std::string& path, const Options& options,
+                                                  ErrorText* error);
+  /// Loads from memory that `owner` keeps alive; copied when it is not aligned to 16.
+  static std::shared_ptr<LoadedProgram> from_memory(const void* data, size_t size,
+                                                    std::shared_ptr<void> owner,
+                                                    const Options& options, ErrorText* error);
+
+  const Program& program() const { return *program_; }
+  /// The maps of all data files as one; null when there are none.
+  const NamedDataMap* data() const { return data_.get(); }
+
+ private:
+  LoadedProgram() = default;
+  bool load(const Options& options, ErrorText* error);
+
+  std::shared_ptr<void> owner_;
+  std::shared_ptr<const DataLoader> loader_;
+  std::shared_ptr<const NamedDataMap> data_;
+  std::unique_ptr<Program> program_;
+};
+
+/// A method with memory from the heap and the process's plugins and threads.
+class LoadedMethod {
+ public:
+  /// On failure returns null and fills in `error`.
+  static std::unique_ptr<LoadedMethod> load(std::shared_ptr<LoadedProgram> program,
+                                            const std::string& name, ErrorText* error);
+
+  Method& method() { return *method_; }
+  const std::shared_ptr<LoadedProgram>& program() const { return program_; }
+
+  /// Names for messages, by input; may be shorter than the inputs.
+  void set_input_names(std::vector<std::string> names) { input_names_ = std::move(names); }
+
+  /// Sets a tensor input from elements that lie with any strides (in elements; negative ones, too),
+  /// copied where the layout differs. Else `data` must stay valid until the execution is over.
+  bool set_tensor(size_t index, const void* data, ScalarType scalar_type,
+                  const std::vector<int32_t>& sizes, const std::vector<int64_t>& strides,
+                  bool is_constant, ErrorText* error);
+  bool set_value(size_t index, const EValue& value, ErrorText* error);
+  bool execute(ErrorText* error);
+
+  size_t planned_bytes() const { return planned_->size(); }
+  size_t method_bytes() const { return method_arena_.peak_size(); }
+  size_t temp_bytes() const { return temp_arena_.peak_size(); }
+
+ private:
+  explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
+  bool bind_outputs(ErrorText* error);
+  std::string input_label(size_t index) const;
+  std::string expected_input(size_t index) const;
+
+  std::shared_ptr<LoadedProgram> program_;
+  GrowableArena method_arena_;
+  GrowableArena temp_arena_;
+  std::unique_ptr<PlannedMemory> planned_;
+  std::unique_ptr<MemoryManager> memory_;
+  std::unique_ptr<Method> method_;
+  std::vector<std::string> input_names_;
+  std::vector<std::vector<uint8_t>> input_bytes_;
+  std::vector<std::unique_ptr<uint8_t[]>> output_bytes_;
+};
+
+/// A model file and its methods, for C++ programs; ExecuTorch's `Module` with messages.
+class Module {
+ public:
+  explicit Module(std::string path, std::vector<std::string> data_paths = {})
+      : path_(std::move(path)), data_paths_(std::move(data_paths)) {}
+
+  /// Loads the program if it is not loaded. Errors: see last_error().
+  Error load();
+  Error load_method(const std::string& name);
+  /// Executes with `inputs`, which must stay valid meanwhile; outputs stay valid until the next
+  /// call.
+  Result<std::vector<EValue>> execute(const std::string& name, const std::vector<EValue>& inputs);
+  Result<std::vector<EValue>> forward(const std::vector<EValue>& inputs) {
+    return execute("forward", inputs);
+  }
+  std::vector<std::string> method_names();
+  /// What the last failed call has to say.
+  const ErrorText& last_error() const { return error_; }
+
+ private:
+  std::string path_;
+  std::vector<std::string> data_paths_;
+  std::shared_ptr<LoadedProgram> program_;
+  std::vector<std::pair<std::string, std::unique_ptr<LoadedMethod>>> methods_;
+  LoadedMethod* find(const std::string& name);
+  ErrorText error_;
+};
+
+}  // namespace etx
+
+#endif  // ETX_HOSTED_MODULE_H_

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_HOSTED_PLUGINS_H_
+#define ETX_HOSTED_PLUGINS_H_
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <etx/registry.h>
+
+namespace etx {
+
+/// The plugins of a process. Libraries stay loaded until it ends.
+class Plugins {
+ public:
+  static Plugins& shared();
+
+  /// Loads the library at `path` and checks its ABI; loading it again does nothing. Null on
+  /// failure, and `message` then says why.
+  const etx_plugin* load(const std::string& path, std::string* message);
+  /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs.
+  bool add(const etx_plugin* plugin, std::string* message);
+
+  /// The plugins of now, in the order of their loading.
+  std::vector<const etx_plugin*> list() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<const etx_plugin*> plugins_;
+};
+
+}  // namespace etx
+
+#endif  // ETX_HOSTED_PLUGINS_H_

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_METHOD_H_
+#define ETX_METHOD_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include <etx/arena.h>
+#include <etx/failure.h>
+#include <etx/loader.h>
+#include <etx/method_meta.h>
+#include <etx/parallel.h>
+#include <etx/result.h>
+#include <etx/tracer.h>
+#include <etx/value.h>
+
+namespace etx {
+
+class Program;
+struct MethodState;
+
+/// A method with its memory: set the inputs, execute, read the outputs, again and again.
+///
+/// Made by `Program::load_method`. Used by one thread at a time. Mutable buffers keep their values
+/// between executions.
+class Method {
+ public:
+  Method(Method&& other) noexcept : state_(other.state_) { other.state_ = nullptr; }
+  Method(const Method&) = delete;
+  Method& operator=(const Method&) = delete;
+  Method& operator=(Method&&) = delete;
+  /// Destroys the delegates; the memory is the caller's.
+  ~Method();
+
+  MethodMeta method_meta() const;
+  size_t inputs_size() const;
+  size_t outputs_size() const;
+
+  /// Sets input `index`. A planned tensor's bytes are copied; of another the pointer is kept, and
+  /// the bytes must stay valid until the execution is over. Inputs that were numbers or strings at
+  /// export must have the same value.
+  /// Errors: InvalidArgument (index, kind, dtype, layout or value), NotSupported (shape).
+  Error set_input(const EValue& value, size_t index);
+
+  /// Gives tensor input `index` a shape, all but the bytes: those of a planned one are then written
+  /// through `get_input`. Errors: as set_input.
+  Error resize_input(size_t index, ScalarType scalar_type, Span<const int32_t> sizes);
+
+  /// True when input `index` is a tensor in planned memory, which set_input copies to.
+  bool is_input_planned(size_t index) const;
+
+  /// Binds the bytes of an output that is not planned, until set again. `size` bytes must do for
+  /// the upper bounds.
+  /// Errors: InvalidArgument (index, no tensor, too small), InvalidState (the output is planned).
+  Error set_output_data_ptr(void* data, size_t size, size_t index);
+
+  /// `index` must be below inputs_size() or outputs_size(). Outputs are valid until the next
+  /// execution.
+  const EValue& get_input(size_t index) const;
+  const EValue& get_output(size_t index) const;
+
+  /// Runs all instructions. Errors: those of kernels and backends, see last_failure().
+  Error execute();
+
+  /// Runs one instruction. Errors: EndOfMethod after the last one, then reset_execution().
+  Error step();
+  /// Makes the next `step` begin anew. Errors: InvalidState unless the method was at its end.
+  Error reset_execution();
+
+  /// Puts the initial values back into planned memory: zeros where the file stores none.
+  Error reset_state();
+
+  /// A mutable buffer by its fully qualified name. Errors: NotFound.
+  Result<Tensor> get_attribute(const char* name) const;
+
+  /// The most recent failure; its error is Ok when there was none.
+  const Failure& last_failure() const;
+  /// The values of instruction `index`: inputs, then outputs; empty when there is none.
+  Span<etx_value* const> instruction_args(size_t index) const;
+
+  /// Instructions after which an execution that jumps backwards is ended; 10 million unless set.
+  void set_instruction_budget(uint64_t instructions);
+  /// Threads for kernels, or null for none; must outlive the method.
+  void set_parallel(Parallel* parallel);
+  /// Watches the following executions, or null.
+  void set_tracer(EventTracer* tracer);
+
+ private:
+  friend class MethodLoader;
+  explicit Method(MethodState* state) : state_(state) {}
+
+  MethodState* state_;
+};
+
+}  // namespace etx
+
+#endif  // ETX_METHOD_H_

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PARALLEL_H_
+#define ETX_PARALLEL_H_
+
+#include <cstdint>
+
+namespace etx {
+
+/// Threads for kernels. The core has none of its own; hosted programs pass a ThreadPool.
+class Parallel {
+ public:
+  using Body = void (*)(void* user, int64_t begin, int64_t end);
+
+  /// Threads that `parallel_for` may use, the caller's included; at least 1.
+  virtual uint32_t num_threads() const = 0;
+
+  /// Calls `body` over disjoint ranges that cover [begin, end), each at least `grain` long unless
+  /// it is the last; returns when all have returned.
+  virtual void parallel_for(int64_t begin, int64_t end, int64_t grain, Body body, void* user) = 0;
+
+ protected:
+  ~Parallel() = default;
+};
+
+}  // namespace etx
+
+#endif  // ETX_PARALLEL_H_

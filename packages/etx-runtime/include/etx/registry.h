@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_REGISTRY_H_
+#define ETX_REGISTRY_H_
+
+#include <etx/abi.h>
+#include <etx/span.h>
+
+namespace etx {
+
+/// The kernels and backends that a method may use. The first match wins: pass your own first.
+///
+/// A view: the tables must outlive the methods that were loaded with it.
+class Registry {
+ public:
+  Registry() = default;
+  /// Of plugins, whose ABI version must have been checked.
+  explicit Registry(Span<const etx_plugin* const> plugins) : plugins_(plugins) {}
+  /// Of single tables, for firmware.
+  explicit Registry(Span<const etx_kernel_table* const> tables,
+                    Span<const etx_backend* const> backends = {})
+      : tables_(tables), backends_(backends) {}
+
+  /// The kernel `name.overload` (`name` when `overload` is null or empty), or null.
+  const etx_kernel* find_kernel(const char* name, const char* overload) const;
+  /// The backend called `name`, or null.
+  const etx_backend* find_backend(const char* name) const;
+
+ private:
+  Span<const etx_plugin* const> plugins_;
+  Span<const etx_kernel_table* const> tables_;
+  Span<const etx_backend* const> backends_;
+};
+
+/// Why a plugin cannot be used with this runtime, or null when it can.
+const char* check_abi(const etx_plugin& plugin);
+
+}  // namespace etx
+
+#endif  // ETX_REGISTRY_H_

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
+#include "method_loader.h"
+
+namespace etx {
+namespace {
+
+/// The runtime's side of etx_init_context.
+struct InitContext : etx_init_context {
+  const Program* program;
+  MethodState* state;
+  const char* reason;
+};
+
+void* allocate(etx_init_context* self, size_t size, size_t alignment) {
+  auto* context = static_cast<InitContext*>(self);
+  return context->state->memory->method_allocator()->allocate(size, alignment);
+}
+
+etx_status named_data(etx_init_context* self, const char* key, const void** data, size_t* size) {
+  auto* context = static_cast<InitContext*>(self);
+  MethodState* state = context->state;
+  const NamedDataMap* map = state->data;
+  auto stored = context->program->load_named_data(key);
+  if (!stored.ok()) {
+    if (stored.error() != Error::NotFound || map == nullptr) {
+      return static_cast<etx_status>(stored.error());
+    }
+    auto bytes = map->get_data(key);
+    if (!bytes.ok()) return static_cast<etx_status>(bytes.error());
+    *data = bytes->data();
+    *size = bytes->size();
+    return 0;
+  }
+  auto* kept = state->memory->method_allocator()->allocate_list<KeptData>(1);
+  if (kept == nullptr) return static_cast<etx_status>(Error::MemoryAllocationFailed);
+  state->kept = ::new (kept) KeptData{state->kept, std::move(stored.get())};
+  *data = kept->data.data();
+  *size = kept->data.size();
+  return 0;
+}
+
+etx_status record(etx_init_context* self, etx_status status, const char* reason) {
+  static_cast<InitContext*>(self)->reason = reason;
+  return status;
+}
+
+}  // namespace
+
+Result<FreeableBuffer> MethodLoader::blob_of(const fbs::BackendDelegate& stored) {
+  const fbs::BackendDelegateDataReference& reference = *stored.processed();
+  if (reference.location() == fbs::DataLocation::SEGMENT) {
+    DataLoader::SegmentInfo info;
+    info.segment_type = DataLoader::SegmentInfo::Type::Backend;
+    info.segment_index = reference.index();
+    info.descriptor = text(stored.id());
+    return program_.load_segment(reference.index(), info);
+  }
+  const fbs::Program& root = *static_cast<const fbs::Program*>(program_.root_);
+  const auto* data = root.backend_delegate_data()->Get(reference.index())->data();
+  if (data == nullptr) return FreeableBuffer();
+  return FreeableBuffer(data->data(), data->size(), nullptr);
+}
+
+Error MethodLoader::init_delegates() {
+  for (uint32_t i = 0; data_ != nullptr && i < program_.num_named_data(); ++i) {
+    const char* key = *program_.named_data_key(i);
+    if (data_->get_data(key).ok()) {
+      return fail(Error::InvalidExternalData, "the program and the .ptd hold the same key");
+    }
+  }
+  for (uint32_t i = 0; i < length(plan_.delegates()); ++i) {
+    const fbs::BackendDelegate& stored = *plan_.delegates()->Get(i);
+    const size_t count = length(stored.compile_specs());
+    ETX_TRY(init_delegate(stored, specs_.subspan(0, count)));
+    specs_ = specs_.subspan(count, specs_.size() - count);
+  }
+  return Error::Ok;
+}
+
+Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
+                                  Span<etx_compile_spec> specs) {
+  Failure failure;
+  failure.name = text(stored.id());
+  const etx_backend* backend = registry_.find_backend(failure.name);
+  if (backend == nullptr || (backend->is_available != nullptr && !backend->is_available(backend))) {
+    failure.error = Error::NotFound;
+    failure.reason = backend == nullptr ? "no backend of this name" : "backend not available";
+    return report(failures_, failure);
+  }
+  for (uint32_t i = 0; i < specs.size(); ++i) {
+    const fbs::CompileSpec& spec = *stored.compile_specs()->Get(i);
+    specs[i] = {text(spec.key()), spec.value() == nullptr ? nullptr : spec.value()->data(),
+                length(spec.value())};
+  }
+  ETX_ASSIGN(FreeableBuffer blob, blob_of(stored));
+  InitContext context;
+  context.struct_size = sizeof(etx_init_context);
+  context.method = text(plan_.name());
+  context.allocate = allocate;
+  context.named_data = named_data;
+  context.fail = record;
+  context.program = &program_;
+  context.state = state_;
+  context.reason = nullptr;
+  void* handle = nullptr;
+  const etx_status status = backend->init(backend, &context, blob.data(), blob.size(),
+                                          specs.data(), specs.size(), &handle);
+  if (status != 0) {
+    failure.error = static_cast<Error>(status);
+    failure.reason = context.reason == nullptr ? "the backend refused its blob" : context.reason;
+    return report(failures_, failure);
+  }
+  Delegate* delegate = state_->delegates.data() + state_->delegates.size();
+  ::new (delegate) Delegate{backend, handle, std::move(blob)};
+  state_->delegates = Span<Delegate>(state_->delegates.data(), state_->delegates.size() + 1);
+  return Error::Ok;
+}
+
+}  // namespace etx

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/platform.h>
+
+#include "state.h"
+
+namespace etx {
+namespace {
+
+/// The runtime's side of etx_context; lives for one execution or step.
+struct ExecutionContext : etx_context {
+  MemoryAllocator* temp;
+  Parallel* threads;
+  const char* reason;
+  bool temp_used;
+};
+
+void* allocate_temp(etx_context* self, size_t size, size_t alignment) {
+  auto* context = static_cast<ExecutionContext*>(self);
+  if (context->temp == nullptr) return nullptr;
+  context->temp_used = true;
+  return context->temp->allocate(size, alignment);
+}
+
+etx_status record(etx_context* self, etx_status status, const char* reason) {
+  static_cast<ExecutionContext*>(self)->reason = reason;
+  return status;
+}
+
+void run_parallel(etx_context* self, int64_t begin, int64_t end, int64_t grain,
+                  void (*body)(void*, int64_t, int64_t), void* user) {
+  static_cast<ExecutionContext*>(self)->threads->parallel_for(begin, end, grain, body, user);
+}
+
+ExecutionContext make_context(const MethodState& state) {
+  ExecutionContext context;
+  context.struct_size = sizeof(etx_context);
+  context.num_threads = state.parallel == nullptr ? 1 : state.parallel->num_threads();
+  context.allocate_temp = allocate_temp;
+  context.fail = record;
+  context.parallel_for = state.parallel == nullptr ? nullptr : run_parallel;
+  context.temp = state.memory->temp_allocator();
+  context.threads = state.parallel;
+  context.reason = nullptr;
+  context.temp_used = false;
+  return context;
+}
+
+bool has_memory(const etx_value* value, bool written) {
+  if (value == nullptr || value->tag != ETX_TAG_TENSOR) return true;
+  const TensorImpl& tensor = *value->payload.as_tensor;
+  if (written && (tensor.flags & ETX_TENSOR_CONSTANT) != 0) return false;
+  return tensor.data != nullptr || tensor.numel == 0;
+}
+
+bool has_memory(const etx_value& value, bool written) {
+  if (value.tag != ETX_TAG_LIST_TENSOR && value.tag != ETX_TAG_LIST_OPTIONAL_TENSOR) {
+    return has_memory(&value, written);
+  }
+  for (uint32_t i = 0; i < value.count; ++i) {
+    if (!has_memory(value.payload.as_tensor_list[i], written)) return false;
+  }
+  return true;
+}
+
+constexpr char kNoMemory[] = "a tensor has no memory, was freed, or is constant and written to";
+
+etx_status check_tensors(ExecutionContext& context, const Instruction& instruction,
+                         const char* signature) {
+  for (uint16_t i = 0; i < instruction.num_args; ++i) {
+    bool written = false;
+    if (*signature != '\0') {
+      const char letter = *signature++;
+      written = *signature == '!';
+      while (*signature == '!' || *signature == '?') ++signature;
+      written |= letter == 'L' && *signature == '\0';
+    }
+    if (!has_memory(*instruction.args[i], written)) {
+      return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+    }
+  }
+  return 0;
+}
+
+/// A number slot keeps its kind, so that what was checked at load stays true.
+bool restore_tag(EValue& value, fbs::KernelTypes stored) {
+  const Tag tag = value.tag();
+  switch (stored) {
+    case fbs::KernelTypes::Double:
+      if (tag == Tag::Int) value.set(static_cast<double>(value.to_int()));
+      return value.is_double();
+    case fbs::KernelTypes::Int:
+      if (tag == Tag::Bool) value.set(static_cast<int64_t>(value.to_bool()));
+      return value.is_int();
+    default: return value.is_bool();
+  }
+}
+
+etx_status run_scalar(ExecutionContext& context, const MethodState& state,
+                      const Instruction& instruction) {
+  const char* letter = state.kernels[instruction.target]->signature;
+  etx_status status = check_tensors(context, instruction, letter);
+  if (status == 0) status = instruction.run(&context, instruction.args);
+  for (uint16_t i = 0; status == 0 && i < instruction.num_args && *letter != '\0'; ++i) {
+    if (*letter == 'v') {
+      EValue& value = *static_cast<EValue*>(instruction.args[i]);
+      const auto index = static_cast<uint32_t>(&value - state.values.data());
+      if (!restore_tag(value, state.plan->values()->Get(index)->val_type())) {
+        value.set(int64_t{0});
+        restore_tag(value, state.plan->values()->Get(index)->val_type());
+        return record(&context, static_cast<etx_status>(Error::InvalidType),
+                      "the result is of another kind of number than the program says");
+      }
+    }
+    do ++letter;
+    while (*letter == '!' || *letter == '?');
+  }
+  return status;
+}
+
+/// The result of a view takes the memory of its input, and with it how much of it there is.
+etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
+  const TensorImpl& self = *instruction.args[0]->payload.as_tensor;
+  TensorImpl& out = *instruction.args[2]->payload.as_tensor;
+  if ((self.data == nullptr && self.numel != 0) || (out.flags & kUnbound) == 0 ||
+      self.dtype != out.dtype) {
+    return record(&context, static_cast<etx_status>(Error::InvalidState),
+                  "a view needs an input with memory and a result of its dtype without");
+  }
+  out.capacity = self.capacity;
+  const etx_status status = instruction.run(&context, instruction.args);
+  const unsigned constant = self.flags & ETX_TENSOR_CONSTANT;
+  out.flags = static_cast<uint8_t>((out.flags & ~ETX_TENSOR_CONSTANT) | constant);
+  return status;
+}
+
+etx_status run_delegate(ExecutionContext& context, const MethodState& state,
+                        const Instruction& instruction) {
+  const etx_status status = check_tensors(context, instruction, "");
+  if (status != 0) return status;
+  const Delegate& delegate = state.delegates[instruction.target];
+  return delegate.backend->execute(delegate.backend, delegate.handle, &context, instruction.args,
+                                   instruction.num_args);
+}
+
+/// A bool, or a bool tensor all of whose elements are true. Errors: InvalidState without memory.
+etx_status evaluate(ExecutionContext& context, const etx_value& value, bool* result) {
+  if (value.tag == ETX_TAG_BOOL) {
+    *result = value.payload.as_bool;
+    return 0;
+  }
+  if (!has_memory(&value, false)) {
+    return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+  }
+  const TensorImpl& tensor = *value.payload.as_tensor;
+  const auto* bytes = static_cast<const uint8_t*>(tensor.data);
+  *result = true;
+  for (int64_t i = 0; i < tensor.numel; ++i) *result &= bytes[i] != 0;
+  return 0;
+}
+
+/// Goes to `target`; backward jumps count the instructions of the loop.
+etx_status jump(ExecutionContext& context, MethodState& state, uint32_t target) {
+  if (target <= state.pc) {
+    state.spent += state.pc - target + 1;
+    if (state.spent > state.budget) {
+      return record(&context, static_cast<etx_status>(Error::OutOfResources),
+                    "the instruction budget is used up: the program loops without end");
+    }
+  }
+  state.pc = target;
+  return 0;
+}
+
+/// All but plain kernels; advances the program counter.
+etx_status run_other(ExecutionContext& context, MethodState& state,
+                     const Instruction& instruction) {
+  etx_status status = 0;
+  switch (instruction.kind) {
+    case Instruction::Kind::Jump: return jump(context, state, instruction.target);
+    case Instruction::Kind::JumpFalse: {
+      bool condition = false;
+      status = evaluate(context, *instruction.args[0], &condition);
+      if (status != 0 || condition) break;
+      return jump(context, state, instruction.target);
+    }
+    case Instruction::Kind::CheckedKernel:
+      status = check_tensors(context, instruction, state.kernels[instruction.target]->signature);
+      if (status == 0) status = instruction.run(&context, instruction.args);
+      break;
+    case Instruction::Kind::ScalarKernel: status = run_scalar(context, state, instruction); break;
+    case Instruction::Kind::View: status = run_view(context, instruction); break;
+    case Instruction::Kind::Delegate:
+      status = run_delegate(context, state, instruction);
+      break;
+    case Instruction::Kind::Move: *instruction.args[1] = *instruction.args[0]; break;
+    case Instruction::Kind::Free: instruction.args[0]->payload.as_tensor->data = nullptr; break;
+    default: status = instruction.run(&context, instruction.args); break;
+  }
+  if (status == 0) ++state.pc;
+  return status;
+}
+
+Error stop(MethodState& state, const ExecutionContext& context, etx_status status) {
+  const Instruction& instruction = state.instructions[state.pc];
+  Failure failure;
+  failure.error = static_cast<Error>(status);
+  failure.reason = context.reason;
+  failure.instruction = static_cast<int32_t>(state.pc);
+  if (instruction.kind <= Instruction::Kind::View) {
+    const fbs::Operator& op = *state.plan->operators()->Get(instruction.target);
+    failure.name = text(op.name());
+    failure.overload = text(op.overload());
+  } else if (instruction.kind == Instruction::Kind::Delegate) {
+    failure.name = state.delegates[instruction.target].backend->name;
+  }
+  state.failure = failure;
+  state.is_running = false;
+  return failure.error;
+}
+
+void begin(MethodState& state) {
+  state.pc = 0;
+  state.spent = 0;
+  state.is_running = true;
+  for (const Rebind& rebind : state.rebinds) {
+    TensorImpl& tensor = *rebind.tensor;
+    if (rebind.is_input && (tensor.flags & kUnbound) != 0) continue;
+    tensor.data = rebind.data;
+    tensor.capacity = rebind.capacity;
+  }
+}
+
+TraceEvent describe(const MethodState& state, uint32_t pc) {
+  const Instruction& instruction = state.instructions[pc];
+  TraceEvent event{TraceEvent::Kind::Kernel, pc, nullptr, nullptr, 0, 0,
+                   {instruction.args, instruction.num_args}};
+  switch (instruction.kind) {
+    case Instruction::Kind::Delegate:
+      event.kind = TraceEvent::Kind::Delegate;
+      event.name = state.delegates[instruction.target].backend->name;
+      break;
+    case Instruction::Kind::Move: event.kind = TraceEvent::Kind::Move; break;
+    case Instruction::Kind::Free: event.kind = TraceEvent::Kind::Free; break;
+    case Instruction::Kind::Jump:
+    case Instruction::Kind::JumpFalse: event.kind = TraceEvent::Kind::Jump; break;
+    default: {
+      const fbs::Operator& op = *state.plan->operators()->Get(instruction.target);
+      event.name = text(op.name());
+      event.overload = text(op.overload());
+    }
+  }
+  return event;
+}
+
+etx_status run_one(ExecutionContext& context, MethodState& state) {
+  const uint32_t pc = state.pc;
+  const uint64_t start = state.tracer == nullptr ? 0 : etx_pal_current_ticks();
+  const etx_status status = run_other(context, state, state.instructions[pc]);
+  if (context.temp_used) {
+    context.temp->reset();
+    context.temp_used = false;
+  }
+  if (state.tracer != nullptr && status == 0) {
+    TraceEvent event = describe(state, pc);
+    event.start = start;
+    event.end = etx_pal_current_ticks();
+    state.tracer->event(event);
+  }
+  return status;
+}
+
+Error run_traced(MethodState& state) {
+  ExecutionContext context = make_context(state);
+  const uint64_t start = etx_pal_current_ticks();
+  state.tracer->begin_execution(text(state.plan->name()));
+  etx_status status = 0;
+  while (status == 0 && state.pc < state.instructions.size()) status = run_one(context, state);
+  state.tracer->end_execution(start, etx_pal_current_ticks());
+  return status == 0 ? Error::Ok : stop(state, context, status);
+}
+
+}  // namespace
+
+Error Method::execute() {
+  MethodState& state = *state_;
+  begin(state);
+  if (state.tracer != nullptr) return run_traced(state);
+  ExecutionContext context = make_context(state);
+  const Instruction* const code = state.instructions.data();
+  const auto count = static_cast<uint32_t>(state.instructions.size());
+  uint32_t pc = 0;
+  while (pc < count) {
+    const Instruction& instruction = code[pc];
+    etx_status status;
+    if (instruction.kind == Instruction::Kind::Kernel) {
+      status = instruction.run(&context, instruction.args);
+      if (status != 0) state.pc = pc;
+      ++pc;
+    } else {
+      state.pc = pc;
+      status = run_other(context, state, instruction);
+      pc = state.pc;
+    }
+    if (context.temp_used) {
+      context.temp->reset();
+      context.temp_used = false;
+    }
+    if (status != 0) return stop(state, context, status);
+  }
+  state.is_running = false;
+  return Error::Ok;
+}
+
+Error Method::step() {
+  MethodState& state = *state_;
+  if (!state.is_running) begin(state);
+  if (state.pc >= state.instructions.size()) return Error::EndOfMethod;
+  ExecutionContext context = make_context(state);
+  const etx_status status = run_one(context, state);
+  return status == 0 ? Error::Ok : stop(state, context, status);
+}
+
+Error Method::reset_execution() {
+  if (state_->is_running && state_->pc < state_->instructions.size()) return Error::InvalidState;
+  state_->is_running = false;
+  return Error::Ok;
+}
+
+}  // namespace etx

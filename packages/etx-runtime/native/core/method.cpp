@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/method.h>
+
+#include <cstring>
+
+#include "method_loader.h"
+
+namespace etx {
+namespace {
+
+Error refuse(MethodState& state, Error error, const char* reason, size_t index) {
+  Failure failure;
+  failure.error = error;
+  failure.reason = reason;
+  failure.index = static_cast<int32_t>(index);
+  return (state.failure = failure).error;
+}
+
+bool is_close(double a, double b) {
+  const double difference = a < b ? b - a : a - b;
+  const double size = b < 0 ? -b : b;
+  return a == b || difference <= 1e-4 + 1e-5 * size || (a != a && b != b);
+}
+
+/// True when a number or string is the one that was given at export.
+bool is_same(const EValue& value, const fbs::EValue& stored) {
+  switch (stored.val_type()) {
+    case fbs::KernelTypes::Null: return value.is_none();
+    case fbs::KernelTypes::Int:
+      return value.is_int() && value.to_int() == stored.val_as_Int()->int_val();
+    case fbs::KernelTypes::Bool:
+      return value.is_bool() && value.to_bool() == stored.val_as_Bool()->bool_val();
+    case fbs::KernelTypes::Double:
+      return (value.is_double() || value.is_int()) &&
+             is_close(value.to_double(), stored.val_as_Double()->double_val());
+    default: {
+      const auto* string = stored.val_as_String()->string_val();
+      return value.is_string() && value.count == string->size() &&
+             std::memcmp(value.payload.as_string, string->c_str(), value.count) == 0;
+    }
+  }
+}
+
+/// True when elements lie in memory as the strides of `expected` say; size-1 dimensions lie anyhow.
+bool has_layout(const TensorImpl& given, const TensorImpl& expected) {
+  for (uint8_t i = 0; i < given.rank; ++i) {
+    if (given.sizes[i] != 1 && given.strides[i] != expected.strides[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Method::~Method() {
+  if (state_ == nullptr) return;
+  for (Delegate& delegate : state_->delegates) {
+    if (delegate.backend->destroy != nullptr) {
+      delegate.backend->destroy(delegate.backend, delegate.handle);
+    }
+    delegate.blob.Free();
+  }
+  for (KeptData* kept = state_->kept; kept != nullptr; kept = kept->next) kept->data.Free();
+}
+
+MethodMeta Method::method_meta() const { return MethodMeta(state_->plan); }
+
+size_t Method::inputs_size() const { return state_->inputs.size(); }
+
+size_t Method::outputs_size() const { return state_->outputs.size(); }
+
+const EValue& Method::get_input(size_t index) const {
+  return *static_cast<const EValue*>(state_->inputs[index].slot);
+}
+
+const EValue& Method::get_output(size_t index) const {
+  return *static_cast<const EValue*>(state_->outputs[index].slot);
+}
+
+bool Method::is_input_planned(size_t index) const {
+  const TensorImpl* tensor = state_->inputs[index].tensor;
+  return tensor != nullptr && (tensor->flags & kUnbound) == 0;
+}
+
+Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int32_t> sizes) {
+  MethodState& state = *state_;
+  if (index >= state.inputs.size()) {
+    return refuse(state, Error::InvalidArgument, "the method has fewer inputs", index);
+  }
+  const Input& input = state.inputs[index];
+  TensorImpl* tensor = input.tensor;
+  if (tensor == nullptr) {
+    return refuse(state, Error::InvalidArgument, "the input is no tensor", index);
+  }
+  if (static_cast<int8_t>(scalar_type) != tensor->dtype) {
+    return refuse(state, Error::InvalidArgument, "the input has another dtype", index);
+  }
+  if (sizes.size() != tensor->rank) {
+    return refuse(state, Error::NotSupported, "the input has another rank", index);
+  }
+  const fbs::Tensor& stored = *input.stored->val_as_Tensor();
+  bool changes = false;
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    const int32_t bound = stored.sizes()->Get(i);
+    if (is_dynamic(stored) ? sizes[i] < 0 || sizes[i] > bound : sizes[i] != bound) {
+      return refuse(state, Error::NotSupported, "the input has another shape", index);
+    }
+    changes |= sizes[i] != tensor->sizes[i];
+  }
+  input.slot->payload.as_tensor = tensor;
+  if (!changes) return Error::Ok;
+  tensor->numel = 1;
+  for (uint32_t i = 0; i < sizes.size(); ++i) {
+    tensor->sizes[i] = sizes[i];
+    tensor->numel *= sizes[i];
+  }
+  Tensor::set_strides(*tensor);
+  return Error::Ok;
+}
+
+Error Method::set_input(const EValue& value, size_t index) {
+  MethodState& state = *state_;
+  if (index >= state.inputs.size()) {
+    return refuse(state, Error::InvalidArgument, "the method has fewer inputs", index);
+  }
+  const Input& input = state.inputs[index];
+  if (input.tensor == nullptr) {
+    if (is_same(value, *input.stored)) return Error::Ok;
+    return refuse(state, Error::InvalidArgument,
+                  "the input was specialised at export and must have the same value", index);
+  }
+  if (!value.is_tensor()) {
+    return refuse(state, Error::InvalidArgument, "the input must be a tensor", index);
+  }
+  const TensorImpl& given = *value.payload.as_tensor;
+  ETX_TRY(resize_input(index, value.to_tensor().scalar_type(), {given.sizes, given.rank}));
+  TensorImpl& tensor = *input.tensor;
+  if (given.numel > 1 && !has_layout(given, tensor)) {
+    return refuse(state, Error::InvalidArgument, "the input has another memory layout", index);
+  }
+  if (given.data == nullptr && given.numel != 0) {
+    return refuse(state, Error::InvalidArgument, "the input has no data", index);
+  }
+  if ((tensor.flags & kUnbound) != 0) {
+    tensor.data = given.data;
+    tensor.capacity = given.numel;
+    const unsigned constant = given.flags & ETX_TENSOR_CONSTANT;
+    tensor.flags = static_cast<uint8_t>(kUnbound | constant);
+  } else if (given.numel != 0 && tensor.data != given.data) {
+    std::memmove(tensor.data, given.data, Tensor(&tensor).nbytes());
+  }
+  return Error::Ok;
+}
+
+Error Method::set_output_data_ptr(void* data, size_t size, size_t index) {
+  MethodState& state = *state_;
+  if (index >= state.outputs.size() || state.outputs[index].tensor == nullptr) {
+    return refuse(state, Error::InvalidArgument, "there is no such tensor output", index);
+  }
+  const Output& output = state.outputs[index];
+  if (!is_unbound(*output.stored)) {
+    return refuse(state, Error::InvalidState, "the output lies in planned memory", index);
+  }
+  if (size < nbytes_of(*output.stored)) {
+    return refuse(state, Error::InvalidArgument, "the output needs more bytes", index);
+  }
+  for (Rebind& rebind : state.rebinds) {
+    if (rebind.tensor == output.tensor) rebind.data = data;
+  }
+  output.tensor->data = data;
+  return Error::Ok;
+}
+
+Error Method::reset_state() { return MethodLoader::reset_memory(*state_, true); }
+
+Result<Tensor> Method::get_attribute(const char* name) const {
+  for (uint32_t i = 0; i < state_->values.size(); ++i) {
+    const fbs::Tensor* stored = tensor_of(*state_->plan, i);
+    if (stored == nullptr || stored->allocation_info() == nullptr) continue;
+    const fbs::ExtraTensorInfo* extra = stored->extra_tensor_info();
+    if (extra != nullptr && equals(extra->fully_qualified_name(), name)) {
+      return state_->values[i].to_tensor();
+    }
+  }
+  return Error::NotFound;
+}
+
+const Failure& Method::last_failure() const { return state_->failure; }
+
+Span<etx_value* const> Method::instruction_args(size_t index) const {
+  if (index >= state_->instructions.size()) return {};
+  const Instruction& instruction = state_->instructions[index];
+  return {instruction.args, instruction.num_args};
+}
+
+void Method::set_instruction_budget(uint64_t instructions) { state_->budget = instructions; }
+
+void Method::set_parallel(Parallel* parallel) { state_->parallel = parallel; }
+
+void Method::set_tracer(EventTracer* tracer) { state_->tracer = tracer; }
+
+}  // namespace etx

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "method_loader.h"
+
+#include <cstring>
+
+namespace etx {
+
+Result<Method> Program::load_method(const char* name, MemoryManager* memory,
+                                    const Registry& registry, EventTracer* tracer,
+                                    const NamedDataMap* data, FailureSink* failures) const {
+  auto meta = method_meta(name);
+  if (!meta.ok()) {
+    Failure failure;
+    failure.error = meta.error();
+    failure.reason = "the program has no such method";
+    failure.name = name;
+    return report(failures, failure);
+  }
+  return MethodLoader(*this, *as_plan(meta->plan_), memory, registry, data, failures).load(tracer);
+}
+
+Error MethodLoader::fail(Error error, const char* reason, const void* where, size_t index) {
+  Failure failure;
+  failure.error = error;
+  failure.reason = reason;
+  failure.name = text(plan_.name());
+  if (where != nullptr) {
+    failure.offset = static_cast<const uint8_t*>(where) - program_.program_data_.bytes();
+  }
+  if (index != SIZE_MAX) failure.index = static_cast<int32_t>(index);
+  if (instruction_ != SIZE_MAX) failure.instruction = static_cast<int32_t>(instruction_);
+  return report(failures_, failure);
+}
+
+Result<Method> MethodLoader::load(EventTracer* tracer) {
+  ETX_TRY(carve(tracer));
+  Method method(state_);
+  ETX_TRY(resolve_operators());
+  mark_written();
+  ETX_TRY(zero_arenas());
+  ETX_TRY(build_values());
+  build_io();
+  ETX_TRY(decode());
+  ETX_TRY(reset_memory(*state_, false));
+  ETX_TRY(init_delegates());
+  return method;
+}
+
+template <typename T>
+Span<T> MethodLoader::take(size_t count) {
+  const Span<T> taken(reinterpret_cast<T*>(block_), count);
+  block_ += (count * sizeof(T) + 7) & ~size_t{7};
+  return taken;
+}
+
+Error MethodLoader::carve(EventTracer* tracer) {
+  const Layout layout(plan_);
+  const size_t size = layout.bytes();
+  block_ = static_cast<uint8_t*>(memory_->method_allocator()->allocate(size));
+  if (block_ == nullptr) {
+    return fail(Error::MemoryAllocationFailed,
+                "the method allocator is smaller than MethodMeta::required_bytes");
+  }
+  std::memset(block_, 0, size);
+  state_ = ::new (take<MethodState>(1).data()) MethodState{};
+  state_->program = &program_;
+  state_->plan = &plan_;
+  state_->memory = memory_;
+  state_->data = data_;
+  state_->tracer = tracer;
+  state_->budget = 10'000'000;
+  state_->values = take<EValue>(layout.values);
+  state_->instructions = take<Instruction>(layout.instructions);
+  state_->inputs = take<Input>(layout.inputs);
+  state_->outputs = take<Output>(layout.outputs);
+  state_->rebinds = take<Rebind>(layout.rebinds);
+  state_->kernels = take<const etx_kernel*>(layout.operators);
+  state_->delegates = Span<Delegate>(take<Delegate>(layout.delegates).data(), 0);
+  tensors_ = take<TensorImpl>(layout.tensors);
+  items_ = take<int64_t>(layout.items);
+  int_lists_ = take<etx_int_list>(layout.int_lists);
+  slots_ = take<etx_value*>(layout.slots);
+  specs_ = take<etx_compile_spec>(layout.specs);
+  dims_ = take<int32_t>(layout.dims);
+  flags_ = take<uint8_t>(layout.values);
+  return Error::Ok;
+}
+
+Error MethodLoader::resolve_operators() {
+  Error error = Error::Ok;
+  for (uint32_t i = 0; i < length(plan_.operators()); ++i) {
+    const fbs::Operator& op = *plan_.operators()->Get(i);
+    state_->kernels[i] = registry_.find_kernel(text(op.name()), text(op.overload()));
+    if (state_->kernels[i] != nullptr) continue;
+    Failure failure;
+    failure.error = error = Error::OperatorMissing;
+    failure.reason = "no kernel";
+    failure.name = text(op.name());
+    failure.overload = text(op.overload());
+    error = report(failures_, failure);
+  }
+  return error;
+}
+
+void MethodLoader::mark_written() {
+  const auto* code = instructions_of(plan_);
+  for (uint32_t i = 0; i < length(code); ++i) {
+    const fbs::Instruction& instruction = *code->Get(i);
+    if (const fbs::MoveCall* move = instruction.instr_args_as_MoveCall()) {
+      flags_[static_cast<size_t>(move->move_to())] |= kMoveTarget | kWritten;
+    } else if (instruction.instr_args_type() == fbs::InstructionArguments::FreeCall) {
+      has_free_ = true;
+    } else if (const fbs::KernelCall* call = instruction.instr_args_as_KernelCall()) {
+      const char* letter = state_->kernels[static_cast<size_t>(call->op_index())]->signature;
+      for (uint32_t k = 0; k < length(call->args()) && *letter != '\0'; ++k) {
+        if (*letter == 'v') flags_[static_cast<size_t>(call->args()->Get(k))] |= kWritten;
+        do ++letter;
+        while (*letter == '!' || *letter == '?');
+      }
+    }
+  }
+}
+
+Error MethodLoader::zero_arenas() {
+  const MethodMeta meta = *program_.method_meta(text(plan_.name()));
+  const HierarchicalAllocator* planned = memory_->planned_memory();
+  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+    const size_t size = *meta.memory_planned_buffer_size(i);
+    if (size == 0) continue;
+    if (planned == nullptr) {
+      return fail(Error::MemoryAllocationFailed, "the method needs planned memory", nullptr, i);
+    }
+    auto address = planned->get_offset_address(i, 0, size);
+    if (!address.ok()) {
+      return fail(address.error(), "a planned arena is missing or too small", nullptr, i);
+    }
+    if (reinterpret_cast<uintptr_t>(*address) % MemoryAllocator::kDefaultAlignment != 0) {
+      return fail(Error::InvalidArgument, "a planned arena is not aligned to 16", nullptr, i);
+    }
+    if (!planned->zero_filled()) std::memset(*address, 0, size);
+  }
+  return Error::Ok;
+}
+
+void MethodLoader::build_io() {
+  for (uint32_t i = 0; i < state_->inputs.size(); ++i) {
+    const auto index = static_cast<uint32_t>(plan_.inputs()->Get(i));
+    Input& input = state_->inputs[i];
+    input.slot = &state_->values[index];
+    input.stored = plan_.values()->Get(index);
+    input.tensor = input.slot->tag == ETX_TAG_TENSOR ? input.slot->payload.as_tensor : nullptr;
+  }
+  for (uint32_t i = 0; i < state_->outputs.size(); ++i) {
+    const auto index = static_cast<uint32_t>(plan_.outputs()->Get(i));
+    Output& output = state_->outputs[i];
+    output.slot = &state_->values[index];
+    output.stored = plan_.values()->Get(index)->val_as_Tensor();
+    output.tensor = output.slot->tag == ETX_TAG_TENSOR ? output.slot->payload.as_tensor : nullptr;
+  }
+  size_t used = 0;
+  for (TensorImpl& tensor : tensors_) {
+    if (!has_free_ && (tensor.flags & kUnbound) == 0) continue;
+    bool is_input = false;
+    for (const Input& input : state_->inputs) is_input |= input.tensor == &tensor;
+    state_->rebinds[used++] = {&tensor, tensor.data, tensor.capacity, is_input};
+  }
+}
+
+}  // namespace etx

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/registry.h>
+
+#include <cstring>
+
+namespace etx {
+namespace {
+
+bool matches(const char* registered, const char* name, const char* overload) {
+  const size_t size = std::strlen(name);
+  if (std::strncmp(registered, name, size) != 0) return false;
+  registered += size;
+  if (overload == nullptr || *overload == '\0') return *registered == '\0';
+  return *registered == '.' && std::strcmp(registered + 1, overload) == 0;
+}
+
+const etx_kernel* find_in(Span<const etx_kernel_table* const> tables, const char* name,
+                          const char* overload) {
+  for (const etx_kernel_table* table : tables) {
+    for (size_t i = 0; i < table->count; ++i) {
+      if (matches(table->rows[i].name, name, overload)) return &table->rows[i];
+    }
+  }
+  return nullptr;
+}
+
+const etx_backend* find_in(Span<const etx_backend* const> backends, const char* name) {
+  for (const etx_backend* backend : backends) {
+    if (std::strcmp(backend->name, name) == 0) return backend;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+const etx_kernel* Registry::find_kernel(const char* name, const char* overload) const {
+  const etx_kernel* kernel = find_in(tables_, name, overload);
+  for (size_t i = 0; kernel == nullptr && i < plugins_.size(); ++i) {
+    kernel = find_in({plugins_[i]->tables, plugins_[i]->num_tables}, name, overload);
+  }
+  return kernel;
+}
+
+const etx_backend* Registry::find_backend(const char* name) const {
+  const etx_backend* backend = find_in(backends_, name);
+  for (size_t i = 0; backend == nullptr && i < plugins_.size(); ++i) {
+    backend = find_in({plugins_[i]->backends, plugins_[i]->num_backends}, name);
+  }
+  return backend;
+}
+
+const char* check_abi(const etx_plugin& plugin) {
+  if (plugin.abi_major > ETX_ABI_MAJOR ||
+      (plugin.abi_major == ETX_ABI_MAJOR && plugin.abi_minor > ETX_ABI_MINOR)) {
+    return "it is built for a newer ABI than the runtime provides; upgrade etx-runtime";
+  }
+  if (plugin.abi_major < ETX_ABI_MAJOR) {
+    return "it is built for an older ABI than the runtime provides; upgrade the plugin";
+  }
+  if (plugin.struct_size < sizeof(etx_plugin)) return "its table is too small; rebuild it";
+  return nullptr;
+}
+
+}  // namespace etx

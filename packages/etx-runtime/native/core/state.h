@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_CORE_STATE_H_
+#define ETX_NATIVE_CORE_STATE_H_
+
+#include <etx/method.h>
+#include <etx/program.h>
+
+#include "format.h"
+
+namespace etx {
+
+/// Internal flag of a tensor without memory of its own, next to ETX_TENSOR_CONSTANT.
+constexpr uint8_t kUnbound = 0x80;
+
+/// A decoded instruction: everything the loop needs.
+struct Instruction {
+  enum class Kind : uint16_t {
+    Kernel,
+    /// A kernel some of whose tensors may lack memory or be constant when it runs.
+    CheckedKernel,
+    /// A kernel that writes number slots.
+    ScalarKernel,
+    /// et_view: the kernel gives its output the memory of its input.
+    View,
+    Delegate,
+    Move,
+    JumpFalse,
+    Jump,
+    Free,
+  };
+
+  etx_kernel_fn run;
+  etx_value** args;
+  Kind kind;
+  uint16_t num_args;
+  /// Operator, delegate, or destination of a jump.
+  uint32_t target;
+};
+
+struct Input {
+  etx_value* slot;
+  TensorImpl* tensor;
+  const fbs::EValue* stored;
+};
+
+struct Output {
+  etx_value* slot;
+  TensorImpl* tensor;
+  const fbs::Tensor* stored;
+};
+
+/// What a tensor gets back at the beginning of each execution.
+struct Rebind {
+  TensorImpl* tensor;
+  void* data;
+  int64_t capacity;
+  bool is_input;
+};
+
+struct Delegate {
+  const etx_backend* backend;
+  void* handle;
+  FreeableBuffer blob;
+};
+
+/// Named data that a backend asked for; kept until the method goes.
+struct KeptData {
+  KeptData* next;
+  FreeableBuffer data;
+};
+
+struct MethodState {
+  const Program* program;
+  const fbs::ExecutionPlan* plan;
+  MemoryManager* memory;
+  const NamedDataMap* data;
+  EventTracer* tracer;
+  Parallel* parallel;
+  Span<EValue> values;
+  Span<Instruction> instructions;
+  Span<Input> inputs;
+  Span<Output> outputs;
+  Span<Rebind> rebinds;
+  Span<const etx_kernel*> kernels;
+  Span<Delegate> delegates;
+  KeptData* kept;
+  Failure failure;
+  uint64_t budget;
+  uint64_t spent;
+  uint32_t pc;
+  bool is_running;
+};
+
+}  // namespace etx
+
+#endif  // ETX_NATIVE_CORE_STATE_H_

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/module.h>
+
+#include <new>
+
+#include "describe.h"
+#include "strided_copy.h"
+
+namespace etx {
+
+std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> program,
+                                                 const std::string& name, ErrorText* error) {
+  auto meta = program->program().method_meta(name.c_str());
+  if (!meta.ok()) {
+    error->error = meta.error();
+    error->message = "the program has no method '" + name + "'; it has";
+    for (size_t i = 0; i < program->program().num_methods(); ++i) {
+      error->message += (i == 0 ? " '" : ", '") +
+                        std::string(*program->program().get_method_name(i)) + "'";
+    }
+    return nullptr;
+  }
+  std::unique_ptr<LoadedMethod> loaded(new LoadedMethod(meta->required_bytes()));
+  loaded->planned_ = PlannedMemory::for_method(*meta);
+  if (loaded->planned_ == nullptr) {
+    error->error = Error::MemoryAllocationFailed;
+    error->message = "not enough memory for the planned arenas of '" + name + "'";
+    return nullptr;
+  }
+  loaded->memory_ = std::make_unique<MemoryManager>(
+      &loaded->method_arena_, loaded->planned_->allocator(), &loaded->temp_arena_);
+  const std::vector<const etx_plugin*> plugins = Plugins::shared().list();
+  MessageSink failures;
+  auto method = program->program().load_method(
+      name.c_str(), loaded->memory_.get(), Registry({plugins.data(), plugins.size()}), nullptr,
+      program->data(), &failures);
+  if (!method.ok()) {
+    *error = failures.text(method.error());
+    return nullptr;
+  }
+  loaded->method_ = std::make_unique<Method>(std::move(method.get()));
+  loaded->method_->set_parallel(&ThreadPool::shared());
+  loaded->program_ = std::move(program);
+  loaded->input_bytes_.resize(loaded->method_->inputs_size());
+  return loaded->bind_outputs(error) ? std::move(loaded) : nullptr;
+}
+
+bool LoadedMethod::bind_outputs(ErrorText* error) {
+  const MethodMeta meta = method_->method_meta();
+  output_bytes_.resize(meta.num_outputs());
+  for (size_t i = 0; i < meta.num_outputs(); ++i) {
+    auto info = meta.output_tensor_meta(i);
+    if (!info.ok()) continue;
+    const bool has_memory = method_->get_output(i).to_tensor().const_data_ptr() != nullptr;
+    if (has_memory || info->nbytes() == 0) continue;
+    output_bytes_[i].reset(new (std::nothrow) uint8_t[info->nbytes()]);
+    const bool is_there = output_bytes_[i] != nullptr;
+    const Error status =
+        is_there ? method_->set_output_data_ptr(output_bytes_[i].get(), info->nbytes(), i)
+                 : Error::MemoryAllocationFailed;
+    if (status == Error::Ok) continue;
+    error->error = status;
+    error->message = "output " + std::to_string(i) + " cannot be bound";
+    return false;
+  }
+  return true;
+}
+
+std::string LoadedMethod::input_label(size_t index) const {
+  std::string label = "input " + std::to_string(index);
+  if (index < input_names_.size() && !input_names_[index].empty()) {
+    label += " ('" + input_names_[index] + "')";
+  }
+  return label;
+}
+
+std::string LoadedMethod::expected_input(size_t index) const {
+  auto info = method_->method_meta().input_tensor_meta(index);
+  if (!info.ok()) return describe_value(method_->get_input(index));
+  return describe_tensor(info->scalar_type(), info->sizes(),
+                         info->shape_dynamism() != TensorShapeDynamism::Static);
+}
+
+bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_type,
+                              const std::vector<int32_t>& sizes,
+                              const std::vector<int64_t>& strides, bool is_constant,
+                              ErrorText* error) {
+  const Span<const int32_t> shape(sizes.data(), sizes.size());
+  Error status = method_->resize_input(index, scalar_type, shape);
+  if (status != Error::Ok) {
+    error->error = status;
+    error->index = static_cast<int32_t>(index);
+    error->message = input_label(index) + ": expected " + expected_input(index) + ", got " +
+                     describe_tensor(scalar_type, shape);
+    return false;
+  }
+  Tensor tensor = method_->get_input(index).to_tensor();
+  const size_t alignment = tensor.element_size() < 8 ? tensor.element_size() : 8;
+  bool same_layout = reinterpret_cast<uintptr_t>(data) % alignment == 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    same_layout &= sizes[i] == 1 || strides[i] == tensor.stride(static_cast<ssize_t>(i));
+  }
+  TensorImpl given = *tensor.impl();
+  given.data = const_cast<void*>(data);
+  given.flags = is_constant ? ETX_TENSOR_CONSTANT : 0;
+  if (!same_layout && tensor.numel() > 0) {
+    void* target = tensor.mutable_data_ptr();
+    if (!method_->is_input_planned(index)) {
+      input_bytes_[index].resize(tensor.nbytes());
+      target = given.data = input_bytes_[index].data();
+      given.flags = 0;
+    }
+    copy_strided(target, given.strides, data, strides.data(), sizes.data(), sizes.size(),
+                 tensor.element_size());
+    if (method_->is_input_planned(index)) return true;
+  }
+  status = method_->set_input(EValue(&given), index);
+  if (status == Error::Ok) return true;
+  error->error = status;
+  error->index = static_cast<int32_t>(index);
+  error->message = input_label(index) + ": " + method_->last_failure().reason;
+  return false;
+}
+
+bool LoadedMethod::set_value(size_t index, const EValue& value, ErrorText* error) {
+  const Error status = method_->set_input(value, index);
+  if (status == Error::Ok) return true;
+  error->error = status;
+  error->index = static_cast<int32_t>(index);
+  error->message = input_label(index) + ": expected " + expected_input(index) + ", got " +
+                   describe_value(value);
+  if (index < method_->inputs_size() && !method_->get_input(index).is_tensor()) {
+    error->message += "; it was specialised to this value at export";
+  }
+  return false;
+}
+
+bool LoadedMethod::execute(ErrorText* error) {
+  if (method_->execute() == Error::Ok) return true;
+  *error = describe_execution(*method_, method_->last_failure());
+  return false;
+}
+
+}  // namespace etx

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstdlib>
+#include <cstring>
+
+#include <etx/hosted/module.h>
+
+#include "describe.h"
+
+namespace etx {
+namespace {
+
+ErrorText access_failed(const std::string& message) {
+  ErrorText error;
+  error.error = Error::AccessFailed;
+  error.message = message;
+  return error;
+}
+
+}  // namespace
+
+std::shared_ptr<LoadedProgram> LoadedProgram::from_file(const std::string& path,
+                                                        const Options& options,
+                                                        ErrorText* error) {
+  std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
+  std::string message;
+  if (options.use_mmap) {
+    loaded->loader_ = MmapDataLoader::from(path, &message);
+  } else {
+    loaded->loader_ = FileDataLoader::from(path, &message);
+  }
+  if (loaded->loader_ == nullptr) {
+    *error = access_failed(message);
+    return nullptr;
+  }
+  if (loaded->load(options, error)) return loaded;
+  error->message = path + ": " + error->message;
+  return nullptr;
+}
+
+std::shared_ptr<LoadedProgram> LoadedProgram::from_memory(const void* data, size_t size,
+                                                          std::shared_ptr<void> owner,
+                                                          const Options& options,
+                                                          ErrorText* error) {
+  std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
+  loaded->owner_ = std::move(owner);
+  if (reinterpret_cast<uintptr_t>(data) % MemoryAllocator::kDefaultAlignment != 0) {
+    void* copy = std::malloc(size + 1);
+    if (copy == nullptr) {
+      error->error = Error::MemoryAllocationFailed;
+      error->message = "not enough memory for a copy of the program";
+      return nullptr;
+    }
+    std::memcpy(copy, data, size);
+    loaded->owner_ = std::shared_ptr<void>(copy, std::free);
+    data = copy;
+  }
+  loaded->loader_ = std::make_shared<const BufferDataLoader>(data, size);
+  return loaded->load(options, error) ? loaded : nullptr;
+}
+
+bool LoadedProgram::load(const Options& options, ErrorText* error) {
+  std::vector<std::shared_ptr<const NamedDataMap>> maps;
+  for (const std::string& path : options.data_paths) {
+    std::string message;
+    std::shared_ptr<const MmapDataLoader> file = MmapDataLoader::from(path, &message);
+    if (file != nullptr) {
+      std::shared_ptr<const NamedDataMap> map = PtdDataMap::from(file, &message);
+      if (map != nullptr) {
+        maps.push_back(std::move(map));
+        continue;
+      }
+      message = path + ": " + message;
+    }
+    *error = access_failed(message);
+    if (file != nullptr) error->error = Error::InvalidExternalData;
+    return false;
+  }
+  if (!maps.empty()) {
+    std::string message;
+    data_ = merge(std::move(maps), &message);
+    if (data_ == nullptr) {
+      *error = access_failed(message);
+      error->error = Error::InvalidExternalData;
+      return false;
+    }
+  }
+  MessageSink failures;
+  auto program = Program::load(loader_.get(), options.verification, &failures);
+  if (!program.ok()) {
+    *error = failures.text(program.error());
+    return false;
+  }
+  program_ = std::make_unique<Program>(std::move(program.get()));
+  return true;
+}
+
+}  // namespace etx

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/plugins.h>
+
+#include <algorithm>
+
+#include "../platform/os.h"
+
+namespace etx {
+namespace {
+
+std::string number(const char* label, uint16_t major, uint16_t minor) {
+  return std::string(label) + std::to_string(major) + "." + std::to_string(minor);
+}
+
+bool is_usable(const etx_plugin& plugin, std::string* message) {
+  const char* reason = check_abi(plugin);
+  if (reason == nullptr) return true;
+  const bool newer = plugin.abi_major > ETX_ABI_MAJOR ||
+                     (plugin.abi_major == ETX_ABI_MAJOR && plugin.abi_minor > ETX_ABI_MINOR);
+  const bool has_name = plugin.name != nullptr && plugin.abi_major == ETX_ABI_MAJOR;
+  const std::string name = has_name ? plugin.name : "the plugin";
+  *message = name + number(" is built for ETX ABI ", plugin.abi_major, plugin.abi_minor) +
+             number(", this etx-runtime provides ABI ", ETX_ABI_MAJOR, ETX_ABI_MINOR) +
+             "; upgrade " + (newer ? "etx-runtime" : name);
+  return false;
+}
+
+}  // namespace
+
+Plugins& Plugins::shared() {
+  static Plugins& plugins = *new Plugins();
+  return plugins;
+}
+
+const etx_plugin* Plugins::load(const std::string& path, std::string* message) {
+  void* library = os::open_library(path, message);
+  if (library == nullptr) return nullptr;
+  const auto entry = reinterpret_cast<etx_plugin_entry>(os::find_symbol(library, "etx_plugin_v1"));
+  if (entry == nullptr) {
+    *message = path + ": no ETX plugin, it exports no etx_plugin_v1";
+    return nullptr;
+  }
+  const etx_plugin* plugin = entry();
+  if (plugin == nullptr || !add(plugin, message)) {
+    *message = path + ": " + (plugin == nullptr ? "the plugin has no table" : *message);
+    return nullptr;
+  }
+  return plugin;
+}
+
+bool Plugins::add(const etx_plugin* plugin, std::string* message) {
+  if (!is_usable(*plugin, message)) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (std::find(plugins_.begin(), plugins_.end(), plugin) == plugins_.end()) {
+    plugins_.push_back(plugin);
+  }
+  return true;
+}
+
+std::vector<const etx_plugin*> Plugins::list() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return plugins_;
+}
+
+}  // namespace etx

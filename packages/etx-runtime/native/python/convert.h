@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_PYTHON_CONVERT_H_
+#define ETX_NATIVE_PYTHON_CONVERT_H_
+
+#include <nanobind/nanobind.h>
+
+#include <exception>
+#include <string>
+
+#include <etx/hosted/module.h>
+
+namespace etx {
+namespace python {
+
+/// Becomes an exception of etx_runtime.errors; `kind` is the class's name.
+struct Raised : std::exception {
+  Raised(const char* kind_, ErrorText text_) : kind(kind_), text(std::move(text_)) {}
+  const char* kind;
+  ErrorText text;
+};
+
+[[noreturn]] void raise(const char* kind, Error error, std::string message, int32_t index = -1);
+
+/// The result, or a MetadataError with `message`.
+template <typename T>
+T value_of(Result<T> result, const char* message) {
+  if (!result.ok()) raise("MetadataError", result.error(), message);
+  return std::move(result.get());
+}
+
+/// Defines TensorInfo and MethodMeta.
+void bind_metadata(nanobind::module_& m);
+
+/// Sets input `index` of `method` from a Python object: an array (NumPy, DLPack, buffer), a number,
+/// a string or None. The object must live until the execution is over. Throws Raised.
+void set_input(LoadedMethod& method, size_t index, nanobind::handle object);
+
+/// A value as Python sees it; tensors are copied into new arrays. Types that NumPy lacks come as
+/// objects with `__dlpack__`.
+nanobind::object to_python(const etx_value& value);
+nanobind::object to_array(const Tensor& tensor);
+
+}  // namespace python
+}  // namespace etx
+
+#endif  // ETX_NATIVE_PYTHON_CONVERT_H_

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run ``.pte`` programs: no torch, NumPy or DLPack in, NumPy out."""
+
+from etx_runtime._version import __version__
+from etx_runtime.errors import (
+    ExecutionError,
+    InputError,
+    LoadError,
+    MetadataError,
+    PluginError,
+    RuntimeFailure,
+)
+from etx_runtime.model import Model, load
+from etx_runtime.runtime import (
+    BackendRegistry,
+    Method,
+    MethodMeta,
+    OperatorRegistry,
+    Program,
+    Runtime,
+    TensorInfo,
+    Verification,
+)
+from etx_runtime.threads import get_num_threads, set_num_threads
+
+__all__ = [
+    "BackendRegistry",
+    "ExecutionError",
+    "InputError",
+    "LoadError",
+    "MetadataError",
+    "Method",
+    "MethodMeta",
+    "Model",
+    "OperatorRegistry",
+    "PluginError",
+    "Program",
+    "Runtime",
+    "RuntimeFailure",
+    "TensorInfo",
+    "Verification",
+    "__version__",
+    "get_num_threads",
+    "load",
+    "set_num_threads",
+]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Find kernel and backend libraries and load them once."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from etx_runtime import _native
+from etx_runtime.errors import PluginError
+
+GROUP = "etx.plugins"
+
+_lock = threading.Lock()
+_loaded: dict[str, tuple[str, str]] = {}
+_is_done = False
+
+
+def load_plugin(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """Load the library at `path` and return the name and version of its plugin."""
+    text = os.fspath(path)
+    plugin = _native.load_plugin(text)
+    _loaded[text] = plugin
+    return plugin
+
+
+def load_installed() -> None:
+    """Load what is installed (entry points `etx.plugins`), limited by ETX_PLUGINS, and
+    ETX_PLUGIN_PATHS; once a process."""
+    global _is_done
+    if _is_done:
+        return
+    with _lock:
+        if _is_done:
+            return
+        for path in filter(None, os.environ.get("ETX_PLUGIN_PATHS", "").split(os.pathsep)):
+            load_plugin(path)
+        _load_entry_points(os.environ.get("ETX_PLUGINS"))
+        _is_done = True
+
+
+def loaded_plugins() -> dict[str, tuple[str, str]]:
+    """Return name and version of the loaded plugins by path."""
+    return dict(_loaded)
+
+
+def _load_entry_points(wanted: str | None) -> None:
+    from importlib.metadata import entry_points
+
+    names = None if wanted is None else {name.strip() for name in wanted.split(",") if name.strip()}
+    found = entry_points(group=GROUP)
+    for entry in found:
+        if names is not None and entry.name not in names:
+            continue
+        dist = entry.dist.name if entry.dist is not None else entry.value
+        try:
+            load_plugin(entry.load()())
+        except Exception as error:
+            raise PluginError(
+                f"the plugin '{entry.name}' of {dist} cannot be loaded: {error}; reinstall {dist}, "
+                f"or leave it out by listing the others in ETX_PLUGINS"
+            ) from error
+    missing = (names or set()) - {entry.name for entry in found}
+    if missing:
+        known = ", ".join(sorted(entry.name for entry in found)) or "none"
+        raise PluginError(
+            f"ETX_PLUGINS names what is not installed: {', '.join(sorted(missing))} "
+            f"(installed: {known})"
+        )
