@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the kernels are tested with: PyTorch's own samples of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo
+
+F16, BF16, F32, F64 = torch.float16, torch.bfloat16, torch.float32, torch.float64
+U8, I8, I16, I32, I64, BOOL = (
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.bool,
+)
+FLOATING = (F32, F64, F16, BF16)
+INTEGRAL = (I64, I32, U8)
+REAL = (*FLOATING, *INTEGRAL)
+ALL = (*REAL, BOOL)
+MOST_SAMPLES = 8
+FEWER_SAMPLES = 3
+
+
+@cache
+def op_infos() -> dict[tuple[str, str], OpInfo]:
+    return {(op.name, op.variant_test_name): op for op in op_db}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An OpInfo by name and variant, and the dtypes it is run with."""
+
+    op: str
+    variant: str = ""
+    dtypes: tuple[torch.dtype, ...] = (F32, I64)
+    tol: float | None = None
+    samples: int = MOST_SAMPLES
+    xfail: dict[torch.dtype, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def info(self) -> OpInfo:
+        return op_infos()[self.op, self.variant]
+
+    def inputs(self, dtype: torch.dtype, every: bool) -> list[Any]:
+        """Return samples spread over all there are; fewer for dtypes after the first two."""
+        found = list(self.info.sample_inputs("cpu", dtype, requires_grad=False))
+        count = self.samples if dtype in self.dtypes[:2] else min(self.samples, FEWER_SAMPLES)
+        if every or len(found) <= count:
+            return found
+        return [found[i * len(found) // count] for i in range(count)]
+
+
+def label(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def params(cases: Iterable[Case]) -> list[Any]:
+    """Return a parameter set for each case and dtype; dtypes the OpInfo lacks are an error."""
+    found = []
+    for case in cases:
+        for dtype in case.dtypes:
+            name = f"{case.op}{'.' + case.variant if case.variant else ''}-{label(dtype)}"
+            marks = []
+            if dtype in case.xfail:
+                marks = [pytest.mark.xfail(reason=case.xfail[dtype], strict=True)]
+            found.append(pytest.param(case, dtype, id=name, marks=marks))
+    return found

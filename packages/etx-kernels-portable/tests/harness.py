@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Calls single kernels of the plugin through its C interface, with torch tensors for memory."""
+
+from __future__ import annotations
+
+import ctypes as c
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import etx_kernels_portable
+import torch
+
+DTYPES = {
+    torch.uint8: 0,
+    torch.int8: 1,
+    torch.int16: 2,
+    torch.int32: 3,
+    torch.int64: 4,
+    torch.float16: 5,
+    torch.float32: 6,
+    torch.float64: 7,
+    torch.complex32: 8,
+    torch.complex64: 9,
+    torch.complex128: 10,
+    torch.bool: 11,
+    torch.bfloat16: 15,
+    torch.uint16: 27,
+    torch.uint32: 28,
+    torch.uint64: 29,
+}
+FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2}
+ERRORS = {
+    0x01: "Internal",
+    0x02: "InvalidState",
+    0x10: "NotSupported",
+    0x11: "NotImplemented",
+    0x12: "InvalidArgument",
+    0x13: "InvalidType",
+    0x21: "MemoryAllocationFailed",
+}
+NONE, TENSOR, STRING, DOUBLE, INT, BOOL = range(6)
+LIST_BOOL, LIST_DOUBLE, LIST_INT, LIST_TENSOR, LIST_SCALAR, LIST_OPTIONAL = range(6, 12)
+DYNAMIC_BOUND = 1
+CANARY = 64
+GARBAGE = 0x7B
+
+
+class EtxTensor(c.Structure):
+    _fields_ = (
+        ("data", c.c_void_p),
+        ("sizes", c.POINTER(c.c_int32)),
+        ("strides", c.POINTER(c.c_int32)),
+        ("dim_order", c.POINTER(c.c_uint8)),
+        ("numel", c.c_int64),
+        ("capacity", c.c_int64),
+        ("dtype", c.c_int8),
+        ("rank", c.c_uint8),
+        ("dynamism", c.c_uint8),
+        ("flags", c.c_uint8),
+        ("reserved", c.c_uint32),
+    )
+
+
+class Payload(c.Union):
+    _fields_ = (
+        ("as_int", c.c_int64),
+        ("as_double", c.c_double),
+        ("as_bool", c.c_bool),
+        ("as_pointer", c.c_void_p),
+    )
+
+
+class EtxValue(c.Structure):
+    _fields_ = (("payload", Payload), ("tag", c.c_uint32), ("count", c.c_uint32))
+
+
+class EtxIntList(c.Structure):
+    _fields_ = (("items", c.POINTER(c.c_int64)), ("boxed", c.c_void_p))
+
+
+class EtxContext(c.Structure):
+    pass
+
+
+BODY = c.CFUNCTYPE(None, c.c_void_p, c.c_int64, c.c_int64)
+ALLOCATE = c.CFUNCTYPE(c.c_void_p, c.POINTER(EtxContext), c.c_size_t, c.c_size_t)
+FAIL = c.CFUNCTYPE(c.c_uint32, c.POINTER(EtxContext), c.c_uint32, c.c_char_p)
+PARALLEL = c.CFUNCTYPE(
+    None, c.POINTER(EtxContext), c.c_int64, c.c_int64, c.c_int64, BODY, c.c_void_p
+)
+EtxContext._fields_ = (
+    ("struct_size", c.c_uint32),
+    ("num_threads", c.c_uint32),
+    ("allocate_temp", ALLOCATE),
+    ("fail", FAIL),
+    ("parallel_for", PARALLEL),
+)
+RUN = c.CFUNCTYPE(c.c_uint32, c.POINTER(EtxContext), c.POINTER(c.POINTER(EtxValue)))
+
+
+class EtxKernel(c.Structure):
+    _fields_ = (
+        ("name", c.c_char_p),
+        ("run", RUN),
+        ("signature", c.c_char_p),
+        ("dtypes", c.c_uint64),
+    )
+
+
+class EtxTable(c.Structure):
+    _fields_ = (("rows", c.POINTER(EtxKernel)), ("count", c.c_size_t))
+
+
+class EtxPlugin(c.Structure):
+    _fields_ = (
+        ("struct_size", c.c_uint32),
+        ("abi_major", c.c_uint16),
+        ("abi_minor", c.c_uint16),
+        ("name", c.c_char_p),
+        ("version", c.c_char_p),
+        ("tables", c.POINTER(c.POINTER(EtxTable))),
+        ("num_tables", c.c_size_t),
+        ("backends", c.c_void_p),
+        ("num_backends", c.c_size_t),
+    )
+
+
+class KernelError(Exception):
+    """A kernel returned an error."""
+
+    def __init__(self, kernel: str, code: int, reason: str | None):
+        self.error = ERRORS.get(code, hex(code))
+        self.reason = reason
+        super().__init__(f"{kernel}: {self.error}: {reason}")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    letter: str
+    written: bool
+    optional: bool
+
+
+def parse_signature(text: str) -> list[Parameter]:
+    found: list[Parameter] = []
+    for letter in text:
+        if letter == "!":
+            found[-1] = Parameter(found[-1].letter, True, found[-1].optional)
+        elif letter == "?":
+            found[-1] = Parameter(found[-1].letter, found[-1].written, True)
+        else:
+            found.append(Parameter(letter, False, False))
+    return found
+
+
+@dataclass(frozen=True)
+class Kernel:
+    name: str
+    run: Callable[..., int]
+    parameters: list[Parameter]
+    dtypes: int
+
+    def lists(self, dtype: torch.dtype) -> bool:
+        return self.dtypes == 0 or bool(self.dtypes >> DTYPES[dtype] & 1)
+
+
+class Plugin:
+    """The shared library under test."""
+
+    def __init__(self, path: str):
+        self.library = c.CDLL(path)
+        self.library.etx_plugin_v1.restype = c.POINTER(EtxPlugin)
+        self.plugin = self.library.etx_plugin_v1().contents
+        self.kernels = {kernel.name: kernel for kernel in self._rows()}
+        self.called: set[str] = set()
+
+    def _rows(self) -> Iterator[Kernel]:
+        for i in range(self.plugin.num_tables):
+            table = self.plugin.tables[i].contents
+            for j in range(table.count):
+                row = table.rows[j]
+                yield Kernel(
+                    row.name.decode(), row.run, parse_signature(row.signature.decode()), row.dtypes
+                )
+
+    def call(self, name: str, *args: Any, threads: int = 2, temp: bool = True) -> list[Any]:
+        """Run a kernel; return what it wrote: tensors of Out, in-place tensors, and slots."""
+        kernel = self.kernels[name]
+        if len(args) != len(kernel.parameters):
+            raise TypeError(f"{name} takes {len(kernel.parameters)} arguments, not {len(args)}")
+        call = Call(kernel, threads, temp)
+        results = call.run(args)
+        self.called.add(name)
+        return results
+
+
+@dataclass
+class Out:
+    """A tensor the harness makes for a kernel to write: memory for `slack` more in each size."""
+
+    shape: Sequence[int]
+    dtype: torch.dtype
+    dim_order: Sequence[int] | None = None
+    slack: int = 1
+
+
+class Slot:
+    """A scalar slot that a kernel writes."""
+
+
+def dim_order_of(tensor: torch.Tensor) -> list[int] | None:
+    """Return the dim order of a tensor that is dense in row-major or channels-last order."""
+    if tensor.is_contiguous():
+        return list(range(tensor.dim()))
+    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
+        return [0, 2, 3, 1]
+    return None
+
+
+def strides_of(sizes: Sequence[int], dim_order: Sequence[int]) -> list[int]:
+    strides = [0] * len(sizes)
+    step = 1
+    for d in reversed(dim_order):
+        strides[d] = step
+        step *= max(sizes[d], 1)
+    return strides
+
+
+@dataclass
+class Call:
+    """One call: owns all memory that the kernel sees."""
+
+    kernel: Kernel
+    threads: int
+    temp: bool
+    reason: str | None = None
+    kept: list[Any] = field(default_factory=list)
+    results: list[Callable[[], Any]] = field(default_factory=list)
+
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        values = [self.value(p, a) for p, a in zip(self.kernel.parameters, args, strict=True)]
+        pointers = (c.POINTER(EtxValue) * max(len(values), 1))(*map(c.pointer, values))
+        context = self.context()
+        code = self.kernel.run(c.byref(context), pointers)
+        if code:
+            raise KernelError(self.kernel.name, code, self.reason)
+        return [result() for result in self.results]
+
+    def context(self) -> EtxContext:
+        def allocate(_: Any, size: int, alignment: int) -> int | None:
+            if not self.temp:
+                return None
+            memory = c.create_string_buffer(size + alignment)
+            self.kept.append(memory)
+            address = c.addressof(memory)
+            return address + -address % alignment
+
+        def fail(_: Any, status: int, reason: bytes) -> int:
+            self.reason = reason.decode()
+            return status
+
+        def parallel(_: Any, begin: int, end: int, grain: int, body: Any, user: int) -> None:
+            middle = min(end, begin + max(grain, (end - begin) // 2))
+            body(user, begin, middle)
+            if middle < end:
+                body(user, middle, end)
+
+        callbacks = ALLOCATE(allocate), FAIL(fail), PARALLEL(parallel)
+        self.kept.extend(callbacks)
+        return EtxContext(c.sizeof(EtxContext), self.threads, *callbacks)
+
+    def value(self, parameter: Parameter, arg: Any) -> EtxValue:
+        if isinstance(arg, Slot):
+            return self.slot()
+        if arg is None:
+            if not parameter.optional:
+                raise TypeError(f"{self.kernel.name}: an argument must not be None")
+            return EtxValue()
+        return BOXES[parameter.letter](self, parameter, arg)
+
+    def slot(self) -> EtxValue:
+        value = EtxValue()
+
+        def read() -> Any:
+            kinds = {INT: "as_int", DOUBLE: "as_double", BOOL: "as_bool"}
+            return getattr(value.payload, kinds[value.tag])
+
+        self.results.append(read)
+        return value
+
+    def number(self, parameter: Parameter, arg: Any) -> EtxValue:
+        value = EtxValue()
+        arg = DTYPES.get(arg, arg) if isinstance(arg, torch.dtype) else FORMATS.get(arg, arg)
+        if isinstance(arg, torch.Tensor):
+            arg = arg.item()
+        if parameter.letter == "b" or (parameter.letter == "s" and isinstance(arg, bool)):
+            value.tag, value.payload.as_bool = BOOL, bool(arg)
+        elif parameter.letter == "d" or isinstance(arg, float):
+            value.tag, value.payload.as_double = DOUBLE, float(arg)
+        else:
+            value.tag, value.payload.as_int = INT, int(arg)
+        return value
+
+    def pointing(self, tag: int, target: Any, count: int = 0) -> EtxValue:
+        self.kept.append(target)
+        value = EtxValue()
+        value.tag, value.count = tag, count
+        value.payload.as_pointer = c.cast(c.pointer(target), c.c_void_p).value
+        return value
+
+    def string(self, _: Parameter, arg: str) -> EtxValue:
+        data = arg.encode()
+        return self.pointing(STRING, c.create_string_buffer(data), len(data))
+
+    def ints(self, _: Parameter, arg: Sequence[int] | int) -> EtxValue:
+        items = [arg] if isinstance(arg, int) else list(arg)
+        array = (c.c_int64 * max(len(items), 1))(*items)
+        return self.pointing(LIST_INT, EtxIntList(array, None), len(items))
+
+    def doubles(self, _: Parameter, arg: Sequence[float] | float) -> EtxValue:
+        items = [arg] if isinstance(arg, float) else list(arg)
+        return self.pointing(LIST_DOUBLE, (c.c_double * max(len(items), 1))(*items), len(items))
+
+    def bools(self, _: Parameter, arg: Sequence[bool]) -> EtxValue:
+        return self.pointing(LIST_BOOL, (c.c_bool * max(len(arg), 1))(*arg), len(arg))
+
+    def tensors(self, parameter: Parameter, arg: Sequence[torch.Tensor | None]) -> EtxValue:
+        values = [EtxValue() if t is None else self.tensor(parameter, t) for t in arg]
+        array = (c.POINTER(EtxValue) * max(len(values), 1))(*map(c.pointer, values))
+        self.kept.append(values)
+        tag = LIST_TENSOR if parameter.letter == "L" else LIST_OPTIONAL
+        return self.pointing(tag, array, len(values))
+
+    def tensor(self, parameter: Parameter, arg: torch.Tensor | Out) -> EtxValue:
+        if isinstance(arg, Out):
+            return self.out(arg)
+        order = dim_order_of(arg)
+        memory = arg.contiguous() if order is None else arg
+        if parameter.written:
+            memory = memory.clone()
+            self.results.append(lambda: memory)
+        self.kept.append(memory)
+        sizes = list(memory.shape)
+        dims = order or list(range(len(sizes)))
+        return self.tensor_struct(memory.data_ptr(), sizes, dims, memory.dtype, memory.numel())
+
+    def tensor_struct(
+        self, address: int, sizes: list[int], dims: list[int], dtype: torch.dtype, capacity: int
+    ) -> EtxValue:
+        rank = len(sizes)
+        numel = 1
+        for size in sizes:
+            numel *= size
+        arrays = (
+            (c.c_int32 * max(rank, 1))(*sizes),
+            (c.c_int32 * max(rank, 1))(*strides_of(sizes, dims)),
+            (c.c_uint8 * max(rank, 1))(*dims),
+        )
+        struct = EtxTensor(address, *arrays, numel, capacity, DTYPES[dtype], rank, DYNAMIC_BOUND)
+        return self.pointing(TENSOR, struct)
+
+    def out(self, spec: Out) -> EtxValue:
+        sizes = [size + spec.slack for size in spec.shape]
+        dims = list(range(len(sizes))) if spec.dim_order is None else list(spec.dim_order)
+        capacity = 1
+        for size in sizes:
+            capacity *= size
+        length = capacity * spec.dtype.itemsize
+        memory = torch.full((length + CANARY,), GARBAGE, dtype=torch.uint8)
+        self.kept.append(memory)
+        value = self.tensor_struct(memory.data_ptr(), sizes, dims, spec.dtype, capacity)
+        struct = self.kept[-1]
+
+        def read() -> torch.Tensor:
+            if not bool((memory[length:] == GARBAGE).all()):
+                raise AssertionError(f"{self.kernel.name} wrote past the end of an output")
+            shape = [struct.sizes[d] for d in range(struct.rank)]
+            data = memory[: struct.numel * spec.dtype.itemsize].view(spec.dtype)
+            return data.as_strided(shape, strides_of(shape, dims)).clone()
+
+        self.results.append(read)
+        return value
+
+
+BOXES: dict[str, Callable[[Call, Parameter, Any], EtxValue]] = {
+    "T": Call.tensor,
+    "L": Call.tensors,
+    "O": Call.tensors,
+    "I": Call.ints,
+    "D": Call.doubles,
+    "B": Call.bools,
+    "c": Call.string,
+    "i": Call.number,
+    "d": Call.number,
+    "b": Call.number,
+    "s": Call.number,
+    "v": Call.number,
+}
+
+PLUGIN = Plugin(etx_kernels_portable.library_path())

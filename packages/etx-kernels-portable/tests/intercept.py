@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the kernel of each ATen call that eager makes and compares the two results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from harness import DTYPES, PLUGIN, Kernel, Out, dim_order_of
+from torch._decomp import core_aten_decompositions
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+DECOMPOSITIONS: dict[OpOverload, Callable[..., Any]] = core_aten_decompositions()
+PLACEMENT = {"dtype", "layout", "device", "pin_memory"}
+
+
+def kernel_name(op: OpOverload) -> str:
+    """Return the name a program would give `op`; the default overload has no suffix."""
+    overload = op._schema.overload_name
+    return op._schema.name + (f".{overload}" if overload else "")
+
+
+def takes_arguments_of(variant: OpOverload, op: OpOverload) -> bool:
+    """True when `variant` is `op` with outs, perhaps without what says where results lie."""
+    given = {a.name: str(a.type) for a in op._schema.arguments}
+    wanted = {a.name: str(a.type) for a in variant._schema.arguments if not a.is_out}
+    dropped = set(given) - set(wanted)
+    same = all(given.get(name) == kind for name, kind in wanted.items())
+    return same and dropped <= PLACEMENT
+
+
+@cache
+def variant_of(op: OpOverload) -> OpOverload | None:
+    """Return the overload of `op` for which the plugin has a kernel."""
+    if kernel_name(op) in PLUGIN.kernels:
+        return op
+    namespace, name = op._schema.name.split("::")
+    for candidate in (name, f"{name}_copy"):
+        packet = getattr(getattr(torch.ops, namespace), candidate, None)
+        for overload in packet.overloads() if packet else ():
+            variant = getattr(packet, overload)
+            if kernel_name(variant) in PLUGIN.kernels and takes_arguments_of(variant, op):
+                return variant
+    return None
+
+
+def arguments_of(
+    op: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return every argument by name, defaults filled in."""
+    found = dict(kwargs)
+    for i, argument in enumerate(op._schema.arguments):
+        if i < len(args):
+            found[argument.name] = args[i]
+        elif argument.name not in found:
+            found[argument.name] = argument.default_value if argument.has_default_value() else None
+    return found
+
+
+def is_complex(values: Any) -> bool:
+    return any(isinstance(v, torch.Tensor) and v.is_complex() for v in tree_leaves(values))
+
+
+@dataclass
+class Tolerance:
+    """What assert_close may forgive; None: its own defaults for the dtype."""
+
+    value: float | None = None
+
+    def check(self, actual: Any, expected: Any) -> None:
+        torch.testing.assert_close(
+            actual, expected, rtol=self.value, atol=self.value, equal_nan=True
+        )
+
+
+class Intercept(TorchDispatchMode):
+    """Sends each call of an operator with a kernel to the plugin, and to eager."""
+
+    def __init__(self, tolerance: float | None = None, dim_order: bool = True):
+        super().__init__()
+        self.tolerance = Tolerance(tolerance)
+        self.reached: list[str] = []
+
+    def __torch_dispatch__(
+        self, op: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        variant = variant_of(op)
+        if variant is None:
+            return self.decompose(op, args, kwargs)
+        arguments = arguments_of(op, args, kwargs)
+        names = [a.name for a in variant._schema.arguments if not a.is_out]
+        given = [arguments[name] for name in names]
+        kernel = PLUGIN.kernels[kernel_name(variant)]
+        frozen = self.freeze(given) if op._schema.is_mutable else given
+        expected = op(*args, **kwargs)
+        if self.can_run(kernel, op, frozen, expected):
+            self.run(kernel, frozen, expected, in_place=variant is op)
+        return expected
+
+    def freeze(self, given: list[Any]) -> list[Any]:
+        return [g.clone() if isinstance(g, torch.Tensor) else g for g in given]
+
+    def decompose(self, op: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if op in DECOMPOSITIONS:
+            with self:
+                result = DECOMPOSITIONS[op](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        return op(*args, **kwargs)
+
+    def can_run(self, kernel: Kernel, op: OpOverload, given: list[Any], expected: Any) -> bool:
+        if torch.Tag.nondeterministic_seeded in op.tags or is_complex([given, expected]):
+            return False
+        leaves = [v for v in tree_leaves([given, expected]) if isinstance(v, torch.Tensor)]
+        if any(v.dtype not in DTYPES for v in leaves):
+            return False
+        principal = next((v for v in leaves if v.dim() or len(leaves) == 1), None)
+        return principal is None or kernel.lists(principal.dtype)
+
+    def run(self, kernel: Kernel, given: list[Any], expected: Any, in_place: bool) -> None:
+        wanted = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+        outs = [] if in_place else [out_like(w) for w in wanted]
+        results = PLUGIN.call(kernel.name, *given, *outs)
+        self.reached.append(kernel.name)
+        for actual, want in zip(results, wanted, strict=True):
+            try:
+                self.tolerance.check(actual, want)
+            except AssertionError as error:
+                shown = [summary(v) for v in given]
+                raise AssertionError(f"{kernel.name}({', '.join(shown)}): {error}") from None
+
+
+def out_like(expected: torch.Tensor) -> Out:
+    order = dim_order_of(expected)
+    return Out(list(expected.shape), expected.dtype, order)
+
+
+def summary(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        dtype = str(value.dtype).removeprefix("torch.")
+        return f"{dtype}{list(value.shape)}"
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], torch.Tensor):
+        return f"[{', '.join(map(summary, value))}]"
+    return repr(value)
