@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATED_FOLDERS = {"build", "dist", "__pycache__"}
 NOT_IN_WHEELS = {"tests", "changelog.d", "fuzz"}
 COMPILED_AGAINST = {"include", "cmake", "CMakeLists.txt", "fbs"}
+OURS = "etx-"  # these names are never asked of an index
 REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[([^\]]*)\])?")
 
 
@@ -117,7 +118,7 @@ class Project:
         total = hashlib.sha256()
         for path in self.files(() if sdist else NOT_IN_WHEELS):
             relative = path.relative_to(self.path)
-            if headers and relative.parts[0] not in COMPILED_AGAINST:
+            if headers and COMPILED_AGAINST.isdisjoint(relative.parts):
                 continue
             total.update(f"{relative.as_posix()}\0".encode())
             total.update(hashlib.sha256(path.read_bytes()).digest())
@@ -183,7 +184,7 @@ def close(
     pending = list(wanted)
     others: dict[str, None] = {}
     bare: dict[str, None] = {}
-    for text in pending:
+    for text in list(pending):
         name = split_requirement(text)[0]
         if name not in projects:
             raise PackagingError(f"no package {name!r} here, only {', '.join(projects)}")
@@ -205,5 +206,8 @@ def close(
                 pending.append(text)
             else:
                 others[text] = None
+    strays = [item for item in (*others, *bare) if split_requirement(item)[0].startswith(OURS)]
+    if strays:
+        raise PackagingError(f"required, but not in packages/: {', '.join(strays)}")
     names = {name for name, _ in seen}
     return Closure([name for name in projects if name in names], list(others), list(bare))

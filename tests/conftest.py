@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Environments of the repository's own tests: made once, kept in .build/env, shared by tests."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+
+class Environment:
+    """A Python that holds some packages, run outside of the source tree."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.bin = folder / ("Scripts" if os.name == "nt" else "bin")
+
+    def run(
+        self, *command: object, cwd: Path | None = None, prefix: tuple[str, ...] = (), **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program of the environment, output captured, without this process's variables."""
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ETX_"))}
+        program, *arguments = map(str, command)
+        return subprocess.run(
+            [*prefix, str(self.bin / program), *arguments],
+            cwd=cwd or self.folder,
+            env=clean | env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    def python(self, *arguments: object, cwd: Path | None = None, **env: str) -> str:
+        """Run Python in isolated mode, return what it prints."""
+        done = self.run("python", "-I", *arguments, cwd=cwd, **env)
+        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@functools.cache
+def environment(
+    name: str, *packages: str, python: str = sys.executable, others: tuple[str, ...] = ()
+) -> Environment:
+    """Return .build/env/<name> with exactly these packages and what they declare."""
+    folder = ROOT / ".build" / "env" / name
+    command = [sys.executable, str(ROOT / "tools" / "wheels.py"), "--venv", str(folder)]
+    command += ["--python", python, "--install", *packages]
+    command += ["--with", *others] if others else []
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0, done.stdout
+    return Environment(folder)
+
+
+@pytest.fixture(scope="session")
+def device() -> Environment:
+    """Return a device: the runtime and its kernels alone."""
+    return environment("device", "etx-runtime", "etx-kernels-portable")
+
+
+@pytest.fixture(scope="session")
+def add_pte(device: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a program that adds two vectors of up to eight floats."""
+    folder = tmp_path_factory.mktemp("programs")
+    device.python(ROOT / "tests" / "programs.py", folder)
+    return folder / "add.pte"

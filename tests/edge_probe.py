@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Prints what a package's modules import, as JSON: `python -I edge_probe.py etx_schema`."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def guards_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+
+
+def imports(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the top-level names a file imports anywhere but for its types alone."""
+    for child in ast.iter_child_nodes(node):
+        if guards_types(child):
+            continue
+        if isinstance(child, ast.Import):
+            yield from ((alias.name.split(".")[0], child.lineno) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.level == 0 and child.module:
+            yield child.module.split(".")[0], child.lineno
+        yield from imports(child)
+
+
+def main(name: str) -> None:
+    package = importlib.import_module(name)
+    folder = Path(package.__file__ or "").parent
+    written: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.py")):
+        for imported, line in imports(ast.parse(path.read_text())):
+            if imported not in sys.stdlib_module_names:
+                written.setdefault(imported, f"{path.relative_to(folder.parent)}:{line}")
+    missing: dict[str, str] = {}
+    modules = []
+    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+        modules.append(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            missing[module.name] = (error.name or "").split(".")[0]
+    print(
+        json.dumps(
+            {
+                "written": written,
+                "missing": missing,
+                "modules": modules,
+                "torch": "torch" in sys.modules,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

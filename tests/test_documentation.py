@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The snippets of README.md, CONTRIBUTING.md and docs/ run; their links and names are true.
+
+A package's own README runs in that package's test environment (tox.ini).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, environment
+
+import wheels
+from projects import load_projects
+from snippets import blocks
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
+READMES = sorted(ROOT.glob("packages/*/README.md"))
+
+
+def identity(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identity)
+def test_snippets_run(page: Path) -> None:
+    if not any(block.language in ("python", "console") for block in blocks(page.read_text())):
+        return
+    everything = environment("docs", *load_projects(ROOT), others=("pytest==9.2.0",))
+    everything.python(ROOT / "tools" / "snippets.py", page)
+
+
+@pytest.mark.parametrize("page", READMES, ids=identity)
+def test_readme_has_a_snippet_that_runs(page: Path) -> None:
+    found = [block for block in blocks(page.read_text()) if block.language in ("python", "console")]
+    assert found, f"{page} shows nothing that runs"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=identity)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=identity)
+def test_shell_lines_name_what_exists(page: Path) -> None:
+    sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.M))
+    environments = re.search(r"env_list = (.*)", (ROOT / "tox.ini").read_text())
+    assert environments
+    for block in blocks(page.read_text()):
+        for line in block.text.splitlines() if block.language == "sh" else ():
+            words = shlex.split(line, comments=True)
+            if words[:2] == ["python3", "noxfile.py"] and words[2] == "-s":
+                names = words[3 : words.index("--")] if "--" in words else words[3:]
+                assert {name.replace("-", "_") for name in names} <= sessions, line
+            elif words[:2] == ["python", "tools/wheels.py"]:
+                wheels.parse(words[2:])
+            elif words[:2] == ["tox", "-e"]:
+                assert words[2] in environments[1].split(", "), line
+
+
+def test_shows_the_edges_that_are_declared() -> None:
+    text = (ROOT / "README.md").read_text()
+    for name, project in load_projects(ROOT).items():
+        row = re.search(rf"^\| `{name}` \|.*$", text, re.M)
+        assert row, f"README's table lacks {name}"
+        for text_of in project.requires():
+            assert re.split(r"[<>=\s]", text_of)[0] in row[0], f"{name} needs {text_of}: {row[0]}"
+
+
+def test_python_is_supported_as_stated() -> None:
+    assert sys.version_info >= (3, 10)
+    for name, project in load_projects(ROOT).items():
+        assert project.pyproject["project"]["requires-python"] in (">=3.10", ">=3.11"), name

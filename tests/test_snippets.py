@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runner of snippets runs all of a page, and fails when the page is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from snippets import blocks, matches, run_page
+
+PAGE = """
+```python
+x = 20
+```
+prose
+```python
+# file: made.py
+print(22)
+```
+```console
+$ python made.py
+22
+$ echo one \\
+    two
+one ...
+```
+```python
+assert x == 20
+```
+```sh
+exit 1
+```
+"""
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "page.md"
+
+
+def test_runs_blocks_in_order(page: Path) -> None:
+    page.write_text(PAGE)
+    assert run_page(page) == 4
+
+
+@pytest.mark.parametrize("change", [("assert x == 20", "assert x == 21"), ("\n22\n", "\n23\n")])
+def test_fails_when_the_page_is_wrong(page: Path, change: tuple[str, str]) -> None:
+    page.write_text(PAGE.replace(*change))
+    with pytest.raises(AssertionError, match=r"the block at line \d+ fails"):
+        run_page(page)
+
+
+def test_fails_when_a_command_fails(page: Path) -> None:
+    page.write_text("```console\n$ false\n```\n")
+    with pytest.raises(AssertionError):
+        run_page(page)
+
+
+def test_knows_where_a_block_is() -> None:
+    assert [block.line for block in blocks(PAGE)] == [3, 7, 11, 18, 21]
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "same"),
+    [
+        ("a ... c", "a b\nb c", True),
+        ("a", "a  \n", True),
+        ("a", "a b", False),
+        ("...", "", True),
+    ],
+)
+def test_compares_output(expected: str, printed: str, same: bool) -> None:
+    assert matches(expected, printed) is same

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tool that orders, builds and installs: on small projects made here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from projects import PackagingError, Project, close, load_projects, split_requirement
+
+
+def add(root: Path, name: str, requires: list[str], more: str = "", build: str = "") -> None:
+    folder = root / "packages" / name
+    module = folder / "src" / name.replace("-", "_")
+    module.mkdir(parents=True)
+    (module / "_version.py").write_text('__version__ = "0.1.0"\n')
+    (folder / "pyproject.toml").write_text(
+        f'[build-system]\nrequires = ["hatchling"{build}]\n[project]\nname = "{name}"\n'
+        f"dependencies = {requires}\n{more}"
+    )
+
+
+@pytest.fixture
+def projects(tmp_path: Path) -> dict[str, Project]:
+    add(
+        tmp_path,
+        "etx-a",
+        ["etx-c>=0.1,<0.2", "torch"],
+        '[project.optional-dependencies]\nx = ["y"]\n',
+    )
+    add(
+        tmp_path,
+        "etx-b",
+        [],
+        '[dependency-groups]\ntest = ["pytest", "etx-a[x]", {include-group = "more"}]\n'
+        'more = ["z"]\ntest-no-deps = ["weights"]\n',
+        ', "etx-c"',
+    )
+    add(tmp_path, "etx-c", ["numpy"])
+    return load_projects(tmp_path)
+
+
+def test_builds_after_what_a_package_needs(projects: dict[str, Project]) -> None:
+    assert list(projects) == ["etx-c", "etx-a", "etx-b"]
+
+
+def test_refuses_a_circle(tmp_path: Path) -> None:
+    add(tmp_path, "etx-a", ["etx-b"])
+    add(tmp_path, "etx-b", ["etx-a"])
+    with pytest.raises(PackagingError, match="etx-a -> etx-b -> etx-a"):
+        load_projects(tmp_path)
+
+
+def test_closure_follows_our_requirements(projects: dict[str, Project]) -> None:
+    closure = close(projects, ["etx-a"])
+    assert closure.ours == ["etx-c", "etx-a"]
+    assert set(closure.others) == {"torch", "numpy"}
+
+
+def test_group_adds_siblings_with_their_extras(projects: dict[str, Project]) -> None:
+    closure = close(projects, ["etx-b"], "test")
+    assert closure.ours == ["etx-c", "etx-a", "etx-b"]
+    assert set(closure.others) == {"pytest", "z", "torch", "numpy", "y"}
+    assert closure.others_no_deps == ["weights"]
+
+
+def test_group_without_siblings(projects: dict[str, Project]) -> None:
+    closure = close(projects, ["etx-b"], "test", siblings=False)
+    assert closure.ours == ["etx-b"]
+    assert set(closure.others) == {"pytest", "z"}
+
+
+def test_never_asks_an_index_for_our_names(tmp_path: Path) -> None:
+    add(tmp_path, "etx-a", ["etx-absent>=0.1"])
+    with pytest.raises(PackagingError, match="etx-absent"):
+        close(load_projects(tmp_path), ["etx-a"])
+
+
+def test_names_what_is_unknown(projects: dict[str, Project]) -> None:
+    with pytest.raises(PackagingError, match="no package 'torch' here"):
+        close(projects, ["torch"])
+    with pytest.raises(PackagingError, match="has no group 'test'"):
+        close(projects, ["etx-c"], "test")
+    with pytest.raises(PackagingError, match="has no extra 'q'"):
+        close(projects, ["etx-a[q]"])
+
+
+def test_digest_changes_with_the_sources_alone(projects: dict[str, Project]) -> None:
+    project = projects["etx-c"]
+    before = project.digest()
+    (project.path / "tests").mkdir()
+    (project.path / "tests" / "test_x.py").write_text("pass\n")
+    assert project.digest() == before
+    assert project.digest(sdist=True) != before
+    (project.path / "src" / "etx_c" / "x.py").write_text("pass\n")
+    assert project.digest() != before
+
+
+@pytest.mark.parametrize(
+    ("api", "tags"),
+    [
+        ("", {(3, 10): "cp310", (3, 13): "cp313"}),
+        ("cp312", {(3, 11): "cp311", (3, 12): "cp312-abi3", (3, 13): "cp312-abi3"}),
+        ("py3", {(3, 10): "py3", (3, 13): "py3"}),
+    ],
+)
+def test_one_wheel_for_the_interpreters_it_serves(
+    api: str, tags: dict[tuple[int, int], str]
+) -> None:
+    native = {"tool": {"scikit-build": {"wheel": {"py-api": api}}}}
+    for version, tag in tags.items():
+        assert Project("etx-n", Path(), native).python_tag(version) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("torch>=2.13,<2.14", ("torch", ())),
+        ("Etx_Exir[AOT, cli] >= 0.1", ("etx-exir", ("aot", "cli"))),
+        ('flatc==1; platform_machine == "x86_64"', ("flatc", ())),
+    ],
+)
+def test_reads_requirements(text: str, expected: tuple[str, tuple[str, ...]]) -> None:
+    assert split_requirement(text) == expected
