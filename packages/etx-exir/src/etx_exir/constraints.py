@@ -46,9 +46,7 @@ def input_names(program: ExportedProgram) -> list[str]:
         return fallback
     if len(paths) != len(fallback):
         return fallback
-    return [
-        _path_name(path, name) for (path, _), name in zip(paths, fallback, strict=True)
-    ]
+    return [_path_name(path, name) for (path, _), name in zip(paths, fallback, strict=True)]
 
 
 def _path_name(path: tuple[Any, ...], fallback: str) -> str:

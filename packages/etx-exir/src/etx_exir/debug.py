@@ -7,11 +7,13 @@ import re
 from pathlib import PurePath
 from typing import Any
 
+import torch
 from torch.fx import Node
 
 from etx_exir.plan.listing import Listing
 
 DEBUG_KEY = "etx/debug"
+TORCH = str(PurePath(torch.__file__).parent)
 FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
@@ -37,6 +39,8 @@ def module_path(node: Node) -> str:
     if not stack:
         return ""
     path = str(list(stack.values())[-1][0])
+    if path.startswith("_empty_nn_module_stack"):
+        return ""
     for prefix in ("L['self'].", "L['self']"):
         if path.startswith(prefix):
             return path[len(prefix) :]
@@ -44,10 +48,10 @@ def module_path(node: Node) -> str:
 
 
 def source_line(node: Node) -> str:
-    """Return `file.py:12` of the innermost frame of the author's code."""
+    """Return `file.py:12` of the innermost frame outside of torch."""
     trace = node.meta.get("stack_trace")
     frames = FRAME.findall(trace) if trace else []
     if not frames:
         return ""
-    name, line = frames[-1]
+    name, line = next((f for f in reversed(frames) if not f[0].startswith(TORCH)), frames[-1])
     return f"{PurePath(name).name}:{line}"

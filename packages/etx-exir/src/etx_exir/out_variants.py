@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import torch
@@ -46,7 +46,7 @@ class OutVariant:
         return f"{self.name}.{self.overload}" if self.overload else self.name
 
 
-@lru_cache(maxsize=None)
+@cache
 def out_variant(op: OpOverload) -> OutVariant | None:
     """Return the out variant of `op`, or None when it has none."""
     name = op._schema.name

@@ -108,9 +108,7 @@ def _branch(
         move(emitter, output, result)
 
 
-def _own(
-    emitter: MethodEmitter, output: int, result: int, first: int, taken: set[int]
-) -> int:
+def _own(emitter: MethodEmitter, output: int, result: int, first: int, taken: set[int]) -> int:
     """Let `output`, or a copy of it, lie in the memory of `result`."""
     storage, offset = emitter.listing.places[output].root()
     target = emitter.listing.places[result].root()[0]

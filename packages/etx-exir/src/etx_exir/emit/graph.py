@@ -15,6 +15,7 @@ from etx_exir.emit import control_flow, delegates, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.emit.sharable import ELEMENTWISE
 from etx_exir.emit.tensors import same_sizes, shape_of
 from etx_exir.emit.views import RULES, SAME_ORDER, aliases
 from etx_exir.out_variants import OutVariant, out_variant
@@ -31,18 +32,6 @@ CHECKS = frozenset(
         "sym_constrain_range_for_size",
     }
 )
-
-UNARY = (
-    "abs acos acosh asin asinh atan atanh bitwise_not ceil clamp cos cosh elu erf exp expm1 floor"
-    " gelu hardtanh leaky_relu log log10 log1p log2 logical_not logit neg reciprocal relu round"
-    " rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
-).split()
-BINARY = (
-    "add.out add.Scalar_out sub.out sub.Scalar_out mul.out mul.Scalar_out div.out div.Scalar_out"
-    " maximum.out minimum.out pow.Tensor_Scalar_out masked_fill.Scalar_out where.self_out"
-    " index_put.out"
-).split()
-ELEMENTWISE = frozenset([f"aten::{n}.out" for n in UNARY] + [f"aten::{n}" for n in BINARY])
 
 
 def emit_nodes(emitter: MethodEmitter, module: GraphModule) -> list[Reference]:
@@ -159,7 +148,7 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     fakes = node.meta["val"]
     many = isinstance(fakes, (list, tuple))
     outs = [
-        emitter.values.null() if fake is None else emitter.fresh(fake)
+        emitter.values.null() if fake is None else emitter.fresh(fake, _order(emitter, node, fake))
         for fake in (fakes if many else [fakes])
     ]
     if variant.out_list:
@@ -174,14 +163,28 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     return outs if many else outs[0]
 
 
+def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int, ...] | None:
+    """Return the dim order of a result, None for that of `fake`.
+
+    Only the operators of dim_order_ops change the layout: what comes from contiguous tensors is
+    contiguous, whatever strides eager mode would have chosen.
+    """
+    if getattr(node.target, "namespace", "") == "dim_order_ops":
+        return None
+    for source in node.all_input_nodes:
+        reference = emitter.environment[source]
+        shape = emitter.shapes.get(reference) if isinstance(reference, int) else None
+        if shape is not None and not shape.contiguous:
+            return None
+    return tuple(range(fake.dim()))
+
+
 def _arguments(
     emitter: MethodEmitter, node: Node, target: OpOverload, variant: OutVariant
 ) -> list[int]:
     given = dict(zip((a.name for a in target._schema.arguments), node.args))  # noqa: B905
     given.update(node.kwargs)
-    defaults = {
-        a.name: a.default_value for a in target._schema.arguments if a.has_default_value()
-    }
+    defaults = {a.name: a.default_value for a in target._schema.arguments if a.has_default_value()}
     encoded = []
     for argument in variant.arguments:
         value = given.get(argument.name, defaults.get(argument.name, argument.default))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -39,7 +40,6 @@ class MethodEmitter:
         self.values = Values()
         self.listing = Listing(name, values=self.values.items)
         self.bounds = Bounds(program.range_constraints if program is not None else {})
-        self.operators: dict[tuple[str, str], int] = {}
         self.delegates: list[BackendDelegate] = []
         self.lowered: list[Any] = []
         self.environment: dict[Node, Reference] = {}
@@ -67,10 +67,16 @@ class MethodEmitter:
         return reference
 
     def tensor(
-        self, fake: torch.Tensor, storage: Storage | None, offset: int = 0
+        self,
+        fake: torch.Tensor,
+        storage: Storage | None,
+        offset: int = 0,
+        order: tuple[int, ...] | None = None,
     ) -> int:
         """Add a tensor value in `storage`; None leaves it without memory of its own."""
         shape = shape_of(fake, self.bounds, self.where())
+        if order is not None:
+            shape = replace(shape, dim_order=order)
         if fake.dtype not in SCALAR_TYPES:
             raise EmitError(f"{self.where()}: tensors of {fake.dtype} have no form in the file")
         dynamism = TensorShapeDynamism.STATIC
@@ -91,10 +97,10 @@ class MethodEmitter:
             self.listing.places[index] = Place(storage, offset, shape.nbytes)
         return index
 
-    def fresh(self, fake: torch.Tensor) -> int:
+    def fresh(self, fake: torch.Tensor, order: tuple[int, ...] | None = None) -> int:
         """Add a tensor with planned memory of its own."""
         nbytes = shape_of(fake, self.bounds, self.where()).nbytes
-        return self.tensor(fake, Storage(nbytes))
+        return self.tensor(fake, Storage(nbytes), order=order)
 
     def constant(self, data: torch.Tensor, fake: torch.Tensor | None = None) -> int:
         """Add a constant tensor."""
@@ -111,7 +117,7 @@ class MethodEmitter:
         updates: Sequence[int] = (),
     ) -> Step:
         """Append a kernel call."""
-        index = self.operators.setdefault((name, overload), len(self.operators))
+        index = self.listing.operator(name, overload)
         key = f"{name}.{overload}" if overload else name
         call = KernelCall(op_index=index, args=list(args))
         return self.step(Instruction(instr_args=call), key, reads, writes, updates)
@@ -134,7 +140,7 @@ class MethodEmitter:
     def clone(self, value: int) -> int:
         """Append a copy of a tensor into memory of its own."""
         fake, shape = self.fakes[value], self.shapes[value]
-        out = self.fresh(fake)
+        out = self.fresh(fake, shape.dim_order)
         order = self.values.int_list([self.values.integer(d) for d in shape.dim_order])
         args = [value, self.values.boolean(False), order, out, out]
         self.call("dim_order_ops::_clone_dim_order", "out", args, [value], [out])

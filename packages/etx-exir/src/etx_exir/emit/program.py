@@ -11,7 +11,6 @@ from etx_schema import (
     Chain,
     ContainerMetadata,
     ExecutionPlan,
-    JumpFalseCall,
     NamedBlob,
     Operator,
     Program,
@@ -125,7 +124,7 @@ def _emit_method(
 
 def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int]) -> ExecutionPlan:
     spec = emitter.program.call_spec
-    finish(emitter.listing)
+    emitter.listing.finish()
     return ExecutionPlan(
         name=emitter.name,
         container_meta_type=ContainerMetadata(
@@ -142,25 +141,10 @@ def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int]) -> Execution
                 instructions=[step.instruction for step in emitter.listing.steps],
             )
         ],
-        operators=[Operator(name=n, overload=o) for n, o in emitter.operators],
+        operators=[Operator(name=n, overload=o) for n, o in emitter.listing.operators],
         delegates=emitter.delegates,
         non_const_buffer_sizes=arena_sizes,
     )
-
-
-def finish(listing: Listing) -> None:
-    """Drop dead steps and give jumps their destinations."""
-    moved, count = [], 0
-    for step in listing.steps:
-        moved.append(count)
-        count += not step.dead
-    moved.append(count)
-    listing.steps = [step for step in listing.steps if not step.dead]
-    for step in listing.steps:
-        if step.target is not None:
-            call = step.instruction.instr_args
-            assert isinstance(call, JumpFalseCall)
-            call.destination_instruction = moved[step.target.position]
 
 
 def _add_named(named: dict[str, NamedBlob], lowered: Any) -> None:

@@ -135,10 +135,11 @@ def _output(
     storage = place.root()[0]
     if id(storage) in overwritten:
         return emitter.clone(index)
-    if options.alloc_graph_output or storage.kind is not Kind.PLANNED:
+    if options.alloc_graph_output:
         return index
     alone = sum(p.root()[0] is storage for p in emitter.listing.places.values()) == 1
-    if not alone or storage.persistent or index in emitter.listing.inputs:
+    mine = alone and storage.kind is Kind.PLANNED and not storage.persistent
+    if not mine or index in emitter.listing.inputs:
         index = emitter.clone(index)
         storage = emitter.listing.places[index].storage
     storage.kind = Kind.CALLER

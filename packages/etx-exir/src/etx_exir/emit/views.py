@@ -82,7 +82,7 @@ def _transpose(node: Node, source: Shape, results: list[Shape]) -> Aliases:
     rank = len(source.sizes)
     order = list(range(rank))
     if rank:
-        a, b = (node.args[1:3] if len(node.args) > 2 else (0, rank - 1))
+        a, b = node.args[1:3] if len(node.args) > 2 else (0, rank - 1)
         a, b = int(a) % rank, int(b) % rank  # type: ignore[arg-type]
         order[a], order[b] = order[b], order[a]
     return _moves_only_ones(source, order)

@@ -14,8 +14,10 @@ class Block:
     size: int
     first: int
     last: int
-    conflicts: set[int] = field(default_factory=set)
+    conflicts: list[int] = field(default_factory=list)
 
+
+WORK = 100_000
 
 Algorithm = Callable[[Sequence[Block]], list[int]]
 
@@ -23,20 +25,24 @@ Algorithm = Callable[[Sequence[Block]], list[int]]
 def place(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
     """Place blocks in `order`, each in the tightest gap left by its conflicts."""
     offsets = [-1] * len(blocks)
+    taken: list[list[tuple[int, int]]] = [[] for _ in blocks]
     for index in order:
-        block = blocks[index]
-        taken = sorted(
-            (offsets[other], offsets[other] + blocks[other].size)
-            for other in block.conflicts
-            if offsets[other] >= 0 and blocks[other].size
-        )
+        size = blocks[index].size
         best, best_gap, end = -1, -1, 0
-        for start, stop in taken:
+        spans = taken[index]
+        spans.sort()
+        for start, stop in spans:
             gap = start - end
-            if gap >= block.size and (best < 0 or gap < best_gap):
+            if gap >= size and (best < 0 or gap < best_gap):
                 best, best_gap = end, gap
-            end = max(end, stop)
-        offsets[index] = end if best < 0 else best
+            if stop > end:
+                end = stop
+        at = offsets[index] = end if best < 0 else best
+        if size:
+            span = (at, at + size)
+            for other in blocks[index].conflicts:
+                if offsets[other] < 0:
+                    taken[other].append(span)
     return offsets
 
 
@@ -73,22 +79,11 @@ def by_area(blocks: Sequence[Block]) -> list[int]:
 
 
 def by_pressure(blocks: Sequence[Block]) -> list[int]:
-    """Place blocks that live through the fullest moments first."""
-    load: dict[int, int] = {}
-    edges: dict[int, int] = {}
-    for block in blocks:
-        edges[block.first] = edges.get(block.first, 0) + block.size
-        edges[block.last + 1] = edges.get(block.last + 1, 0) - block.size
-    now = 0
-    moments = sorted(edges)
-    for moment in moments:
-        now += edges[moment]
-        load[moment] = now
+    """Place blocks that are alive with the largest others first."""
+    load = [b.size + sum(blocks[other].size for other in b.conflicts) for b in blocks]
 
     def rank(i: int) -> tuple[int, int, int]:
-        block = blocks[i]
-        peak = max(load[m] for m in moments if block.first <= m <= block.last)
-        return (-peak, -block.size, i)
+        return (-load[i], -blocks[i].size, i)
 
     return place(blocks, sorted(range(len(blocks)), key=rank))
 
@@ -110,19 +105,18 @@ def peak(blocks: Sequence[Block], offsets: Sequence[int]) -> int:
     return max((at + block.size for block, at in zip(blocks, offsets, strict=True)), default=0)
 
 
-def improve(blocks: Sequence[Block], offsets: list[int], bound: int, rounds: int = 24) -> list[int]:
+def improve(blocks: Sequence[Block], offsets: list[int], bound: int) -> list[int]:
     """Move blocks that stick out of `bound` to the front of the order, and place again."""
-    best = offsets
+    edges = sum(len(block.conflicts) for block in blocks)
+    rounds = min(24, WORK // (edges + 1))
+    best, least = offsets, peak(blocks, offsets)
     order = sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i))
     for _ in range(rounds):
-        if peak(blocks, best) <= bound:
+        high = {i for i in order if offsets[i] + blocks[i].size > bound}
+        if least <= bound or not high:
             break
-        high = [i for i in order if offsets[i] + blocks[i].size > bound]
-        if not high:
-            break
-        first = set(high)
-        order = high + [i for i in order if i not in first]
+        order = [i for i in order if i in high] + [i for i in order if i not in high]
         offsets = place(blocks, order)
-        if peak(blocks, offsets) < peak(blocks, best):
-            best = offsets
+        if peak(blocks, offsets) < least:
+            best, least = offsets, peak(blocks, offsets)
     return best

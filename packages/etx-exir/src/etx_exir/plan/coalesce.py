@@ -46,6 +46,8 @@ class _Coalescer:
     def _others_overlap(self, step: Step, source: int, scattered: bool) -> bool:
         storage, start = self.listing.places[source].root()
         end = start + self.listing.places[source].nbytes
+        if scattered and step.reads.count(source) > 1:
+            return True
         for value in step.reads:
             place = self.listing.places.get(value)
             if place is None or value == source:
@@ -78,7 +80,9 @@ class _Coalescer:
             return at == inside
         if into.kind is not Kind.PLANNED or storage.kind is not Kind.PLANNED:
             return False
-        if storage.persistent or storage.memory_id != into.memory_id and not into.persistent:
+        if storage.persistent:
+            return False
+        if storage.memory_id != into.memory_id and not into.persistent:
             return False
         if self._is_input(storage) or inside != 0 or at + storage.nbytes > into.nbytes:
             return False
@@ -101,6 +105,8 @@ class _Coalescer:
             if step is not None and self._shares(step, into, at, storage):
                 if step.copies is not None:
                     equal_since = moment
+                elif (self.live.mask(into) & ~both) >> (moment + 1) & 1:
+                    return False
                 continue
             if equal_since < 0 or not self._untouched(equal_since, moment, into, storage):
                 return False
@@ -136,8 +142,10 @@ class _Coalescer:
 
     def _in_place(self, step: Step, target: int) -> None:
         call = step.instruction.instr_args
-        assert isinstance(call, KernelCall) and call.args is not None
+        assert isinstance(call, KernelCall)
+        assert call.args is not None
         call.args = [*call.args[:-2], target]
+        call.op_index = self.listing.operator("aten::index_put_", "")
         step.op = "aten::index_put_"
         step.reads = (*step.reads, target)
         step.writes, step.updates = (), (target,)

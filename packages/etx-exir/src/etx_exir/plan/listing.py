@@ -7,7 +7,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any
 
-from etx_schema import EValue, Instruction
+from etx_schema import EValue, Instruction, JumpFalseCall, KernelCall
 
 
 class Kind(enum.Enum):
@@ -107,6 +107,11 @@ class Listing:
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     state: list[int] = field(default_factory=list)
+    operators: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def operator(self, name: str, overload: str) -> int:
+        """Return the index of an operator."""
+        return self.operators.setdefault((name, overload), len(self.operators))
 
     def storages(self) -> list[Storage]:
         """Return the planned storages, merged ones once, in order of their first value."""
@@ -116,3 +121,21 @@ class Listing:
             if storage.kind is Kind.PLANNED:
                 found.setdefault(id(storage), storage)
         return list(found.values())
+
+    def finish(self) -> None:
+        """Drop dead steps and unused operators, and give jumps their destinations."""
+        moved, count = [], 0
+        for step in self.steps:
+            moved.append(count)
+            count += not step.dead
+        moved.append(count)
+        names = list(self.operators)
+        self.operators = {}
+        self.steps = [step for step in self.steps if not step.dead]
+        for step in self.steps:
+            call = step.instruction.instr_args
+            if isinstance(call, KernelCall):
+                call.op_index = self.operator(*names[call.op_index])
+            if step.target is not None:
+                assert isinstance(call, JumpFalseCall)
+                call.destination_instruction = moved[step.target.position]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When each storage holds something that is still wanted.
 
-live_in(i) = reads(i) ∪ (∪ live_in(successors of i) − overwritten(i)); loops iterate to the fixpoint.
+live_in(i) = reads(i) ∪ (∪ live_in(successors of i) − overwritten(i)), to the fixpoint.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ class Plan:
 def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
     """Give every planned storage of `listing` an offset, and write the offsets into its tensors."""
     live = Liveness(listing)
+    before = [(s.memory_id, _align(s.nbytes, options.alignment)) for s in live.storages]
     if options.reuse_in_place:
         coalesce(listing, live)
     pairs = [
@@ -59,6 +60,8 @@ def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
     for memory_id in range(1, max((s.memory_id for s, _ in pairs), default=1) + 1):
         arena = [(s, mask) for s, mask in pairs if s.memory_id == memory_id]
         report = _place_arena(arena, options)
+        report.tensors = sum(number == memory_id for number, _ in before)
+        report.total = sum(size for number, size in before if number == memory_id)
         sizes.append(report.peak)
         reports.append(report)
     _write_back(listing)
@@ -70,23 +73,27 @@ def _place_arena(arena: list[tuple[Storage, int]], options: MemoryPlanningPass) 
     fixed = max((s.offset + s.nbytes for s, _ in arena if s.offset >= 0), default=0)
     base = _align(fixed, options.alignment)
     blocks, bound = make_blocks([(s.nbytes, mask) for s, mask in free], options.alignment)
-    best: list[int] = []
-    for algorithm in options.algorithms():
-        offsets = algorithm(blocks)
-        if not best or peak(blocks, offsets) < peak(blocks, best):
-            best = offsets
-        if peak(blocks, best) <= bound:
-            break
-    if options.memory_planning_algo is None:
-        best = improve(blocks, best, bound)
+    best = assign(blocks, bound, options)
     for (storage, _), offset in zip(free, best, strict=True):
         storage.offset = base + offset
     return ArenaReport(
         peak=base + peak(blocks, best),
         lower_bound=base + bound,
-        total=base + sum(block.size for block in blocks),
-        tensors=len(arena),
     )
+
+
+def assign(blocks: Sequence[Block], bound: int, options: MemoryPlanningPass) -> list[int]:
+    """Return the offsets of the best algorithm; stop at one that reaches `bound`."""
+    best: list[int] = []
+    least = -1
+    for algorithm in options.algorithms():
+        offsets = algorithm(blocks)
+        needed = peak(blocks, offsets)
+        if least < 0 or needed < least:
+            best, least = offsets, needed
+        if least <= bound:
+            return best
+    return best if options.memory_planning_algo is not None else improve(blocks, best, bound)
 
 
 def _align(size: int, alignment: int) -> int:
@@ -104,17 +111,20 @@ def make_blocks(sized: Sequence[tuple[int, int]], alignment: int) -> tuple[list[
         events.extend((start, end, index) for start, end in runs)
     events.sort()
     active: list[tuple[int, int]] = []
+    pairs: set[tuple[int, int]] = set()
     now = bound = 0
     for start, end, index in events:
         while active and active[0][0] < start:
             now -= blocks[heapq.heappop(active)[1]].size
         for _, other in active:
             if other != index:
-                blocks[index].conflicts.add(other)
-                blocks[other].conflicts.add(index)
+                pairs.add((index, other) if index < other else (other, index))
         heapq.heappush(active, (end, index))
         now += blocks[index].size
         bound = max(bound, now)
+    for one, other in sorted(pairs):
+        blocks[one].conflicts.append(other)
+        blocks[other].conflicts.append(one)
     return blocks, bound
 
 
