@@ -90,8 +90,9 @@ def _register(subparsers: Any) -> None:
 
 
 def _register_broken(subparsers: Any, name: str, reason: str) -> None:
-    parser = subparsers.add_parser(name, help=f"not usable: {reason}")
-    parser.add_argument("rest", nargs=argparse.REMAINDER)
+    summary = f"not usable: {reason}".replace("%", "%%")
+    parser = subparsers.add_parser(name, help=summary, add_help=False, prefix_chars="\0")
+    parser.add_argument("rest", nargs="*")
 
     def run(_: argparse.Namespace) -> None:
         raise EtxError(f"the command {name!r} does not load: {reason}")

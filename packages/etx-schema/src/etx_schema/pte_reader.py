@@ -193,7 +193,7 @@ def _split(
 ) -> list[Blob]:
     segment = reader.get(table.segment_index, what)
     starts = sorted(set(table.offsets[1:]))
-    ends = dict(zip(starts, [*starts[1:], len(segment)], strict=True))
+    ends = dict(zip(starts, [*starts[1:], len(segment)], strict=False))
     blobs: list[Blob] = []
     for i, start in enumerate(table.offsets[1:], 1):
         size = sizes.get(i, ends[start] - start)

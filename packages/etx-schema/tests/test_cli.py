@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command prints what is in a file; every failure is one line and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+from etx_schema import cli, write_pte
+from programs import PROGRAMS, counter
+
+
+@pytest.fixture
+def etx(capsys):
+    def run(*arguments):
+        code = cli.main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Pretend that packages with entry points are installed."""
+    entries: list[EntryPoint] = []
+
+    def find(group):
+        return [entry for entry in entries if entry.group == group]
+
+    for module in ("cli", "describe", "target"):
+        monkeypatch.setattr(f"etx_schema.{module}.contributions", find)
+    return entries
+
+
+def test_show_prints_one_line_an_instruction(etx, data, installed):
+    code, out, _ = etx("show", data / "linbuf_init.pte")
+    assert code == 0
+    assert "    0  %5: float32[] = dim_order_ops::_to_dim_order_copy.out(const3, False, [])" in out
+    assert "    1  %8: float32[3] = aten::add.out(state1, %5, 1)" in out
+    assert "    5  state1: float32[3] = aten::copy_(state1, %8, False)" in out
+    assert "  arenas: 144 bytes" in out
+    assert "  1: 12 bytes at 2,560: initial values" in out
+
+
+def test_show_text(etx, tmp_path, installed):
+    for name, build in PROGRAMS.items():
+        write_pte(build(), tmp_path / f"{name}.pte")
+    _, out, _ = etx("show", tmp_path / "counter.pte")
+    assert "0  state1: float32[3] = aten::add.out(state1, const1, 1)  # a.b, m.py:7" in out
+    assert "1  if not %3: jump to 3" in out
+    assert "3  %3 = True" in out
+    _, out, _ = etx("show", tmp_path / "delegated.pte")
+    assert "    x: float32[s0=2..8 step 2, 4]" in out
+    assert "    in0: float32[<=8, <=4]" in out
+    assert "0  delegate 0 ToyBackend(x, %1)" in out
+    assert "named data weights, same" in out
+
+
+def test_show_json_has_the_same(etx, data, installed):
+    code, out, _ = etx("show", data / "linbuf_init.pte", "--json")
+    document = json.loads(out)
+    assert code == 0
+    method = document["methods"][0]
+    assert [row["op"] for row in method["instructions"]][1:3] == [
+        "aten::add.out",
+        "aten::permute_copy.out",
+    ]
+    assert method["arenas"] == [144]
+    assert sum(segment["size"] for segment in document["segments"]) == 84
+
+
+def test_every_exported_file_is_shown(etx, exported, installed):
+    code, out, _ = etx("show", exported)
+    assert code == 0
+    assert "method " in out
+
+
+def test_show_ptd(etx, data):
+    _, out, _ = etx("show", data / "external.ptd")
+    assert "  weight: float32[3, 4] 48 bytes" in out
+
+
+def test_show_marks_what_the_portable_target_lacks(etx, data, installed, tmp_path):
+    path = tmp_path / "portable.json"
+    path.write_text(json.dumps({"name": "portable", "operators": {"aten::add.out": {}}}))
+    installed.append(EntryPoint("portable", f"{__name__}:target_path", "etx.targets"))
+    global TARGET
+    TARGET = path
+    _, out, _ = etx("show", data / "cond.pte")
+    assert "needs operators that target 'portable' lacks (marked !):\n    aten::gt" in out
+    assert "   !0  %1: float32[] = aten::sum.IntList_out" in out
+    assert "    3  %9: float32[3] = aten::add.out" in out
+    code, out, _ = etx("check", data / "cond.pte", "--target", "portable")
+    assert code == 1
+    assert "cond.pte: 3 problems on target 'portable'" in out
+    _, out, _ = etx("targets")
+    assert out == "portable : 1 operators; \n"
+
+
+TARGET = None
+
+
+def target_path():
+    return TARGET
+
+
+def test_show_asks_a_printer_for_the_blob(etx, data, installed):
+    installed.append(EntryPoint("XnnpackBackend", f"{__name__}:printer", "etx.show"))
+    _, out, _ = etx("show", data / "xnn.pte")
+    assert "    a graph of 2432 bytes, 6 named" in out
+    installed[0] = EntryPoint("XnnpackBackend", f"{__name__}:broken", "etx.show")
+    code, out, _ = etx("show", data / "xnn.pte")
+    assert code == 0
+    assert "broken failed: RuntimeError: no" in out
+
+
+def printer(blob, named_data):
+    return {"lines": [f"a graph of {len(blob)} bytes, {len(named_data)} named"]}
+
+
+def broken(*_):
+    raise RuntimeError("no")
+
+
+def test_check(etx, data, tmp_path):
+    assert etx("check", data / "add.pte") == (0, f"{data / 'add.pte'}: no problems\n", "")
+    pte = counter()
+    pte.program.execution_plan[0].inputs = [40]
+    write_pte(pte, tmp_path / "m.pte")
+    code, out, _ = etx("check", tmp_path / "m.pte", "--json")
+    assert code == 1
+    assert json.loads(out)["problems"][0]["message"] == "input 0 is value 40, there are 6 values"
+
+
+@pytest.mark.parametrize("command", ["show", "check"])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("missing.pte", None, "cannot read {path}: no such file or folder"),
+        ("", None, "cannot read {path}: it is a directory"),
+        ("empty.pte", b"", "{path}: byte"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n" + bytes(99), "{path}: byte 4: n"),
+        ("short.pte", -100, "truncated or damaged"),
+    ],
+)
+def test_bad_files(command, name, content, message, etx, data, tmp_path):
+    path = tmp_path / name if name else tmp_path
+    if isinstance(content, int):
+        content = (data / "cond.pte").read_bytes()[:content]
+    if content is not None:
+        path.write_bytes(content)
+    code, out, err = etx(command, path)
+    assert (code, out) == (2, "")
+    assert err.startswith("etx: ")
+    assert message.format(path=path) in err
+    assert len(err.splitlines()) == 1
+
+
+def test_unknown_target(etx, data):
+    code, _, err = etx("check", data / "add.pte", "--target", "moon")
+    assert code == 2
+    assert "no target 'moon'" in err
+
+
+def test_other_packages_add_commands(etx, installed):
+    installed.append(EntryPoint("greet", f"{__name__}:register_greet", "etx.commands"))
+    installed.append(EntryPoint("fail", "no_such_module:register", "etx.commands"))
+    assert etx("greet") == (0, "hello\n", "")
+    code, _, err = etx("fail", "--option", "x")
+    assert code == 2
+    assert "the command 'fail' does not load: no_such_module:register: No module named" in err
+
+
+def register_greet(subparsers):
+    subparsers.add_parser("greet").set_defaults(run=lambda _: print("hello"))
+
+
+def test_version_lists_what_is_installed(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    out = capsys.readouterr().out
+    assert caught.value.code == 0
+    for line in ("etx-schema 0.", "plugin ABI: ", "plugins: ", "targets: "):
+        assert line in out
+
+
+def test_help_teaches(etx):
+    code, out, _ = etx()
+    assert code == 0
+    assert "etx show model.pte" in out
+
+
+def test_closed_pipe_is_quiet(data):
+    command = f"{sys.executable} -m etx_schema.cli show {data / 'methods.pte'} | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith("methods.pte")
+
+
+def test_runs_as_a_process(data):
+    command = [sys.executable, "-m", "etx_schema.cli", "show", str(data / "nothing.pte")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr

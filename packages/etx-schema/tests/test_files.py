@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A file is written whole or not at all; every reason for a failure is named once."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+
+import pytest
+from etx_schema import FileError, PteFile, read_pte, serialize_pte, write_pte
+from etx_schema.files import write_atomically
+from programs import counter
+
+
+def test_replaces_the_old_file_and_leaves_nothing_else(tmp_path):
+    path = tmp_path / "m.pte"
+    path.write_bytes(b"old")
+    write_pte(counter(), path)
+    assert path.read_bytes() == serialize_pte(counter())
+    assert os.listdir(tmp_path) == ["m.pte"]
+
+
+def test_rewrites_the_file_it_was_read_from(tmp_path):
+    path = tmp_path / "m.pte"
+    write_pte(counter(), path)
+    write_pte(read_pte(path), path)
+    assert path.read_bytes() == serialize_pte(counter())
+
+
+def test_failure_keeps_the_old_file(tmp_path):
+    path = tmp_path / "m.pte"
+    path.write_bytes(b"old")
+
+    def chunks():
+        yield b"half"
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        write_atomically(path, chunks())
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.pte"]
+
+
+def test_full_disk(tmp_path):
+    path = tmp_path / "m.pte"
+    path.write_bytes(b"old")
+    pte: PteFile = counter()
+    pte.constants = [bytes(1 << 20)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    previous = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))
+    try:
+        with pytest.raises(FileError, match=r"cannot write .*m.pte: File too large"):
+            write_pte(pte, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, previous)
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m.pte"]
+
+
+def test_device_is_written_directly():
+    with pytest.raises(FileError, match="cannot write /dev/full: No space left on device"):
+        write_pte(counter(), "/dev/full")
+    assert not os.path.isfile("/dev/full")
+
+
+def test_link_is_followed(tmp_path):
+    (tmp_path / "link.pte").symlink_to(tmp_path / "real.pte")
+    write_pte(counter(), tmp_path / "link.pte")
+    assert (tmp_path / "link.pte").is_symlink()
+    assert (tmp_path / "real.pte").read_bytes() == serialize_pte(counter())
+
+
+def test_permissions_follow_the_umask(tmp_path):
+    old = os.umask(0o027)
+    try:
+        write_pte(counter(), tmp_path / "m.pte")
+    finally:
+        os.umask(old)
+    assert (tmp_path / "m.pte").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("", "it is a directory"), ("missing/m.pte", "no such file or folder")],
+)
+def test_bad_output(name, message, tmp_path):
+    with pytest.raises(FileError, match=f"cannot write .*: {message}"):
+        write_pte(counter(), tmp_path / name)
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("", "it is a directory"), ("missing.pte", "no such file or folder")],
+)
+def test_bad_input(name, message, tmp_path):
+    with pytest.raises(FileError, match=f"cannot read .*: {message}"):
+        read_pte(tmp_path / name)
+
+
+def test_large_constants_are_not_copied(tmp_path):
+    path = tmp_path / "m.pte"
+    pte = counter()
+    size = 64 << 20
+    pte.constants = [memoryview(bytearray(size))]
+    import tracemalloc
+
+    tracemalloc.start()
+    write_pte(pte, path)
+    back = read_pte(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert path.stat().st_size > size
+    assert len(back.constants) == 1
+    assert peak < size // 16
