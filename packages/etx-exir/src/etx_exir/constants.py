@@ -88,6 +88,14 @@ class Constants:
         self._specs[node.name] = spec
         return node
 
+    def replace(self, node: Node, tensor: Tensor, fake_mode: FakeTensorMode) -> None:
+        """Store `tensor` in place of what `node` holds, for this placeholder alone."""
+        spec = self._specs[node.name]
+        target = self._fresh(spec.target or node.name)
+        spec.kind, spec.target, spec.persistent = InputKind.CONSTANT_TENSOR, target, None
+        self.program.constants[target] = tensor
+        node.meta["val"] = fake_mode.from_tensor(tensor, static_shapes=True)
+
     def _fresh(self, name: str) -> str:
         taken = self.program.constants.keys() | self.program.state_dict.keys()
         candidate, count = name, 0

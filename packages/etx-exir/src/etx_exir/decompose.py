@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -39,10 +40,6 @@ KEPT: tuple[OpOverload, ...] = (
     aten.select_scatter.default,
     aten.tril.default,
     aten.logit.default,
-    aten.floor_divide.default,
-    aten.transpose.int,
-    aten.t.default,
-    aten.squeeze.dim,
 )
 
 
@@ -62,11 +59,42 @@ def _relu6(self: Tensor) -> Tensor:
     return aten.hardtanh.default(self, 0.0, 6.0)
 
 
+def _vector_norm(
+    self: Tensor,
+    ord: float = 2,
+    dim: list[int] | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    x = self if dtype is None else self.to(dtype)
+    dims = list(range(x.dim())) if dim is None else dim
+    if ord == 2:
+        return aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(x, x), dims, keepdim))
+    size = aten.abs.default(x)
+    if ord == 0:
+        counted = aten.ne.Scalar(x, 0).to(x.dtype)
+        return aten.sum.dim_IntList(counted, dims, keepdim)
+    if math.isinf(ord):
+        return (aten.amax if ord > 0 else aten.amin).default(size, dims, keepdim)
+    if ord == 1:
+        return aten.sum.dim_IntList(size, dims, keepdim)
+    total = aten.sum.dim_IntList(aten.pow.Tensor_Scalar(size, ord), dims, keepdim)
+    return aten.pow.Tensor_Scalar(total, 1.0 / ord)
+
+
+def _sort(self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    length = self.shape[dim] if self.dim() else 1
+    return aten.topk.default(self, length, dim, descending, True)
+
+
 OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.hardsigmoid.default: _hardsigmoid,
     aten.hardswish.default: _hardswish,
     aten.silu.default: _silu,
     aten.relu6.default: _relu6,
+    aten.linalg_vector_norm.default: _vector_norm,
+    aten.sort.default: _sort,
 }
 
 

@@ -12,6 +12,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._prims_common import (
+    is_channels_last_contiguous_or_false,
+    is_contiguous_or_false,
+)
 
 __all__ = [
     "CLONE",
@@ -29,12 +33,10 @@ _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bo
 def dim_order_of(tensor: Tensor) -> tuple[int, ...]:
     """Return the order of dimensions in memory; contiguous wins where strides leave a choice."""
     order = tuple(range(tensor.dim()))
-    if tensor.is_contiguous():
+    if is_contiguous_or_false(tensor):
         return order
-    for memory_format in (torch.channels_last, torch.channels_last_3d):
-        rank = 4 if memory_format is torch.channels_last else 5
-        if tensor.dim() == rank and tensor.is_contiguous(memory_format=memory_format):
-            return dim_order_of_format(memory_format, rank)
+    if is_channels_last_contiguous_or_false(tensor):
+        return dim_order_of_format(torch.channels_last, tensor.dim())
     strides = tensor.stride()
     return tuple(sorted(order, key=lambda dim: (-strides[dim], dim)))
 

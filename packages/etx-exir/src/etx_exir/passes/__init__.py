@@ -5,17 +5,40 @@ from __future__ import annotations
 
 from etx_exir.passes.base import NodePass, Pass
 from etx_exir.passes.copy_views import CopyViews
+from etx_exir.passes.drop_expands import DropExpands
+from etx_exir.passes.fold_constants import FoldConstants
+from etx_exir.passes.fold_scale import FoldScale
 from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
+from etx_exir.passes.linear_from_products import LinearFromProducts
+from etx_exir.passes.lower_attention import LowerAttention
+from etx_exir.passes.merge_common import MergeCommon
+from etx_exir.passes.merge_views import MergeViews
+from etx_exir.passes.remove_asserts import RemoveAsserts
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.remove_noops import RemoveNoops
 from etx_exir.passes.scalar_operands import ScalarOperands
+from etx_exir.passes.set_dim_order import SetDimOrder
+from etx_exir.passes.settle_strides import SettleStrides
+from etx_exir.passes.share_constants import ShareConstants
 
 __all__ = ["PIPELINE", "NodePass", "Pass"]
 
 PIPELINE: tuple[Pass, ...] = (
-    CopyViews(),  # first: the other passes know the copying forms alone
-    ScalarOperands(),
+    RemoveAsserts(),
+    CopyViews(),  # before all that follow: they know the copying forms alone
+    SetDimOrder(),
+    LowerAttention(),  # before folding, which stores its masks
+    LinearFromProducts(),  # before folding, which would store transposed weights
+    FoldConstants(),
+    ScalarOperands(),  # after folding, which turns computed scalars into constants
     RemoveNoops(),  # after the operands are scalars, since x + 0 is seen as such
+    MergeViews(),
+    DropExpands(),
+    FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),
+    RemoveDeadCode(),  # before the merges, which would compare what is dead
+    MergeCommon(),
+    ShareConstants(),
+    SettleStrides(),
     RemoveDeadCode(),  # last
 )

@@ -9,14 +9,17 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch._prims_common import is_contiguous_or_false
 from torch._subclasses import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
+from torch.utils import _pytree as pytree
 
 from etx_exir.constants import Constants, fake_mode_of
+from etx_exir.passes.copies import VIEW_OF
 
-__all__ = ["NodePass", "Pass", "graph_modules", "propagate"]
+__all__ = ["NodePass", "Pass", "contiguous", "graph_modules", "propagate"]
 
 
 class Pass(ABC):
@@ -44,8 +47,20 @@ def graph_modules(root: GraphModule) -> Iterator[GraphModule]:
 def propagate(node: Node, mode: FakeTensorMode) -> None:
     """Compute `meta["val"]` of one call from those of its arguments."""
     args, kwargs = map_arg((node.args, node.kwargs), lambda arg: arg.meta["val"])
+    view = VIEW_OF.get(node.target)
     with mode:
-        node.meta["val"] = node.target(*args, **kwargs)
+        if view is None:
+            node.meta["val"] = node.target(*args, **kwargs)
+        else:
+            result = view(*args, **kwargs)
+            node.meta["val"] = pytree.tree_map_only(Tensor, contiguous, result)
+
+
+def contiguous(value: Tensor) -> Tensor:
+    """Return a contiguous value of the same shape; call it under the fake mode."""
+    if is_contiguous_or_false(value):
+        return value
+    return torch.empty(value.shape, dtype=value.dtype, device=value.device)
 
 
 class NodePass(Pass):
@@ -74,6 +89,10 @@ class NodePass(Pass):
         for module in graph_modules(program.graph_module):
             changed |= self._visit(module)
         return changed
+
+    def propagate(self, node: Node) -> None:
+        """Compute the value of a new node whose value the rewrite itself needs."""
+        propagate(node, self.mode)
 
     def constant(self, node: object) -> Tensor | None:
         """Return the tensor behind the placeholder `node`, or None when it is no constant."""

@@ -3,40 +3,13 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.fx import Graph, Node
+from torch.utils import _pytree as pytree
 
-from etx_exir.passes.base import NodePass
+from etx_exir.passes.base import NodePass, contiguous
+from etx_exir.passes.copies import COPIES
 
-aten = torch.ops.aten
-
-COPIES = {
-    aten._unsafe_view.default: aten.view_copy.default,
-    aten._reshape_alias.default: aten.view_copy.default,
-    aten.alias.default: aten.alias_copy.default,
-    aten.as_strided.default: aten.as_strided_copy.default,
-    aten.detach.default: aten.detach_copy.default,
-    aten.diagonal.default: aten.diagonal_copy.default,
-    aten.expand.default: aten.expand_copy.default,
-    aten.narrow.default: aten.narrow_copy.default,
-    aten.permute.default: aten.permute_copy.default,
-    aten.reshape.default: aten.view_copy.default,
-    aten.select.int: aten.select_copy.int,
-    aten.slice.Tensor: aten.slice_copy.Tensor,
-    aten.split.Tensor: aten.split_copy.Tensor,
-    aten.split_with_sizes.default: aten.split_with_sizes_copy.default,
-    aten.squeeze.default: aten.squeeze_copy.default,
-    aten.squeeze.dim: aten.squeeze_copy.dim,
-    aten.squeeze.dims: aten.squeeze_copy.dims,
-    aten.t.default: aten.t_copy.default,
-    aten.transpose.int: aten.transpose_copy.int,
-    aten.unbind.int: aten.unbind_copy.int,
-    aten.unfold.default: aten.unfold_copy.default,
-    aten.unsqueeze.default: aten.unsqueeze_copy.default,
-    aten.view.default: aten.view_copy.default,
-    aten.view_as_real.default: aten.view_as_real_copy.default,
-}
 
 
 class CopyViews(NodePass):
@@ -46,7 +19,6 @@ class CopyViews(NodePass):
 
     def rewrite(self, node: Node, graph: Graph) -> Node:
         node.target = COPIES[node.target]  # type: ignore[index]
-        if isinstance(value := node.meta.get("val"), Tensor):
-            with self.mode:
-                node.meta["val"] = value.contiguous().detach()
+        with self.mode:
+            node.meta["val"] = pytree.tree_map_only(Tensor, contiguous, node.meta["val"])
         return node

@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 
 from etx_exir.dim_order import CLONE, TO_COPY
 from etx_exir.passes.base import NodePass
+from etx_exir.passes.shapes import same_shape, same_size
 
 aten = torch.ops.aten
 
@@ -67,9 +68,7 @@ class RemoveNoops(NodePass):
 
     def _is_noop(self, node: Node, source: Node) -> bool:
         before, after = source.meta["val"], node.meta["val"]
-        if before.dtype != after.dtype or before.dim() != after.dim():
-            return False
-        if any(not _same(a, b) for a, b in zip(before.shape, after.shape, strict=True)):
+        if before.dtype != after.dtype or not same_shape(before, after):
             return False
         if node.target in NEUTRAL:
             scalar = node.args[1]
@@ -79,7 +78,7 @@ class RemoveNoops(NodePass):
             return [dim % before.dim() for dim in dims] == list(range(before.dim()))
         if node.target in (aten.mean.dim, aten.sum.dim_IntList):
             dims = node.args[1] or range(before.dim())
-            return all(_same(before.shape[dim], 1) for dim in dims)
+            return all(same_size(before.shape[dim], 1) for dim in dims)
         if node.target is aten.avg_pool2d.default:
             return node.args[1] == [1, 1] and node.args[2:3] in ((), ([1, 1],), ([],))
         if node.target is aten.slice_copy.Tensor:
@@ -104,10 +103,3 @@ class RemoveNoops(NodePass):
         }
         return source.name in names
 
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, int) and isinstance(b, int):
-        return a == b
-    expr_a = a.node.expr if isinstance(a, torch.SymInt) else a
-    expr_b = b.node.expr if isinstance(b, torch.SymInt) else b
-    return bool(expr_a == expr_b)

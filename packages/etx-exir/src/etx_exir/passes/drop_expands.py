@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``x + expand(y, x.shape)`` -> ``x + y``: elementwise operators broadcast by themselves."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import Graph, Node
+
+from etx_exir.passes.base import NodePass
+from etx_exir.passes.shapes import same_shape
+
+aten = torch.ops.aten
+
+EXPAND = aten.expand_copy.default
+
+
+class DropExpands(NodePass):
+    """Read the small operand where another one has the result's shape."""
+
+    targets = (
+        aten.add.Tensor,
+        aten.atan2.default,
+        aten.div.Tensor,
+        aten.eq.Tensor,
+        aten.ge.Tensor,
+        aten.gt.Tensor,
+        aten.le.Tensor,
+        aten.logical_and.default,
+        aten.logical_or.default,
+        aten.lt.Tensor,
+        aten.maximum.default,
+        aten.minimum.default,
+        aten.mul.Tensor,
+        aten.ne.Tensor,
+        aten.pow.Tensor_Tensor,
+        aten.sub.Tensor,
+        aten.where.self,
+    )
+
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        operands = [arg for arg in node.args if isinstance(arg, Node)]
+        result = node.meta["val"]
+        full = [
+            arg
+            for arg in operands
+            if arg.target is not EXPAND and same_shape(arg.meta["val"], result)
+        ]
+        small = {arg: arg.args[0] for arg in operands if arg.target is EXPAND}
+        if not full or not small:
+            return None
+        node.args = tuple(
+            small.get(arg, arg) if isinstance(arg, Node) else arg for arg in node.args
+        )
+        return node

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``view(view(x, _), shape)`` -> ``view(x, shape)``, ``permute(permute(x, p), q)`` ->
+``permute(x, p[q])``, a permutation that moves only sizes of one -> ``view``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from etx_exir.passes.base import NodePass
+from etx_exir.passes.shapes import static_shape
+
+aten = torch.ops.aten
+
+VIEW = aten.view_copy.default
+PERMUTE = aten.permute_copy.default
+VIEWS = (
+    VIEW,
+    aten.squeeze_copy.default,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.dims,
+    aten.unsqueeze_copy.default,
+)
+PERMUTATIONS = (PERMUTE, aten.transpose_copy.int, aten.t_copy.default)
+
+
+class MergeViews(NodePass):
+    """Name views by `view_copy`, permutations by `permute_copy`, and make one of a chain."""
+
+    targets = (*VIEWS, *PERMUTATIONS)
+
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        return self._view(node, graph) if node.target in VIEWS else self._permute(node, graph)
+
+    def _view(self, node: Node, graph: Graph) -> Node | None:
+        source = node.args[0]
+        shape = static_shape(node.meta["val"])
+        while isinstance(source, Node) and source.target in VIEWS:
+            source = source.args[0]
+        if shape is None:
+            if node.target is not VIEW or source is node.args[0]:
+                return None
+            return graph.call_function(VIEW, (source, node.args[1]))
+        if node.target is VIEW and source is node.args[0] and list(node.args[1]) == shape:  # type: ignore[arg-type]
+            return None
+        return graph.call_function(VIEW, (source, shape))
+
+    def _permute(self, node: Node, graph: Graph) -> Node | None:
+        source, order = node.args[0], permutation(node)
+        while isinstance(source, Node) and source.target in PERMUTATIONS:
+            inner = permutation(source)
+            order = [inner[dim] for dim in order]
+            source = source.args[0]
+        assert isinstance(source, Node)
+        before = source.meta["val"].shape
+        moved = [dim for dim in order if not (isinstance(before[dim], int) and before[dim] == 1)]
+        shape = static_shape(node.meta["val"])
+        if moved == sorted(moved) and shape is not None:
+            return graph.call_function(VIEW, (source, shape))
+        if node.target is PERMUTE and source is node.args[0] and list(node.args[1]) == order:  # type: ignore[arg-type]
+            return None
+        return graph.call_function(PERMUTE, (source, order))
+
+
+def permutation(node: Node) -> list[int]:
+    """Return the order of dimensions that a permuting node asks for, without negative numbers."""
+    rank = node.meta["val"].dim()
+    args: Any = node.args
+    if node.target is PERMUTE:
+        return [dim % rank for dim in args[1]]
+    order = list(range(rank))
+    if rank > 1:
+        a, b = (args[1] % rank, args[2] % rank) if len(args) > 2 else (0, 1)
+        order[a], order[b] = order[b], order[a]
+    return order

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``to(x, memory_format=f)`` -> ``_to_dim_order_copy(x, dim_order=order(f))``, and the like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from etx_exir.dim_order import CLONE, EMPTY, TO_COPY, dim_order_of, dim_order_of_format
+from etx_exir.passes.base import NodePass
+
+aten = torch.ops.aten
+
+OPERATORS = {
+    aten._to_copy.default: TO_COPY,
+    aten.clone.default: CLONE,
+    aten.empty.memory_format: EMPTY,
+}
+
+
+class SetDimOrder(NodePass):
+    """Say the layout of a copy as an order of dimensions."""
+
+    targets = tuple(OPERATORS)
+
+    def rewrite(self, node: Node, graph: Graph) -> Node:
+        kwargs: dict[str, Any] = dict(node.kwargs)
+        memory_format = kwargs.pop("memory_format", None)
+        value = node.meta["val"]
+        if memory_format is None or memory_format is torch.preserve_format:
+            source = node.args[0]
+            order = dim_order_of(source.meta["val"] if isinstance(source, Node) else value)
+        else:
+            order = dim_order_of_format(memory_format, value.dim())
+        kept = {k: v for k, v in kwargs.items() if k in ("dtype", "non_blocking")}
+        kept.pop("non_blocking" if node.target is aten.empty.memory_format else "", None)
+        kept["dim_order"] = list(order)
+        return graph.call_function(OPERATORS[node.target], node.args[:1], kept)  # type: ignore[index]

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``w1 == w2`` bit by bit -> one constant: tied weights and equal ones are stored once."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_exir.constants import Constants
+from etx_exir.passes.base import Pass
+
+PROBE = 16
+
+
+class ShareConstants(Pass):
+    """Let all users of equal constants read the first of them."""
+
+    def run(self, program: ExportedProgram) -> bool:
+        constants = Constants(program)
+        groups: dict[tuple[torch.dtype, torch.Size], list[tuple[Node, Tensor]]] = {}
+        changed = False
+        for node, tensor in list(constants.items()):
+            group = groups.setdefault((tensor.dtype, tensor.shape), [])
+            twin = next((first for first, other in group if _equal(tensor, other)), None)
+            if twin is None:
+                group.append((node, tensor))
+                continue
+            if node.users:
+                node.replace_all_uses_with(twin)
+                changed = True
+        return changed
+
+
+def _equal(a: Tensor, b: Tensor) -> bool:
+    if a.data_ptr() == b.data_ptr() and a.stride() == b.stride():
+        return True
+    if not a.numel():
+        return True
+    x, y = (t.detach().contiguous().reshape(-1) for t in (a, b))
+    probes = ((t[:PROBE].view(torch.uint8), t.view(torch.uint8)) for t in (x, y))
+    (x_head, x_all), (y_head, y_all) = probes
+    return torch.equal(x_head, y_head) and torch.equal(x_all, y_all)
