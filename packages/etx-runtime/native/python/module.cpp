@@ -10,6 +10,8 @@
 #include <optional>
 #include <tuple>
 
+#include <etx/platform.h>
+
 #include "convert.h"
 
 namespace nb = nanobind;
@@ -74,6 +76,33 @@ class PyMethod {
     }
     loaded_->method().set_tracer(nullptr);
     return {outputs, std::move(recorder.events)};
+  }
+
+  /// Nanoseconds of each of `iterations` executions, the conversion of arrays not counted.
+  std::vector<uint64_t> time_executions(nb::list inputs, size_t iterations) {
+    const Use use(*this);
+    run(inputs);
+    std::vector<uint64_t> times(iterations);
+    ErrorText error;
+    bool ok = true;
+    {
+      const nb::gil_scoped_release released;
+      for (size_t i = 0; ok && i < iterations; ++i) {
+        const uint64_t start = etx_pal_current_ticks();
+        ok = loaded_->execute(&error);
+        times[i] = etx_pal_current_ticks() - start;
+      }
+    }
+    if (!ok) throw Raised("ExecutionError", error);
+    return times;
+  }
+
+  nb::object input_value(size_t index) {
+    Method& method = loaded_->method();
+    if (index >= method.inputs_size()) {
+      raise("MetadataError", Error::InvalidArgument, "there is no such input");
+    }
+    return to_python(method.get_input(index));
   }
 
   void reset_state() {
@@ -242,6 +271,9 @@ NB_MODULE(_native, m) {
       .def("profile", &PyMethod::profile, "inputs"_a,
            nb::sig("def profile(self, inputs: list[object]) -> "
                    "tuple[list[object], list[tuple[int, str, int]]]"))
+      .def("time_executions", &PyMethod::time_executions, "inputs"_a, "iterations"_a,
+           nb::sig("def time_executions(self, inputs: list[object], iterations: int) -> list[int]"))
+      .def("input_value", &PyMethod::input_value, "index"_a)
       .def("reset_state", &PyMethod::reset_state)
       .def("attribute", &PyMethod::attribute, "name"_a)
       .def("set_instruction_budget", &PyMethod::set_budget, "instructions"_a)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Run ``.pte`` programs: no torch, NumPy or DLPack in, NumPy out."""
 
+from etx_runtime._native import ABI_VERSION
 from etx_runtime._version import __version__
 from etx_runtime.errors import (
     ExecutionError,
@@ -23,6 +24,8 @@ from etx_runtime.runtime import (
 )
 from etx_runtime.threads import get_num_threads, set_num_threads
 
+abi_version = ".".join(str(part) for part in ABI_VERSION)
+
 __all__ = [
     "BackendRegistry",
     "ExecutionError",
@@ -40,6 +43,7 @@ __all__ = [
     "TensorInfo",
     "Verification",
     "__version__",
+    "abi_version",
     "get_num_threads",
     "load",
     "set_num_threads",
