@@ -15,7 +15,6 @@
   X(softmax) \
   X(norm) \
   X(max_pool) \
-  X(gelu) \
   X(batch_norm) \
   X(avg_pool) \
   X(where) \
@@ -33,7 +32,13 @@
   X(repeat) \
   X(as_strided) \
   X(cat) \
-  X(split)
+  X(split) \
+  X(pad) \
+  X(index) \
+  X(gather) \
+  X(masked) \
+  X(nonzero) \
+  X(topk)
 // clang-format on
 
 namespace etx::portable {

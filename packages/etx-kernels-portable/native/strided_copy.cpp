@@ -3,17 +3,14 @@
 
 #include <cstring>
 
+#include "unit.h"
+
 namespace etx::portable {
 namespace {
 
 constexpr int64_t kParallelBytes = 64 * 1024;
 
 int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
-
-template <size_t n>
-struct Unit {
-  unsigned char bytes[n];
-};
 
 using Plane = StridedCopy::Plane;
 

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <atomic>
+#include <cstring>
+
+#include <etx/kernel.h>
+#include <etx/portable/broadcast.h>
+#include <etx/portable/dispatch.h>
+
+#include "convert.h"
+#include "index_plan.h"
+#include "shape.h"
+#include "strided_copy.h"
+#include "unit.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int64_t kBlock = 128;
+
+/// The elements of `index` paired with those of `other` at the same position and with those of
+/// `target` at that position, but for dimension `axis`, where the index says which.
+struct Pairing {
+  Tensor index;
+  Tensor target;
+  ssize_t axis;
+  Nest<3> nest;  // strides of index, target (axis: 0) and other
+  int64_t inner[3];
+  int64_t length;
+
+  Pairing(const Tensor& index_, const Tensor& target_, ssize_t axis_, const Tensor& other)
+      : index(index_), target(target_), axis(axis_), inner{}, length(1) {
+    const ssize_t other_rank = other.impl() == nullptr ? 0 : other.dim();
+    for (ssize_t d = index.dim() - 1; d >= 0; --d) {
+      const int64_t strides[3] = {index.stride(d), d == axis ? 0 : target.stride(d),
+                                  d < other_rank ? other.stride(d) : 0};
+      nest.push(index.size(d), strides);
+    }
+    if (nest.levels > 0) {
+      length = nest.size[0];
+      for (int t = 0; t < 3; ++t) inner[t] = nest.stride[0][t];
+    }
+  }
+
+  /// Calls `body(n, offsets, other, stride)` for blocks of the rows [begin, end): element k of the
+  /// block has offset `offsets[k]` in target and `other + k * stride` in other. False when an index
+  /// is outside of target.
+  template <typename Body>
+  bool run(int64_t begin, int64_t end, const Body& body) const {
+    const int64_t size = size_of(target, axis);
+    const int64_t scale = stride_of(target, axis);
+    bool inside = true;
+    nest.for_each_outer(begin, end, [&](const int64_t* at) {
+      int64_t offsets[kBlock];
+      for (int64_t j = 0; j < length && inside; j += kBlock) {
+        const int64_t n = length - j < kBlock ? length - j : kBlock;
+        inside = read_indices(index, at[0] + j * inner[0], inner[0], n, size, false, offsets);
+        if (!inside) return;
+        const int64_t base = at[1] + j * inner[1];
+        for (int64_t k = 0; k < n; ++k) offsets[k] = offsets[k] * scale + base + k * inner[1];
+        body(n, static_cast<const int64_t*>(offsets), at[2] + j * inner[2], inner[2]);
+      }
+    });
+    return inside;
+  }
+};
+
+/// What gather and the scatters ask of `index`: a position in `self` for each of its elements.
+Error check_index(Context& context, const Tensor& self, const Tensor& index, ssize_t axis,
+                  const Tensor& out) {
+  ETX_CHECK(context, index.numel() == 0 || is_index_type(index.scalar_type()), InvalidArgument,
+            "index must be int64 or int32");
+  ETX_CHECK(context, index.impl() != out.impl(), InvalidArgument, "out must not be an input");
+  const bool same_rank =
+      index.dim() == self.dim() || index.numel() == 0 || (self.dim() <= 1 && index.dim() <= 1);
+  ETX_CHECK(context, same_rank, InvalidArgument, "index must have the rank of self");
+  bool fits = true;
+  for (ssize_t d = 0; index.numel() > 0 && d < index.dim(); ++d) {
+    fits &= d == axis || index.size(d) <= self.size(d);
+  }
+  ETX_CHECK(context, fits, InvalidArgument,
+            "index must not be larger than self in other dimensions than dim");
+  return Error::Ok;
+}
+
+Error gather_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                 bool /*sparse_grad*/, Tensor& out) {
+  ssize_t axis;
+  ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(check_index(context, self, index, axis, out));
+  ETX_TRY(resize_out(context, out, Shape(index)));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, self, axis, out);
+  std::atomic<bool> inside{true};
+  by_size(self.element_size(), [&](auto unit) {
+    using T = decltype(unit);
+    const T* const src = self.const_data_ptr<T>();
+    T* const dst = out.mutable_data_ptr<T>();
+    const auto move = [&](int64_t n, const int64_t* offsets, int64_t to, int64_t stride) {
+      for (int64_t k = 0; k < n; ++k) dst[to + k * stride] = src[offsets[k]];
+    };
+    context.parallel_for(0, pairing.nest.outer(), 1 + 16384 / pairing.length,
+                         [&](int64_t begin, int64_t end) {
+                           if (!pairing.run(begin, end, move)) inside = false;
+                         });
+  });
+  ETX_CHECK(context, inside.load(), InvalidArgument, "index must lie within dimension dim of self");
+  return Error::Ok;
+}
+
+/// out = self, and the checks that the scatters share.
+Error begin_scatter(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                    const Tensor* src, const Tensor& out, ssize_t& axis) {
+  ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(check_index(context, self, index, axis, out));
+  if (src != nullptr) {
+    ETX_TRY(check_output(context, *src, out));
+    bool fits =
+        index.numel() == 0 || src->dim() == index.dim() || (src->dim() <= 1 && index.dim() <= 1);
+    for (ssize_t d = 0; fits && index.numel() > 0 && d < index.dim(); ++d) {
+      fits = index.size(d) <= size_of(*src, d);
+    }
+    ETX_CHECK(context, fits, InvalidArgument,
+              "src must have the rank of index and be at least as large");
+  }
+  ETX_TRY(resize_out(context, out, Shape(self)));
+  if (out.const_data_ptr() != self.const_data_ptr()) copy_elements(context, out, self);
+  return Error::Ok;
+}
+
+Error finish_scatter(Context& context, bool inside) {
+  ETX_CHECK(context, inside, InvalidArgument, "index must lie within dimension dim of self");
+  return Error::Ok;
+}
+
+Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                      const Tensor& src, Tensor& out) {
+  ssize_t axis;
+  ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, src);
+  bool inside = true;
+  by_size(out.element_size(), [&](auto unit) {
+    using T = decltype(unit);
+    const T* const from = src.const_data_ptr<T>();
+    T* const to = out.mutable_data_ptr<T>();
+    inside = pairing.run(0, pairing.nest.outer(),
+                         [&](int64_t n, const int64_t* offsets, int64_t at, int64_t stride) {
+                           for (int64_t k = 0; k < n; ++k) to[offsets[k]] = from[at + k * stride];
+                         });
+  });
+  return finish_scatter(context, inside);
+}
+
+Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                        Scalar value, Tensor& out) {
+  ssize_t axis;
+  alignas(16) char element[16];
+  ETX_TRY(scalar_bytes(context, value, out.scalar_type(), element));
+  ETX_TRY(begin_scatter(context, self, dim, index, nullptr, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, Tensor(nullptr));
+  bool inside = true;
+  by_size(out.element_size(), [&](auto unit) {
+    std::memcpy(&unit, element, sizeof(unit));
+    auto* const to = out.mutable_data_ptr<decltype(unit)>();
+    inside = pairing.run(0, pairing.nest.outer(),
+                         [&](int64_t n, const int64_t* offsets, int64_t, int64_t) {
+                           for (int64_t k = 0; k < n; ++k) to[offsets[k]] = unit;
+                         });
+  });
+  return finish_scatter(context, inside);
+}
+
+Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                      const Tensor& src, Tensor& out) {
+  ssize_t axis;
+  ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, src);
+  return dispatch(context, RealBool{}, out.scalar_type(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* const from = src.const_data_ptr<T>();
+    T* const to = out.mutable_data_ptr<T>();
+    const auto add = [&](int64_t n, const int64_t* offsets, int64_t at, int64_t stride) {
+      for (int64_t k = 0; k < n; ++k) {
+        T& sum = to[offsets[k]];
+        const T item = from[at + k * stride];
+        if constexpr (std::is_same_v<T, bool>) {
+          sum = sum || item;
+        } else {
+          sum = static_cast<T>(static_cast<Compute<T>>(sum) + static_cast<Compute<T>>(item));
+        }
+      }
+    };
+    return finish_scatter(context, pairing.run(0, pairing.nest.outer(), add));
+  });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::gather.out", gather_out, kAnyDtype),
+    ETX_KERNEL("aten::scatter.src_out", scatter_src_out, kAnyDtype),
+    ETX_KERNEL("aten::scatter.value_out", scatter_value_out, kCastable),
+    ETX_KERNEL("aten::scatter_add.out", scatter_add_out, RealBool::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(gather_kernels, kRows);
+
+}  // namespace etx::portable
