@@ -290,7 +290,7 @@ NB_MODULE(_native, m) {
   m.def("backends", backends);
   m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
-  m.attr("ABI_VERSION") = nb::make_tuple(ETX_ABI_MAJOR, ETX_ABI_MINOR);
+  m.attr("ABI_VERSION") = std::to_string(ETX_ABI_MAJOR) + "." + std::to_string(ETX_ABI_MINOR);
 }
 
 }  // namespace python

@@ -24,7 +24,7 @@ from etx_runtime.runtime import (
 )
 from etx_runtime.threads import get_num_threads, set_num_threads
 
-abi_version = ".".join(str(part) for part in ABI_VERSION)
+abi_version = ABI_VERSION
 
 __all__ = [
     "BackendRegistry",
