@@ -8,11 +8,14 @@ namespace {
 /// ETX's hosted runtime over the plugins named on the command line.
 class Runner {
  public:
-  void load(const char* path, const std::vector<std::string>& libraries) {
+  explicit Runner(const std::vector<std::string>& libraries) {
     std::string message;
     for (const std::string& library : libraries) {
       bench::check(etx::Plugins::shared().load(library, &message) != nullptr, message);
     }
+  }
+
+  void load(const char* path) {
     etx::ErrorText error;
     const auto program = etx::LoadedProgram::from_file(path, {}, &error);
     bench::check(program != nullptr, error.message);

@@ -15,7 +15,9 @@ using executorch::runtime::Error;
 /// ExecuTorch's Module over the libraries of its wheel.
 class Runner {
  public:
-  void load(const char* path, const std::vector<std::string>&) {
+  explicit Runner(const std::vector<std::string>&) {}
+
+  void load(const char* path) {
     module_ = std::make_unique<Module>(path, Module::LoadMode::Mmap);
     const Error error = module_->load_forward();
     bench::check(error == Error::Ok, "load: " + std::to_string(static_cast<int>(error)));

@@ -63,25 +63,26 @@ inline int64_t now() {
 inline long status_kb(const char* name) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.rfind(name, 0) == 0) return std::strtol(line.c_str() + std::strlen(name) + 1, nullptr, 10);
+    if (line.rfind(name, 0) == 0)
+      return std::strtol(line.c_str() + std::strlen(name) + 1, nullptr, 10);
   }
   return -1;
 }
 
-/// `Runner`: load(path, libraries), set_input(index, Input&), run(); each exits through check() on failure.
+/// `Runner`: constructed from the libraries to load, which is not timed; load(path),
+/// set_input(index, Input&) and run() exit through check() on failure.
 template <typename Runner>
 int serve(int argc, char** argv) {
   check(argc >= 3, "usage: worker MODEL.pte INPUTS.txt [LIBRARY...]");
   std::vector<Input> inputs = read_inputs(argv[2]);
-  const std::vector<std::string> libraries(argv + 3, argv + argc);
-  Runner runner;
+  Runner runner(std::vector<std::string>(argv + 3, argv + argc));
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string command;
     words >> command;
     if (command == "load") {
       const int64_t begin = now();
-      runner.load(argv[1], libraries);
+      runner.load(argv[1]);
       const int64_t loaded = now();
       for (size_t i = 0; i < inputs.size(); ++i) runner.set_input(i, inputs[i]);
       const int64_t bound = now();
@@ -99,7 +100,8 @@ int serve(int argc, char** argv) {
       }
       std::cout << "]}";
     } else if (command == "memory") {
-      std::cout << "{\"peak_kb\": " << status_kb("VmHWM:") << ", \"resident_kb\": " << status_kb("VmRSS:")
+      std::cout << "{\"peak_kb\": " << status_kb("VmHWM:")
+                << ", \"resident_kb\": " << status_kb("VmRSS:")
                 << ", \"anonymous_kb\": " << status_kb("RssAnon:") << "}";
     }
     std::cout << std::endl;
