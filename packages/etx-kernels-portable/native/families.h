@@ -8,6 +8,9 @@
 /// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
 // clang-format off
 #define ETX_FAMILIES(X) \
+  X(reduce) \
+  X(extreme) \
+  X(variance) \
   X(dropout) \
   X(factory) \
   X(copy) \

@@ -98,6 +98,9 @@ struct Isa {
   void (*scale_row)(const float* x, float mean, float rstd, const float* weight, const float* bias,
                     float* y, size_t n);
 
+  /// y = x * scale + shift.
+  void (*affine)(const float* x, float scale, float shift, float* y, size_t n);
+
   void (*gemm)(const Gemm& g);
   void (*dots)(const Dots& d);
   /// panels[p][k][j] = x[(p * tile_columns + j) * stride + k], zero where there is no such row.
@@ -109,6 +112,10 @@ struct Isa {
   /// `vector_floats - 1` more than `n`.
   void (*taps)(const float* x, const int32_t* offset, const float* w, int64_t taps, float bias,
                float* y, int64_t n);
+  /// y[q] = the largest x[q + offset[t]] and tap[q] the first such t, or the last NaN; writes and
+  /// reads like `taps`.
+  void (*max_taps)(const float* x, const int32_t* offset, int64_t taps, float* y, int32_t* tap,
+                   int64_t n);
 };
 
 /// Floats between gathered rows of A: an odd number of cache lines.

@@ -62,11 +62,13 @@ const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL) = {
     softmax_row,
     log_softmax_row,
     scale_row,
+    affine,
     gemm,
     dots,
     pack_transposed,
     pack_rows,
     taps,
+    max_taps,
 };
 
 }  // namespace etx::portable

@@ -76,6 +76,12 @@ void add_scaled(const float* a, const float* b, float scale, float* y, size_t n)
   for (; i < n; ++i) y[i] = a[i] + b[i] * scale;
 }
 
+void affine(const float* x, float scale, float shift, float* y, size_t n) {
+  size_t i = 0;
+  for (; i + kStep <= n; i += kStep) store(y + i, load(x + i) * scale + shift);
+  for (; i < n; ++i) y[i] = x[i] * scale + shift;
+}
+
 void clamp(const float* x, float low, float high, float* y, size_t n) {
   const VecF l = splat(low), h = splat(high);
   size_t i = 0;

@@ -37,8 +37,8 @@ inline float exp_row(const float* x, float m, float* y, size_t n) {
 /// Sum of exp(x - m).
 inline float sum_exp(const float* x, float m, size_t n) {
   return add_lanes(fold(
-      x, n, splat(0.0f), -infinity(),
-      [m](VecF a, VecF v) { return a + exp_of_negative(v - m); }, vec_add));
+      x, n, splat(0.0f), -infinity(), [m](VecF a, VecF v) { return a + exp_of_negative(v - m); },
+      vec_add));
 }
 
 void softmax_row(const float* x, float* y, size_t n) {

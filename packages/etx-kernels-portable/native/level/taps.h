@@ -2,7 +2,7 @@
 #ifndef ETX_PORTABLE_LEVEL_TAPS_H_
 #define ETX_PORTABLE_LEVEL_TAPS_H_
 
-/// The inner loop of depthwise convolutions.
+/// The inner loops of depthwise convolutions and of pooling.
 
 #include <etx/portable/simd.h>
 
@@ -10,8 +10,8 @@ namespace etx::portable {
 namespace {
 
 template <int V>
-inline void taps_at(const float* x, const int32_t* offset, const float* w, int64_t taps,
-                    float bias, float* y) {
+inline void taps_at(const float* x, const int32_t* offset, const float* w, int64_t taps, float bias,
+                    float* y) {
   VecF acc[V];
   ETX_UNROLL
   for (int v = 0; v < V; ++v) acc[v] = splat(bias);
@@ -25,13 +25,29 @@ inline void taps_at(const float* x, const int32_t* offset, const float* w, int64
   for (int v = 0; v < V; ++v) store(y + v * kLanes, acc[v]);
 }
 
-void taps(const float* x, const int32_t* offset, const float* w, int64_t taps, float bias,
-          float* y, int64_t n) {
+void taps(const float* x, const int32_t* offset, const float* w, int64_t taps, float bias, float* y,
+          int64_t n) {
   constexpr int V = 6;
   int64_t q = 0;
   for (; q + V * kLanes <= n; q += V * kLanes) taps_at<V>(x + q, offset, w, taps, bias, y + q);
   for (; q + 2 * kLanes <= n; q += 2 * kLanes) taps_at<2>(x + q, offset, w, taps, bias, y + q);
   for (; q < n; q += kLanes) taps_at<1>(x + q, offset, w, taps, bias, y + q);
+}
+
+void max_taps(const float* x, const int32_t* offset, int64_t taps, float* y, int32_t* tap,
+              int64_t n) {
+  for (int64_t q = 0; q < n; q += kLanes) {
+    VecF best = load(x + q + offset[0]);
+    VecI which = splat(0);
+    for (int64_t t = 1; t < taps; ++t) {
+      const VecF v = load(x + q + offset[t]);
+      const auto better = (v > best) | (v != v);
+      best = better ? v : best;
+      which = better ? splat(static_cast<int32_t>(t)) : which;
+    }
+    store(y + q, best);
+    store(tap + q, which);
+  }
 }
 
 }  // namespace

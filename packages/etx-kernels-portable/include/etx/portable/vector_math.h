@@ -34,7 +34,7 @@ inline ReducedExp reduce_exp(VecF x) {
   const VecF f = shifted - kRound;
   VecF r = x - f * 0.693145751953125f;
   r = r - f * 1.42860682030941723e-6f;
-  constexpr float kC[] = {0.5f,          0.16666667f,   0.04166634f,
+  constexpr float kC[] = {0.5f,         0.16666667f,  0.04166634f,
                           0.008333271f, 0.001394206f, 0.00019915032f};
   return {n, r * r * polynomial(r, kC) + r};
 }

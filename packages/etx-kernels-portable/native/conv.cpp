@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
+#include <etx/portable/dispatch.h>
+
+#include "conv_shape.h"
+#include "conv_sweep.h"
+#include "gemm.h"
+#include "operand.h"
+#include "shape.h"
+
+namespace etx::portable {
+namespace {
+
+/// The coarse coordinates c, from `begin` to `end`, for which c * stride + shift is a fine one.
+/// Coarse are the outputs of a convolution and the inputs of a transposed one.
+struct Reach {
+  int64_t begin, end, stride, shift;
+  Reach(const ConvShape& s, int axis, int64_t tap) {
+    const int64_t coarse = s.transposed ? s.in[axis] : s.out[axis];
+    const int64_t fine = s.transposed ? s.out[axis] : s.in[axis];
+    stride = s.stride[axis];
+    shift = tap * s.dilation[axis] - s.padding[axis];
+    begin = shift >= 0 ? 0 : divide_up(-shift, stride);
+    end = fine - shift <= 0 ? 0 : (fine - shift - 1) / stride + 1;
+    end = end < coarse ? end : coarse;
+  }
+  int64_t fine(int64_t c) const { return c * stride + shift; }
+};
+
+/// out += w * in for one tap and one pair of channels.
+template <typename T>
+void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
+  const Reach x(s, 2, tap % s.kernel[2]), y(s, 1, tap / s.kernel[2] % s.kernel[1]);
+  const Reach z(s, 0, tap / s.kernel[2] / s.kernel[1]);
+  for (int64_t cz = z.begin; cz < z.end; ++cz) {
+    for (int64_t cy = y.begin; cy < y.end; ++cy) {
+      if (s.transposed) {
+        const T* const from = in + (cz * s.in[1] + cy) * s.in[2];
+        T* const to = out + (z.fine(cz) * s.out[1] + y.fine(cy)) * s.out[2];
+        for (int64_t cx = x.begin; cx < x.end; ++cx) to[x.fine(cx)] += w * from[cx];
+      } else {
+        const T* const from = in + (z.fine(cz) * s.in[1] + y.fine(cy)) * s.in[2];
+        T* const to = out + (cz * s.out[1] + cy) * s.out[2];
+        for (int64_t cx = x.begin; cx < x.end; ++cx) to[cx] += w * from[x.fine(cx)];
+      }
+    }
+  }
+}
+
+template <typename T>
+Error convolve_plain(const ConvShape& s, const T* input, const T* weight, const T* bias, T* out) {
+  const int64_t taps = s.taps(), outputs = s.groups * s.out_channels;
+  for (int64_t p = 0; p < s.batch * outputs; ++p) {
+    const int64_t image = p / outputs, channel = p % outputs;
+    const int64_t group = channel / s.out_channels, oc = channel % s.out_channels;
+    T* const to = out + p * s.out_size();
+    for (int64_t i = 0; i < s.out_size(); ++i) to[i] = bias == nullptr ? T{0} : bias[channel];
+    for (int64_t ic = 0; ic < s.in_channels; ++ic) {
+      const int64_t in_channel = group * s.in_channels + ic;
+      const T* const from = input + (image * s.groups * s.in_channels + in_channel) * s.in_size();
+      const T* const w = weight + taps * (s.transposed ? in_channel * s.out_channels + oc
+                                                       : channel * s.in_channels + ic);
+      for (int64_t tap = 0; tap < taps; ++tap) add_tap(s, tap, w[tap], from, to);
+    }
+  }
+  return Error::Ok;
+}
+
+Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
+               const float* bias, float* out) {
+  if (!s.transposed && s.in_channels == 1) {
+    return depthwise_convolution(context, s, input, weight, bias, out);
+  }
+  if (!s.is_pointwise()) return sweep_convolution(context, s, input, weight, bias, out);
+  for (int64_t p = 0; p < s.batch * s.groups; ++p) {
+    const int64_t row = p % s.groups * s.out_channels;
+    ETX_TRY(multiply(context, weight + row * s.in_channels, input + p * s.in_channels * s.in_size(),
+                     bias == nullptr ? nullptr : bias + row,
+                     out + p * s.out_channels * s.out_size(), s.out_channels, s.in_channels,
+                     s.out_size()));
+  }
+  return Error::Ok;
+}
+
+Error convolution_out(Context& context, const Tensor& input, const Tensor& weight,
+                      const std::optional<Tensor>& bias, IntList stride, IntList padding,
+                      IntList dilation, bool transposed, IntList output_padding, int64_t groups,
+                      Tensor& out) {
+  ConvShape shape;
+  ETX_TRY(read_conv_shape(context, input, weight, bias, stride, padding, dilation, transposed,
+                          output_padding, groups, shape));
+  const ScalarType dtype = input.scalar_type();
+  ETX_CHECK(context,
+            weight.scalar_type() == dtype && out.scalar_type() == dtype &&
+                (!bias.has_value() || bias->scalar_type() == dtype),
+            InvalidArgument, "input, weight, bias and out must have the same dtype");
+  ETX_CHECK(context, Real::contains(dtype), NotSupported,
+            "convolution takes floating and integer dtypes");
+  Shape sizes;
+  sizes.push(shape.batch);
+  sizes.push(shape.groups * shape.out_channels);
+  for (ssize_t a = ConvShape::kAxes - input.dim() + 2; a < ConvShape::kAxes; ++a) {
+    sizes.push(shape.out[a]);
+  }
+  ETX_TRY(resize_out(context, out, sizes));
+  if (shape.is_empty()) return Error::Ok;
+  const ScalarType type = wide(dtype);
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *x, *w, *b;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, input, type, x));
+    ETX_TRY(read_operand(context, weight, type, w));
+    ETX_TRY(read_operand(context, bias, type, b));
+    ETX_TRY(result.prepare(context, out, type));
+    if constexpr (std::is_same_v<T, float>) {
+      ETX_TRY(convolve(context, shape, x, w, b, result.data<T>()));
+    } else {
+      ETX_TRY(convolve_plain(shape, x, w, b, result.data<T>()));
+    }
+    return result.finish(context, out);
+  });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::convolution.out", convolution_out, Real::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(conv_kernels, kRows);
+
+}  // namespace etx::portable
