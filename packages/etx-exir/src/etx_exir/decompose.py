@@ -103,8 +103,7 @@ def decompositions(preserved: Iterable[OpOverload] = ()) -> dict[Any, Callable[.
     table: dict[Any, Callable[..., Any]] = default_decompositions()
     table.update(OURS)
     for op in (*KEPT, *preserved):
-        if op in table:
-            del table[op]
+        table.pop(op, None)
     return table
 
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from etx_exir.passes.align_index_put import AlignIndexPut
 from etx_exir.passes.base import NodePass, Pass
 from etx_exir.passes.copy_views import CopyViews
 from etx_exir.passes.drop_expands import DropExpands
+from etx_exir.passes.expand_powers import ExpandPowers
 from etx_exir.passes.fold_constants import FoldConstants
 from etx_exir.passes.fold_scale import FoldScale
 from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
@@ -20,25 +22,29 @@ from etx_exir.passes.scalar_operands import ScalarOperands
 from etx_exir.passes.set_dim_order import SetDimOrder
 from etx_exir.passes.settle_strides import SettleStrides
 from etx_exir.passes.share_constants import ShareConstants
+from etx_exir.passes.split_dynamic import SplitDynamic
 
 __all__ = ["PIPELINE", "NodePass", "Pass"]
 
 PIPELINE: tuple[Pass, ...] = (
     RemoveAsserts(),
     CopyViews(),  # before all that follow: they know the copying forms alone
+    SplitDynamic(),
     SetDimOrder(),
     LowerAttention(),  # before folding, which stores its masks
     LinearFromProducts(),  # before folding, which would store transposed weights
     FoldConstants(),
     ScalarOperands(),  # after folding, which turns computed scalars into constants
+    ExpandPowers(),
     RemoveNoops(),  # after the operands are scalars, since x + 0 is seen as such
+    AlignIndexPut(),  # before the views it adds are merged
     MergeViews(),
     DropExpands(),
     FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),
     RemoveDeadCode(),  # before the merges, which would compare what is dead
+    ShareConstants(),  # before expressions of equal constants are compared
     MergeCommon(),
-    ShareConstants(),
     SettleStrides(),
     RemoveDeadCode(),  # last
 )
