@@ -514,7 +514,7 @@ class Buffer(Table):
 
     SLOTS: ClassVar[int] = 1
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "storage", "opaque", align=16, omit_empty=True),
+        Field(0, "storage", "opaque", align=16),
     )
 
     storage: bytes = b""
