@@ -7,6 +7,7 @@ import math
 import operator
 
 import torch
+from etx_exir.emit.tensors import SCALAR_TYPES
 from etx_schema import (
     Bool,
     BoolList,
@@ -23,7 +24,6 @@ from etx_schema import (
     Tensor,
     TensorList,
 )
-from etx_exir.emit.tensors import SCALAR_TYPES
 
 DTYPES = {number: dtype for dtype, number in SCALAR_TYPES.items()}
 
@@ -188,7 +188,8 @@ class Method:
             source, target = self.values[args[0]], self.values[args[2]]
             shape = torch.empty(source.sizes, device="meta").view(self.get(args[1])).shape
             if target.memory is not None:
-                assert (target.memory is source.memory) and target.offset == source.offset
+                assert target.memory is source.memory
+                assert target.offset == source.offset
             target.memory, target.offset = source.memory, source.offset
             target.sizes = list(shape)
         elif name == "et_copy_index":

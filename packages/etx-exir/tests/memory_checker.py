@@ -184,7 +184,8 @@ def check_same_steps(plan, reference):
     assert len(left) == len(there)
     for (name, args), (other, other_args) in zip(left, there, strict=True):
         if name == "aten::index_put.out" and other == "aten::index_put_":
-            assert where[args[0]] == where[args[-1]] and other_args == [*args[:-2], args[0]]
+            assert where[args[0]] == where[args[-1]]
+            assert other_args == [*args[:-2], args[0]]
         else:
             assert (name, args) == (other, other_args)
 

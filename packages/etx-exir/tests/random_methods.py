@@ -11,7 +11,7 @@ from etx_exir.emit.constants import Pools
 from etx_exir.emit.method import MethodEmitter
 from etx_exir.plan import plan
 from etx_exir.plan.listing import Storage
-from etx_schema import Chain, ExecutionPlan, Operator, ExtraTensorInfo
+from etx_schema import Chain, ExecutionPlan, ExtraTensorInfo, Operator
 
 NOTHING = SimpleNamespace(graph=SimpleNamespace(nodes=[]))
 

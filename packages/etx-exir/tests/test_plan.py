@@ -120,4 +120,4 @@ def test_a_custom_algorithm_is_used():
         return by_size(blocks)
 
     planned(draws(1), 10, MemoryPlanningPass(memory_planning_algo=mine))
-    assert seen and seen[0] > 0
+    assert seen[0] > 0

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import sympy
+import sympy  # type: ignore[import-untyped]
 import torch
+from etx_schema.problem import CONSTRAINTS_KEY
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
-CONSTRAINTS_KEY = "etx/constraints"
+__all__ = ["CONSTRAINTS_KEY", "constraints_of", "input_names"]
+
 LARGEST = 2**31 - 1
 
 

@@ -8,11 +8,13 @@ from pathlib import PurePath
 from typing import Any
 
 import torch
+from etx_schema.problem import DEBUG_KEY
 from torch.fx import Node
 
 from etx_exir.plan.listing import Listing
 
-DEBUG_KEY = "etx/debug"
+__all__ = ["DEBUG_KEY", "debug_rows", "module_path", "origin", "source_line"]
+
 TORCH = str(PurePath(torch.__file__).parent)
 FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ def raw_bytes(tensor: torch.Tensor) -> Blob:
     if plain.numel() == 0:
         return memoryview(b"")
     ordered = plain.permute(dim_order(plain)).contiguous()
-    array: np.ndarray = ordered.reshape(-1).view(torch.uint8).numpy()
+    array: Any = ordered.reshape(-1).view(torch.uint8).numpy()
     return memoryview(array)
 
 

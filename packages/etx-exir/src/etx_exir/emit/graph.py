@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from etx_schema import Problem
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
+from etx_exir.debug import module_path, source_line
 from etx_exir.emit import control_flow, delegates, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError
@@ -138,11 +140,7 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     assert isinstance(target, OpOverload)
     variant = out_variant(target)
     if variant is None:
-        raise EmitError(
-            f"{emitter.where()}: {target} has no out variant. Register one with torch.library"
-            f" ({target._schema.name}.out with the same arguments and `*, Tensor(a!) out`), or"
-            " decompose the operator"
-        )
+        return _unsupported(emitter, node, target)
     args = _arguments(emitter, node, target, variant)
     reads = list(args)
     fakes = node.meta["val"]
@@ -161,6 +159,31 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     if step.op in ELEMENTWISE and not many:
         step.sharable = _sharable(emitter, reads, outs[0])
     return outs if many else outs[0]
+
+
+def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Reference:
+    """Note that `node` cannot be stored, and go on to find what else cannot."""
+    name = target._schema.name
+    hint = (
+        f"register one with torch.library ({name}.out: the same arguments, then"
+        " `*, Tensor(a!) out`), decompose the operator, or rewrite the model without it"
+    )
+    if target.namespace == "aten":
+        hint = "decompose the operator, delegate it to a backend, or rewrite the model without it"
+    emitter.problems.append(
+        Problem(
+            f"{target} has no out variant",
+            emitter.name,
+            None,
+            module_path(node),
+            source_line(node),
+            hint,
+        )
+    )
+    fakes = node.meta["val"]
+    if isinstance(fakes, (list, tuple)):
+        return [emitter.fresh(fake) for fake in fakes]
+    return emitter.fresh(fakes) if isinstance(fakes, torch.Tensor) else emitter.values.null()
 
 
 def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int, ...] | None:

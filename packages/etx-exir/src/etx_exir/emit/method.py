@@ -12,6 +12,7 @@ from etx_schema import (
     BackendDelegate,
     Instruction,
     KernelCall,
+    Problem,
     Tensor,
     TensorShapeDynamism,
 )
@@ -42,6 +43,7 @@ class MethodEmitter:
         self.bounds = Bounds(program.range_constraints if program is not None else {})
         self.delegates: list[BackendDelegate] = []
         self.lowered: list[Any] = []
+        self.problems: list[Problem] = []
         self.environment: dict[Node, Reference] = {}
         self.shapes: dict[int, Shape] = {}
         self.fakes: dict[int, torch.Tensor] = {}

@@ -13,8 +13,10 @@ from etx_schema import (
     ExecutionPlan,
     NamedBlob,
     Operator,
+    Problem,
     Program,
     PteFile,
+    Target,
 )
 from torch.export import ExportedProgram
 
@@ -31,7 +33,7 @@ from etx_exir.emit.treespec import dump_treespec
 from etx_exir.named import as_json
 from etx_exir.plan import MemoryPlanningPass, PlanReport, plan
 from etx_exir.plan.listing import Listing
-from etx_exir.target import check_target
+from etx_exir.target import UnsupportedError, check_target
 
 
 @dataclass
@@ -47,19 +49,17 @@ def emit(
     programs: Mapping[str, ExportedProgram],
     config: ExecutorchBackendConfig | None = None,
     constant_methods: Mapping[str, Any] | None = None,
-    target: str | None = None,
+    target: str | Target | None = None,
 ) -> PteFile:
     """Return `programs` as a file in memory, checked against `target`; nothing is written."""
-    emitted = emit_all(programs, config, constant_methods)
-    if target is not None:
-        check_target(emitted.pte, emitted.listings, target)
-    return emitted.pte
+    return emit_all(programs, config, constant_methods, target).pte
 
 
 def emit_all(
     programs: Mapping[str, ExportedProgram],
     config: ExecutorchBackendConfig | None = None,
     constant_methods: Mapping[str, Any] | None = None,
+    target: str | Target | None = None,
 ) -> Emitted:
     """Return `programs` as a file, with the memory reports and the instructions' origins."""
     config = config or ExecutorchBackendConfig()
@@ -67,21 +67,26 @@ def emit_all(
     _check_names(programs, constant_methods)
     pools = Pools()
     plans, reports, listings = [], {}, {}
+    problems: list[Problem] = []
     named: dict[str, NamedBlob] = {}
     for name in sorted(programs):
         options = planning_of(config, name)
         emitter = _emit_method(name, programs[name], pools, options)
+        problems += emitter.problems
+        if problems:
+            continue
         result = plan(emitter.listing, options)
         reports[name], listings[name] = result.report, emitter.listing
         plans.append(_execution_plan(emitter, result.arena_sizes))
         for lowered in emitter.lowered:
             _add_named(named, lowered)
+    if problems:
+        raise UnsupportedError("operators without an out variant cannot be stored:", problems)
     plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
     named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
-    if config.emit_debug:
-        rows = {name: debug_rows(listing) for name, listing in listings.items()}
-        named[DEBUG_KEY] = NamedBlob(as_json(rows))
+    rows = {name: debug_rows(listing) for name, listing in listings.items()}
+    named[DEBUG_KEY] = NamedBlob(as_json(rows))
     pte = PteFile(
         program=Program(version=0, execution_plan=plans),
         constants=list(pools.constants.blobs),
@@ -89,6 +94,10 @@ def emit_all(
         delegates=list(pools.delegates.blobs),
         named_data=named,
     )
+    if target is not None:
+        check_target(pte, target)
+    if not config.emit_debug:
+        del named[DEBUG_KEY]
     return Emitted(pte, reports, listings)
 
 

@@ -46,7 +46,7 @@ UNARY: dict[Any, str] = {
     operator.not_: "sym_not",
 }
 OTHER = {math.floor, torch.sym_ite, operator.pow, operator.ne, operator.and_, operator.or_}
-READS = {
+READS: dict[Any, tuple[str, str]] = {
     aten.sym_size.int: ("aten::sym_size", "int"),
     aten.sym_numel.default: ("aten::sym_numel", ""),
     aten._local_scalar_dense.default: ("aten::_local_scalar_dense", ""),

@@ -103,7 +103,7 @@ def _align(size: int, alignment: int) -> int:
 def make_blocks(sized: Sequence[tuple[int, int]], alignment: int) -> tuple[list[Block], int]:
     """Return blocks with their conflicts, and the largest sum of blocks alive at once."""
     blocks = []
-    events = []
+    events: list[tuple[int, int, int]] = []
     for index, (nbytes, mask) in enumerate(sized):
         runs = intervals(mask)
         first, last = (runs[0][0], runs[-1][1]) if runs else (0, 0)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write src/etx_exir/targets/portable.json: the operators that both runtimes have.
+
+Needs etx-runtime and etx-kernels-portable. With --check, nothing is written: exit 1 if stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+TARGETS = Path(__file__).parent.parent / "src" / "etx_exir" / "targets"
+OUTPUT = TARGETS / "portable.json"
+PEER = TARGETS / "executorch-1.5.1.txt"
+
+
+def our_operators() -> set[str]:
+    """Return what the installed kernel packages register."""
+    from etx_runtime import Runtime
+
+    return set(Runtime.get().operator_registry.operator_names)
+
+
+def document() -> str:
+    """Return the target as JSON."""
+    both = our_operators() & set(PEER.read_text().split())
+    target = {
+        "name": "portable",
+        "description": "Operators that etx-kernels-portable and ExecuTorch 1.5.1's wheel have.",
+        "version": "1",
+        "runtime": {"min_version": "0.1"},
+        "operators": {name: {} for name in sorted(both)},
+        "backends": [],
+        "limits": {"max_rank": 16},
+    }
+    return json.dumps(target, indent=1) + "\n"
+
+
+def main() -> int:
+    """Write or check the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    wanted = document()
+    if not parser.parse_args().check:
+        OUTPUT.write_text(wanted)
+        return 0
+    if OUTPUT.read_text() == wanted:
+        return 0
+    have = set(json.loads(OUTPUT.read_text())["operators"])
+    want = set(json.loads(wanted)["operators"])
+    print(
+        f"{OUTPUT} is stale: to add {sorted(want - have)}, to remove {sorted(have - want)};"
+        " run this script without --check",
+        file=sys.stderr,
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
