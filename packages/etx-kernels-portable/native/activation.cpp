@@ -24,7 +24,7 @@ constexpr Loops kFunction = {nullptr, &function_loop<F, float>, &function_loop<F
 
 Error apply(Context& context, const Tensor& in, const Tensor& out, const Loops& loops,
             const void* user) {
-  ETX_CHECK(context, Real::contains(in.scalar_type()), NotSupported,
+  ETX_CHECK(context, RealBool::contains(in.scalar_type()), NotSupported,
             "the operator does not support the dtype of self");
   ETX_CHECK(context, kind_of(out.scalar_type()) >= kind_of(in.scalar_type()), InvalidArgument,
             "out must have a dtype that holds that of self");
@@ -192,7 +192,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::hardtanh.out", hardtanh_out, kReal),
     ETX_KERNEL("aten::leaky_relu.out", leaky_relu_out, Floating::bits),
     ETX_KERNEL("aten::elu.out", elu_out, Floating::bits),
-    ETX_KERNEL("aten::logit.out", logit_out, kReal),
+    ETX_KERNEL("aten::logit.out", logit_out, RealBool::bits),
 };
 
 }  // namespace

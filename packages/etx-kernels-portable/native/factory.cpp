@@ -8,6 +8,7 @@
 #include <etx/portable/cast.h>
 #include <etx/portable/dispatch.h>
 
+#include "loops.h"
 #include "shape.h"
 #include "strided_copy.h"
 
@@ -67,26 +68,41 @@ Error fill_tensor_out(Context& context, const Tensor& self, const Tensor& value,
 template <typename T, typename N>
 void arange_loop(N start, N step, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    const N value = static_cast<N>(start + static_cast<N>(i) * step);
+    const N value = wrap_add(start, wrap_mul(static_cast<N>(i), step));
     y[i] = static_cast<T>(static_cast<Compute<T>>(value));
   }
 }
 
+/// Steps from `start` until `end` is reached or passed, where `step` leads towards it.
+uint64_t steps(int64_t start, int64_t end, int64_t step) {
+  const uint64_t a = static_cast<uint64_t>(start);
+  const uint64_t b = static_cast<uint64_t>(end);
+  const uint64_t distance = step > 0 ? b - a : a - b;
+  const uint64_t by = step > 0 ? static_cast<uint64_t>(step) : 0 - static_cast<uint64_t>(step);
+  return distance / by + (distance % by != 0 ? 1 : 0);
+}
+
+bool fits_int64(const Scalar& v) {
+  return !v.is_floating() || std::fabs(v.to<double>()) < 9223372036854775808.0;
+}
+
 Error arange(Context& context, const Scalar& start, const Scalar& end, const Scalar& step,
              const Tensor& out) {
-  const double from = start.to<double>();
-  const double by = step.to<double>();
-  const bool integral = !start.is_floating() && !end.is_floating() && !step.is_floating();
-  ETX_CHECK(context, by != 0 && std::isfinite(from) && std::isfinite(end.to<double>()),
-            InvalidArgument, "step must not be zero; start and end must be finite");
-  const double span = (end.to<double>() - from) / by;
+  const bool integral = !is_floating(out.scalar_type()) ||
+                        (!start.is_floating() && !end.is_floating() && !step.is_floating());
+  ETX_CHECK(context, !integral || (fits_int64(start) && fits_int64(end) && fits_int64(step)),
+            InvalidArgument, "start, end and step must fit into an int64");
+  const double from = integral ? static_cast<double>(start.to<int64_t>()) : start.to<double>();
+  const double to = integral ? static_cast<double>(end.to<int64_t>()) : end.to<double>();
+  const double by = integral ? static_cast<double>(step.to<int64_t>()) : step.to<double>();
+  ETX_CHECK(context, by != 0 && std::isfinite(from) && std::isfinite(to), InvalidArgument,
+            "step must not be zero; start and end must be finite");
+  const double span = (to - from) / by;
   ETX_CHECK(context, span >= 0, InvalidArgument, "step must lead from start to end");
-  double count = std::ceil(span);
-  if (integral) {
-    const int64_t distance = end.to<int64_t>() - start.to<int64_t>();
-    const int64_t s = step.to<int64_t>();
-    count = static_cast<double>(distance / s + (distance % s != 0 ? 1 : 0));
-  }
+  const double count =
+      integral
+          ? static_cast<double>(steps(start.to<int64_t>(), end.to<int64_t>(), step.to<int64_t>()))
+          : std::ceil(span);
   ETX_CHECK(context, count <= INT32_MAX, InvalidArgument, "the result has too many elements");
   Shape shape;
   shape.push(static_cast<int64_t>(count));
@@ -94,7 +110,7 @@ Error arange(Context& context, const Scalar& start, const Scalar& end, const Sca
   return dispatch(context, Real{}, out.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* y = out.mutable_data_ptr<T>();
-    if (integral || std::is_integral_v<T>) {
+    if (integral) {
       arange_loop(start.to<int64_t>(), step.to<int64_t>(), y, out.numel());
     } else {
       arange_loop(from, by, y, out.numel());

@@ -332,9 +332,11 @@ class Call:
         tag = LIST_TENSOR if parameter.letter == "L" else LIST_OPTIONAL
         return self.pointing(tag, array, len(values))
 
-    def tensor(self, parameter: Parameter, arg: torch.Tensor | Out) -> EtxValue:
+    def tensor(self, parameter: Parameter, arg: torch.Tensor | Out | float) -> EtxValue:
         if isinstance(arg, Out):
             return self.out(arg)
+        if isinstance(arg, (int, float)):
+            arg = torch.tensor(arg)
         order = dim_order_of(arg)
         memory = arg.contiguous() if order is None else arg
         if parameter.written:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include <etx/kernel.h>
+#include <etx/portable/callback.h>
 
 namespace etx::portable {
 
@@ -55,21 +56,31 @@ struct Nest {
     return count;
   }
 
+  /// What is called with the offset in each tensor.
+  using Visit = Callback<const int64_t*>;
+
   /// Calls `f(offsets)` for the outer iterations [begin, end); `offsets[t]` is that of the first
   /// element of the innermost level.
-  template <typename F>
-  void for_each_outer(int64_t begin, int64_t end, const F& f) const {
+  void for_each_outer(int64_t begin, int64_t end, const Visit& f) const {
+    walk(1, begin, end, f);
+  }
+
+  /// Calls `f(offsets)` for the elements [begin, end) in the order of the levels.
+  void for_each(int64_t begin, int64_t end, const Visit& f) const { walk(0, begin, end, f); }
+
+ private:
+  void walk(int first, int64_t begin, int64_t end, const Visit& f) const {
     int64_t index[kMaxRank] = {};
     int64_t offsets[kTensors] = {};
     int64_t rest = begin;
-    for (int i = 1; i < levels; ++i) {
+    for (int i = first; i < levels; ++i) {
       index[i] = rest % size[i];
       rest /= size[i];
       for (int t = 0; t < kTensors; ++t) offsets[t] += index[i] * stride[i][t];
     }
     for (int64_t k = begin; k < end; ++k) {
-      f(static_cast<const int64_t*>(offsets));
-      for (int i = 1; i < levels; ++i) {
+      f(offsets);
+      for (int i = first; i < levels; ++i) {
         for (int t = 0; t < kTensors; ++t) offsets[t] += stride[i][t];
         if (++index[i] < size[i]) break;
         for (int t = 0; t < kTensors; ++t) offsets[t] -= size[i] * stride[i][t];
