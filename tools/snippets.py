@@ -85,6 +85,7 @@ def environment() -> dict[str, str]:
 def run_page(page: Path) -> int:
     """Run a page's blocks in the current folder and return how many ran."""
     namespace: dict[str, object] = {"__name__": "__main__"}
+    sys.path.insert(0, os.getcwd())
     ran = 0
     for block in blocks(page.read_text()):
         try:
