@@ -85,6 +85,9 @@ class Cell:
         inverse = [self.dim_order.index(d) for d in range(len(self.sizes))]
         return ordered.permute(inverse)
 
+    def fresh(self, resizes):
+        return torch.empty(0 if resizes else self.sizes, dtype=self.dtype)
+
     def store(self, value):
         assert value.dtype == self.dtype, (value.dtype, self.dtype)
         assert value.numel() <= self.bound, (tuple(value.shape), self.bound)
@@ -210,7 +213,8 @@ class Method:
                 cells = self.values[index]
                 many = isinstance(cells, TensorList)
                 items = cells.items if many else [index]
-                fresh = [torch.empty(0, dtype=self.values[i].dtype) for i in items]
+                resizes = packet._qualified_op_name.startswith("aten::")
+                fresh = [self.values[i].fresh(resizes) for i in items]
                 outs += zip(items, fresh, strict=True)
                 keywords[argument.name] = fresh if many else fresh[0]
                 continue
