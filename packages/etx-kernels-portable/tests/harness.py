@@ -194,6 +194,16 @@ class Plugin:
         self.called.add(name)
         return results
 
+    def view(
+        self, name: str, tensor: torch.Tensor, size: Sequence[int], shape: Sequence[int]
+    ) -> tuple[int, list[int]]:
+        """Run a view into an output of at most `shape`; return where it points and its sizes."""
+        call = Call(self.kernels[name], 1, True)
+        call.run([tensor, size, Out(shape, tensor.dtype, slack=0)])
+        self.called.add(name)
+        struct = next(k for k in reversed(call.kept) if isinstance(k, EtxTensor))
+        return struct.data, struct.sizes[: struct.rank]
+
 
 @dataclass
 class Out:

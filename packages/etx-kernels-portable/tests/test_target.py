@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import etx_kernels_portable
+import pytest
+from etx_kernels_portable import target
+from harness import PLUGIN
+
+
+def test_the_target_lists_the_kernels() -> None:
+    assert target.main(["--check"]) == 0
+    document = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
+    assert set(document["operators"]) == set(PLUGIN.kernels)
+
+
+def test_a_stale_target_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    stale = tmp_path / "etx.json"
+    assert target.main(["--output", str(stale)]) == 0
+    assert target.main(["--output", str(stale), "--check"]) == 0
+    stale.write_text("{}")
+    assert target.main(["--output", str(stale), "--check"]) == 1
+    assert "does not list the kernels" in capsys.readouterr().err
+
+
+def test_kernels_have_one_name_each() -> None:
+    names = [name for name, _ in target.kernels(etx_kernels_portable.library_path())]
+    assert len(names) == len(set(names))
