@@ -104,8 +104,14 @@ def test_operators_grow_with_their_constants():
 def test_by_module():
     pte = read_pte(HERE / "data" / "methods.pte")
     plan = pte.program.execution_plan[0]
-    debug = {plan.name: {"instructions": [{"module": "m.l", "op": "x"}, None]}}
+    debug = {
+        plan.name: {
+            "instructions": [{"module": "m.l", "op": "x"}, None],
+            "constants": {"1": "m.l.weight"},
+        }
+    }
     pte.named_data["etx/debug"] = NamedBlob(json.dumps(debug).encode())
+    assert rows(serialize_pte(pte), "weight")["m.l.weight"] == 64
     found = rows(serialize_pte(pte), "module")
     assert found["m.l"] > 0
     assert found["(unknown module)"] > 0

@@ -9,7 +9,7 @@ import sys
 from importlib.metadata import EntryPoint
 
 import pytest
-from etx_schema import cli, write_pte
+from etx_schema import NamedBlob, cli, write_pte
 from programs import PROGRAMS, counter
 
 
@@ -58,6 +58,15 @@ def test_show_text(etx, tmp_path, installed):
     assert "    in0: float32[<=8, <=4]" in out
     assert "0  delegate 0 ToyBackend(x, %1)" in out
     assert "named data weights, same" in out
+
+
+def test_show_takes_names_of_constants_from_the_file(etx, tmp_path, installed):
+    pte = counter()
+    debug = {"forward": {"constants": {"1": "step", "2": 5}, "instructions": "?"}, "x": []}
+    pte.named_data["etx/debug"] = NamedBlob(json.dumps(debug).encode())
+    write_pte(pte, tmp_path / "m.pte")
+    _, out, _ = etx("show", tmp_path / "m.pte")
+    assert "0  state1: float32[3] = aten::add.out(state1, step, 1)\n" in out
 
 
 def test_show_json_has_the_same(etx, data, installed):

@@ -49,7 +49,7 @@ class SizeReport:
         self.pieces = pieces
         self._program = program
         self._origins = Origins.of(pte.named_data)
-        self._uses = _Uses(program)
+        self._uses = _Uses(program, self._origins)
 
     def by(self, view: str) -> list[Row]:
         """Return the rows of a view, the largest first; they add up to `file_size`."""
@@ -122,8 +122,9 @@ class SizeReport:
 class _Uses:
     """Which instructions use which constants, states and delegates."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, origins: Origins) -> None:
         self.program = program
+        self.origins = origins
         self.constants: dict[int, str] = {}
         self.states: dict[int, str] = {}
         self.of_constant: dict[int, list[tuple[int, int]]] = {}
@@ -156,11 +157,10 @@ class _Uses:
             extra = tensor.extra_tensor_info
             index = tensor.data_buffer_idx - 1
             name = extra.fully_qualified_name if extra is not None else None
-            table, word = (
-                (self.constants, "const")
-                if tensor.allocation_info is None
-                else (self.states, "state")
-            )
+            table, word = self.states, "state"
+            if tensor.allocation_info is None:
+                table, word = self.constants, "const"
+                name = name or self.origins.constant(plan.name or "", index + 1)
             if name or index not in table:
                 table[index] = name or f"{word}{index + 1}"
 

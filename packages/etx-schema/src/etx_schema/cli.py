@@ -176,21 +176,22 @@ def _targets(options: argparse.Namespace) -> None:
 
 
 def _print(rows: Iterable[str]) -> None:
-    """Print lines; with rich on a terminal, headings stand out."""
-    console = None
+    """Print lines; with rich on a terminal, headings stand out and origins step back."""
+    console: Any = None
     if sys.stdout.isatty():
         try:
             from rich.console import Console
 
-            console = Console(highlight=True, soft_wrap=True)
+            console = Console(highlight=False, markup=False, soft_wrap=True)
         except ImportError:
             pass
     for row in rows:
         if console is None:
             print(row)
-        else:
-            heading = bool(row) and not row.startswith(" ")
-            console.print(row, markup=False, style="bold" if heading else None)
+            continue
+        text, mark, origin = row.partition("  # ")
+        console.print(text, style="bold" if row[:1].strip() else None, end="")
+        console.print(mark + origin, style="dim")
 
 
 class _Version(argparse.Action):

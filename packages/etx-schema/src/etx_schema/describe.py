@@ -134,7 +134,8 @@ class Method:
                 if extra is not None and extra.fully_qualified_name:
                     names[i] = extra.fully_qualified_name
                 elif value.data_buffer_idx and value.allocation_info is None:
-                    names[i] = f"const{value.data_buffer_idx}"
+                    name = self.origins.constant(self.plan.name or "", value.data_buffer_idx)
+                    names[i] = name or f"const{value.data_buffer_idx}"
                 elif value.data_buffer_idx:
                     names[i] = f"state{value.data_buffer_idx}"
         for i, index in enumerate(self.plan.inputs):

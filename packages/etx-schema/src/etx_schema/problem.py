@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from etx_schema.segments import NamedBlob
@@ -41,20 +41,30 @@ class Problem:
 
 @dataclass(frozen=True)
 class Origins:
-    """Where the instructions of a program come from, when its file says so."""
+    """Where the instructions and constants of a program come from, when its file says so."""
 
     rows: Mapping[str, list[Any]]
+    names: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, named_data: Mapping[str, NamedBlob]) -> Origins:
         """Read the named data `etx/debug`; what is not as specified counts as absent."""
         document = read_json(named_data, DEBUG_KEY)
         rows: dict[str, list[Any]] = {}
+        names: dict[str, Mapping[str, Any]] = {}
         for method, entry in document.items():
-            instructions = entry.get("instructions") if isinstance(entry, dict) else None
-            if isinstance(instructions, list):
-                rows[method] = instructions
-        return cls(rows)
+            if not isinstance(entry, dict):
+                continue
+            if isinstance(entry.get("instructions"), list):
+                rows[method] = entry["instructions"]
+            if isinstance(entry.get("constants"), dict):
+                names[method] = entry["constants"]
+        return cls(rows, names)
+
+    def constant(self, method: str, index: int) -> str | None:
+        """Return the name of the constant that tensors of `method` know by `data_buffer_idx`."""
+        name = self.names.get(method, {}).get(str(index))
+        return name if isinstance(name, str) and name else None
 
     def get(self, method: str, instruction: int) -> dict[str, str]:
         """Return `module`, `source` and `op` of an instruction, as far as known."""
