@@ -12,8 +12,10 @@ from etx_exir.backend import (
     PartitionResult,
     PreprocessResult,
 )
+from etx_exir.capture import capture
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
+from etx_exir.oneshot import compile
 from etx_exir.partition import to_backend
 from etx_exir.program import (
     EdgeProgramManager,
@@ -35,6 +37,8 @@ __all__ = [
     "Partitioner",
     "PreprocessResult",
     "__version__",
+    "capture",
+    "compile",
     "executorch_call_delegate",
     "to_backend",
     "to_edge",

@@ -101,7 +101,7 @@ class Constants:
         candidate, count = name, 0
         while candidate in taken:
             count += 1
-            candidate = f"{name}.{count}"
+            candidate = f"{name}_{count}"
         return candidate
 
     def remove(self, node: Node) -> None:

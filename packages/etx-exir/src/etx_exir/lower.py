@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable
 
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
+from torch.fx import Node
 
-from etx_exir.decompose import decompose
+from etx_exir.decompose import decompose, decompositions
 from etx_exir.passes import PIPELINE, Pass
+from etx_exir.passes.decompose_kept import DecomposeKept
 
-__all__ = ["Observer", "lower", "run_passes"]
+__all__ = ["Observer", "lower", "lower_kept", "run_passes"]
 
 Observer = Callable[[str, ExportedProgram, bool], None]
 """Called after each step with its name, the program and whether the step changed it."""
@@ -36,8 +38,25 @@ def lower(
     observer: Observer | None = None,
 ) -> ExportedProgram:
     """Return `program` in the Edge dialect; the given program stays as it is."""
-    edge = decompose(program, preserved)
+    kept = frozenset(preserved)
+    edge = decompose(program, kept)
     if observer is not None:
         observer("decompose", edge, True)
-    run_passes(edge, PIPELINE, observer)
+    run_passes(edge, (item for item in PIPELINE if not item.lowers & kept), observer)
     return edge
+
+
+def lower_kept(
+    program: ExportedProgram,
+    ops: Iterable[OpOverload],
+    keep: Callable[[Node], bool] | None = None,
+    observer: Observer | None = None,
+) -> None:
+    """Decompose in place the calls of `ops` that were kept whole, but for those `keep` names."""
+    chosen = frozenset(ops)
+    if not chosen:
+        return
+    kept = DecomposeKept(chosen, decompositions(), keep)
+    lowering = [item for item in PIPELINE if item.lowers & chosen and keep is None]
+    if run_passes(program, (kept, *lowering), observer):
+        run_passes(program, (i for i in PIPELINE if keep is None or not i.lowers & chosen), observer)

@@ -16,9 +16,10 @@ from torch.fx import Node
 from etx_exir.backend import Partitioner
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.errors import ConfigError
-from etx_exir.lower import Observer, lower
+from etx_exir.lower import Observer, lower, lower_kept
 from etx_exir.partition import delegate
 from etx_exir.transform import apply_passes
+from etx_exir.verify import Dialect, verify
 
 __all__ = [
     "EdgeProgramManager",
@@ -175,6 +176,7 @@ def to_edge(
         name: lower(program, config.preserve_ops, observer)
         for name, program in sorted(_by_name(programs).items())
     }
+    _verify(edge, config)
     return EdgeProgramManager(edge, constant_methods, config, observer)
 
 
@@ -199,7 +201,15 @@ def to_edge_transform_and_lower(
         edge[name] = _transform_and_lower(
             program, _for_method(transform_passes, name) or (), chosen, config, observer
         )
+    _verify(edge, config)
     return EdgeProgramManager(edge, constant_methods, config, observer)
+
+
+def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) -> None:
+    if config._check_ir_validity:
+        allowed = (*config.preserve_ops, *config._core_aten_ops_exception_list)
+        for program in programs.values():
+            verify(program, Dialect.EDGE, allowed)
 
 
 def _transform_and_lower(
@@ -212,14 +222,25 @@ def _transform_and_lower(
     wanted: list[OpOverload] = []
     filters: list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]] = []
     for item in partitioners:
-        ops, keep = item.ops_to_not_decompose(program)
+        ops, accepts = item.ops_to_not_decompose(program)
         wanted += ops
-        filters.append((frozenset(ops), keep))
+        filters.append((frozenset(ops), accepts))
     edge = lower(program, (*config.preserve_ops, *wanted), observer)
+    if any(accepts is not None for _, accepts in filters):
+        lower_kept(edge, wanted, lambda node: _is_wanted(node, filters), observer)
     edge = apply_passes(edge, passes) if passes else edge
     for item in partitioners:
         edge = delegate(edge, item)
+    lower_kept(edge, set(wanted) - set(config.preserve_ops), observer=observer)
     return edge
+
+
+def _is_wanted(
+    node: Node, filters: Sequence[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]]
+) -> bool:
+    return any(
+        node.target in ops and (accepts is None or accepts(node)) for ops, accepts in filters
+    )
 
 
 def _by_name(programs: Programs) -> dict[str, ExportedProgram]:

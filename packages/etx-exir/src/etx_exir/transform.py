@@ -7,13 +7,12 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from etx_exir.constants import fake_mode_of
 from etx_exir.errors import ConfigError
-from etx_exir.passes.base import Pass, graph_modules, propagate
+from etx_exir.passes.base import Pass, graph_modules, name_outputs, propagate
 
 __all__ = ["apply_passes", "copy_program"]
 
@@ -55,6 +54,7 @@ def _apply(function: Any, program: ExportedProgram) -> None:
         program._graph_module = module
         _rename(program)
     _fill_values(program)
+    name_outputs(program)
 
 
 def _rename(program: ExportedProgram) -> None:
@@ -63,10 +63,6 @@ def _rename(program: ExportedProgram) -> None:
     placeholders = program.graph.find_nodes(op="placeholder")
     for spec, node in zip(signature.input_specs, placeholders, strict=True):
         spec.arg.name = node.name
-    outputs: Any = program.graph.output_node().args[0]
-    for output, node in zip(signature.output_specs, outputs, strict=True):
-        if hasattr(output.arg, "name") and hasattr(node, "name"):
-            output.arg.name = node.name
 
 
 def _fill_values(program: ExportedProgram) -> None:
@@ -75,8 +71,5 @@ def _fill_values(program: ExportedProgram) -> None:
         for node in module.graph.nodes:
             if node.op == "call_function" and "val" not in node.meta:
                 propagate(node, mode)
-            value = node.meta.get("val")
-            if isinstance(value, Tensor) and node.op == "call_function":
-                node.meta.setdefault("stack_trace", None)
         module.graph.lint()
         module.recompile()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from torch import Tensor
 from torch._prims_common import is_contiguous_or_false
 from torch._subclasses import FakeTensorMode
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
@@ -19,20 +21,32 @@ from torch.utils import _pytree as pytree
 from etx_exir.constants import Constants, fake_mode_of
 from etx_exir.passes.copies import VIEW_OF
 
-__all__ = ["NodePass", "Pass", "contiguous", "graph_modules", "propagate"]
+__all__ = ["NodePass", "Pass", "contiguous", "graph_modules", "name_outputs", "propagate"]
 
 
 class Pass(ABC):
-    """Change a program in place; return truly whether anything changed."""
+    """Change a program in place; return truly whether anything changed.
+
+    `lowers` are the operators it takes apart: where one is to be kept whole, it is not run.
+    """
+
+    lowers: ClassVar[frozenset[Any]] = frozenset()
 
     @property
     def name(self) -> str:
         """The name under which dumps show the pass."""
         return type(self).__module__.rsplit(".", 1)[-1]
 
-    @abstractmethod
     def run(self, program: ExportedProgram) -> bool:
-        """Apply the pass to `program` and all graphs nested in it."""
+        """Apply the pass to `program` and all graphs nested in it, and keep its signature."""
+        changed = self.apply(program)
+        if changed:
+            name_outputs(program)
+        return changed
+
+    @abstractmethod
+    def apply(self, program: ExportedProgram) -> bool:
+        """Change `program`; return truly whether anything changed."""
 
 
 def graph_modules(root: GraphModule) -> Iterator[GraphModule]:
@@ -42,6 +56,14 @@ def graph_modules(root: GraphModule) -> Iterator[GraphModule]:
         child = getattr(root, node.target, None) if "." not in node.target else None
         if isinstance(child, GraphModule):
             yield from graph_modules(child)
+
+
+def name_outputs(program: ExportedProgram) -> None:
+    """Let the signature name the nodes that the program returns now."""
+    outputs: Any = program.graph.output_node().args[0]
+    for spec, node in zip(program.graph_signature.output_specs, outputs, strict=True):
+        if isinstance(node, Node) and not isinstance(spec.arg, ConstantArgument):
+            spec.arg = dataclasses.replace(spec.arg, name=node.name)
 
 
 def propagate(node: Node, mode: FakeTensorMode) -> None:
@@ -80,7 +102,7 @@ class NodePass(Pass):
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         """Return what replaces `node`, or None."""
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         """Visit every matching node of `program`, nested graphs included."""
         self.program = program
         self.constants = Constants(program)
@@ -123,10 +145,10 @@ class NodePass(Pass):
     def _fill_meta(self, first: Node, old: Node, new: Node) -> None:
         node = first
         while node is not old:
+            for key, item in old.meta.items():
+                if key != "val":
+                    node.meta.setdefault(key, item)
             if "val" not in node.meta:
-                for key, item in old.meta.items():
-                    if key != "val":
-                        node.meta.setdefault(key, item)
                 if node is new and isinstance(old.meta.get("val"), torch.Tensor):
                     node.meta["val"] = old.meta["val"]
                 else:

@@ -29,7 +29,7 @@ class FoldConstants(Pass):
     in the program when it is larger than `FREE_BYTES`; its arguments are folded instead.
     """
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         self.constants = Constants(program)
         self.values: dict[Node, Any] = {}
         self.leaves: dict[Node, frozenset[Node]] = {}
@@ -111,7 +111,7 @@ class FoldConstants(Pass):
         leaves = self._leaves(node)
         if len(leaves) != 1:
             return node.name
-        return f"{self.constants.name(next(iter(leaves)))}.{node.name}"
+        return f"{self.constants.name(next(iter(leaves)))}_{node.name}"
 
 
 def _is_pure(node: Node) -> bool:

@@ -37,7 +37,7 @@ class FoldScale(NodePass):
             return None
         with torch.no_grad():
             scaled = [
-                self.constants.add(t * factor, f"{self.constants.name(arg)}.scaled", self.mode)
+                self.constants.add(t * factor, f"{self.constants.name(arg)}_scaled", self.mode)
                 for arg, t in zip(held, tensors, strict=True)
                 if t is not None
             ]

@@ -38,7 +38,7 @@ class FuseBatchNorm(NodePass):
         if fused is None:
             return None
         weight, bias = (
-            self.constants.add(value, f"{self.constants.name(layer.args[1])}.{suffix}", self.mode)
+            self.constants.add(value, f"{self.constants.name(layer.args[1])}_{suffix}", self.mode)
             for value, suffix in zip(fused, ("fused", "fused_bias"), strict=True)
         )
         return graph.call_function(layer.target, (layer.args[0], weight, bias, *layer.args[3:]))

@@ -28,6 +28,7 @@ class LowerAttention(NodePass):
     """Write attention as two batched products around a softmax."""
 
     targets = (ATTENTION,)
+    lowers = frozenset(targets)
 
     def rewrite(self, node: Node, graph: Graph) -> Node:
         query, key, value, mask, dropout, causal = (

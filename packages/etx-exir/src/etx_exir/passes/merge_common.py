@@ -21,7 +21,7 @@ PYTHON_OPERATORS = frozenset(
 class MergeCommon(Pass):
     """Compute equal expressions once."""
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         return any([_merge(module) for module in graph_modules(program.graph_module)])
 
 

@@ -24,7 +24,7 @@ ASSERTS = (
 class RemoveAsserts(Pass):
     """Drop assertions; `range_constraints` keeps what they say of sizes."""
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         changed = False
         for module in graph_modules(program.graph_module):
             found = [

@@ -13,7 +13,7 @@ from etx_exir.passes.base import Pass, graph_modules
 class RemoveDeadCode(Pass):
     """Remove unused nodes from every graph and unused constants from the program."""
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         changed = False
         for module in graph_modules(program.graph_module):
             if module.graph.eliminate_dead_code(_is_impure):

@@ -22,7 +22,7 @@ SETTERS = (CLONE, EMPTY, TO_COPY)
 class SettleStrides(Pass):
     """Make every value contiguous, unless an input or a copy asks for another layout."""
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         mode = fake_mode_of(program)
         changed = self._constants(program, mode)
         for module in graph_modules(program.graph_module):

@@ -17,7 +17,7 @@ PROBE = 16
 class ShareConstants(Pass):
     """Let all users of equal constants read the first of them."""
 
-    def run(self, program: ExportedProgram) -> bool:
+    def apply(self, program: ExportedProgram) -> bool:
         constants = Constants(program)
         groups: dict[tuple[torch.dtype, torch.Size], list[tuple[Node, Tensor]]] = {}
         changed = False

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From a module to an exported program; what `torch.export` refuses becomes one clear error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import ExportedProgram
+
+from etx_exir.errors import CaptureError
+
+__all__ = ["capture"]
+
+_USER_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_ADVICE = (
+    (
+        r"data-dependent|GuardOnDataDependent|Could not guard",
+        "a Python branch depends on values: use torch.cond, or torch._check to state a bound",
+    ),
+    (
+        r"Constraints violated|dynamic_shapes|not.*satisf",
+        "dynamic_shapes disagree with the model: the message above names the dimension",
+    ),
+    (
+        r"missing \d+ required positional|takes \d+ positional|got an unexpected keyword",
+        "example_inputs must be a tuple with one entry for each argument of forward",
+    ),
+)
+
+
+def capture(
+    model: nn.Module | ExportedProgram,
+    example_inputs: tuple[Any, ...],
+    example_kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+) -> ExportedProgram:
+    """Export `model` in evaluation mode; its mode is what it was afterwards."""
+    if isinstance(model, ExportedProgram):
+        return model
+    if not isinstance(model, nn.Module):
+        raise CaptureError(
+            f"expected a torch.nn.Module, got {type(model).__name__}; wrap functions in a module "
+            "whose forward calls them"
+        )
+    if not isinstance(example_inputs, tuple):
+        raise CaptureError(
+            f"example_inputs: expected a tuple, got {type(example_inputs).__name__}; for one "
+            "input write (x,)"
+        )
+    with _evaluation(model):
+        try:
+            return torch.export.export(
+                model,
+                example_inputs,
+                dict(example_kwargs or {}),
+                dynamic_shapes=dynamic_shapes,
+            )
+        except Exception as error:
+            raise CaptureError(_explain(model, error)) from error
+
+
+@contextmanager
+def _evaluation(model: nn.Module) -> Iterator[None]:
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def _explain(model: nn.Module, error: Exception) -> str:
+    text = str(error).strip() or repr(error)
+    lines = [line for line in text.splitlines() if line.strip()]
+    parts = [f"{type(model).__name__} cannot be exported: {type(error).__name__}: {lines[0]}"]
+    parts += [f"    {line.strip()}" for line in lines[1:4]]
+    if line := _user_line(error, text):
+        parts.append(f"    at {line}")
+    for pattern, advice in _ADVICE:
+        if re.search(pattern, text):
+            parts.append(f"    {advice}")
+            break
+    return "\n".join(parts)
+
+
+def _user_line(error: Exception, text: str) -> str:
+    """Return the innermost line of code that is neither torch's nor ours."""
+    frames: list[tuple[str, int]] = []
+    traceback = error.__traceback__
+    while traceback is not None:
+        frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    frames += [(m["file"], int(m["line"])) for m in _USER_FRAME.finditer(text)]
+    for name, line in reversed(frames):
+        if "/torch/" not in name and "etx_exir" not in name and not name.startswith("<"):
+            return f"{name}:{line}"
+    return ""

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx compile`: from a Python file to a `.pte` file."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import logging
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from etx_schema import EtxError
+
+__all__ = ["register"]
+
+
+def register(subparsers: Any) -> None:
+    """Add the command to `etx`."""
+    parser = subparsers.add_parser(
+        "compile",
+        help="make a .pte file from a PyTorch model",
+        description="Export, lower and write the model that FACTORY returns: a module with "
+        "`example_inputs`, or (module, example_inputs[, dynamic_shapes]).",
+        epilog="example: etx compile model.py:Net -o net.pte --dump-passes",
+    )
+    parser.add_argument("source", metavar="MODULE:FACTORY", help="model.py:Net or package.mod:make")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .pte to write")
+    parser.add_argument("--target", metavar="NAME|FILE", default="portable", help="checked against")
+    parser.add_argument(
+        "--partitioner",
+        metavar="MODULE:CLASS",
+        action="append",
+        default=[],
+        help="delegate what this partitioner picks; may be given several times",
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say why each operator stayed out of a delegate"
+    )
+    parser.add_argument(
+        "--dump-passes",
+        metavar="DIR",
+        nargs="?",
+        const="",
+        help="write the program after each pass that changed it (default: FILE.passes)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run `etx compile`."""
+    output = Path(options.output)
+    _check_output(output)
+    from etx_exir.source import load_factory, load_partitioner
+
+    say = _Progress()
+    model, inputs, dynamic_shapes = load_factory(options.source)
+    partitioners = [load_partitioner(name) for name in options.partitioner]
+    from etx_exir.capture import capture
+    from etx_exir.config import ExecutorchBackendConfig
+    from etx_exir.program import to_edge_transform_and_lower
+
+    say(f"exporting {options.source}")
+    with _quiet():
+        program = capture(model, inputs, dynamic_shapes=dynamic_shapes)
+    say("lowering")
+    folder = options.dump_passes
+    dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
+    edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
+    if options.explain:
+        _explain(edge.exported_program(), partitioners)
+    say("planning memory and writing")
+    result = edge.to_executorch(ExecutorchBackendConfig(target=options.target))
+    result.save(output)
+    say(None)
+    plan = result.executorch_program.execution_plan[0]
+    arena = sum(plan.non_const_buffer_sizes[1:])
+    print(
+        f"{output}: {output.stat().st_size:,} bytes, "
+        f"{len(plan.chains[0].instructions)} instructions, arena {arena:,} bytes"
+        if output.is_file()
+        else f"{output}: written"
+    )
+    return 0
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hold back what torch prints about a module it refuses: the error says it."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _check_output(output: Path) -> None:
+    """Refuse before the long work what can only fail after it."""
+    if output.is_dir():
+        raise EtxError(f"cannot write {output}: it is a directory; give the name of a file")
+    if not output.parent.is_dir():
+        raise EtxError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+class _Progress:
+    """Say on stderr what is being done, and how long what was done took."""
+
+    def __init__(self) -> None:
+        self.begin = time.perf_counter()
+        self.what: str | None = None
+
+    def __call__(self, what: str | None) -> None:
+        now = time.perf_counter()
+        if self.what is not None:
+            print(f"{self.what}: {now - self.begin:.1f} s", file=sys.stderr, flush=True)
+        self.begin, self.what = now, what
+
+
+class _Dump:
+    """Write the program after each step that changed it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.count = 0
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EtxError(f"cannot make the folder {folder}: {error.strerror}") from error
+
+    def __call__(self, name: str, program: Any, changed: bool) -> None:
+        if changed:
+            text = program.graph_module.print_readable(print_output=False)
+            (self.folder / f"{self.count:02d}_{name}.txt").write_text(text)
+            self.count += 1
+
+
+def _explain(program: Any, partitioners: list[Any]) -> None:
+    from torch.fx import Node
+
+    from etx_exir.errors import where
+    from etx_exir.passes.base import graph_modules
+
+    outside: list[Node] = [
+        node
+        for module in graph_modules(program.graph_module)
+        for node in module.graph.nodes
+        if node.op == "call_function" and hasattr(node.target, "_schema")
+    ]
+    if not partitioners:
+        print("operators, none delegated since no partitioner was given:")
+        counts = Counter(str(node.target) for node in outside)
+        for name, count in counts.most_common():
+            print(f"  {count:5d}  {name}")
+        return
+    print(f"{len(outside)} operators stayed out of delegates:")
+    for node in outside:
+        reasons = "; ".join(
+            f"{type(item).__name__}: {item.why_not(node) or 'it could be delegated'}"
+            for item in partitioners
+        )
+        print(f"  {node.target} ({where(node)}): {reasons}")

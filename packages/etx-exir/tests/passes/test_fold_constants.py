@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+from etx_exir.passes.fold_constants import FoldConstants
+from programs import Calls, apply, assert_like_eager, core, counts
+
+
+def test_what_depends_on_constants_alone_is_computed():
+    module = Calls(lambda self, x: x + (self.w.t() * 2).exp(), w=torch.randn(3, 2))
+    program = core(module, (torch.randn(2, 3),))
+    apply(FoldConstants(), program)
+    assert counts(program) == {"aten.add.Tensor": 1}
+    assert_like_eager(program, module, (torch.randn(2, 3),))
+
+
+def test_initial_states_are_computed():
+    module = torch.nn.LSTM(4, 5, batch_first=True)
+    program = core(module, (torch.randn(1, 3, 4),))
+    apply(FoldConstants(), program)
+    assert "aten.full.default" not in counts(program)
+    assert_like_eager(program, module, (torch.randn(1, 3, 4),))
+
+
+def test_a_large_expansion_is_not_stored():
+    module = Calls(lambda self, x: x.matmul(self.w.expand(300, 300)), w=torch.randn(300, 1))
+    program = core(module, (torch.randn(2, 300),))
+    assert not FoldConstants().run(program)
+
+
+def test_arguments_of_a_large_expansion_are_folded():
+    module = Calls(lambda self, x: x.matmul(self.w.exp().expand(300, 300)), w=torch.randn(300, 1))
+    program = core(module, (torch.randn(2, 300),))
+    apply(FoldConstants(), program)
+    assert "aten.exp.default" not in counts(program)
+    assert "aten.expand_copy.default" in counts(program)
+
+
+def test_state_is_no_constant():
+    def step(self, x):
+        self.n.add_(1)
+        return x + self.n * 2
+
+    module = Calls(step, n=torch.zeros(()))
+    program = core(module, (torch.randn(2),))
+    assert not FoldConstants().run(program)
+    assert_like_eager(program, module, (torch.ones(2),), (torch.ones(2),))
+
+
+def test_random_numbers_are_drawn_at_run_time():
+    program = core(Calls(lambda x: x + torch.rand(3)), (torch.randn(3),))
+    assert not FoldConstants().run(program)

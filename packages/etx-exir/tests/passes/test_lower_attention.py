@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import pytest
+import torch
+from etx_exir.errors import LoweringError
+from programs import Calls, assert_like_eager, counts, edge
+from torch.nn.functional import scaled_dot_product_attention as attention
+
+
+def heads(length, count=4, width=8):
+    return torch.randn(2, count, length, width)
+
+
+def masked_row(mask):
+    mask[1] = False
+    return mask
+
+
+MASKS = {
+    "none": None,
+    "bool": torch.ones(5, 6, dtype=torch.bool).tril(),
+    "row without anything": masked_row(torch.ones(5, 6, dtype=torch.bool)),
+    "float": torch.randn(2, 1, 5, 6),
+    "float with -inf": torch.zeros(5, 6).masked_fill(
+        ~masked_row(torch.ones(5, 6, dtype=torch.bool)), float("-inf")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks(name):
+    mask = MASKS[name]
+    module = Calls(lambda q, k, v, m=None: attention(q, k, v, attn_mask=m))
+    inputs = (heads(5), heads(6), heads(6)) + (() if mask is None else (mask,))
+    program = edge(module, inputs)
+    assert counts(program)["aten.bmm.default"] == 2
+    assert_like_eager(program, module, inputs)
+
+
+def test_nothing_guards_rows_that_always_see_something():
+    module = Calls(lambda q, k, v: attention(q, k, v, is_causal=True))
+    inputs = (heads(5), heads(5), heads(5))
+    program = edge(module, inputs)
+    assert "aten.where.self" not in counts(program)
+    assert "aten.any.dim" not in counts(program)
+    assert_like_eager(program, module, inputs)
+
+
+def test_a_mask_that_is_provably_finite_needs_no_guard():
+    def function(q, k, v, m):
+        return attention(q, k, v, attn_mask=(1.0 - m.to(torch.float32))[:, None, None] * -1e9)
+
+    module, inputs = Calls(function), (heads(5), heads(6), heads(6), torch.ones(2, 6).long())
+    program = edge(module, inputs)
+    assert "aten.any.dim" not in counts(program)
+    assert_like_eager(program, module, inputs)
+
+
+@pytest.mark.parametrize("mask", [None, torch.randn(5, 6), torch.randn(2, 4, 5, 6)])
+def test_shared_key_heads(mask):
+    module = Calls(lambda q, k, v, m: attention(q, k, v, attn_mask=m, enable_gqa=True))
+    inputs = (heads(5), heads(6, 2), heads(6, 2), mask)
+    program = edge(module, inputs)
+    assert "aten.expand_copy.default" not in counts(program)
+    assert_like_eager(program, module, inputs)
+
+
+def test_symbolic_length():
+    module = Calls(lambda q, k, v: attention(q, k, v, scale=0.3))
+    length = torch.export.Dim("length", min=1, max=16)
+    shapes = (({2: length},) * 3,)
+    inputs = (heads(5), heads(5), heads(5))
+    program = edge(module, inputs, shapes)
+    assert "aten.sym_size.int" not in counts(program)
+    assert_like_eager(program, module, inputs, (heads(9), heads(9), heads(9)))
+
+
+def test_three_dimensions():
+    module, inputs = Calls(attention), tuple(torch.randn(3, 5, 8) for _ in range(3))
+    assert_like_eager(edge(module, inputs), module, inputs)
+
+
+def test_dropout_is_refused():
+    module = Calls(lambda q: attention(q, q, q, dropout_p=0.5))
+    with pytest.raises(LoweringError, match=r"dropout_p=0.5; call model.eval"):
+        edge(module, (heads(5),))

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+from etx_exir.passes.remove_noops import RemoveNoops
+from etx_exir.passes.scalar_operands import ScalarOperands
+from programs import Calls, assert_like_eager, core, counts, edge
+from torch import nn
+
+
+def test_what_returns_its_input_is_dropped():
+    def function(x):
+        y = x.clone().detach().to(torch.float32).expand(2, 3).reshape(2, 3)[:]
+        return (nn.functional.dropout(y, training=False) + 0) * 1
+
+    module = Calls(function)
+    program = core(module, (torch.randn(2, 3),))
+    ScalarOperands().run(program)
+    assert RemoveNoops().run(program)
+    assert not RemoveNoops().run(program)
+    assert counts(program) == {}
+    assert_like_eager(program, module, (torch.randn(2, 3),))
+
+
+def test_a_copy_that_changes_the_type_stays():
+    program = core(Calls(lambda x: x.to(torch.float64)), (torch.randn(2),))
+    assert not RemoveNoops().run(program)
+
+
+def test_a_copy_of_state_before_its_update_stays():
+    def step(self, x):
+        before = self.n.clone()
+        self.n.add_(x)
+        return before
+
+    module = Calls(step, n=torch.zeros(2))
+    program = edge(module, (torch.ones(2),))
+    assert_like_eager(program, module, (torch.ones(2),), (torch.ones(2),))
+    assert sum("clone" in name for name in counts(program)) == 1

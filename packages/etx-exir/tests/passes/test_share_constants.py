@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import torch
+from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.share_constants import ShareConstants
+from programs import Calls, apply, assert_like_eager, core
+from torch import nn
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(10, 4)
+        self.output = nn.Linear(4, 10, bias=False)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, x):
+        return self.output(self.embedding(x))
+
+
+def held(program):
+    RemoveDeadCode().run(program)
+    return len(program.state_dict) + len(program.constants)
+
+
+def test_a_tied_weight_is_stored_once():
+    module, x = Tied(), torch.tensor([[1, 2]])
+    program = core(module, (x,))
+    ShareConstants().run(program)
+    assert held(program) == 1
+    assert_like_eager(program, module, (x,))
+
+
+def test_equal_constants_are_stored_once():
+    w = torch.randn(40)
+    module = Calls(lambda self, x: x * self.a + self.b, a=w, b=w.clone())
+    program = core(module, (torch.randn(40),))
+    apply(ShareConstants(), program)
+    assert held(program) == 1
+    assert_like_eager(program, module, (torch.randn(40),))
+
+
+def test_zeros_of_different_sign_differ():
+    module = Calls(lambda self, x: x * self.a + self.b, a=torch.zeros(2), b=-torch.zeros(2))
+    assert not ShareConstants().run(core(module, (torch.randn(2),)))

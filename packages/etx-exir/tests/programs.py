@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of passes share: programs from modules, counts of operators, eager's answer."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from typing import Any
+
+import torch
+from etx_exir.decompose import decompose
+from etx_exir.lower import lower, run_passes
+from etx_exir.passes import PIPELINE, CopyViews, RemoveAsserts
+from etx_exir.passes.base import Pass, graph_modules
+from etx_exir.verify import Dialect, verify
+from torch import nn
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+
+class Calls(nn.Module):
+    """A function as a module; `held` become its buffers."""
+
+    def __init__(self, function: Any, **held: torch.Tensor) -> None:
+        super().__init__()
+        self.function = function
+        for name, tensor in held.items():
+            self.register_buffer(name, tensor)
+
+    def forward(self, *args: Any) -> Any:
+        return self.function(self, *args) if self._buffers else self.function(*args)
+
+
+def core(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> ExportedProgram:
+    """Return the program in Core ATen with copying views: what most passes start from."""
+    exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes)
+    program = decompose(exported)
+    run_passes(program, (RemoveAsserts(), CopyViews()))
+    return program
+
+
+def edge(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> ExportedProgram:
+    """Return the program after the whole pipeline, verified."""
+    exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes)
+    program = lower(exported)
+    verify(program, Dialect.EDGE)
+    return program
+
+
+def apply(item: Pass, program: ExportedProgram, times: int = 1) -> None:
+    """Run a pass that must change the program, then once more, when it must not."""
+    for _ in range(times):
+        assert item.run(program)
+    assert not item.run(program)
+    verify(program, Dialect.ATEN)
+
+
+def counts(program: ExportedProgram) -> dict[str, int]:
+    """Count operators by name, nested graphs included; reading a result does not count."""
+    names = Counter(
+        str(node.target)
+        for module in graph_modules(program.graph_module)
+        for node in module.graph.nodes
+        if node.op == "call_function" and "getitem" not in str(node.target)
+    )
+    return dict(names)
+
+
+def assert_like_eager(
+    program: ExportedProgram, module: nn.Module, *calls: tuple[Any, ...], tolerance: float = 1e-5
+) -> None:
+    """Call both on the same inputs, one call after the other, state carried over."""
+    ours, eager = program.module(check_guards=False), copy.deepcopy(module)
+    with torch.no_grad():
+        for inputs in calls:
+            expected = pytree.tree_leaves(eager(*copy.deepcopy(inputs)))
+            found = pytree.tree_leaves(ours(*copy.deepcopy(inputs)))
+            assert len(found) == len(expected)
+            for a, b in zip(found, expected, strict=True):
+                torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
+
+
+__all__ = ["PIPELINE", "Calls", "apply", "assert_like_eager", "core", "counts", "edge"]
