@@ -19,6 +19,7 @@
   X(norm) \
   X(max_pool) \
   X(batch_norm) \
+  X(gelu) \
   X(avg_pool) \
   X(where) \
   X(compare) \
@@ -41,7 +42,14 @@
   X(gather) \
   X(masked) \
   X(nonzero) \
-  X(topk)
+  X(topk) \
+  X(quantize) \
+  X(qparams) \
+  X(quantized_embedding) \
+  X(quantized_arithmetic) \
+  X(upsample) \
+  X(upsample_aa) \
+  X(random)
 // clang-format on
 
 namespace etx::portable {

@@ -42,4 +42,5 @@ CASES = [
     Case("nn.functional.pad", "reflect", dtypes=(F32, F16, F64), samples=40),
     Case("nn.functional.pad", "replicate", dtypes=(F32, F16, F64), samples=40),
     Case("nn.functional.channel_shuffle", dtypes=FEW),
+    Case("_upsample_bilinear2d_aa", dtypes=(F32, F64), samples=30),
 ]
