@@ -56,13 +56,15 @@ class Decoder:
                 )
         return self.table(cls, start + self.u32(start))
 
-    def check(self, offset: int, size: int, what: str) -> None:
-        """Raise unless `size` bytes at `offset` are inside."""
+    def check(self, offset: int, size: int, what: str, align: int = 1) -> None:
+        """Raise unless `size` bytes at `offset` are inside and `offset` a multiple of `align`."""
         if offset < self.start or offset + size > len(self.view):
             raise ProgramError(
                 f"{what} ({size} bytes) do not fit into the {len(self.view)} bytes there are",
                 offset,
             )
+        if offset % align:
+            raise ProgramError(f"{what} must start at a multiple of {align}", offset)
 
     def spend(self, size: int, offset: int) -> None:
         """Count `size` bytes as read."""
@@ -72,12 +74,12 @@ class Decoder:
 
     def u16(self, offset: int) -> int:
         """Read a uint16."""
-        self.check(offset, 2, "a number")
+        self.check(offset, 2, "a number", 2)
         return int(_U16.unpack_from(self.view, offset)[0])
 
     def u32(self, offset: int) -> int:
         """Read a uint32."""
-        self.check(offset, 4, "a number")
+        self.check(offset, 4, "a number", 4)
         return int(_U32.unpack_from(self.view, offset)[0])
 
     def follow(self, offset: int) -> int:
@@ -86,9 +88,9 @@ class Decoder:
 
     def vtable(self, name: str, offset: int) -> tuple[int, ...]:
         """Return the field offsets of the table at `offset`, 0 for absent ones."""
-        self.check(offset, 4, f"table {name}")
+        self.check(offset, 4, f"table {name}", 4)
         place = offset - int(_I32.unpack_from(self.view, offset)[0])
-        self.check(place, 4, f"the vtable of {name}")
+        self.check(place, 4, f"the vtable of {name}", 2)
         size, table_size = struct.unpack_from("<HH", self.view, place)
         if size < 4 or size % 2:
             raise ProgramError(f"the vtable of {name} has size {size}", place)
@@ -129,7 +131,8 @@ class Decoder:
         offset = table + slots[item.slot]
         kind = item.kind
         if kind == "scalar":
-            self.check(offset, struct.calcsize("<" + item.type), f"{owner}.{item.name}")
+            width = struct.calcsize("<" + item.type)
+            self.check(offset, width, f"{owner}.{item.name}", width)
             number = struct.unpack_from("<" + item.type, self.view, offset)[0]
             return item.enum(number) if item.enum else number
         if kind in ("union", "aliased_union"):
@@ -172,8 +175,9 @@ class Decoder:
         count = self.u32(offset)
         kind = item.kind
         form = {"scalars": item.type, "opaque": "B"}.get(kind, "I")
-        size = count * struct.calcsize("<" + form)
-        self.check(offset + 4, size, f"the {count} elements of {name}")
+        width = struct.calcsize("<" + form)
+        size = count * width
+        self.check(offset + 4, size, f"the {count} elements of {name}", width if count else 1)
         self.spend(size + 4, offset)
         if kind == "opaque":
             return bytes(self.view[offset + 4 : offset + 4 + size])
