@@ -103,7 +103,8 @@ def register_backend(backend: type[BackendDetails]) -> type[BackendDetails]:
 
 def backend_of(backend_id: str) -> type[BackendDetails]:
     """Return the backend registered under `backend_id`."""
-    known = {**_subclasses(BackendDetails), **_BACKENDS}
+    root: Any = BackendDetails
+    known = {**_subclasses(root), **_BACKENDS}
     if backend_id not in known:
         names = ", ".join(sorted(known)) or "none"
         raise BackendError(

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from torch._ops import OpOverload
@@ -75,9 +75,7 @@ class ExecutorchBackendConfig:
 
 def config_from(kind: type, options: Mapping[str, Any], known: Sequence[str] = ()) -> Any:
     """Build a config of `kind` from options by name; unknown ones are all named in one error."""
-    names = set(kind.__dataclass_fields__) | set(known)
+    names = {item.name for item in fields(kind)} | set(known)
     if unknown := sorted(set(options) - names):
-        raise ConfigError(
-            f"unknown option {', '.join(unknown)}; known: {', '.join(sorted(names))}"
-        )
+        raise ConfigError(f"unknown option {', '.join(unknown)}; known: {', '.join(sorted(names))}")
     return kind(**options)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -47,9 +48,10 @@ class Constants:
         spec = self._specs.get(node.name)
         if spec is None or node.graph is not self.program.graph:
             return None
-        return self._stored(spec)
+        stored: Tensor | None = self._stored(spec)
+        return stored
 
-    def _stored(self, spec: InputSpec) -> Tensor | None:
+    def _stored(self, spec: InputSpec) -> Any:
         name = spec.target or ""
         if spec.kind is InputKind.CONSTANT_TENSOR or spec.persistent is False:
             return self.program.constants.get(name)
@@ -75,11 +77,13 @@ class Constants:
         nodes = program.graph.find_nodes(op="placeholder")
         specs = program.graph_signature.input_specs
         index = next((i for i, s in enumerate(specs) if s.kind is InputKind.USER_INPUT), len(specs))
-        first = nodes[index] if index < len(nodes) else next(
-            node for node in program.graph.nodes if node.op != "placeholder"
+        first = (
+            nodes[index]
+            if index < len(nodes)
+            else next(node for node in program.graph.nodes if node.op != "placeholder")
         )
         with program.graph.inserting_before(first):
-            node = program.graph.placeholder("c_" + target.replace(".", "_"))
+            node: Node = program.graph.placeholder("c_" + target.replace(".", "_"))
         mode = fake_mode or fake_mode_of(program)
         node.meta["val"] = mode.from_tensor(value, static_shapes=True)
         spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(name=node.name), target)

@@ -43,19 +43,19 @@ KEPT: tuple[OpOverload, ...] = (
 )
 
 
-def _hardsigmoid(self: Tensor) -> Tensor:
+def _hardsigmoid(self: Tensor) -> Any:
     return aten.clamp.default(aten.rsub.Scalar(self, 0.5, -1.0 / 6.0), 0.0, 1.0)
 
 
-def _hardswish(self: Tensor) -> Tensor:
+def _hardswish(self: Tensor) -> Any:
     return aten.mul.Tensor(self, _hardsigmoid(self))
 
 
-def _silu(self: Tensor) -> Tensor:
+def _silu(self: Tensor) -> Any:
     return aten.mul.Tensor(self, aten.sigmoid.default(self))
 
 
-def _relu6(self: Tensor) -> Tensor:
+def _relu6(self: Tensor) -> Any:
     return aten.hardtanh.default(self, 0.0, 6.0)
 
 
@@ -66,7 +66,7 @@ def _vector_norm(
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
-) -> Tensor:
+) -> Any:
     x = self if dtype is None else self.to(dtype)
     dims = list(range(x.dim())) if dim is None else dim
     if ord == 2:
@@ -83,7 +83,7 @@ def _vector_norm(
     return aten.pow.Tensor_Scalar(total, 1.0 / ord)
 
 
-def _sort(self: Tensor, dim: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+def _sort(self: Tensor, dim: int = -1, descending: bool = False) -> Any:
     length = self.shape[dim] if self.dim() else 1
     return aten.topk.default(self, length, dim, descending, True)
 
@@ -107,11 +107,9 @@ def decompositions(preserved: Iterable[OpOverload] = ()) -> dict[Any, Callable[.
     return table
 
 
-def decompose(
-    program: ExportedProgram, preserved: Iterable[OpOverload] = ()
-) -> ExportedProgram:
+def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) -> ExportedProgram:
     """Return `program` in functional Core ATen; the given program stays as it is."""
-    result = program.run_decompositions(decompositions(preserved))
+    result: ExportedProgram = program.run_decompositions(decompositions(preserved))
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     return result

@@ -83,11 +83,11 @@ class ExecutorchCallDelegate(HigherOrderOperator):
     """``executorch_call_delegate(lowered_module, *inputs) -> list of outputs``."""
 
     def __init__(self) -> None:
-        super().__init__("executorch_call_delegate")
+        super().__init__("executorch_call_delegate")  # type: ignore[no-untyped-call]
 
     def __call__(self, lowered_module: LoweredBackendModule, *args: Any) -> Any:
         """Dispatch the call; eager and fake tensors run the original module."""
-        return super().__call__(lowered_module, *args)
+        return super().__call__(lowered_module, *args)  # type: ignore[no-untyped-call]
 
 
 executorch_call_delegate = ExecutorchCallDelegate()
@@ -110,7 +110,8 @@ def _run_fake(
     output = next(iter(reversed(lowered_module.original_module.graph.nodes)))
     with mode:
         return [
-            mode.from_tensor(leaf.meta["val"]) if leaf.meta["val"].fake_mode is not mode
+            mode.from_tensor(leaf.meta["val"])
+            if leaf.meta["val"].fake_mode is not mode
             else leaf.meta["val"]
             for leaf in output.args[0]
         ]

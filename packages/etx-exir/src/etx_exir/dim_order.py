@@ -26,7 +26,7 @@ __all__ = [
     "strides_of",
 ]
 
-_LIBRARY = torch.library.Library("dim_order_ops", "FRAGMENT")
+_LIBRARY: Any = torch.library.Library("dim_order_ops", "FRAGMENT")  # type: ignore[no-untyped-call]
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 

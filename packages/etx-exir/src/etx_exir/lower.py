@@ -59,4 +59,6 @@ def lower_kept(
     kept = DecomposeKept(chosen, decompositions(), keep)
     lowering = [item for item in PIPELINE if item.lowers & chosen and keep is None]
     if run_passes(program, (kept, *lowering), observer):
-        run_passes(program, (i for i in PIPELINE if keep is None or not i.lowers & chosen), observer)
+        run_passes(
+            program, (i for i in PIPELINE if keep is None or not i.lowers & chosen), observer
+        )

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import heapq
 import operator
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-import torch
 from etx_schema import CompileSpec
 from torch import Tensor
 from torch.export import ExportedProgram
@@ -33,7 +34,7 @@ from etx_exir.backend import (
 from etx_exir.constants import Constants
 from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.errors import BackendError, where
-from etx_exir.passes.base import graph_modules
+from etx_exir.passes.base import graph_modules, name_outputs
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.transform import copy_program
 
@@ -60,6 +61,7 @@ def delegate(program: ExportedProgram, partitioner: Partitioner) -> ExportedProg
     for module in graph_modules(tagged.graph_module):
         for tag, nodes in _by_tag(module.graph, result.partition_tags).items():
             _replace(tagged, module, nodes, result.partition_tags[tag], tag)
+    name_outputs(tagged)
     RemoveDeadCode().run(tagged)
     return tagged
 
@@ -170,8 +172,10 @@ def _program(
         specs, [OutputSpec(OutputKind.USER_OUTPUT, _argument(copies[n]), None) for n in outputs]
     )
     targets = {held[node.name].target for node in constants}
-    children = {
-        node.target: getattr(module, node.target) for node in nodes if node.op == "get_attr"
+    children: dict[str, Any] = {
+        str(node.target): getattr(module, str(node.target))
+        for node in nodes
+        if node.op == "get_attr"
     }
     return ExportedProgram(
         root=children,
@@ -220,29 +224,18 @@ def _preprocess(part: ExportedProgram, spec: DelegationSpec) -> LoweredBackendMo
 
 def _sort(graph: Graph) -> None:
     """Put every node behind its arguments; the order stays as it was where it can."""
-    placed: set[Node] = set()
-    waiting = list(graph.nodes)
+    position = {node: index for index, node in enumerate(graph.nodes)}
+    needs = {node: len(node.all_input_nodes) for node in position}
+    ready = [(position[node], node) for node, count in needs.items() if not count]
     order: list[Node] = []
-    needs: dict[Node, int] = {node: len(node.all_input_nodes) for node in waiting}
-    blocked: set[Node] = {node for node in waiting if needs[node]}
-    ready = [node for node in waiting if node not in blocked]
-    position = {node: index for index, node in enumerate(waiting)}
-    import heapq
-
-    heap = [(position[node], node) for node in ready]
-    heapq.heapify(heap)
-    while heap:
-        _, node = heapq.heappop(heap)
+    while ready:
+        _, node = heapq.heappop(ready)
         order.append(node)
-        placed.add(node)
         for user in node.users:
             needs[user] -= 1
             if not needs[user]:
-                heapq.heappush(heap, (position[user], user))
+                heapq.heappush(ready, (position[user], user))
     anchor = graph._root
     for node in order:
         anchor.append(node)
         anchor = node
-
-
-_ = torch

@@ -120,9 +120,7 @@ class EdgeProgramManager:
         """Return the Edge program of `method_name`."""
         return _named(self._programs, method_name)
 
-    def transform(
-        self, passes: Sequence[Any] | Mapping[str, Sequence[Any]]
-    ) -> EdgeProgramManager:
+    def transform(self, passes: Sequence[Any] | Mapping[str, Sequence[Any]]) -> EdgeProgramManager:
         """Apply user passes, the same to all methods or a list a method."""
         return self._derive(
             {
@@ -158,9 +156,7 @@ class EdgeProgramManager:
         return ExecutorchProgramManager(pte, programs, config, self._constant_methods)
 
     def _derive(self, programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
-        return EdgeProgramManager(
-            programs, self._constant_methods, self._config, self._observer
-        )
+        return EdgeProgramManager(programs, self._constant_methods, self._config, self._observer)
 
 
 def to_edge(

@@ -89,7 +89,8 @@ def _load(place: str) -> ModuleType:
         if not path.is_file():
             raise EtxError(f"cannot read {place}: no such file")
         spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[path.stem] = module
         sys.path.insert(0, str(path.parent))

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
 from torch.fx import GraphModule
 
 from etx_exir.constants import fake_mode_of
@@ -24,6 +26,8 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
     result._graph_signature = copy.deepcopy(program.graph_signature)
     result._state_dict = dict(program.state_dict)
     result._constants = dict(program.constants)
+    _name_inputs(result)
+    name_outputs(result)
     return result
 
 
@@ -52,17 +56,18 @@ def _apply(function: Any, program: ExportedProgram) -> None:
     module = getattr(returned, "graph_module", returned)
     if isinstance(module, GraphModule) and module is not program.graph_module:
         program._graph_module = module
-        _rename(program)
+        _name_inputs(program)
     _fill_values(program)
     name_outputs(program)
 
 
-def _rename(program: ExportedProgram) -> None:
+def _name_inputs(program: ExportedProgram) -> None:
     """Let the signature speak of the new module's nodes, which keep their order."""
     signature = program.graph_signature
     placeholders = program.graph.find_nodes(op="placeholder")
     for spec, node in zip(signature.input_specs, placeholders, strict=True):
-        spec.arg.name = node.name
+        if not isinstance(spec.arg, ConstantArgument):
+            spec.arg = dataclasses.replace(spec.arg, name=node.name)
 
 
 def _fill_values(program: ExportedProgram) -> None:

@@ -41,9 +41,7 @@ class Dialect(IntEnum):
     EDGE = 2
 
 
-def verify(
-    program: ExportedProgram, dialect: Dialect, allowed: Iterable[OpOverload] = ()
-) -> None:
+def verify(program: ExportedProgram, dialect: Dialect, allowed: Iterable[OpOverload] = ()) -> None:
     """Raise with every breach of the rules of `dialect`; operators in `allowed` are let pass."""
     allow = frozenset(allowed)
     findings = [*_signature(program), *_constants(program)]

@@ -66,9 +66,7 @@ def test_align_index_put():
     module = Calls(write, cache=torch.zeros(1, 8, 3))
     inputs = (torch.randn(2, 3), torch.tensor([1, 4]))
     program = edge(module, inputs)
-    (call,) = program.graph.find_nodes(
-        op="call_function", target=torch.ops.aten.index_put.default
-    )
+    (call,) = program.graph.find_nodes(op="call_function", target=torch.ops.aten.index_put.default)
     assert call.args[2].meta["val"].dim() == 3
     assert_like_eager(program, module, inputs, inputs)
 

@@ -22,7 +22,8 @@ class AlignIndexPut(NodePass):
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         target, values = node.args[0], node.args[2]
         indices: Any = [index for index in node.args[1] if index is not None]  # type: ignore[union-attr]
-        assert isinstance(target, Node) and isinstance(values, Node)
+        assert isinstance(target, Node)
+        assert isinstance(values, Node)
         missing = target.meta["val"].dim() - values.meta["val"].dim()
         if missing <= 0 or len(indices) != 1 or not values.meta["val"].dim():
             return None

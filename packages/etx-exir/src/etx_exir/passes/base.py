@@ -69,10 +69,11 @@ def name_outputs(program: ExportedProgram) -> None:
 def propagate(node: Node, mode: FakeTensorMode) -> None:
     """Compute `meta["val"]` of one call from those of its arguments."""
     args, kwargs = map_arg((node.args, node.kwargs), lambda arg: arg.meta["val"])
-    view = VIEW_OF.get(node.target)
+    target: Any = node.target
+    view = VIEW_OF.get(target)
     with mode:
         if view is None:
-            node.meta["val"] = node.target(*args, **kwargs)
+            node.meta["val"] = target(*args, **kwargs)
         else:
             result = view(*args, **kwargs)
             node.meta["val"] = pytree.tree_map_only(Tensor, contiguous, result)

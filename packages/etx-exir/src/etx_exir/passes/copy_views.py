@@ -11,7 +11,6 @@ from etx_exir.passes.base import NodePass, contiguous
 from etx_exir.passes.copies import COPIES
 
 
-
 class CopyViews(NodePass):
     """Name the copying form of every view; whether a copy is made is decided at emission."""
 

@@ -75,7 +75,7 @@ class FoldConstants(Pass):
         if any(not isinstance(extent, int) for extent in value.shape):
             return False
         elements = sum(self.values[leaf].numel() for leaf in self._leaves(node))
-        return value.numel() <= elements or value.numel() * value.itemsize <= FREE_BYTES
+        return bool(value.numel() <= elements) or value.numel() * value.itemsize <= FREE_BYTES
 
     def _leaves(self, node: Node) -> frozenset[Node]:
         pending = [node]
@@ -103,7 +103,8 @@ class FoldConstants(Pass):
             if top not in self.values:
                 args, kwargs = map_arg((top.args, top.kwargs), self.values.__getitem__)
                 with torch.no_grad():
-                    self.values[top] = top.target(*args, **kwargs)
+                    target: Any = top.target
+                    self.values[top] = target(*args, **kwargs)
         value = self.values[node]
         return value.contiguous() if isinstance(value, Tensor) else value
 

@@ -22,7 +22,7 @@ class FoldScale(NodePass):
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         source, factor = node.args[:2]
-        if type(factor) not in (int, float) or not isinstance(source, Node):
+        if not isinstance(factor, int | float) or not isinstance(source, Node):
             return None
         layer = source
         while layer.target in BETWEEN and len(layer.users) == 1:

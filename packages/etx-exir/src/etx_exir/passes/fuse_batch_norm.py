@@ -37,8 +37,9 @@ class FuseBatchNorm(NodePass):
         fused = self._fuse(layer, norm)
         if fused is None:
             return None
+        held: Any = layer.args[1]
         weight, bias = (
-            self.constants.add(value, f"{self.constants.name(layer.args[1])}_{suffix}", self.mode)
+            self.constants.add(value, f"{self.constants.name(held)}_{suffix}", self.mode)
             for value, suffix in zip(fused, ("fused", "fused_bias"), strict=True)
         )
         return graph.call_function(layer.target, (layer.args[0], weight, bias, *layer.args[3:]))
@@ -71,7 +72,8 @@ def _scaled(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
     """Multiply each output channel of `weight` by its factor."""
     if layer.target is CONV and layer.args[6]:
         groups: Any = layer.args[8]
-        split = weight.unflatten(0, (groups, -1))
+        split = weight.reshape(groups, -1, *weight.shape[1:])
         shape = (groups, 1, -1, *[1] * (weight.dim() - 2))
-        return (split * factor.reshape(shape)).flatten(0, 1)
+        scaled: Tensor = (split * factor.reshape(shape)).flatten(0, 1)
+        return scaled
     return weight * factor.reshape(-1, *[1] * (weight.dim() - 1))

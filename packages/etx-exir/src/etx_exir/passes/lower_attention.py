@@ -84,9 +84,7 @@ class LowerAttention(NodePass):
         pairs = list(zip(sizes(graph, left)[:-2], sizes(graph, right)[:-2], strict=True))
         batch = [b if a == 1 else a for a, b in pairs]
         return tuple(  # type: ignore[return-value]
-            self.call(
-                graph, aten.expand_copy.default, factor, [*batch, *sizes(graph, factor)[-2:]]
-            )
+            self.call(graph, aten.expand_copy.default, factor, [*batch, *sizes(graph, factor)[-2:]])
             for factor in (left, right)
         )
 

@@ -22,7 +22,10 @@ class MergeCommon(Pass):
     """Compute equal expressions once."""
 
     def apply(self, program: ExportedProgram) -> bool:
-        return any([_merge(module) for module in graph_modules(program.graph_module)])
+        changed = False
+        for module in graph_modules(program.graph_module):
+            changed |= _merge(module)
+        return changed
 
 
 def _merge(module: GraphModule) -> bool:

@@ -72,7 +72,7 @@ class RemoveNoops(NodePass):
             return False
         if node.target in NEUTRAL:
             scalar = node.args[1]
-            return type(scalar) in (int, float) and scalar == NEUTRAL[node.target]
+            return type(scalar) in (int, float) and bool(scalar == NEUTRAL[node.target])
         if node.target is aten.permute_copy.default:
             dims: Any = node.args[1]
             return [dim % before.dim() for dim in dims] == list(range(before.dim()))
@@ -80,13 +80,14 @@ class RemoveNoops(NodePass):
             dims = node.args[1] or range(before.dim())
             return all(same_size(before.shape[dim], 1) for dim in dims)
         if node.target is aten.avg_pool2d.default:
-            return node.args[1] == [1, 1] and node.args[2:3] in ((), ([1, 1],), ([],))
+            window: Any = node.args[1:3]
+            return window in (([1, 1],), ([1, 1], [1, 1]), ([1, 1], []))
         if node.target is aten.slice_copy.Tensor:
-            return len(node.args) < 5 or node.args[4] == 1
+            return len(node.args) < 5 or bool(node.args[4] == 1)
         if node.target is aten.constant_pad_nd.default:
             pads: Any = node.args[1]
             return not any(pads)
-        return node.target in SHAPES or before.stride() == after.stride()
+        return node.target in SHAPES or bool(before.stride() == after.stride())
 
     def _guards_state(self, node: Node, source: Node) -> bool:
         """Whether a program output would alias state that is overwritten when the method ends."""
@@ -102,4 +103,3 @@ class RemoveNoops(NodePass):
             if spec.target in written or spec.arg.name in written
         }
         return source.name in names
-

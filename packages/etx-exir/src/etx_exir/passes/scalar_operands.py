@@ -60,7 +60,7 @@ class ScalarOperands(NodePass):
             return None
         target = SCALAR[node.target]  # type: ignore[index]
         kwargs = dict(node.kwargs)
-        args = (left, scalar)
+        args: tuple[Any, ...] = (left, scalar)
         if "alpha" in kwargs:
             args = (*args, kwargs.pop("alpha"))
         return graph.call_function(target, args, kwargs)
