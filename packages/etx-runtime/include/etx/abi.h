@@ -154,7 +154,8 @@ typedef struct etx_backend {
   /// Prepares `blob`, which stays valid until `destroy`; `*handle` is given back to the others.
   etx_status (*init)(const struct etx_backend* self, etx_init_context* context, const void* blob,
                      size_t size, const etx_compile_spec* specs, size_t num_specs, void** handle);
-  /// Inputs come first in `args`, then outputs; outputs are resized by the backend.
+  /// Inputs come first in `args`, then outputs; outputs are resized by the backend. Tensors have
+  /// memory; kinds, dtypes, shapes and ETX_TENSOR_CONSTANT are for the backend to check.
   etx_status (*execute)(const struct etx_backend* self, void* handle, etx_context* context,
                         etx_value* const* args, size_t num_args);
   void (*destroy)(const struct etx_backend* self, void* handle);

@@ -12,8 +12,8 @@ namespace etx {
 
 /// Hands out consecutive pieces of one block of the caller's bytes, which must outlive it.
 ///
-/// Subclass it to allocate in another way; the runtime calls `allocate` and `reset` alone, and never
-/// deletes it.
+/// Subclass it to allocate in another way; the runtime calls `allocate` and `reset` alone, and
+/// never deletes it.
 class MemoryAllocator {
  public:
   static constexpr size_t kDefaultAlignment = 16;
@@ -26,8 +26,8 @@ class MemoryAllocator {
   virtual void* allocate(size_t size, size_t alignment = kDefaultAlignment) {
     if (alignment == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
     const uintptr_t address = reinterpret_cast<uintptr_t>(base_) + used_;
-    const size_t padding = static_cast<size_t>((alignment - (address & (alignment - 1))) &
-                                               (alignment - 1));
+    const size_t padding =
+        static_cast<size_t>((alignment - (address & (alignment - 1))) & (alignment - 1));
     const size_t left = size_ - used_;
     if (padding > left || size > left - padding) return nullptr;
     void* result = base_ + used_ + padding;

@@ -105,8 +105,8 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   context.state = state_;
   context.reason = nullptr;
   void* handle = nullptr;
-  const etx_status status = backend->init(backend, &context, blob.data(), blob.size(),
-                                          specs.data(), specs.size(), &handle);
+  const etx_status status = backend->init(backend, &context, blob.data(), blob.size(), specs.data(),
+                                          specs.size(), &handle);
   if (status != 0) {
     failure.error = static_cast<Error>(status);
     failure.reason = context.reason == nullptr ? "the backend refused its blob" : context.reason;

@@ -48,7 +48,8 @@ ExecutionContext make_context(const MethodState& state) {
 bool has_memory(const etx_value* value, bool written) {
   if (value == nullptr || value->tag != ETX_TAG_TENSOR) return true;
   const TensorImpl& tensor = *value->payload.as_tensor;
-  if (written && (tensor.flags & ETX_TENSOR_CONSTANT) != 0) return false;
+  const unsigned bad = kFreed | (written ? ETX_TENSOR_CONSTANT : 0u);
+  if ((tensor.flags & bad) != 0) return false;
   return tensor.data != nullptr || tensor.numel == 0;
 }
 
@@ -121,7 +122,7 @@ etx_status run_scalar(ExecutionContext& context, const MethodState& state,
 etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
   const TensorImpl& self = *instruction.args[0]->payload.as_tensor;
   TensorImpl& out = *instruction.args[2]->payload.as_tensor;
-  if ((self.data == nullptr && self.numel != 0) || (out.flags & kUnbound) == 0 ||
+  if (!has_memory(instruction.args[0], false) || (out.flags & kUnbound) == 0 ||
       self.dtype != out.dtype) {
     return record(&context, static_cast<etx_status>(Error::InvalidState),
                   "a view needs an input with memory and a result of its dtype without");
@@ -189,11 +190,9 @@ etx_status run_other(ExecutionContext& context, MethodState& state,
       break;
     case Instruction::Kind::ScalarKernel: status = run_scalar(context, state, instruction); break;
     case Instruction::Kind::View: status = run_view(context, instruction); break;
-    case Instruction::Kind::Delegate:
-      status = run_delegate(context, state, instruction);
-      break;
+    case Instruction::Kind::Delegate: status = run_delegate(context, state, instruction); break;
     case Instruction::Kind::Move: *instruction.args[1] = *instruction.args[0]; break;
-    case Instruction::Kind::Free: instruction.args[0]->payload.as_tensor->data = nullptr; break;
+    case Instruction::Kind::Free: instruction.args[0]->payload.as_tensor->flags |= kFreed; break;
     default: status = instruction.run(&context, instruction.args); break;
   }
   if (status == 0) ++state.pc;
@@ -224,6 +223,7 @@ void begin(MethodState& state) {
   state.is_running = true;
   for (const Rebind& rebind : state.rebinds) {
     TensorImpl& tensor = *rebind.tensor;
+    tensor.flags = static_cast<uint8_t>(tensor.flags & ~kFreed);
     if (rebind.is_input && (tensor.flags & kUnbound) != 0) continue;
     tensor.data = rebind.data;
     tensor.capacity = rebind.capacity;
@@ -232,7 +232,12 @@ void begin(MethodState& state) {
 
 TraceEvent describe(const MethodState& state, uint32_t pc) {
   const Instruction& instruction = state.instructions[pc];
-  TraceEvent event{TraceEvent::Kind::Kernel, pc, nullptr, nullptr, 0, 0,
+  TraceEvent event{TraceEvent::Kind::Kernel,
+                   pc,
+                   nullptr,
+                   nullptr,
+                   0,
+                   0,
                    {instruction.args, instruction.num_args}};
   switch (instruction.kind) {
     case Instruction::Kind::Delegate:

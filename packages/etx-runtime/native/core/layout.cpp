@@ -57,9 +57,9 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
 size_t Layout::bytes() const {
   return room<MethodState>(1) + room<EValue>(values) + room<uint8_t>(values) +
          room<TensorImpl>(tensors) + room<int32_t>(dims) + room<int64_t>(items) +
-         room<etx_int_list>(int_lists) + room<etx_value*>(slots) +
-         room<Instruction>(instructions) + room<Input>(inputs) + room<Output>(outputs) +
-         room<Rebind>(rebinds) + room<const etx_kernel*>(operators) + room<Delegate>(delegates) +
+         room<etx_int_list>(int_lists) + room<etx_value*>(slots) + room<Instruction>(instructions) +
+         room<Input>(inputs) + room<Output>(outputs) + room<Rebind>(rebinds) +
+         room<const etx_kernel*>(operators) + room<Delegate>(delegates) +
          room<etx_compile_spec>(specs);
 }
 

@@ -7,8 +7,8 @@
 namespace etx {
 namespace {
 
-constexpr Tag kTags[] = {Tag::None,    Tag::None,       Tag::Int,      Tag::Bool,
-                         Tag::Double,  Tag::Tensor,     Tag::String,   Tag::ListInt,
+constexpr Tag kTags[] = {Tag::None,       Tag::None,     Tag::Int,        Tag::Bool,
+                         Tag::Double,     Tag::Tensor,   Tag::String,     Tag::ListInt,
                          Tag::ListDouble, Tag::ListBool, Tag::ListTensor, Tag::ListOptionalTensor};
 
 /// A mutable buffer is a named tensor in planned memory.

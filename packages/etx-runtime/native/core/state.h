@@ -11,6 +11,8 @@ namespace etx {
 
 /// Internal flag of a tensor without memory of its own, next to ETX_TENSOR_CONSTANT.
 constexpr uint8_t kUnbound = 0x80;
+/// Internal flag of a tensor that the program freed in this execution.
+constexpr uint8_t kFreed = 0x40;
 
 /// A decoded instruction: everything the loop needs.
 struct Instruction {

@@ -77,8 +77,7 @@ Error Verifier::check_plan(const fbs::ExecutionPlan& plan) {
   }
   for (uint32_t i = 0; i < length(plan.non_const_buffer_device()); ++i) {
     if (plan.non_const_buffer_device()->Get(i)->device_type() != fbs::DeviceType::CPU) {
-      return fail("a planned arena is on another device than the CPU", &plan,
-                  Error::NotSupported);
+      return fail("a planned arena is on another device than the CPU", &plan, Error::NotSupported);
     }
   }
   if (length(plan.chains()) > 1) {
@@ -106,8 +105,7 @@ Error Verifier::check_io(const fbs::ExecutionPlan& plan) {
     const auto index = static_cast<uint32_t>(plan.inputs()->Get(i));
     const fbs::EValue& value = *plan.values()->Get(index);
     const fbs::Tensor* tensor = value.val_as_Tensor();
-    if (tensor != nullptr ? is_constant(*tensor)
-                          : value.val_type() > fbs::KernelTypes::String) {
+    if (tensor != nullptr ? is_constant(*tensor) : value.val_type() > fbs::KernelTypes::String) {
       return fail("an input is a constant or a list", &value, Error::InvalidProgram, i);
     }
   }
@@ -177,8 +175,7 @@ Error Verifier::check_instruction(const fbs::ExecutionPlan& plan,
   switch (instruction.instr_args_type()) {
     case fbs::InstructionArguments::KernelCall: {
       const fbs::KernelCall& call = *instruction.instr_args_as_KernelCall();
-      if (call.op_index() < 0 ||
-          static_cast<size_t>(call.op_index()) >= length(plan.operators())) {
+      if (call.op_index() < 0 || static_cast<size_t>(call.op_index()) >= length(plan.operators())) {
         return fail("a kernel call has no operator", &call);
       }
       return check_args(plan, call.args());
@@ -209,9 +206,8 @@ Error Verifier::check_instruction(const fbs::ExecutionPlan& plan,
     }
     case fbs::InstructionArguments::FreeCall: {
       const fbs::FreeCall& call = *instruction.instr_args_as_FreeCall();
-      const bool is_tensor =
-          has_value(plan, call.value_index()) &&
-          tensor_of(plan, static_cast<size_t>(call.value_index())) != nullptr;
+      const bool is_tensor = has_value(plan, call.value_index()) &&
+                             tensor_of(plan, static_cast<size_t>(call.value_index())) != nullptr;
       return is_tensor ? Error::Ok : fail("a free call has no tensor", &call);
     }
     default: return fail("an instruction of an unknown kind", &instruction, Error::NotSupported);

@@ -13,8 +13,8 @@ namespace etx {
 class Verifier {
  public:
   /// `base` is the first byte of the program, for offsets in reports.
-  Verifier(const fbs::Program& program, const void* base, uint64_t segment_base,
-           uint64_t file_size, FailureSink* failures)
+  Verifier(const fbs::Program& program, const void* base, uint64_t segment_base, uint64_t file_size,
+           FailureSink* failures)
       : program_(program),
         base_(static_cast<const uint8_t*>(base)),
         segment_base_(segment_base),

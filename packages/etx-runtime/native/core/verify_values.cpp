@@ -39,9 +39,8 @@ Error Verifier::check_value(const fbs::ExecutionPlan& plan, const fbs::EValue& v
     }
     case fbs::KernelTypes::DoubleList: {
       const auto* items = value.val_as_DoubleList()->items();
-      const bool aligned = items == nullptr || reinterpret_cast<uintptr_t>(items->data()) %
-                                                       alignof(double) ==
-                                                   0;
+      const bool aligned =
+          items == nullptr || reinterpret_cast<uintptr_t>(items->data()) % alignof(double) == 0;
       return aligned ? Error::Ok : fail("a list of doubles is not aligned", &value);
     }
     case fbs::KernelTypes::BoolList: {

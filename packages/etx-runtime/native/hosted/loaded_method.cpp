@@ -15,8 +15,8 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
     error->error = meta.error();
     error->message = "the program has no method '" + name + "'; it has";
     for (size_t i = 0; i < program->program().num_methods(); ++i) {
-      error->message += (i == 0 ? " '" : ", '") +
-                        std::string(*program->program().get_method_name(i)) + "'";
+      error->message +=
+          (i == 0 ? " '" : ", '") + std::string(*program->program().get_method_name(i)) + "'";
     }
     return nullptr;
   }
@@ -31,9 +31,9 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
       &loaded->method_arena_, loaded->planned_->allocator(), &loaded->temp_arena_);
   const std::vector<const etx_plugin*> plugins = Plugins::shared().list();
   MessageSink failures;
-  auto method = program->program().load_method(
-      name.c_str(), loaded->memory_.get(), Registry({plugins.data(), plugins.size()}), nullptr,
-      program->data(), &failures);
+  auto method = program->program().load_method(name.c_str(), loaded->memory_.get(),
+                                               Registry({plugins.data(), plugins.size()}), nullptr,
+                                               program->data(), &failures);
   if (!method.ok()) {
     *error = failures.text(method.error());
     return nullptr;
@@ -127,8 +127,8 @@ bool LoadedMethod::set_value(size_t index, const EValue& value, ErrorText* error
   if (status == Error::Ok) return true;
   error->error = status;
   error->index = static_cast<int32_t>(index);
-  error->message = input_label(index) + ": expected " + expected_input(index) + ", got " +
-                   describe_value(value);
+  error->message =
+      input_label(index) + ": expected " + expected_input(index) + ", got " + describe_value(value);
   if (index < method_->inputs_size() && !method_->get_input(index).is_tensor()) {
     error->message += "; it was specialised to this value at export";
   }

@@ -19,8 +19,7 @@ ErrorText access_failed(const std::string& message) {
 }  // namespace
 
 std::shared_ptr<LoadedProgram> LoadedProgram::from_file(const std::string& path,
-                                                        const Options& options,
-                                                        ErrorText* error) {
+                                                        const Options& options, ErrorText* error) {
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   std::string message;
   if (options.use_mmap) {

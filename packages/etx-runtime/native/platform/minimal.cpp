@@ -6,5 +6,4 @@ extern "C" {
 __attribute__((weak)) uint64_t etx_pal_current_ticks(void) { return 0; }
 
 __attribute__((weak)) void etx_pal_log(enum etx_log_level, const char*, const char*) {}
-
 }

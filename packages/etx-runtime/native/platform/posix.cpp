@@ -35,7 +35,7 @@ namespace os {
 
 bool map_file(const std::string& path, void** data, size_t* size, std::string* message) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info {};
+  struct stat info{};
   const bool is_open = file >= 0 && ::fstat(file, &info) == 0;
   if (!is_open || !S_ISREG(info.st_mode)) {
     *message = path + ": " + (is_open ? "not a regular file" : std::strerror(errno));

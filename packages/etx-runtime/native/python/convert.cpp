@@ -126,6 +126,12 @@ EValue to_scalar(nb::handle object) {
 
 }  // namespace
 
+nb::str to_text(const char* bytes, size_t size) {
+  PyObject* text = PyUnicode_DecodeUTF8(bytes, static_cast<Py_ssize_t>(size), "replace");
+  if (text == nullptr) throw nb::python_error();
+  return nb::steal<nb::str>(text);
+}
+
 [[noreturn]] void raise(const char* kind, Error error, std::string message, int32_t index) {
   ErrorText text;
   text.error = error;
@@ -204,7 +210,7 @@ nb::object to_python(const etx_value& raw) {
     case Tag::Int: return nb::int_(value.to_int());
     case Tag::Double: return nb::float_(value.to_double());
     case Tag::Bool: return nb::bool_(value.to_bool());
-    case Tag::String: return nb::str(value.payload.as_string, value.count);
+    case Tag::String: return to_text(value.payload.as_string, value.count);
     case Tag::ListInt:
       for (const int64_t item : value.to_int_list()) items.append(item);
       return items;

@@ -21,6 +21,12 @@ struct Raised : std::exception {
 
 [[noreturn]] void raise(const char* kind, Error error, std::string message, int32_t index = -1);
 
+/// Bytes of a file as text, with replacements for what is no UTF-8.
+nanobind::str to_text(const char* bytes, size_t size);
+inline std::string clean(const std::string& bytes) {
+  return to_text(bytes.data(), bytes.size()).c_str();
+}
+
 /// The result, or a MetadataError with `message`.
 template <typename T>
 T value_of(Result<T> result, const char* message) {

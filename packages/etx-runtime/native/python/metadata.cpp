@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include <optional>
 
 #include "convert.h"
 
@@ -18,65 +21,87 @@ nb::tuple sizes_of(const TensorInfo& info) {
   return nb::tuple(sizes);
 }
 
+std::optional<std::string> text_or_none(const char* text) {
+  if (text == nullptr) return std::nullopt;
+  return clean(text);
+}
+
 }  // namespace
 
 void bind_metadata(nb::module_& m) {
   nb::class_<TensorInfo>(m, "TensorInfo", "What the file says of a tensor.")
       .def("sizes", sizes_of, nb::sig("def sizes(self) -> tuple[int, ...]"),
            "Sizes; upper bounds where the shape is dynamic.")
-      .def("dtype", [](const TensorInfo& t) { return static_cast<int>(t.scalar_type()); },
-           "ATen's number of the element type.")
-      .def("dtype_name", [](const TensorInfo& t) { return to_string(t.scalar_type()); },
-           "NumPy's name of the element type.")
-      .def("is_dynamic",
-           [](const TensorInfo& t) { return t.shape_dynamism() != TensorShapeDynamism::Static; },
-           "True when the sizes are upper bounds.")
+      .def(
+          "dtype", [](const TensorInfo& t) { return static_cast<int>(t.scalar_type()); },
+          "ATen's number of the element type.")
+      .def(
+          "dtype_name", [](const TensorInfo& t) { return to_string(t.scalar_type()); },
+          "NumPy's name of the element type.")
+      .def(
+          "is_dynamic",
+          [](const TensorInfo& t) { return t.shape_dynamism() != TensorShapeDynamism::Static; },
+          "True when the sizes are upper bounds.")
       .def("is_memory_planned", &TensorInfo::is_memory_planned)
       .def("nbytes", &TensorInfo::nbytes, "Bytes at the upper bounds.")
-      .def("name", [](const TensorInfo& t) { return std::string(t.name()); },
-           "Fully qualified name of a buffer, else empty.");
+      .def(
+          "name", [](const TensorInfo& t) { return clean(std::string(t.name())); },
+          "Fully qualified name of a buffer, else empty.");
   const char* const no_tensor = "there is no such tensor";
   nb::class_<MethodMeta>(m, "MethodMeta", "What the file says of a method.")
-      .def("name", &MethodMeta::name)
+      .def("name", [](const MethodMeta& meta) { return clean(meta.name()); })
       .def("num_inputs", &MethodMeta::num_inputs)
       .def("num_outputs", &MethodMeta::num_outputs)
       .def("num_attributes", &MethodMeta::num_attributes)
       .def("num_instructions", &MethodMeta::num_instructions)
       .def("required_bytes", &MethodMeta::required_bytes,
            "Bytes a load takes beside the planned arenas.")
-      .def("input_spec", &MethodMeta::input_spec, nb::sig("def input_spec(self) -> str | None"))
-      .def("output_spec", &MethodMeta::output_spec, nb::sig("def output_spec(self) -> str | None"))
-      .def("input_tag", [](const MethodMeta& meta, size_t i) {
-        return static_cast<int>(value_of(meta.input_tag(i), "there is no such input"));
-      })
-      .def("input_tensor_meta", [no_tensor](const MethodMeta& meta, size_t index) {
-        return value_of(meta.input_tensor_meta(index), no_tensor);
-      }, "index"_a, nb::keep_alive<0, 1>())
-      .def("output_tensor_meta", [no_tensor](const MethodMeta& meta, size_t index) {
-        return value_of(meta.output_tensor_meta(index), no_tensor);
-      }, "index"_a, nb::keep_alive<0, 1>())
-      .def("attribute_tensor_meta", [no_tensor](const MethodMeta& meta, size_t index) {
-        return value_of(meta.attribute_tensor_meta(index), no_tensor);
-      }, "index"_a, nb::keep_alive<0, 1>())
-      .def("memory_planned_buffer_sizes", [](const MethodMeta& meta) {
-        std::vector<size_t> sizes;
-        for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-          sizes.push_back(*meta.memory_planned_buffer_size(i));
-        }
-        return sizes;
-      })
-      .def("operator_names", [](const MethodMeta& meta) {
-        std::vector<std::string> names;
-        for (size_t i = 0; i < meta.num_operators(); ++i) {
-          const MethodMeta::OperatorName op = *meta.operator_name(i);
-          names.push_back(std::string(op.name) + (*op.overload ? "." : "") + op.overload);
-        }
-        return names;
-      })
+      .def("input_spec", [](const MethodMeta& meta) { return text_or_none(meta.input_spec()); })
+      .def("output_spec", [](const MethodMeta& meta) { return text_or_none(meta.output_spec()); })
+      .def("input_tag",
+           [](const MethodMeta& meta, size_t i) {
+             return static_cast<int>(value_of(meta.input_tag(i), "there is no such input"));
+           })
+      .def(
+          "input_tensor_meta",
+          [no_tensor](const MethodMeta& meta, size_t index) {
+            return value_of(meta.input_tensor_meta(index), no_tensor);
+          },
+          "index"_a, nb::keep_alive<0, 1>())
+      .def(
+          "output_tensor_meta",
+          [no_tensor](const MethodMeta& meta, size_t index) {
+            return value_of(meta.output_tensor_meta(index), no_tensor);
+          },
+          "index"_a, nb::keep_alive<0, 1>())
+      .def(
+          "attribute_tensor_meta",
+          [no_tensor](const MethodMeta& meta, size_t index) {
+            return value_of(meta.attribute_tensor_meta(index), no_tensor);
+          },
+          "index"_a, nb::keep_alive<0, 1>())
+      .def("memory_planned_buffer_sizes",
+           [](const MethodMeta& meta) {
+             std::vector<size_t> sizes;
+             for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
+               sizes.push_back(*meta.memory_planned_buffer_size(i));
+             }
+             return sizes;
+           })
+      .def("operator_names",
+           [](const MethodMeta& meta) {
+             std::vector<std::string> names;
+             for (size_t i = 0; i < meta.num_operators(); ++i) {
+               const MethodMeta::OperatorName op = *meta.operator_name(i);
+               names.push_back(
+                   clean(std::string(op.name) + (*op.overload ? "." : "") + op.overload));
+             }
+             return names;
+           })
       .def("backend_names", [](const MethodMeta& meta) {
         std::vector<std::string> names;
         for (size_t i = 0; i < meta.num_backends(); ++i) {
-          names.emplace_back(*meta.get_backend_name(i));
+          names.push_back(clean(*meta.get_backend_name(i)));
         }
         return names;
       });

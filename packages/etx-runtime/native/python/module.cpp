@@ -75,6 +75,7 @@ class PyMethod {
       throw;
     }
     loaded_->method().set_tracer(nullptr);
+    for (Event& event : recorder.events) std::get<1>(event) = clean(std::get<1>(event));
     return {outputs, std::move(recorder.events)};
   }
 
@@ -117,9 +118,7 @@ class PyMethod {
                              "the method has no buffer of this name"));
   }
 
-  void set_budget(uint64_t instructions) {
-    loaded_->method().set_instruction_budget(instructions);
-  }
+  void set_budget(uint64_t instructions) { loaded_->method().set_instruction_budget(instructions); }
 
   MethodMeta meta() const { return loaded_->method().method_meta(); }
   const LoadedMethod& loaded() const { return *loaded_; }
@@ -192,9 +191,9 @@ PyProgram load_buffer(nb::handle object, bool verify, std::vector<std::string> d
     delete static_cast<Py_buffer*>(raw);
   });
   ErrorText error;
-  PyProgram program{LoadedProgram::from_memory(
-      view->buf, static_cast<size_t>(view->len), owner,
-      make_options(true, verify, std::move(data_paths)), &error)};
+  PyProgram program{LoadedProgram::from_memory(view->buf, static_cast<size_t>(view->len), owner,
+                                               make_options(true, verify, std::move(data_paths)),
+                                               &error)};
   if (program.loaded == nullptr) throw Raised("LoadError", error);
   return program;
 }
@@ -202,7 +201,8 @@ PyProgram load_buffer(nb::handle object, bool verify, std::vector<std::string> d
 std::vector<std::string> method_names(const PyProgram& self) {
   std::vector<std::string> names;
   const Program& program = self.loaded->program();
-  for (size_t i = 0; i < program.num_methods(); ++i) names.emplace_back(*program.get_method_name(i));
+  for (size_t i = 0; i < program.num_methods(); ++i)
+    names.push_back(clean(*program.get_method_name(i)));
   return names;
 }
 
@@ -248,8 +248,8 @@ void translate(const std::exception_ptr& pointer, void*) {
   } catch (const Raised& raised) {
     const ErrorText& text = raised.text;
     const nb::object type = nb::module_::import_("etx_runtime.errors").attr(raised.kind);
-    const nb::object error = type(text.message, static_cast<uint32_t>(text.error), text.name,
-                                  text.instruction, text.index);
+    const nb::object error = type(clean(text.message), static_cast<uint32_t>(text.error),
+                                  clean(text.name), text.instruction, text.index);
     PyErr_SetObject(type.ptr(), error.ptr());
   }
 }
@@ -264,8 +264,8 @@ NB_MODULE(_native, m) {
       .def("method_meta", &PyProgram::meta, "name"_a, nb::keep_alive<0, 1>())
       .def("named_data", named_data, "key"_a);
   nb::class_<PyMethod>(m, "Method", "A method with its memory.")
-      .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>>(),
-           "program"_a, "name"_a, "input_names"_a)
+      .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>>(), "program"_a,
+           "name"_a, "input_names"_a)
       .def("execute", &PyMethod::execute, "inputs"_a,
            nb::sig("def execute(self, inputs: list[object]) -> list[object]"))
       .def("profile", &PyMethod::profile, "inputs"_a,

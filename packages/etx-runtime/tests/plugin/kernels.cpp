@@ -14,7 +14,8 @@ void zip(const Tensor& a, const Tensor& b, Tensor& out, F f) {
 }
 
 Error add_out(Context& context, const Tensor& a, const Tensor& b, Scalar alpha, Tensor& out) {
-  ETX_CHECK(context, equal(a.sizes(), b.sizes()), InvalidArgument, "self and other differ in shape");
+  ETX_CHECK(context, equal(a.sizes(), b.sizes()), InvalidArgument,
+            "self and other differ in shape");
   ETX_CHECK(context, a.scalar_type() == out.scalar_type() && b.scalar_type() == a.scalar_type(),
             InvalidArgument, "self, other and out differ in dtype");
   ETX_TRY(out.resize(a.sizes()));
@@ -40,11 +41,13 @@ Error copy_inplace(Context& context, Tensor& self, const Tensor& src, bool) {
 
 /// sum(tensors), through scratch memory.
 Error cat_out(Context& context, TensorList tensors, int64_t, Tensor& out) {
+  ETX_CHECK(context, out.scalar_type() == ScalarType::Float, InvalidArgument, "out must be float");
   float* sums = context.allocate_temp_array<float>(static_cast<size_t>(out.numel()));
   ETX_CHECK(context, sums != nullptr, MemoryAllocationFailed, "no scratch memory");
   for (ssize_t i = 0; i < out.numel(); ++i) sums[i] = 0;
   for (size_t k = 0; k < tensors.size(); ++k) {
     ETX_CHECK(context, tensors[k].numel() == out.numel(), InvalidArgument, "shapes differ");
+    ETX_CHECK(context, tensors[k].scalar_type() == ScalarType::Float, InvalidArgument, "dtype");
     for (ssize_t i = 0; i < out.numel(); ++i) sums[i] += tensors[k].const_data_ptr<float>()[i];
   }
   if (out.numel() != 0) std::memcpy(out.mutable_data_ptr(), sums, out.nbytes());
@@ -52,6 +55,9 @@ Error cat_out(Context& context, TensorList tensors, int64_t, Tensor& out) {
 }
 
 Error square_out(Context& context, const Tensor& self, Tensor& out) {
+  ETX_CHECK(context,
+            self.scalar_type() == ScalarType::Float && out.scalar_type() == self.scalar_type(),
+            InvalidArgument, "self and out must be float");
   ETX_TRY(out.resize(self.sizes()));
   const float* x = self.const_data_ptr<float>();
   float* y = out.mutable_data_ptr<float>();
@@ -96,8 +102,10 @@ Error et_view(Context& context, const Tensor& self, IntList size, Tensor& out) {
   int inferred = -1;
   for (size_t i = 0; i < size.size(); ++i) {
     sizes[i] = size[i];
-    if (size[i] == -1) inferred = static_cast<int>(i);
-    else known *= size[i];
+    if (size[i] == -1)
+      inferred = static_cast<int>(i);
+    else
+      known *= size[i];
   }
   if (inferred >= 0) sizes[inferred] = known == 0 ? 0 : self.numel() / known;
   ETX_TRY(out.resize(Span<const int64_t>(sizes, size.size())));
@@ -138,12 +146,18 @@ etx_status init(const etx_backend*, etx_init_context* context, const void* blob,
   return 0;
 }
 
+bool is_float(const etx_value& value) {
+  return value.tag == ETX_TAG_TENSOR &&
+         value.payload.as_tensor->dtype == static_cast<int8_t>(ScalarType::Float);
+}
+
 etx_status execute(const etx_backend*, void* handle, etx_context* context, etx_value* const* args,
                    size_t num_args) {
   if (num_args != 2) return context->fail(context, 0x12, "one input and one output");
+  if (!is_float(*args[0]) || !is_float(*args[1])) return 0x12;
   const Tensor in = static_cast<EValue*>(args[0])->to_tensor();
   const Tensor out = static_cast<EValue*>(args[1])->to_tensor();
-  if (in.scalar_type() != ScalarType::Float || out.numel() != in.numel()) return 0x12;
+  if (out.numel() != in.numel() || (out.impl()->flags & ETX_TENSOR_CONSTANT) != 0) return 0x12;
   for (ssize_t i = 0; i < in.numel(); ++i) {
     out.mutable_data_ptr<float>()[i] =
         in.const_data_ptr<float>()[i] + static_cast<Handle*>(handle)->blob[0];
@@ -151,8 +165,8 @@ etx_status execute(const etx_backend*, void* handle, etx_context* context, etx_v
   return 0;
 }
 
-constexpr etx_backend kBackend = {sizeof(etx_backend), "AddByte", nullptr, nullptr,
-                                  init,                execute,   nullptr};
+constexpr etx_backend kBackend = {
+    sizeof(etx_backend), "AddByte", nullptr, nullptr, init, execute, nullptr};
 constexpr const etx_kernel_table* kTables[] = {&kTable};
 constexpr const etx_backend* kBackends[] = {&kBackend};
 

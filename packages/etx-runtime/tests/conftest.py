@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import etx_runtime
+
+HERE = Path(__file__).parent
+INCLUDE = Path(etx_runtime.__file__).parent / "include"
+FLAGS = "-std=c++17 -O1 -shared -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden".split()
+
+
+def compile_plugin(source: Path, output: Path, *flags: str) -> Path:
+    compiler = os.environ.get("CXX", "c++")
+    command = [compiler, *FLAGS, *flags, f"-I{INCLUDE}", str(source), "-o", str(output)]
+    subprocess.run(command, check=True)
+    return output
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of the kernels in tests/plugin."""
+    folder = tmp_path_factory.mktemp("plugin")
+    return compile_plugin(HERE / "plugin" / "kernels.cpp", folder / "libtest.so")
+
+
+@pytest.fixture(scope="session")
+def runtime(plugin: Path) -> etx_runtime.Runtime:
+    """The runtime with the test kernels alone."""
+    os.environ["ETX_PLUGINS"] = ""
+    os.environ.pop("ETX_PLUGIN_PATHS", None)
+    instance = etx_runtime.Runtime.get()
+    assert instance.load_plugin(plugin) == ("etx-test-plugin", "1.2.3")
+    return instance
