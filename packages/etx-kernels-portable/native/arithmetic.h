@@ -2,6 +2,7 @@
 #ifndef ETX_PORTABLE_ARITHMETIC_H_
 #define ETX_PORTABLE_ARITHMETIC_H_
 
+#include <etx/portable/broadcast.h>
 #include <etx/portable/dispatch.h>
 #include <etx/portable/map.h>
 
@@ -46,6 +47,21 @@ struct Side {
 /// cast to. `user` goes to the loop.
 Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& out,
                  const Loops& loops, const void* user = nullptr);
+
+/// Runs the loop at once when both tensors and out have one layout and a dtype that needs no
+/// conversion, and so few elements that checks dominate the call. False: nothing was done.
+inline bool run_few(const Tensor& a, const Tensor& b, const Tensor& out, const Loops& loops) {
+  constexpr int64_t kFew = 4096;
+  const ScalarType dtype = out.scalar_type();
+  const Loop loop = loops[dtype];
+  if (loop == nullptr || a.scalar_type() != dtype || b.scalar_type() != dtype ||
+      out.numel() > kFew || !same_layout(a, out) || !same_layout(b, out)) {
+    return false;
+  }
+  const void* const data[] = {a.const_data_ptr(), b.const_data_ptr()};
+  loop(nullptr, data, 0, out.mutable_data_ptr(), out.numel());
+  return true;
+}
 
 template <typename Op>
 constexpr Loops loops_of() {

@@ -51,10 +51,10 @@ void sub_loop_float(const void*, const void* const* in, uint32_t scalars, void* 
   const float* b = static_cast<const float*>(in[1]);
   float* y = static_cast<float*>(out);
   const size_t count = static_cast<size_t>(n);
-  if (scalars == 0) return isa().sub(a, b, y, count);
+  if (scalars == 0 && n >= kVector) return isa().sub(a, b, y, count);
   if (scalars == 2) return isa().add_scalar(a, -*b, y, count);
   if (scalars == 1) return isa().rsub_scalar(b, *a, y, count);
-  for (size_t i = 0; i < count; ++i) y[i] = *a - *b;
+  each_pair<float, float>(in, scalars, out, n, [](float p, float q) { return p - q; });
 }
 constexpr Loops kSub = {&binary_loop<sub_op, int64_t, int64_t>, &sub_loop_float,
                         &binary_loop<sub_op, double, double>};
@@ -80,7 +80,9 @@ void add_scaled_loop(const void* user, const void* const* in, uint32_t scalars, 
 constexpr Loops kAddScaled = {&add_scaled_loop<int64_t>, &add_scaled_loop<float>,
                               &add_scaled_loop<double>};
 
-bool is_one(const Scalar& value) { return value.to<double>() == 1; }
+bool is_one(const Scalar& value) {
+  return value.is_integral() ? value.to<int64_t>() == 1 : value.to<double>() == 1;
+}
 
 Error add_scaled(Context& context, const Side& a, const Side& b, const Scalar& alpha, Tensor& out) {
   ETX_CHECK(context, !alpha.is_floating() || is_floating(out.scalar_type()), InvalidArgument,
@@ -107,12 +109,14 @@ Error sub(Context& context, const Side& a, const Side& b, const Scalar& alpha, T
 }
 
 Error add_out(Context& c, const Tensor& self, const Tensor& other, Scalar alpha, Tensor& out) {
+  if (is_one(alpha) && run_few(self, other, out, kAdd)) return Error::Ok;
   return add(c, self, other, alpha, out);
 }
 Error add_scalar_out(Context& c, const Tensor& self, Scalar other, Scalar alpha, Tensor& out) {
   return add(c, self, other, alpha, out);
 }
 Error sub_out(Context& c, const Tensor& self, const Tensor& other, Scalar alpha, Tensor& out) {
+  if (is_one(alpha) && run_few(self, other, out, kSub)) return Error::Ok;
   return sub(c, self, other, alpha, out);
 }
 Error sub_scalar_out(Context& c, const Tensor& self, Scalar other, Scalar alpha, Tensor& out) {
@@ -126,6 +130,7 @@ Error rsub_scalar_out(Context& c, const Tensor& self, Scalar other, Scalar alpha
 #define ETX_BINARY(name, loops)                                                              \
   Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
     static constexpr Loops kLoops = loops;                                                   \
+    if (run_few(self, other, out, kLoops)) return Error::Ok;                                 \
     return arithmetic(context, self, other, out, kLoops);                                    \
   }
 #define ETX_BINARY_SCALAR(name, loops)                                                       \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Copies: between dtypes, between dim orders, into broadcast shapes.
 
+#include <cstring>
 #include <optional>
 
 #include <etx/portable/broadcast.h>

@@ -2,6 +2,7 @@
 /// Tensors made of nothing but their arguments, and triangles.
 
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include <etx/portable/broadcast.h>

@@ -28,6 +28,9 @@ struct Loops {
   }
 };
 
+/// Fewer elements than this are not worth a loop of Isa.
+constexpr int64_t kVector = 8;
+
 /// y[i] = Op::apply(x[i]).
 template <typename Op, typename T, typename R>
 void unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
@@ -74,7 +77,7 @@ void isa_binary_loop(const void*, const void* const* in, uint32_t scalars, void*
   const float* b = static_cast<const float*>(in[1]);
   float* y = static_cast<float*>(out);
   const size_t count = static_cast<size_t>(n);
-  if (scalars == 0) return (isa().*vv)(a, b, y, count);
+  if (scalars == 0 && n >= kVector) return (isa().*vv)(a, b, y, count);
   if constexpr (vs != nullptr) {
     if (scalars == 2) return (isa().*vs)(a, *b, y, count);
     if (scalars == 1) return (isa().*sv)(b, *a, y, count);

@@ -7,24 +7,32 @@
 namespace etx::portable {
 namespace {
 
+/// `yes` where `mask` is not 0, without a branch.
+template <typename Bits>
+Bits blend(uint8_t mask, Bits yes, Bits no) {
+  const Bits all = static_cast<Bits>(Bits{0} - static_cast<Bits>(mask != 0));
+  return static_cast<Bits>((yes & all) | (no & static_cast<Bits>(~all)));
+}
+
 /// y[i] = mask[i] ? a[i] : b[i], any of which may be one element.
 template <typename Bits>
 void where_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
-  const bool* mask = static_cast<const bool*>(in[0]);
+  const uint8_t* mask = static_cast<const uint8_t*>(in[0]);
   const Bits* a = static_cast<const Bits*>(in[1]);
   const Bits* b = static_cast<const Bits*>(in[2]);
   Bits* y = static_cast<Bits*>(out);
+  const Bits first_a = *a, first_b = *b;
   if (scalars == 0) {
-    for (int64_t i = 0; i < n; ++i) y[i] = mask[i] ? a[i] : b[i];
+    for (int64_t i = 0; i < n; ++i) y[i] = blend(mask[i], a[i], b[i]);
   } else if (scalars == 2) {
-    const Bits shared = *a;
-    for (int64_t i = 0; i < n; ++i) y[i] = mask[i] ? shared : b[i];
+    for (int64_t i = 0; i < n; ++i) y[i] = blend(mask[i], first_a, b[i]);
   } else if (scalars == 4) {
-    const Bits shared = *b;
-    for (int64_t i = 0; i < n; ++i) y[i] = mask[i] ? a[i] : shared;
+    for (int64_t i = 0; i < n; ++i) y[i] = blend(mask[i], a[i], first_b);
   } else {
     const int64_t steps[] = {scalars & 1u ? 0 : 1, scalars & 2u ? 0 : 1, scalars & 4u ? 0 : 1};
-    for (int64_t i = 0; i < n; ++i) y[i] = mask[i * steps[0]] ? a[i * steps[1]] : b[i * steps[2]];
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = blend(mask[i * steps[0]], a[i * steps[1]], b[i * steps[2]]);
+    }
   }
 }
 

@@ -3,7 +3,6 @@
 #define ETX_PORTABLE_BROADCAST_H_
 
 #include <cstdint>
-#include <cstring>
 
 #include <etx/kernel.h>
 #include <etx/portable/callback.h>
@@ -15,9 +14,11 @@ namespace etx::portable {
 inline bool same_layout(const Tensor& a, const Tensor& b) {
   const etx_tensor& x = *a.impl();
   const etx_tensor& y = *b.impl();
-  return x.rank == y.rank && x.numel == y.numel &&
-         std::memcmp(x.sizes, y.sizes, x.rank * sizeof(int32_t)) == 0 &&
-         std::memcmp(x.dim_order, y.dim_order, x.rank) == 0;
+  if (x.rank != y.rank || x.numel != y.numel) return false;
+  for (int d = 0; d < x.rank; ++d) {
+    if (x.sizes[d] != y.sizes[d] || x.dim_order[d] != y.dim_order[d]) return false;
+  }
+  return true;
 }
 
 /// Loops over the elements of several tensors, dimensions that are consecutive in all of them
