@@ -44,15 +44,13 @@ struct Depthwise {
 
   void run_channel(const float* padded, const float* w, float bias, float* made, float* out) const {
     const int64_t width = planes.length[2];
-    const size_t line_bytes = static_cast<size_t>(shape.out[2]) * sizeof(float);
     for (int64_t z = 0; z < shape.out[0]; ++z) {
       for (int64_t y = 0; y < shape.out[1]; y += lines) {
         const int64_t count = shape.out[1] - y < lines ? shape.out[1] - y : lines;
         const float* const from = padded + (z * planes.length[1] + y) * width;
         isa.taps(from, offsets, w, shape.taps(), bias, made, (count - 1) * width + shape.out[2]);
-        for (int64_t i = 0; i < count; ++i, out += shape.out[2]) {
-          memcpy(out, made + i * width, line_bytes);
-        }
+        isa.pad_lines(made, width, count, 0, shape.out[2], 1, 0.0f, out, shape.out[2]);
+        out += count * shape.out[2];
       }
     }
   }
@@ -81,7 +79,7 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
       memset(padded + work.planes.channel(), 0, PaddedPlanes::kSlack * sizeof(float));
       const Part part(planes, 1, job, threads);
       for (int64_t p = part.begin; p < part.end; ++p) {
-        work.planes.copy_channel(input + p * shape.in_size(), padded);
+        work.planes.copy_channel(work.isa, input + p * shape.in_size(), padded);
         for (int64_t i = 0; i < multiple; ++i) {
           const int64_t row = p % shape.groups * multiple + i;
           work.run_channel(padded, weight + row * taps, bias == nullptr ? 0.0f : bias[row], made,

@@ -136,7 +136,7 @@ struct Workspace {
     context.parallel_for(
         0, channels(), divide_up(channels(), threads), [&](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
-            planes.copy_channel(image + c * shape.in_size(), padded + c * planes.channel());
+            planes.copy_channel(isa, image + c * shape.in_size(), padded + c * planes.channel());
           }
         });
   }

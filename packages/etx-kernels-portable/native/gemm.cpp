@@ -88,6 +88,7 @@ void run_gemm(Context& context, const Isa& isa, const Gemm& g, int64_t threads) 
 
 Error multiply(Context& context, const float* a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n) {
+  if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const Isa& table = isa();
   InPlaceProduct product{table, m, k, n, nullptr};
   const int64_t threads = useful_threads(context, m * k * n);

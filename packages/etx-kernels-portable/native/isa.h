@@ -116,6 +116,10 @@ struct Isa {
   /// reads like `taps`.
   void (*max_taps)(const float* x, const int32_t* offset, int64_t taps, float* y, int32_t* tap,
                    int64_t n);
+  /// For each of `lines`: `left` times `fill`, then `count` floats of x that lie `step` apart, then
+  /// `fill` up to `length`. Lines of x lie `stride` apart, those of y follow each other.
+  void (*pad_lines)(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
+                    int64_t step, float fill, float* y, int64_t length);
 };
 
 /// Floats between gathered rows of A: an odd number of cache lines.

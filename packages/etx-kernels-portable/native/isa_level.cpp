@@ -6,6 +6,7 @@
 #include "level/dots.h"
 #include "level/gemm.h"
 #include "level/loops.h"
+#include "level/pad_lines.h"
 #include "level/rows.h"
 #include "level/taps.h"
 #include "level/transpose.h"
@@ -69,6 +70,7 @@ const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL) = {
     pack_rows,
     taps,
     max_taps,
+    pad_lines,
 };
 
 }  // namespace etx::portable

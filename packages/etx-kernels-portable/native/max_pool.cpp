@@ -98,7 +98,7 @@ struct MaxTaps {
     const int64_t width = planes.length[2];
     float* const best = scratch + planes.channel() + PaddedPlanes::kSlack;
     int32_t* const tap = reinterpret_cast<int32_t*>(best + made());
-    planes.copy_channel(plane, scratch);
+    planes.copy_channel(isa, plane, scratch);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = w.out[1] - line < lines ? w.out[1] - line : lines;
       isa.max_taps(scratch + line * width, offsets, taps, best, tap,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "padded_planes.h"
 
-#include <cstring>
-
 namespace etx::portable {
 
 PaddedPlanes::PaddedPlanes(const ConvShape& s) {
@@ -33,37 +31,46 @@ int64_t PaddedPlanes::offset(const int64_t (&at)[kAxes]) const {
   return slot * plane() + point;
 }
 
-void PaddedPlanes::copy_line(const float* from, int64_t phase, float* to) const {
-  const int64_t s = stride[2], shift = phase - padding[2];
-  int64_t begin = shift >= 0 ? 0 : (-shift + s - 1) / s;
-  int64_t end = in[2] - shift <= 0 ? 0 : (in[2] - shift - 1) / s + 1;
-  end = end < length[2] ? end : length[2];
-  begin = begin < end ? begin : end;
-  for (int64_t j = 0; j < begin; ++j) to[j] = fill;
-  if (s == 1) {
-    if (begin < end) memcpy(to + begin, from + begin + shift, static_cast<size_t>(end - begin) * 4);
-  } else if (s == 2) {
-    const float* const source = from + shift;
-    for (int64_t j = begin; j < end; ++j) to[j] = source[2 * j];
-  } else {
-    for (int64_t j = begin; j < end; ++j) to[j] = from[j * s + shift];
+namespace {
+
+/// The points j of an axis for which j * stride + shift lies within `size`.
+struct Inside {
+  int64_t begin, end;
+  Inside(int64_t size, int64_t stride, int64_t shift, int64_t length) {
+    begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+    end = size - shift <= 0 ? 0 : (size - shift - 1) / stride + 1;
+    end = end < length ? end : length;
+    begin = begin < end ? begin : end;
   }
-  for (int64_t j = end; j < length[2]; ++j) to[j] = fill;
+};
+
+float* fill_floats(float* to, int64_t n, float value) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+  return to + n;
 }
 
-void PaddedPlanes::copy_channel(const float* from, float* to) const {
+}  // namespace
+
+void PaddedPlanes::copy_channel(const Isa& isa, const float* from, float* to) const {
   const int64_t slots = phases[0] * phases[1] * phases[2];
   for (int64_t slot = 0; slot < slots; ++slot) {
-    const int64_t phase[kAxes] = {slot / phases[2] / phases[1], slot / phases[2] % phases[1],
-                                  slot % phases[2]};
-    for (int64_t j = 0; j < length[0] * length[1]; ++j, to += length[2]) {
-      const int64_t z = j / length[1] * stride[0] + phase[0] - padding[0];
-      const int64_t y = j % length[1] * stride[1] + phase[1] - padding[1];
-      if (z < 0 || z >= in[0] || y < 0 || y >= in[1]) {
-        for (int64_t x = 0; x < length[2]; ++x) to[x] = fill;
-      } else {
-        copy_line(from + (z * in[1] + y) * in[2], phase[2], to);
+    const int64_t shift_z = slot / phases[2] / phases[1] - padding[0];
+    const int64_t shift_y = slot / phases[2] % phases[1] - padding[1];
+    const int64_t shift_x = slot % phases[2] - padding[2];
+    const Inside y(in[1], stride[1], shift_y, length[1]), x(in[2], stride[2], shift_x, length[2]);
+    for (int64_t j = 0; j < length[0]; ++j) {
+      const int64_t z = j * stride[0] + shift_z;
+      if (z < 0 || z >= in[0]) {
+        to = fill_floats(to, length[1] * length[2], fill);
+        continue;
       }
+      const int64_t lines = y.end - y.begin, count = x.end - x.begin;
+      const int64_t line = z * in[1] + y.begin * stride[1] + shift_y;
+      const int64_t column = x.begin * stride[2] + shift_x;
+      to = fill_floats(to, y.begin * length[2], fill);
+      isa.pad_lines(from + line * in[2] + column, stride[1] * in[2], lines, x.begin, count,
+                    stride[2], fill, to, length[2]);
+      to = fill_floats(to + lines * length[2], (length[1] - y.end) * length[2], fill);
     }
   }
 }

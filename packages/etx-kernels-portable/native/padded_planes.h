@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "conv_shape.h"
+#include "isa.h"
 
 namespace etx::portable {
 
@@ -37,10 +38,7 @@ struct PaddedPlanes {
   int64_t sweep(const int64_t (&out)[kAxes]) const {
     return ((out[0] - 1) * length[1] + out[1] - 1) * length[2] + out[2];
   }
-  void copy_channel(const float* from, float* to) const;
-
- private:
-  void copy_line(const float* from, int64_t phase, float* to) const;
+  void copy_channel(const Isa& isa, const float* from, float* to) const;
 };
 
 }  // namespace etx::portable

@@ -27,11 +27,17 @@ inline void taps_at(const float* x, const int32_t* offset, const float* w, int64
 
 void taps(const float* x, const int32_t* offset, const float* w, int64_t taps, float bias, float* y,
           int64_t n) {
-  constexpr int V = 6;
   int64_t q = 0;
-  for (; q + V * kLanes <= n; q += V * kLanes) taps_at<V>(x + q, offset, w, taps, bias, y + q);
-  for (; q + 2 * kLanes <= n; q += 2 * kLanes) taps_at<2>(x + q, offset, w, taps, bias, y + q);
-  for (; q < n; q += kLanes) taps_at<1>(x + q, offset, w, taps, bias, y + q);
+  for (; q + 6 * kLanes <= n; q += 6 * kLanes) taps_at<6>(x + q, offset, w, taps, bias, y + q);
+  switch ((n - q + kLanes - 1) / kLanes) {
+    case 6: return taps_at<6>(x + q, offset, w, taps, bias, y + q);
+    case 5: return taps_at<5>(x + q, offset, w, taps, bias, y + q);
+    case 4: return taps_at<4>(x + q, offset, w, taps, bias, y + q);
+    case 3: return taps_at<3>(x + q, offset, w, taps, bias, y + q);
+    case 2: return taps_at<2>(x + q, offset, w, taps, bias, y + q);
+    case 1: return taps_at<1>(x + q, offset, w, taps, bias, y + q);
+    default: return;
+  }
 }
 
 void max_taps(const float* x, const int32_t* offset, int64_t taps, float* y, int32_t* tap,

@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Products, convolutions, poolings and normalisations against eager in float64."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import etx_kernels_portable
+import pytest
+import torch
+from case import BF16, F16, F32, F64, I32, I64
+from harness import PLUGIN, KernelError, Out, Plugin, dim_order_of
+
+aten = torch.ops.aten
+TOLERANCE = {F16: 4e-3, BF16: 3e-2, F32: 2e-5, F64: 1e-9, I64: 0, I32: 0}
+DTYPES = [F32, F64, F16, BF16]
+SIZES = [
+    (1, 1, 1), (1, 64, 64), (3, 5, 7), (0, 4, 4), (4, 0, 5), (5, 4, 0), (12, 32, 32), (13, 33, 65),
+    (17, 384, 31), (128, 32, 128), (40, 1024, 96), (30, 300, 1), (100, 300, 200), (9, 129, 47),
+]  # fmt: skip
+
+
+def draw(dtype: torch.dtype, *sizes: int) -> torch.Tensor:
+    if dtype.is_floating_point:
+        return torch.randn(sizes).to(dtype)
+    return torch.randint(-9, 9, sizes).to(dtype)
+
+
+def exact(value: Any) -> Any:
+    return value.double() if isinstance(value, torch.Tensor) else value
+
+
+def compare(actual: torch.Tensor, expected: torch.Tensor, scale: float = 1) -> None:
+    """Errors may be a fraction of the largest element."""
+    tolerance = TOLERANCE[actual.dtype] * scale
+    finite = expected[expected.isfinite()]
+    largest = float(finite.abs().max()) if finite.numel() else 1.0
+    torch.testing.assert_close(
+        actual.double(), expected.double(), rtol=tolerance, atol=tolerance * largest,
+        equal_nan=True,
+    )  # fmt: skip
+
+
+def run(name: str, dtype: torch.dtype, expected: Any, *args: Any, **options: Any) -> list[Any]:
+    wanted = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+    outs = [Out(list(w.shape), dtype, dim_order_of(w)) for w in wanted]
+    results = PLUGIN.call(name, *args, *outs, **options)[-len(outs) :]
+    for actual, want in zip(results, wanted, strict=True):
+        compare(actual, want)
+    return results
+
+
+@pytest.mark.parametrize("dtype", [F32, F64, F16, BF16, I64, I32])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products(dtype: torch.dtype, threads: int) -> None:
+    torch.manual_seed(0)
+    for m, k, n in SIZES:
+        a, b, w, bias = (draw(dtype, *s) for s in ((m, k), (k, n), (n, k), (n,)))
+        product, linear = exact(a) @ exact(b), exact(a) @ exact(w).t()
+        run("aten::mm.out", dtype, product, a, b, threads=threads)
+        run("aten::linear.out", dtype, linear, a, w, None, threads=threads)
+        run("aten::linear.out", dtype, linear + exact(bias), a, w, bias, threads=threads)
+        for self in (bias, draw(dtype, m, n), draw(dtype, m, 1), draw(dtype)):
+            want = 3 * product + 2 * exact(self)
+            run("aten::addmm.out", dtype, want, self, a, b, 2, 3, threads=threads)
+        a, b = draw(dtype, 3, m, k), draw(dtype, 3, k, n)
+        run("aten::bmm.out", dtype, exact(a) @ exact(b), a, b, threads=threads)
+
+
+def test_linear_folds_leading_dimensions() -> None:
+    x, w = draw(F32, 2, 3, 4, 40), draw(F32, 7, 40)
+    run("aten::linear.out", F32, exact(x) @ exact(w).t(), x, w, None)
+    run("aten::linear.out", F32, exact(x) @ exact(w[0]), x, w[0], None)
+
+
+def test_addmm_with_beta_zero_ignores_self() -> None:
+    a, b = draw(F32, 3, 4), draw(F32, 4, 5)
+    self = torch.full((5,), torch.nan)
+    run("aten::addmm.out", F32, exact(a) @ exact(b), self, a, b, 0, 1)
+
+
+class Convolutions:
+    """Random arguments of a convolution."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+
+    def axes(self, rank: int, *choices: int) -> list[int]:
+        return [self.random.choice(choices) for _ in range(rank)]
+
+    def draw(self) -> tuple[Any, ...] | None:
+        pick = self.random.choice
+        rank, transposed = pick([1, 2, 2, 3]), self.random.random() < 0.35
+        groups, cin, cout = pick([1, 1, 2, 4]), pick([1, 2, 3, 8, 17]), pick([1, 2, 5, 12, 30])
+        if self.random.random() < 0.2:
+            groups, cin, cout = pick([3, 8, 33]), 1, pick([1, 1, 2])
+        kernel, stride = self.axes(rank, 1, 2, 3, 3, 5, 7), self.axes(rank, 1, 1, 2, 3, 4)
+        dilation, padding = self.axes(rank, 1, 1, 1, 2, 3), self.axes(rank, 0, 1, 2, 3)
+        most = {1: 90, 2: 24, 3: 9}[rank]
+        size = [self.random.randint(1, most) for _ in range(rank)]
+        extra = [0] * rank
+        for i in range(rank):
+            reach = dilation[i] * (kernel[i] - 1) + 1
+            if transposed:
+                extra[i] = self.random.randint(0, max(stride[i], dilation[i]) - 1)
+                if (size[i] - 1) * stride[i] - 2 * padding[i] + reach + extra[i] < 1:
+                    return None
+            else:
+                size[i] = max(size[i], reach - 2 * padding[i])
+        x = torch.randn(pick([1, 1, 2, 3]), cin * groups, *size)
+        channels = (cin * groups, cout) if transposed else (cout * groups, cin)
+        bias = torch.randn(cout * groups) if self.random.random() < 0.6 else None
+        options = stride, padding, dilation, transposed, extra, groups
+        return x, torch.randn(*channels, *kernel), bias, *options
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_convolutions(dtype: torch.dtype, threads: int) -> None:
+    torch.manual_seed(0)
+    source = Convolutions(threads)
+    for _ in range(120 if dtype is F32 else 40):
+        args = source.draw()
+        if args is None:
+            continue
+        args = tuple(a.to(dtype) if isinstance(a, torch.Tensor) else a for a in args)
+        expected = aten.convolution(*map(exact, args))
+        run("aten::convolution.out", dtype, expected, *args, threads=threads)
+
+
+def test_convolution_of_channels_last() -> None:
+    x, w = draw(F32, 2, 6, 9, 7), draw(F32, 8, 3, 3, 2)
+    rest = [2, 1], [1, 0], [1, 2], False, [0, 0], 2
+    expected = aten.convolution(exact(x), exact(w), None, *rest)
+    last = {"memory_format": torch.channels_last}
+    run("aten::convolution.out", F32, expected.contiguous(**last), x.contiguous(**last), w, None,
+        *rest)  # fmt: skip
+    run("aten::convolution.out", F32, expected, x, w.contiguous(**last), None, *rest)
+
+
+def test_convolution_of_nothing() -> None:
+    x, w = draw(F32, 0, 3, 5, 5), draw(F32, 4, 3, 3, 3)
+    rest = [1], [1], [1], False, [0], 1
+    run("aten::convolution.out", F32, torch.empty(0, 4, 5, 5), x, w, None, *rest)
+
+
+@pytest.mark.parametrize(
+    ("weight", "rest", "reason"),
+    [
+        ((4, 3, 3, 3), ([1], [0], [1], False, [0], 2), "as many channels"),
+        ((4, 2, 3, 3), ([0], [0], [1], False, [0], 1), "stride"),
+        ((4, 2, 9, 3), ([1], [1], [1], False, [0], 1), "larger than the padded input"),
+        ((4, 2, 3, 3), ([1, 1, 1], [1], [1], False, [0], 1), "one item per spatial dimension"),
+        ((2, 4, 3, 3), ([1], [1], [1], True, [1], 1), "output_padding"),
+        ((4, 2, 3), ([1], [0], [1], False, [0], 1), "same rank"),
+    ],
+)
+def test_convolution_refuses(weight: tuple[int, ...], rest: tuple[Any, ...], reason: str) -> None:
+    args = draw(F32, 1, 2, 5, 5), draw(F32, *weight), None, *rest
+    with pytest.raises(KernelError, match=reason):
+        PLUGIN.call("aten::convolution.out", *args, Out([1, 4, 5, 5], F32))
+
+
+def test_products_refuse() -> None:
+    a, b = draw(F32, 2, 3), draw(F32, 4, 5)
+    with pytest.raises(KernelError, match="columns of the first matrix"):
+        PLUGIN.call("aten::mm.out", a, b, Out([2, 5], F32))
+    with pytest.raises(KernelError, match="last dimensions of input and weight"):
+        PLUGIN.call("aten::linear.out", a, b, None, Out([2, 4], F32))
+    with pytest.raises(KernelError, match="temporary memory"):
+        PLUGIN.call("aten::mm.out", a, b[:3], Out([2, 5], F32), temp=False)
+
+
+def pooled(call: Callable[[], Any]) -> Any:
+    """Return eager's result, None where it refuses the arguments."""
+    try:
+        return call()
+    except RuntimeError:
+        return None
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, I64])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_poolings(dtype: torch.dtype, threads: int) -> None:
+    torch.manual_seed(0)
+    source = random.Random(threads)
+    options = {"threads": threads}
+    for i in range(120 if dtype is F32 else 40):
+        kernel = [source.randint(1, 5) for _ in range(source.choice([1, 2]))]
+        stride = source.choice([[], [1], [2], [source.randint(1, 4), source.randint(1, 4)]])
+        padding = [source.randint(0, k // 2) for k in kernel]
+        window = kernel, stride, padding
+        dilation, ceil = source.choice([[1], [1], [2], [1, 3]]), source.random() < 0.5
+        x = draw(dtype, *[2] * (i % 2), 3, source.randint(5, 30), source.randint(5, 30))
+        average = aten.avg_pool2d, ceil, source.random() < 0.5, source.choice([None, None, 3, -2])
+        want = pooled(lambda x=x, w=window, a=average: a[0](exact(x), *w, *a[1:]))
+        if want is not None:
+            want = want.trunc() if dtype is I64 else want
+            run("aten::avg_pool2d.out", dtype, want, x, *window, *average[1:], **options)
+        if dtype.is_floating_point and i % 3 == 0:
+            x[..., 2, 2], x[0, ..., 0:3] = torch.nan, -torch.inf
+        arguments = *window, dilation, ceil
+        want = pooled(lambda x=x, a=arguments: aten.max_pool2d_with_indices(x, *a))
+        if want is not None:
+            outs = [Out(list(w.shape), w.dtype) for w in want]
+            name = "aten::max_pool2d_with_indices.out"
+            for actual, expected in zip(
+                PLUGIN.call(name, x, *arguments, *outs, **options), want, strict=True
+            ):
+                assert torch.equal(actual.nan_to_num(), expected.nan_to_num())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pool_gradient_and_adaptive_pooling(dtype: torch.dtype) -> None:
+    x = draw(dtype, 2, 3, 9, 8)
+    window = [3, 2], [2, 1], [1, 1], [1, 1], False
+    values, indices = aten.max_pool2d_with_indices(x, *window)
+    gradient = torch.randn_like(values)
+    want = aten.max_pool2d_with_indices_backward(gradient, x, *window, indices)
+    name = "aten::max_pool2d_with_indices_backward.grad_input"
+    run(name, dtype, want, gradient, x, *window, indices)
+    for size in ([1, 1], [4, 3], [9, 8], [12, 1]):
+        want = aten._adaptive_avg_pool2d(exact(x), size)
+        run("aten::_adaptive_avg_pool2d.out", dtype, want, x, size)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_softmax(dtype: torch.dtype, threads: int) -> None:
+    torch.manual_seed(0)
+    for shape in [(7,), (3, 5), (4, 33), (2, 12, 40, 40), (0, 3), (3, 90, 5), (2, 3, 600), ()]:
+        x = draw(dtype, *shape) * 8
+        if x.numel() > 20:
+            x.view(-1)[3] = -torch.inf
+        for dim in range(-max(1, x.dim()), max(1, x.dim())):
+            for name in ("_softmax", "_log_softmax"):
+                want = getattr(aten, name)(exact(x), dim, False)
+                run(f"aten::{name}.out", dtype, want, x, dim, False, threads=threads)
+    x = draw(F16, 4, 9)
+    run("aten::_softmax.out", F32, x.double().softmax(1), x, 1, True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("affine", [False, True])
+def test_normalisations(dtype: torch.dtype, affine: bool) -> None:
+    torch.manual_seed(0)
+
+    def parameters(*sizes: int) -> tuple[torch.Tensor | None, torch.Tensor | None]:
+        return (draw(dtype, *sizes), draw(dtype, *sizes)) if affine else (None, None)
+
+    for shape, kept in [((4, 16), 1), ((2, 3, 384), 1), ((2, 3, 5), 2), ((7, 1), 1), ((0, 4), 1)]:
+        x, normalized = draw(dtype, *shape), list(shape[-kept:])
+        pair = parameters(*normalized)
+        want = aten.native_layer_norm(exact(x), normalized, *map(exact, pair), 1e-5)
+        run("aten::native_layer_norm.out", dtype, want, x, normalized, *pair, 1e-5)
+    for n, c, points, group in [(2, 8, (5, 5), 2), (1, 6, (7,), 3), (3, 4, (2,), 4)]:
+        x, pair, size = draw(dtype, n, c, *points), parameters(c), torch.Size(points).numel()
+        want = aten.native_group_norm(exact(x), *map(exact, pair), n, c, size, group, 1e-5)
+        run("aten::native_group_norm.out", dtype, want, x, *pair, n, c, size, group, 1e-5)
+        check_batch_norm(x, pair, draw(dtype, c), draw(dtype, c).abs() + 0.5)
+
+
+def check_batch_norm(x: torch.Tensor, pair: Any, mean: torch.Tensor, var: torch.Tensor) -> None:
+    given = exact(x), *map(exact, pair)
+    want = aten._native_batch_norm_legit_no_training(*given, exact(mean), exact(var), 0.1, 1e-5)
+    run("aten::_native_batch_norm_legit_no_training.out", x.dtype, want, x, *pair, mean, var, 0.1,
+        1e-5)  # fmt: skip
+    want = aten._native_batch_norm_legit.no_stats(*given, True, 0.1, 1e-5)
+    run("aten::_native_batch_norm_legit.no_stats_out", x.dtype, want, x, *pair, True, 0.1, 1e-5)
+    for training in (True, False):
+        running = [exact(mean).clone(), exact(var).clone()]
+        want = aten._native_batch_norm_legit(*given, *running, training, 0.1, 1e-5)
+        outs = [Out(list(w.shape), x.dtype) for w in want]
+        name = "aten::_native_batch_norm_legit.out"
+        results = PLUGIN.call(name, x, *pair, mean, var, training, 0.1, 1e-5, *outs)
+        for actual, expected in zip(results, [*running, *want], strict=True):
+            compare(actual, expected)
+
+
+@pytest.mark.parametrize("level", ["base", "v3"])
+def test_lower_instruction_set_levels(
+    level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second copy of the library chooses anew; where there is one level, it is tested twice."""
+    library = shutil.copy(etx_kernels_portable.library_path(), tmp_path / f"{level}.so")
+    monkeypatch.setenv("ETX_KERNELS_ISA", level)
+    monkeypatch.setattr(sys.modules[__name__], "PLUGIN", Plugin(str(library)))
+    for check in (test_products, test_convolutions, test_poolings, test_softmax):
+        check(F32, 1)
+    test_normalisations(F32, True)
