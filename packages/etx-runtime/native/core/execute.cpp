@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/platform.h>
 
+#include <cstring>
+
 #include "state.h"
 
 namespace etx {
@@ -118,14 +120,24 @@ etx_status run_scalar(ExecutionContext& context, const MethodState& state,
   return status;
 }
 
-/// The result of a view takes the memory of its input, and with it how much of it there is.
+/// A result without memory takes that of the view's input, and with it how much of it there is. One
+/// with planned memory keeps it: normally it is the input's, else the elements are copied there.
 etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
   const TensorImpl& self = *instruction.args[0]->payload.as_tensor;
   TensorImpl& out = *instruction.args[2]->payload.as_tensor;
-  if (!has_memory(instruction.args[0], false) || (out.flags & kUnbound) == 0 ||
-      self.dtype != out.dtype) {
+  if (!has_memory(instruction.args[0], false) || self.dtype != out.dtype) {
     return record(&context, static_cast<etx_status>(Error::InvalidState),
-                  "a view needs an input with memory and a result of its dtype without");
+                  "a view needs an input with memory and a result of its dtype");
+  }
+  if ((out.flags & kUnbound) == 0) {
+    void* const planned = out.data;
+    const etx_status status = instruction.run(&context, instruction.args);
+    out.data = planned;
+    if (status == 0 && self.data != planned) {
+      const size_t size = element_size(static_cast<ScalarType>(self.dtype));
+      std::memmove(planned, self.data, static_cast<size_t>(out.numel) * size);
+    }
+    return status;
   }
   out.capacity = self.capacity;
   const etx_status status = instruction.run(&context, instruction.args);
