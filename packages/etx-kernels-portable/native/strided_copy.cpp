@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "transpose_block.h"
 #include "unit.h"
 
 namespace etx::portable {
@@ -14,59 +15,108 @@ int64_t magnitude(int64_t v) { return v < 0 ? -v : v; }
 
 using Plane = StridedCopy::Plane;
 
+/// Writes `count` elements of `n` bytes that follow each other.
+template <size_t n>
+void fill_units(char* dst, const char* value, int64_t count) {
+  constexpr int64_t kPattern = 64;
+  unsigned char pattern[kPattern];
+  int64_t rest = count * static_cast<int64_t>(n);
+  const int64_t used = rest < kPattern ? rest : kPattern;
+  for (int64_t i = 0; i < used; i += n) std::memcpy(pattern + i, value, n);
+  for (; rest >= kPattern; rest -= kPattern, dst += kPattern) std::memcpy(dst, pattern, kPattern);
+  std::memcpy(dst, pattern, static_cast<size_t>(rest));
+}
+
 template <size_t n>
 void copy_units(const Plane& p, char* dst, const char* src) {
+  constexpr int64_t kSize = n;
   for (int64_t r = 0; r < p.rows; ++r) {
-    char* d = dst + r * p.row_dst;
-    const char* s = src + r * p.row_src;
-    if (p.col_dst == static_cast<int64_t>(n)) {
-      if (p.col_src == 0) {
-        Unit<n> value;
-        std::memcpy(&value, s, n);
-        for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * int64_t{n}, &value, n);
-        continue;
-      }
-      for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * int64_t{n}, s + c * p.col_src, n);
-      continue;
+    char* const d = dst + r * p.row_dst;
+    const char* const s = src + r * p.row_src;
+    if (p.col_dst == kSize && p.col_src == 0) {
+      fill_units<n>(d, s, p.cols);
+    } else if (p.col_dst == kSize) {
+      for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * kSize, s + c * p.col_src, n);
+    } else {
+      for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * p.col_dst, s + c * p.col_src, n);
     }
-    for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * p.col_dst, s + c * p.col_src, n);
   }
 }
 
-/// Columns are consecutive in `dst`, rows are consecutive in `src`.
+/// `cols` runs of consecutive elements become one: a b c …, A B C … -> a A b B c C …
+template <size_t n, int cols>
+void interleave_units(const Plane& p, char* dst, const char* src) {
+  for (int64_t r = 0; r < p.rows; ++r) {
+    Unit<n> group[cols];
+    for (int c = 0; c < cols; ++c) {
+      std::memcpy(&group[c], src + c * p.col_src + r * static_cast<int64_t>(n), n);
+    }
+    std::memcpy(dst + r * static_cast<int64_t>(sizeof(group)), group, sizeof(group));
+  }
+}
+
+template <size_t n>
+struct IntegerOf;
+template <>
+struct IntegerOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct IntegerOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct IntegerOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct IntegerOf<8> {
+  using type = uint64_t;
+};
+
+/// Columns are consecutive in `dst`, rows are consecutive in `src`. Bands of 64 bytes, so that each
+/// cache line of `src` is read once.
 template <size_t n>
 void transpose_units(const Plane& p, char* dst, const char* src) {
-  constexpr int64_t kTile = n <= 2 ? 32 : n <= 4 ? 16 : 8;
-  for (int64_t r0 = 0; r0 < p.rows; r0 += kTile) {
-    const int64_t rows = p.rows - r0 < kTile ? p.rows - r0 : kTile;
-    for (int64_t c0 = 0; c0 < p.cols; c0 += kTile) {
-      const int64_t cols = p.cols - c0 < kTile ? p.cols - c0 : kTile;
-      Unit<n> tile[kTile][kTile];
-      const char* s = src + r0 * int64_t{n} + c0 * p.col_src;
-      char* d = dst + r0 * p.row_dst + c0 * int64_t{n};
-      if (rows == kTile && cols == kTile) {
-        for (int64_t c = 0; c < kTile; ++c) {
-          for (int64_t r = 0; r < kTile; ++r) {
-            std::memcpy(&tile[r][c], s + c * p.col_src + r * int64_t{n}, n);
-          }
-        }
-        for (int64_t r = 0; r < kTile; ++r) std::memcpy(d + r * p.row_dst, tile[r], kTile * n);
-        continue;
+  using T = typename IntegerOf<n>::type;
+  constexpr int64_t kSize = n;
+  constexpr int64_t kEdge = kBlockEdge<T>;
+  constexpr int64_t kBand = 64 / kSize;
+  const int64_t whole_rows = p.rows - p.rows % kEdge;
+  const int64_t whole_cols = p.cols - p.cols % kEdge;
+  const auto copy_part = [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    for (int64_t c = col; c < cols; ++c) {
+      for (int64_t r = row; r < rows; ++r) {
+        std::memcpy(dst + r * p.row_dst + c * kSize, src + c * p.col_src + r * kSize, n);
       }
-      for (int64_t c = 0; c < cols; ++c) {
-        for (int64_t r = 0; r < rows; ++r) {
-          std::memcpy(d + r * p.row_dst + c * int64_t{n}, s + c * p.col_src + r * int64_t{n}, n);
-        }
+    }
+  };
+  for (int64_t band = 0; band < whole_rows; band += kBand) {
+    const int64_t end = band + kBand < whole_rows ? band + kBand : whole_rows;
+    for (int64_t c = 0; c < whole_cols; c += kEdge) {
+      for (int64_t r = band; r < end; r += kEdge) {
+        transpose_block<T>(dst + r * p.row_dst + c * kSize, p.row_dst,
+                           src + c * p.col_src + r * kSize, p.col_src);
       }
     }
   }
+  copy_part(whole_rows, p.rows, 0, p.cols);
+  copy_part(0, whole_rows, whole_cols, p.cols);
 }
 
 template <size_t n>
 void copy_sized(const Plane& p, char* dst, const char* src) {
-  constexpr int64_t kUnit = n;
-  const bool transposed = p.col_dst == kUnit && p.row_src == kUnit && p.cols > 1 && p.rows > 1;
-  transposed ? transpose_units<n>(p, dst, src) : copy_units<n>(p, dst, src);
+  constexpr int64_t kSize = n;
+  if (p.col_dst == kSize && p.row_src == kSize && p.cols > 1 && p.rows > 1) {
+    const bool interleaved = p.row_dst == p.cols * kSize;
+    if (interleaved && p.cols == 2) return interleave_units<n, 2>(p, dst, src);
+    if (interleaved && p.cols == 3) return interleave_units<n, 3>(p, dst, src);
+    if (interleaved && p.cols == 4) return interleave_units<n, 4>(p, dst, src);
+    if constexpr (n < 16) {
+      if (p.rows >= 4) return transpose_units<n>(p, dst, src);
+    }
+  }
+  copy_units<n>(p, dst, src);
 }
 
 void copy_plane(const Plane& p, char* dst, const char* src) {
