@@ -63,9 +63,9 @@ def requirements(name: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line and not line.startswith("#"))
 
 
-def run(session: nox.Session, python: str, *arguments: object, **env: str) -> None:
+def run(session: nox.Session, python: object, *arguments: object, **env: str) -> None:
     """Run one of our scripts or modules outside of the source tree's import path."""
-    session.run(python, *map(str, arguments), external=True, env=env or None)
+    session.run(*map(str, (python, *arguments)), external=True, env=env or None)
 
 
 @nox.session
@@ -102,7 +102,7 @@ def tests(session: nox.Session) -> None:
         except nox.command.CommandFailed:
             failed.append(name)
     try:
-        root_tests(session)
+        test_repository(session)
     except nox.command.CommandFailed:
         failed.append("tests/")
     if failed:
@@ -112,8 +112,13 @@ def tests(session: nox.Session) -> None:
 @nox.session(name="root-tests")
 def root_tests(session: nox.Session) -> None:
     """Run tests/: the edges between packages, budgets, the device install, the documentation."""
+    test_repository(session, *session.posargs)
+
+
+def test_repository(session: nox.Session, *chosen: str) -> None:
     python = environment(session, "root", others=("pytest==9.2.0",))
-    run(session, python, "-I", "-m", "pytest", ROOT / "tests", *session.posargs)
+    command = [python, "-I", "-m", "pytest", "-c", ROOT / "tests" / "pytest.ini"]
+    run(session, *command, *(chosen or [ROOT / "tests"]))
 
 
 @nox.session
@@ -141,10 +146,16 @@ def types(session: nox.Session) -> None:
     sources = [p.path / "src" / p.module for p in PROJECTS.values()]
     path = os.pathsep.join(str(source.parent) for source in sources)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    failed = []
     for project, source in zip(PROJECTS.values(), sources, strict=True):
         config = project.path / "pyproject.toml"
         command = [python, "-m", "mypy", "--strict", "--config-file", config, source]
-        run(session, *map(str, command), MYPYPATH=path)
+        try:
+            run(session, *command, MYPYPATH=path)
+        except nox.command.CommandFailed:
+            failed.append(project.name)
+    if failed:
+        session.error(f"types: {', '.join(failed)}")
 
 
 @nox.session(tags=["gen"])

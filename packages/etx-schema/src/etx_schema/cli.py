@@ -218,7 +218,7 @@ def versions() -> list[str]:
 
 def _abi() -> str:
     try:
-        import etx_runtime  # type: ignore[import-not-found]
+        import etx_runtime  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return "etx-runtime is not installed"
     return str(getattr(etx_runtime, "abi_version", "not stated by this etx-runtime"))
