@@ -207,7 +207,6 @@ class Method:
         schema = kernel._schema.arguments
         positional, keywords, outs = [], {}, []
         for argument, index in zip(schema, args, strict=False):
-            value = self.get(index)
             kind = str(argument.real_type)
             if argument.is_out:
                 cells = self.values[index]
@@ -218,6 +217,7 @@ class Method:
                 outs += zip(items, fresh, strict=True)
                 keywords[argument.name] = fresh if many else fresh[0]
                 continue
+            value = self.get(index)
             if "ScalarType" in kind and value is not None:
                 value = DTYPES[value]
             elif "MemoryFormat" in kind and value is not None:

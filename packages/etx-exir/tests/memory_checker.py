@@ -27,8 +27,10 @@ class Span:
         self.arena = info.memory_id
         self.first, self.last = start // GRAIN, -(-(start + nbytes) // GRAIN)
 
+    __hash__ = None
+
     def __eq__(self, other):
-        return vars(self) == vars(other)
+        return isinstance(other, Span) and vars(self) == vars(other)
 
 
 def spans(plan):
@@ -145,7 +147,7 @@ class Walk:
             return set(call.args[self.delegate_inputs(call) :])
         if name == "executorch_prim::et_view.default":
             return {call.args[2]}
-        if name == "aten::copy_":
+        if name in ("aten::copy_", "executorch_prim::et_copy_index.tensor"):
             return {call.args[0]}
         return set(self.flat(call.args[-1:]))
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import torch
-from etx_exir.emit import control_flow
+from etx_exir.emit import cond, jumps
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.method import MethodEmitter
 from etx_exir.plan import plan
-from etx_exir.plan.listing import Storage
+from etx_exir.plan.listing import Label, Storage
 from etx_schema import Chain, ExecutionPlan, ExtraTensorInfo, Operator
 
 NOTHING = SimpleNamespace(graph=SimpleNamespace(nodes=[]))
@@ -40,7 +40,7 @@ class Builder:
             if id(emitter.listing.places[output].root()[0]) in taken:
                 output = emitter.clone(output)
             emitter.listing.outputs.append(output)
-        control_flow.assign(emitter, sources, buffers)
+        jumps.assign(emitter, sources, buffers)
         return emitter
 
     def fake(self):
@@ -124,14 +124,14 @@ class Builder:
     def cond(self):
         emitter, outer = self.emitter, list(self.alive)
         results = [emitter.fresh(self.fake()) for _ in range(self.draw(1, 2))]
-        other, end = control_flow.Label(), control_flow.Label()
-        control_flow.jump(emitter, self.pick(), other)
+        other, end = Label(), Label()
+        jumps.jump(emitter, self.pick(), other)
         for last, label in ((False, other), (True, end)):
             self.alive = list(outer)
-            control_flow._branch(emitter, NOTHING, [], results, self.body(results))
+            cond.branch(emitter, NOTHING, [], results, self.body(results))
             if not last:
-                control_flow.jump(emitter, None, end)
-            control_flow.here(emitter, label)
+                jumps.jump(emitter, None, end)
+            jumps.here(emitter, label)
         self.alive, self.added = outer + results, len(results)
 
     def body(self, results):
@@ -152,16 +152,16 @@ class Builder:
         emitter, outer = self.emitter, list(self.alive)
         starts = [self.pick() for _ in range(self.draw(1, 3))]
         carries = [emitter.fresh(emitter.fakes[s]) for s in starts]
-        control_flow.assign(emitter, starts, carries)
-        again, end = control_flow.Label(), control_flow.Label()
-        control_flow.here(emitter, again)
+        jumps.assign(emitter, starts, carries)
+        again, end = Label(), Label()
+        jumps.here(emitter, again)
         self.alive = outer + carries
-        control_flow.jump(emitter, self.op([self.pick()], self.fake()), end)
+        jumps.jump(emitter, self.op([self.pick()], self.fake()), end)
         self.steps(self.draw(0, 4))
         results = [self.same_as(c) for c in carries]
-        control_flow.assign(emitter, results, carries)
-        control_flow.jump(emitter, None, again)
-        control_flow.here(emitter, end)
+        jumps.assign(emitter, results, carries)
+        jumps.jump(emitter, None, again)
+        jumps.here(emitter, end)
         self.alive, self.added = outer + carries, len(carries)
 
 

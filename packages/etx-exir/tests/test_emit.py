@@ -200,10 +200,11 @@ def test_debug_rows_are_parallel_to_the_instructions():
     program = edge(module, (torch.ones(1, 4),))
     rows = json.loads(bytes(emit({"forward": program}).named_data["etx/debug"].data))
     first, second = rows["forward"]["instructions"]
-    assert first["op"] == "aten::linear.out"
+    assert first["op"] == "aten.linear.default"
     assert first["module"] == "0"
     assert second["module"] == "1"
     assert "/" not in first["source"]
+    assert rows["forward"]["constants"] == {"1": "0.weight", "2": "0.bias"}
     pte = emit({"forward": program}, ExecutorchBackendConfig(emit_debug=False))
     assert "etx/debug" not in pte.named_data
 

@@ -48,18 +48,30 @@ def input_names(program: ExportedProgram) -> list[str]:
         return fallback
     if len(paths) != len(fallback):
         return fallback
-    return [_path_name(path, name) for (path, _), name in zip(paths, fallback, strict=True)]
+    arguments = _argument_names(program)
+    return [
+        _path_name(path, name, arguments) for (path, _), name in zip(paths, fallback, strict=True)
+    ]
 
 
-def _path_name(path: tuple[Any, ...], fallback: str) -> str:
-    """Return `x` or `x['key'][0]`; torch names the top-level argument in its placeholder."""
+def _argument_names(program: ExportedProgram) -> list[str]:
+    root = program.module_call_graph[0] if program.module_call_graph else None
+    names = getattr(root and root.signature, "forward_arg_names", None)
+    return list(names or ())
+
+
+def _path_name(path: tuple[Any, ...], fallback: str, arguments: list[str]) -> str:
+    """Return `x` or `x['key'][0]`: the name of the argument, then the path in its containers."""
     if len(path) <= 2:
         return fallback
     inner = "".join(pytree.keystr((key,)) for key in path[2:])
     first = path[1]
     if isinstance(first, pytree.MappingKey):
         return f"{first.key}{inner}"
-    return f"args[{first.idx}]{inner}" if isinstance(first, pytree.SequenceKey) else fallback
+    if not isinstance(first, pytree.SequenceKey):
+        return fallback
+    name = arguments[first.idx] if first.idx < len(arguments) else f"args[{first.idx}]"
+    return f"{name}{inner}"
 
 
 def _dim(size: int | torch.SymInt, program: ExportedProgram) -> dict[str, Any] | None:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
 import torch
 from etx_schema.problem import DEBUG_KEY
+from torch._ops import OpOverload
 from torch.fx import Node
 
 from etx_exir.plan.listing import Listing
@@ -19,19 +21,19 @@ TORCH = str(PurePath(torch.__file__).parent)
 FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
-def debug_rows(listing: Listing) -> dict[str, Any]:
-    """Return one row an instruction that is left; None where nothing is known."""
-    return {
-        "instructions": [
-            None if step.source is None else origin(step.source, step.op)
-            for step in listing.steps
-            if not step.dead
-        ]
-    }
+def debug_rows(listing: Listing, constants: Mapping[int, str]) -> dict[str, Any]:
+    """Return one row an instruction that is left, and names of constants by their data index."""
+    rows = [
+        None if step.source is None else origin(step.source)
+        for step in listing.steps
+        if not step.dead
+    ]
+    return {"instructions": rows, "constants": {str(k): v for k, v in sorted(constants.items())}}
 
 
-def origin(node: Node, op: str) -> dict[str, str]:
+def origin(node: Node) -> dict[str, str]:
     """Return the module path, the source line and the operator of `node`."""
+    op = str(node.target) if isinstance(node.target, OpOverload) else node.name
     return {"module": module_path(node), "source": source_line(node), "op": op}
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from etx_schema import NamedBlob, PtdFile, TensorLayout
+from etx_schema import ScalarType as WireType
 
-from etx_exir.emit.tensors import dim_order
+from etx_exir.emit.errors import EmitError
+from etx_exir.emit.tensors import SCALAR_TYPES, dim_order
 
 Blob = memoryview
 
@@ -83,8 +86,28 @@ class Pool:
 
 @dataclass
 class Pools:
-    """The data of a program: constants, initial values of state, blobs of delegates."""
+    """The data of a program: constants, initial state, delegates, and what goes to `.ptd`."""
 
     constants: Pool = field(default_factory=Pool)
     initial: Pool = field(default_factory=Pool)
     delegates: BlobPool = field(default_factory=BlobPool)
+    external: dict[str, PtdFile] = field(default_factory=dict)
+
+    def put_outside(self, tag: str, name: str, tensor: torch.Tensor) -> None:
+        """Store `tensor` under `name` in the file of `tag`."""
+        layout = TensorLayout(
+            scalar_type=WireType(SCALAR_TYPES[tensor.dtype]),
+            sizes=list(tensor.shape),
+            dim_order=list(dim_order(tensor)),
+        )
+        blob = NamedBlob(raw_bytes(tensor), layout=layout)
+        content = self.external.setdefault(tag, PtdFile()).named_data
+        there = content.setdefault(name, blob)
+        if there.layout != layout or not _equal(there.data, blob.data):
+            raise EmitError(
+                f"two tensors named {name!r} are to be stored in {tag}.ptd with different content"
+            )
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return np.array_equal(np.frombuffer(one, np.uint8), np.frombuffer(other, np.uint8))

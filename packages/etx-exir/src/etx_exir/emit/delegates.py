@@ -43,7 +43,7 @@ def emit(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
 
 
 def _delegate(emitter: MethodEmitter, lowered: Any) -> int:
-    blob = emitter.delegate_blobs.add(lowered.processed_bytes)
+    blob = emitter.pools.delegates.add(lowered.processed_bytes)
     specs = [CompileSpec(key=s.key, value=bytes(s.value)) for s in lowered.compile_specs]
     emitter.delegates.append(
         BackendDelegate(

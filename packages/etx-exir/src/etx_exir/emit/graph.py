@@ -77,7 +77,7 @@ def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
     if isinstance(target, HigherOrderOperator):
         if delegates.lowered_module(module, node) is not None:
             return delegates.emit(emitter, module, node)
-        return control_flow.emit(emitter, module, node, emit_nodes)
+        return control_flow.emit(emitter, node, emit_nodes)
     if isinstance(target, OpOverload):
         if target.namespace == "aten" and target._schema.name[6:] in CHECKS:
             return None

@@ -24,6 +24,7 @@ from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
 from etx_exir.emit.values import Values
+from etx_exir.plan import MemoryPlanningPass
 from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
 
 Reference = Any
@@ -32,12 +33,18 @@ Reference = Any
 class MethodEmitter:
     """The state of emitting one method; modules of this folder fill it."""
 
-    def __init__(self, name: str, program: ExportedProgram | None, pools: Pools) -> None:
+    def __init__(
+        self,
+        name: str,
+        program: ExportedProgram | None,
+        pools: Pools,
+        options: MemoryPlanningPass | None = None,
+    ) -> None:
         self.name = name
         self._program = program
-        self.constants = pools.constants
-        self.initial = pools.initial
-        self.delegate_blobs = pools.delegates
+        self.options = options or MemoryPlanningPass()
+        self.pools = pools
+        self.constant_names: dict[int, str] = {}
         self.values = Values()
         self.listing = Listing(name, values=self.values.items)
         self.bounds = Bounds(program.range_constraints if program is not None else {})
@@ -106,7 +113,9 @@ class MethodEmitter:
 
     def constant(self, data: torch.Tensor, fake: torch.Tensor | None = None) -> int:
         """Add a constant tensor."""
-        storage = Storage(data.nbytes, Kind.CONSTANT, data_buffer_idx=self.constants.add(data))
+        storage = Storage(
+            data.nbytes, Kind.CONSTANT, data_buffer_idx=self.pools.constants.add(data)
+        )
         return self.tensor(data if fake is None else fake, storage)
 
     def call(

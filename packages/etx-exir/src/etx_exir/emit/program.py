@@ -13,8 +13,8 @@ from etx_schema import (
     ExecutionPlan,
     NamedBlob,
     Operator,
-    Problem,
     Program,
+    PtdFile,
     PteFile,
     Target,
 )
@@ -32,17 +32,17 @@ from etx_exir.emit.signature import bind_inputs, bind_outputs
 from etx_exir.emit.treespec import dump_treespec
 from etx_exir.named import as_json
 from etx_exir.plan import MemoryPlanningPass, PlanReport, plan
-from etx_exir.plan.listing import Listing
+from etx_exir.plan.state import place_shared_state
 from etx_exir.target import UnsupportedError, check_target
 
 
 @dataclass
 class Emitted:
-    """A file in memory, the reports of its memory plans, and the nodes of its instructions."""
+    """A file in memory, the reports of its memory plans, and the files that go beside it."""
 
     pte: PteFile
     reports: dict[str, PlanReport]
-    listings: dict[str, Listing]
+    external: dict[str, PtdFile]
 
 
 def emit(
@@ -61,32 +61,28 @@ def emit_all(
     constant_methods: Mapping[str, Any] | None = None,
     target: str | Target | None = None,
 ) -> Emitted:
-    """Return `programs` as a file, with the memory reports and the instructions' origins."""
+    """Return `programs` as a file, with memory reports, and `.ptd` files by tag."""
     config = config or ExecutorchBackendConfig()
     constant_methods = constant_methods or {}
     _check_names(programs, constant_methods)
     pools = Pools()
-    plans, reports, listings = [], {}, {}
-    problems: list[Problem] = []
+    emitters = [_emit_method(name, programs[name], pools, config) for name in sorted(programs)]
+    if problems := [problem for emitter in emitters for problem in emitter.problems]:
+        raise UnsupportedError("operators without an out variant cannot be stored:", problems)
+    place_shared_state(e.listing for e in emitters if e.options.share_mutable_buffers)
+    plans, reports = [], {}
     named: dict[str, NamedBlob] = {}
-    for name in sorted(programs):
-        options = planning_of(config, name)
-        emitter = _emit_method(name, programs[name], pools, options)
-        problems += emitter.problems
-        if problems:
-            continue
-        result = plan(emitter.listing, options)
-        reports[name], listings[name] = result.report, emitter.listing
+    for emitter in emitters:
+        result = plan(emitter.listing, emitter.options)
+        reports[emitter.name] = result.report
         plans.append(_execution_plan(emitter, result.arena_sizes))
         for lowered in emitter.lowered:
             _add_named(named, lowered)
-    if problems:
-        raise UnsupportedError("operators without an out variant cannot be stored:", problems)
     plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
     named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
-    rows = {name: debug_rows(listing) for name, listing in listings.items()}
-    named[DEBUG_KEY] = NamedBlob(as_json(rows))
+    debug = {e.name: debug_rows(e.listing, e.constant_names) for e in emitters}
+    named[DEBUG_KEY] = NamedBlob(as_json(debug))
     pte = PteFile(
         program=Program(version=0, execution_plan=plans),
         constants=list(pools.constants.blobs),
@@ -98,7 +94,7 @@ def emit_all(
         check_target(pte, target)
     if not config.emit_debug:
         del named[DEBUG_KEY]
-    return Emitted(pte, reports, listings)
+    return Emitted(pte, reports, dict(sorted(pools.external.items())))
 
 
 def planning_of(config: ExecutorchBackendConfig, method: str) -> MemoryPlanningPass:
@@ -122,12 +118,12 @@ def _check_names(programs: Mapping[str, Any], constant_methods: Mapping[str, Any
 
 
 def _emit_method(
-    name: str, program: ExportedProgram, pools: Pools, options: MemoryPlanningPass
+    name: str, program: ExportedProgram, pools: Pools, config: ExecutorchBackendConfig
 ) -> MethodEmitter:
-    emitter = MethodEmitter(name, program, pools)
-    bind_inputs(emitter, options)
+    emitter = MethodEmitter(name, program, pools, planning_of(config, name))
+    bind_inputs(emitter, config)
     results = emit_nodes(emitter, program.graph_module)
-    bind_outputs(emitter, results, options)
+    bind_outputs(emitter, results)
     return emitter
 
 

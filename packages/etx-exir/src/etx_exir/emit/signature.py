@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from etx_schema import ExtraTensorInfo, Tensor
+from etx_schema import ExtraTensorInfo, Tensor, TensorDataLocation
 from torch.export.graph_signature import (
     ConstantArgument,
     InputKind,
@@ -16,14 +16,15 @@ from torch.export.graph_signature import (
 )
 from torch.fx import Node
 
+from etx_exir.config import ExecutorchBackendConfig
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.control_flow import assign
 from etx_exir.emit.errors import EmitError
+from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.emit.symbolic import slot
 from etx_exir.plan.listing import Kind, Storage
-from etx_exir.plan.planner import MemoryPlanningPass
 
+DEFAULT_TAG = "_default_external_constant"
 DATA = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
 MUTATION = tuple(
     getattr(OutputKind, name)
@@ -32,7 +33,7 @@ MUTATION = tuple(
 )
 
 
-def bind_inputs(emitter: MethodEmitter, options: MemoryPlanningPass) -> None:
+def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None:
     """Add a value for every placeholder of the graph that something uses."""
     program = emitter.program
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
@@ -41,20 +42,18 @@ def bind_inputs(emitter: MethodEmitter, options: MemoryPlanningPass) -> None:
     for node, spec in zip(placeholders, specs, strict=True):
         emitter.current = node
         if spec.kind is InputKind.USER_INPUT:
-            index = _user_input(emitter, node, spec, options)
+            index = _user_input(emitter, node, spec)
             emitter.listing.inputs.append(index)
         elif spec.kind in DATA:
             if not node.users and spec.target not in mutated:
                 continue
-            index = _data(emitter, node, spec, spec.target in mutated)
+            index = _data(emitter, node, spec, spec.target in mutated, config)
         else:
             raise EmitError(f"{emitter.where()}: inputs of kind {spec.kind.name} have no form here")
         emitter.environment[node] = index
 
 
-def _user_input(
-    emitter: MethodEmitter, node: Node, spec: InputSpec, options: MemoryPlanningPass
-) -> int:
+def _user_input(emitter: MethodEmitter, node: Node, spec: InputSpec) -> int:
     if isinstance(spec.arg, ConstantArgument):
         return _own_value(emitter, spec.arg.value)
     fake = node.meta["val"]
@@ -63,7 +62,7 @@ def _user_input(
     for dim, size in enumerate(fake.shape):
         if not isinstance(size, int) and size.node.expr.is_symbol:
             emitter.bounds.name_origin(size.node.expr, f"input {node.name!r}, dimension {dim}")
-    if options.alloc_graph_input:
+    if emitter.options.alloc_graph_input:
         return emitter.fresh(fake)
     return emitter.tensor(fake, Storage(0, Kind.CALLER))
 
@@ -75,7 +74,13 @@ def _own_value(emitter: MethodEmitter, value: Any) -> int:
     return emitter.values.add(type(member)(**vars(member)))  # type: ignore[arg-type, misc]
 
 
-def _data(emitter: MethodEmitter, node: Node, spec: InputSpec, mutated: bool) -> int:
+def _data(
+    emitter: MethodEmitter,
+    node: Node,
+    spec: InputSpec,
+    mutated: bool,
+    config: ExecutorchBackendConfig,
+) -> int:
     target = str(spec.target)
     program = emitter.program
     source = program.state_dict if target in program.state_dict else program.constants
@@ -84,20 +89,59 @@ def _data(emitter: MethodEmitter, node: Node, spec: InputSpec, mutated: bool) ->
     data = source[target]
     if not isinstance(data, torch.Tensor):
         raise EmitError(f"{emitter.where()}: {target!r} is a {type(data).__name__}, not a tensor")
-    if not mutated:
-        return emitter.constant(data)
-    index = emitter.tensor(data, Storage(data.nbytes, persistent=True))
-    tensor = emitter.values.items[index].val
-    assert isinstance(tensor, Tensor)
-    tensor.data_buffer_idx = emitter.initial.add(data)
-    tensor.extra_tensor_info = ExtraTensorInfo(fully_qualified_name=target)
+    if mutated:
+        return _state(emitter, data, target, config)
+    tag = external_tag(config, node)
+    if tag is not None:
+        return _outside(emitter, data, target, tag)
+    index = emitter.constant(data)
+    number = emitter.listing.places[index].storage.data_buffer_idx
+    emitter.constant_names.setdefault(number, target)
+    return index
+
+
+def external_tag(config: ExecutorchBackendConfig, node: Node) -> str | None:
+    """Return the name of the file in which the constant at `node` is stored, None for inside."""
+    chosen = config.external_constants
+    if callable(chosen):
+        return chosen(node)
+    return DEFAULT_TAG if chosen else None
+
+
+def _outside(emitter: MethodEmitter, data: torch.Tensor, target: str, tag: str) -> int:
+    emitter.pools.put_outside(tag, target, data)
+    index = emitter.tensor(data, Storage(data.nbytes, Kind.CALLER))
+    _tensor(emitter, index).extra_tensor_info = ExtraTensorInfo(
+        fully_qualified_name=target, location=TensorDataLocation.EXTERNAL
+    )
+    return index
+
+
+def _state(
+    emitter: MethodEmitter, data: torch.Tensor, target: str, config: ExecutorchBackendConfig
+) -> int:
+    index = emitter.tensor(data, Storage(data.nbytes, persistent=True, name=target))
+    tensor = _tensor(emitter, index)
+    if config.external_mutable_weights:
+        emitter.pools.put_outside(DEFAULT_TAG, target, data)
+        tensor.extra_tensor_info = ExtraTensorInfo(
+            fully_qualified_name=target, location=TensorDataLocation.EXTERNAL
+        )
+    else:
+        tensor.data_buffer_idx = emitter.pools.initial.add(data)
+        if config.emit_mutable_buffer_names:
+            tensor.extra_tensor_info = ExtraTensorInfo(fully_qualified_name=target)
     emitter.listing.state.append(index)
     return index
 
 
-def bind_outputs(
-    emitter: MethodEmitter, results: list[Reference], options: MemoryPlanningPass
-) -> None:
+def _tensor(emitter: MethodEmitter, index: int) -> Tensor:
+    tensor = emitter.values.items[index].val
+    assert isinstance(tensor, Tensor)
+    return tensor
+
+
+def bind_outputs(emitter: MethodEmitter, results: list[Reference]) -> None:
     """Write state back and list the outputs of the method."""
     specs = emitter.program.graph_signature.output_specs
     nodes = {n.name: n for n in emitter.program.graph.nodes}
@@ -112,7 +156,7 @@ def bind_outputs(
     emitter.current = None
     overwritten = {id(emitter.listing.places[w].root()[0]) for w in written}
     for index in outputs:
-        emitter.listing.outputs.append(_output(emitter, index, overwritten, options))
+        emitter.listing.outputs.append(_output(emitter, index, overwritten))
     assign(emitter, sources, written)
 
 
@@ -126,16 +170,14 @@ def _placeholders(emitter: MethodEmitter) -> dict[str, str]:
     return names
 
 
-def _output(
-    emitter: MethodEmitter, index: int, overwritten: set[int], options: MemoryPlanningPass
-) -> int:
+def _output(emitter: MethodEmitter, index: int, overwritten: set[int]) -> int:
     place = emitter.listing.places.get(index)
     if place is None:
         return index
     storage = place.root()[0]
     if id(storage) in overwritten:
         return emitter.clone(index)
-    if options.alloc_graph_output:
+    if emitter.options.alloc_graph_output:
         return index
     alone = sum(p.root()[0] is storage for p in emitter.listing.places.values()) == 1
     mine = alone and storage.kind is Kind.PLANNED and not storage.persistent

@@ -28,6 +28,7 @@ class Storage:
     memory_id: int = 1
     offset: int = -1
     data_buffer_idx: int = 0
+    name: str = ""
     parent: Storage | None = None
     parent_offset: int = 0
 
@@ -108,6 +109,7 @@ class Listing:
     outputs: list[int] = field(default_factory=list)
     state: list[int] = field(default_factory=list)
     operators: dict[tuple[str, str], int] = field(default_factory=dict)
+    arena_sizes: dict[int, int] = field(default_factory=dict)
 
     def operator(self, name: str, overload: str) -> int:
         """Return the index of an operator."""

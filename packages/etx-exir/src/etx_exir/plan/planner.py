@@ -57,12 +57,13 @@ def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
     ]
     sizes = [0]
     reports = []
-    for memory_id in range(1, max((s.memory_id for s, _ in pairs), default=1) + 1):
+    last = max([1, *(s.memory_id for s, _ in pairs), *listing.arena_sizes])
+    for memory_id in range(1, last + 1):
         arena = [(s, mask) for s, mask in pairs if s.memory_id == memory_id]
         report = _place_arena(arena, options)
         report.tensors = sum(number == memory_id for number, _ in before)
         report.total = sum(size for number, size in before if number == memory_id)
-        sizes.append(report.peak)
+        sizes.append(max(report.peak, listing.arena_sizes.get(memory_id, 0)))
         reports.append(report)
     _write_back(listing)
     return Plan(sizes, PlanReport(listing.name, reports))

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jumps, moves and assignments: what control flow is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from etx_schema import Instruction, JumpFalseCall, MoveCall
+from torch.fx import GraphModule
+
+from etx_exir.emit.arguments import encode
+from etx_exir.emit.errors import EmitError
+from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.plan.listing import Label
+
+Emit = Callable[[MethodEmitter, GraphModule], list[Reference]]
+
+
+def jump(emitter: MethodEmitter, condition: int | None, target: Label) -> None:
+    """Append a jump to `target` if `condition` is false; None jumps always."""
+    always = condition is None
+    value = emitter.values.boolean(False) if condition is None else condition
+    call = JumpFalseCall(cond_value_index=value, destination_instruction=0)
+    step = emitter.step(Instruction(instr_args=call), "jump", [value])
+    step.target, step.always = target, always
+
+
+def here(emitter: MethodEmitter, label: Label) -> None:
+    """Put `label` before the next step."""
+    label.position = len(emitter.listing.steps)
+
+
+def move(emitter: MethodEmitter, source: int, target: int) -> None:
+    """Append a move of a handle."""
+    call = MoveCall(move_from=source, move_to=target)
+    emitter.step(Instruction(instr_args=call), "move", [source], [], [target])
+
+
+def inline(
+    emitter: MethodEmitter, body: GraphModule, operands: Sequence[Reference], nodes: Emit
+) -> list[Reference]:
+    """Append the steps of `body` with its placeholders bound to `operands`."""
+    placeholders = [n for n in body.graph.nodes if n.op == "placeholder"]
+    if len(placeholders) != len(operands):
+        raise EmitError(
+            f"{emitter.where()}: a branch takes {len(placeholders)} operands, given {len(operands)}"
+        )
+    emitter.environment.update(zip(placeholders, operands, strict=True))
+    outer = emitter.current
+    results = nodes(emitter, body)
+    emitter.current = outer
+    return results
+
+
+def operand(emitter: MethodEmitter, value: Any) -> Reference:
+    """Return the value of an operand of a control-flow operator."""
+    return encode(emitter.values, emitter.lookup, value, None)
+
+
+def carry(emitter: MethodEmitter, start: int) -> int:
+    """Add a value like `start` that steps assign to."""
+    if start in emitter.fakes:
+        return emitter.fresh(emitter.fakes[start])
+    member = emitter.values.items[start].val
+    return emitter.values.add(type(member)(**vars(member)))  # type: ignore[arg-type, misc]
+
+
+def assign(emitter: MethodEmitter, sources: Sequence[int], targets: Sequence[int]) -> None:
+    """Give all `targets` the values of `sources` as if at once."""
+    later = list(sources)
+    for at, target in enumerate(targets):
+        for i in range(at + 1, len(later)):
+            if _same_memory(emitter, later[i], target) and later[i] not in targets[i : i + 1]:
+                later[i] = _saved(emitter, later[i])
+        if later[at] != target:
+            _assign_one(emitter, later[at], target)
+
+
+def _same_memory(emitter: MethodEmitter, one: int, other: int) -> bool:
+    places = emitter.listing.places
+    if one in places and other in places:
+        return places[one].root()[0] is places[other].root()[0]
+    return one == other
+
+
+def _saved(emitter: MethodEmitter, value: int) -> int:
+    if value in emitter.fakes:
+        return emitter.clone(value)
+    copy = carry(emitter, value)
+    _assign_one(emitter, value, copy)
+    return copy
+
+
+def _assign_one(emitter: MethodEmitter, source: int, target: int) -> None:
+    if target in emitter.fakes:
+        args = [target, source, emitter.values.boolean(False), target]
+        step = emitter.call("aten::copy_", "", args, [source], [target])
+        step.copies = (source, target)
+    else:
+        move(emitter, source, target)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The target check names everything that is missing, where, and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from etx_exir.emit import emit
+from etx_exir.out_variants import out_variant
+from etx_exir.target import UnsupportedError, check_target, load_target
+from etx_exir.targets import portable
+from etx_schema import Target, TargetError
+from running import edge
+from torch import nn
+
+aten = torch.ops.aten
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4), nn.Tanh())
+
+    def forward(self, x):
+        return torch.sin(self.body(x)).double()
+
+
+def target(*missing, **more):
+    document = json.loads(portable().read_text())
+    operators = {k: v for k, v in document["operators"].items() if k not in missing}
+    return Target.parse({**document, "name": "small", "operators": operators, **more})
+
+
+def test_portable_has_what_a_network_needs():
+    emit({"forward": edge(Net(), (torch.randn(1, 4),))}, target="portable")
+
+
+def test_all_that_is_missing_is_reported_at_once():
+    program = edge(Net(), (torch.randn(1, 4),))
+    with pytest.raises(UnsupportedError) as caught:
+        emit({"forward": program}, target=target("aten::tanh.out", "aten::sin.out"))
+    text = str(caught.value)
+    assert "2 things are missing" in text
+    assert "no operator aten::tanh.out, used 2 times" in text
+    assert "module body.1" in text
+    assert "test_target.py:" in text
+    assert "what to do:" in text
+    assert {p.module for p in caught.value.problems if "tanh" in p.message} == {"body.1", "body.3"}
+
+
+def test_dtypes_and_ranks_are_checked():
+    program = edge(Net(), (torch.randn(1, 4),))
+    small = target(limits={"max_rank": 1})
+    with pytest.raises(UnsupportedError, match="rank 2"):
+        emit({"forward": program}, target=small)
+    small = target()
+    operators = {**small.operators, "aten::tanh.out": {"dtypes": ["int64"]}}
+    with pytest.raises(UnsupportedError, match=r"aten::tanh\.out for int64, not for float32"):
+        check_target(emit({"forward": program}), Target("ints", operators))
+
+
+def test_operators_without_an_out_variant_are_named_together():
+    library = torch.library.Library("etx_test_target", "FRAGMENT")
+    for name in ("one", "two"):
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, lambda x: x + 1, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"etx_test_target::{name}", torch.empty_like, lib=library)
+    ops = torch.ops.etx_test_target
+
+    class Custom(nn.Module):
+        def forward(self, x):
+            return ops.two(ops.one(x) * ops.one(x))
+
+    program = torch.export.export(Custom(), (torch.ones(2),)).run_decompositions()
+    with pytest.raises(UnsupportedError) as caught:
+        emit({"forward": program})
+    assert [p.message.split()[0] for p in caught.value.problems] == [
+        "etx_test_target.one.default",
+        "etx_test_target.one.default",
+        "etx_test_target.two.default",
+    ]
+    assert "etx_test_target::one.out" in str(caught.value)
+
+
+def test_unknown_targets():
+    with pytest.raises(TargetError, match="no target 'toaster'"):
+        load_target("toaster")
+    assert load_target("portable").name == "portable"
+    assert load_target(portable()).name == "portable"
+
+
+@pytest.mark.parametrize(
+    ("op", "key"),
+    [
+        (aten.add.Tensor, "aten::add.out"),
+        (aten.add.Scalar, "aten::add.Scalar_out"),
+        (aten.view_copy.default, "aten::view_copy.out"),
+        (aten.max.dim, "aten::max.dim_max"),
+        (aten.max.default, "aten::max.unary_out"),
+        (aten.topk.default, "aten::topk.values"),
+        (aten.split_copy.Tensor, "aten::split_copy.Tensor_out"),
+        (aten.any.default, "aten::any.all_out"),
+        (aten.mean.dim, "aten::mean.out"),
+        (aten.mean.default, "aten::mean.dtype_out"),
+        (aten.sum.dim_IntList, "aten::sum.IntList_out"),
+        (aten.full.default, "aten::full.out"),
+        (aten.full_like.default, "aten::full_like.out"),
+        (aten.arange.start_step, "aten::arange.start_out"),
+        (aten.arange.start, "aten::arange.start_out"),
+        (aten.arange.default, "aten::arange.out"),
+        (aten.index.Tensor, "aten::index.Tensor_out"),
+        (aten.upsample_nearest2d.vec, "aten::upsample_nearest2d.vec_out"),
+        (aten.pow.Tensor_Scalar, "aten::pow.Tensor_Scalar_out"),
+        (aten.div.Tensor_mode, "aten::div.out_mode"),
+        (aten.prod.dim_int, "aten::prod.int_out"),
+        (aten.convolution.default, "aten::convolution.out"),
+        (aten._to_copy.default, "aten::_to_copy.out"),
+    ],
+)
+def test_out_variants(op, key):
+    variant = out_variant(op)
+    assert variant is not None
+    assert variant.key == key
+
+
+def test_most_of_the_portable_operators_are_some_out_variant():
+    reached = set()
+    names = json.loads(portable().read_text())["operators"]
+    for name in {n.split("::")[1].split(".")[0] for n in names if n.startswith("aten::")}:
+        packet = getattr(aten, name)
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if not any(a.is_out for a in op._schema.arguments):
+                variant = out_variant(op)
+                reached.add(variant.key if variant else None)
+    out = {n for n in names if n.startswith("aten::") and n.rpartition(".")[2] != "int"}
+    plain = {n for n in out if "." not in n}
+    assert sorted(out - plain - reached) == []
