@@ -28,6 +28,10 @@ nox.options.sessions = ["lint", "tests"]
 WHEELS = ROOT / "tools" / "wheels.py"
 ENVIRONMENTS = ROOT / ".build" / "env"
 PROJECTS = load_projects()
+GENERATORS = (
+    ROOT / "packages" / "etx-schema" / "src" / "etx_schema" / "generate.py",
+    *sorted(ROOT.glob("packages/*/tools/*.py")),
+)
 COMPILER = "etx-exir"
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
@@ -131,7 +135,7 @@ def lint(session: nox.Session) -> None:
     native = [str(p) for p in ROOT.glob("packages/*/*/**/*") if p.suffix in (".h", ".cpp", ".c")]
     native = [p for p in native if "_generated" not in p and "/build/" not in p]
     if native:
-        run(session, python, "-m", "clang_format", "--dry-run", "-Werror", *native)
+        run(session, Path(python).parent / "clang-format", "--dry-run", "-Werror", *native)
     types(session)
     generate(session, "--check")
 
@@ -165,12 +169,10 @@ def generated(session: nox.Session) -> None:
 
 
 def generate(session: nox.Session, *arguments: str) -> None:
-    """Run the generators: packages/<name>/tools/generate.py, each with its package's test group."""
-    for name, project in PROJECTS.items():
-        script = project.path / "tools" / "generate.py"
-        if script.exists():
-            python = environment(session, f"gen-{name}", name, group="test")
-            run(session, python, "-I", script, *arguments)
+    """Run the generators: each writes committed files, or compares them with --check."""
+    python = environment(session, "docs", *PROJECTS, others=("pytest==9.2.0",))
+    for script in GENERATORS:
+        run(session, python, "-I", script, *arguments)
 
 
 @nox.session

@@ -100,6 +100,7 @@ class Builder:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         partial.rename(folder)
+        _forget_old(folder)
 
     def _build_environment(self) -> Environment:
         if self._environment is None:
@@ -113,6 +114,14 @@ class Builder:
                 made.remember(state | {"+build": digest})
             self._environment = made
         return self._environment
+
+
+def _forget_old(folder: Path, keep: int = 4) -> None:
+    """Remove the builds of the same package and tag that were used longest ago."""
+    prefix = folder.name.rsplit("-", 1)[0]
+    builds = [p for p in folder.parent.iterdir() if p.name.rsplit("-", 1)[0] == prefix]
+    for path in sorted(builds, key=lambda p: p.stat().st_mtime)[:-keep]:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _digest(parts: list[str]) -> str:
