@@ -2,6 +2,7 @@
 #include <etx/kernel.h>
 #include <etx/portable/dispatch.h>
 
+#include "conv_reach.h"
 #include "conv_shape.h"
 #include "conv_sweep.h"
 #include "gemm.h"
@@ -11,27 +12,10 @@
 namespace etx::portable {
 namespace {
 
-/// The coarse coordinates c, from `begin` to `end`, for which c * stride + shift is a fine one.
-/// Coarse are the outputs of a convolution and the inputs of a transposed one.
-struct Reach {
-  int64_t begin, end, stride, shift;
-  Reach(const ConvShape& s, int axis, int64_t tap) {
-    const int64_t coarse = s.transposed ? s.in[axis] : s.out[axis];
-    const int64_t fine = s.transposed ? s.out[axis] : s.in[axis];
-    stride = s.stride[axis];
-    shift = tap * s.dilation[axis] - s.padding[axis];
-    begin = shift >= 0 ? 0 : divide_up(-shift, stride);
-    end = fine - shift <= 0 ? 0 : (fine - shift - 1) / stride + 1;
-    end = end < coarse ? end : coarse;
-  }
-  int64_t fine(int64_t c) const { return c * stride + shift; }
-};
-
 /// out += w * in for one tap and one pair of channels.
 template <typename T>
 void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
-  const Reach x(s, 2, tap % s.kernel[2]), y(s, 1, tap / s.kernel[2] % s.kernel[1]);
-  const Reach z(s, 0, tap / s.kernel[2] / s.kernel[1]);
+  const auto [z, y, x] = TapReach(s, tap);
   for (int64_t cz = z.begin; cz < z.end; ++cz) {
     for (int64_t cy = y.begin; cy < y.end; ++cy) {
       if (s.transposed) {

@@ -8,10 +8,14 @@
 /// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
 // clang-format off
 #define ETX_FAMILIES(X) \
+  X(grid_sampler) \
+  X(distance) \
+  X(fft) \
   X(reduce) \
   X(extreme) \
   X(variance) \
   X(dropout) \
+  X(glu) \
   X(factory) \
   X(copy) \
   X(activation) \
@@ -28,6 +32,7 @@
   X(binary) \
   X(unary) \
   X(conv) \
+  X(conv_backward) \
   X(matmul) \
   X(prim) \
   X(view) \

@@ -133,6 +133,27 @@ def test_convolutions(dtype: torch.dtype, threads: int) -> None:
         run("aten::convolution.out", dtype, expected, *args, threads=threads)
 
 
+@pytest.mark.parametrize("dtype", [F32, F64, F16])
+def test_gradients_of_convolutions(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    source = Convolutions(3)
+    for mask in [[True, True, True], [True, False, True], [False, True, False]] * 8:
+        args = source.draw()
+        if args is None:
+            continue
+        x, w, _, *rest = (a.to(dtype) if isinstance(a, torch.Tensor) else a for a in args)
+        gradient = torch.randn_like(aten.convolution(exact(x), exact(w), None, *rest)).to(dtype)
+        sizes = [gradient.shape[1]]
+        want = aten.convolution_backward(*map(exact, (gradient, x, w)), sizes, *rest, mask)
+        outs = [Out([0] if t is None else list(t.shape), dtype) for t in want]
+        got = PLUGIN.call(
+            "aten::convolution_backward.out", gradient, x, w, sizes, *rest, mask, *outs
+        )
+        for actual, expected in zip(got, want, strict=True):
+            if expected is not None:
+                compare(actual, expected)
+
+
 def test_convolution_of_channels_last() -> None:
     x, w = draw(F32, 2, 6, 9, 7), draw(F32, 8, 3, 3, 2)
     rest = [2, 1], [1, 0], [1, 2], False, [0, 0], 2
@@ -293,3 +314,23 @@ def test_lower_instruction_set_levels(
     for check in (test_products, test_convolutions, test_poolings, test_softmax):
         check(F32, 1)
     test_normalisations(F32, True)
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_fourier_transforms(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    compound = torch.complex64 if dtype is F32 else torch.complex128
+    for sizes, dim in [((8,), [0]), ((3, 12, 5), [1]), ((2, 7, 30), [1, 2]), ((6, 10, 1), [2, 0])]:
+        x = draw(dtype, *sizes)
+        for normalization in range(3):
+            for onesided in (True, False):
+                want = aten._fft_r2c(x.double(), dim, normalization, onesided)
+                out = Out(list(want.shape), compound)
+                (got,) = PLUGIN.call("aten::_fft_r2c.out", x, dim, normalization, onesided, out)
+                compare(torch.view_as_real(got), torch.view_as_real(want))
+            half = aten._fft_r2c(x, dim, 0, True)
+            last = x.shape[dim[-1]]
+            want = aten._fft_c2r(half.to(torch.complex128), dim, normalization, last)
+            out = Out(list(want.shape), dtype)
+            (got,) = PLUGIN.call("aten::_fft_c2r.out", half, dim, normalization, last, out)
+            compare(got, want)

@@ -24,4 +24,7 @@ CASES = [
     Case("nn.functional.layer_norm", dtypes=FLOATING, samples=16),
     Case("nn.functional.group_norm", dtypes=(F32, F64), samples=16),
     Case("nn.functional.gelu", dtypes=FLOATING),
+    Case("cdist", dtypes=(F32, F64), samples=24, tol=1e-4),
+    Case("nn.functional.pdist", dtypes=(F32, F64)),
+    Case("nn.functional.grid_sample", dtypes=(F32, F64), samples=24, tol=1e-4),
 ]
