@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
+import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from etx_exir.errors import CaptureError
 __all__ = ["capture"]
 
 _USER_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_FOREIGN = ("<", sysconfig.get_path("stdlib"), str(Path(__file__).parent))
 _ADVICE = (
     (
         r"data-dependent|GuardOnDataDependent|Could not guard",
@@ -27,7 +30,7 @@ _ADVICE = (
         "dynamic_shapes disagree with the model: the message above names the dimension",
     ),
     (
-        r"missing \d+ required positional|takes \d+ positional|got an unexpected keyword",
+        r"missing (\d+|a) required|(too many|takes \d+) positional|unexpected keyword",
         "example_inputs must be a tuple with one entry for each argument of forward",
     ),
 )
@@ -90,7 +93,7 @@ def _explain(model: nn.Module, error: Exception) -> str:
 
 
 def _user_line(error: Exception, text: str) -> str:
-    """Return the innermost line of code that is neither torch's nor ours."""
+    """Return the innermost line that is neither torch's, Python's nor ours."""
     frames: list[tuple[str, int]] = []
     traceback = error.__traceback__
     while traceback is not None:
@@ -98,6 +101,6 @@ def _user_line(error: Exception, text: str) -> str:
         traceback = traceback.tb_next
     frames += [(m["file"], int(m["line"])) for m in _USER_FRAME.finditer(text)]
     for name, line in reversed(frames):
-        if "/torch/" not in name and "etx_exir" not in name and not name.startswith("<"):
+        if not name.startswith(_FOREIGN) and "/torch/" not in name:
             return f"{name}:{line}"
     return ""

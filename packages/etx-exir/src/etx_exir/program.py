@@ -240,7 +240,7 @@ def _is_wanted(
 
 
 def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
-    named = {"forward": programs} if isinstance(programs, ExportedProgram) else dict(programs)
+    named = dict(programs) if isinstance(programs, Mapping) else {"forward": programs}
     for name, program in named.items():
         if not isinstance(program, ExportedProgram):
             raise ConfigError(

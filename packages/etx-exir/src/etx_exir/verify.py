@@ -112,7 +112,7 @@ def _functional(node: Node, decomposed: dict[Any, Callable[..., Any]]) -> Iterat
     op: Any = node.target
     if op._schema.is_mutable:
         yield Finding(f"{op} writes to its arguments", where(node), "use its functional form")
-    if op in decomposed:
+    if op in decomposed and op._schema.name not in SIZES:
         yield Finding(f"{op} is not Core ATen", where(node), "decompose it")
 
 

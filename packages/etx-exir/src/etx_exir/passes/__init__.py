@@ -29,6 +29,7 @@ __all__ = ["PIPELINE", "NodePass", "Pass"]
 PIPELINE: tuple[Pass, ...] = (
     RemoveAsserts(),
     CopyViews(),  # before all that follow: they know the copying forms alone
+    SettleStrides(),  # before layouts are read from strides
     SplitDynamic(),
     SetDimOrder(),
     LowerAttention(),  # before folding, which stores its masks
@@ -39,12 +40,12 @@ PIPELINE: tuple[Pass, ...] = (
     RemoveNoops(),  # after the operands are scalars, since x + 0 is seen as such
     AlignIndexPut(),  # before the views it adds are merged
     MergeViews(),
+    RemoveNoops(),  # again: merged views may have the shape of their source
     DropExpands(),
     FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     ShareConstants(),  # before expressions of equal constants are compared
     MergeCommon(),
-    SettleStrides(),
     RemoveDeadCode(),  # last
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch._prims_common import is_contiguous_or_false
 from torch._subclasses import FakeTensorMode
@@ -13,10 +14,10 @@ from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
 from etx_exir.constants import Constants, fake_mode_of
-from etx_exir.dim_order import CLONE, EMPTY, TO_COPY
+from etx_exir.dim_order import dim_order_of
 from etx_exir.passes.base import Pass, contiguous, graph_modules, propagate
 
-SETTERS = (CLONE, EMPTY, TO_COPY)
+CHANNELS_LAST = (torch.channels_last, torch.channels_last_3d)
 
 
 class SettleStrides(Pass):
@@ -53,13 +54,24 @@ def _contiguous(leaf: Any) -> bool:
 
 
 def _asks(node: Node) -> bool:
-    if node.op != "placeholder" and node.target not in SETTERS:
-        return False
-    return not _contiguous(node.meta.get("val"))
+    if node.op == "placeholder":
+        return not _contiguous(node.meta.get("val"))
+    order: Any = node.kwargs.get("dim_order")
+    if order is not None and list(order) != sorted(order):
+        return True
+    return node.kwargs.get("memory_format") in CHANNELS_LAST
 
 
 def _propagate_all(module: GraphModule, mode: FakeTensorMode) -> bool:
+    changed = False
     for node in module.graph.nodes:
         if node.op == "call_function" and not any(a.op == "get_attr" for a in node.all_input_nodes):
+            before = _orders(node)
             propagate(node, mode)
-    return True
+            changed |= before != _orders(node)
+    return changed
+
+
+def _orders(node: Node) -> list[tuple[int, ...]]:
+    leaves = pytree.tree_leaves(node.meta["val"])
+    return [dim_order_of(leaf) for leaf in leaves if isinstance(leaf, Tensor)]

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-3-Clause
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from etx_exir.commands import register
+from etx_schema import EtxError
+
+SOURCE = """
+import torch
+
+class Net(torch.nn.Module):
+    example_inputs = (torch.ones(2, 3),)
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        return (self.layer(x) + 1).relu()
+
+def dynamic():
+    return torch.nn.ReLU(), (torch.ones(4),), ({0: torch.export.Dim("n", max=8)},)
+
+def bare():
+    return torch.nn.ReLU()
+
+def broken():
+    raise ValueError("no weights")
+
+def number():
+    return 3
+
+class Branching(torch.nn.Module):
+    example_inputs = (torch.ones(2),)
+
+    def forward(self, x):
+        return x if x.sum() > 0 else -x
+
+class Factored(torch.nn.Module):
+    example_inputs = (torch.eye(3),)
+
+    def forward(self, x):
+        q, r = torch.linalg.qr(x)
+        return torch.linalg.inv_ex(q @ r).inverse
+"""
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("model_of_test.py").write_text(SOURCE)
+    yield "model_of_test.py"
+    sys.modules.pop("model_of_test", None)
+
+
+def etx(*arguments):
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    options = parser.parse_args(["compile", *map(str, arguments)])
+    return options.run(options)
+
+
+def test_a_file_comes_out(model, capsys):
+    assert etx(f"{model}:Net", "-o", "net.pte") == 0
+    assert Path("net.pte").read_bytes()[4:8] == b"ET12"
+    captured = capsys.readouterr()
+    assert captured.out.startswith("net.pte: ")
+    assert "3 instructions" in captured.out
+    assert "exporting" in captured.err
+
+
+def test_dynamic_shapes_from_the_factory(model):
+    from etx_schema import read_pte
+
+    etx(f"{model}:dynamic", "-o", "net.pte")
+    (plan,) = read_pte("net.pte").program.execution_plan
+    assert plan.values[plan.inputs[0]].val.sizes == [8]
+
+
+def test_programs_after_each_pass(model, capsys):
+    etx(f"{model}:Net", "-o", "net.pte", "--dump-passes", "--explain")
+    names = [path.name for path in sorted(Path("net.pte.passes").iterdir())]
+    assert names[0] == "00_decompose.txt"
+    assert "01_scalar_operands.txt" in names
+    assert "torch.ops.aten.add.Scalar" in Path("net.pte.passes/01_scalar_operands.txt").read_text()
+    assert "aten.linear.default" in capsys.readouterr().out
+
+
+def test_reasons_of_the_partitioner(model, capsys):
+    etx(f"{model}:Net", "-o", "net.pte", "--explain", "--partitioner", "toy:ToyPartitioner")
+    out = capsys.readouterr().out
+    assert "3 operators stayed out of delegates" in out
+    assert "aten.relu.default is neither an addition nor a product" in out
+
+
+ERRORS = {
+    "model_of_test.py:Missing": "has no function or class 'Missing'; it has Net, dynamic",
+    "model_of_test.py": "names no function: expected a factory as model.py:name",
+    "nowhere.py:Net": "cannot read nowhere.py: no such file",
+    "model_of_test.py:bare": "ReLU without example inputs; return",
+    "model_of_test.py:broken": "raised ValueError: no weights",
+    "model_of_test.py:number": "returned int; expected a torch.nn.Module",
+    "model_of_test.py:Branching": "use torch.cond",
+    "model_of_test.py:Factored": "linalg_qr",
+}
+
+
+@pytest.mark.parametrize("source", ERRORS)
+def test_errors_are_one_message_and_write_nothing(model, source):
+    with pytest.raises(EtxError) as caught:
+        etx(source, "-o", "net.pte")
+    assert ERRORS[source] in str(caught.value)
+    assert not list(Path().glob("*.pte*"))
+
+
+def test_unsupported_operators_are_reported_at_once_with_their_lines(model):
+    with pytest.raises(EtxError) as caught:
+        etx(f"{model}:Factored", "-o", "net.pte")
+    text = str(caught.value)
+    line = SOURCE.splitlines().index("        q, r = torch.linalg.qr(x)") + 1
+    assert f"{model}:{line}" in text
+    assert f"{model}:{line + 1}" in text
+
+
+def test_a_directory_as_output(model):
+    with pytest.raises(EtxError, match="it is a directory"):
+        etx(f"{model}:Net", "-o", ".")
+    with pytest.raises(EtxError, match="there is no folder nowhere"):
+        etx(f"{model}:Net", "-o", "nowhere/net.pte")
+
+
+@pytest.mark.xfail(not Path("/dev/full").exists(), reason="needs /dev/full", strict=True)
+def test_a_full_disk(model):
+    with pytest.raises(EtxError, match=r"(?i)no space left"):
+        etx(f"{model}:Net", "-o", "/dev/full")
+
+
+def test_an_existing_file_survives_an_error(model):
+    Path("net.pte").write_bytes(b"before")
+    with pytest.raises(EtxError):
+        etx(f"{model}:Factored", "-o", "net.pte")
+    assert Path("net.pte").read_bytes() == b"before"
+    assert torch.is_grad_enabled()
