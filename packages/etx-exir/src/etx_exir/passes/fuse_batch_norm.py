@@ -65,7 +65,7 @@ class FuseBatchNorm(NodePass):
             factor = factor if scale is None else factor * scale
             offset = -mean * factor if bias is None else (bias - mean) * factor
             offset = offset if shift is None else offset + shift
-            return _scaled(weight, factor, layer).to(weight.dtype), offset.to(weight.dtype)
+            return _scaled(weight, factor.to(weight.dtype), layer), offset.to(weight.dtype)
 
 
 def _scaled(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
