@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
+torch.set_num_threads(1)
 
 COVERAGE = "test_every_op_has_a_case"
 

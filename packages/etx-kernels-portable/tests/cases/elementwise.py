@@ -81,6 +81,7 @@ CASES = [
     Case("nn.functional.relu6", dtypes=FLOATING),
     Case("nn.functional.leaky_relu", dtypes=FLOATING),
     Case("nn.functional.elu", dtypes=FLOATING),
+    Case("nn.functional.glu", dtypes=FLOATING),
     Case("nn.functional.selu", dtypes=(F32,)),
     Case("nn.functional.hardswish", dtypes=(F32,)),
     Case("nn.functional.softplus", dtypes=(F32,)),
