@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write src/etx_exir/targets/portable.json: the operators that both runtimes have.
 
-Needs etx-runtime and etx-kernels-portable. With --check, nothing is written: exit 1 if stale.
+Needs etx-kernels-portable. With --check, nothing is written: exit 1 if stale.
 """
 
 from __future__ import annotations
@@ -17,26 +17,33 @@ OUTPUT = TARGETS / "portable.json"
 PEER = TARGETS / "executorch-1.5.1.txt"
 
 
-def our_operators() -> set[str]:
-    """Return what the installed kernel packages register."""
-    from etx_runtime import Runtime
+def our_operators() -> dict[str, dict[str, list[str]]]:
+    """Return what etx-kernels-portable has, with dtypes."""
+    from etx_kernels_portable import target_path
 
-    return set(Runtime.get().operator_registry.operator_names)
+    rows: dict[str, dict[str, list[str]]] = json.loads(Path(target_path()).read_text())["operators"]
+    return rows
 
 
 def document() -> str:
-    """Return the target as JSON."""
-    both = our_operators() & set(PEER.read_text().split())
+    """Return the target as JSON, one line an operator."""
+    theirs = set(PEER.read_text().split())
     target = {
         "name": "portable",
         "description": "Operators that etx-kernels-portable and ExecuTorch 1.5.1's wheel have.",
         "version": "1",
         "runtime": {"min_version": "0.1"},
-        "operators": {name: {} for name in sorted(both)},
         "backends": [],
         "limits": {"max_rank": 16},
+        "operators": {},
     }
-    return json.dumps(target, indent=1) + "\n"
+    head = json.dumps(target, indent=1).removesuffix("{}\n}")
+    rows = [
+        f" {json.dumps(name)}: {json.dumps(row)}"
+        for name, row in sorted(our_operators().items())
+        if name in theirs
+    ]
+    return head + "{\n " + ",\n ".join(rows) + "\n }\n}\n"
 
 
 def main() -> int:
