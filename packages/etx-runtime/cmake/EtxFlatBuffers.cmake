@@ -55,7 +55,7 @@ print(p.Path(u.find_spec('etx_schema').origin).parent / 'fbs')")
     set(output "${ETX_GENERATED_DIR}/${name}_generated.h")
     add_custom_command(
       OUTPUT "${output}"
-      COMMAND "${ETX_FLATC}" --cpp --scoped-enums -o "${ETX_GENERATED_DIR}" "${etx_fbs}/${name}.fbs"
+      COMMAND "${ETX_FLATC}" --cpp --scoped-enums --reflect-types -o "${ETX_GENERATED_DIR}" "${etx_fbs}/${name}.fbs"
       DEPENDS "${etx_fbs}/${name}.fbs" VERBATIM)
     list(APPEND etx_readers "${output}")
   endforeach()

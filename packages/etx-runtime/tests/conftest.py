@@ -5,18 +5,27 @@ import os
 import subprocess
 from pathlib import Path
 
-import pytest
-
 import etx_runtime
+import pytest
 
 HERE = Path(__file__).parent
 INCLUDE = Path(etx_runtime.__file__).parent / "include"
-FLAGS = "-std=c++17 -O1 -shared -fPIC -fno-exceptions -fno-rtti -fvisibility=hidden".split()
+FLAGS = ["-std=c++17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden"]
+CORE_FLAGS = ["-fno-exceptions", "-fno-rtti"]
 
 
 def compile_plugin(source: Path, output: Path, *flags: str) -> Path:
     compiler = os.environ.get("CXX", "c++")
-    command = [compiler, *FLAGS, *flags, f"-I{INCLUDE}", str(source), "-o", str(output)]
+    command = [
+        compiler,
+        *FLAGS,
+        *CORE_FLAGS,
+        *flags,
+        f"-I{INCLUDE}",
+        str(source),
+        "-o",
+        str(output),
+    ]
     subprocess.run(command, check=True)
     return output
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from programs import Builder, addition
-
 from etx_runtime import InputError, Runtime, commands
+from programs import Builder, addition
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -75,6 +74,6 @@ def test_wrong_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     with pytest.raises(InputError, match="takes 2 arrays, 1 were given"):
         run(capsys, "run", model, "--input", str(tmp_path / "x.npy"))
     (tmp_path / "x.bin").write_bytes(b"123")
+    files = ["--input", str(tmp_path / "x.bin")] * 2
     with pytest.raises(InputError, match=r"has 3 bytes, float32\[2, 3\] 24"):
-        files = ["--input", str(tmp_path / "x.bin")] * 2
         run(capsys, "run", model, *files)

@@ -4,14 +4,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
 from conftest import compile_plugin
-from programs import BOOL, LONG, Builder, addition
-
-import etx_runtime
 from etx_runtime import ExecutionError, InputError, LoadError, PluginError, Runtime
+from programs import BOOL, LONG, Builder, addition
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

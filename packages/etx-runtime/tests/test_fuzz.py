@@ -52,7 +52,8 @@ for path in sys.argv[4:]:
         data = bytearray(seed)
         for _ in range(generator.choice((1, 1, 1, 2, 4))):
             at = generator.randrange(len(data))
-            data[at] = generator.choice((0, 1, 2, 127, 128, 255, data[at] ^ 1 << generator.randrange(8)))
+            flipped = data[at] ^ 1 << generator.randrange(8)
+            data[at] = generator.choice((0, 1, 2, 127, 128, 255, flipped))
         result = attempt(bytes(data))
         counts[result] = counts.get(result, 0) + 1
 print(counts)

@@ -7,13 +7,12 @@ import json
 from collections import OrderedDict
 from typing import Any
 
+import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
-from programs import Builder
-
-import etx_runtime
 from etx_runtime import InputError, LoadError, Runtime, pytree
+from programs import Builder
 
 ONE = np.ones(2, np.float32)
 

@@ -6,15 +6,14 @@ import sys
 import threading
 from pathlib import Path
 
+import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
+from etx_runtime import Runtime, Verification
 from etx_schema._generated.program import IDENTIFIER
 from etx_schema.codec import Encoder
 from programs import BOOL, FLOAT, LONG, Builder, addition, counter, loop
-
-import etx_runtime
-from etx_runtime import Runtime, Verification
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

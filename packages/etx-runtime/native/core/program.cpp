@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "format.h"
+#include "tables.h"
 #include "verify.h"
 
 namespace etx {
@@ -96,8 +97,7 @@ Error Program::read_head(Verification verification, FailureSink* failures) {
     return report(failures, failure);
   }
   if (verification == Verification::Full) {
-    ::flatbuffers::Verifier verifier(bytes, program_data_.size(), 64, 1u << 24);
-    if (!fbs::VerifyProgramBuffer(verifier)) {
+    if (!verify_tables(bytes, program_data_.size(), fbs::ProgramTypeTable())) {
       failure.reason = "the program's tables are corrupt";
       return report(failures, failure);
     }

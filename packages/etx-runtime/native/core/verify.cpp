@@ -50,9 +50,6 @@ Error Verifier::check_segments() {
 
 Error Verifier::check_offsets(const fbs::SubsegmentOffsets& subsegment) {
   if (length(subsegment.offsets()) <= 1) return Error::Ok;
-  if (reinterpret_cast<uintptr_t>(subsegment.offsets()->data()) % alignof(uint64_t) != 0) {
-    return fail("the offsets of constants are not aligned", &subsegment);
-  }
   if (subsegment.segment_index() >= length(program_.segments())) {
     return fail("the constants' segment does not exist", &subsegment);
   }
@@ -70,8 +67,7 @@ Error Verifier::check_plan(const fbs::ExecutionPlan& plan) {
   method_ = plan.name()->c_str();
   const auto* sizes = plan.non_const_buffer_sizes();
   for (uint32_t i = 0; i < length(sizes); ++i) {
-    if (reinterpret_cast<uintptr_t>(sizes->data()) % alignof(int64_t) != 0 || sizes->Get(i) < 0 ||
-        static_cast<uint64_t>(sizes->Get(i)) > PTRDIFF_MAX) {
+    if (sizes->Get(i) < 0 || static_cast<uint64_t>(sizes->Get(i)) > PTRDIFF_MAX) {
       return fail("the size of a planned arena is negative", &plan, Error::InvalidProgram, i);
     }
   }

@@ -20,7 +20,8 @@ Error Verifier::check_value(const fbs::ExecutionPlan& plan, const fbs::EValue& v
     case fbs::KernelTypes::Null:
     case fbs::KernelTypes::Int:
     case fbs::KernelTypes::Bool:
-    case fbs::KernelTypes::Double: return Error::Ok;
+    case fbs::KernelTypes::Double:
+    case fbs::KernelTypes::DoubleList: return Error::Ok;
     case fbs::KernelTypes::Tensor: return check_tensor(plan, *value.val_as_Tensor());
     case fbs::KernelTypes::String:
       return value.val_as_String()->string_val() != nullptr
@@ -36,12 +37,6 @@ Error Verifier::check_value(const fbs::ExecutionPlan& plan, const fbs::EValue& v
         }
       }
       return Error::Ok;
-    }
-    case fbs::KernelTypes::DoubleList: {
-      const auto* items = value.val_as_DoubleList()->items();
-      const bool aligned =
-          items == nullptr || reinterpret_cast<uintptr_t>(items->data()) % alignof(double) == 0;
-      return aligned ? Error::Ok : fail("a list of doubles is not aligned", &value);
     }
     case fbs::KernelTypes::BoolList: {
       const auto* items = value.val_as_BoolList()->items();

@@ -3,7 +3,8 @@
 
 #include <etx/hosted/loaders.h>
 
-#define FLATBUFFERS_ASSERT(condition) static_cast<void>(0)
+#include "../core/tables.h"
+
 #include <flat_tensor_generated.h>
 
 namespace etx {
@@ -131,10 +132,11 @@ std::unique_ptr<PtdDataMap> PtdDataMap::from(std::shared_ptr<const DataLoader> l
   auto table = loader->load(0, static_cast<size_t>(head.table_size), info);
   if (!table.ok()) return nullptr;
   contents->table_bytes = std::move(table.get());
-  ::flatbuffers::Verifier verifier(contents->table_bytes.bytes(), contents->table_bytes.size(), 64,
-                                   1u << 24);
   *message = "its tables are corrupt";
-  if (!fbs::VerifyFlatTensorBuffer(verifier)) return nullptr;
+  if (!verify_tables(contents->table_bytes.bytes(), contents->table_bytes.size(),
+                     fbs::FlatTensorTypeTable())) {
+    return nullptr;
+  }
   contents->table = fbs::GetFlatTensor(contents->table_bytes.data());
   if (const char* reason = check(*contents->table, head)) {
     *message = reason;

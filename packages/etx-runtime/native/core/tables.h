@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_CORE_TABLES_H_
+#define ETX_NATIVE_CORE_TABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#define FLATBUFFERS_ASSERT(condition) static_cast<void>(0)
+#include <flatbuffers/flatbuffers.h>
+
+namespace etx {
+
+/// True when the flatbuffer of `size` bytes at `data` can be read by its generated accessors: all
+/// tables, vectors, strings and unions lie inside, aligned to their elements. `root` describes the
+/// root table (flatc's --reflect-types). Linear: a buffer that visits tables more often than it has
+/// room for is refused.
+bool verify_tables(const uint8_t* data, size_t size, const ::flatbuffers::TypeTable* root);
+
+}  // namespace etx
+
+#endif  // ETX_NATIVE_CORE_TABLES_H_

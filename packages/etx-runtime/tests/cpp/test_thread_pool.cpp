@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/thread_pool.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "check.h"
+
+namespace {
+
+struct Work {
+  etx::ThreadPool* pool;
+  std::vector<std::atomic<int>> counts;
+  int64_t grain;
+};
+
+void body(void* user, int64_t begin, int64_t end) {
+  auto* work = static_cast<Work*>(user);
+  CHECK(end - begin >= work->grain || end == static_cast<int64_t>(work->counts.size()));
+  for (int64_t i = begin; i < end; ++i) ++work->counts[static_cast<size_t>(i)];
+}
+
+void nested(void* user, int64_t begin, int64_t end) {
+  auto* work = static_cast<Work*>(user);
+  CHECK(work->pool->num_threads() == 1);
+  work->pool->parallel_for(begin, end, 1, body, user);
+}
+
+void cover(etx::ThreadPool& pool, size_t size, int64_t grain, etx::Parallel::Body run) {
+  Work work{&pool, std::vector<std::atomic<int>>(size), grain};
+  pool.parallel_for(0, static_cast<int64_t>(size), grain, run, &work);
+  for (const auto& count : work.counts) CHECK(count == 1);
+}
+
+}  // namespace
+
+int main() {
+  etx::ThreadPool pool(4);
+  for (int round = 0; round < 500; ++round) {
+    cover(pool, 1000, 7, body);
+    cover(pool, 3, 1, body);
+    cover(pool, 100, 1, nested);
+    cover(pool, 0, 1, body);
+  }
+  std::vector<std::thread> users;
+  for (int i = 0; i < 3; ++i) {
+    users.emplace_back([&pool] {
+      for (int round = 0; round < 300; ++round) cover(pool, 500, 3, body);
+    });
+  }
+  for (int size : {1, 3, 8, 2}) pool.resize(static_cast<uint32_t>(size));
+  for (auto& user : users) user.join();
+  CHECK(pool.num_threads() == 2);
+  return 0;
+}

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C++ side: its tests on the installed package, what the core's objects contain, its size."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import etx_runtime
+from conftest import HERE
+from programs import counter
+
+PACKAGE = Path(etx_runtime.__file__).parent
+CORE = PACKAGE / "lib" / "libetx_core.a"
+TEXT_BUDGET = 24 * 1024
+
+ALLOWED = re.compile(r"mem(cpy|move|set|cmp)|str(len|cmp|ncmp)|etx_pal_\w+|_GLOBAL_OFFSET_TABLE_")
+
+
+def tool(name: str) -> str:
+    """Find a program beside the interpreter first: the wheels of cmake and ninja lie there."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    assert found is not None, f"{name} is missing"
+    return found
+
+
+def call(*command: object) -> str:
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def configure(source: Path, build: Path, *options: object) -> None:
+    ninja = f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"
+    call(tool("cmake"), "-S", source, "-B", build, "-G", "Ninja", ninja, *options)
+
+
+def test_installed_package_builds_and_passes(tmp_path: Path) -> None:
+    program = tmp_path / "counter.pte"
+    program.write_bytes(counter())
+    options = [f"-Detx_runtime_ROOT={PACKAGE}", f"-DETX_TEST_PROGRAM={program}"]
+    configure(HERE / "cpp", tmp_path / "build", *options)
+    call(tool("cmake"), "--build", tmp_path / "build", "-j2")
+    ctest = Path(tool("cmake")).with_name("ctest")
+    text = call(ctest, "--test-dir", tmp_path / "build", "--output-on-failure")
+    assert "100% tests passed" in text
+    assert "out of 4" in text
+    plugin = next((tmp_path / "build").glob("libtest_plugin.*"))
+    bench = call(tmp_path / "build" / "bench_dispatch", program, plugin, 100)
+    assert "ns_per_instruction" in bench
+
+
+def test_core_needs_no_heap_exceptions_or_system() -> None:
+    symbols = call("nm", "--undefined-only", "--format=posix", CORE).split("\n")
+    names = {line.split()[0] for line in symbols if line and not line.endswith(":")}
+    foreign = {n for n in names if not n.startswith(("_ZN3etx", "_ZNK3etx")) and not is_own(n)}
+    assert {name for name in foreign if not ALLOWED.fullmatch(name)} == set()
+
+
+def is_own(name: str) -> bool:
+    """Tell whether another object of the core defines `name`."""
+    return any(line.split()[:1] == [name] for line in defined_symbols())
+
+
+def defined_symbols() -> list[str]:
+    return call("nm", "--defined-only", "--format=posix", CORE).split("\n")
+
+
+def test_core_has_no_type_information_or_static_constructors() -> None:
+    names = [line.split()[0] for line in defined_symbols() if line and not line.endswith(":")]
+    assert [
+        name for name in names if name.startswith(("_ZTI", "_ZTS", "_ZGV", "_GLOBAL__sub_I"))
+    ] == []
+    sections = call("objdump", "-h", CORE)
+    assert ".init_array" not in sections
+    assert ".ctors" not in sections
+
+
+def test_core_writes_no_globals() -> None:
+    data = [
+        line for line in defined_symbols() if len(line.split()) > 1 and line.split()[1] in "bBdD"
+    ]
+    assert data == []
+
+
+def test_text_size(tmp_path: Path) -> None:
+    options = ["-DCMAKE_BUILD_TYPE=MinSizeRel", "-DETX_BUILD_HOSTED=OFF", "-DETX_BUILD_TESTS=ON"]
+    options += ["-DETX_BUILD_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}"]
+    options += ["-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON"]
+    configure(HERE.parent, tmp_path, *options)
+    call(tool("cmake"), "--build", tmp_path, "--target", "one_kernel", "-j2")
+    sizes = call("size", "-A", tmp_path / "tests" / "cpp" / "one_kernel")
+    text = next(int(line.split()[1]) for line in sizes.split("\n") if line.startswith(".text"))
+    assert text <= TEXT_BUDGET, f"{text} bytes"
+
+
+def best_import_time(code: str) -> float:
+    command = [sys.executable, "-c", f"import time, sys\n{code}"]
+    runs = (subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(7))
+    return min(float(run.stdout) for run in runs)
+
+
+def test_import_time() -> None:
+    own = best_import_time(
+        "import numpy\nt = time.process_time()\nimport etx_runtime\nprint(time.process_time() - t)"
+    )
+    assert own <= 0.060
+    loaded = "import etx_runtime\nprint(int('torch' in sys.modules or 'rich' in sys.modules))"
+    assert best_import_time(loaded) == 0
+
+
+def test_stub_is_current(tmp_path: Path) -> None:
+    path = tmp_path / "_native.pyi"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "etx_runtime._native"]
+    subprocess.run([*command, "-o", str(path)], check=True, env=environment)
+    committed = (HERE.parent / "src" / "etx_runtime" / "_native.pyi").read_text()
+    assert ast.dump(ast.parse(committed)) == ast.dump(ast.parse(path.read_text()))
