@@ -5,6 +5,7 @@
 #include <etx/portable/broadcast.h>
 
 #include "shape.h"
+#include "strided_copy.h"
 #include "unit.h"
 
 namespace etx::portable {
@@ -93,19 +94,20 @@ Error masked_scatter_out(Context& context, const Tensor& self, const Tensor& mas
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(check_output(context, source, out));
   ETX_TRY(check_mask(context, mask, out));
-  ETX_CHECK(context, source.is_contiguous(), NotSupported, "source must be contiguous");
   ETX_TRY(broadcast_shape(context, self, mask, shape));
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
   const int64_t needed = count_true(mask) * (out.numel() / mask.numel());
   ETX_CHECK(context, source.numel() >= needed, InvalidArgument,
             "source must have an element for each true element of mask");
+  const void* in_order = nullptr;
+  ETX_TRY(row_major(context, source, in_order));
   const Nest<3> nest = make_nest(shape, self, mask, &out);
   int64_t stride[3] = {};
   if (nest.levels > 0) std::memcpy(stride, nest.stride[0], sizeof(stride));
   by_size(self.element_size(), [&](auto unit) {
     using T = decltype(unit);
-    const T* const given = source.const_data_ptr<T>();
+    const T* const given = static_cast<const T*>(in_order);
     int64_t count = 0;
     nest.for_each_outer(0, nest.outer(), [&](const int64_t* at) {
       const T* from = self.const_data_ptr<T>() + at[0];

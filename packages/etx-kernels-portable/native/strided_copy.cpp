@@ -281,6 +281,17 @@ void copy_row_major(Context& context, const Tensor& tensor, void* dst, const voi
 
 }  // namespace
 
+Error row_major(Context& context, const Tensor& tensor, const void*& data) {
+  data = tensor.const_data_ptr();
+  if (tensor.is_contiguous()) return Error::Ok;
+  void* temp = context.allocate_temp(tensor.nbytes() + 1);
+  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
+            "no temporary memory to reorder the dimensions of a tensor");
+  copy_row_major(context, tensor, temp, tensor.const_data_ptr(), false);
+  data = temp;
+  return Error::Ok;
+}
+
 Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src) {
   if (dst.is_contiguous()) {
     copy_row_major(context, src, dst.mutable_data_ptr(), src.const_data_ptr(), false);
@@ -290,11 +301,9 @@ Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src) {
     copy_row_major(context, dst, dst.mutable_data_ptr(), src.const_data_ptr(), true);
     return Error::Ok;
   }
-  void* temp = context.allocate_temp(src.nbytes());
-  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
-            "no temporary memory to reorder the dimensions of self");
-  copy_row_major(context, src, temp, src.const_data_ptr(), false);
-  copy_row_major(context, dst, dst.mutable_data_ptr(), temp, true);
+  const void* data = nullptr;
+  ETX_TRY(row_major(context, src, data));
+  copy_row_major(context, dst, dst.mutable_data_ptr(), data, true);
   return Error::Ok;
 }
 

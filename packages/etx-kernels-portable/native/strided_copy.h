@@ -59,6 +59,10 @@ void copy_elements(Context& context, const Tensor& dst, const Tensor& src);
 /// k-th in the order of the indices goes to the k-th.
 Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src);
 
+/// Sets `data` to the elements of `tensor` in the order of the indices: its own memory, or
+/// temporary memory. Errors: MemoryAllocationFailed.
+Error row_major(Context& context, const Tensor& tensor, const void*& data);
+
 /// Writes `value`, one element of `element_size` bytes, `count` times.
 void fill_elements(Context& context, void* dst, int64_t count, const void* value,
                    size_t element_size);
