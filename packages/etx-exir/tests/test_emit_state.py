@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from etx_exir import ExecutorchBackendConfig
+from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.emit import emit, emit_all
 from etx_exir.plan import MemoryPlanningPass
 from etx_schema import Tensor, read_ptd, serialize_ptd
@@ -156,3 +156,13 @@ def test_names_of_buffers_can_be_left_out():
     pte = emit({"forward": edge(Counter(), (torch.zeros(2),))}, config)
     assert state_of(pte) == {}
     assert_same(Method(pte).execute(torch.zeros(2)), [torch.tensor([6.0, 7.0])])
+
+
+def test_the_manager_writes_the_files(tmp_path):
+    module = nn.Linear(3, 4)
+    manager = to_edge(torch.export.export(module, (torch.randn(1, 3),)))
+    done = manager.to_executorch(ExecutorchBackendConfig(external_constants=True))
+    done.write_tensor_data_to_file(tmp_path)
+    done.save(tmp_path / "model.pte")
+    assert {p.name for p in tmp_path.iterdir()} == {"model.pte", "_default_external_constant.ptd"}
+    assert "largest live set" in str(done.memory_reports["forward"])

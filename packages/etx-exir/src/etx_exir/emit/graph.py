@@ -98,7 +98,7 @@ def _view(emitter: MethodEmitter, node: Node) -> Reference:
     fakes = node.meta["val"]
     many = isinstance(fakes, (list, tuple))
     fakes = list(fakes) if many else [fakes]
-    shapes = [shape_of(fake, emitter.bounds, emitter.where()) for fake in fakes]
+    shapes = [shape_of(fake, emitter.bounds, emitter.where) for fake in fakes]
     place = emitter.listing.places.get(source)
     offsets = aliases(node, emitter.shapes[source], shapes)
     if offsets is None or place is None or place.storage.kind is Kind.CALLER:
@@ -117,7 +117,7 @@ def _dynamic_view(
 ) -> Reference:
     """Return the value of a view that is made at run time, or None where a copy is needed."""
     fake, shape = node.meta["val"], emitter.shapes[source]
-    result = shape_of(fake, emitter.bounds, emitter.where())
+    result = shape_of(fake, emitter.bounds, emitter.where)
     if node.target not in SAME_ORDER or not shape.contiguous or not result.contiguous:
         return None
     planned = place is not None and place.storage.kind is Kind.PLANNED

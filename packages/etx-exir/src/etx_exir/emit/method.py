@@ -83,7 +83,7 @@ class MethodEmitter:
         order: tuple[int, ...] | None = None,
     ) -> int:
         """Add a tensor value in `storage`; None leaves it without memory of its own."""
-        shape = shape_of(fake, self.bounds, self.where())
+        shape = shape_of(fake, self.bounds, self.where)
         if order is not None:
             shape = replace(shape, dim_order=order)
         if fake.dtype not in SCALAR_TYPES:
@@ -108,7 +108,7 @@ class MethodEmitter:
 
     def fresh(self, fake: torch.Tensor, order: tuple[int, ...] | None = None) -> int:
         """Add a tensor with planned memory of its own."""
-        nbytes = shape_of(fake, self.bounds, self.where()).nbytes
+        nbytes = shape_of(fake, self.bounds, self.where).nbytes
         return self.tensor(fake, Storage(nbytes), order=order)
 
     def constant(self, data: torch.Tensor, fake: torch.Tensor | None = None) -> int:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +81,7 @@ class Bounds:
         """Remember in words where `symbol` comes from."""
         self.origins.setdefault(symbol, text)
 
-    def upper(self, size: int | torch.SymInt, where: str) -> int:
+    def upper(self, size: int | torch.SymInt, where: Callable[[], str]) -> int:
         """Return the largest value of `size`, or fail with the dimension's name."""
         if isinstance(size, int):
             return size
@@ -90,7 +90,7 @@ class Bounds:
             self._known[expr] = self._upper(expr, size.node.shape_env, where)
         return self._known[expr]
 
-    def _upper(self, expr: sympy.Expr, shape_env: Any, where: str) -> int:
+    def _upper(self, expr: sympy.Expr, shape_env: Any, where: Callable[[], str]) -> int:
         ranges = {}
         for symbol in expr.free_symbols:
             found = self.ranges.get(symbol)
@@ -105,7 +105,7 @@ class Bounds:
         loose = [s for s in free if s not in ranges or not ranges[s].upper <= LARGEST] or free
         names = ", ".join(f"{s} ({self.origins.get(s, 'computed at run time')})" for s in loose)
         raise EmitError(
-            f"{where}: the size {expr} has no upper bound, so its memory cannot be planned."
+            f"{where()}: the size {expr} has no upper bound, so its memory cannot be planned."
             f" Unbounded: {names}. Give the dimension a maximum, as in"
             " torch.export.Dim(name, max=...), or state it in the model with torch._check(n <= ...)"
         )
@@ -131,12 +131,12 @@ def _hint(size: int | torch.SymInt) -> int:
     return int(hint) if hint is not None else 1 << 30
 
 
-def shape_of(tensor: torch.Tensor, bounds: Bounds, where: str) -> Shape:
+def shape_of(tensor: torch.Tensor, bounds: Bounds, where: Callable[[], str]) -> Shape:
     """Return the stored shape of `tensor`; `where` starts the message when it has no bound."""
     sizes = tuple(bounds.upper(size, where) for size in tensor.shape)
     dynamic = any(not isinstance(size, int) for size in tensor.shape)
     if tensor.dim() > 16:
-        raise EmitError(f"{where}: a tensor of {tensor.dim()} dimensions; 16 is the most")
+        raise EmitError(f"{where()}: a tensor of {tensor.dim()} dimensions; 16 is the most")
     return Shape(sizes, dim_order(tensor), dynamic, tensor.dtype.itemsize)
 
 
