@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from etx_schema import Program, PteFile, serialize_pte, write_pte
+from etx_schema import Program, PteFile, serialize_pte, write_ptd, write_pte
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -20,6 +20,10 @@ from etx_exir.lower import Observer, lower, lower_kept
 from etx_exir.partition import delegate
 from etx_exir.transform import apply_passes
 from etx_exir.verify import Dialect, verify
+
+if TYPE_CHECKING:
+    from etx_exir.emit import Emitted
+    from etx_exir.plan import PlanReport
 
 __all__ = [
     "EdgeProgramManager",
@@ -36,12 +40,13 @@ class ExecutorchProgramManager:
 
     def __init__(
         self,
-        pte: PteFile,
+        emitted: Emitted,
         programs: dict[str, ExportedProgram],
         config: ExecutorchBackendConfig,
         constant_methods: Mapping[str, Any],
     ) -> None:
-        self._pte = pte
+        self._pte = emitted.pte
+        self._emitted = emitted
         self._programs = programs
         self._config = config
         self._constant_methods = dict(constant_methods)
@@ -66,6 +71,11 @@ class ExecutorchProgramManager:
         """The file's tables and blobs before they are laid out as bytes."""
         return self._pte
 
+    @property
+    def memory_reports(self) -> dict[str, PlanReport]:
+        """What the memory plan of each method achieves."""
+        return self._emitted.reports
+
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
         """Return the Edge program of `method_name`."""
         return _named(self._programs, method_name)
@@ -82,6 +92,11 @@ class ExecutorchProgramManager:
     def write_to_file(self, open_file: BinaryIO) -> None:
         """Write the bytes of the file to `open_file`."""
         open_file.write(self.buffer)
+
+    def write_tensor_data_to_file(self, outdir: str | Path) -> None:
+        """Write the weights that are stored outside, `<tag>.ptd` for each tag, to `outdir`."""
+        for tag, ptd in self._emitted.external.items():
+            write_ptd(ptd, Path(outdir) / f"{tag}.ptd")
 
     def _alignments(self) -> dict[str, int]:
         constant = self._config.constant_tensor_alignment
@@ -145,15 +160,15 @@ class EdgeProgramManager:
         self, config: ExecutorchBackendConfig | None = None
     ) -> ExecutorchProgramManager:
         """Choose out variants, plan memory, emit, and check the result against the target."""
-        from etx_exir.emit import emit
+        from etx_exir.emit import emit_all
 
         config = config or ExecutorchBackendConfig()
         programs = {
             name: apply_passes(program, config.passes) if config.passes else program
             for name, program in self._programs.items()
         }
-        pte = emit(programs, config, self._constant_methods, config.target)
-        return ExecutorchProgramManager(pte, programs, config, self._constant_methods)
+        emitted = emit_all(programs, config, self._constant_methods, config.target)
+        return ExecutorchProgramManager(emitted, programs, config, self._constant_methods)
 
     def _derive(self, programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
         return EdgeProgramManager(programs, self._constant_methods, self._config, self._observer)
