@@ -34,14 +34,7 @@ struct Gradients {
 
   int64_t in_channels() const { return s.groups * s.in_channels; }
   int64_t out_channels() const { return s.groups * s.out_channels; }
-
-  void clear() const {
-    const int64_t inputs = to_input == nullptr ? 0 : s.batch * in_channels() * s.in_size();
-    const int64_t weights =
-        to_weight == nullptr ? 0 : s.groups * s.in_channels * s.out_channels * s.taps();
-    for (int64_t i = 0; i < inputs; ++i) to_input[i] = T{0};
-    for (int64_t i = 0; i < weights; ++i) to_weight[i] = T{0};
-  }
+  int64_t weights() const { return in_channels() * s.out_channels * s.taps(); }
 
   void add_bias() const {
     for (int64_t c = 0; c < out_channels(); ++c) {
@@ -54,36 +47,54 @@ struct Gradients {
     }
   }
 
-  /// One pair of channels of image `n`.
-  void add_pair(int64_t n, int64_t group, int64_t ic, int64_t oc) const {
-    const int64_t in_channel = group * s.in_channels + ic;
-    const int64_t out_channel = group * s.out_channels + oc;
-    const int64_t w = s.taps() * (s.transposed ? in_channel * s.out_channels + oc
-                                               : out_channel * s.in_channels + ic);
-    const int64_t in = (n * in_channels() + in_channel) * s.in_size();
-    const T* const out = output + (n * out_channels() + out_channel) * s.out_size();
-    for (int64_t tap = 0; tap < s.taps(); ++tap) {
-      T sum = T{0};
-      const T factor = weight[w + tap];
-      for_each_pair(s, tap, [&](int64_t coarse, int64_t fine) {
-        const int64_t i = in + (s.transposed ? coarse : fine);
-        const T gradient = out[s.transposed ? fine : coarse];
-        if (to_input != nullptr) to_input[i] += factor * gradient;
-        sum += input[i] * gradient;
-      });
-      if (to_weight != nullptr) to_weight[w + tap] += sum;
+  /// Calls `f` with the begin of each pair of planes that a part of the weight connects, and of
+  /// that part.
+  template <class F>
+  void for_each_plane(const F& f) const {
+    const int64_t pairs = s.in_channels * s.out_channels;
+    for (int64_t i = 0; i < s.batch * s.groups * pairs; ++i) {
+      const int64_t n = i / pairs / s.groups, group = i / pairs % s.groups;
+      const int64_t ic = i % pairs / s.out_channels, oc = i % s.out_channels;
+      const int64_t in_channel = group * s.in_channels + ic;
+      const int64_t out_channel = group * s.out_channels + oc;
+      const int64_t part =
+          s.transposed ? in_channel * s.out_channels + oc : out_channel * s.in_channels + ic;
+      f((n * in_channels() + in_channel) * s.in_size(),
+        (n * out_channels() + out_channel) * s.out_size(), part * s.taps());
     }
   }
 
+  void add_input() const {
+    for (int64_t i = 0; i < s.batch * in_channels() * s.in_size(); ++i) to_input[i] = T{0};
+    for_each_plane([&](int64_t in, int64_t out, int64_t part) {
+      for (int64_t tap = 0; tap < s.taps(); ++tap) {
+        const T factor = weight[part + tap];
+        for_each_pair(s, tap, [&](int64_t coarse, int64_t fine) {
+          const T gradient = output[out + (s.transposed ? fine : coarse)];
+          to_input[in + (s.transposed ? coarse : fine)] += factor * gradient;
+        });
+      }
+    });
+  }
+
+  void add_weight() const {
+    for (int64_t i = 0; i < weights(); ++i) to_weight[i] = T{0};
+    for_each_plane([&](int64_t in, int64_t out, int64_t part) {
+      for (int64_t tap = 0; tap < s.taps(); ++tap) {
+        T sum = T{0};
+        for_each_pair(s, tap, [&](int64_t coarse, int64_t fine) {
+          const T gradient = output[out + (s.transposed ? fine : coarse)];
+          sum += input[in + (s.transposed ? coarse : fine)] * gradient;
+        });
+        to_weight[part + tap] += sum;
+      }
+    });
+  }
+
   void run() const {
-    clear();
+    if (to_input != nullptr) add_input();
+    if (to_weight != nullptr) add_weight();
     if (to_bias != nullptr) add_bias();
-    if (to_input == nullptr && to_weight == nullptr) return;
-    const int64_t pairs = s.in_channels * s.out_channels;
-    for (int64_t i = 0; i < s.batch * s.groups * pairs; ++i) {
-      add_pair(i / pairs / s.groups, i / pairs % s.groups, i % pairs / s.out_channels,
-               i % s.out_channels);
-    }
   }
 };
 
