@@ -9,7 +9,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_exir.decompose import decompose, decompositions
+from etx_exir.decompose import decompose, decomposition_table
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.decompose_kept import DecomposeKept
 
@@ -56,7 +56,7 @@ def lower_kept(
     chosen = frozenset(ops)
     if not chosen:
         return
-    kept = DecomposeKept(chosen, decompositions(), keep)
+    kept = DecomposeKept(chosen, decomposition_table(), keep)
     lowering = [item for item in PIPELINE if item.lowers & chosen and keep is None]
     if run_passes(program, (kept, *lowering), observer):
         run_passes(

@@ -18,7 +18,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_exir.constants import Constants
-from etx_exir.decompose import decompositions
+from etx_exir.decompose import decomposition_table
 from etx_exir.errors import Finding, UnsupportedOperatorError, VerificationError, where
 from etx_exir.out_variants import out_variant
 from etx_exir.passes.base import graph_modules
@@ -46,7 +46,7 @@ def verify(program: ExportedProgram, dialect: Dialect, allowed: Iterable[OpOverl
     allow = frozenset(allowed)
     findings = [*_signature(program), *_constants(program)]
     unsupported: list[Finding] = []
-    decomposed = decompositions() if dialect is Dialect.CORE else {}
+    decomposed = decomposition_table() if dialect is Dialect.CORE else {}
     for module in graph_modules(program.graph_module):
         module.graph.lint()
         for node in module.graph.nodes:

@@ -18,14 +18,24 @@ OPERATORS = {
     aten.clone.default: CLONE,
     aten.empty.memory_format: EMPTY,
 }
+LIKE = (
+    aten.empty_like.default,
+    aten.full_like.default,
+    aten.ones_like.default,
+    aten.rand_like.default,
+    aten.randn_like.default,
+    aten.zeros_like.default,
+)
 
 
 class SetDimOrder(NodePass):
     """Say the layout of a copy as an order of dimensions."""
 
-    targets = tuple(OPERATORS)
+    targets = (*OPERATORS, *LIKE)
 
-    def rewrite(self, node: Node, graph: Graph) -> Node:
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        if node.target in LIKE:
+            return self._like(node)
         kwargs: dict[str, Any] = dict(node.kwargs)
         memory_format = kwargs.pop("memory_format", None)
         value = node.meta["val"]
@@ -38,3 +48,13 @@ class SetDimOrder(NodePass):
         kept.pop("non_blocking" if node.target is aten.empty.memory_format else "", None)
         kept["dim_order"] = list(order)
         return graph.call_function(OPERATORS[node.target], node.args[:1], kept)  # type: ignore[index]
+
+    def _like(self, node: Node) -> Node | None:
+        """Leave out the format of a new tensor that is contiguous in any case."""
+        if node.kwargs.get("memory_format") is None:
+            return None
+        value = node.meta["val"]
+        if dim_order_of(value) != tuple(range(value.dim())):
+            return None
+        node.kwargs = {k: v for k, v in node.kwargs.items() if k != "memory_format"}
+        return node

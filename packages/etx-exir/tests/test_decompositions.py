@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators without a kernel on the default target become some that have one."""
+
+import pytest
+import torch
+from etx_exir import to_edge
+from programs import Calls, counts
+from torch import nn
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+X, Y = torch.randn(2, 3, 6, 6), torch.randn(2, 3, 6, 6)
+NAN = torch.tensor([1.0, float("nan"), 3.0, float("nan")])
+BOUNDS = torch.tensor([-1.0, 0.0, 0.5, 2.0])
+
+FUNCTIONS = {
+    "hardsigmoid": (F.hardsigmoid, (X,)),
+    "hardswish": (F.hardswish, (X,)),
+    "silu": (F.silu, (X,)),
+    "relu6": (F.relu6, (X,)),
+    "mish": (F.mish, (X,)),
+    "softplus": (F.softplus, (X,)),
+    "norm": (lambda x: x.norm(dim=-1), (X,)),
+    "norm of order 0": (lambda x: torch.linalg.vector_norm(x, 0), (X,)),
+    "norm of order 1": (lambda x: torch.linalg.vector_norm(x, 1, dim=(0, 2)), (X,)),
+    "norm of order 3": (lambda x: torch.linalg.vector_norm(x, 3, dim=1, keepdim=True), (X,)),
+    "largest": (lambda x: torch.linalg.vector_norm(x, float("inf"), dim=1), (X,)),
+    "normalize": (F.normalize, (X,)),
+    "sort": (lambda x: torch.sort(x, descending=True), (torch.randn(3, 5),)),
+    "exp2": (torch.exp2, (X,)),
+    "erfc": (torch.erfc, (X,)),
+    "hypot": (torch.hypot, (X, Y)),
+    "fmax": (torch.fmax, (NAN, NAN.flip(0))),
+    "fmin": (torch.fmin, (NAN, NAN.flip(0) * 2)),
+    "bucketize": (lambda x: torch.bucketize(x, BOUNDS), (torch.tensor([-2, 0.0, 0.5, 1, 3]),)),
+    "bucketize right": (
+        lambda x: torch.bucketize(x, BOUNDS, out_int32=True, right=True),
+        (torch.tensor([-2, 0.0, 0.5, 1, 3]),),
+    ),
+    "addmv": (torch.addmv, (torch.randn(3), torch.randn(3, 4), torch.randn(4))),
+    "adaptive max": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (X,)),
+    "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (X,)),
+    "rsub": (lambda x: 3 - x, (X,)),
+    "chunk": (lambda x: x.chunk(3, 1), (X,)),
+    "layer norm": (lambda x: F.layer_norm(x, (6,)), (X,)),
+    "rms norm": (lambda x: F.rms_norm(x, (6,)), (X,)),
+    "group norm": (lambda x: F.group_norm(x, 3), (X,)),
+    "instance norm": (F.instance_norm, (X,)),
+    "einsum": (lambda x, y: torch.einsum("bcij,bcjk->bik", x, y), (X, Y)),
+    "pad": (lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"), (X,)),
+    "one hot": (lambda x: F.one_hot(x, 5), (torch.tensor([0, 4, 2]),)),
+    "masked": (lambda x: x.masked_fill(x > 0, 2.0), (X,)),
+    "where": (lambda x: torch.where(x > 0, x, 0.0), (X,)),
+    "floor": (lambda x: (x * 9) // 2, (X,)),
+    "cross entropy": (F.cross_entropy, (torch.randn(3, 5), torch.tensor([0, 4, 2]))),
+    "transformer": (
+        nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(),
+        (torch.randn(2, 4, 8),),
+    ),
+}
+
+
+class All(nn.Module):
+    """All functions in one program: exporting each by itself takes most of the time."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(f for f, _ in FUNCTIONS.values() if isinstance(f, nn.Module))
+
+    def forward(self, inputs):
+        return {name: FUNCTIONS[name][0](*arguments) for name, arguments in inputs.items()}
+
+
+@pytest.fixture(scope="module")
+def answers():
+    module, inputs = All().eval(), {name: given for name, (_, given) in FUNCTIONS.items()}
+    with torch.no_grad():
+        manager = to_edge(torch.export.export(module, (inputs,)))
+        manager.to_executorch()
+        found = manager.exported_program().module(check_guards=False)(inputs)
+        return found, module(inputs)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_runs_on_the_default_target(name, answers):
+    found, expected = (pytree.tree_leaves(side[name]) for side in answers)
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "instructions"),
+    [(F.hardsigmoid, 2), (F.hardswish, 3), (F.silu, 2), (F.relu6, 1), (torch.exp2, 1)],
+)
+def test_the_fewest_instructions(function, instructions):
+    edge = to_edge(torch.export.export(Calls(function), (torch.randn(3),))).exported_program()
+    assert sum(counts(edge).values()) == instructions
