@@ -6,7 +6,6 @@ from __future__ import annotations
 import ast
 import importlib
 import json
-import pkgutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,12 +37,16 @@ def main(name: str) -> None:
                 written.setdefault(imported, f"{path.relative_to(folder.parent)}:{line}")
     missing: dict[str, str] = {}
     modules = []
-    for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-        modules.append(module.name)
+    for path in sorted(folder.rglob("*.py")):
+        parts = path.relative_to(folder.parent).with_suffix("").parts
+        module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if parts[-1] == "__main__" or not all(part.isidentifier() for part in parts):
+            continue
+        modules.append(module)
         try:
-            importlib.import_module(module.name)
+            importlib.import_module(module)
         except ModuleNotFoundError as error:
-            missing[module.name] = (error.name or "").split(".")[0]
+            missing[module] = (error.name or "").split(".")[0]
     print(
         json.dumps(
             {

@@ -28,6 +28,7 @@ AOT = {
     "etx-devtools": {"etx-exir"},
 }
 IMPORT_NAMES = {"ethos-u-vela": "ethosu"}
+HANDED_OUT = {"torch": {"sympy"}}  # required by it, and part of what its interfaces return
 TORCHLESS = {"etx-schema", "etx-runtime", "etx-kernels-portable"}
 
 
@@ -46,7 +47,7 @@ def reachable(project: Project, extras: list[str]) -> set[str]:
     while pending:
         name, more = split_requirement(pending.pop())
         if name not in found:
-            found.add(name)
+            found |= {name} | HANDED_OUT.get(name, set())
             if name in PROJECTS:
                 pending += PROJECTS[name].requires(more)
     return found

@@ -193,7 +193,7 @@ def test_version_lists_what_is_installed(capsys):
         cli.main(["--version"])
     out = capsys.readouterr().out
     assert caught.value.code == 0
-    for line in ("etx-schema 0.", "plugin ABI: ", "plugins: ", "targets: "):
+    for line in ("etx-schema 0.", "plugins: ", "targets: "):
         assert line in out
 
 

@@ -8,12 +8,15 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etx_schema._version import __version__
 from etx_schema.entry_points import contributions
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.files import load_bytes
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 COMMANDS = "etx.commands"
 
@@ -202,26 +205,25 @@ class _Version(argparse.Action):
 
 
 def versions() -> list[str]:
-    """List the installed packages, the plugin ABI, plugins and targets."""
+    """List the installed packages, what else they version (the plugin ABI), plugins, targets."""
     from importlib.metadata import distributions
 
     found = {d.metadata["Name"]: d.version for d in distributions() if d.metadata["Name"]}
     rows = {name: version for name, version in found.items() if name.startswith("etx-")}
     rows.setdefault("etx-schema", __version__)
     lines = [f"{name} {rows[name]}" for name in sorted(rows)]
-    lines.append(f"plugin ABI: {_abi()}")
+    lines += [f"{entry.name} ABI: {_load(entry)}" for entry in contributions("etx.abi")]
     for what, group in (("plugins", "etx.plugins"), ("targets", "etx.targets")):
         names = [f"{e.name} ({e.dist.name})" if e.dist else e.name for e in contributions(group)]
         lines.append(f"{what}: {', '.join(names) or 'none'}")
     return lines
 
 
-def _abi() -> str:
+def _load(entry: EntryPoint) -> object:
     try:
-        import etx_runtime  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        return "etx-runtime is not installed"
-    return str(getattr(etx_runtime, "abi_version", "not stated by this etx-runtime"))
+        return entry.load()
+    except Exception as error:
+        return f"not known: {error}"
 
 
 if __name__ == "__main__":
