@@ -5,8 +5,10 @@
 #include <etx/abi.h>
 
 /// Every family of this library: one line each. `X(name)` stands for a table that `name.cpp`
-/// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable.
+/// defines with `ETX_KERNEL_TABLE(name##_kernels, kRows);` in namespace etx::portable. A build
+/// may define a shorter list (ETX_KERNELS_FAMILIES in CMake).
 // clang-format off
+#if !defined(ETX_FAMILIES)
 #define ETX_FAMILIES(X) \
   X(grid_sampler) \
   X(distance) \
@@ -55,6 +57,7 @@
   X(upsample) \
   X(upsample_aa) \
   X(random)
+#endif
 // clang-format on
 
 namespace etx::portable {
