@@ -166,3 +166,14 @@ def test_the_manager_writes_the_files(tmp_path):
     done.save(tmp_path / "model.pte")
     assert {p.name for p in tmp_path.iterdir()} == {"model.pte", "_default_external_constant.ptd"}
     assert "largest live set" in str(done.memory_reports["forward"])
+
+
+def test_stacks_are_stored_on_demand():
+    program = edge(Counter(), (torch.zeros(2),))
+    assert not plan_of(emit({"forward": program})).chains[0].stacktrace
+    pte = reread(emit({"forward": program}, ExecutorchBackendConfig(emit_stacktrace=True)))
+    (chain,) = plan_of(pte).chains
+    assert len(chain.stacktrace) == len(chain.instructions)
+    frame = chain.stacktrace[0].items[-1]
+    assert frame.filename.endswith("test_emit_state.py")
+    assert (frame.name, frame.context) == ("forward", "self.n += 1")

@@ -11,6 +11,7 @@ from etx_schema.problem import CONSTRAINTS_KEY
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.value_ranges import bound_sympy
 
 __all__ = ["CONSTRAINTS_KEY", "constraints_of", "input_names"]
 
@@ -78,34 +79,32 @@ def _dim(size: int | torch.SymInt, program: ExportedProgram) -> dict[str, Any] |
     if isinstance(size, int):
         return None
     expr = size.node.expr
-    symbol = _symbol(expr)
-    if symbol is None:
+    if not expr.free_symbols:
         return None
-    bounds = program.range_constraints.get(symbol)
-    base_min = int(bounds.lower) if bounds is not None else 0
-    base_max = int(bounds.upper) if bounds is not None and bool(bounds.upper <= LARGEST) else None
-    row: dict[str, Any] = {"symbol": str(symbol), "divisor": 1}
-    if expr == symbol:
-        row["min"], row["max"] = base_min, base_max
+    lower, upper = _bounds(expr, program)
+    row: dict[str, Any] = {"symbol": str(expr), "divisor": 1, "min": lower, "max": upper}
+    if expr.is_symbol:
         return row
-    row["expr"] = str(expr)
-    at = [int(expr.subs(symbol, v)) for v in (base_min, base_max) if v is not None]
-    row["min"] = min(at)
-    row["max"] = max(at) if base_max is not None else None
-    step, offset = _linear(expr, symbol)
-    if offset == 0 and step > 1:
-        row["divisor"] = step
+    step, offset, symbol = _linear(expr)
+    if symbol is not None:
+        row.update(symbol=str(symbol), expr=str(expr))
+        row["divisor"] = step if offset == 0 else 1
     return row
 
 
-def _symbol(expr: sympy.Expr) -> sympy.Symbol | None:
-    free = list(expr.free_symbols)
-    return free[0] if len(free) == 1 else None
+def _bounds(expr: sympy.Expr, program: ExportedProgram) -> tuple[int, int | None]:
+    known = {s: r for s, r in program.range_constraints.items() if s in expr.free_symbols}
+    found = bound_sympy(expr, known)
+    lower = int(found.lower) if bool(found.lower >= 0) else 0
+    return lower, int(found.upper) if bool(found.upper <= LARGEST) else None
 
 
-def _linear(expr: sympy.Expr, symbol: sympy.Symbol) -> tuple[int, int]:
-    polynomial = sympy.Poly(expr, symbol) if expr.is_polynomial(symbol) else None
-    if polynomial is None or polynomial.degree() != 1:
-        return 1, 0
-    step, offset = (int(c) for c in polynomial.all_coeffs())
-    return step, offset
+def _linear(expr: sympy.Expr) -> tuple[int, int, sympy.Symbol | None]:
+    """Return `step, offset, symbol` of ``step * symbol + offset``; no symbol for other forms."""
+    symbols = list(expr.free_symbols)
+    if len(symbols) == 1 and expr.is_polynomial(symbols[0]):
+        polynomial = sympy.Poly(expr, symbols[0])
+        if polynomial.degree() == 1:
+            step, offset = (int(c) for c in polynomial.all_coeffs())
+            return (step, offset, symbols[0]) if step > 0 else (1, 0, None)
+    return 1, 0, None

@@ -9,16 +9,17 @@ from pathlib import PurePath
 from typing import Any
 
 import torch
+from etx_schema import Frame, FrameList
 from etx_schema.problem import DEBUG_KEY
 from torch._ops import OpOverload
 from torch.fx import Node
 
 from etx_exir.plan.listing import Listing
 
-__all__ = ["DEBUG_KEY", "debug_rows", "module_path", "origin", "source_line"]
+__all__ = ["DEBUG_KEY", "debug_rows", "module_path", "origin", "source_line", "stack_frames"]
 
 TORCH = str(PurePath(torch.__file__).parent)
-FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?(?:\n\s*(?!File )(\S.*))?')
 
 
 def debug_rows(listing: Listing, constants: Mapping[int, str]) -> dict[str, Any]:
@@ -35,6 +36,19 @@ def origin(node: Node) -> dict[str, str]:
     """Return the module path, the source line and the operator of `node`."""
     op = str(node.target) if isinstance(node.target, OpOverload) else node.name
     return {"module": module_path(node), "source": source_line(node), "op": op}
+
+
+def stack_frames(listing: Listing) -> list[FrameList]:
+    """Return the author's stack of every instruction that is left, with full paths."""
+    return [FrameList(items=_frames(step.source)) for step in listing.steps if not step.dead]
+
+
+def _frames(node: Node | None) -> list[Frame]:
+    trace = node.meta.get("stack_trace") if node is not None else None
+    return [
+        Frame(filename=file, lineno=int(line), name=name, context=context)
+        for file, line, name, context in FRAME.findall(trace or "")
+    ]
 
 
 def module_path(node: Node) -> str:
@@ -57,5 +71,6 @@ def source_line(node: Node) -> str:
     frames = FRAME.findall(trace) if trace else []
     if not frames:
         return ""
-    name, line = next((f for f in reversed(frames) if not f[0].startswith(TORCH)), frames[-1])
+    frame = next((f for f in reversed(frames) if not f[0].startswith(TORCH)), frames[-1])
+    name, line = frame[:2]
     return f"{PurePath(name).name}:{line}"

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
 from etx_exir.constraints import CONSTRAINTS_KEY, constraints_of
-from etx_exir.debug import DEBUG_KEY, debug_rows
+from etx_exir.debug import DEBUG_KEY, debug_rows, stack_frames
 from etx_exir.emit.constant_method import constant_method
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
@@ -75,7 +75,7 @@ def emit_all(
     for emitter in emitters:
         result = plan(emitter.listing, emitter.options)
         reports[emitter.name] = result.report
-        plans.append(_execution_plan(emitter, result.arena_sizes))
+        plans.append(_execution_plan(emitter, result.arena_sizes, config.emit_stacktrace))
         for lowered in emitter.lowered:
             _add_named(named, lowered)
     plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
@@ -127,7 +127,7 @@ def _emit_method(
     return emitter
 
 
-def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int]) -> ExecutionPlan:
+def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int], stacks: bool) -> ExecutionPlan:
     spec = emitter.program.call_spec
     emitter.listing.finish()
     return ExecutionPlan(
@@ -144,6 +144,7 @@ def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int]) -> Execution
                 inputs=[],
                 outputs=[],
                 instructions=[step.instruction for step in emitter.listing.steps],
+                stacktrace=stack_frames(emitter.listing) if stacks else [],
             )
         ],
         operators=[Operator(name=n, overload=o) for n, o in emitter.listing.operators],
