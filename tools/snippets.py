@@ -6,6 +6,7 @@
                  where `...` stands for anything
     any block whose first line is `# file: NAME` or `// file: NAME` is written to that file
 
+A comment `<!-- file: NAME = PATH -->` copies PATH, seen from the page, into the folder first.
 Other blocks (```sh, ```text) are shown only. The interpreter is the one that runs this script.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FENCE = re.compile(r"^( *)```([a-z+]*)[^\n]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+COPY = re.compile(r"^<!-- file: (\S+) = (\S+) -->", re.MULTILINE)
 FILE = re.compile(r"^(?:#|//|/\*) file: (\S+)")
 
 
@@ -86,12 +89,14 @@ def run_page(page: Path) -> int:
     """Run a page's blocks in the current folder and return how many ran."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     sys.path.insert(0, os.getcwd())
+    for name, source in COPY.findall(page.read_text()):
+        shutil.copy(page.parent / source, name)
     ran = 0
     for block in blocks(page.read_text()):
         try:
-            name = FILE.match(block.text)
-            if name:
-                Path(name[1]).write_text(block.text)
+            named = FILE.match(block.text)
+            if named:
+                Path(named[1]).write_text(block.text)
             elif block.language == "python":
                 code = "\n" * (block.line - 1) + block.text
                 exec(compile(code, str(page), "exec"), namespace)
