@@ -17,6 +17,15 @@ namespace {
 
 constexpr int64_t kBlock = 128;
 
+/// Element k of a block lies at `base + offsets[k]` of target and at `other + k * stride` of other.
+struct Block {
+  int64_t n;
+  int64_t base;
+  const int64_t* offsets;
+  int64_t other;
+  int64_t stride;
+};
+
 /// The elements of `index` paired with those of `other` at the same position and with those of
 /// `target` at that position, but for dimension `axis`, where the index says which.
 struct Pairing {
@@ -41,9 +50,8 @@ struct Pairing {
     }
   }
 
-  /// Calls `body(n, offsets, other, stride)` for blocks of the rows [begin, end): element k of the
-  /// block has offset `offsets[k]` in target and `other + k * stride` in other. False when an index
-  /// is outside of target.
+  /// Calls `body(block)` for blocks of the rows [begin, end). False when an index is outside of
+  /// target.
   template <typename Body>
   bool run(int64_t begin, int64_t end, const Body& body) const {
     const int64_t size = size_of(target, axis);
@@ -55,9 +63,10 @@ struct Pairing {
         const int64_t n = length - j < kBlock ? length - j : kBlock;
         inside = read_indices(index, at[0] + j * inner[0], inner[0], n, size, false, offsets);
         if (!inside) return;
-        const int64_t base = at[1] + j * inner[1];
-        for (int64_t k = 0; k < n; ++k) offsets[k] = offsets[k] * scale + base + k * inner[1];
-        body(n, static_cast<const int64_t*>(offsets), at[2] + j * inner[2], inner[2]);
+        if (scale != 1 || inner[1] != 0) {
+          for (int64_t k = 0; k < n; ++k) offsets[k] = offsets[k] * scale + k * inner[1];
+        }
+        body(Block{n, at[1] + j * inner[1], offsets, at[2] + j * inner[2], inner[2]});
       }
     });
     return inside;
@@ -96,8 +105,10 @@ Error gather_out(Context& context, const Tensor& self, int64_t dim, const Tensor
     using T = decltype(unit);
     const T* const src = self.const_data_ptr<T>();
     T* const dst = out.mutable_data_ptr<T>();
-    const auto move = [&](int64_t n, const int64_t* offsets, int64_t to, int64_t stride) {
-      for (int64_t k = 0; k < n; ++k) dst[to + k * stride] = src[offsets[k]];
+    const auto move = [&](const Block& block) {
+      const T* const from = src + block.base;
+      T* const to = dst + block.other;
+      for (int64_t k = 0; k < block.n; ++k) to[k * block.stride] = from[block.offsets[k]];
     };
     context.parallel_for(0, pairing.nest.outer(), 1 + 16384 / pairing.length,
                          [&](int64_t begin, int64_t end) {
@@ -145,10 +156,11 @@ Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const T
     using T = decltype(unit);
     const T* const from = src.const_data_ptr<T>();
     T* const to = out.mutable_data_ptr<T>();
-    inside = pairing.run(0, pairing.nest.outer(),
-                         [&](int64_t n, const int64_t* offsets, int64_t at, int64_t stride) {
-                           for (int64_t k = 0; k < n; ++k) to[offsets[k]] = from[at + k * stride];
-                         });
+    inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
+      for (int64_t k = 0; k < block.n; ++k) {
+        to[block.base + block.offsets[k]] = from[block.other + k * block.stride];
+      }
+    });
   });
   return finish_scatter(context, inside);
 }
@@ -165,10 +177,11 @@ Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const
   by_size(out.element_size(), [&](auto unit) {
     std::memcpy(&unit, element, sizeof(unit));
     auto* const to = out.mutable_data_ptr<decltype(unit)>();
-    inside = pairing.run(0, pairing.nest.outer(),
-                         [&](int64_t n, const int64_t* offsets, int64_t, int64_t) {
-                           for (int64_t k = 0; k < n; ++k) to[offsets[k]] = unit;
-                         });
+    inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
+      for (int64_t k = 0; k < block.n; ++k) {
+        to[block.base + block.offsets[k]] = unit;
+      }
+    });
   });
   return finish_scatter(context, inside);
 }
@@ -183,10 +196,10 @@ Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const T
     using T = typename decltype(tag)::type;
     const T* const from = src.const_data_ptr<T>();
     T* const to = out.mutable_data_ptr<T>();
-    const auto add = [&](int64_t n, const int64_t* offsets, int64_t at, int64_t stride) {
-      for (int64_t k = 0; k < n; ++k) {
-        T& sum = to[offsets[k]];
-        const T item = from[at + k * stride];
+    const auto add = [&](const Block& block) {
+      for (int64_t k = 0; k < block.n; ++k) {
+        T& sum = to[block.base + block.offsets[k]];
+        const T item = from[block.other + k * block.stride];
         if constexpr (std::is_same_v<T, bool>) {
           sum = sum || item;
         } else {

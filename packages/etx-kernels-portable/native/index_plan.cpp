@@ -4,17 +4,28 @@
 namespace etx::portable {
 namespace {
 
+/// A number is outside when it, or its distance to the last index, is negative: has the top bit.
 template <typename T>
 bool read_as(const T* index, int64_t stride, int64_t count, int64_t size, bool wrap,
              int64_t* indices) {
-  const int64_t low = wrap ? -size : 0;
-  bool inside = true;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t v = static_cast<int64_t>(index[i * stride]);
-    inside &= v >= low && v < size;
-    indices[i] = v < 0 ? v + size : v;
+  const uint64_t last = static_cast<uint64_t>(size - 1);
+  const int64_t shift = wrap ? size : 0;
+  uint64_t signs = 0;
+  if (stride == 1 && !wrap) {
+    for (int64_t i = 0; i < count; ++i) {
+      const uint64_t v = static_cast<uint64_t>(static_cast<int64_t>(index[i]));
+      signs |= v | (last - v);
+      indices[i] = static_cast<int64_t>(v);
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t given = static_cast<int64_t>(index[i * stride]);
+      const uint64_t v = static_cast<uint64_t>(given + (given < 0 ? shift : 0));
+      signs |= v | (last - v);
+      indices[i] = static_cast<int64_t>(v);
+    }
   }
-  return inside;
+  return signs >> 63 == 0;
 }
 
 /// An index tensor, or the offsets of the true elements of a mask.
