@@ -44,8 +44,8 @@ Error as_strided_copy_out(Context& context, const Tensor& self, IntList size, In
 
 Error diagonal_copy_out(Context& context, const Tensor& self, int64_t offset, int64_t dim1,
                         int64_t dim2, Tensor& out) {
-  ssize_t row;
-  ssize_t column;
+  ssize_t row = 0;
+  ssize_t column = 0;
   ETX_CHECK(context, self.dim() >= 2, InvalidArgument, "self must have at least 2 dimensions");
   ETX_TRY(wrap_dim(context, dim1, self.dim(), row));
   ETX_TRY(wrap_dim(context, dim2, self.dim(), column));
@@ -78,7 +78,7 @@ Error diagonal_copy_out(Context& context, const Tensor& self, int64_t offset, in
 
 Error unfold_copy_out(Context& context, const Tensor& self, int64_t dimension, int64_t size,
                       int64_t step, Tensor& out) {
-  ssize_t dim;
+  ssize_t dim = 0;
   ETX_TRY(wrap_dim(context, dimension, self.dim(), dim));
   const int64_t extent = size_of(self, dim);
   ETX_CHECK(context, size >= 0 && size <= extent && step > 0, InvalidArgument,

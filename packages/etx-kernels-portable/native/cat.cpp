@@ -28,7 +28,7 @@ Error cat_out(Context& context, TensorList tensors, int64_t dim, Tensor& out) {
   size_t first = 0;
   while (first + 1 < tensors.size() && is_skipped(tensors[first])) ++first;
   const Tensor model = tensors[first];
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_CHECK(context, model.dim() > 0, InvalidArgument, "tensors must not be of rank 0");
   ETX_TRY(wrap_dim(context, dim, model.dim(), axis));
   Shape shape(model);
@@ -62,7 +62,7 @@ Error cat_out(Context& context, TensorList tensors, int64_t dim, Tensor& out) {
 Error stack_out(Context& context, TensorList tensors, int64_t dim, Tensor& out) {
   ETX_CHECK(context, tensors.size() > 0, InvalidArgument, "tensors must not be empty");
   const Tensor model = tensors[0];
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(wrap_dim(context, dim, model.dim() + 1, axis));
   Shape shape;
   for (ssize_t d = 0; d <= model.dim(); ++d) {

@@ -31,7 +31,7 @@ struct Block {
 struct Pairing {
   Tensor index;
   Tensor target;
-  ssize_t axis;
+  ssize_t axis = 0;
   Nest<3> nest;  // strides of index, target (axis: 0) and other
   int64_t inner[3];
   int64_t length;
@@ -93,7 +93,7 @@ Error check_index(Context& context, const Tensor& self, const Tensor& index, ssi
 
 Error gather_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
                  bool /*sparse_grad*/, Tensor& out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(check_index(context, self, index, axis, out));
@@ -147,7 +147,7 @@ Error finish_scatter(Context& context, bool inside) {
 
 Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor& src, Tensor& out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
   if (index.numel() == 0) return Error::Ok;
   const Pairing pairing(index, out, axis, src);
@@ -167,7 +167,7 @@ Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const T
 
 Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
                         Scalar value, Tensor& out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   alignas(16) char element[16];
   ETX_TRY(scalar_bytes(context, value, out.scalar_type(), element));
   ETX_TRY(begin_scatter(context, self, dim, index, nullptr, out, axis));
@@ -188,7 +188,7 @@ Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const
 
 Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor& src, Tensor& out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
   if (index.numel() == 0) return Error::Ok;
   const Pairing pairing(index, out, axis, src);

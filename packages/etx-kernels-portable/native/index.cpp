@@ -107,7 +107,7 @@ Error index_put_(Context& context, Tensor& self, OptionalTensorList indices, con
 
 Error index_select_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
                        Tensor& out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   ETX_CHECK(context, index.dim() <= 1 && is_index_type(index.scalar_type()), InvalidArgument,
             "index must be a vector of int64 or int32");

@@ -43,8 +43,8 @@ Error transpose(Context& context, const Tensor& self, ssize_t dim0, ssize_t dim1
 
 Error transpose_copy_int_out(Context& context, const Tensor& self, int64_t dim0, int64_t dim1,
                              Tensor& out) {
-  ssize_t first;
-  ssize_t second;
+  ssize_t first = 0;
+  ssize_t second = 0;
   ETX_TRY(wrap_dim(context, dim0, self.dim(), first));
   ETX_TRY(wrap_dim(context, dim1, self.dim(), second));
   return transpose(context, self, first, second, out);

@@ -109,10 +109,10 @@ Error choose_qparams_per_token_asymmetric_out(Context& context, const Tensor& in
 
 /// The rows of a tensor along its last dimension, each with a scale and a zero point.
 struct Tokens {
-  int64_t rows;
-  int64_t length;
-  const double* scales;
-  const int64_t* zeros;
+  int64_t rows = 0;
+  int64_t length = 0;
+  const double* scales = nullptr;
+  const int64_t* zeros = nullptr;
 };
 
 Error read_tokens(Context& context, const Tensor& input, const Tensor& scales,

@@ -142,8 +142,8 @@ Error read_params(Context& context, const Tensor& scale, const Tensor& zero_poin
 Error quantize_per_tensor_tensor_out(Context& context, const Tensor& input, const Tensor& scale,
                                      const Tensor& zero_point, int64_t quant_min, int64_t quant_max,
                                      ScalarType dtype, Tensor& out) {
-  double scale_value;
-  int64_t zero_value;
+  double scale_value = 1;
+  int64_t zero_value = 0;
   ETX_TRY(read_params(context, scale, zero_point, scale_value, zero_value));
   return quantize_per_tensor_out(context, input, scale_value, zero_value, quant_min, quant_max,
                                  dtype, out);
@@ -153,8 +153,8 @@ Error dequantize_per_tensor_tensor_out(Context& context, const Tensor& input, co
                                        const Tensor& zero_point, int64_t quant_min,
                                        int64_t quant_max, ScalarType dtype,
                                        std::optional<ScalarType> out_dtype, Tensor& out) {
-  double scale_value;
-  int64_t zero_value;
+  double scale_value = 1;
+  int64_t zero_value = 0;
   ETX_TRY(read_params(context, scale, zero_point, scale_value, zero_value));
   return dequantize_per_tensor_out(context, input, scale_value, zero_value, quant_min, quant_max,
                                    dtype, out_dtype, out);
@@ -162,16 +162,16 @@ Error dequantize_per_tensor_tensor_out(Context& context, const Tensor& input, co
 
 /// The parameters of each channel; `zeros` all 0 when there are none.
 struct Channels {
-  int64_t count;
-  int64_t inner;  ///< Consecutive elements of a channel.
-  int64_t outer;
-  const double* scales;
-  const int64_t* zeros;
+  int64_t count = 0;
+  int64_t inner = 1;  ///< Consecutive elements of a channel.
+  int64_t outer = 0;
+  const double* scales = nullptr;
+  const int64_t* zeros = nullptr;
 };
 
 Error read_channels(Context& context, const Tensor& input, const Tensor& scales,
                     const std::optional<Tensor>& zero_points, int64_t axis, Channels& channels) {
-  ssize_t dim;
+  ssize_t dim = 0;
   ETX_CHECK(context, input.dim() > 0, InvalidArgument, "input must have at least one dimension");
   ETX_TRY(wrap_dim(context, axis, input.dim(), dim));
   const int64_t count = input.size(dim);

@@ -49,11 +49,11 @@ Error add_out(Context& context, const Tensor& a, double a_scale, int64_t a_zero_
 
 /// The operands of a product with an int8 matrix, as floats.
 struct Operands {
-  int64_t m;
-  int64_t depth;
-  const float* x;
-  const float* scales;
-  float* y;  ///< m x n, in out or temporary.
+  int64_t m = 0;
+  int64_t depth = 0;
+  const float* x = nullptr;
+  const float* scales = nullptr;
+  float* y = nullptr;  ///< m x n, in out or temporary.
 };
 
 Error to_float(Context& context, const Tensor& tensor, const float*& data) {

@@ -106,7 +106,7 @@ Error embedding_out(Context& context, const Tensor& weight, const Tensor& weight
   ETX_CHECK(context, direct || row != nullptr, MemoryAllocationFailed,
             "no temporary memory for a row of weight");
   for (int64_t i = 0; i < indices.numel(); ++i) {
-    int64_t index;
+    int64_t index = 0;
     ETX_CHECK(context, read_indices(indices, i, 1, 1, table.rows, false, &index), InvalidArgument,
               "indices must be at least 0 and less than weight's rows");
     char* const to = mutable_element_ptr(out, i * table.columns);

@@ -18,9 +18,9 @@ constexpr bool is_quantized_type(ScalarType type) {
 
 /// The integers a quantized number may be: within these bounds and the range of `type`.
 struct Range {
-  int64_t low;
-  int64_t high;
-  ScalarType type;
+  int64_t low = 0;
+  int64_t high = 0;
+  ScalarType type = ScalarType::Char;
 };
 
 /// Errors: InvalidArgument when the bounds are not within the range of `type`.

@@ -55,7 +55,7 @@ Error repeat_out(Context& context, const Tensor& self, IntList repeats, Tensor& 
 Error flip_out(Context& context, const Tensor& self, IntList dims, Tensor& out) {
   bool flipped[kMaxRank] = {};
   for (const int64_t item : dims) {
-    ssize_t dim;
+    ssize_t dim = 0;
     ETX_TRY(wrap_dim(context, item, self.dim(), dim));
     ETX_CHECK(context, !flipped[dim], InvalidArgument, "dims must not name a dimension twice");
     flipped[dim] = true;
@@ -125,7 +125,7 @@ Error roll_out(Context& context, const Tensor& self, IntList shifts, IntList dim
   if (self.numel() == 0) return Error::Ok;
   int64_t offset[kMaxRank] = {};
   for (size_t i = 0; i < dims.size(); ++i) {
-    ssize_t dim;
+    ssize_t dim = 0;
     ETX_TRY(wrap_dim(context, dims[i], self.dim(), dim));
     const int64_t size = size_of(self, dim);
     offset[dim] = wrap_shift(offset[dim] + wrap_shift(shifts[i], size), size);

@@ -9,10 +9,10 @@ namespace {
 
 /// The elements start, start + step, … (`length` of them) of one dimension.
 struct Range {
-  ssize_t dim;
-  int64_t start;
-  int64_t length;
-  int64_t step;
+  ssize_t dim = 0;
+  int64_t start = 0;
+  int64_t length = 0;
+  int64_t step = 1;
 };
 
 Error make_range(Context& context, const Tensor& self, int64_t dim, std::optional<int64_t> start,

@@ -25,7 +25,7 @@ Error take(Context& context, const Tensor& self, ssize_t dim, int64_t start, int
 
 Error split_copy_out(Context& context, const Tensor& self, int64_t split_size, int64_t dim,
                      TensorList out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_CHECK(context, self.dim() > 0, InvalidArgument, "self must have at least one dimension");
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   const int64_t size = self.size(axis);
@@ -44,7 +44,7 @@ Error split_copy_out(Context& context, const Tensor& self, int64_t split_size, i
 
 Error split_with_sizes_copy_out(Context& context, const Tensor& self, IntList split_sizes,
                                 int64_t dim, TensorList out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_CHECK(context, self.dim() > 0, InvalidArgument, "self must have at least one dimension");
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   ETX_CHECK(context, split_sizes.size() == out.size(), InvalidArgument,
@@ -62,7 +62,7 @@ Error split_with_sizes_copy_out(Context& context, const Tensor& self, IntList sp
 }
 
 Error unbind_copy_int_out(Context& context, const Tensor& self, int64_t dim, TensorList out) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_CHECK(context, self.dim() > 0, InvalidArgument, "self must have at least one dimension");
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   ETX_CHECK(context, self.size(axis) == static_cast<ssize_t>(out.size()), InvalidArgument,

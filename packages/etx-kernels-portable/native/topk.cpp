@@ -14,7 +14,7 @@ namespace {
 /// order, so that results do not depend on the algorithm.
 struct Item {
   uint64_t key;
-  int64_t index;
+  int64_t index = 0;
   bool operator<(const Item& other) const {
     return key != other.key ? key < other.key : index < other.index;
   }
@@ -111,7 +111,7 @@ Error choose(Context& context, const Tensor& self, ssize_t axis, int64_t count, 
 
 Error topk_values(Context& context, const Tensor& self, int64_t k, int64_t dim, bool largest,
                   bool sorted, Tensor& values, Tensor& indices) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   ETX_CHECK(context, k >= 0 && k <= size_of(self, axis), InvalidArgument,
             "k must be at most self's size in dimension dim");
@@ -120,7 +120,7 @@ Error topk_values(Context& context, const Tensor& self, int64_t k, int64_t dim, 
 
 Error sort_values(Context& context, const Tensor& self, int64_t dim, bool descending,
                   Tensor& values, Tensor& indices) {
-  ssize_t axis;
+  ssize_t axis = 0;
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   return choose(context, self, axis, size_of(self, axis), descending, true, values, indices);
 }

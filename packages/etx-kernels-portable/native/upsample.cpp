@@ -14,9 +14,9 @@ namespace {
 
 /// One spatial dimension of an image that is resized.
 struct Axis {
-  int64_t in;
-  int64_t out;
-  double step;  ///< Input positions per output position.
+  int64_t in = 0;
+  int64_t out = 0;
+  double step = 0;  ///< Input positions per output position.
 };
 
 /// The size and step of height or width (`which` 0 or 1).
@@ -94,8 +94,8 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
                                  std::optional<DoubleList> scale_factors, Tensor& out) {
   Axis y;
   Axis x;
-  int32_t* rows;
-  int32_t* columns;
+  int32_t* rows = nullptr;
+  int32_t* columns = nullptr;
   ETX_TRY(prepare(context, input, output_size, scale_factors, false, out, y, x));
   ETX_TRY(nearest_table(context, y, rows));
   ETX_TRY(nearest_table(context, x, columns));
@@ -204,8 +204,8 @@ template <typename T>
 Error linear(Context& context, const Tensor& input, const Axis& y, const Axis& x,
              bool align_corners, const Layout& layout, T* dst) {
   using C = Compute<T>;
-  Between<C>* rows;
-  Between<C>* columns;
+  Between<C>* rows = nullptr;
+  Between<C>* columns = nullptr;
   ETX_TRY(linear_table(context, y, align_corners, rows));
   ETX_TRY(linear_table(context, x, align_corners, columns));
   const int64_t width = layout.width;

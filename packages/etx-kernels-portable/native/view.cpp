@@ -54,7 +54,7 @@ Error copy_out_of_place(Context& context, const Tensor& self, Tensor& out) {
 Error squeeze(Context& context, const Tensor& self, IntList dims, Tensor& out) {
   bool dropped[kMaxRank] = {};
   for (const int64_t item : dims) {
-    ssize_t dim;
+    ssize_t dim = 0;
     ETX_TRY(wrap_dim(context, item, self.dim(), dim));
     dropped[dim] = size_of(self, dim) == 1;
   }
@@ -75,7 +75,7 @@ Error squeeze_copy_dims_out(Context& context, const Tensor& self, IntList dims, 
 }
 
 Error unsqueeze_copy_out(Context& context, const Tensor& self, int64_t dim, Tensor& out) {
-  ssize_t at;
+  ssize_t at = 0;
   ETX_TRY(wrap_dim(context, dim, self.dim() + 1, at));
   Shape shape;
   for (ssize_t d = 0; d < self.dim(); ++d) {
