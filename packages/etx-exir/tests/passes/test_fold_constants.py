@@ -48,3 +48,25 @@ def test_state_is_no_constant():
 def test_random_numbers_are_drawn_at_run_time():
     program = core(Calls(lambda x: x + torch.rand(3)), (torch.randn(3),))
     assert not FoldConstants().run(program)
+
+
+def test_a_constant_that_others_are_computed_from():
+    def function(self, x):
+        first = self.w.exp()
+        return x + first, x * (first + 1), x - (first + 1).sin()
+
+    module = Calls(function, w=torch.randn(3))
+    program = core(module, (torch.randn(3),))
+    apply(FoldConstants(), program)
+    assert sum(counts(program).values()) == 3
+    assert_like_eager(program, module, (torch.randn(3),))
+
+
+def test_equal_programs_give_equal_names():
+    module = torch.nn.GRU(4, 5, batch_first=True).eval()
+    graphs = []
+    for _ in range(2):
+        program = core(module, (torch.randn(1, 3, 4),))
+        FoldConstants().run(program)
+        graphs.append(str(program.graph))
+    assert graphs[0] == graphs[1]

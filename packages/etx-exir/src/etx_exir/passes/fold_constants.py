@@ -36,20 +36,20 @@ class FoldConstants(Pass):
         for node, tensor in self.constants.items():
             self.values[node] = tensor
             self.leaves[node] = frozenset({node})
-        self.foldable: set[Node] = set()
+        self.foldable: dict[Node, None] = {}
         for node in program.graph.nodes:
             if _is_pure(node) and all(
                 arg in self.values or arg in self.foldable for arg in node.all_input_nodes
             ):
-                self.foldable.add(node)
+                self.foldable[node] = None
         pending = [
             node for node in self.foldable if any(u not in self.foldable for u in node.users)
         ]
         chosen = self._choose(pending)
         mode = fake_mode_of(program)
-        for node in chosen:
-            new = self.constants.add(self._value(node), self._name(node), mode)
-            node.replace_all_uses_with(new)
+        results = [(node, self._value(node), self._name(node)) for node in chosen]
+        for node, value, name in results:
+            node.replace_all_uses_with(self.constants.add(value, name, mode))
         if chosen:
             program.graph.eliminate_dead_code()
             program.graph.lint()
