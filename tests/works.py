@@ -66,15 +66,36 @@ assert compare(model, quantize(model, images), images).sqnr > 20
 """
 
 XNNPACK = """
-import etx_backend_xnnpack
+from pathlib import Path
+from etx_backend_xnnpack import describe_blob, read_blob, write_blob
+from etx_schema import read_pte
+pte = read_pte(Path("..", "packages", "etx-backend-xnnpack", "tests", "data", "mobilenet.pte"))
+(blob,) = pte.delegates
+assert write_blob(read_blob(blob)) == bytes(blob)
+assert any("Conv2d" in line for line in describe_blob(blob, pte.named_data)["lines"])
 """
 
 ARM = """
-import etx_backend_arm
+from etx_backend_arm._generated.tosa import DType
+from etx_backend_arm.tosa import Graph, read_tosa
+graph = Graph()
+x = graph.input("x", (1, 4), DType.FP32)
+graph.output(graph.clamp(x, 0.0, 6.0, "y", (1, 4)))
+data = graph.serialize()
+assert data[4:8] == b"TOSA"
+assert len(read_tosa(data).regions[0].blocks[0].operators) == 1
 """
 
 DEVTOOLS = """
-import etx_devtools
+import sys
+sys.path.insert(0, ".")
+from etx_devtools import VIEWS, sizes
+from etx_schema import serialize_pte
+from programs import add
+data = serialize_pte(add())
+report = sizes(data)
+for view in VIEWS:
+    assert sum(row.bytes for row in report.by(view)) == len(data)
 """
 
 WORKS = {
