@@ -9,7 +9,7 @@ import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.emit import emit_all
 from etx_exir.plan import MemoryPlanningPass, no_reuse
-from etx_schema import read_pte, serialize_pte
+from etx_schema import read_pte, serialize_pte, verify
 from interpreter import Method
 from memory_checker import check
 from torch.utils import _pytree as pytree
@@ -27,7 +27,9 @@ def emitted(program, planning=None, **options):
 
 
 def reread(pte):
-    return read_pte(serialize_pte(pte))
+    content = read_pte(serialize_pte(pte))
+    assert verify(content) == []
+    return content
 
 
 def assert_same(got, wanted):
