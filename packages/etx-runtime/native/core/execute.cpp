@@ -130,6 +130,9 @@ etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
                   "a view needs an input with memory and a result of its dtype");
   }
   if ((out.flags & kUnbound) == 0) {
+    if (!has_memory(instruction.args[2], true)) {
+      return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+    }
     void* const planned = out.data;
     const etx_status status = instruction.run(&context, instruction.args);
     out.data = planned;

@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -124,6 +125,39 @@ EValue to_scalar(nb::handle object) {
   return EValue(nb::cast<double>(object));
 }
 
+/// An attribute of NumPy, looked up once a process.
+nb::handle numpy(std::atomic<PyObject*>& cache, const char* name) {
+  PyObject* found = cache.load(std::memory_order_acquire);
+  if (found == nullptr) {
+    found = nb::module_::import_("numpy").attr(name).ptr();
+    Py_INCREF(found);
+    cache.store(found, std::memory_order_release);
+  }
+  return found;
+}
+
+/// A copy of a row-major tensor; the short way for what most outputs are.
+nb::object new_array(const Tensor& tensor, const DtypeRow& row) {
+  static std::atomic<PyObject*> empty{nullptr};
+  static std::atomic<PyObject*> dtypes[kNumScalarTypes] = {};
+  const char* name = to_string(row.type);
+  if (row.type >= ScalarType::QInt8 && row.type <= ScalarType::QInt32) ++name;
+  const auto rank = static_cast<Py_ssize_t>(tensor.dim());
+  nb::object shape = nb::steal(PyTuple_New(rank));
+  if (!shape.is_valid()) throw nb::python_error();
+  for (Py_ssize_t i = 0; i < rank; ++i) {
+    PyTuple_SetItem(shape.ptr(), i, PyLong_FromSsize_t(tensor.size(i)));
+  }
+  const char* dtype_name = row.type == ScalarType::Bool ? "bool_" : name;
+  const nb::handle dtype = numpy(dtypes[static_cast<size_t>(row.type)], dtype_name);
+  nb::object array = numpy(empty, "empty")(shape, dtype);
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) throw nb::python_error();
+  if (tensor.nbytes() != 0) std::memcpy(view.buf, tensor.const_data_ptr(), tensor.nbytes());
+  PyBuffer_Release(&view);
+  return array;
+}
+
 }  // namespace
 
 nb::str to_text(const char* bytes, size_t size) {
@@ -176,6 +210,7 @@ void set_input(LoadedMethod& method, size_t index, nb::handle object) {
 
 nb::object to_array(const Tensor& tensor) {
   const DtypeRow* row = find_row(tensor.scalar_type());
+  if (row != nullptr && row->in_numpy && tensor.is_contiguous()) return new_array(tensor, *row);
   const size_t size = tensor.nbytes();
   void* data = std::malloc(size + 1);
   if (data == nullptr) throw std::bad_alloc();
