@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -97,20 +99,10 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Test every package in an environment of its own, then what holds between them."""
-    names = [name.removeprefix("etx-") for name in PROJECTS]
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
-    failed = []
-    for name in names:
-        try:
-            run(session, *tox, name, "--", *(session.posargs or ["tests"]))
-        except nox.command.CommandFailed:
-            failed.append(name)
-    try:
-        test_repository(session)
-    except nox.command.CommandFailed:
-        failed.append("tests/")
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
+    names = [name.removeprefix("etx-") for name in PROJECTS]
+    steps = {name: partial(run, session, *tox, name) for name in names}
+    attempt(session, steps | {"tests/": partial(test_repository, session)})
 
 
 @nox.session(name="root-tests")
@@ -129,15 +121,33 @@ def test_repository(session: nox.Session, *chosen: str) -> None:
 def lint(session: nox.Session) -> None:
     """Check format, types, sizes, licences and that generated files are fresh."""
     python = environment(session, "lint", others=requirements("requirements-lint.txt"))
-    run(session, python, ROOT / "tools" / "check_sources.py")
-    run(session, python, "-m", "ruff", "format", "--check", ROOT)
-    run(session, python, "-m", "ruff", "check", ROOT)
-    native = [str(p) for p in ROOT.glob("packages/*/*/**/*") if p.suffix in (".h", ".cpp", ".c")]
-    native = [p for p in native if "_generated" not in p and "/build/" not in p]
-    if native:
-        run(session, Path(python).parent / "clang-format", "--dry-run", "-Werror", *native)
-    types(session)
-    generate(session, "--check")
+    native = session.run("git", "ls-files", "*.h", "*.cpp", "*.c", external=True, silent=True)
+    listed = ENVIRONMENTS / "native-files.txt"
+    listed.write_text(str(native))
+    clang_format = Path(python).parent / "clang-format"
+    steps = {
+        "sources": partial(run, session, python, ROOT / "tools" / "check_sources.py"),
+        "ruff format": partial(run, session, python, "-m", "ruff", "format", "--check", ROOT),
+        "ruff check": partial(run, session, python, "-m", "ruff", "check", ROOT),
+        "clang-format": partial(
+            run, session, clang_format, "--dry-run", "-Werror", f"--files={listed}"
+        ),
+        "types": partial(types, session),
+        "generated": partial(generate, session, "--check"),
+    }
+    attempt(session, steps)
+
+
+def attempt(session: nox.Session, steps: dict[str, Callable[[], None]]) -> None:
+    """Take every step, then fail with the names of those that failed."""
+    failed = []
+    for name, step in steps.items():
+        try:
+            step()
+        except nox.command.CommandFailed:
+            failed.append(name)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session
@@ -150,16 +160,12 @@ def types(session: nox.Session) -> None:
     sources = [p.path / "src" / p.module for p in PROJECTS.values()]
     path = os.pathsep.join(str(source.parent) for source in sources)
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    failed = []
+    steps = {}
     for project, source in zip(PROJECTS.values(), sources, strict=True):
         config = project.path / "pyproject.toml"
         command = [python, "-m", "mypy", "--strict", "--config-file", config, source]
-        try:
-            run(session, *command, MYPYPATH=path)
-        except nox.command.CommandFailed:
-            failed.append(project.name)
-    if failed:
-        session.error(f"types: {', '.join(failed)}")
+        steps[project.name] = partial(run, session, *command, MYPYPATH=path)
+    attempt(session, steps)
 
 
 @nox.session(tags=["gen"])

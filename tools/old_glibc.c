@@ -9,10 +9,10 @@
 #include <sys/types.h>
 
 #define HIDDEN __attribute__((visibility("hidden")))
-#define FIRST(type, name, parameters, arguments)                   \
-  extern type etx_first_##name parameters;                         \
-  __asm__(".symver etx_first_" #name "," #name "@GLIBC_2.2.5");    \
-  HIDDEN type name parameters;                                     \
+#define FIRST(type, name, parameters, arguments)                \
+  extern type etx_first_##name parameters;                      \
+  __asm__(".symver etx_first_" #name "," #name "@GLIBC_2.2.5"); \
+  HIDDEN type name parameters;                                  \
   HIDDEN type name parameters { return etx_first_##name arguments; }
 
 FIRST(double, exp, (double x), (x))

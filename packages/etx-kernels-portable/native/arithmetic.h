@@ -27,9 +27,7 @@ struct Side {
   Side(const Tensor& t) : tensor(&t), kind(kind_of(t.scalar_type())) {}
   Side(const Scalar& s) : scalar(&s), kind(kind_of(s)) {}
 
-  bool is_listed() const {
-    return tensor == nullptr || RealBool::contains(tensor->scalar_type());
-  }
+  bool is_listed() const { return tensor == nullptr || RealBool::contains(tensor->scalar_type()); }
   /// True for numbers and tensors of rank 0, which promote only across kinds.
   bool is_single() const { return tensor == nullptr || tensor->dim() == 0; }
   Operand operand(ScalarType as, Element& storage) const {

@@ -10,9 +10,9 @@
 namespace etx::portable {
 namespace {
 
-using Unsigned = DtypeList<DtypeTag<ScalarType::UInt16, uint16_t>,
-                           DtypeTag<ScalarType::UInt32, uint32_t>,
-                           DtypeTag<ScalarType::UInt64, uint64_t>>;
+using Unsigned =
+    DtypeList<DtypeTag<ScalarType::UInt16, uint16_t>, DtypeTag<ScalarType::UInt32, uint32_t>,
+              DtypeTag<ScalarType::UInt64, uint64_t>>;
 using Castable = Join<RealBool, Unsigned>;
 
 constexpr int64_t kBlock = 256;
@@ -34,8 +34,8 @@ To convert(From raw) {
   if constexpr (std::is_same_v<To, bool>) {
     return v != V(0);
   } else if constexpr (std::is_floating_point_v<V> && std::is_integral_v<To>) {
-    using Middle = std::conditional_t<(sizeof(To) < 4 || std::is_same_v<To, int32_t>), int32_t,
-                                      int64_t>;
+    using Middle =
+        std::conditional_t<(sizeof(To) < 4 || std::is_same_v<To, int32_t>), int32_t, int64_t>;
     return static_cast<To>(truncate<Middle>(v));
   } else if constexpr (!std::is_same_v<Compute<To>, To>) {
     return To(static_cast<float>(v));

@@ -39,7 +39,7 @@ void unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(Op::apply(x[i]));
 }
 
-template <UnaryLoop Isa::*member>
+template <UnaryLoop Isa::* member>
 void isa_unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
   (isa().*member)(static_cast<const float*>(in[0]), static_cast<float*>(out),
                   static_cast<size_t>(n));
@@ -70,8 +70,9 @@ void binary_loop(const void*, const void* const* in, uint32_t scalars, void* out
   each_pair<T, R>(in, scalars, out, n, [](T a, T b) { return Op::apply(a, b); });
 }
 
-/// The float32 loops of an operator in Isa: vector and vector, vector and scalar, scalar and vector.
-template <typename Op, BinaryLoop Isa::*vv, ScalarLoop Isa::*vs, ScalarLoop Isa::*sv>
+/// The float32 loops of an operator in Isa: vector and vector, vector and scalar, scalar and
+/// vector.
+template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs, ScalarLoop Isa::* sv>
 void isa_binary_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
   const float* a = static_cast<const float*>(in[0]);
   const float* b = static_cast<const float*>(in[1]);
@@ -104,13 +105,17 @@ inline double wrap_mul(double a, double b) { return a * b; }
 
 template <typename T>
 T negate(T x) {
-  if constexpr (std::is_integral_v<T>) return wrap_sub(0, x);
-  else return -x;
+  if constexpr (std::is_integral_v<T>)
+    return wrap_sub(0, x);
+  else
+    return -x;
 }
 template <typename T>
 T absolute(T x) {
-  if constexpr (std::is_integral_v<T>) return x < 0 ? wrap_sub(0, x) : x;
-  else return std::fabs(x);
+  if constexpr (std::is_integral_v<T>)
+    return x < 0 ? wrap_sub(0, x) : x;
+  else
+    return std::fabs(x);
 }
 
 /// NaN where either is.

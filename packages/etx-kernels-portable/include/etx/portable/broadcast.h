@@ -62,9 +62,7 @@ struct Nest {
 
   /// Calls `f(offsets)` for the outer iterations [begin, end); `offsets[t]` is that of the first
   /// element of the innermost level.
-  void for_each_outer(int64_t begin, int64_t end, const Visit& f) const {
-    walk(1, begin, end, f);
-  }
+  void for_each_outer(int64_t begin, int64_t end, const Visit& f) const { walk(1, begin, end, f); }
 
   /// Calls `f(offsets)` for the elements [begin, end) in the order of the levels.
   void for_each(int64_t begin, int64_t end, const Visit& f) const { walk(0, begin, end, f); }

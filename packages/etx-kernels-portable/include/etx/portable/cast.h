@@ -10,9 +10,7 @@
 namespace etx::portable {
 
 /// Dtypes that `cast` knows: bool, integers of every width, float16, bfloat16, float32, float64.
-constexpr bool is_castable(ScalarType type) {
-  return is_floating(type) || is_integral(type, true);
-}
+constexpr bool is_castable(ScalarType type) { return is_floating(type) || is_integral(type, true); }
 constexpr uint64_t castable_bits() {
   uint64_t bits = 0;
   for (int i = 0; i < kNumScalarTypes; ++i) {

@@ -12,7 +12,9 @@ namespace etx::portable {
 /// An input of an elementwise operator and the dtype in which its loop wants to see it.
 struct Operand {
   Operand(const Tensor& tensor, ScalarType seen_as)
-      : impl(tensor.impl()), data(tensor.const_data_ptr()), dtype(tensor.scalar_type()),
+      : impl(tensor.impl()),
+        data(tensor.const_data_ptr()),
+        dtype(tensor.scalar_type()),
         as(seen_as) {}
   /// One element of dtype `seen_as`, repeated.
   Operand(const Element& element, ScalarType seen_as)
