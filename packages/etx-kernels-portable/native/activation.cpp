@@ -67,6 +67,15 @@ void clamp_float_loop(const void* user, const void* const* in, uint32_t, void* o
 constexpr Loops kClamp = {&function_loop<Clamp, int64_t>, &clamp_float_loop,
                           &function_loop<Clamp, double>};
 
+/// A bound of an integer dtype wraps as its elements do.
+Scalar as_dtype(const Scalar& value, ScalarType dtype) {
+  if (is_floating(dtype) || !is_castable(dtype)) return value;
+  const Element element = cast(value, dtype);
+  int64_t wrapped = 0;
+  cast(element.bytes, dtype, 1, &wrapped, ScalarType::Long, 1);
+  return Scalar(wrapped);
+}
+
 Error clamp_out(Context& context, const Tensor& self, std::optional<Scalar> min,
                 std::optional<Scalar> max, Tensor& out) {
   ETX_CHECK(context, min.has_value() || max.has_value(), InvalidArgument,
@@ -75,8 +84,8 @@ Error clamp_out(Context& context, const Tensor& self, std::optional<Scalar> min,
   ETX_CHECK(context, floating || !(min && min->is_floating()) || !(max && max->is_floating()),
             InvalidArgument, "out must have a floating dtype when a bound is floating");
   Clamp bounds;
-  if (min.has_value()) bounds.set_low(*min);
-  if (max.has_value()) bounds.set_high(*max);
+  if (min.has_value()) bounds.set_low(as_dtype(*min, out.scalar_type()));
+  if (max.has_value()) bounds.set_high(as_dtype(*max, out.scalar_type()));
   return apply(context, self, out, kClamp, &bounds);
 }
 
