@@ -11,7 +11,7 @@
 namespace etx::portable {
 namespace {
 
-constexpr int64_t kGrain = 8 * 1024;
+constexpr int64_t kGrain = 32 * 1024;
 
 /// The operands of a batch normalisation of batch x channels x points elements.
 struct BatchNorm {

@@ -162,7 +162,8 @@ struct Workspace {
       g.column_end = sweep.columns;
       g.column_block =
           column_block(isa, 4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
-      g.scratch = scratch;
+      const bool gather = shape.transposed || should_gather(isa, sweep.depth, sweep.columns);
+      g.scratch = gather ? scratch : nullptr;
       g.store = Gemm::Store::Grid;
       g.box[0] = planes.length[1], g.box[1] = planes.length[2];
       for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];

@@ -11,7 +11,7 @@
 namespace etx::portable {
 namespace {
 
-constexpr int64_t kGrain = 8 * 1024;
+constexpr int64_t kGrain = 32 * 1024;
 
 void gelu_range(const float* x, float* y, int64_t n, bool tanh) {
   const auto loop = tanh ? isa().gelu_tanh : isa().gelu;

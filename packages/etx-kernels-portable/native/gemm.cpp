@@ -4,12 +4,8 @@
 namespace etx::portable {
 namespace {
 
-/// Up to this many rows of x, `Isa::dots` beats packing.
-constexpr int64_t kDotRows = 16;
-
-bool should_gather(const Isa& isa, int64_t depth, int64_t columns) {
-  return depth >= 64 && columns > 3 * isa.tile_columns;
-}
+/// Rows of x up to which `Isa::dots` beats packing, which fills up the last vector.
+int64_t dot_rows(const Isa& isa) { return isa.vector_floats / 2 + 1; }
 
 /// One product with B read in place, but for the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
@@ -62,6 +58,11 @@ Error multiply_packed(Context& context, const Isa& isa, Gemm g, const float* b, 
 }
 
 }  // namespace
+
+bool should_gather(const Isa& isa, int64_t depth, int64_t columns) {
+  const int64_t panels = columns / isa.tile_columns;
+  return depth >= 64 && panels > (depth % 1024 == 0 ? 1 : 8);
+}
 
 void run_gemm(Context& context, const Isa& isa, const Gemm& g, int64_t threads) {
   if (threads <= 1) {
@@ -144,7 +145,7 @@ Error multiply_transposed(Context& context, const float* x, const float* w, cons
                           float* y, int64_t m, int64_t k, int64_t n) {
   const Isa& table = isa();
   const int64_t threads = useful_threads(context, m * k * n);
-  if (m <= kDotRows) {
+  if (m <= dot_rows(table)) {
     Dots d;
     d.x = x, d.x_stride = k, d.rows = m;
     d.w = w, d.w_stride = k, d.depth = k;

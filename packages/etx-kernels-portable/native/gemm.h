@@ -8,15 +8,15 @@
 
 namespace etx::portable {
 
-/// Multiplications a piece of work should have before another thread is asked to help.
-constexpr int64_t kThreadWork = 64 * 1024;
+/// Multiplications each thread should get; fewer are not worth waking it.
+constexpr int64_t kThreadWork = 256 * 1024;
 /// Bytes of B that one thread passes over while it goes through the rows of A.
 constexpr int64_t kCacheBytes = 384 * 1024;
 
 /// How many threads `work` multiplications deserve.
 inline int64_t useful_threads(const Context& context, int64_t work) {
-  const int64_t wanted = work / kThreadWork + 1, have = context.num_threads();
-  return wanted < have ? wanted : have;
+  const int64_t wanted = work / kThreadWork, have = context.num_threads();
+  return wanted <= 1 ? 1 : (wanted < have ? wanted : have);
 }
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -37,6 +37,11 @@ inline int64_t column_block(const Isa& isa, int64_t bytes_per_column) {
   const int64_t panels = kCacheBytes / (bytes_per_column * isa.tile_columns + 1);
   return (panels < 4 ? 4 : panels) * isa.tile_columns;
 }
+
+/// True when rows of A, `depth` floats apart, are worth being gathered for a product of so many
+/// columns: they are read once a panel, and at multiples of 4 KB they drive each other out of the
+/// cache.
+bool should_gather(const Isa& isa, int64_t depth, int64_t columns);
 
 /// Floats of scratch that `run_gemm` needs for `threads`.
 inline int64_t gemm_scratch(const Isa& isa, int64_t depth, int64_t threads) {

@@ -13,7 +13,7 @@ namespace etx::portable {
 namespace {
 
 /// Elements that a thread should at least get.
-constexpr int64_t kGrain = 8 * 1024;
+constexpr int64_t kGrain = 32 * 1024;
 /// Lines of a dimension that is not the last one are handled in strips this wide.
 constexpr int64_t kStrip = 512;
 

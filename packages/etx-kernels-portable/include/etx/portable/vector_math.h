@@ -96,10 +96,10 @@ inline VecF erf(VecF x) {
   const VecI sign = bits(x) & INT32_MIN;
   VecF a = from_bits(bits(x) ^ sign);
   a = a > 4.05f ? splat(4.05f) : a;
-  constexpr float kSmall[] = {1.1283791f,    -0.37612626f,    0.112835854f, -0.026853811f,
-                              0.0051883277f, -0.00080101925f, 7.853858e-05f};
-  constexpr float kLarge[] = {-0.00018803818f, 1.1295785f,   0.6332199f,     0.10841856f,
-                              -0.025208248f,   0.004204559f, -0.0004413359f, 2.1686814e-05f};
+  constexpr float kSmall[] = {1.1283791f,    -0.37612325f, 0.1128018f,
+                              -0.026711311f, 0.004917551f, -0.0005631419f};
+  constexpr float kLarge[] = {0.00031245942f, 1.1272023f,    0.6379649f,     0.10325627f,
+                              -0.02190651f,   0.0029640147f, -0.00018797259f};
   const VecF small = a * polynomial(a * a, kSmall);
   const ReducedExp e = reduce_exp(-polynomial(a, kLarge));
   const VecF large = 1.0f - (e.expm1 + 1.0f) * power_of_two(e.n);
