@@ -105,8 +105,8 @@ MODELS = {
     "counter": (Counter(), [(torch.ones(2),)] * 3, None),
     "nested": (Nested(), [nested_inputs(), nested_inputs()], None),
     "cond": (Calls(cond), [(torch.ones(2, 3),), (-torch.ones(2, 3),)], None),
-    "lstm": (Recurrent(nn.LSTM), [(torch.randn(1, 5, 4),)], None),
-    "gru": (Recurrent(nn.GRU), [(torch.randn(1, 5, 4),)], None),
+    "lstm": (Recurrent(nn.LSTM), [(torch.randn(1, 3, 4),)], None),
+    "gru": (Recurrent(nn.GRU), [(torch.randn(1, 3, 4),)], None),
     "channels last": (
         nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()),
         [(torch.randn(1, 3, 8, 8).to(memory_format=torch.channels_last),)],

@@ -35,3 +35,11 @@ def test_a_copy_of_state_before_its_update_stays():
     program = edge(module, (torch.ones(2),))
     assert_like_eager(program, module, (torch.ones(2),), (torch.ones(2),))
     assert sum("clone" in name for name in counts(program)) == 1
+
+
+def test_reductions_over_single_elements():
+    module = Calls(lambda x, y: (x.sum(0), x.mean(), y.sum(1, keepdim=True), y.amax(0)))
+    program = core(module, (torch.tensor(2.0), torch.randn(3, 1)))
+    assert RemoveNoops().run(program)
+    assert set(counts(program)) <= {"aten.mean.default", "aten.amax.default"}
+    assert_like_eager(program, module, (torch.tensor(2.0), torch.randn(3, 1)))

@@ -17,10 +17,9 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("x", [torch.randn(4), torch.arange(4)], ids=["float", "int"])
-def test_numbers_stay_numbers(name, x):
-    module = Calls(FUNCTIONS[name])
+def test_numbers_stay_numbers(x):
+    module = Calls(lambda x: {name: function(x) for name, function in FUNCTIONS.items()})
     program = core(module, (x,))
     ScalarOperands().run(program)
     assert not any(name.endswith(".Tensor") for name in counts(program))

@@ -78,7 +78,7 @@ class RemoveNoops(NodePass):
             return [dim % before.dim() for dim in dims] == list(range(before.dim()))
         if node.target in (aten.mean.dim, aten.sum.dim_IntList):
             dims = node.args[1] or range(before.dim())
-            return all(same_size(before.shape[dim], 1) for dim in dims)
+            return not before.dim() or all(same_size(before.shape[dim], 1) for dim in dims)
         if node.target is aten.avg_pool2d.default:
             window: Any = node.args[1:3]
             return window in (([1, 1],), ([1, 1], [1, 1]), ([1, 1], []))
