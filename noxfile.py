@@ -50,14 +50,12 @@ def environment(
     session: nox.Session,
     name: str,
     *packages: str,
-    group: str | None = None,
     others: tuple[str, ...] = (),
     others_no_deps: tuple[str, ...] = (),
 ) -> str:
     """Return the Python of .build/env/<name>, holding these packages and requirements."""
     folder = ENVIRONMENTS / name
     command = [sys.executable, str(WHEELS), "--venv", str(folder), "--install", *packages]
-    command += ["--group", group] if group else []
     command += ["--with", *others] if others else []
     command += ["--with-no-deps", *others_no_deps] if others_no_deps else []
     session.run(*command, external=True)
