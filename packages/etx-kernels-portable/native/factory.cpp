@@ -89,26 +89,29 @@ bool fits_int64(const Scalar& v) {
 
 Error arange(Context& context, const Scalar& start, const Scalar& end, const Scalar& step,
              const Tensor& out) {
-  const bool integral = !is_floating(out.scalar_type()) ||
-                        (!start.is_floating() && !end.is_floating() && !step.is_floating());
+  const ScalarType dtype = out.scalar_type();
+  const bool given_integers = !start.is_floating() && !end.is_floating() && !step.is_floating();
+  const bool integral = given_integers || !is_floating(dtype);
+  const bool counts_integers = given_integers || dtype == ScalarType::Long;
   ETX_CHECK(context, !integral || (fits_int64(start) && fits_int64(end) && fits_int64(step)),
             InvalidArgument, "start, end and step must fit into an int64");
-  const double from = integral ? static_cast<double>(start.to<int64_t>()) : start.to<double>();
-  const double to = integral ? static_cast<double>(end.to<int64_t>()) : end.to<double>();
-  const double by = integral ? static_cast<double>(step.to<int64_t>()) : step.to<double>();
+  const double from =
+      counts_integers ? static_cast<double>(start.to<int64_t>()) : start.to<double>();
+  const double to = counts_integers ? static_cast<double>(end.to<int64_t>()) : end.to<double>();
+  const double by = counts_integers ? static_cast<double>(step.to<int64_t>()) : step.to<double>();
   ETX_CHECK(context, by != 0 && std::isfinite(from) && std::isfinite(to), InvalidArgument,
             "step must not be zero; start and end must be finite");
   const double span = (to - from) / by;
   ETX_CHECK(context, span >= 0, InvalidArgument, "step must lead from start to end");
   const double count =
-      integral
+      counts_integers
           ? static_cast<double>(steps(start.to<int64_t>(), end.to<int64_t>(), step.to<int64_t>()))
           : std::ceil(span);
   ETX_CHECK(context, count <= INT32_MAX, InvalidArgument, "the result has too many elements");
   Shape shape;
   shape.push(static_cast<int64_t>(count));
   ETX_TRY(resize_out(context, out, shape));
-  return dispatch(context, Real{}, out.scalar_type(), [&](auto tag) {
+  return dispatch(context, Real{}, dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* y = out.mutable_data_ptr<T>();
     if (integral) {
