@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram, default_decompositions
+from torch.fx import Node
 
 from etx_exir.decompositions import KEPT, OURS
+from etx_exir.transform import copy_program
 
 __all__ = ["decompose", "decomposition_table"]
 
@@ -25,7 +29,22 @@ def decomposition_table(preserved: Iterable[OpOverload] = ()) -> dict[Any, Calla
 
 def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) -> ExportedProgram:
     """Return `program` in functional Core ATen; the given program stays as it is."""
+    whole = frozenset((*KEPT, *preserved))
+    if all(_is_final(node, whole) for node in program.graph.nodes):
+        return copy_program(program)
     result: ExportedProgram = program.run_decompositions(decomposition_table(preserved))
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     return result
+
+
+def _is_final(node: Node, whole: frozenset[Any]) -> bool:
+    """Tell whether torch's decomposition, which traces the program anew, would keep `node`."""
+    if node.op != "call_function":
+        return node.op in ("placeholder", "output")
+    target = node.target
+    if target is operator.getitem:
+        return True
+    if not isinstance(target, OpOverload) or target._schema.is_mutable or target in OURS:
+        return False
+    return torch.Tag.core in target.tags or target in whole
