@@ -219,9 +219,9 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("quantized_decomposed::choose_qparams_per_token_asymmetric.out",
                choose_qparams_per_token_asymmetric_out, Floating::bits),
     ETX_KERNEL("quantized_decomposed::quantize_per_token.out", quantize_per_token_out,
-               Floating::bits),
+               kQuantizedBits | Floating::bits),
     ETX_KERNEL("quantized_decomposed::dequantize_per_token.out", dequantize_per_token_out,
-               kQuantizedBits),
+               kQuantizedBits | Floating::bits),
 };
 
 }  // namespace

@@ -128,8 +128,8 @@ Error embedding_dtype_out(Context& context, const Tensor& weight, const Tensor& 
                              weight_quant_max, indices, out);
 }
 
-constexpr uint64_t kBytes = dtype_bit(ScalarType::Byte) | dtype_bit(ScalarType::Char);
-constexpr uint64_t kPacked = dtype_bit(ScalarType::Byte);
+constexpr uint64_t kPacked = dtype_bit(ScalarType::Byte) | Floating::bits;
+constexpr uint64_t kBytes = kPacked | dtype_bit(ScalarType::Char);
 
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("quantized_decomposed::embedding_byte.out", embedding_out<8>, kBytes),

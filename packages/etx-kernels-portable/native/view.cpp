@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
+#include <etx/portable/dispatch.h>
 
 #include "shape.h"
 #include "strided_copy.h"
@@ -151,7 +152,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::squeeze_copy.dim_out", squeeze_copy_dim_out, kAnyDtype),
     ETX_KERNEL("aten::squeeze_copy.dims_out", squeeze_copy_dims_out, kAnyDtype),
     ETX_KERNEL("aten::unsqueeze_copy.out", unsqueeze_copy_out, kAnyDtype),
-    ETX_KERNEL("aten::view_as_real_copy.out", view_as_real_copy_out, kComplex),
+    ETX_KERNEL("aten::view_as_real_copy.out", view_as_real_copy_out, kComplex | Floating::bits),
     ETX_KERNEL("aten::_conj_physical.out", conj_physical_out, kAnyDtype),
 };
 

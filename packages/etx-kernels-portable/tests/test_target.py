@@ -28,3 +28,13 @@ def test_a_stale_target_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_kernels_have_one_name_each() -> None:
     names = [name for name, _ in target.kernels(etx_kernels_portable.library_path())]
     assert len(names) == len(set(names))
+
+
+def test_a_listed_operator_has_dtypes() -> None:
+    """`etx check` compares the dtype of what an operator returns with the list."""
+    document = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
+    operators = document["operators"]
+    assert [name for name, row in operators.items() if row.get("dtypes") == []] == []
+    for name in ("quantize_per_token", "dequantize_per_token", "embedding_4bit"):
+        assert "float32" in operators[f"quantized_decomposed::{name}.out"]["dtypes"]
+    assert "int8" in operators["quantized_decomposed::quantize_per_token.out"]["dtypes"]
