@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Benchmark processes: one model on one runtime, stopped while another is measured."""
+"""Benchmark processes: one model on one runtime."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -41,21 +39,18 @@ class Worker:
         )
 
     def ask(self, command: str) -> Any:
-        """Continue the process, give it one command, and stop it again."""
+        """Give the process one command and return its answer."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        os.kill(self.process.pid, signal.SIGCONT)
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
         answer = self.process.stdout.readline()
         if not answer:
             raise RuntimeError(f"{self.process.args}: ended with {self.process.wait()}")
-        os.kill(self.process.pid, signal.SIGSTOP)
         return json.loads(answer)
 
     def close(self) -> None:
         """End the process."""
-        os.kill(self.process.pid, signal.SIGCONT)
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
