@@ -24,10 +24,12 @@ class Runner {
   }
 
   void set_input(size_t index, bench::Input& input) {
-    std::vector<executorch::aten::SizesType> sizes(input.sizes.begin(), input.sizes.end());
-    inputs_.push_back(executorch::extension::make_tensor_ptr(std::move(sizes), input.bytes.data(),
-                                                             static_cast<ScalarType>(input.dtype)));
-    bench::check(module_->set_input("forward", *inputs_.back(), index) == Error::Ok, "set_input");
+    if (index == inputs_.size()) {
+      std::vector<executorch::aten::SizesType> sizes(input.sizes.begin(), input.sizes.end());
+      inputs_.push_back(executorch::extension::make_tensor_ptr(
+          std::move(sizes), input.bytes.data(), static_cast<ScalarType>(input.dtype)));
+    }
+    bench::check(module_->set_input("forward", *inputs_[index], index) == Error::Ok, "set_input");
   }
 
   void run() {
