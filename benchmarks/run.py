@@ -95,6 +95,11 @@ def ratio(result: dict[str, Any], key: str) -> float:
     return statistics.median(theirs / ours for theirs, ours in pairs)
 
 
+def digits(number: float) -> str:
+    """Format with about three significant digits, without exponents."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.2f}" if number >= 1 else f"{number:.4f}"
+
+
 def row(model: str, result: dict[str, Any], seconds: dict[str, float] | None) -> str:
     """Format one line of the table."""
     cells = [model]
@@ -104,7 +109,7 @@ def row(model: str, result: dict[str, Any], seconds: dict[str, float] | None) ->
         cells.append("")
     for key, scale in (("load", 1e6), ("first", 1e6), ("steady", 1e6)):
         ours, theirs = (statistics.median(result[peer][key]) / scale for peer in PEERS)
-        cells.append(f"{ours:.3f} / {theirs:.3f}")
+        cells.append(f"{digits(ours)} / {digits(theirs)}")
     cells.append(f"{ratio(result, 'steady'):.1f}")
     cells.append(" / ".join(f"{result[peer]['peak_kb'] / 1024:.1f}" for peer in PEERS))
     return "| " + " | ".join(cells) + " |"
