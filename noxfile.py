@@ -30,9 +30,10 @@ nox.options.sessions = ["lint", "tests"]
 WHEELS = ROOT / "tools" / "wheels.py"
 ENVIRONMENTS = ROOT / ".build" / "env"
 PROJECTS = load_projects()
-GENERATORS = (
-    ROOT / "packages" / "etx-schema" / "src" / "etx_schema" / "generate.py",
-    *sorted(ROOT.glob("packages/*/tools/*.py")),
+GENERATORS = (  # in order: the compiler's target is made from that of the kernels
+    "etx-schema/src/etx_schema/generate.py",
+    "etx-kernels-portable/tools/etx_target.py",
+    "etx-exir/tools/portable_target.py",
 )
 COMPILER = "etx-exir"
 DEVICE = ("etx-runtime", "etx-kernels-portable")
@@ -174,9 +175,9 @@ def generated(session: nox.Session) -> None:
 
 def generate(session: nox.Session, *arguments: str) -> None:
     """Run the generators: each writes committed files, or compares them with --check."""
-    python = environment(session, "docs", *PROJECTS, others=("pytest==9.2.0",))
     for script in GENERATORS:
-        run(session, python, "-I", script, *arguments)
+        python = environment(session, "docs", *PROJECTS, others=("pytest==9.2.0",))
+        run(session, python, "-I", ROOT / "packages" / script, *arguments)
 
 
 @nox.session
