@@ -136,7 +136,7 @@ class Op(OpenEnum):
     CONST_SHAPE = 75
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ArgMaxAttribute(Table):
     """Attributes of ARGMAX."""
 
@@ -150,7 +150,7 @@ class ArgMaxAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AvgPool2dAttribute(Table):
     """Attributes of AVG_POOL2D."""
 
@@ -168,7 +168,7 @@ class AvgPool2dAttribute(Table):
     acc_type: DType = DType.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Conv2dAttribute(Table):
     """Attributes of CONV2D."""
 
@@ -188,7 +188,7 @@ class Conv2dAttribute(Table):
     acc_type: DType = DType.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Conv3dAttribute(Table):
     """Attributes of CONV3D."""
 
@@ -208,7 +208,7 @@ class Conv3dAttribute(Table):
     acc_type: DType = DType.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class DepthwiseConv2dAttribute(Table):
     """Attributes of DEPTHWISE_CONV2D."""
 
@@ -228,7 +228,7 @@ class DepthwiseConv2dAttribute(Table):
     acc_type: DType = DType.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FFT2dAttribute(Table):
     """Attributes of FFT2D."""
 
@@ -242,14 +242,14 @@ class FFT2dAttribute(Table):
     local_bound: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MatMulAttribute(Table):
     """Attributes of MATMUL."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MaxPool2dAttribute(Table):
     """Attributes of MAX_POOL2D."""
 
@@ -267,7 +267,7 @@ class MaxPool2dAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RFFT2dAttribute(Table):
     """Attributes of RFFT2D."""
 
@@ -279,7 +279,7 @@ class RFFT2dAttribute(Table):
     local_bound: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TransposeConv2dAttribute(Table):
     """Attributes of TRANSPOSE_CONV2D."""
 
@@ -297,7 +297,7 @@ class TransposeConv2dAttribute(Table):
     acc_type: DType = DType.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClampAttribute(Table):
     """Attributes of CLAMP."""
 
@@ -313,35 +313,35 @@ class ClampAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ErfAttribute(Table):
     """Attributes of ERF."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SigmoidAttribute(Table):
     """Attributes of SIGMOID."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TanhAttribute(Table):
     """Attributes of TANH."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AddAttribute(Table):
     """Attributes of ADD."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ArithmeticRightShiftAttribute(Table):
     """Attributes of ARITHMETIC_RIGHT_SHIFT."""
 
@@ -353,70 +353,70 @@ class ArithmeticRightShiftAttribute(Table):
     round: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BitwiseAndAttribute(Table):
     """Attributes of BITWISE_AND."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BitwiseOrAttribute(Table):
     """Attributes of BITWISE_OR."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BitwiseXorAttribute(Table):
     """Attributes of BITWISE_XOR."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class IntDivAttribute(Table):
     """Attributes of INTDIV."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogicalAndAttribute(Table):
     """Attributes of LOGICAL_AND."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogicalLeftShiftAttribute(Table):
     """Attributes of LOGICAL_LEFT_SHIFT."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogicalRightShiftAttribute(Table):
     """Attributes of LOGICAL_RIGHT_SHIFT."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogicalOrAttribute(Table):
     """Attributes of LOGICAL_OR."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogicalXorAttribute(Table):
     """Attributes of LOGICAL_XOR."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MaximumAttribute(Table):
     """Attributes of MAXIMUM."""
 
@@ -428,7 +428,7 @@ class MaximumAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MinimumAttribute(Table):
     """Attributes of MINIMUM."""
 
@@ -440,154 +440,154 @@ class MinimumAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class MulAttribute(Table):
     """Attributes of MUL."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PowAttribute(Table):
     """Attributes of POW."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SubAttribute(Table):
     """Attributes of SUB."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TableAttribute(Table):
     """Attributes of TABLE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class AbsAttribute(Table):
     """Attributes of ABS."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class BitwiseNotAttribute(Table):
     """Attributes of BITWISE_NOT."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CeilAttribute(Table):
     """Attributes of CEIL."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ClzAttribute(Table):
     """Attributes of CLZ."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CosAttribute(Table):
     """Attributes of COS."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ExpAttribute(Table):
     """Attributes of EXP."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class FloorAttribute(Table):
     """Attributes of FLOOR."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogAttribute(Table):
     """Attributes of LOG."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class LogicalNotAttribute(Table):
     """Attributes of LOGICAL_NOT."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class NegateAttribute(Table):
     """Attributes of NEGATE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReciprocalAttribute(Table):
     """Attributes of RECIPROCAL."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RsqrtAttribute(Table):
     """Attributes of RSQRT."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SinAttribute(Table):
     """Attributes of SIN."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SelectAttribute(Table):
     """Attributes of SELECT."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class EqualAttribute(Table):
     """Attributes of EQUAL."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GreaterAttribute(Table):
     """Attributes of GREATER."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GreaterEqualAttribute(Table):
     """Attributes of GREATER_EQUAL."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReduceAllAttribute(Table):
     """Attributes of REDUCE_ALL."""
 
@@ -599,7 +599,7 @@ class ReduceAllAttribute(Table):
     axis: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReduceAnyAttribute(Table):
     """Attributes of REDUCE_ANY."""
 
@@ -611,7 +611,7 @@ class ReduceAnyAttribute(Table):
     axis: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReduceMaxAttribute(Table):
     """Attributes of REDUCE_MAX."""
 
@@ -625,7 +625,7 @@ class ReduceMaxAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReduceMinAttribute(Table):
     """Attributes of REDUCE_MIN."""
 
@@ -639,7 +639,7 @@ class ReduceMinAttribute(Table):
     nan_mode: NanPropagationMode = NanPropagationMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReduceProductAttribute(Table):
     """Attributes of REDUCE_PRODUCT."""
 
@@ -651,7 +651,7 @@ class ReduceProductAttribute(Table):
     axis: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReduceSumAttribute(Table):
     """Attributes of REDUCE_SUM."""
 
@@ -663,7 +663,7 @@ class ReduceSumAttribute(Table):
     axis: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ConcatAttribute(Table):
     """Attributes of CONCAT."""
 
@@ -675,21 +675,21 @@ class ConcatAttribute(Table):
     axis: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class PadAttribute(Table):
     """Attributes of PAD."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReshapeAttribute(Table):
     """Attributes of RESHAPE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ReverseAttribute(Table):
     """Attributes of REVERSE."""
 
@@ -701,21 +701,21 @@ class ReverseAttribute(Table):
     axis: int = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class SliceAttribute(Table):
     """Attributes of SLICE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TileAttribute(Table):
     """Attributes of TILE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TransposeAttribute(Table):
     """Attributes of TRANSPOSE."""
 
@@ -727,21 +727,21 @@ class TransposeAttribute(Table):
     perms: list[int] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class GatherAttribute(Table):
     """Attributes of GATHER."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ScatterAttribute(Table):
     """Attributes of SCATTER."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ResizeAttribute(Table):
     """Attributes of RESIZE."""
 
@@ -753,14 +753,14 @@ class ResizeAttribute(Table):
     mode: ResizeMode = ResizeMode.UNKNOWN
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CastAttribute(Table):
     """Attributes of CAST."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class RescaleAttribute(Table):
     """Attributes of RESCALE."""
 
@@ -780,21 +780,21 @@ class RescaleAttribute(Table):
     output_unsigned: bool = False
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ConstAttribute(Table):
     """Attributes of CONST."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class IdentityAttribute(Table):
     """Attributes of IDENTITY."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CustomAttribute(Table):
     """Attributes of CUSTOM."""
 
@@ -810,7 +810,7 @@ class CustomAttribute(Table):
     implementation_attrs: bytes = b""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class CondIfAttribute(Table):
     """Attributes of COND_IF."""
 
@@ -824,7 +824,7 @@ class CondIfAttribute(Table):
     else_graph: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class WhileLoopAttribute(Table):
     """Attributes of WHILE_LOOP."""
 
@@ -838,35 +838,35 @@ class WhileLoopAttribute(Table):
     body_graph: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VariableAttribute(Table):
     """Attributes of VARIABLE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VariableWriteAttribute(Table):
     """Attributes of VARIABLE_WRITE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class VariableReadAttribute(Table):
     """Attributes of VARIABLE_READ."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ConstShapeAttribute(Table):
     """Attributes of CONST_SHAPE."""
 
     SLOTS: ClassVar[int] = 0
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Version(Table):
     """Version of the specification."""
 
@@ -884,7 +884,7 @@ class Version(Table):
     draft: bool = True
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TosaTensor(Table):
     """A tensor; constants carry `data`."""
 
@@ -908,7 +908,7 @@ class TosaTensor(Table):
     variable_name: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TosaShape(Table):
     """A shape operand; constants carry `data`."""
 
@@ -924,7 +924,7 @@ class TosaShape(Table):
     data: bytes = b""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OpLocation(Table):
     """Where an operator comes from."""
 
@@ -936,7 +936,7 @@ class OpLocation(Table):
     text: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TosaOperator(Table):
     """An operator on tensors and shapes, by name."""
 
@@ -956,7 +956,7 @@ class TosaOperator(Table):
     location: OpLocation | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TosaBasicBlock(Table):
     """Operators in order of execution."""
 
@@ -978,7 +978,7 @@ class TosaBasicBlock(Table):
     shapes: list[TosaShape] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TosaRegion(Table):
     """A list of blocks."""
 
@@ -992,7 +992,7 @@ class TosaRegion(Table):
     blocks: list[TosaBasicBlock] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class TosaGraph(Table):
     """The file's root."""
 
@@ -1005,3 +1005,94 @@ class TosaGraph(Table):
     version: Version | None = None
     regions: list[TosaRegion] = field(default_factory=list)
 
+
+__all__ = [
+    "AbsAttribute",
+    "AddAttribute",
+    "ArgMaxAttribute",
+    "ArithmeticRightShiftAttribute",
+    "AvgPool2dAttribute",
+    "BitwiseAndAttribute",
+    "BitwiseNotAttribute",
+    "BitwiseOrAttribute",
+    "BitwiseXorAttribute",
+    "CastAttribute",
+    "CeilAttribute",
+    "ClampAttribute",
+    "ClzAttribute",
+    "ConcatAttribute",
+    "CondIfAttribute",
+    "ConstAttribute",
+    "ConstShapeAttribute",
+    "Conv2dAttribute",
+    "Conv3dAttribute",
+    "CosAttribute",
+    "CustomAttribute",
+    "DType",
+    "DepthwiseConv2dAttribute",
+    "EqualAttribute",
+    "ErfAttribute",
+    "ExpAttribute",
+    "FFT2dAttribute",
+    "FloorAttribute",
+    "GatherAttribute",
+    "GreaterAttribute",
+    "GreaterEqualAttribute",
+    "IdentityAttribute",
+    "IntDivAttribute",
+    "LogAttribute",
+    "LogicalAndAttribute",
+    "LogicalLeftShiftAttribute",
+    "LogicalNotAttribute",
+    "LogicalOrAttribute",
+    "LogicalRightShiftAttribute",
+    "LogicalXorAttribute",
+    "MatMulAttribute",
+    "MaxPool2dAttribute",
+    "MaximumAttribute",
+    "MinimumAttribute",
+    "MulAttribute",
+    "NanPropagationMode",
+    "NegateAttribute",
+    "Op",
+    "OpLocation",
+    "PadAttribute",
+    "PowAttribute",
+    "RFFT2dAttribute",
+    "ReciprocalAttribute",
+    "ReduceAllAttribute",
+    "ReduceAnyAttribute",
+    "ReduceMaxAttribute",
+    "ReduceMinAttribute",
+    "ReduceProductAttribute",
+    "ReduceSumAttribute",
+    "RescaleAttribute",
+    "ReshapeAttribute",
+    "ResizeAttribute",
+    "ResizeMode",
+    "ReverseAttribute",
+    "RoundingMode",
+    "RsqrtAttribute",
+    "ScatterAttribute",
+    "SelectAttribute",
+    "SigmoidAttribute",
+    "SinAttribute",
+    "SliceAttribute",
+    "SubAttribute",
+    "TableAttribute",
+    "TanhAttribute",
+    "TileAttribute",
+    "TosaBasicBlock",
+    "TosaGraph",
+    "TosaOperator",
+    "TosaRegion",
+    "TosaShape",
+    "TosaTensor",
+    "TransposeAttribute",
+    "TransposeConv2dAttribute",
+    "VariableAttribute",
+    "VariableReadAttribute",
+    "VariableWriteAttribute",
+    "Version",
+    "WhileLoopAttribute",
+]
