@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections import namedtuple
 
 import pytest
 import torch
@@ -130,18 +129,6 @@ def test_scalars_as_inputs():
     run(Fn(lambda x, n, f: x * n + f), (torch.randn(3), 3, 2.5))
 
 
-def test_containers_are_recorded():
-    def function(d, xs):
-        return {"sum": d["a"] + xs[0], "pair": (xs[1], [d["b"] * 2])}
-
-    inputs = ({"a": torch.randn(2), "b": torch.randn(2)}, [torch.randn(2), torch.randn(2)])
-    meta = plan_of(run(Fn(function), inputs).pte).container_meta_type
-    version, spec = json.loads(meta.encoded_out_str)
-    assert version == 1
-    assert spec["type"] == "builtins.dict"
-    assert json.loads(json.loads(meta.encoded_inp_str)[1]["context"]) is None
-
-
 def test_static_views_take_no_step():
     result = run(Fn(lambda x: (x.view(4, 4).unsqueeze(0) + 1).squeeze(0)), (torch.randn(2, 8),))
     assert operators(result.pte) == ["aten::add.Scalar_out"]
@@ -218,15 +205,3 @@ def test_operators_of_custom_libraries():
     call = torch.ops.etx_test_emit.double
     result = run(Fn(lambda x: call(x) + functional.relu(call(x, 3.0))), (torch.randn(3),))
     assert operators(result.pte).count("etx_test_emit::double.out") == 2
-
-
-def test_containers_without_a_name_keep_their_positions():
-    Pair = namedtuple("Pair", "first second")
-    module = Fn(lambda x: (Pair(x + 1, x * 2), torch.topk(x, 1)))
-    _, spec = json.loads(
-        plan_of(run(module, (torch.randn(4),)).pte).container_meta_type.encoded_out_str
-    )
-    pair, topk = spec["children_spec"]
-    assert pair["type"].endswith("Pair")
-    assert json.loads(pair["context"]) == ["first", "second"]
-    assert topk["type"] == "builtins.tuple"

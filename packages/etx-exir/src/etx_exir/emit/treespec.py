@@ -12,11 +12,14 @@ from etx_exir.emit.errors import EmitError
 
 PROTOCOL = 1
 LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
+MAPPINGS = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"})
 
 
 def dump_treespec(spec: pytree.TreeSpec | None) -> str:
     """Return `spec` as text; containers that torch cannot name keep their type and positions."""
-    return "" if spec is None else json.dumps([PROTOCOL, _node(spec)])
+    if spec is None:
+        return ""
+    return json.dumps([PROTOCOL, _node(spec)], cls=pytree.EnumEncoder)
 
 
 def _node(spec: pytree.TreeSpec) -> dict[str, Any]:
@@ -27,36 +30,51 @@ def _node(spec: pytree.TreeSpec) -> dict[str, Any]:
     return {"type": name, "context": context, "children_spec": children}
 
 
-def _identity(spec: pytree.TreeSpec) -> tuple[str, str]:
+def _identity(spec: pytree.TreeSpec) -> tuple[str, Any]:
+    """Return the name of a container and its context, which torch makes text or an object."""
     definition = pytree.SUPPORTED_SERIALIZED_TYPES.get(spec.type)
     name = getattr(definition, "serialized_type_name", None)
     if definition is None or not isinstance(name, str) or name.startswith("NO_SERIALIZED"):
         return _unnamed(spec)
+    if name == "collections.defaultdict":
+        return name, _defaultdict(spec)
     if definition.to_dumpable_context is None:
-        return name, _context(spec)
+        return name, _text(spec.context, spec if name in MAPPINGS else None)
     try:
-        return name, str(definition.to_dumpable_context(spec.context))
+        return name, definition.to_dumpable_context(spec.context)
     except NotImplementedError:
         return _unnamed(spec)
 
 
-def _context(spec: pytree.TreeSpec) -> str:
+def _defaultdict(spec: pytree.TreeSpec) -> dict[str, Any]:
+    factory, keys = spec.context
+    _text(keys, spec)
+    return {
+        "default_factory_module": getattr(factory, "__module__", None),
+        "default_factory_name": getattr(factory, "__qualname__", None),
+        "dict_context": keys,
+    }
+
+
+def _text(context: Any, mapping: pytree.TreeSpec | None = None) -> str:
+    """Return `context` as JSON; of a `mapping` it is the keys, which the device needs."""
     try:
-        return json.dumps(spec.context)
+        return json.dumps(context, cls=pytree.EnumEncoder)
     except TypeError as error:
+        if mapping is None:
+            return "null"
         raise EmitError(
-            f"a {spec.type.__name__} among the inputs or outputs has keys that JSON cannot hold:"
-            f" {spec.context!r}; use strings, numbers, booleans or None"
+            f"a {mapping.type.__name__} among the inputs or outputs has keys that JSON cannot"
+            f" hold: {context!r}; use strings, numbers, booleans or None"
         ) from error
 
 
 def _unnamed(spec: pytree.TreeSpec) -> tuple[str, str]:
-    """Name a type of which the device only needs the positions of its fields."""
+    """Name a type of which the device only needs the fields in their order."""
     kind: Any = spec.type
     if kind is pytree.namedtuple:  # type: ignore[attr-defined]
         kind = spec.context
     if kind.__module__.startswith("torch.return_types"):
         return "builtins.tuple", "null"
-    fields = getattr(kind, "_fields", None) or getattr(kind, "__dataclass_fields__", None)
-    context = json.dumps(list(fields)) if fields else "null"
-    return f"{kind.__module__}.{kind.__qualname__}", context
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    return name, _text(list(getattr(kind, "_fields", ())) or spec.context)
