@@ -26,6 +26,7 @@ class Context {
   }
   template <typename T>
   T* allocate_temp_array(size_t count) {
+    if (count > SIZE_MAX / sizeof(T)) return nullptr;
     return static_cast<T*>(allocate_temp(count * sizeof(T), alignof(T) < 64 ? 64 : alignof(T)));
   }
 

@@ -154,6 +154,7 @@ Result<void*> MethodLoader::data_of(const fbs::Tensor& stored) {
       data = program_.constants_.bytes() + root.constant_segment()->offsets()->Get(index);
     }
   }
+  if (nbytes_of(stored) == 0) data = flags_.data();
   return const_cast<void*>(data);
 }
 

@@ -87,8 +87,10 @@ Error MethodLoader::decode_kernel(const fbs::KernelCall& call, size_t index,
       const etx_value& value = *instruction->args[used];
       error = check_argument(kind, optional, value);
       const bool is_last_list = kind == 'L' && *letter == '\0';
-      if (error == Error::Ok && (writes || is_last_list)) error = check_written(value);
-      if (needs_check(value)) instruction->kind = Instruction::Kind::CheckedKernel;
+      const uint8_t flags = flags_of(value);
+      const bool is_constant = (writes || is_last_list) && (flags & kConstant) != 0;
+      if (error == Error::Ok && is_constant) error = Error::NotSupported;
+      if ((flags & kChecked) != 0) instruction->kind = Instruction::Kind::CheckedKernel;
     }
     if (error == Error::Ok) continue;
     Failure failure;
@@ -136,33 +138,6 @@ Error MethodLoader::check_argument(char letter, bool optional, const etx_value& 
     default: break;
   }
   return fits ? Error::Ok : Error::InvalidType;
-}
-
-Error MethodLoader::check_written(const etx_value& value) {
-  const bool is_list = value.tag == ETX_TAG_LIST_TENSOR;
-  const etx_value* single = &value;
-  const etx_value* const* items = is_list ? value.payload.as_tensor_list : &single;
-  const size_t count = is_list ? value.count : 1;
-  for (size_t i = 0; i < count; ++i) {
-    if (items[i] == nullptr || items[i]->tag != ETX_TAG_TENSOR) continue;
-    const TensorImpl& tensor = *items[i]->payload.as_tensor;
-    if ((tensor.flags & ETX_TENSOR_CONSTANT) != 0) return Error::NotSupported;
-  }
-  return Error::Ok;
-}
-
-bool MethodLoader::needs_check(const etx_value& value) const {
-  if (has_free_) return true;
-  const auto index = static_cast<size_t>(static_cast<const EValue*>(&value) - &state_->values[0]);
-  if ((flags_[index] & kMoveTarget) != 0) return true;
-  if (value.tag == ETX_TAG_TENSOR) return (value.payload.as_tensor->flags & kUnbound) != 0;
-  if (value.tag == ETX_TAG_LIST_TENSOR || value.tag == ETX_TAG_LIST_OPTIONAL_TENSOR) {
-    for (uint32_t i = 0; i < value.count; ++i) {
-      const etx_value* item = value.payload.as_tensor_list[i];
-      if (item != nullptr && needs_check(*item)) return true;
-    }
-  }
-  return false;
 }
 
 }  // namespace etx

@@ -47,6 +47,10 @@ ExecutionContext make_context(const MethodState& state) {
   return context;
 }
 
+bool is_freed(const etx_value& value) {
+  return value.tag == ETX_TAG_TENSOR && (value.payload.as_tensor->flags & kFreed) != 0;
+}
+
 bool has_memory(const etx_value* value, bool written) {
   if (value == nullptr || value->tag != ETX_TAG_TENSOR) return true;
   const TensorImpl& tensor = *value->payload.as_tensor;
@@ -84,17 +88,23 @@ etx_status check_tensors(ExecutionContext& context, const Instruction& instructi
   return 0;
 }
 
-/// A number slot keeps its kind, so that what was checked at load stays true.
-bool restore_tag(EValue& value, fbs::KernelTypes stored) {
+/// A number slot keeps its kind, also when the kernel fails, so that what was checked at load stays
+/// true. False when the number is of a kind that does not convert; it is 0 then.
+bool keep_kind(EValue& value, fbs::KernelTypes stored) {
   const Tag tag = value.tag();
   switch (stored) {
     case fbs::KernelTypes::Double:
-      if (tag == Tag::Int) value.set(static_cast<double>(value.to_int()));
-      return value.is_double();
+      if (tag == Tag::Double) return true;
+      value.set(tag == Tag::Int ? static_cast<double>(value.to_int()) : 0.0);
+      return tag == Tag::Int;
     case fbs::KernelTypes::Int:
-      if (tag == Tag::Bool) value.set(static_cast<int64_t>(value.to_bool()));
-      return value.is_int();
-    default: return value.is_bool();
+      if (tag == Tag::Int) return true;
+      value.set(tag == Tag::Bool ? static_cast<int64_t>(value.to_bool()) : int64_t{0});
+      return tag == Tag::Bool;
+    default:
+      if (tag == Tag::Bool) return true;
+      value.set(false);
+      return false;
   }
 }
 
@@ -103,15 +113,13 @@ etx_status run_scalar(ExecutionContext& context, const MethodState& state,
   const char* letter = state.kernels[instruction.target]->signature;
   etx_status status = check_tensors(context, instruction, letter);
   if (status == 0) status = instruction.run(&context, instruction.args);
-  for (uint16_t i = 0; status == 0 && i < instruction.num_args && *letter != '\0'; ++i) {
+  for (uint16_t i = 0; i < instruction.num_args && *letter != '\0'; ++i) {
     if (*letter == 'v') {
       EValue& value = *static_cast<EValue*>(instruction.args[i]);
       const auto index = static_cast<uint32_t>(&value - state.values.data());
-      if (!restore_tag(value, state.plan->values()->Get(index)->val_type())) {
-        value.set(int64_t{0});
-        restore_tag(value, state.plan->values()->Get(index)->val_type());
-        return record(&context, static_cast<etx_status>(Error::InvalidType),
-                      "the result is of another kind of number than the program says");
+      if (!keep_kind(value, state.plan->values()->Get(index)->val_type()) && status == 0) {
+        status = record(&context, static_cast<etx_status>(Error::InvalidType),
+                        "the result is of another kind of number than the program says");
       }
     }
     do ++letter;
@@ -146,6 +154,7 @@ etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
   const etx_status status = instruction.run(&context, instruction.args);
   const unsigned constant = self.flags & ETX_TENSOR_CONSTANT;
   out.flags = static_cast<uint8_t>((out.flags & ~ETX_TENSOR_CONSTANT) | constant);
+  if (status != 0 || out.numel > out.capacity) out.data = nullptr;
   return status;
 }
 
@@ -206,7 +215,12 @@ etx_status run_other(ExecutionContext& context, MethodState& state,
     case Instruction::Kind::ScalarKernel: status = run_scalar(context, state, instruction); break;
     case Instruction::Kind::View: status = run_view(context, instruction); break;
     case Instruction::Kind::Delegate: status = run_delegate(context, state, instruction); break;
-    case Instruction::Kind::Move: *instruction.args[1] = *instruction.args[0]; break;
+    case Instruction::Kind::Move:
+      if (is_freed(*instruction.args[0])) {
+        return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+      }
+      *instruction.args[1] = *instruction.args[0];
+      break;
     case Instruction::Kind::Free: instruction.args[0]->payload.as_tensor->flags |= kFreed; break;
     default: status = instruction.run(&context, instruction.args); break;
   }
@@ -236,13 +250,22 @@ void begin(MethodState& state) {
   state.pc = 0;
   state.spent = 0;
   state.is_running = true;
-  for (const Rebind& rebind : state.rebinds) {
-    TensorImpl& tensor = *rebind.tensor;
-    tensor.flags = static_cast<uint8_t>(tensor.flags & ~kFreed);
-    if (rebind.is_input && (tensor.flags & kUnbound) != 0) continue;
-    tensor.data = rebind.data;
-    tensor.capacity = rebind.capacity;
+  for (const Rebind& rebind : state.rebinds) restore(rebind);
+}
+
+/// After the last instruction. Errors: InvalidState when an output was freed.
+Error end(MethodState& state) {
+  state.is_running = false;
+  for (size_t i = 0; state.has_free && i < state.outputs.size(); ++i) {
+    if (!is_freed(*state.outputs[i].slot)) continue;
+    Failure failure;
+    failure.error = Error::InvalidState;
+    failure.reason = "the program freed this output";
+    failure.index = static_cast<int32_t>(i);
+    state.failure = failure;
+    return failure.error;
   }
+  return Error::Ok;
 }
 
 TraceEvent describe(const MethodState& state, uint32_t pc) {
@@ -296,10 +319,26 @@ Error run_traced(MethodState& state) {
   etx_status status = 0;
   while (status == 0 && state.pc < state.instructions.size()) status = run_one(context, state);
   state.tracer->end_execution(start, etx_pal_current_ticks());
-  return status == 0 ? Error::Ok : stop(state, context, status);
+  return status == 0 ? end(state) : stop(state, context, status);
 }
 
 }  // namespace
+
+void restore(const Rebind& rebind) {
+  TensorImpl& tensor = *rebind.tensor;
+  tensor.flags = static_cast<uint8_t>(tensor.flags & ~kFreed);
+  if ((tensor.flags & kUnbound) == 0) return;
+  tensor.flags = kUnbound | (rebind.is_constant ? ETX_TENSOR_CONSTANT : 0);
+  tensor.data = rebind.data;
+  tensor.capacity = rebind.capacity;
+  if (tensor.numel <= tensor.capacity) return;
+  tensor.numel = numel_of(*rebind.stored);
+  for (uint32_t i = 0; is_dynamic(*rebind.stored) && i < tensor.rank; ++i) {
+    tensor.sizes[i] = rebind.stored->sizes()->Get(i);
+  }
+  Tensor::set_strides(tensor);
+  if (tensor.numel > tensor.capacity) tensor.data = nullptr;
+}
 
 Error Method::execute() {
   MethodState& state = *state_;
@@ -327,8 +366,7 @@ Error Method::execute() {
     }
     if (status != 0) return stop(state, context, status);
   }
-  state.is_running = false;
-  return Error::Ok;
+  return end(state);
 }
 
 Error Method::step() {

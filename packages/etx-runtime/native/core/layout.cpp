@@ -4,9 +4,13 @@
 namespace etx {
 namespace {
 
-template <typename T>
-size_t room(size_t count) {
-  return (count * sizeof(T) + 7) & ~size_t{7};
+/// More than any allocator has, with room for the alignment; a multiple of 8.
+constexpr size_t kMost = SIZE_MAX - 63;
+
+/// Adds the room that `count` objects take, up to kMost.
+void add(size_t count, size_t size, size_t* total) {
+  const bool fits = count <= (kMost - *total) / size;
+  *total = fits ? (*total + count * size + 7) & ~size_t{7} : kMost;
 }
 
 }  // namespace
@@ -55,12 +59,23 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
 }
 
 size_t Layout::bytes() const {
-  return room<MethodState>(1) + room<EValue>(values) + room<uint8_t>(values) +
-         room<TensorImpl>(tensors) + room<int32_t>(dims) + room<int64_t>(items) +
-         room<etx_int_list>(int_lists) + room<etx_value*>(slots) + room<Instruction>(instructions) +
-         room<Input>(inputs) + room<Output>(outputs) + room<Rebind>(rebinds) +
-         room<const etx_kernel*>(operators) + room<Delegate>(delegates) +
-         room<etx_compile_spec>(specs);
+  size_t total = 0;
+  add(1, sizeof(MethodState), &total);
+  add(values, sizeof(EValue), &total);
+  add(values, sizeof(uint8_t), &total);
+  add(tensors, sizeof(TensorImpl), &total);
+  add(dims, sizeof(int32_t), &total);
+  add(items, sizeof(int64_t), &total);
+  add(int_lists, sizeof(etx_int_list), &total);
+  add(slots, sizeof(etx_value*), &total);
+  add(instructions, sizeof(Instruction), &total);
+  add(inputs, sizeof(Input), &total);
+  add(outputs, sizeof(Output), &total);
+  add(rebinds, sizeof(Rebind), &total);
+  add(operators, sizeof(const etx_kernel*), &total);
+  add(delegates, sizeof(Delegate), &total);
+  add(specs, sizeof(etx_compile_spec), &total);
+  return total;
 }
 
 }  // namespace etx

@@ -114,6 +114,7 @@ Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int3
     tensor->numel *= sizes[i];
   }
   Tensor::set_strides(*tensor);
+  if (tensor->numel > tensor->capacity) tensor->data = nullptr;
   return Error::Ok;
 }
 
@@ -145,6 +146,9 @@ Error Method::set_input(const EValue& value, size_t index) {
     tensor.capacity = given.numel;
     const unsigned constant = given.flags & ETX_TENSOR_CONSTANT;
     tensor.flags = static_cast<uint8_t>(kUnbound | constant);
+    input.rebind->data = given.data;
+    input.rebind->capacity = given.numel;
+    input.rebind->is_constant = constant != 0;
   } else if (given.numel != 0 && tensor.data != given.data) {
     std::memmove(tensor.data, given.data, Tensor(&tensor).nbytes());
   }
@@ -163,10 +167,11 @@ Error Method::set_output_data_ptr(void* data, size_t size, size_t index) {
   if (size < nbytes_of(*output.stored)) {
     return refuse(state, Error::InvalidArgument, "the output needs more bytes", index);
   }
-  for (Rebind& rebind : state.rebinds) {
-    if (rebind.tensor == output.tensor) rebind.data = data;
-  }
-  output.tensor->data = data;
+  Rebind& rebind = *output.rebind;
+  rebind.data = data;
+  rebind.capacity = numel_of(*output.stored);
+  rebind.is_constant = false;
+  restore(rebind);
   return Error::Ok;
 }
 

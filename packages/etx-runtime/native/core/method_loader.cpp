@@ -39,6 +39,7 @@ Result<Method> MethodLoader::load(EventTracer* tracer) {
   mark_written();
   ETX_TRY(zero_arenas());
   ETX_TRY(build_values());
+  mark_checked();
   build_io();
   ETX_TRY(decode());
   ETX_TRY(reset_memory(*state_, false));
@@ -109,7 +110,7 @@ void MethodLoader::mark_written() {
     if (const fbs::MoveCall* move = instruction.instr_args_as_MoveCall()) {
       flags_[static_cast<size_t>(move->move_to())] |= kMoveTarget | kWritten;
     } else if (instruction.instr_args_type() == fbs::InstructionArguments::FreeCall) {
-      has_free_ = true;
+      state_->has_free = true;
     } else if (const fbs::KernelCall* call = instruction.instr_args_as_KernelCall()) {
       const char* letter = state_->kernels[static_cast<size_t>(call->op_index())]->signature;
       for (uint32_t k = 0; k < length(call->args()) && *letter != '\0'; ++k) {
@@ -117,6 +118,29 @@ void MethodLoader::mark_written() {
         do ++letter;
         while (*letter == '!' || *letter == '?');
       }
+    }
+  }
+}
+
+uint8_t& MethodLoader::flags_of(const etx_value& value) {
+  return flags_[static_cast<size_t>(static_cast<const EValue*>(&value) - state_->values.data())];
+}
+
+void MethodLoader::mark_checked() {
+  for (const EValue& value : state_->values) {
+    uint8_t& flags = flags_of(value);
+    if (state_->has_free || (flags & kMoveTarget) != 0) flags |= kChecked;
+    if (value.is_tensor() && (value.payload.as_tensor->flags & kUnbound) != 0) flags |= kChecked;
+    if (value.is_tensor() && (value.payload.as_tensor->flags & ETX_TENSOR_CONSTANT) != 0) {
+      flags |= kConstant;
+    }
+  }
+  for (const EValue& value : state_->values) {
+    if (value.tag() != Tag::ListTensor && value.tag() != Tag::ListOptionalTensor) continue;
+    for (uint32_t i = 0; i < value.count; ++i) {
+      const etx_value* item = value.payload.as_tensor_list[i];
+      const unsigned inherited = item == nullptr ? 0u : flags_of(*item) & (kChecked | kConstant);
+      flags_of(value) = static_cast<uint8_t>(flags_of(value) | inherited);
     }
   }
 }
@@ -142,13 +166,37 @@ Error MethodLoader::zero_arenas() {
   return Error::Ok;
 }
 
+/// The rebinds lie in the order of the tensors.
+Rebind* MethodLoader::rebind_of(const TensorImpl* tensor) const {
+  size_t begin = 0;
+  size_t end = state_->rebinds.size();
+  while (begin < end) {
+    const size_t middle = begin + (end - begin) / 2;
+    if (state_->rebinds[middle].tensor == tensor) return &state_->rebinds[middle];
+    if (state_->rebinds[middle].tensor < tensor) {
+      begin = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  return nullptr;
+}
+
 void MethodLoader::build_io() {
+  size_t used = 0;
+  for (uint32_t i = 0; i < state_->values.size(); ++i) {
+    const fbs::Tensor* stored = tensor_of(plan_, i);
+    if (stored == nullptr || !(state_->has_free || is_unbound(*stored))) continue;
+    TensorImpl* tensor = state_->values[i].payload.as_tensor;
+    state_->rebinds[used++] = {tensor, stored, tensor->data, tensor->capacity, false};
+  }
   for (uint32_t i = 0; i < state_->inputs.size(); ++i) {
     const auto index = static_cast<uint32_t>(plan_.inputs()->Get(i));
     Input& input = state_->inputs[i];
     input.slot = &state_->values[index];
     input.stored = plan_.values()->Get(index);
     input.tensor = input.slot->tag == ETX_TAG_TENSOR ? input.slot->payload.as_tensor : nullptr;
+    input.rebind = rebind_of(input.tensor);
   }
   for (uint32_t i = 0; i < state_->outputs.size(); ++i) {
     const auto index = static_cast<uint32_t>(plan_.outputs()->Get(i));
@@ -156,13 +204,7 @@ void MethodLoader::build_io() {
     output.slot = &state_->values[index];
     output.stored = plan_.values()->Get(index)->val_as_Tensor();
     output.tensor = output.slot->tag == ETX_TAG_TENSOR ? output.slot->payload.as_tensor : nullptr;
-  }
-  size_t used = 0;
-  for (TensorImpl& tensor : tensors_) {
-    if (!has_free_ && (tensor.flags & kUnbound) == 0) continue;
-    bool is_input = false;
-    for (const Input& input : state_->inputs) is_input |= input.tensor == &tensor;
-    state_->rebinds[used++] = {&tensor, tensor.data, tensor.capacity, is_input};
+    output.rebind = rebind_of(output.tensor);
   }
 }
 

@@ -25,7 +25,16 @@ class MethodLoader {
 
  private:
   /// What is known of a value before the program runs.
-  enum Flag : uint8_t { kMoveTarget = 1, kWritten = 2 };
+  enum Flag : uint8_t {
+    /// A move may put another handle there.
+    kMoveTarget = 1,
+    /// The number changes.
+    kWritten = 2,
+    /// Its tensors may lack memory, or be constant, when a kernel runs.
+    kChecked = 4,
+    /// A constant tensor, or a list with one.
+    kConstant = 8,
+  };
 
   Error fail(Error error, const char* reason, const void* where = nullptr, size_t index = SIZE_MAX);
   Error carve(EventTracer* tracer);
@@ -40,13 +49,14 @@ class MethodLoader {
   void build_int_list(const fbs::IntList& stored, EValue* value);
   void build_tensor_list(const FbVector<int32_t>* items, Tag tag, EValue* value);
   void build_io();
+  Rebind* rebind_of(const TensorImpl* tensor) const;
   Error zero_arenas();
 
   Error decode();
   Error decode_kernel(const fbs::KernelCall& call, size_t index, Instruction* instruction);
   Error check_argument(char letter, bool optional, const etx_value& value);
-  Error check_written(const etx_value& value);
-  bool needs_check(const etx_value& value) const;
+  uint8_t& flags_of(const etx_value& value);
+  void mark_checked();
   void decode_jump(const fbs::JumpFalseCall& jump, Instruction* instruction);
   etx_value** take_args(const FbVector<int32_t>* args, uint16_t* count);
 
@@ -70,7 +80,6 @@ class MethodLoader {
   Span<etx_value*> slots_;
   Span<etx_compile_spec> specs_;
   size_t instruction_ = SIZE_MAX;
-  bool has_free_ = false;
 };
 
 /// The external bytes of `stored`, whose layout must be the tensor's.

@@ -39,24 +39,32 @@ struct Instruction {
   uint32_t target;
 };
 
+/// What a tensor gets back at the beginning of each execution: views change it, and it may be
+/// freed.
+struct Rebind {
+  TensorImpl* tensor;
+  const fbs::Tensor* stored;
+  void* data;
+  int64_t capacity;
+  bool is_constant;
+};
+
+/// Undoes what the last execution did to the tensor.
+void restore(const Rebind& rebind);
+
 struct Input {
   etx_value* slot;
   TensorImpl* tensor;
   const fbs::EValue* stored;
+  /// Null for planned tensors.
+  Rebind* rebind;
 };
 
 struct Output {
   etx_value* slot;
   TensorImpl* tensor;
   const fbs::Tensor* stored;
-};
-
-/// What a tensor gets back at the beginning of each execution.
-struct Rebind {
-  TensorImpl* tensor;
-  void* data;
-  int64_t capacity;
-  bool is_input;
+  Rebind* rebind;
 };
 
 struct Delegate {
@@ -91,6 +99,7 @@ struct MethodState {
   uint64_t spent;
   uint32_t pc;
   bool is_running;
+  bool has_free;
 };
 
 }  // namespace etx

@@ -10,6 +10,8 @@ using ::flatbuffers::TypeTable;
 
 constexpr int kMaxDepth = 32;
 constexpr size_t kVtableHead = 4;
+/// How often a byte may be visited, on average: writers share vtables, sizes and argument lists.
+constexpr size_t kMaxShares = 16;
 
 /// Bytes of an element by ElementaryType; strings and tables are reached by offsets.
 constexpr uint8_t kElementSizes[] = {1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 4, 4};
@@ -17,7 +19,9 @@ constexpr uint8_t kElementSizes[] = {1, 1, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 4, 4};
 class TableVerifier {
  public:
   TableVerifier(const uint8_t* data, size_t size)
-      : data_(data), size_(size), tables_left_(size / sizeof(uint32_t)) {}
+      : data_(data),
+        size_(size),
+        work_left_(size > SIZE_MAX / kMaxShares ? SIZE_MAX : size * kMaxShares) {}
 
   bool check_root(const TypeTable* type) {
     size_t table = 0;
@@ -33,6 +37,13 @@ class TableVerifier {
     return ::flatbuffers::ReadScalar<T>(data_ + at);
   }
 
+  /// False when more bytes were visited than a sane buffer shares.
+  bool spend(size_t bytes) {
+    if (bytes > work_left_) return false;
+    work_left_ -= bytes;
+    return true;
+  }
+
   /// The target of the offset stored at `at`.
   bool follow(size_t at, size_t* target) const {
     if (!has(at, sizeof(uint32_t), sizeof(uint32_t))) return false;
@@ -42,7 +53,7 @@ class TableVerifier {
   }
 
   bool check_table(size_t at, const TypeTable& type, int depth) {
-    if (depth > kMaxDepth || tables_left_-- == 0) return false;
+    if (depth > kMaxDepth || !spend(sizeof(int32_t))) return false;
     if (!has(at, sizeof(int32_t), sizeof(int32_t))) return false;
     const int64_t start = static_cast<int64_t>(at) - read<int32_t>(at);
     if (start < 0) return false;
@@ -50,7 +61,7 @@ class TableVerifier {
     if (!has(vtable, kVtableHead, sizeof(uint16_t))) return false;
     const size_t vtable_size = read<uint16_t>(vtable);
     if (vtable_size < kVtableHead || vtable_size % sizeof(uint16_t) != 0) return false;
-    if (!has(vtable, vtable_size, sizeof(uint16_t))) return false;
+    if (!has(vtable, vtable_size, sizeof(uint16_t)) || !spend(vtable_size)) return false;
     size_t tag = 0;
     for (size_t i = 0; i < type.num_elems; ++i) {
       const size_t slot = kVtableHead + i * sizeof(uint16_t);
@@ -76,6 +87,7 @@ class TableVerifier {
     if (count > size_ / element || !has(first, count * element, count == 0 ? 1 : element)) {
       return false;
     }
+    if (!spend(count * element)) return false;
     for (size_t i = 0; is_offset && i < count; ++i) {
       if (!follow(first + i * element, &target)) return false;
       if (!check_target(target, code, type, 0, depth)) return false;
@@ -102,7 +114,7 @@ class TableVerifier {
 
   const uint8_t* data_;
   size_t size_;
-  size_t tables_left_;
+  size_t work_left_;
 };
 
 }  // namespace

@@ -57,7 +57,7 @@ Error Verifier::check_tensor_list(const fbs::ExecutionPlan& plan, const FbVector
                                   bool optional) {
   for (uint32_t i = 0; i < length(items); ++i) {
     const int32_t item = items->Get(i);
-    if (optional && item < 0) continue;
+    if (optional && item == -1) continue;
     if (!has_value(plan, item)) return fail("an item of a tensor list is no value", items);
     const fbs::EValue& value = *plan.values()->Get(static_cast<uint32_t>(item));
     const bool fits = value.val_type() == fbs::KernelTypes::Tensor ||

@@ -123,6 +123,11 @@ ErrorText describe_execution(const Method& method, const Failure& failure) {
   for (const etx_value* value : method.instruction_args(static_cast<size_t>(failure.instruction))) {
     args.push_back(describe_value(*value));
   }
+  if (failure.instruction < 0) {
+    text.message = "output " + std::to_string(failure.index) + ": " + failure.reason + " [" +
+                   describe_error(failure.error) + "]";
+    return text;
+  }
   text.message = (text.name.empty() ? "" : text.name + " ") + "failed at instruction " +
                  std::to_string(failure.instruction) + ": " +
                  (failure.reason == nullptr ? "no reason given" : failure.reason) + " [" +

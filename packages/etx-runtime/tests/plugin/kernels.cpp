@@ -114,6 +114,12 @@ Error et_view(Context& context, const Tensor& self, IntList size, Tensor& out) {
   return Error::Ok;
 }
 
+/// Leaves a number of another kind than the slot's, then fails.
+Error spoil(Context& context, EValue& out) {
+  out.set(1.5);
+  return context.fail(Error::InvalidArgument, "spoiled");
+}
+
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::add.out", add_out),
     ETX_KERNEL("aten::copy_", copy_inplace),
@@ -124,6 +130,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("executorch_prim::add.Scalar", add_scalar),
     ETX_KERNEL("executorch_prim::lt.Scalar", lt_scalar),
     ETX_KERNEL("executorch_prim::et_view.default", et_view),
+    ETX_KERNEL("etx_test::spoil", spoil),
 };
 constexpr etx_kernel_table kTable = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
