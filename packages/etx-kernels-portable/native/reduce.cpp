@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Folds: sum, mean, prod, amax, amin, max, min, any.
 
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -8,6 +9,7 @@
 #include <etx/portable/reduce.h>
 
 #include "loops.h"
+#include "shape.h"
 
 namespace etx::portable {
 namespace {
@@ -122,6 +124,17 @@ const Folding& folding(ScalarType as) {
 }
 constexpr Folding kAny = make_folding<Any, bool>(ScalarType::Bool);
 
+/// totals[i] /= count.
+void divide(const Folding& folding, void* totals, int64_t n, int64_t count) {
+  for (int64_t i = 0; i < n; ++i) {
+    if (folding.as == ScalarType::Float) {
+      static_cast<float*>(totals)[i] /= static_cast<float>(count);
+    } else {
+      static_cast<double*>(totals)[i] /= static_cast<double>(count);
+    }
+  }
+}
+
 struct Job {
   const Reduction& plan;
   const Folding& folding;
@@ -130,14 +143,7 @@ struct Job {
   bool mean;
 
   void finish(void* totals, int64_t n) const {
-    if (!mean) return;
-    for (int64_t i = 0; i < n; ++i) {
-      if (folding.as == ScalarType::Float) {
-        static_cast<float*>(totals)[i] /= static_cast<float>(plan.count);
-      } else {
-        static_cast<double*>(totals)[i] /= static_cast<double>(plan.count);
-      }
-    }
+    if (mean) divide(folding, totals, n, plan.count);
   }
 };
 
@@ -183,8 +189,49 @@ void fold_columns(const Job& job, int64_t item) {
   });
 }
 
+/// The elements of each result when these are neighbours and nothing is converted, else 0.
+int64_t row_length(const Tensor& in, ScalarType as, const Fold& dims, const Tensor& out) {
+  if (in.scalar_type() != as || out.scalar_type() != as) return 0;
+  if (!in.is_contiguous() || dims.none_if_empty) return 0;
+  if (dims.dims.empty()) return in.numel();
+  if (dims.dims.size() != 1 || in.dim() == 0) return 0;
+  const int64_t dim = dims.dims[0];
+  return dim == -1 || dim == in.dim() - 1 ? in.size(-1) : 0;
+}
+
+Error resize_to_rows(Context& context, const Tensor& in, const Fold& dims, const Tensor& out) {
+  Shape shape;
+  for (ssize_t d = 0; d < in.dim(); ++d) {
+    const bool folded = dims.dims.empty() || d == in.dim() - 1;
+    if (!folded || dims.keepdim) shape.push(folded ? 1 : in.size(d));
+  }
+  return resize_out(context, out, shape);
+}
+
+void fold_neighbours(const Tensor& in, const Folding& folding, int64_t length, bool mean,
+                     const Tensor& out) {
+  const size_t size = element_size(folding.as);
+  const char* x = in.const_data_ptr<char>();
+  char* y = out.mutable_data_ptr<char>();
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    Element total;
+    folding.start(total.bytes, 1);
+    folding.run(total.bytes, x, length);
+    if (mean) divide(folding, total.bytes, 1, length);
+    std::memcpy(y, total.bytes, size);
+    x += static_cast<size_t>(length) * size;
+    y += size;
+  }
+}
+
 Error fold(Context& context, const Tensor& in, const Folding& folding, const Fold& dims, bool mean,
            const Tensor& out) {
+  const int64_t length = row_length(in, folding.as, dims, out);
+  if (length > 0 && in.numel() <= kGrain && out.is_contiguous()) {
+    ETX_TRY(resize_to_rows(context, in, dims, out));
+    fold_neighbours(in, folding, length, mean, out);
+    return Error::Ok;
+  }
   ETX_CHECK(context, RealBool::contains(in.scalar_type()) && is_castable(out.scalar_type()),
             NotSupported, "the operator takes bool, integers and floating dtypes");
   Reduction plan;

@@ -97,17 +97,17 @@ Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int3
   if (sizes.size() != tensor->rank) {
     return refuse(state, Error::NotSupported, "the input has another rank", index);
   }
-  const fbs::Tensor& stored = *input.stored->val_as_Tensor();
   bool changes = false;
+  for (uint32_t i = 0; i < sizes.size(); ++i) changes |= sizes[i] != tensor->sizes[i];
+  input.slot->payload.as_tensor = tensor;
+  if (!changes) return Error::Ok;
+  const fbs::Tensor& stored = *input.stored->val_as_Tensor();
   for (uint32_t i = 0; i < sizes.size(); ++i) {
     const int32_t bound = stored.sizes()->Get(i);
     if (is_dynamic(stored) ? sizes[i] < 0 || sizes[i] > bound : sizes[i] != bound) {
       return refuse(state, Error::NotSupported, "the input has another shape", index);
     }
-    changes |= sizes[i] != tensor->sizes[i];
   }
-  input.slot->payload.as_tensor = tensor;
-  if (!changes) return Error::Ok;
   tensor->numel = 1;
   for (uint32_t i = 0; i < sizes.size(); ++i) {
     tensor->sizes[i] = sizes[i];

@@ -4,6 +4,7 @@
 
 /// Vectors of float32 as wide as the instruction set this file is compiled for, on the vector
 /// extensions of GCC and Clang; a "vector" of one float elsewhere, or with ETX_SIMD_SCALAR.
+/// Intrinsics only where the extensions go through memory: parts of vectors, sums of lanes.
 ///
 /// Everything has internal linkage: objects compiled for different instruction sets must not share
 /// an inline function, or the linker could keep the copy that the processor lacks.
@@ -11,6 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 namespace etx::portable {
 namespace {
@@ -78,29 +83,66 @@ inline void prefetch(const float* p) { __builtin_prefetch(p, 0, 2); }
 inline void prefetch(const float*) {}
 #endif
 
-/// The first `n` < kLanes floats, then zeros.
+#if ETX_SIMD_BYTES == 64
+inline __mmask16 first(size_t n) { return static_cast<__mmask16>((1u << n) - 1u); }
+#elif ETX_SIMD_BYTES == 32
+inline __m256i first(size_t n) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lanes);
+}
+#endif
+
+/// The first `n` < kLanes floats, then `fill`.
 inline VecF load_part(const float* p, size_t n, float fill = 0.0f) {
+#if ETX_SIMD_BYTES == 64
+  return (VecF)_mm512_mask_loadu_ps((__m512)splat(fill), first(n), p);
+#elif ETX_SIMD_BYTES == 32
+  const __m256i mask = first(n);
+  const __m256 part = _mm256_maskload_ps(p, mask);
+  return (VecF)_mm256_blendv_ps((__m256)splat(fill), part, _mm256_castsi256_ps(mask));
+#else
   float t[kLanes];
   for (size_t i = 0; i < static_cast<size_t>(kLanes); ++i) t[i] = i < n ? p[i] : fill;
   return load(t);
+#endif
 }
 inline void store_part(float* p, VecF v, size_t n) {
+#if ETX_SIMD_BYTES == 64
+  _mm512_mask_storeu_ps(p, first(n), (__m512)v);
+#elif ETX_SIMD_BYTES == 32
+  _mm256_maskstore_ps(p, first(n), (__m256)v);
+#else
   float t[kLanes];
   store(t, v);
   for (size_t i = 0; i < n; ++i) p[i] = t[i];
+#endif
 }
 
 /// The larger; `a` where either is NaN.
 inline VecF largest(VecF a, VecF b) { return b > a ? b : a; }
 inline VecF smallest(VecF a, VecF b) { return b < a ? b : a; }
 
+/// The sum of all lanes, by halves.
 inline float add_lanes(VecF v) {
+#if ETX_SIMD_BYTES >= 32
+#if ETX_SIMD_BYTES == 64
+  const __m512 all = (__m512)v;
+  const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(all), 1));
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(all), upper);
+#else
+  const __m256 eight = (__m256)v;
+#endif
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+#else
   float t[kLanes];
   store(t, v);
   for (int width = kLanes / 2; width > 0; width /= 2) {
     for (int i = 0; i < width; ++i) t[i] += t[i + width];
   }
   return t[0];
+#endif
 }
 inline float max_lanes(VecF v) {
   float t[kLanes];
