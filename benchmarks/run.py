@@ -96,8 +96,10 @@ def ratio(result: dict[str, Any], key: str) -> float:
 
 
 def digits(number: float) -> str:
-    """Format with about three significant digits, without exponents."""
-    return f"{number:.0f}" if number >= 100 else f"{number:.2f}" if number >= 1 else f"{number:.4f}"
+    """Format with three significant digits, without exponents."""
+    if number >= 100:
+        return f"{number:.0f}"
+    return np.format_float_positional(number, precision=3, fractional=False, trim="-")
 
 
 def row(model: str, result: dict[str, Any], seconds: dict[str, float] | None) -> str:

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int64_t kBlock = 256;
 constexpr int64_t kGrain = 32768;
+/// Up to here, adding one by one costs less than calling the vector code.
+constexpr int64_t kShort = 8;
 
 /// Rows of a column that are summed before they are added to the total, for precision.
 constexpr int64_t kRun = 128;
@@ -25,7 +27,9 @@ struct Sum {
   static C start() { return 0; }
   static C pair(C a, C b) { return wrap_add(a, b); }
   static C run(const C* x, int64_t n) {
-    if constexpr (std::is_same_v<C, float>) return isa().sum(x, static_cast<size_t>(n));
+    if constexpr (std::is_same_v<C, float>) {
+      if (n > kShort) return isa().sum(x, static_cast<size_t>(n));
+    }
     C total = 0;
     for (int64_t i = 0; i < n; ++i) total = wrap_add(total, x[i]);
     return total;
@@ -218,7 +222,11 @@ void fold_neighbours(const Tensor& in, const Folding& folding, int64_t length, b
     folding.start(total.bytes, 1);
     folding.run(total.bytes, x, length);
     if (mean) divide(folding, total.bytes, 1, length);
-    std::memcpy(y, total.bytes, size);
+    if (size == 4) {
+      std::memcpy(y, total.bytes, 4);
+    } else {
+      std::memcpy(y, total.bytes, size);
+    }
     x += static_cast<size_t>(length) * size;
     y += size;
   }

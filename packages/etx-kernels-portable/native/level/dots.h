@@ -89,6 +89,9 @@ template <int C>
 void dot_columns(const Dots& d, int64_t column) {
   int64_t row = 0;
   for (; row + kDotRows <= d.rows; row += kDotRows) dot_tile<kDotRows, C>(d, row, column);
+  if (kDotRows > 2) {
+    for (; row + 2 <= d.rows; row += 2) dot_tile<2, C>(d, row, column);
+  }
   for (; row < d.rows; ++row) dot_tile<1, C>(d, row, column);
 }
 

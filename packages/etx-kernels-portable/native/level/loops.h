@@ -100,6 +100,7 @@ void clamp(const float* x, float low, float high, float* y, size_t n) {
 /// values, `join` two accumulators.
 template <class Part, class Join>
 inline VecF fold(const float* x, size_t n, VecF start, float fill, Part part, Join join) {
+  if (n < kStep) return part(start, load_part(x, n, fill));
   VecF acc[4] = {start, start, start, start};
   size_t i = 0;
   for (; i + 4 * kStep <= n; i += 4 * kStep) {
