@@ -10,6 +10,7 @@ from typing import Any
 
 import etx_kernels_portable
 import torch
+from etx_kernels_portable._tables import rows
 
 DTYPES = {
     torch.uint8: 0,
@@ -99,33 +100,6 @@ EtxContext._fields_ = (
 RUN = c.CFUNCTYPE(c.c_uint32, c.POINTER(EtxContext), c.POINTER(c.POINTER(EtxValue)))
 
 
-class EtxKernel(c.Structure):
-    _fields_ = (
-        ("name", c.c_char_p),
-        ("run", RUN),
-        ("signature", c.c_char_p),
-        ("dtypes", c.c_uint64),
-    )
-
-
-class EtxTable(c.Structure):
-    _fields_ = (("rows", c.POINTER(EtxKernel)), ("count", c.c_size_t))
-
-
-class EtxPlugin(c.Structure):
-    _fields_ = (
-        ("struct_size", c.c_uint32),
-        ("abi_major", c.c_uint16),
-        ("abi_minor", c.c_uint16),
-        ("name", c.c_char_p),
-        ("version", c.c_char_p),
-        ("tables", c.POINTER(c.POINTER(EtxTable))),
-        ("num_tables", c.c_size_t),
-        ("backends", c.c_void_p),
-        ("num_backends", c.c_size_t),
-    )
-
-
 class KernelError(Exception):
     """A kernel returned an error."""
 
@@ -170,19 +144,13 @@ class Plugin:
 
     def __init__(self, path: str):
         self.library = c.CDLL(path)
-        self.library.etx_plugin_v1.restype = c.POINTER(EtxPlugin)
-        self.plugin = self.library.etx_plugin_v1().contents
         self.kernels = {kernel.name: kernel for kernel in self._rows()}
         self.called: set[str] = set()
 
     def _rows(self) -> Iterator[Kernel]:
-        for i in range(self.plugin.num_tables):
-            table = self.plugin.tables[i].contents
-            for j in range(table.count):
-                row = table.rows[j]
-                yield Kernel(
-                    row.name.decode(), row.run, parse_signature(row.signature.decode()), row.dtypes
-                )
+        for row in rows(self.library):
+            signature = parse_signature(row.signature.decode())
+            yield Kernel(row.name.decode(), RUN(row.run), signature, row.dtypes)
 
     def call(self, name: str, *args: Any, threads: int = 2, temp: bool = True) -> list[Any]:
         """Run a kernel; return what it wrote: tensors of Out, in-place tensors, and slots."""

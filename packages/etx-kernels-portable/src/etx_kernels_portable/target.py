@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from etx_kernels_portable import __version__, library_path, target_path
+from etx_kernels_portable._tables import rows
 
 DTYPES = {
     0: "uint8",
@@ -38,41 +39,10 @@ EVERY_DTYPE = (1 << 30) - 1
 MAX_RANK = 16
 
 
-class _Kernel(c.Structure):
-    _fields_ = (
-        ("name", c.c_char_p),
-        ("run", c.c_void_p),
-        ("signature", c.c_char_p),
-        ("dtypes", c.c_uint64),
-    )
-
-
-class _Table(c.Structure):
-    _fields_ = (("rows", c.POINTER(_Kernel)), ("count", c.c_size_t))
-
-
-class _Plugin(c.Structure):
-    _fields_ = (
-        ("struct_size", c.c_uint32),
-        ("abi_major", c.c_uint16),
-        ("abi_minor", c.c_uint16),
-        ("name", c.c_char_p),
-        ("version", c.c_char_p),
-        ("tables", c.POINTER(c.POINTER(_Table))),
-        ("num_tables", c.c_size_t),
-    )
-
-
 def kernels(plugin: str) -> Iterator[tuple[str, int]]:
     """Yield the name and the dtype bits of each kernel in the shared library `plugin`."""
-    entry = c.CDLL(plugin).etx_plugin_v1
-    entry.restype = c.POINTER(_Plugin)
-    table_list = entry().contents
-    for i in range(table_list.num_tables):
-        table = table_list.tables[i].contents
-        for j in range(table.count):
-            row = table.rows[j]
-            yield row.name.decode(), row.dtypes
+    for row in rows(c.CDLL(plugin)):
+        yield row.name.decode(), row.dtypes
 
 
 def describe(dtypes: int) -> dict[str, list[str]]:
