@@ -80,4 +80,27 @@ def assert_like_eager(
                 torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-__all__ = ["PIPELINE", "Calls", "apply", "assert_like_eager", "core", "counts", "edge"]
+def assert_bits(program: ExportedProgram, module: nn.Module, inputs: tuple[Any, ...]) -> None:
+    """Assert that dtypes, shapes and bits are eager's; all NaN are one."""
+    found = pytree.tree_leaves(program.module(check_guards=False)(*copy.deepcopy(inputs)))
+    expected = pytree.tree_leaves(copy.deepcopy(module)(*copy.deepcopy(inputs)))
+    values = [node.meta["val"] for node in program.graph.output_node().all_input_nodes]
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
+        torch.testing.assert_close(a, b, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(torch.signbit(a[a == 0]), torch.signbit(b[b == 0]))
+    if len(values) == len(found):
+        assert [v.dtype for v in values] == [b.dtype for b in expected]
+
+
+__all__ = [
+    "PIPELINE",
+    "Calls",
+    "apply",
+    "assert_bits",
+    "assert_like_eager",
+    "core",
+    "counts",
+    "edge",
+]

@@ -140,8 +140,9 @@ def test_each_pass_leaves_a_valid_program(model):
         changed = item.run(program)
         verify(program, Dialect.ATEN)
         assert changed or str(program.graph) == before, item.name
+        if changed:
+            assert_like_eager(program, module, *calls)
     verify(program, Dialect.EDGE)
-    assert_like_eager(program, module, *calls)
 
 
 def program_ops(program):

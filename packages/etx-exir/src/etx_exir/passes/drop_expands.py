@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``x + expand(y, x.shape)`` -> ``x + y``: elementwise operators broadcast by themselves."""
+"""``x + expand(y, x.shape)`` -> ``x + y``: elementwise operators broadcast by themselves.
+
+A ``y`` without dimensions stays expanded where it has another dtype than ``x``: without its
+dimensions it would promote like a number.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,15 @@ class DropExpands(NodePass):
             for arg in operands
             if arg.target is not EXPAND and same_shape(arg.meta["val"], result)
         ]
-        small = {arg: arg.args[0] for arg in operands if arg.target is EXPAND}
+        values = operands[1:] if node.target is aten.where.self else operands
+        alike = len({arg.meta["val"].dtype for arg in values}) == 1
+        small = {
+            arg: source
+            for arg in operands
+            if arg.target is EXPAND
+            for source in arg.all_input_nodes[:1]
+            if alike or source.meta["val"].dim()
+        }
         if not full or not small:
             return None
         node.args = tuple(

@@ -13,6 +13,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from etx_exir import dim_order
 from etx_exir.constants import Constants, fake_mode_of
 from etx_exir.passes.base import Pass
 
@@ -20,6 +21,17 @@ FREE_BYTES = 64 * 1024
 """A result of this size is stored even if nothing shrinks for it."""
 
 KEPT_NAMESPACES = frozenset({"quantized_decomposed", "torchao", "pt2e"})
+
+EMPTY = frozenset(
+    {
+        dim_order.EMPTY,
+        torch.ops.aten.empty.memory_format,
+        torch.ops.aten.empty_like.default,
+        torch.ops.aten.empty_permuted.default,
+        torch.ops.aten.empty_strided.default,
+    }
+)
+"""Their contents are whatever memory held; stored, they are zeros, the same in every run."""
 
 
 class FoldConstants(Pass):
@@ -104,7 +116,8 @@ class FoldConstants(Pass):
                 args, kwargs = map_arg((top.args, top.kwargs), self.values.__getitem__)
                 with torch.no_grad():
                     target: Any = top.target
-                    self.values[top] = target(*args, **kwargs)
+                    value = target(*args, **kwargs)
+                self.values[top] = value.zero_() if target in EMPTY else value
         value = self.values[node]
         return value.contiguous() if isinstance(value, Tensor) else value
 

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``s * linear(x, w, b)`` -> ``linear(x, s * w, s * b)``, also through views in between."""
+"""``s * linear(x, w, b)`` -> ``linear(x, s * w, s * b)``, also through views in between.
+
+Not where a product overflows or vanishes: eager's result would be finite, or not zero.
+"""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
@@ -36,10 +40,17 @@ class FoldScale(NodePass):
         if any(len(arg.users) != 1 for arg in held):
             return None
         with torch.no_grad():
-            scaled = [
-                self.constants.add(t * factor, f"{self.constants.name(arg)}_scaled", self.mode)
-                for arg, t in zip(held, tensors, strict=True)
-                if t is not None
-            ]
+            products = [(t, t * factor) for t in tensors if t is not None]
+        if not all(_same_kind(t, product) for t, product in products):
+            return None
+        scaled = [
+            self.constants.add(product, f"{self.constants.name(arg)}_scaled", self.mode)
+            for arg, (_, product) in zip(held, products, strict=True)
+        ]
         layer.args = (layer.args[0], *scaled)
         return source
+
+
+def _same_kind(before: Tensor, after: Tensor) -> bool:
+    """Whether all is finite and exactly what was zero is zero."""
+    return bool(after.isfinite().all()) and torch.equal(before == 0, after == 0)

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x + 0``, ``x * 1`` -> ``x``."""
+"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x - 0``, ``x * 1`` -> ``x``.
+
+Bit by bit: ``x + 0`` stays where x may be -0.0, which it makes +0.0, and a sum, mean or average
+over single elements, which does the same, becomes ``x + 0``.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -38,24 +43,26 @@ SHAPES = (
     aten.slice_copy.Tensor,
     aten.constant_pad_nd.default,
     aten.repeat.default,
-    aten.avg_pool2d.default,
-    aten.mean.dim,
-    aten.sum.dim_IntList,
 )
-NEUTRAL = {
-    aten.add.Scalar: 0,
-    aten.sub.Scalar: 0,
-    aten.mul.Scalar: 1,
-    aten.div.Scalar: 1,
-    aten.pow.Tensor_Scalar: 1,
-}
+SUMS = (aten.avg_pool2d.default, aten.mean.dim, aten.sum.dim_IntList)
+ADD = aten.add.Scalar
+FACTORS = (aten.mul.Scalar, aten.div.Scalar, aten.pow.Tensor_Scalar)
+TERMS = (ADD, aten.sub.Scalar)
 VIEWS = (aten.view_copy.default, aten.expand_copy.default)
 
 
 class RemoveNoops(NodePass):
     """Drop operators that return their input, unless the copy protects it from a later write."""
 
-    targets = (*COPIES, *SHAPES, aten.permute_copy.default, aten.cat.default, *NEUTRAL)
+    targets = (
+        *COPIES,
+        *SHAPES,
+        *SUMS,
+        *FACTORS,
+        *TERMS,
+        aten.permute_copy.default,
+        aten.cat.default,
+    )
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         source = node.args[0]
@@ -64,20 +71,23 @@ class RemoveNoops(NodePass):
             source = tensors[0] if len(tensors) == 1 else None
         if not isinstance(source, Node) or not self._is_noop(node, source):
             return None
+        if node.target in SUMS and source.meta["val"].is_floating_point():
+            return graph.call_function(ADD, (source, 0))
         return None if self._guards_state(node, source) else source
 
     def _is_noop(self, node: Node, source: Node) -> bool:
         before, after = source.meta["val"], node.meta["val"]
         if before.dtype != after.dtype or not same_shape(before, after):
             return False
-        if node.target in NEUTRAL:
-            scalar = node.args[1]
-            return type(scalar) in (int, float) and bool(scalar == NEUTRAL[node.target])
+        if node.target in TERMS:
+            return _adds_nothing(node, before)
+        if node.target in FACTORS:
+            return type(node.args[1]) in (int, float) and bool(node.args[1] == 1)
         if node.target is aten.permute_copy.default:
-            dims: Any = node.args[1]
-            return [dim % before.dim() for dim in dims] == list(range(before.dim()))
+            order: Any = node.args[1]
+            return [dim % before.dim() for dim in order] == list(range(before.dim()))
         if node.target in (aten.mean.dim, aten.sum.dim_IntList):
-            dims = node.args[1] or range(before.dim())
+            dims: Any = node.args[1] or range(before.dim())
             return not before.dim() or all(same_size(before.shape[dim], 1) for dim in dims)
         if node.target is aten.avg_pool2d.default:
             window: Any = node.args[1:3]
@@ -103,3 +113,17 @@ class RemoveNoops(NodePass):
             if spec.target in written or spec.arg.name in written
         }
         return source.name in names
+
+
+def _adds_nothing(node: Node, before: torch.Tensor) -> bool:
+    """Whether a sum or difference with a number is its tensor, signs of zeros included."""
+    term, alpha = node.args[1], node.args[2] if len(node.args) > 2 else 1
+    if type(term) not in (int, float) or type(alpha) not in (int, float):
+        return False
+    added: Any = term * alpha  # type: ignore[operator]
+    if added != 0:
+        return False
+    if not before.is_floating_point() and not before.is_complex():
+        return True
+    negative = math.copysign(1, added) < 0
+    return negative if node.target is ADD else not negative

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``mul.Tensor(x, 3)``, ``mul.Tensor(x, tensor(3.))`` -> ``mul.Scalar(x, 3)``."""
+"""``mul.Tensor(x, 3)``, ``mul.Tensor(x, tensor(3.))`` -> ``mul.Scalar(x, 3)``.
+
+Only where both promote to the same dtype: an integer tensor times ``tensor(3., float64)`` is
+float64, times the number 3.0 it is float32.
+"""
 
 from __future__ import annotations
 
@@ -76,4 +80,12 @@ class ScalarOperands(NodePass):
         value = self.constant(operand)
         if value is None or value.dim() or not other.meta["val"].dim() or value.is_complex():
             return None
-        return value.item()
+        number = value.item()
+        like = torch.empty(1, dtype=other.meta["val"].dtype)
+        dtype = torch.result_type(like, value)
+        if dtype != torch.result_type(like, number):
+            return None
+        if not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool:
+            limits = torch.iinfo(dtype)
+            return number if limits.min <= number <= limits.max else None
+        return number
