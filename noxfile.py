@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tasks: `python3 noxfile.py -s demo|tests|lint|interop|bench|wheels|size|release`, `-t gen`.
+"""The tasks: `python3 noxfile.py -s demo|tests|lint|interop|bench|lowering|wheels|size|release`,
+and `-t gen`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -203,6 +204,13 @@ def bench(session: nox.Session) -> None:
     path = os.pathsep.join((str(folder), os.environ["PATH"]))
     command = [folder / "python", ROOT / "benchmarks" / "run.py", *sides, *session.posargs]
     run(session, *command, PATH=path, VIRTUAL_ENV=str(folder.parent))
+
+
+@nox.session
+def lowering(session: nox.Session) -> None:
+    """Measure how long both compilers take and how much memory, interleaved. Run by hand."""
+    python, sides = both_sides(session)
+    run(session, python, ROOT / "benchmarks" / "lowering.py", *sides, *session.posargs)
 
 
 def both_sides(session: nox.Session) -> tuple[str, list[str]]:

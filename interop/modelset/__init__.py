@@ -27,6 +27,8 @@ BUILDERS: dict[str, Callable[[], Built]] = {
     "branch": structure.branch,
     "nested": structure.nested,
     "chain": structure.chain,
+    "swin_t": vision.torchvision_model("swin_t"),
+    "densenet121": vision.torchvision_model("densenet121"),
 }
 
 __all__ = ["BUILDERS", "Built"]
