@@ -8,13 +8,13 @@ import copy
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.emit import emit_all
-from etx_exir.plan import MemoryPlanningPass, no_reuse
+from etx_exir.plan import MemoryPlanningPass, naive
 from etx_schema import read_pte, serialize_pte, verify
 from interpreter import Method
 from memory_checker import check
 from torch.utils import _pytree as pytree
 
-SEPARATE = MemoryPlanningPass(memory_planning_algo=no_reuse, reuse_in_place=False)
+SEPARATE = MemoryPlanningPass(memory_planning_algo=naive, reuse_in_place=False)
 
 
 def edge(module, inputs, **options):
@@ -54,11 +54,11 @@ def operators(pte, name="forward"):
     return [f"{op.name}.{op.overload}" if op.overload else op.name for op in called]
 
 
-def run(module, *calls, checked=True, **options):
+def run(module, *calls, checked=True, planning=None, **options):
     """Export `module` with the first call's inputs; all calls must give eager's results."""
     eager = copy.deepcopy(module).eval()
     program = edge(module, calls[0], **options)
-    result = emitted(program)
+    result = emitted(program, planning)
     method = Method(reread(result.pte))
     for inputs in calls:
         outputs = method.execute(*pytree.tree_leaves(inputs))

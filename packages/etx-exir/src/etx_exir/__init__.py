@@ -17,6 +17,7 @@ from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
 from etx_exir.oneshot import compile
 from etx_exir.partition import to_backend
+from etx_exir.plan import Bank, MemoryPlanningPass, Pin, TargetMemoryMap
 from etx_exir.program import (
     EdgeProgramManager,
     ExecutorchProgramManager,
@@ -26,6 +27,7 @@ from etx_exir.program import (
 
 __all__ = [
     "BackendDetails",
+    "Bank",
     "CompileSpec",
     "DelegationSpec",
     "EdgeCompileConfig",
@@ -33,9 +35,12 @@ __all__ = [
     "ExecutorchBackendConfig",
     "ExecutorchProgramManager",
     "LoweredBackendModule",
+    "MemoryPlanningPass",
     "PartitionResult",
     "Partitioner",
+    "Pin",
     "PreprocessResult",
+    "TargetMemoryMap",
     "__version__",
     "capture",
     "compile",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from etx_schema import Frame, FrameList
@@ -14,7 +14,8 @@ from etx_schema.problem import DEBUG_KEY
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from etx_exir.plan.listing import Listing
+if TYPE_CHECKING:
+    from etx_exir.plan.listing import Listing
 
 __all__ = ["DEBUG_KEY", "debug_rows", "module_path", "origin", "source_line", "stack_frames"]
 

@@ -17,6 +17,7 @@ __all__ = [
     "EtxError",
     "Finding",
     "LoweringError",
+    "PlanError",
     "UnsupportedOperatorError",
     "VerificationError",
     "module_path",
@@ -37,6 +38,10 @@ class ConfigError(EtxError):
 
 class LoweringError(EtxError):
     """A pass met something that it cannot lower."""
+
+
+class PlanError(EtxError):
+    """Tensors do not fit into the memory they are given, or an algorithm let two overlap."""
 
 
 class BackendError(EtxError):

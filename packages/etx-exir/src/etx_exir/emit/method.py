@@ -102,6 +102,8 @@ class MethodEmitter:
         )
         self.shapes[index] = shape
         self.fakes[index] = fake
+        if self.current is not None:
+            self.listing.nodes[index] = self.current
         if storage is not None:
             self.listing.places[index] = Place(storage, offset, shape.nbytes)
         return index

@@ -28,10 +28,11 @@ from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.graph import emit_nodes
 from etx_exir.emit.method import MethodEmitter
+from etx_exir.emit.planning import check_pins, check_planning, planning_of
 from etx_exir.emit.signature import bind_inputs, bind_outputs
 from etx_exir.emit.treespec import dump_treespec
 from etx_exir.named import as_json
-from etx_exir.plan import MemoryPlanningPass, PlanReport, plan
+from etx_exir.plan import Pin, PlanReport, plan
 from etx_exir.plan.state import place_shared_state
 from etx_exir.target import UnsupportedError, check_target
 
@@ -65,19 +66,23 @@ def emit_all(
     config = config or ExecutorchBackendConfig()
     constant_methods = constant_methods or {}
     _check_names(programs, constant_methods)
+    check_planning(config, programs)
     pools = Pools()
     emitters = [_emit_method(name, programs[name], pools, config) for name in sorted(programs)]
     if problems := [problem for emitter in emitters for problem in emitter.problems]:
         raise UnsupportedError("operators without an out variant cannot be stored:", problems)
     place_shared_state(e.listing for e in emitters if e.options.share_mutable_buffers)
     plans, reports = [], {}
+    matched: set[Pin] = set()
     named: dict[str, NamedBlob] = {}
     for emitter in emitters:
         result = plan(emitter.listing, emitter.options)
         reports[emitter.name] = result.report
+        matched |= result.pins
         plans.append(_execution_plan(emitter, result.arena_sizes, config.emit_stacktrace))
         for lowered in emitter.lowered:
             _add_named(named, lowered)
+    check_pins([emitter.options for emitter in emitters], matched)
     plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
     named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
@@ -95,21 +100,6 @@ def emit_all(
     if not config.emit_debug:
         del named[DEBUG_KEY]
     return Emitted(pte, reports, dict(sorted(pools.external.items())))
-
-
-def planning_of(config: ExecutorchBackendConfig, method: str) -> MemoryPlanningPass:
-    """Return how `method` is planned."""
-    chosen = config.memory_planning_pass
-    if isinstance(chosen, Mapping):
-        chosen = chosen.get(method)
-    if chosen is None:
-        return MemoryPlanningPass()
-    if not isinstance(chosen, MemoryPlanningPass):
-        raise EmitError(
-            f"memory_planning_pass: expected an etx_exir.plan.MemoryPlanningPass or a dict from"
-            f" method to one, got {type(chosen).__name__}"
-        )
-    return chosen
 
 
 def _check_names(programs: Mapping[str, Any], constant_methods: Mapping[str, Any]) -> None:

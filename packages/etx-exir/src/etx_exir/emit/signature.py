@@ -120,6 +120,10 @@ def _outside(emitter: MethodEmitter, data: torch.Tensor, target: str, tag: str) 
 def _state(
     emitter: MethodEmitter, data: torch.Tensor, target: str, config: ExecutorchBackendConfig
 ) -> int:
+    if not emitter.options.alloc_mutable_buffers:
+        index = emitter.tensor(data, Storage(data.nbytes, Kind.CALLER))
+        _tensor(emitter, index).extra_tensor_info = ExtraTensorInfo(fully_qualified_name=target)
+        return index
     index = emitter.tensor(data, Storage(data.nbytes, persistent=True, name=target))
     tensor = _tensor(emitter, index)
     if config.external_mutable_weights:

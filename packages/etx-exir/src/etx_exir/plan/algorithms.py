@@ -3,29 +3,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+
+from etx_exir.errors import ConfigError, PlanError
 
 
 @dataclass
 class Block:
-    """A piece of memory to place: its size, its first and last moment, and its conflicts."""
+    """A piece of memory to place.
+
+    `size` is in bytes and a multiple of the alignment, `first` and `last` are moments (0 is
+    before the first instruction, ``i + 1`` is instruction ``i``), `conflicts` are the indices of
+    the blocks that are wanted at the same moment, `name` is that of its largest tensor.
+    """
 
     size: int
     first: int
     last: int
     conflicts: list[int] = field(default_factory=list)
+    name: str = ""
 
 
 WORK = 100_000
 
 Algorithm = Callable[[Sequence[Block]], list[int]]
+"""From blocks to their offsets in bytes, such that no two in conflict overlap."""
 
 
-def place(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
-    """Place blocks in `order`, each in the tightest gap left by its conflicts."""
-    offsets = [-1] * len(blocks)
+def place(
+    blocks: Sequence[Block],
+    order: Iterable[int],
+    limit: int | None = None,
+    offsets: Sequence[int] = (),
+) -> list[int]:
+    """Place blocks in `order`, each in the tightest gap left by its conflicts.
+
+    `offsets` holds what is placed already; -1 stays where a block would end above `limit`.
+    """
     taken: list[list[tuple[int, int]]] = [[] for _ in blocks]
+    for index, at in enumerate(offsets):
+        if at >= 0:
+            for other in blocks[index].conflicts:
+                taken[other].append((at, at + blocks[index].size))
+    offsets = list(offsets) or [-1] * len(blocks)
     for index in order:
         size = blocks[index].size
         best, best_gap, end = -1, -1, 0
@@ -37,7 +58,10 @@ def place(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
                 best, best_gap = end, gap
             if stop > end:
                 end = stop
-        at = offsets[index] = end if best < 0 else best
+        at = end if best < 0 else best
+        if limit is not None and at + size > limit:
+            continue
+        offsets[index] = at
         if size:
             span = (at, at + size)
             for other in blocks[index].conflicts:
@@ -46,8 +70,8 @@ def place(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
     return offsets
 
 
-def by_size(blocks: Sequence[Block]) -> list[int]:
-    """Place large blocks first."""
+def greedy(blocks: Sequence[Block]) -> list[int]:
+    """Place large blocks first, each where it fits best."""
     return place(blocks, sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i)))
 
 
@@ -88,7 +112,7 @@ def by_pressure(blocks: Sequence[Block]) -> list[int]:
     return place(blocks, sorted(range(len(blocks)), key=rank))
 
 
-def no_reuse(blocks: Sequence[Block]) -> list[int]:
+def naive(blocks: Sequence[Block]) -> list[int]:
     """Give every block memory of its own."""
     offsets, end = [], 0
     for block in blocks:
@@ -97,7 +121,48 @@ def no_reuse(blocks: Sequence[Block]) -> list[int]:
     return offsets
 
 
-ALGORITHMS: tuple[Algorithm, ...] = (by_size, by_area, by_time, by_pressure, by_lifetime)
+ALGORITHMS: tuple[Algorithm, ...] = (greedy, by_area, by_time, by_pressure, by_lifetime)
+
+
+class MemoryPlanningAlgorithmSuite:
+    """An algorithm that runs those of `algo_list` and keeps the result that needs the least."""
+
+    def __init__(self, algo_list: Sequence[Algorithm] = ALGORITHMS) -> None:
+        self.algo_list = tuple(algo_list)
+        if not self.algo_list:
+            raise ConfigError("MemoryPlanningAlgorithmSuite: algo_list is empty")
+
+    def __call__(self, blocks: Sequence[Block]) -> list[int]:
+        """Return the best offsets."""
+        results = [checked(algorithm, blocks) for algorithm in self.algo_list]
+        return min(results, key=lambda offsets: peak(blocks, offsets))
+
+
+def checked(algorithm: Algorithm, blocks: Sequence[Block], alignment: int = 1) -> list[int]:
+    """Return the offsets of `algorithm`, or say what is wrong with them."""
+    offsets = algorithm(blocks)
+    name = getattr(algorithm, "__name__", type(algorithm).__name__)
+    start = f"the memory planning algorithm {name!r}"
+    if len(offsets) != len(blocks):
+        raise PlanError(f"{start} gave {len(offsets)} offsets for {len(blocks)} blocks")
+    for i, (block, at) in enumerate(zip(blocks, offsets, strict=True)):
+        what = f"block {i} ({block.name or 'no name'}, {block.size:,} bytes)"
+        if not isinstance(at, int) or at < 0 or at % alignment:
+            raise PlanError(
+                f"{start} put {what} at {at!r}; expected a multiple of {alignment}, at least 0"
+            )
+        for j in block.conflicts:
+            other = blocks[j]
+            if not block.size or not other.size:
+                continue
+            if at < offsets[j] + other.size and offsets[j] < at + block.size:
+                raise PlanError(
+                    f"{start} put {what} at {at:,}, where it overlaps block {j}"
+                    f" ({other.name or 'no name'}, {other.size:,} bytes at {offsets[j]:,}):"
+                    f" they are wanted from moment {block.first} to {block.last} and from"
+                    f" {other.first} to {other.last}"
+                )
+    return list(offsets)
 
 
 def peak(blocks: Sequence[Block], offsets: Sequence[int]) -> int:

@@ -82,12 +82,15 @@ class _Coalescer:
             return False
         if storage.persistent:
             return False
-        if storage.memory_id != into.memory_id and not into.persistent:
+        settled = into.pinned or into.persistent
+        if storage.pinned and settled and storage.memory_id != into.memory_id:
             return False
         if self._is_input(storage) or inside != 0 or at + storage.nbytes > into.nbytes:
             return False
         if not self._compatible(into, at, storage):
             return False
+        if storage.pinned and not into.pinned:
+            into.pinned, into.memory_id = True, storage.memory_id
         storage.merge_into(into, at)
         self.live.merged(into, storage)
         return True

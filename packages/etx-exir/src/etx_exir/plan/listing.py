@@ -26,6 +26,7 @@ class Storage:
     kind: Kind = Kind.PLANNED
     persistent: bool = False
     memory_id: int = 1
+    pinned: bool = False
     offset: int = -1
     data_buffer_idx: int = 0
     name: str = ""
@@ -99,11 +100,12 @@ class Step:
 
 @dataclass(eq=False)
 class Listing:
-    """The steps of a method; places are per tensor value."""
+    """The steps of a method; places, and the nodes they come from, are per tensor value."""
 
     name: str
     values: list[EValue] = field(default_factory=list)
     places: dict[int, Place] = field(default_factory=dict)
+    nodes: dict[int, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)

@@ -3,51 +3,35 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from etx_schema import AllocationDetails, Tensor
 
-from etx_exir.plan.algorithms import ALGORITHMS, Algorithm, Block, improve, peak
+from etx_exir.plan.banks import Pin
+from etx_exir.plan.blocks import align, assign, make_blocks
 from etx_exir.plan.coalesce import coalesce
 from etx_exir.plan.listing import Kind, Listing, Storage
-from etx_exir.plan.liveness import Liveness, intervals
+from etx_exir.plan.liveness import Liveness
+from etx_exir.plan.options import MemoryPlanningPass
 from etx_exir.plan.report import ArenaReport, PlanReport
-
-
-@dataclass(frozen=True)
-class MemoryPlanningPass:
-    """How the memory of a method is planned."""
-
-    memory_planning_algo: Algorithm | Sequence[Algorithm] | None = None
-    alloc_graph_input: bool = True
-    alloc_graph_output: bool = True
-    alloc_mutable_buffers: bool = True
-    share_mutable_buffers: bool = False
-    alignment: int = 16
-    reuse_in_place: bool = True
-
-    def algorithms(self) -> tuple[Algorithm, ...]:
-        """Return the algorithms to try."""
-        chosen = self.memory_planning_algo
-        if chosen is None:
-            return ALGORITHMS
-        return (chosen,) if callable(chosen) else tuple(chosen)
+from etx_exir.plan.spread import pin, spread
+from etx_exir.plan.tensors import by_storage
 
 
 @dataclass
 class Plan:
-    """The arenas of a method and what the report says of them."""
+    """The arenas of a method, what the report says of them, and the pins that matched."""
 
     arena_sizes: list[int]
     report: PlanReport = field(default_factory=PlanReport)
+    pins: frozenset[Pin] = frozenset()
 
 
 def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
     """Give every planned storage of `listing` an offset, and write the offsets into its tensors."""
+    pins = pin(listing, options.memory_map) if options.memory_map is not None else frozenset()
     live = Liveness(listing)
-    before = [(s.memory_id, _align(s.nbytes, options.alignment)) for s in live.storages]
+    before = [(s.memory_id, s.nbytes) for s in live.storages]
     if options.reuse_in_place:
         coalesce(listing, live)
     pairs = [
@@ -55,78 +39,42 @@ def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
         for storage, mask in zip(live.storages, live.masks, strict=True)
         if storage.parent is None
     ]
-    sizes = [0]
-    reports = []
-    last = max([1, *(s.memory_id for s, _ in pairs), *listing.arena_sizes])
-    for memory_id in range(1, last + 1):
+    if options.memory_map is not None:
+        reports = spread(listing, pairs, options.memory_map, options)
+    else:
+        reports = {}
+    rest = {s.memory_id for s, _ in pairs if s.memory_id not in reports} | {1}
+    for memory_id in rest - set(reports):
         arena = [(s, mask) for s, mask in pairs if s.memory_id == memory_id]
-        report = _place_arena(arena, options)
-        report.tensors = sum(number == memory_id for number, _ in before)
-        report.total = sum(size for number, size in before if number == memory_id)
+        reports[memory_id] = _place_arena(listing, arena, options)
+    sizes, rows = [0], []
+    for memory_id in range(1, max([*reports, *listing.arena_sizes]) + 1):
+        report = reports.get(memory_id, ArenaReport())
+        report.memory_id = memory_id
+        if options.memory_map is None:
+            planned = [align(n, options.alignment) for number, n in before if number == memory_id]
+            report.tensors, report.total = len(planned), sum(planned)
         sizes.append(max(report.peak, listing.arena_sizes.get(memory_id, 0)))
-        reports.append(report)
+        rows.append(report)
     _write_back(listing)
-    return Plan(sizes, PlanReport(listing.name, reports))
+    return Plan(sizes, PlanReport(listing.name, rows), pins)
 
 
-def _place_arena(arena: list[tuple[Storage, int]], options: MemoryPlanningPass) -> ArenaReport:
+def _place_arena(
+    listing: Listing, arena: list[tuple[Storage, int]], options: MemoryPlanningPass
+) -> ArenaReport:
     free = [(storage, mask) for storage, mask in arena if storage.offset < 0]
     fixed = max((s.offset + s.nbytes for s, _ in arena if s.offset >= 0), default=0)
-    base = _align(fixed, options.alignment)
+    base = align(fixed, options.alignment)
     blocks, bound = make_blocks([(s.nbytes, mask) for s, mask in free], options.alignment)
-    best = assign(blocks, bound, options)
+    if options.memory_planning_algo is not None:
+        tensors = by_storage(listing)
+        for block, (storage, _) in zip(blocks, free, strict=True):
+            block.name = tensors[storage][0].name
+    best, peak = assign(blocks, bound, options)
     for (storage, _), offset in zip(free, best, strict=True):
         storage.offset = base + offset
-    return ArenaReport(
-        peak=base + peak(blocks, best),
-        lower_bound=base + bound,
-    )
-
-
-def assign(blocks: Sequence[Block], bound: int, options: MemoryPlanningPass) -> list[int]:
-    """Return the offsets of the best algorithm; stop at one that reaches `bound`."""
-    best: list[int] = []
-    least = -1
-    for algorithm in options.algorithms():
-        offsets = algorithm(blocks)
-        needed = peak(blocks, offsets)
-        if least < 0 or needed < least:
-            best, least = offsets, needed
-        if least <= bound:
-            return best
-    return best if options.memory_planning_algo is not None else improve(blocks, best, bound)
-
-
-def _align(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
-
-
-def make_blocks(sized: Sequence[tuple[int, int]], alignment: int) -> tuple[list[Block], int]:
-    """Return blocks with their conflicts, and the largest sum of blocks alive at once."""
-    blocks = []
-    events: list[tuple[int, int, int]] = []
-    for index, (nbytes, mask) in enumerate(sized):
-        runs = intervals(mask)
-        first, last = (runs[0][0], runs[-1][1]) if runs else (0, 0)
-        blocks.append(Block(_align(nbytes, alignment), first, last))
-        events.extend((start, end, index) for start, end in runs)
-    events.sort()
-    active: list[tuple[int, int]] = []
-    pairs: set[tuple[int, int]] = set()
-    now = bound = 0
-    for start, end, index in events:
-        while active and active[0][0] < start:
-            now -= blocks[heapq.heappop(active)[1]].size
-        for _, other in active:
-            if other != index:
-                pairs.add((index, other) if index < other else (other, index))
-        heapq.heappush(active, (end, index))
-        now += blocks[index].size
-        bound = max(bound, now)
-    for one, other in sorted(pairs):
-        blocks[one].conflicts.append(other)
-        blocks[other].conflicts.append(one)
-    return blocks, bound
+    return ArenaReport(peak=base + peak, lower_bound=base + bound)
 
 
 def _write_back(listing: Listing) -> None:

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from etx_exir.plan.listing import Listing, Storage
-
-ARENA = 2
+from etx_exir.plan.options import SHARED_STATE
 
 
 def place_shared_state(listings: Iterable[Listing], alignment: int = 16) -> None:
@@ -21,9 +20,9 @@ def place_shared_state(listings: Iterable[Listing], alignment: int = 16) -> None
             if first is storage:
                 storage.offset = end
                 end = -(-(end + storage.nbytes) // alignment) * alignment
-            storage.memory_id, storage.offset = ARENA, first.offset
+            storage.memory_id, storage.offset = SHARED_STATE, first.offset
     for listing, _ in shared:
-        listing.arena_sizes[ARENA] = end
+        listing.arena_sizes[SHARED_STATE] = end
 
 
 def _state_of(listing: Listing) -> list[Storage]:

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The memories of a device, and which tensors must lie in which of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from etx_exir.errors import ConfigError
+from etx_exir.plan.tensors import PlannedTensor
+
+
+@dataclass(frozen=True)
+class Bank:
+    """A memory that the planner may fill: at most `size` bytes of arena `mem_id`.
+
+    `size` None means as much as is needed. `alignment` None means that of the planner.
+    """
+
+    name: str
+    size: int | None
+    mem_id: int
+    alignment: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.mem_id < 1:
+            raise ConfigError(f"bank {self.name!r}: mem_id {self.mem_id}; ids start at 1")
+        if self.size is not None and self.size < 1:
+            raise ConfigError(f"bank {self.name!r}: a size of {self.size} bytes; give at least 1")
+        if self.alignment is not None:
+            check_alignment(self.alignment, f"bank {self.name!r}")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """Tensors that must lie in `bank`: those that match all that is given.
+
+    `name`, `op` and `module` are patterns such as ``aten::convolution*``, `kind` is ``input``,
+    ``output``, ``state`` or ``intermediate``, `when` is a function of the tensor.
+    """
+
+    bank: str
+    name: str | None = None
+    op: str | None = None
+    module: str | None = None
+    kind: str | None = None
+    when: Callable[[PlannedTensor], bool] | None = None
+
+    def __post_init__(self) -> None:
+        if all(v is None for v in (self.name, self.op, self.module, self.kind, self.when)):
+            raise ConfigError(
+                f"a pin to bank {self.bank!r} says nothing of the tensors it is for; give name=,"
+                " op=, module=, kind= or when="
+            )
+        if self.kind not in (None, "input", "output", "state", "intermediate"):
+            raise ConfigError(
+                f"a pin to bank {self.bank!r}: kind={self.kind!r}; expected 'input', 'output',"
+                " 'state' or 'intermediate'"
+            )
+
+    def matches(self, tensor: PlannedTensor) -> bool:
+        """Tell whether `tensor` must lie in the bank."""
+        patterns = ((self.name, tensor.name), (self.op, tensor.op), (self.module, tensor.module))
+        return (
+            all(pattern is None or fnmatchcase(text, pattern) for pattern, text in patterns)
+            and self.kind in (None, tensor.kind)
+            and (self.when is None or bool(self.when(tensor)))
+        )
+
+
+class TargetMemoryMap:
+    """Banks in order of preference, the fastest first, and pins, of which the first match wins.
+
+    Tensors fill the first bank; those of the least use are spilled to the next when it is full.
+    """
+
+    def __init__(self, banks: Sequence[Bank], pins: Sequence[Pin] = ()) -> None:
+        self.banks, self.pins = tuple(banks), tuple(pins)
+        if not self.banks:
+            raise ConfigError("a memory map needs at least one bank")
+        for i, bank in enumerate(self.banks):
+            for other in self.banks[:i]:
+                if bank.name == other.name or bank.mem_id == other.mem_id:
+                    raise ConfigError(f"a memory map has {other} and {bank}; names and ids differ")
+        for pin in self.pins:
+            self.bank(pin.bank)
+
+    def mem_ids(self) -> list[int]:
+        """Return the ids of the banks, in order of preference."""
+        return [bank.mem_id for bank in self.banks]
+
+    def bank(self, name: str) -> Bank:
+        """Return the bank of that name."""
+        for bank in self.banks:
+            if bank.name == name:
+                return bank
+        known = ", ".join(bank.name for bank in self.banks)
+        raise ConfigError(f"no bank {name!r} in the memory map; banks: {known}")
+
+
+def check_alignment(alignment: int, where: str) -> None:
+    """Refuse what is not a power of two."""
+    if alignment < 1 or alignment & (alignment - 1):
+        raise ConfigError(f"{where}: alignment {alignment}; expected a power of two")
