@@ -55,7 +55,7 @@ def placed(emitted):
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(0, 2**32), st.integers(1, 25), st.integers(1, 40), st.integers(1, 60))
+@given(st.integers(0, 2**32), st.integers(1, 25), st.integers(1, 60), st.integers(1, 150))
 def test_random_methods_on_random_banks(seed, length, small, large):
     source = random.Random(seed)
     banks = [Bank("SRAM", 16 * small, source.choice((1, 3))), Bank("DRAM", 16 * large, 2)]
