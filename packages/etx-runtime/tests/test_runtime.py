@@ -262,6 +262,26 @@ def test_specialised_inputs(runtime: Runtime) -> None:
         assert caught.value.index == index
 
 
+def test_numbers_that_the_program_reads_are_set(runtime: Runtime) -> None:
+    """``n, x -> n + 1, full((n, 2), x)``; the list of sizes is read at each call."""
+    b = Builder()
+    n = b.input(b.int(3))
+    x = b.input(b.value(es.Double(double_val=0.5)))
+    count, out = b.int(0), b.tensor((5, 2), dynamic=True)
+    b.call("executorch_prim::add.Scalar", n, b.int(1), count)
+    b.call("aten::full.out", b.value(es.IntList(items=[n, b.int(2)])), x, out, out)
+    b.output(count, out)
+    run = method(runtime, b.serialize())
+    for size, number in ((3, 0.5), (5, 2), (np.int64(0), -1.5), (3, 0.5)):
+        total, filled = run.execute([size, number])
+        assert total == size + 1
+        np.testing.assert_array_equal(filled, np.full((size, 2), number, np.float32))
+    for bad in (True, 2.5, "3", None):
+        with pytest.raises(etx_runtime.InputError, match="expected 3, got") as caught:
+            run.execute([bad, 0.5])
+        assert caught.value.index == 0
+
+
 def test_numbers_for_0d_tensors(runtime: Runtime) -> None:
     add = method(runtime, addition(()))
     assert add.execute([2, np.float32(0.5)])[0] == np.float32(2.5)

@@ -37,14 +37,17 @@ class Method {
   size_t outputs_size() const;
 
   /// Sets input `index`. A planned tensor's bytes are copied; of another the pointer is kept, and
-  /// the bytes must stay valid until the execution is over. Inputs that were numbers or strings at
-  /// export must have the same value.
+  /// the bytes must stay valid until the execution is over. Numbers that the program reads are set;
+  /// those it does not, and strings, must have the value that they had at export.
   /// Errors: InvalidArgument (index, kind, dtype, layout or value), NotSupported (shape).
   Error set_input(const EValue& value, size_t index);
 
   /// Gives tensor input `index` a shape, all but the bytes: those of a planned one are then written
   /// through `get_input`. Errors: as set_input.
   Error resize_input(size_t index, ScalarType scalar_type, Span<const int32_t> sizes);
+
+  /// True when input `index` is a number that the program reads, which may have any value.
+  bool is_input_free(size_t index) const;
 
   /// True when input `index` is a tensor in planned memory, which set_input copies to.
   bool is_input_planned(size_t index) const;

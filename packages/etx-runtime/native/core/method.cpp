@@ -41,6 +41,20 @@ bool is_same(const EValue& value, const fbs::EValue& stored) {
   }
 }
 
+/// Sets a number slot to a number of the same kind; false when `value` is no such number.
+bool set_number(const EValue& value, EValue* slot) {
+  if (slot->is_int() && value.is_int()) {
+    slot->set(value.to_int());
+  } else if (slot->is_double() && (value.is_double() || value.is_int())) {
+    slot->set(value.to_double());
+  } else if (slot->is_bool() && value.is_bool()) {
+    slot->set(value.to_bool());
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /// True when elements lie in memory as the strides of `expected` say; size-1 dimensions lie anyhow.
 bool has_layout(const TensorImpl& given, const TensorImpl& expected) {
   for (uint8_t i = 0; i < given.rank; ++i) {
@@ -80,6 +94,8 @@ bool Method::is_input_planned(size_t index) const {
   const TensorImpl* tensor = state_->inputs[index].tensor;
   return tensor != nullptr && (tensor->flags & kUnbound) == 0;
 }
+
+bool Method::is_input_free(size_t index) const { return state_->inputs[index].is_free; }
 
 Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int32_t> sizes) {
   MethodState& state = *state_;
@@ -125,6 +141,10 @@ Error Method::set_input(const EValue& value, size_t index) {
   }
   const Input& input = state.inputs[index];
   if (input.tensor == nullptr) {
+    if (input.is_free) {
+      if (set_number(value, static_cast<EValue*>(input.slot))) return Error::Ok;
+      return refuse(state, Error::InvalidArgument, "the input is a number of another kind", index);
+    }
     if (is_same(value, *input.stored)) return Error::Ok;
     return refuse(state, Error::InvalidArgument,
                   "the input was specialised at export and must have the same value", index);

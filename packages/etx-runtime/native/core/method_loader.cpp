@@ -36,7 +36,7 @@ Result<Method> MethodLoader::load(EventTracer* tracer) {
   ETX_TRY(carve(tracer));
   Method method(state_);
   ETX_TRY(resolve_operators());
-  mark_written();
+  mark_values();
   ETX_TRY(zero_arenas());
   ETX_TRY(build_values());
   mark_checked();
@@ -103,15 +103,24 @@ Error MethodLoader::resolve_operators() {
   return error;
 }
 
-void MethodLoader::mark_written() {
+void MethodLoader::mark_values() {
+  for (uint32_t i = 0; i < length(plan_.inputs()); ++i) {
+    flags_[static_cast<size_t>(plan_.inputs()->Get(i))] |= kWritten;
+  }
   const auto* code = instructions_of(plan_);
   for (uint32_t i = 0; i < length(code); ++i) {
     const fbs::Instruction& instruction = *code->Get(i);
     if (const fbs::MoveCall* move = instruction.instr_args_as_MoveCall()) {
       flags_[static_cast<size_t>(move->move_to())] |= kMoveTarget | kWritten;
+      mark_read(move->move_from());
+    } else if (const fbs::JumpFalseCall* jump = instruction.instr_args_as_JumpFalseCall()) {
+      mark_read(jump->cond_value_index());
+    } else if (const fbs::DelegateCall* delegate = instruction.instr_args_as_DelegateCall()) {
+      for (uint32_t k = 0; k < length(delegate->args()); ++k) mark_read(delegate->args()->Get(k));
     } else if (instruction.instr_args_type() == fbs::InstructionArguments::FreeCall) {
       state_->has_free = true;
     } else if (const fbs::KernelCall* call = instruction.instr_args_as_KernelCall()) {
+      for (uint32_t k = 0; k < length(call->args()); ++k) mark_read(call->args()->Get(k));
       const char* letter = state_->kernels[static_cast<size_t>(call->op_index())]->signature;
       for (uint32_t k = 0; k < length(call->args()) && *letter != '\0'; ++k) {
         if (*letter == 'v') flags_[static_cast<size_t>(call->args()->Get(k))] |= kWritten;
@@ -142,6 +151,17 @@ void MethodLoader::mark_checked() {
       const unsigned inherited = item == nullptr ? 0u : flags_of(*item) & (kChecked | kConstant);
       flags_of(value) = static_cast<uint8_t>(flags_of(value) | inherited);
     }
+  }
+}
+
+void MethodLoader::mark_read(int32_t value) {
+  uint8_t& flags = flags_[static_cast<size_t>(value)];
+  if ((flags & kRead) != 0) return;
+  flags |= kRead;
+  const fbs::IntList* list = plan_.values()->Get(static_cast<uint32_t>(value))->val_as_IntList();
+  if (list == nullptr) return;
+  for (uint32_t i = 0; i < length(list->items()); ++i) {
+    flags_[static_cast<size_t>(list->items()->Get(i))] |= kRead;
   }
 }
 
@@ -197,6 +217,7 @@ void MethodLoader::build_io() {
     input.stored = plan_.values()->Get(index);
     input.tensor = input.slot->tag == ETX_TAG_TENSOR ? input.slot->payload.as_tensor : nullptr;
     input.rebind = rebind_of(input.tensor);
+    input.is_free = state_->values[index].is_scalar() && (flags_[index] & kRead) != 0;
   }
   for (uint32_t i = 0; i < state_->outputs.size(); ++i) {
     const auto index = static_cast<uint32_t>(plan_.outputs()->Get(i));

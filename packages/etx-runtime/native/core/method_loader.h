@@ -34,6 +34,8 @@ class MethodLoader {
     kChecked = 4,
     /// A constant tensor, or a list with one.
     kConstant = 8,
+    /// An instruction reads it.
+    kRead = 16,
   };
 
   Error fail(Error error, const char* reason, const void* where = nullptr, size_t index = SIZE_MAX);
@@ -42,7 +44,8 @@ class MethodLoader {
   Span<T> take(size_t count);
 
   Error resolve_operators();
-  void mark_written();
+  void mark_values();
+  void mark_read(int32_t value);
   Error build_values();
   Error build_tensor(const fbs::Tensor& stored, TensorImpl* tensor);
   Result<void*> data_of(const fbs::Tensor& stored);

@@ -58,6 +58,8 @@ struct Input {
   const fbs::EValue* stored;
   /// Null for planned tensors.
   Rebind* rebind;
+  /// The program reads the slot, so a number may have any value.
+  bool is_free;
 };
 
 struct Output {

@@ -129,7 +129,10 @@ bool LoadedMethod::set_value(size_t index, const EValue& value, ErrorText* error
   error->index = static_cast<int32_t>(index);
   error->message =
       input_label(index) + ": expected " + expected_input(index) + ", got " + describe_value(value);
-  if (index < method_->inputs_size() && !method_->get_input(index).is_tensor()) {
+  const bool exists = index < method_->inputs_size();
+  if (exists && method_->is_input_free(index)) {
+    error->message += "; the kind of number must be the same";
+  } else if (exists && !method_->get_input(index).is_tensor()) {
     error->message += "; it was specialised to this value at export";
   }
   return false;
