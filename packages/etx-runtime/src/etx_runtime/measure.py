@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from etx_runtime.runtime import Method, Runtime
-
-Progress = Callable[[int, int], None]
 
 
 def measure_load(path: str, data_paths: Sequence[str], name: str) -> tuple[Method, float]:
@@ -22,37 +21,54 @@ def measure_load(path: str, data_paths: Sequence[str], name: str) -> tuple[Metho
     return method, (time.perf_counter() - start) * 1e3
 
 
-def measure_latency(
-    method: Method, inputs: list[Any], iterations: int, warmup: int, progress: Progress
-) -> dict[str, float]:
-    """Execute and return milliseconds: the first call, then median, p90 and least of the rest."""
+def time_call(method: Method, inputs: list[Any]) -> tuple[list[Any], float]:
+    """Execute once; return the outputs and the milliseconds that took."""
     start = time.perf_counter()
-    method.execute(inputs)
-    first = (time.perf_counter() - start) * 1e3
-    for done in range(warmup):
-        method.execute(inputs)
-        progress(done + 1, warmup + iterations)
-    times = []
-    for done in range(iterations):
-        start = time.perf_counter()
-        method.execute(inputs)
-        times.append((time.perf_counter() - start) * 1e3)
-        progress(warmup + done + 1, warmup + iterations)
-    times.sort()
+    outputs = method.execute(inputs)
+    return outputs, (time.perf_counter() - start) * 1e3
+
+
+def summarise(times: Sequence[float]) -> dict[str, float]:
+    """Return mean and percentiles (nearest rank) of milliseconds."""
+    ordered = sorted(times)
+
+    def percentile(p: int) -> float:
+        return ordered[max(0, -(-len(ordered) * p // 100) - 1)]
+
     return {
-        "first_ms": first,
-        "median_ms": times[len(times) // 2],
-        "p90_ms": times[min(len(times) - 1, len(times) * 9 // 10)],
-        "min_ms": times[0],
+        "min_ms": ordered[0],
+        "median_ms": percentile(50),
+        "p90_ms": percentile(90),
+        "p99_ms": percentile(99),
+        "mean_ms": sum(ordered) / len(ordered),
     }
 
 
-def operator_times(method: Method, inputs: list[Any]) -> dict[str, float]:
-    """Return milliseconds by operator of one execution, the slowest first."""
-    totals: dict[str, float] = {}
-    for _, name, nanoseconds in method.profile(inputs)[1]:
-        totals[name] = totals.get(name, 0.0) + nanoseconds / 1e6
-    return dict(sorted(totals.items(), key=lambda row: -row[1]))
+def operator_times(method: Method, inputs: list[Any], executions: int) -> dict[str, float]:
+    """Return milliseconds by operator, the median of some executions, slowest first."""
+    times: dict[str, list[float]] = {}
+    for run in range(executions):
+        for _, name, nanoseconds in method.profile(inputs)[1]:
+            row = times.setdefault(name, [0.0] * executions)
+            row[run] += nanoseconds / 1e6
+    medians = {name: statistics.median(row) for name, row in times.items()}
+    return dict(sorted(medians.items(), key=lambda row: -row[1]))
+
+
+def format_time(milliseconds: float) -> str:
+    """Format with three digits and the unit that suits."""
+    for unit, scale in (("s", 1e-3), ("ms", 1.0), ("us", 1e3)):
+        if milliseconds * scale >= 1:
+            return f"{milliseconds * scale:.3g} {unit}"
+    return f"{milliseconds * 1e6:.3g} ns"
+
+
+def format_bytes(count: float) -> str:
+    """Format with three digits and the unit that suits."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
 
 
 def resident_bytes() -> int | None:
@@ -66,6 +82,6 @@ def resident_bytes() -> int | None:
 
 def show_progress(done: int, total: int) -> None:
     """Write a line of progress where people see it, and nothing into files."""
-    if sys.stderr.isatty():
+    if sys.stderr.isatty() and total > 1:
         end = "\n" if done == total else ""
         print(f"\r{done}/{total} executions", end=end, file=sys.stderr, flush=True)

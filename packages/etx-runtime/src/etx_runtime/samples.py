@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +16,50 @@ TENSOR_TAG = 1
 Array = np.ndarray[Any, Any]
 
 
-def random_inputs(method: Method, seed: int, shapes: Sequence[tuple[int, ...]] = ()) -> list[Any]:
-    """Return inputs with random content: `shapes` for the tensors in order, else the largest."""
+def prepare_calls(method: Method, options: Any) -> list[list[Any]]:
+    """Return the inputs of each call that the command line asks for."""
+    if options.input:
+        if options.shape:
+            raise InputError("--shape is for random inputs; the files of --input have their own")
+        return read_inputs(method, options.input)
+    return [random_inputs(method, options.seed, options.shape)]
+
+
+def random_inputs(
+    method: Method, seed: int, shapes: Sequence[tuple[int, ...] | str] = ()
+) -> list[Any]:
+    """Return inputs with random content.
+
+    `shapes` holds a shape for each tensor in order, or "min" or "max" for all; the largest where
+    there is none.
+    """
     generator = np.random.default_rng(seed)
     meta = method.metadata
-    given: Iterator[tuple[int, ...]] = iter(shapes)
+    bound = next((shape for shape in shapes if isinstance(shape, str)), "max")
+    given = iter([shape for shape in shapes if not isinstance(shape, str)])
     inputs = []
     for index in range(meta.num_inputs()):
         if meta.input_tag(index) != TENSOR_TAG:
             inputs.append(method.input_value(index))
             continue
         info = meta.input_tensor_meta(index)
-        shape = next(given, None) or _largest(method, index, info.sizes())
+        shape = next(given, None)
+        if shape is None:
+            shape = _extreme(method, index, info.sizes(), bound)
         inputs.append(_random(generator, shape, info.dtype_name()))
     return inputs
 
 
-def _largest(method: Method, index: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    bounds = {d.dim: d.max for d in method.constraints.dims if d.input == index}
-    largest = (bounds.get(position) for position in range(len(sizes)))
-    return tuple(min(a, b or a) for a, b in zip(sizes, largest, strict=True))
+def _extreme(method: Method, index: int, sizes: tuple[int, ...], bound: str) -> tuple[int, ...]:
+    bounds = {d.dim: d for d in method.constraints.dims if d.input == index}
+    shape = list(sizes)
+    for position, dim in bounds.items():
+        size = sizes[position] if dim.max is None else min(sizes[position], dim.max)
+        shape[position] = size // dim.divisor * dim.divisor
+        if bound == "min":
+            least = 0 if dim.min is None else dim.min
+            shape[position] = -(-least // dim.divisor) * dim.divisor
+    return tuple(shape)
 
 
 def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
@@ -50,26 +74,31 @@ def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) 
     return generator.standard_normal(shape).astype(target)
 
 
-def read_inputs(method: Method, paths: Sequence[str]) -> list[Any]:
-    """Read `.npy` files, the arrays of an `.npz` in order, or raw `.bin` for the tensor inputs."""
+def read_inputs(method: Method, paths: Sequence[str]) -> list[list[Any]]:
+    """Read `.npy` files, the arrays of an `.npz` in order, or raw `.bin` for the tensor inputs.
+
+    Arrays for several calls are the inputs of the first, then those of the second, and so on.
+    """
     arrays = [array for path in paths for array in _read(path)]
     meta = method.metadata
     tags = [meta.input_tag(index) for index in range(meta.num_inputs())]
-    if len(arrays) != tags.count(TENSOR_TAG):
-        raise InputError(
-            f"{meta.name()} takes {tags.count(TENSOR_TAG)} arrays, {len(arrays)} were given"
-        )
-    inputs: list[Any] = []
-    for index, tag in enumerate(tags):
-        if tag != TENSOR_TAG:
-            inputs.append(method.input_value(index))
-            continue
-        array = arrays.pop(0)
-        info = meta.input_tensor_meta(index)
-        if array.dtype == np.dtype("V1"):
-            array = _reshape(array, info.dtype_name(), info.sizes())
-        inputs.append(array)
-    return inputs
+    tensors = tags.count(TENSOR_TAG)
+    if not tensors or not arrays or len(arrays) % tensors:
+        raise InputError(f"{meta.name()} takes {tensors} arrays a call, {len(arrays)} were given")
+    calls = []
+    while arrays:
+        calls.append([_next_input(method, index, tag, arrays) for index, tag in enumerate(tags)])
+    return calls
+
+
+def _next_input(method: Method, index: int, tag: int, arrays: list[Array]) -> Any:
+    if tag != TENSOR_TAG:
+        return method.input_value(index)
+    array = arrays.pop(0)
+    info = method.metadata.input_tensor_meta(index)
+    if array.dtype == np.dtype("V1"):
+        return _reshape(array, info.dtype_name(), info.sizes())
+    return array
 
 
 def _read(path: str) -> list[Array]:
