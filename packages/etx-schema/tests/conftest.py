@@ -2,9 +2,11 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from etx_schema import cli
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -14,6 +16,29 @@ DATA = Path(__file__).parent / "data"
 @pytest.fixture
 def data() -> Path:
     return DATA
+
+
+@pytest.fixture
+def etx(capsys):
+    def run(*arguments):
+        code = cli.main([str(each) for each in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Pretend that packages with entry points are installed."""
+    entries: list[EntryPoint] = []
+
+    def find(group):
+        return [entry for entry in entries if entry.group == group]
+
+    for module in ("cli", "commands", "describe", "target"):
+        monkeypatch.setattr(f"etx_schema.{module}.contributions", find)
+    return entries
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -10,30 +10,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 from etx_schema import NamedBlob, cli, write_pte
-from programs import PROGRAMS, counter
-
-
-@pytest.fixture
-def etx(capsys):
-    def run(*arguments):
-        code = cli.main([str(each) for each in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
-
-
-@pytest.fixture
-def installed(monkeypatch):
-    """Pretend that packages with entry points are installed."""
-    entries: list[EntryPoint] = []
-
-    def find(group):
-        return [entry for entry in entries if entry.group == group]
-
-    for module in ("cli", "describe", "target"):
-        monkeypatch.setattr(f"etx_schema.{module}.contributions", find)
-    return entries
+from programs import PROGRAMS, counter, delegated
 
 
 def test_show_prints_one_line_an_instruction(etx, data, installed):
@@ -67,6 +44,22 @@ def test_show_takes_names_of_constants_from_the_file(etx, tmp_path, installed):
     write_pte(pte, tmp_path / "m.pte")
     _, out, _ = etx("show", tmp_path / "m.pte")
     assert "0  state1: float32[3] = aten::add.out(state1, step, 1)\n" in out
+
+
+def test_show_debug_prints_what_a_delegate_holds(etx, tmp_path, installed):
+    pte = delegated()
+    inner = {"4": {"module": "a", "source": "m.py:1", "op": "aten.add.Tensor"}, "5": 0}
+    row = {"module": "a", "op": "Toy", "handles": [4, 5, "x"], "ids": {"0": [4], "1": 5}}
+    debug = {"decode": {"instructions": [row], "handles": inner}}
+    pte.named_data["etx/debug"] = NamedBlob(json.dumps(debug).encode())
+    write_pte(pte, tmp_path / "m.pte")
+    _, out, _ = etx("show", tmp_path / "m.pte", "--debug")
+    assert "    0  delegate 0 ToyBackend(x, %1)  # a\n" in out
+    assert "         handle 4: aten.add.Tensor  # a, m.py:1\n" in out
+    assert "         id 0 of the backend: handles 4\n" in out
+    assert "handle 4" not in etx("show", tmp_path / "m.pte")[1]
+    write_pte(counter(), tmp_path / "m.pte")
+    assert etx("show", tmp_path / "m.pte", "--debug")[0] == 0
 
 
 def test_show_json_has_the_same(etx, data, installed):
@@ -103,11 +96,6 @@ def test_show_marks_what_the_portable_target_lacks(etx, data, installed, tmp_pat
     assert "needs operators that target 'portable' lacks (marked !):\n    aten::gt" in out
     assert "   !0  %1: float32[] = aten::sum.IntList_out" in out
     assert "    3  %9: float32[3] = aten::add.out" in out
-    code, out, _ = etx("check", data / "cond.pte", "--target", "portable")
-    assert code == 1
-    assert "cond.pte: 3 problems on target 'portable'" in out
-    _, out, _ = etx("targets")
-    assert out == "portable : 1 operators; \n"
 
 
 TARGET = None
@@ -135,16 +123,6 @@ def broken(*_):
     raise RuntimeError("no")
 
 
-def test_check(etx, data, tmp_path):
-    assert etx("check", data / "add.pte") == (0, f"{data / 'add.pte'}: no problems\n", "")
-    pte = counter()
-    pte.program.execution_plan[0].inputs = [40]
-    write_pte(pte, tmp_path / "m.pte")
-    code, out, _ = etx("check", tmp_path / "m.pte", "--json")
-    assert code == 1
-    assert json.loads(out)["problems"][0]["message"] == "input 0 is value 40, there are 6 values"
-
-
 @pytest.mark.parametrize("command", ["show", "check"])
 @pytest.mark.parametrize(
     ("name", "content", "message"),
@@ -167,12 +145,6 @@ def test_bad_files(command, name, content, message, etx, data, tmp_path):
     assert err.startswith("etx: ")
     assert message.format(path=path) in err
     assert len(err.splitlines()) == 1
-
-
-def test_unknown_target(etx, data):
-    code, _, err = etx("check", data / "add.pte", "--target", "moon")
-    assert code == 2
-    assert "no target 'moon'" in err
 
 
 def test_other_packages_add_commands(etx, installed):

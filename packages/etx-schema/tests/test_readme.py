@@ -9,7 +9,7 @@ from etx_schema import read_pte
 
 def test_readme_runs(tmp_path, monkeypatch, data, capsys):
     text = (Path(__file__).parent.parent / "README.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (tmp_path / "model.pte").write_bytes((data / "cond.pte").read_bytes())
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})

@@ -7,6 +7,8 @@ import json
 
 import pytest
 from etx_schema import Target, TargetError
+from etx_schema.check import wider_dtype
+from etx_schema.problem import report
 from programs import add, counter, delegated
 
 DOCUMENT = {
@@ -33,7 +35,8 @@ def test_everything_missing_is_named_with_its_line():
     plan = pte.program.execution_plan[0]
     plan.chains[0].instructions.append(plan.chains[0].instructions[0])
     found = target(operators={}, limits={"max_rank": 0}).check(pte)
-    assert [problem.instruction for problem in found] == [None, None, 0, 4]
+    assert [problem.instruction for problem in found] == [0, 0, 0, 4]
+    assert [problem.kind for problem in found] == ["max_rank"] * 2 + ["operator"] * 2
     assert found[2].module == "a.b"
     assert str(found[2]).startswith(
         "forward, instruction 0: target 'toy' has no operator aten::add.out [a.b, m.py:7]; rewrite"
@@ -42,7 +45,8 @@ def test_everything_missing_is_named_with_its_line():
 
 def test_dtype_of_the_result():
     found = target(operators={"aten::add.out": {"dtypes": ["int8"]}}).check(add())
-    assert "has aten::add.out for int8, not for float32; convert" in str(found[0])
+    assert "has aten::add.out for int8, not for float32" in str(found[0])
+    assert found[0].hint == ""
     assert target(operators={"aten::add.out": {}}).check(add()) == []
 
 
@@ -50,6 +54,128 @@ def test_backend_and_rank():
     found = target(backends=["Other"], limits={"max_rank": 1}).check(delegated())
     assert "no backend ToyBackend (it has: Other)" in str(found[2])
     assert "value 0 has rank 2, target 'toy' takes at most 1" in str(found[0])
+
+
+def test_advice_about_an_operator():
+    small = target(operators={"aten::add.Scalar_out": {}, "mine::op.out": {}})
+    big = target(name="big")
+    (found,) = small.check(add(), [big, small])
+    assert (found.kind, found.subject) == ("operator", "aten::add.out")
+    assert found.hint == (
+        "choose target big, which has it; use a form that it has (aten::add.Scalar_out); "
+        "rewrite the model without it, or delegate it to a backend"
+    )
+    elsewhere = target(operators={}, elsewhere={"aten::add.out": "big (in etx-big)"})
+    assert elsewhere.check(add(), [])[0].hint.startswith("choose target big (in etx-big), ")
+    custom = add()
+    custom.program.execution_plan[0].operators[0].name = "yours::add"
+    (found,) = small.check(custom, [])
+    row = json.loads(found.hint[found.hint.index("{") :])
+    assert Target.parse(row, {"toy": written(small)}).check(custom, []) == []
+
+
+def written(value):
+    import tempfile
+    from pathlib import Path
+
+    path = Path(tempfile.mkdtemp()) / "t.json"
+    fields = {**vars(value), "backends": list(value.backends)}
+    path.write_text(json.dumps(fields))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "advice"),
+    [
+        (["int8"], None),
+        (["float16", "float64"], "float64"),
+        (["float16"], "float16"),
+    ],
+)
+def test_advice_about_a_dtype(dtypes, advice):
+    small = target(operators={"aten::add.out": {"dtypes": dtypes}})
+    (found,) = small.check(add(), [target(name="big")])
+    cast = f"cast the operands to {advice} (`.to(torch.{advice})`); " if advice else ""
+    assert found.hint == f"{cast}choose target big, which takes float32"
+    assert (found.kind, found.subject) == ("dtype", "float32")
+
+
+def test_casts_lose_nothing_where_there_is_a_choice():
+    assert wider_dtype("uint8", ["int8", "int16", "float32"]) == "int16"
+    assert wider_dtype("bfloat16", ["float16", "float32"]) == "float32"
+    assert wider_dtype("bool", ["float32"]) == "float32"
+    assert wider_dtype("qint8", ["float32"]) is None
+
+
+def test_advice_about_a_backend():
+    small, other = target(backends=[]), target(name="npu", backends=["ToyBackend"])
+    found = small.check(delegated(), [other])
+    assert found[0].hint.startswith("choose target toy+npu")
+    hint = small.check(delegated(), [])[0].hint
+    row = json.loads(hint[hint.index("{") : hint.rindex("}") + 1])
+    assert Target.parse(row, {"toy": written(small)}).check(delegated(), []) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"max_instructions": 3}, "it has 4 instructions, target 'toy' takes at most 3"),
+        ({"max_data_bytes": 20}, "the file stores 24 bytes of data, target 'toy' takes at most 20"),
+        ({"arena_bytes": [8]}, "arena 1 takes 16 bytes, target 'toy' has 8"),
+        ({"arena_bytes": []}, "it plans 16 bytes in arena 1, target 'toy' has 0 arenas"),
+    ],
+)
+def test_limits(limits, message):
+    (found,) = target(limits=limits).check(counter())
+    assert found.message == message
+    assert found.kind == next(iter(limits))
+    assert found.hint
+    enough = {"max_instructions": 4, "max_data_bytes": 24, "arena_bytes": [16]}
+    assert target(limits=enough).check(counter()) == []
+    assert target(limits={"arena_bytes": [None]}).check(counter()) == []
+
+
+def test_report_names_each_thing_once():
+    pte = counter()
+    chain = pte.program.execution_plan[0].chains[0]
+    chain.instructions += [chain.instructions[0]] * 4
+    lines = list(report(target(operators={}).check(pte, [])))
+    assert lines[0] == "  target 'toy' has no operator aten::add.out, 5 times"
+    assert lines[1] == "    at method forward, instruction 0, module a.b, m.py:7"
+    assert lines[4] == "    and 2 more"
+    assert lines[5].startswith("    what to do: ")
+    assert len(lines) == 6
+
+
+def test_targets_build_on_others(tmp_path):
+    (tmp_path / "toy.json").write_text(json.dumps(DOCUMENT))
+    (tmp_path / "b.json").write_text(
+        json.dumps(
+            {
+                "name": "b",
+                "extends": ["toy.json"],
+                "operators": {"my::op.out": {}, "aten::add.out": {"dtypes": ["int8"]}},
+                "backends": ["Mine"],
+                "limits": {"max_rank": 4},
+            }
+        )
+    )
+    built = Target.load(tmp_path / "b.json")
+    assert built.name == "b"
+    assert built.operators["aten::add.out"] == {"dtypes": ["float32", "int64", "int8"]}
+    assert built.backends == ("ToyBackend", "Mine")
+    assert built.limits == {"max_rank": 4}
+    both = Target.load(f"{tmp_path / 'toy.json'}+{tmp_path / 'b.json'}")
+    assert both.limits == {"max_rank": 2}
+    assert both.name == "toy+b"
+    (tmp_path / "b.json").write_text('{"name": "b", "extends": ["b.json"]}')
+    with pytest.raises(TargetError, match="extends itself"):
+        Target.load(tmp_path / "b.json")
+    for name, size in (("c", 1), ("d", 2)):
+        document = {"name": name, "limits": {"arena_bytes": [size]}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    with pytest.raises(TargetError, match="different limits 'arena_bytes'"):
+        Target.load(f"{tmp_path / 'c.json'}+{tmp_path / 'd.json'}")
 
 
 def test_load_from_file(tmp_path):
@@ -69,7 +195,11 @@ def test_load_from_file(tmp_path):
         ({"name": "a", "operators": {"x": {"dtypes": ["f32"]}}}, "x: unknown dtypes {'f32'}"),
         ({"name": "a", "operators": {"x": {"dtypes": "float32"}}}, "x: unknown dtypes float32"),
         ({"name": "a", "backends": "x"}, "backends: expected a list of strings"),
-        ({"name": "a", "limits": {"ram": 1}}, "limits: 'ram'"),
+        ({"name": "a", "limits": {"ram": 1}}, "limits: unknown limit 'ram'; expected max_rank"),
+        ({"name": "a", "limits": {"max_rank": -1}}, "limits: 'max_rank': expected an integer"),
+        ({"name": "a", "limits": {"arena_bytes": [-1]}}, "'arena_bytes': expected a list"),
+        ({"name": "a", "extends": "x"}, "extends: expected a list of strings"),
+        ({"name": "a", "extends": ["moon"]}, "no target 'moon'"),
     ],
 )
 def test_bad_documents(document, message, tmp_path):

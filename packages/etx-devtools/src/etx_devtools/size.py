@@ -22,10 +22,10 @@ from etx_schema import (
     Tensor,
     TensorList,
 )
+from etx_schema.calls import operator_name
 from etx_schema.files import load_bytes
 from etx_schema.problem import Origins
 from etx_schema.pte_reader import assemble, read_program
-from etx_schema.target import operator_name
 
 from etx_devtools.pieces import Piece, cut
 

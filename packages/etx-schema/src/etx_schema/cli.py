@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `etx`: `show`, `check`, `targets`, and what other packages add."""
+"""The command `etx`: `show`, the commands of this package, and what other packages add."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from etx_schema import commands
 from etx_schema._version import __version__
 from etx_schema.entry_points import contributions
 from etx_schema.errors import EtxError, ProgramError
@@ -27,6 +28,7 @@ examples:
   etx show weights.ptd                 tensors outside of a program
   etx check model.pte --target portable    does it run there? exit code 1 says no
   etx targets                          the targets of the packages that are installed
+  etx strip model.pte -o small.pte     without source lines and stack traces
 """
 
 
@@ -75,21 +77,14 @@ def _register(subparsers: Any) -> None:
         epilog="example: etx show model.pte | less",
     )
     show.add_argument("file", help="a .pte or .ptd file")
+    show.add_argument(
+        "--debug",
+        action="store_true",
+        help="print what each instruction was before lowering",
+    )
     show.add_argument("--json", action="store_true", help="print one JSON document")
     show.set_defaults(run=_show)
-    check = subparsers.add_parser(
-        "check",
-        help="verify a .pte file and compare it with a target",
-        description="Verify a program and list everything in it that a target lacks.",
-        epilog="example: etx check model.pte --target portable",
-    )
-    check.add_argument("file", help="a .pte file")
-    check.add_argument("--target", metavar="NAME|FILE", help="an installed target or a .json file")
-    check.add_argument("--json", action="store_true", help="print one JSON document")
-    check.set_defaults(run=_check)
-    targets = subparsers.add_parser("targets", help="list the installed targets")
-    targets.add_argument("--json", action="store_true", help="print one JSON document")
-    targets.set_defaults(run=_targets)
+    commands.register(subparsers)
 
 
 def _register_broken(subparsers: Any, name: str, reason: str) -> None:
@@ -122,60 +117,7 @@ def _show(options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(document, indent=1))
     else:
-        _print(lines(options.file, document))
-
-
-def _check(options: argparse.Namespace) -> int:
-    from etx_schema.pte_reader import read_pte
-    from etx_schema.target import Target
-    from etx_schema.verify import verify
-
-    target = Target.load(options.target) if options.target else None
-    try:
-        pte = read_pte(options.file)
-    except ProgramError as error:
-        raise EtxError(f"{options.file}: {error}") from error
-    problems = verify(pte)
-    if target is not None:
-        problems += target.check(pte)
-    if options.json:
-        rows = [problem.as_dict() for problem in problems]
-        print(json.dumps({"file": options.file, "problems": rows}, indent=1))
-    else:
-        on = f" on target {target.name!r}" if target else ""
-        print(f"{options.file}: {_count(len(problems))}{on}")
-        for problem in problems:
-            print(f"  {problem}")
-    return 1 if problems else 0
-
-
-def _count(number: int) -> str:
-    return {0: "no problems", 1: "1 problem"}.get(number, f"{number} problems")
-
-
-def _targets(options: argparse.Namespace) -> None:
-    from etx_schema.target import Target, target_paths
-
-    rows = []
-    for name, path in target_paths().items():
-        target = Target.load(path)
-        rows.append(
-            {
-                "name": name,
-                "version": target.version,
-                "description": target.description,
-                "operators": len(target.operators),
-                "backends": list(target.backends),
-                "path": str(path),
-            }
-        )
-    if options.json:
-        print(json.dumps(rows, indent=1))
-        return
-    if not rows:
-        print("no targets are installed; etx-exir and kernel packages bring some")
-    for row in rows:
-        print(f"{row['name']} {row['version']}: {row['operators']} operators; {row['description']}")
+        _print(lines(options.file, document, debug=options.debug))
 
 
 def _print(rows: Iterable[str]) -> None:

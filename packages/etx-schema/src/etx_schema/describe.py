@@ -27,13 +27,14 @@ from etx_schema._generated.program import (
     TensorList,
     TensorShapeDynamism,
 )
+from etx_schema.calls import operator_name
 from etx_schema.dtypes import dtype_name
 from etx_schema.entry_points import contributions
 from etx_schema.problem import CONSTRAINTS_KEY, Origins, read_json
 from etx_schema.ptd import PtdFile, PtdLayout
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import PteLayout, assemble, read_program, segment_table
-from etx_schema.target import Target, operator_name, target_paths
+from etx_schema.target import Target, target_paths
 
 PRINTERS = "etx.show"
 REFERENCE_TARGET = "portable"
@@ -212,9 +213,21 @@ class Method:
         for chain in self.plan.chains:
             for i, instruction in enumerate(chain.instructions):
                 row = {"index": i} | self.instruction(instruction.instr_args)
-                origin = self.origins.get(self.plan.name or "", i)
-                rows.append(row | {k: origin[k] for k in ("module", "source") if k in origin})
+                rows.append(row | self.origin(i))
         return rows
+
+    def origin(self, i: int) -> dict[str, Any]:
+        """Describe where instruction `i` comes from, as far as the file says it."""
+        name = self.plan.name or ""
+        origin = self.origins.get(name, i)
+        row: dict[str, Any] = {k: origin[k] for k in ("module", "source") if k in origin}
+        parts = {
+            "from": origin.get("op"),
+            "handles": self.origins.handles_of(name, i),
+            "inner": self.origins.inner(name, i),
+            "ids": self.origins.delegated(name, i),
+        }
+        return row | {key: part for key, part in parts.items() if part}
 
     def instruction(self, call: object) -> dict[str, Any]:
         """Describe one instruction; `text` is the line that is printed."""

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 
-def lines(name: str, document: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of a description."""
+def lines(name: str, document: dict[str, Any], *, debug: bool = False) -> Iterator[str]:
+    """Yield the lines of a description; with `debug` all that is known of each origin."""
     sizes = document["bytes"]
     yield (
         f"{Path(name).name}: {sizes['file']:,} bytes "
@@ -25,7 +25,8 @@ def lines(name: str, document: dict[str, Any]) -> Iterator[str]:
         yield from (f"    {op}" for op in target["missing"])
     for method in document["methods"]:
         yield ""
-        yield from _method(method, set(target["missing"]) if target else set())
+        missing = set(target["missing"]) if target else set()
+        yield from _method(method, missing, debug=debug)
     yield ""
     yield "segments"
     for i, segment in enumerate(document["segments"]):
@@ -33,7 +34,7 @@ def lines(name: str, document: dict[str, Any]) -> Iterator[str]:
         yield f"  {i}: {segment['size']:,} bytes at {segment['offset']:,}: {segment['kind']}{names}"
 
 
-def _method(method: dict[str, Any], missing: set[str]) -> Iterator[str]:
+def _method(method: dict[str, Any], missing: set[str], *, debug: bool) -> Iterator[str]:
     yield f"method {method['name']}"
     for what in ("inputs", "outputs", "constants", "state"):
         if method[what]:
@@ -49,11 +50,26 @@ def _method(method: dict[str, Any], missing: set[str]) -> Iterator[str]:
         origin = ", ".join(row[key] for key in ("module", "source") if key in row)
         suffix = f"  # {origin}" if origin else ""
         yield f"   {mark}{row['index']:>{width}}  {row['text']}{suffix}"
+        if debug:
+            yield from (f"    {'':>{width}}    {line}" for line in _origin(row))
     for i, delegate in enumerate(method["delegates"]):
         yield f"  delegate {i}: {delegate['id']}, {delegate['bytes']:,} bytes"
         yield from (f"    {line}" for line in delegate.get("graph", {}).get("lines", ()))
     arenas = ", ".join(f"{size:,}" for size in method["arenas"])
     yield f"  arenas: {arenas} bytes" if arenas else "  arenas: none"
+
+
+def _origin(row: dict[str, Any]) -> Iterator[str]:
+    """Yield what an instruction was before lowering, and what a delegate holds."""
+    inner = row.get("inner", {})
+    if "from" in row and not inner:
+        handles = ", ".join(map(str, row.get("handles", ())))
+        yield f"from {row['from']}" + (f", handle {handles}" if handles else "")
+    for handle, origin in inner.items():
+        place = ", ".join(origin[key] for key in ("module", "source") if key in origin)
+        yield f"handle {handle}: {origin.get('op', 'unknown')}" + (f"  # {place}" if place else "")
+    for key, handles in row.get("ids", {}).items():
+        yield f"id {key} of the backend: handles {', '.join(map(str, handles))}"
 
 
 def _type(entry: dict[str, Any]) -> str:

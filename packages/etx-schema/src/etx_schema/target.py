@@ -3,179 +3,198 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from etx_schema._generated.program import (
-    DelegateCall,
-    ExecutionPlan,
-    KernelCall,
-    Tensor,
-    TensorList,
-)
-from etx_schema.dtypes import DTYPES, dtype_name
+from etx_schema.dtypes import DTYPES
 from etx_schema.entry_points import contributions
-from etx_schema.errors import TargetError
-from etx_schema.problem import Origins, Problem
-from etx_schema.pte import PteFile
+from etx_schema.errors import EtxError, TargetError
+from etx_schema.problem import Problem
+
+if TYPE_CHECKING:
+    from etx_schema.pte import PteFile
 
 GROUP = "etx.targets"
 _DTYPE_NAMES = {name for name, _ in DTYPES.values()}
-_LIMITS = ("max_rank",)
+_KEYS = {
+    "backends",
+    "description",
+    "elsewhere",
+    "extends",
+    "limits",
+    "name",
+    "operators",
+    "runtime",
+    "version",
+}
+COUNTS = ("max_rank", "max_instructions", "max_data_bytes")
+ARENAS = "arena_bytes"
+LIMITS = (*COUNTS, ARENAS)
 
 
 @dataclass(frozen=True)
 class Target:
-    """A device's abilities, as its JSON file states them."""
+    """A device's abilities, as its JSON file states them.
+
+    `operators` has an entry a kernel, with its `dtypes` unless it takes all. `limits` may hold
+    `max_rank`, `max_instructions` (of a method), `max_data_bytes` (of all that a file stores
+    beside its tables, but for `etx/debug`) and `arena_bytes` (a list, by memory id from 1 on;
+    None: unlimited). `elsewhere` names, for an operator that is missing, a target that has it.
+    """
 
     name: str
     operators: Mapping[str, Mapping[str, Any]]
     description: str = ""
     version: str = ""
     backends: tuple[str, ...] = ()
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Mapping[str, Any] = field(default_factory=dict)
     runtime: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def load(cls, name_or_path: str | os.PathLike[str]) -> Target:
-        """Load a target by the name under which a package offers it, or from a JSON file."""
+    def load(
+        cls,
+        name_or_path: str | os.PathLike[str],
+        known: Mapping[str, Path] | None = None,
+    ) -> Target:
+        """Load a target by the name under which a package offers it, or from a JSON file.
+
+        `a+b` is a device that has what both have. `known` adds names to those of packages.
+        """
+        names = {**target_paths(), **(known or {})}
         text = os.fspath(name_or_path)
-        if text.endswith(".json") or os.sep in text:
-            return cls._read(Path(text))
-        paths = target_paths()
-        if text not in paths:
-            known = ", ".join(paths) or "none (install etx-exir or a kernel package)"
-            raise TargetError(f"no target {text!r}; installed: {known}; or give a .json file")
-        return cls._read(paths[text])
+        return reduce(_joined, [_load(part, names, ()) for part in text.split("+")])
 
     @classmethod
-    def _read(cls, path: Path) -> Target:
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise TargetError(f"cannot read target {path}: {error.strerror}") from error
-        except (ValueError, RecursionError) as error:
-            raise TargetError(f"target {path} is no JSON: {error}") from error
-        try:
-            return cls.parse(document)
-        except TargetError as error:
-            raise TargetError(f"target {path}: {error}") from None
-
-    @classmethod
-    def parse(cls, document: object) -> Target:
+    def parse(cls, document: object, known: Mapping[str, Path] | None = None) -> Target:
         """Build a target from a JSON document; raise TargetError naming what is wrong in it."""
-        if not isinstance(document, dict):
-            raise TargetError("expected an object")
-        known = {"name", "description", "version", "runtime", "operators", "backends", "limits"}
-        for key in document:
-            if key not in known:
-                raise TargetError(f"unknown key {key!r}; expected {', '.join(sorted(known))}")
-        name = document.get("name")
-        if not isinstance(name, str) or not name:
-            raise TargetError("name: expected a string")
-        backends = document.get("backends", [])
-        if not isinstance(backends, list) or not all(isinstance(b, str) for b in backends):
-            raise TargetError("backends: expected a list of strings")
-        limits = _object(document, "limits")
-        for key, value in limits.items():
-            if key not in _LIMITS or not isinstance(value, int):
-                raise TargetError(f"limits: {key!r}: expected an integer for {', '.join(_LIMITS)}")
-        return cls(
-            name=name,
-            operators=_operators(_object(document, "operators")),
-            description=str(document.get("description", "")),
-            version=str(document.get("version", "")),
-            backends=tuple(backends),
-            limits=limits,
-            runtime=_object(document, "runtime"),
-        )
+        names = {**target_paths(), **(known or {})}
+        return _parse(document, names, Path(), ())
 
-    def check(self, pte: PteFile) -> list[Problem]:
-        """Return everything that `pte` needs and this target lacks."""
-        origins = Origins.of(pte.named_data)
-        problems: list[Problem] = []
-        for plan in pte.program.execution_plan:
-            problems += self._method(plan, origins)
-        return problems
+    def check(self, pte: PteFile, others: Iterable[Target] | None = None) -> list[Problem]:
+        """Return everything that `pte` needs and this target lacks.
 
-    def _method(self, plan: ExecutionPlan, origins: Origins) -> Iterator[Problem]:
-        method = plan.name or ""
-        limit = self.limits.get("max_rank")
-        for i, value in enumerate(plan.values):
-            if limit is not None and isinstance(value.val, Tensor) and len(value.val.sizes) > limit:
-                rank = len(value.val.sizes)
-                text = f"value {i} has rank {rank}, target {self.name!r} takes at most {limit}"
-                yield Problem(text, method)
-        for chain in plan.chains:
-            for i, instruction in enumerate(chain.instructions):
-                call = instruction.instr_args
-                missing = None
-                if isinstance(call, KernelCall):
-                    missing = self._kernel(plan, call)
-                elif isinstance(call, DelegateCall):
-                    missing = self._delegate(plan, call)
-                if missing is not None:
-                    message, hint = missing
-                    origin = origins.get(method, i)
-                    module, source = origin.get("module", ""), origin.get("source", "")
-                    yield Problem(message, method, i, module, source, hint)
+        Advice names those of `others` (the installed ones, unless they are given) that have it.
+        """
+        from etx_schema.check import check
 
-    def _kernel(self, plan: ExecutionPlan, call: KernelCall) -> tuple[str, str] | None:
-        name = operator_name(plan, call.op_index)
-        support = self.operators.get(name)
-        if support is None:
-            return (
-                f"target {self.name!r} has no operator {name}",
-                "rewrite the model without it, delegate it to a backend, or choose another target",
-            )
-        dtypes = support.get("dtypes")
-        dtype = out_dtype(plan, call)
-        if dtypes is None or dtype is None or dtype in dtypes:
-            return None
-        return (
-            f"target {self.name!r} has {name} for {', '.join(dtypes)}, not for {dtype}",
-            f"convert the tensor to {dtypes[0]} before it" if dtypes else "",
-        )
+        return check(pte, self, others)
 
-    def _delegate(self, plan: ExecutionPlan, call: DelegateCall) -> tuple[str, str] | None:
-        if not 0 <= call.delegate_index < len(plan.delegates):
-            return None
-        backend = plan.delegates[call.delegate_index].id
-        if backend in self.backends:
-            return None
-        known = ", ".join(self.backends) or "none"
-        return (
-            f"target {self.name!r} has no backend {backend} (it has: {known})",
-            "lower the model without this backend or choose another target",
-        )
+
+def installed_targets() -> dict[str, Target]:
+    """Return the targets that installed packages offer and that can be read, by name."""
+    found = {}
+    for name, path in target_paths().items():
+        try:
+            found[name] = Target.load(path)
+        except EtxError:
+            continue
+    return found
 
 
 def target_paths() -> dict[str, Path]:
-    """Return the targets that installed packages offer, by name."""
-    return {entry.name: Path(entry.load()()) for entry in contributions(GROUP)}
+    """Return the targets that installed packages offer, by name, without broken ones."""
+    found = {}
+    for entry in contributions(GROUP):
+        with contextlib.suppress(Exception):
+            found[entry.name] = Path(entry.load()())
+    return found
 
 
-def operator_name(plan: ExecutionPlan, index: int) -> str:
-    """Return an operator's registry key: the name, and `.overload` unless that is empty."""
-    if not 0 <= index < len(plan.operators):
-        return f"<operator {index}>"
-    operator = plan.operators[index]
-    return f"{operator.name}.{operator.overload}" if operator.overload else f"{operator.name}"
+def _load(text: str, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
+    if text.endswith(".json") or os.sep in text:
+        return _read(Path(text), names, outer)
+    if text not in names:
+        known = ", ".join(names) or "none (install etx-exir or a kernel package)"
+        raise TargetError(f"no target {text!r}; installed: {known}; or give a .json file")
+    return _read(names[text], names, outer)
 
 
-def out_dtype(plan: ExecutionPlan, call: KernelCall) -> str | None:
-    """Return the dtype of the (first) tensor that a call returns, None when it returns none."""
-    if not call.args or not 0 <= call.args[-1] < len(plan.values):
-        return None
-    result = plan.values[call.args[-1]].val
-    if isinstance(result, TensorList):
-        first = result.items[0] if result.items else -1
-        result = plan.values[first].val if 0 <= first < len(plan.values) else None
-    return dtype_name(result.scalar_type) if isinstance(result, Tensor) else None
+def _read(path: Path, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
+    if path.resolve() in outer:
+        raise TargetError(f"target {path} extends itself")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TargetError(f"cannot read target {path}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise TargetError(f"target {path} is no JSON: {error}") from error
+    try:
+        return _parse(document, names, path.parent, (*outer, path.resolve()))
+    except TargetError as error:
+        raise TargetError(f"target {path}: {error}") from None
+
+
+def _parse(
+    document: object, names: Mapping[str, Path], folder: Path, outer: tuple[Path, ...]
+) -> Target:
+    if not isinstance(document, dict):
+        raise TargetError("expected an object")
+    for key in document:
+        if key not in _KEYS:
+            raise TargetError(f"unknown key {key!r}; expected {', '.join(sorted(_KEYS))}")
+    name = document.get("name")
+    if not isinstance(name, str) or not name:
+        raise TargetError("name: expected a string")
+    own = Target(
+        name=name,
+        operators=_operators(_object(document, "operators")),
+        description=str(document.get("description", "")),
+        version=str(document.get("version", "")),
+        backends=tuple(_strings(document, "backends")),
+        limits=_limits(_object(document, "limits")),
+        runtime=_object(document, "runtime"),
+        elsewhere=_object(document, "elsewhere"),
+    )
+    bases = []
+    for base in _strings(document, "extends"):
+        place = str(folder / base) if base.endswith(".json") else base
+        bases.append(_load(place, names, outer))
+    if not bases:
+        return own
+    kept = [_without(base, own.limits) for base in bases]
+    joined = reduce(_joined, [*kept, own])
+    return replace(joined, name=own.name, version=own.version, description=own.description)
+
+
+def _without(target: Target, limits: Mapping[str, Any]) -> Target:
+    left = {key: value for key, value in target.limits.items() if key not in limits}
+    return replace(target, limits=left)
+
+
+def _joined(one: Target, other: Target) -> Target:
+    """Return a device with the operators and backends of both, under the narrower limits."""
+    operators = {**one.operators, **other.operators}
+    for name in one.operators.keys() & other.operators.keys():
+        dtypes = [one.operators[name].get("dtypes"), other.operators[name].get("dtypes")]
+        merged = {"dtypes": list(dict.fromkeys((*(dtypes[0] or ()), *(dtypes[1] or ()))))}
+        operators[name] = {} if None in dtypes else merged
+    elsewhere = {**one.elsewhere, **other.elsewhere}
+    limits: dict[str, Any] = {**one.limits, **other.limits}
+    for key in one.limits.keys() & other.limits.keys():
+        if key in COUNTS:
+            limits[key] = min(one.limits[key], other.limits[key])
+        elif one.limits[key] != other.limits[key]:
+            raise TargetError(
+                f"targets {one.name!r} and {other.name!r} have different limits {key!r}; "
+                "write a .json file that extends both and states it"
+            )
+    return Target(
+        name=f"{one.name}+{other.name}",
+        operators=operators,
+        description=" + ".join(filter(None, (one.description, other.description))),
+        version="+".join(filter(None, (one.version, other.version))),
+        backends=tuple(dict.fromkeys((*one.backends, *other.backends))),
+        limits=limits,
+        runtime={**one.runtime, **other.runtime},
+        elsewhere={key: elsewhere[key] for key in elsewhere if key not in operators},
+    )
 
 
 def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -183,6 +202,30 @@ def _object(document: Mapping[str, Any], key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise TargetError(f"{key}: expected an object")
     return value
+
+
+def _strings(document: Mapping[str, Any], key: str) -> list[str]:
+    value = document.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise TargetError(f"{key}: expected a list of strings")
+    return value
+
+
+def _limits(limits: dict[str, Any]) -> dict[str, Any]:
+    for key, value in limits.items():
+        if key == ARENAS:
+            sizes = value if isinstance(value, list) else [value]
+            if sizes != value or not all(size is None or _is_count(size) for size in sizes):
+                raise TargetError(f"limits: {key!r}: expected a list of sizes in bytes or null")
+        elif key not in COUNTS:
+            raise TargetError(f"limits: unknown limit {key!r}; expected {', '.join(LIMITS)}")
+        elif not _is_count(value):
+            raise TargetError(f"limits: {key!r}: expected an integer of 0 or more")
+    return limits
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _operators(rows: dict[str, Any]) -> dict[str, Mapping[str, Any]]:
