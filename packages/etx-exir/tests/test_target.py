@@ -7,6 +7,7 @@ import json
 
 import pytest
 import torch
+from etx_exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 from etx_exir.emit import emit
 from etx_exir.out_variants import out_variant
 from etx_exir.target import UnsupportedError, check_target, load_target
@@ -43,7 +44,7 @@ def test_all_that_is_missing_is_reported_at_once():
         emit({"forward": program}, target=target("aten::tanh.out", "aten::sin.out"))
     text = str(caught.value)
     assert "2 things are missing" in text
-    assert "no operator aten::tanh.out, used 2 times" in text
+    assert "no operator aten::tanh.out, 2 times" in text
     assert "module body.1" in text
     assert "test_target.py:" in text
     assert "what to do:" in text
@@ -59,6 +60,44 @@ def test_dtypes_and_ranks_are_checked():
     operators = {**small.operators, "aten::tanh.out": {"dtypes": ["int64"]}}
     with pytest.raises(UnsupportedError, match=r"aten::tanh\.out for int64, not for float32"):
         check_target(emit({"forward": program}), Target("ints", operators))
+
+
+def test_advice_names_what_the_compiler_can_do():
+    class Kept(nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.hardswish(torch.nn.functional.gelu(x))
+
+    program = torch.export.export(Kept(), (torch.randn(4),))
+    kept = EdgeCompileConfig(preserve_ops=[aten.silu.default, aten.hardswish.default])
+    with pytest.raises(UnsupportedError) as caught:
+        to_edge(program, compile_config=kept).to_executorch(
+            ExecutorchBackendConfig(target=target("aten::gelu.out"))
+        )
+    hints = {problem.subject: problem.hint for problem in caught.value.problems}
+    assert hints["aten::hardswish.out"].startswith(
+        "leave torch.ops.aten.hardswish.default out of preserve_ops, then it is decomposed"
+    )
+    call = "program.run_decompositions(torch._decomp.get_decompositions([torch.ops.aten.gelu."
+    assert f"decompose it before lowering: {call}default]))" in hints["aten::gelu.out"]
+    program = program.run_decompositions(
+        torch._decomp.get_decompositions([torch.ops.aten.gelu.default])
+    )
+    to_edge(program).to_executorch(ExecutorchBackendConfig(target=target("aten::gelu.out")))
+
+
+def test_portable_says_who_has_what_it_lacks():
+    portable_target = load_target("portable")
+    assert portable_target.elsewhere
+    assert not portable_target.elsewhere.keys() & portable_target.operators.keys()
+    assert set(portable_target.elsewhere.values()) == {"etx (of etx-kernels-portable)"}
+
+
+def test_targets_join_portable(tmp_path):
+    path = tmp_path / "npu.json"
+    document = {"name": "npu", "extends": ["portable"], "backends": ["Npu"]}
+    path.write_text(json.dumps(document))
+    assert load_target(str(path)).operators == load_target("portable").operators
+    assert load_target(f"portable+{path}").backends == ("Npu",)
 
 
 def test_operators_without_an_out_variant_are_named_together():

@@ -15,6 +15,7 @@ from pathlib import Path
 TARGETS = Path(__file__).parent.parent / "src" / "etx_exir" / "targets"
 OUTPUT = TARGETS / "portable.json"
 PEER = TARGETS / "executorch-1.5.1.txt"
+PACKAGE = "etx (of etx-kernels-portable)"
 
 
 def our_operators() -> dict[str, dict[str, list[str]]]:
@@ -28,6 +29,7 @@ def our_operators() -> dict[str, dict[str, list[str]]]:
 def document() -> str:
     """Return the target as JSON, one line an operator."""
     theirs = set(PEER.read_text().split())
+    ours = our_operators()
     target = {
         "name": "portable",
         "description": "Operators that etx-kernels-portable and ExecuTorch 1.5.1's wheel have.",
@@ -35,12 +37,13 @@ def document() -> str:
         "runtime": {"min_version": "0.1"},
         "backends": [],
         "limits": {"max_rank": 16},
+        "elsewhere": {name: PACKAGE for name in sorted(ours) if name not in theirs},
         "operators": {},
     }
     head = json.dumps(target, indent=1).removesuffix("{}\n}")
     rows = [
         f" {json.dumps(name)}: {json.dumps(row)}"
-        for name, row in sorted(our_operators().items())
+        for name, row in sorted(ours.items())
         if name in theirs
     ]
     return head + "{\n " + ",\n ".join(rows) + "\n }\n}\n"

@@ -15,6 +15,7 @@ from etx_exir.backend import (
 from etx_exir.capture import capture
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
+from etx_exir.delegate_map import DelegateMappingBuilder
 from etx_exir.oneshot import compile
 from etx_exir.partition import to_backend
 from etx_exir.plan import Bank, MemoryPlanningPass, Pin, TargetMemoryMap
@@ -29,6 +30,7 @@ __all__ = [
     "BackendDetails",
     "Bank",
     "CompileSpec",
+    "DelegateMappingBuilder",
     "DelegationSpec",
     "EdgeCompileConfig",
     "EdgeProgramManager",

@@ -1,42 +1,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where instructions come from: module path and source line, without absolute paths."""
+"""Debug handles, and what a file says of where its instructions come from.
+
+A node's handle is a number from 1 that it shares with the nodes made of the same node of the
+exported program. Handles outlive decompositions, passes, branches and delegation.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
-import torch
 from etx_schema import Frame, FrameList
 from etx_schema.problem import DEBUG_KEY
 from torch._ops import OpOverload
-from torch.fx import Node
+from torch.export import ExportedProgram
+from torch.fx import Graph, GraphModule, Node
+
+from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
+from etx_exir.origin import lines, module_path, source_line
+from etx_exir.passes.base import graph_modules
 
 if TYPE_CHECKING:
     from etx_exir.plan.listing import Listing
 
-__all__ = ["DEBUG_KEY", "debug_rows", "module_path", "origin", "source_line", "stack_frames"]
+__all__ = ["DEBUG_KEY", "HANDLE", "Origins", "number_nodes", "stack_frames"]
 
-TORCH = str(PurePath(torch.__file__).parent)
-FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?(?:\n\s*(?!File )(\S.*))?')
+HANDLE = "debug_handle"
 
 
-def debug_rows(listing: Listing, constants: Mapping[int, str]) -> dict[str, Any]:
-    """Return one row an instruction that is left, and names of constants by their data index."""
-    rows = [
-        None if step.source is None else origin(step.source)
-        for step in listing.steps
-        if not step.dead
+def number_nodes(program: ExportedProgram) -> None:
+    """Give a handle to every call of `program` that has none, nested graphs included."""
+    nodes = [
+        node
+        for module in graph_modules(program.graph_module)
+        for node in module.graph.nodes
+        if node.op == "call_function"
     ]
-    return {"instructions": rows, "constants": {str(k): v for k, v in sorted(constants.items())}}
-
-
-def origin(node: Node) -> dict[str, str]:
-    """Return the module path, the source line and the operator of `node`."""
-    op = str(node.target) if isinstance(node.target, OpOverload) else node.name
-    return {"module": module_path(node), "source": source_line(node), "op": op}
+    highest = max((_handle(node) or 0 for node in nodes), default=0)
+    known = {_ancestor(node): _handle(node) for node in nodes if _handle(node)}
+    numbers = count(highest + 1)
+    for node in nodes:
+        if not _handle(node):
+            source = _ancestor(node)
+            known[source] = known.get(source) or next(numbers)
+            node.meta[HANDLE] = known[source]
 
 
 def stack_frames(listing: Listing) -> list[FrameList]:
@@ -44,34 +53,150 @@ def stack_frames(listing: Listing) -> list[FrameList]:
     return [FrameList(items=_frames(step.source)) for step in listing.steps if not step.dead]
 
 
-def _frames(node: Node | None) -> list[Frame]:
-    trace = node.meta.get("stack_trace") if node is not None else None
+@dataclass
+class Origins:
+    """Where the instructions of one method come from, in their order."""
+
+    program: ExportedProgram
+    nodes: list[Node | None]
+
+    @classmethod
+    def of(cls, program: ExportedProgram, listing: Listing) -> Origins:
+        """Read the nodes off the steps that are left."""
+        number_nodes(program)
+        return cls(program, [step.source for step in listing.steps if not step.dead])
+
+    def document(self, constants: Mapping[int, str]) -> dict[str, Any]:
+        """Return the method's entry of `etx/debug`; `constants` are names by data index."""
+        holders = _holders(self.program.graph_module)
+        rows = [None if node is None else _row(node, holders) for node in self.nodes]
+        inner = {
+            str(handle): _row(node, {})
+            for lowered in map(lowered_module, self.nodes)
+            if lowered is not None
+            for handle, node in _first_of_each(_calls(lowered.original_module))
+        }
+        document = {
+            "instructions": rows,
+            "constants": {str(key): name for key, name in sorted(constants.items())},
+        }
+        return document | ({"handles": inner} if inner else {})
+
+    def handles(self) -> dict[int, int | list[int]]:
+        """Return the handle of each instruction; a list for the call of a delegate."""
+        found: dict[int, int | list[int]] = {}
+        for i, node in enumerate(self.nodes):
+            lowered = lowered_module(node)
+            if lowered is not None:
+                found[i] = _handles(lowered)
+            elif node is not None and (handle := _handle(node)):
+                found[i] = handle
+        return found
+
+    def delegates(self) -> dict[int, dict[str, Any]]:
+        """Return for each call of a delegate its backend, and the handles of the backend's ids."""
+        modules = {i: lowered_module(node) for i, node in enumerate(self.nodes)}
+        return {
+            i: {"name": lowered.backend_id, "delegate_map": dict(lowered.meta["debug_handle_map"])}
+            for i, lowered in modules.items()
+            if lowered is not None
+        }
+
+
+def lowered_module(node: Node | None) -> LoweredBackendModule | None:
+    """Return the delegate that `node` calls, None when it calls something else."""
+    if node is None or node.target is not CALL_DELEGATE:
+        return None
+    attribute, owner = node.args[0], node.graph.owning_module
+    found = getattr(owner, str(attribute.target)) if isinstance(attribute, Node) else None
+    return found if isinstance(found, LoweredBackendModule) else None
+
+
+def _row(node: Node, holders: Mapping[Graph, Node]) -> dict[str, Any]:
+    """Return module, line, operator and handles of `node`, of which some may be unknown."""
+    lowered = lowered_module(node)
+    if lowered is not None:
+        return _delegate_row(lowered)
+    op = str(node.target) if isinstance(node.target, OpOverload) else node.name
+    module, source = module_path(node), source_line(node)
+    outer = holders.get(node.graph)
+    while outer is not None and (module is None or not source):
+        module = module_path(outer) if module is None else module
+        source = source or source_line(outer)
+        outer = holders.get(outer.graph)
+    row: dict[str, Any] = {"source": source, "op": op}
+    if module is not None:
+        row["module"] = module
+    handle = _handle(node)
+    return row | ({"handles": [handle]} if handle else {})
+
+
+def _delegate_row(lowered: LoweredBackendModule) -> dict[str, Any]:
+    """Return the module that holds all that is delegated, its first line, and all handles."""
+    calls = _calls(lowered.original_module)
+    paths = [(module_path(node) or "").split(".") for node in calls]
+    common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    row: dict[str, Any] = {
+        "module": ".".join(parts[0] for parts in common),
+        "source": next((line for line in map(source_line, calls) if line), ""),
+        "op": lowered.backend_id,
+        "handles": _handles(lowered),
+    }
+    ids = lowered.meta["debug_handle_map"]
+    return row | ({"ids": {str(key): sorted(ids[key]) for key in ids}} if ids else {})
+
+
+def _calls(program: ExportedProgram) -> list[Node]:
     return [
-        Frame(filename=file, lineno=int(line), name=name, context=context)
-        for file, line, name, context in FRAME.findall(trace or "")
+        node
+        for module in graph_modules(program.graph_module)
+        for node in module.graph.nodes
+        if node.op == "call_function"
     ]
 
 
-def module_path(node: Node) -> str:
-    """Return the path of the innermost module that `node` belongs to."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path = str(list(stack.values())[-1][0])
-    if path.startswith("_empty_nn_module_stack"):
-        return ""
-    for prefix in ("L['self'].", "L['self']"):
-        if path.startswith(prefix):
-            return path[len(prefix) :]
-    return path
+def _handles(lowered: LoweredBackendModule) -> list[int]:
+    return sorted({_handle(node) or 0 for node in _calls(lowered.original_module)} - {0})
 
 
-def source_line(node: Node) -> str:
-    """Return `file.py:12` of the innermost frame outside of torch."""
-    trace = node.meta.get("stack_trace")
-    frames = FRAME.findall(trace) if trace else []
-    if not frames:
-        return ""
-    frame = next((f for f in reversed(frames) if not f[0].startswith(TORCH)), frames[-1])
-    name, line = frame[:2]
-    return f"{PurePath(name).name}:{line}"
+def _first_of_each(nodes: Iterable[Node]) -> Iterator[tuple[int, Node]]:
+    seen: set[int] = set()
+    for node in nodes:
+        handle = _handle(node)
+        if handle and handle not in seen:
+            seen.add(handle)
+            yield handle, node
+
+
+def _holders(root: GraphModule) -> dict[Graph, Node]:
+    """Return for each nested graph the node that runs it."""
+    found = {}
+    for module in graph_modules(root):
+        for attribute in module.graph.find_nodes(op="get_attr"):
+            child = getattr(module, str(attribute.target), None)
+            if isinstance(child, GraphModule) and attribute.users:
+                found[child.graph] = next(iter(attribute.users))
+    return found
+
+
+def _handle(node: Node) -> int | None:
+    handle = node.meta.get(HANDLE)
+    return handle if isinstance(handle, int) else None
+
+
+def _ancestor(node: Node) -> tuple[str, int]:
+    """Return name and graph of the oldest node that `node` was made of, itself for want of one."""
+    sources = node.meta.get("from_node")
+    if not sources:
+        return node.name, id(node.graph)
+    source = sources[-1]
+    while source.from_node:
+        source = source.from_node[-1]
+    return source.name, source.graph_id
+
+
+def _frames(node: Node | None) -> list[Frame]:
+    return [
+        Frame(filename=line.file, lineno=line.number, name=line.function, context=line.text)
+        for line in lines(node)
+    ]

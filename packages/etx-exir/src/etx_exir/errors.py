@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from etx_schema import EtxError
 from torch.fx import Node
+
+from etx_exir.origin import module_path, source_path
 
 __all__ = [
     "BackendError",
@@ -20,12 +21,8 @@ __all__ = [
     "PlanError",
     "UnsupportedOperatorError",
     "VerificationError",
-    "module_path",
-    "source_line",
     "where",
 ]
-
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 
 
 class CaptureError(EtxError):
@@ -75,27 +72,11 @@ class UnsupportedOperatorError(VerificationError):
     """Operators that cannot be written to a file; all of them are named at once."""
 
 
-def module_path(node: Node) -> str:
-    """Return the path of the innermost module that made `node`, such as `layer1.0.conv1`."""
-    stack = node.meta.get("nn_module_stack")
-    if not stack:
-        return ""
-    path, kind = list(stack.values())[-1]
-    name = kind if isinstance(kind, str) else kind.__name__
-    return f"{path or '(root)'} ({name.rsplit('.', 1)[-1]})"
-
-
-def source_line(node: Node) -> str:
-    """Return `file:line` of the user's code that made `node`, or an empty string."""
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    return f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
-
-
 def where(node: Node) -> str:
     """Return all that is known of where `node` comes from, in one line."""
     parts = [f"node {node.name}"]
     if module := module_path(node):
         parts.append(f"module {module}")
-    if line := source_line(node):
+    if line := source_path(node):
         parts.append(line)
     return ", ".join(parts)

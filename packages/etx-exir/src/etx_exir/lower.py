@@ -9,6 +9,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from etx_exir.debug import number_nodes
 from etx_exir.decompose import decompose, decomposition_table
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.decompose_kept import DecomposeKept
@@ -42,6 +43,7 @@ def lower(
     edge = decompose(program, kept)
     if observer is not None:
         observer("decompose", edge, True)
+    number_nodes(edge)
     run_passes(edge, (item for item in PIPELINE if not item.lowers & kept), observer)
     return edge
 

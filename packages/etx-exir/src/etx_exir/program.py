@@ -76,6 +76,16 @@ class ExecutorchProgramManager:
         """What the memory plan of each method achieves."""
         return self._emitted.reports
 
+    @property
+    def debug_handle_map(self) -> dict[str, dict[int, int | list[int]]]:
+        """Debug handles by method and instruction; a list for the call of a delegate."""
+        return {name: origins.handles() for name, origins in self._emitted.origins.items()}
+
+    @property
+    def delegate_map(self) -> dict[str, dict[int, dict[str, Any]]]:
+        """Backend, and debug handles of the backend's own ids, by method and instruction."""
+        return {name: origins.delegates() for name, origins in self._emitted.origins.items()}
+
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
         """Return the Edge program of `method_name`."""
         return _named(self._programs, method_name)

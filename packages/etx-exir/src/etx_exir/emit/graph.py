@@ -12,7 +12,6 @@ from etx_schema import Problem
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
-from etx_exir.debug import module_path, source_line
 from etx_exir.emit import control_flow, delegates, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError
@@ -20,6 +19,7 @@ from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.emit.sharable import ELEMENTWISE
 from etx_exir.emit.tensors import same_sizes, shape_of
 from etx_exir.emit.views import RULES, SAME_ORDER, aliases
+from etx_exir.origin import module_path, source_line
 from etx_exir.out_variants import OutVariant, out_variant
 from etx_exir.plan.listing import Kind, Place
 
@@ -175,9 +175,11 @@ def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Refe
             f"{target} has no out variant",
             emitter.name,
             None,
-            module_path(node),
+            module_path(node) or "",
             source_line(node),
             hint,
+            "operator",
+            name,
         )
     )
     fakes = node.meta["val"]

@@ -22,7 +22,7 @@ from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
 from etx_exir.constraints import CONSTRAINTS_KEY, constraints_of
-from etx_exir.debug import DEBUG_KEY, debug_rows, stack_frames
+from etx_exir.debug import DEBUG_KEY, Origins, stack_frames
 from etx_exir.emit.constant_method import constant_method
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
@@ -44,6 +44,7 @@ class Emitted:
     pte: PteFile
     reports: dict[str, PlanReport]
     external: dict[str, PtdFile]
+    origins: dict[str, Origins]
 
 
 def emit(
@@ -86,7 +87,8 @@ def emit_all(
     plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
     named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
-    debug = {e.name: debug_rows(e.listing, e.constant_names) for e in emitters}
+    origins = {e.name: Origins.of(e.program, e.listing) for e in emitters}
+    debug = {e.name: origins[e.name].document(e.constant_names) for e in emitters}
     named[DEBUG_KEY] = NamedBlob(as_json(debug))
     pte = PteFile(
         program=Program(version=0, execution_plan=plans),
@@ -99,7 +101,7 @@ def emit_all(
         check_target(pte, target)
     if not config.emit_debug:
         del named[DEBUG_KEY]
-    return Emitted(pte, reports, dict(sorted(pools.external.items())))
+    return Emitted(pte, reports, dict(sorted(pools.external.items())), origins)
 
 
 def _check_names(programs: Mapping[str, Any], constant_methods: Mapping[str, Any]) -> None:

@@ -42,7 +42,9 @@ class FuseBatchNorm(NodePass):
             self.constants.add(value, f"{self.constants.name(held)}_{suffix}", self.mode)
             for value, suffix in zip(fused, ("fused", "fused_bias"), strict=True)
         )
-        return graph.call_function(layer.target, (layer.args[0], weight, bias, *layer.args[3:]))
+        new = graph.call_function(layer.target, (layer.args[0], weight, bias, *layer.args[3:]))
+        new.meta = {key: item for key, item in layer.meta.items() if key != "val"}
+        return new
 
     def _fuse(self, layer: Node, norm: Node) -> tuple[Tensor, Tensor] | None:
         weight = self.constant(layer.args[1])

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from etx_exir.debug import module_path, source_line
 from etx_exir.errors import PlanError
+from etx_exir.origin import module_path, source_line
 from etx_exir.plan.banks import Bank, TargetMemoryMap
 from etx_exir.plan.blocks import align
 from etx_exir.plan.listing import Listing, Storage

@@ -8,7 +8,7 @@ from typing import Any
 
 from etx_schema import Tensor, dtype_name
 
-from etx_exir.debug import module_path, source_line
+from etx_exir.origin import module_path, source_line
 from etx_exir.plan.listing import Kind, Listing, Storage
 
 
@@ -58,7 +58,7 @@ def describe(listing: Listing) -> dict[int, PlannedTensor]:
         found[value] = PlannedTensor(
             name=name,
             op=ops.get(value, ""),
-            module="" if node is None else module_path(node),
+            module=(node is not None and module_path(node)) or "",
             source="" if node is None else source_line(node),
             kind=kinds.get(value, "intermediate"),
             dtype=dtype_name(tensor.scalar_type),

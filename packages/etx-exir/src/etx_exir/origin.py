@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where a node comes from: the module that made it and the author's line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import NamedTuple
+
+import torch
+from torch.fx import Node
+
+__all__ = ["Line", "lines", "module_path", "source_line", "source_path"]
+
+TORCH = str(PurePath(torch.__file__).parent) + os.sep
+FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?(?:\n\s*(?!File )(\S.*))?')
+PREFIXES = ("L['self'].", "L['self']")
+
+
+class Line(NamedTuple):
+    """One frame of a stack: file with its folder, line from 1, function and text."""
+
+    file: str
+    number: int
+    function: str
+    text: str
+
+
+def lines(node: Node | None) -> list[Line]:
+    """Return the stack that made `node`, outermost first, without generated code."""
+    trace = node.meta.get("stack_trace") if node is not None else None
+    found = FRAME.findall(trace or "")
+    return [Line(f, int(n), name, text) for f, n, name, text in found if not f.startswith("<")]
+
+
+def module_path(node: Node) -> str | None:
+    """Return the path of the innermost module of `node`: empty for the root, None if unknown."""
+    stack = node.meta.get("nn_module_stack")
+    if not stack:
+        return None
+    path = str(list(stack.values())[-1][0])
+    if path.startswith("_empty_nn_module_stack"):
+        return None
+    for prefix in PREFIXES:
+        if path.startswith(prefix):
+            return path[len(prefix) :]
+    return path
+
+
+def source_line(node: Node) -> str:
+    """Return `file.py:12`, without a folder, of the author's line, or an empty string."""
+    line = _authors(lines(node))
+    return f"{PurePath(line.file).name}:{line.number}" if line else ""
+
+
+def source_path(node: Node) -> str:
+    """Return `folder/file.py:12` of the author's line, or an empty string."""
+    line = _authors(lines(node))
+    return f"{line.file}:{line.number}" if line else ""
+
+
+def _authors(stack: Sequence[Line]) -> Line | None:
+    """Return the innermost line outside of torch, else the innermost."""
+    outside = [line for line in stack if not line.file.startswith(TORCH)]
+    found = outside or stack
+    return found[-1] if found else None
