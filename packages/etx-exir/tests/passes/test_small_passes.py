@@ -22,23 +22,6 @@ def test_drop_expands():
     assert_like_eager(program, module, (torch.rand(3, 4),))
 
 
-def test_fold_scale():
-    module = Calls(
-        lambda self, x: torch.nn.functional.linear(x, self.w, self.b).view(2, 2, 3).mT * 0.125,
-        w=torch.randn(6, 4),
-        b=torch.randn(6),
-    )
-    program = edge(module, (torch.randn(2, 4),))
-    assert not any("mul" in name for name in counts(program))
-    assert_like_eager(program, module, (torch.randn(2, 4),))
-
-
-def test_fold_scale_keeps_a_weight_that_others_read():
-    linear = torch.nn.functional.linear
-    module = Calls(lambda self, x: linear(x, self.w) * 2 + linear(x + 1, self.w), w=torch.eye(3))
-    assert "aten.mul.Scalar" in counts(edge(module, (torch.randn(2, 3),)))
-
-
 @pytest.mark.parametrize(
     ("exponent", "name"),
     [(2, "mul.Tensor"), (0.5, "sqrt.default"), (-0.5, "rsqrt.default"), (-1, "reciprocal.default")],

@@ -10,11 +10,14 @@ from etx_exir.passes.drop_expands import DropExpands
 from etx_exir.passes.expand_powers import ExpandPowers
 from etx_exir.passes.fold_constants import FoldConstants
 from etx_exir.passes.fold_scale import FoldScale
+from etx_exir.passes.forward_parts import ForwardParts
 from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
 from etx_exir.passes.linear_from_products import LinearFromProducts
 from etx_exir.passes.lower_attention import LowerAttention
 from etx_exir.passes.merge_common import MergeCommon
+from etx_exir.passes.merge_copies import MergeCopies
 from etx_exir.passes.merge_views import MergeViews
+from etx_exir.passes.move_permutes import MovePermutes
 from etx_exir.passes.remove_asserts import RemoveAsserts
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.remove_noops import RemoveNoops
@@ -39,8 +42,11 @@ PIPELINE: tuple[Pass, ...] = (
     ExpandPowers(),
     RemoveNoops(),  # after the operands are scalars, since x + 0 is seen as such
     AlignIndexPut(),  # before the views it adds are merged
+    ForwardParts(),  # before views are merged, since it leaves some
+    MovePermutes(),  # before permutations are merged with those that it moves to them
     MergeViews(),
-    RemoveNoops(),  # again: merged views may have the shape of their source
+    MergeCopies(),
+    RemoveNoops(),  # again: merged views and copies may be those of their source
     DropExpands(),
     FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),

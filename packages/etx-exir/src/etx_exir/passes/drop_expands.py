@@ -11,6 +11,7 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
+from etx_exir.passes.elementwise import BROADCASTING
 from etx_exir.passes.shapes import same_shape
 
 aten = torch.ops.aten
@@ -21,25 +22,7 @@ EXPAND = aten.expand_copy.default
 class DropExpands(NodePass):
     """Read the small operand where another one has the result's shape."""
 
-    targets = (
-        aten.add.Tensor,
-        aten.atan2.default,
-        aten.div.Tensor,
-        aten.eq.Tensor,
-        aten.ge.Tensor,
-        aten.gt.Tensor,
-        aten.le.Tensor,
-        aten.logical_and.default,
-        aten.logical_or.default,
-        aten.lt.Tensor,
-        aten.maximum.default,
-        aten.minimum.default,
-        aten.mul.Tensor,
-        aten.ne.Tensor,
-        aten.pow.Tensor_Tensor,
-        aten.sub.Tensor,
-        aten.where.self,
-    )
+    targets = tuple(BROADCASTING)
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         operands = [arg for arg in node.args if isinstance(arg, Node)]

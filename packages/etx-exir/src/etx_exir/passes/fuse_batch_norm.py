@@ -12,12 +12,11 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
+from etx_exir.passes.layers import LAYERS, LINEAR, scaled_outputs
 
 aten = torch.ops.aten
 
 BATCH_NORM = aten._native_batch_norm_legit_no_training.default
-CONV = aten.convolution.default
-LINEAR = aten.linear.default
 
 
 class FuseBatchNorm(NodePass):
@@ -30,7 +29,7 @@ class FuseBatchNorm(NodePass):
         if index != 0 or not isinstance(norm, Node) or norm.target is not BATCH_NORM:
             return None
         layer = norm.args[0]
-        if not isinstance(layer, Node) or layer.target not in (CONV, LINEAR):
+        if not isinstance(layer, Node) or layer.target not in LAYERS:
             return None
         if len(layer.users) != 1 or (layer.target is LINEAR and layer.meta["val"].dim() != 2):
             return None
@@ -67,15 +66,4 @@ class FuseBatchNorm(NodePass):
             factor = factor if scale is None else factor * scale
             offset = -mean * factor if bias is None else (bias - mean) * factor
             offset = offset if shift is None else offset + shift
-            return _scaled(weight, factor.to(weight.dtype), layer), offset.to(weight.dtype)
-
-
-def _scaled(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
-    """Multiply each output channel of `weight` by its factor."""
-    if layer.target is CONV and layer.args[6]:
-        groups: Any = layer.args[8]
-        split = weight.reshape(groups, -1, *weight.shape[1:])
-        shape = (groups, 1, -1, *[1] * (weight.dim() - 2))
-        scaled: Tensor = (split * factor.reshape(shape)).flatten(0, 1)
-        return scaled
-    return weight * factor.reshape(-1, *[1] * (weight.dim() - 1))
+            return scaled_outputs(weight, factor.to(weight.dtype), layer), offset.to(weight.dtype)

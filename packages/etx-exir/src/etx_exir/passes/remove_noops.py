@@ -16,6 +16,7 @@ from torch.fx import Graph, Node
 from etx_exir.dim_order import CLONE, TO_COPY
 from etx_exir.passes.base import NodePass
 from etx_exir.passes.shapes import same_shape, same_size
+from etx_exir.passes.state import is_state
 
 aten = torch.ops.aten
 
@@ -48,7 +49,6 @@ SUMS = (aten.avg_pool2d.default, aten.mean.dim, aten.sum.dim_IntList)
 ADD = aten.add.Scalar
 FACTORS = (aten.mul.Scalar, aten.div.Scalar, aten.pow.Tensor_Scalar)
 TERMS = (ADD, aten.sub.Scalar)
-VIEWS = (aten.view_copy.default, aten.expand_copy.default)
 
 
 class RemoveNoops(NodePass):
@@ -73,7 +73,7 @@ class RemoveNoops(NodePass):
             return None
         if node.target in SUMS and source.meta["val"].is_floating_point():
             return graph.call_function(ADD, (source, 0))
-        return None if self._guards_state(node, source) else source
+        return None if is_state(source, self.program) else source
 
     def _is_noop(self, node: Node, source: Node) -> bool:
         before, after = source.meta["val"], node.meta["val"]
@@ -98,21 +98,6 @@ class RemoveNoops(NodePass):
             pads: Any = node.args[1]
             return not any(pads)
         return node.target in SHAPES or bool(before.stride() == after.stride())
-
-    def _guards_state(self, node: Node, source: Node) -> bool:
-        """Whether a program output would alias state that is overwritten when the method ends."""
-        signature = self.program.graph_signature
-        while source.op == "call_function" and source.target in VIEWS:
-            source = source.all_input_nodes[0]
-        written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
-        if source.op != "placeholder":
-            return False
-        names = {
-            spec.arg.name
-            for spec in signature.input_specs
-            if spec.target in written or spec.arg.name in written
-        }
-        return source.name in names
 
 
 def _adds_nothing(node: Node, before: torch.Tensor) -> bool:

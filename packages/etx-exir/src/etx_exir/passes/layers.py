@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Layers with a weight and a bias: linear, convolution, transposed convolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from etx_exir.constants import Constants
+from etx_exir.passes.fold_constants import FREE_BYTES
+
+aten = torch.ops.aten
+
+CONV = aten.convolution.default
+LINEAR = aten.linear.default
+LAYERS = (CONV, LINEAR)
+
+
+def channel_dim(layer: Node) -> int:
+    """Return the dimension of the result that has an element for each of the bias."""
+    rank: int = layer.meta["val"].dim()
+    return rank - 1 if layer.target is LINEAR else rank - weight_rank(layer) + 1
+
+
+def weight_rank(layer: Node) -> int:
+    """Return the number of dimensions of the weight of `layer`."""
+    weight: Any = layer.args[1]
+    rank: int = weight.meta["val"].dim()
+    return rank
+
+
+def channels(layer: Node) -> int:
+    """Return the number of output channels of `layer`."""
+    count: int = layer.meta["val"].shape[channel_dim(layer)]
+    return count
+
+
+def parameters(layer: Node, constants: Constants) -> tuple[Tensor, Tensor | None] | None:
+    """Return weight and bias; None where one is no constant or the weight has other readers."""
+    held: Any = layer.args[1]
+    bias_node: Any = layer.args[2] if len(layer.args) > 2 else None
+    weight, bias = constants.get(held), constants.get(bias_node)
+    if weight is None or not weight.is_floating_point() or (bias is None) != (bias_node is None):
+        return None
+    if len(held.users) > 1 and weight.nbytes > FREE_BYTES:
+        return None
+    return weight, bias
+
+
+def scaled_outputs(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
+    """Multiply each output channel of `weight` by its element of `factor`."""
+    if layer.target is CONV and layer.args[6]:
+        groups: Any = layer.args[8]
+        split = weight.reshape(groups, -1, *weight.shape[1:])
+        shape = (groups, 1, -1, *[1] * (weight.dim() - 2))
+        scaled: Tensor = (split * factor.reshape(shape)).flatten(0, 1)
+        return scaled
+    return weight * factor.reshape(-1, *[1] * (weight.dim() - 1))
+
+
+def same_kind(before: Tensor, after: Tensor) -> bool:
+    """Whether all of `after` is finite and exactly what was zero before is zero."""
+    return bool(after.isfinite().all()) and torch.equal(before == 0, after == 0)
