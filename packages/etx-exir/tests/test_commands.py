@@ -145,3 +145,24 @@ def test_an_existing_file_survives_an_error(model):
         etx(f"{model}:Factored", "-o", "net.pte")
     assert Path("net.pte").read_bytes() == b"before"
     assert torch.is_grad_enabled()
+
+
+def test_memory_reports(model, capsys):
+    for name in ("plan.svg", "plan.txt", "plan.json"):
+        assert etx(f"{model}:Net", "-o", "net.pte", "--memory-report", name) == 0
+        assert Path(name).stat().st_size > 0
+    picture = Path("plan.svg").read_text()
+    assert "net.pte: planned memory" in picture
+    assert "linear" in picture
+    text = Path("plan.txt").read_text()
+    assert "gap                0.0 %" in text
+    assert "linear  float32[2, 4]  # layer, " in text
+    capsys.readouterr()
+    assert etx(f"{model}:Net", "-o", "net.pte", "--memory-report", "-") == 0
+    assert capsys.readouterr().out.endswith(text)
+
+
+def test_a_memory_report_that_cannot_be_written(model):
+    with pytest.raises(EtxError, match=r"must end in \.svg, \.txt or \.json"):
+        etx(f"{model}:Net", "-o", "net.pte", "--memory-report", "plan.png")
+    assert not Path("net.pte").exists()

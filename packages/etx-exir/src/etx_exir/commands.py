@@ -48,6 +48,11 @@ def register(subparsers: Any) -> None:
         const="",
         help="write the program after each pass that changed it (default: FILE.passes)",
     )
+    parser.add_argument(
+        "--memory-report",
+        metavar="FILE",
+        help="draw the memory plan (.svg), or write it as .txt or .json; - prints it",
+    )
     parser.set_defaults(run=run)
 
 
@@ -55,6 +60,10 @@ def run(options: argparse.Namespace) -> int:
     """Run `etx compile`."""
     output = Path(options.output)
     _check_output(output)
+    if options.memory_report not in (None, "-"):
+        from etx_schema.memory_report import check_output
+
+        check_output(options.memory_report)
     from etx_exir.source import load_factory, load_partitioner
 
     say = _Progress()
@@ -85,7 +94,20 @@ def run(options: argparse.Namespace) -> int:
         if output.is_file()
         else f"{output}: written"
     )
+    if options.memory_report is not None:
+        _report_memory(result, output.name, options.memory_report)
     return 0
+
+
+def _report_memory(result: Any, name: str, path: str) -> None:
+    from etx_schema.memory import memory_of
+    from etx_schema.memory_report import lines, write_report
+
+    methods = memory_of(result.pte_file)
+    if path == "-":
+        print("\n".join(lines(methods, name, result.memory_banks)))
+    else:
+        write_report(path, methods, name, result.memory_banks)
 
 
 @contextmanager

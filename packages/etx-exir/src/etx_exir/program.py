@@ -86,6 +86,23 @@ class ExecutorchProgramManager:
         """Backend, and debug handles of the backend's own ids, by method and instruction."""
         return {name: origins.delegates() for name, origins in self._emitted.origins.items()}
 
+    @property
+    def memory_banks(self) -> dict[tuple[str, int], tuple[str, int | None]]:
+        """The names and capacities of arenas, by method and memory id."""
+        return {
+            (method, arena.memory_id): (arena.bank, arena.capacity)
+            for method, report in self.memory_reports.items()
+            for arena in report.arenas
+        }
+
+    def save_memory_report(self, path: str | Path) -> None:
+        """Draw the memory plan (`.svg`), or write it as `.txt` or `.json`."""
+        from etx_schema.memory import memory_of
+        from etx_schema.memory_report import check_output, write_report
+
+        check_output(str(path))
+        write_report(path, memory_of(self._pte), Path(path).stem, self.memory_banks)
+
     def exported_program(self, method_name: str = "forward") -> ExportedProgram:
         """Return the Edge program of `method_name`."""
         return _named(self._programs, method_name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands about targets and origins: `etx check`, `etx targets`, `etx strip`."""
+"""The other commands: `etx check`, `etx targets`, `etx memory`, `etx strip`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,18 @@ def register(subparsers: Any) -> None:
     targets.add_argument("target", metavar="NAME|FILE", nargs="?", help="describe this one")
     targets.add_argument("--json", action="store_true", help="print one JSON document")
     targets.set_defaults(run=_targets)
+    memory = subparsers.add_parser(
+        "memory",
+        help="print or draw the planned memory of a .pte file",
+        description="Recompute from the instructions which bytes of each arena are wanted when.",
+        epilog="example: etx memory model.pte -o model.svg",
+    )
+    memory.add_argument("file", help="a .pte file")
+    memory.add_argument(
+        "-o", "--output", metavar="FILE", help="write a picture (.svg), text (.txt) or .json"
+    )
+    memory.add_argument("--json", action="store_true", help="print one JSON document")
+    memory.set_defaults(run=_memory)
     strip = subparsers.add_parser(
         "strip",
         help="remove debug information from a .pte file",
@@ -178,6 +190,26 @@ def _details(target: Any) -> Iterator[str]:
         yield f"    {name}: {', '.join(row['dtypes']) if 'dtypes' in row else 'every dtype'}"
     for name, where in target.elsewhere.items():
         yield f"    not {name}, which target {where} has"
+
+
+def _memory(options: argparse.Namespace) -> None:
+    from etx_schema.memory import memory_of
+    from etx_schema.memory_report import check_output, document, lines, write_report
+    from etx_schema.pte_reader import read_pte
+
+    if options.output is not None:
+        check_output(options.output)
+    try:
+        methods = memory_of(read_pte(options.file))
+    except ProgramError as error:
+        raise EtxError(f"{options.file}: {error}") from error
+    name = Path(options.file).name
+    if options.output is not None:
+        write_report(options.output, methods, name)
+    elif options.json:
+        print(json.dumps(document(methods, name), indent=1))
+    else:
+        print(*lines(methods, name), sep="\n")
 
 
 def _strip(options: argparse.Namespace) -> None:

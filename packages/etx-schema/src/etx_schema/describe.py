@@ -29,6 +29,7 @@ from etx_schema._generated.program import (
 )
 from etx_schema.calls import operator_name
 from etx_schema.dtypes import dtype_name
+from etx_schema.effects import split_results
 from etx_schema.entry_points import contributions
 from etx_schema.problem import CONSTRAINTS_KEY, Origins, read_json
 from etx_schema.ptd import PtdFile, PtdLayout
@@ -233,7 +234,7 @@ class Method:
         """Describe one instruction; `text` is the line that is printed."""
         if isinstance(call, KernelCall):
             op = operator_name(self.plan, call.op_index)
-            results, arguments = self.split(call.args)
+            results, arguments = split_results(self.plan, call.args)
             left = ", ".join(self.typed(i) for i in results)
             inner = ", ".join(self.text(i) for i in arguments)
             text = f"{left} = {op}({inner})"
@@ -256,17 +257,6 @@ class Method:
             text = f"free {self.text(call.value_index)}"
             return {"kind": "free", "value": call.value_index, "text": text}
         return {"kind": "unknown", "text": "unknown instruction"}
-
-    def split(self, args: list[int]) -> tuple[list[int], list[int]]:
-        """Split a kernel's arguments into results and the rest, leaving out the repetition."""
-        if not args:
-            return [], []
-        last = self.value(args[-1])
-        results = last.items if isinstance(last, TensorList) else [args[-1]]
-        rest = args[:-1]
-        if results and rest[-len(results) :] == results:
-            rest = rest[: -len(results)]
-        return results, rest
 
     def constants(self) -> list[dict[str, Any]]:
         """Describe the stored tensors."""

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The planned memory of a file as a document, as text and as files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from etx_schema.errors import EtxError
+from etx_schema.memory import Arena, MethodMemory, Tenant
+from etx_schema.memory_picture import bytes_text, label_of, picture
+
+SHOWN = 12
+
+Names = Mapping[tuple[str, int], tuple[str, int | None]]
+"""Names and capacities of arenas by method and memory id."""
+
+
+def check_output(path: str) -> None:
+    """Refuse a report that could not be written."""
+    if Path(path).suffix not in (".svg", ".txt", ".json"):
+        raise EtxError(f"a memory report to {path}: the name must end in .svg, .txt or .json")
+    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
+        raise EtxError(f"cannot write {path}: there is no such folder, or it is one")
+
+
+def write_report(
+    path: str | Path, methods: Sequence[MethodMemory], name: str, names: Names | None = None
+) -> None:
+    """Write the report as what the name's ending says; nothing is left behind when that fails."""
+    kind = Path(path).suffix
+    if kind == ".svg":
+        text = picture(methods, name, names or {})
+    elif kind == ".json":
+        text = json.dumps(document(methods, name, names), indent=1) + "\n"
+    else:
+        text = "\n".join(lines(methods, name, names)) + "\n"
+    part = Path(f"{path}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise EtxError(f"cannot write {path}: {error.strerror}") from error
+
+
+def document(
+    methods: Sequence[MethodMemory], name: str, names: Names | None = None
+) -> dict[str, Any]:
+    """Return the report for JSON: every tensor with its bytes and its moments."""
+    rows = []
+    for method in methods:
+        arenas = []
+        for arena in method.arenas:
+            bank, capacity = (names or {}).get((method.method, arena.memory_id), ("", None))
+            arenas.append(
+                {
+                    "memory_id": arena.memory_id,
+                    "name": bank,
+                    "capacity": capacity,
+                    "size": arena.size,
+                    "largest_live_set": arena.largest_live_set,
+                    "gap": round(arena.gap, 6),
+                    "fullest_moment": arena.fullest,
+                    "load": arena.load,
+                    "tensors": [vars(t) | {"sizes": list(t.sizes)} for t in arena.tenants],
+                }
+            )
+        rows.append(
+            {"method": method.method, "instructions": method.instructions, "arenas": arenas}
+        )
+    return {"file": name, "methods": rows}
+
+
+def lines(methods: Sequence[MethodMemory], name: str, names: Names | None = None) -> Iterator[str]:
+    """Yield the report as text: a summary of each arena, then the largest tensors at its peak."""
+    yield f"{name}: planned memory"
+    for method in methods:
+        for arena in method.arenas:
+            if arena.size or arena.tenants:
+                key = (method.method, arena.memory_id)
+                yield ""
+                yield from _arena(method, arena, *(names or {}).get(key, ("", None)))
+
+
+def _arena(method: MethodMemory, arena: Arena, bank: str, capacity: int | None) -> Iterator[str]:
+    title = f"method {method.method}, memory {arena.memory_id}"
+    yield title + (f" ({bank})" if bank else "")
+    of = f" of {capacity:,}" if capacity is not None else ""
+    yield f"  peak               {arena.size:,} bytes{of}"
+    yield (
+        f"  largest live set   {arena.largest_live_set:,} bytes, at"
+        f" {moment_text(method, arena.fullest)}"
+    )
+    yield f"  gap                {100 * arena.gap:.1f} %"
+    there = arena.at(arena.fullest)
+    count = len({tenant.value for tenant in arena.tenants})
+    yield f"  tensors            {count}, of them {len(there)} at the fullest moment:"
+    for size, tenant in there[:SHOWN]:
+        share = f"{100 * size / max(arena.size, 1):.1f} %"
+        yield f"    {size:>13,}  {share:>7}  {tenant_text(tenant, size)}"
+    if len(there) > SHOWN:
+        rest = sum(size for size, _ in there[SHOWN:])
+        share = f"{100 * rest / max(arena.size, 1):.1f} %"
+        yield f"    {rest:>13,}  {share:>7}  {len(there) - SHOWN} others"
+
+
+def moment_text(method: MethodMemory, moment: int) -> str:
+    """Say which moment it is."""
+    if moment == 0:
+        return "the start"
+    if moment > len(method.instructions):
+        return "the end"
+    return f"instruction {moment - 1} ({method.instructions[moment - 1]})"
+
+
+def tenant_text(tenant: Tenant, size: int) -> str:
+    """Describe a tensor in one line; `size` of its bytes are wanted."""
+    shape = f"{tenant.dtype}[{', '.join(map(str, tenant.sizes))}]"
+    origin = ", ".join(part for part in (tenant.module, tenant.source) if part)
+    part = ""
+    if size < tenant.nbytes:
+        part = f"  part of {bytes_text(tenant.nbytes)}"
+    return f"{label_of(tenant)}  {shape}{part}" + (f"  # {origin}" if origin else "")
