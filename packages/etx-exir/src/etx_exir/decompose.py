@@ -13,6 +13,7 @@ from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 
 from etx_exir.decompositions import KEPT, OURS
+from etx_exir.separate import separate
 from etx_exir.transform import copy_program
 
 __all__ = ["decompose", "decomposition_table"]
@@ -32,7 +33,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     whole = frozenset((*KEPT, *preserved))
     if all(_is_final(node, whole) for node in program.graph.nodes):
         return copy_program(program)
-    result: ExportedProgram = program.run_decompositions(decomposition_table(preserved))
+    result: ExportedProgram = separate(program).run_decompositions(decomposition_table(preserved))
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     return result

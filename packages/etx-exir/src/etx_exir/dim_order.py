@@ -84,6 +84,8 @@ def _to_copy(
 def _to_copy_out(
     self: Tensor, *, non_blocking: bool = False, dim_order: Any = None, out: Tensor
 ) -> Tensor:
+    if out.shape != self.shape:
+        out.resize_(self.shape)
     return out.copy_(self)
 
 

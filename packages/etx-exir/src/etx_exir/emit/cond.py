@@ -64,8 +64,11 @@ def _own(emitter: MethodEmitter, output: int, result: int, first: int, taken: se
         for value, place in emitter.listing.places.items()
         if value < first
     )
-    if offset or storage.kind is not Kind.PLANNED or not local or id(storage) in taken:
-        output = emitter.clone(output)
+    order = emitter.shapes[result].dim_order
+    same = emitter.shapes[output].dim_order == order
+    mine = local and storage.kind is Kind.PLANNED and id(storage) not in taken
+    if offset or not mine or not same:
+        output = emitter.clone(output, emitter.fresh(emitter.fakes[output], order))
         storage = emitter.listing.places[output].storage
     storage.merge_into(target)
     taken.add(id(target))

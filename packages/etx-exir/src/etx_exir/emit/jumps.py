@@ -61,7 +61,7 @@ def operand(emitter: MethodEmitter, value: Any) -> Reference:
 def carry(emitter: MethodEmitter, start: int) -> int:
     """Add a value like `start` that steps assign to."""
     if start in emitter.fakes:
-        return emitter.fresh(emitter.fakes[start])
+        return emitter.fresh(emitter.fakes[start], emitter.shapes[start].dim_order)
     member = emitter.values.items[start].val
     return emitter.values.add(type(member)(**vars(member)))  # type: ignore[arg-type, misc]
 
@@ -93,9 +93,17 @@ def _saved(emitter: MethodEmitter, value: int) -> int:
 
 
 def _assign_one(emitter: MethodEmitter, source: int, target: int) -> None:
-    if target in emitter.fakes:
+    if target not in emitter.fakes:
+        move(emitter, source, target)
+    elif _resizes(emitter, source, target):
+        emitter.clone(source, target)
+    else:
         args = [target, source, emitter.values.boolean(False), target]
         step = emitter.call("aten::copy_", "", args, [source], [target])
         step.copies = (source, target)
-    else:
-        move(emitter, source, target)
+
+
+def _resizes(emitter: MethodEmitter, source: int, target: int) -> bool:
+    """Tell whether `target` has to take over sizes known at run time, or changes the layout."""
+    one, other = emitter.shapes[source], emitter.shapes[target]
+    return one.dynamic or other.dynamic or one.dim_order != other.dim_order

@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from etx_exir.emit.jumps import Emit, assign, carry, here, inline, jump, operand
 from etx_exir.emit.method import MethodEmitter, Reference
-from etx_exir.emit.symbolic import primitive, size_of
+from etx_exir.emit.symbolic import primitive, size_of, size_value
 from etx_exir.plan.listing import Label, Step
 
 
@@ -94,8 +94,22 @@ class _RowLoop:
             assert isinstance(tensor, Tensor)
             tensor.shape_dynamism = TensorShapeDynamism.DYNAMIC_BOUND
             found.append(index)
+            if self.may_be_empty():
+                self._empty(index, fake)
         self.reset.writes += tuple(found)
         return found
+
+    def may_be_empty(self) -> bool:
+        """Tell whether there can be no row at all."""
+        return self.emitter.bounds.lower(self.emitter.fakes[self.xs[0]].shape[0]) == 0
+
+    def _empty(self, result: int, fake: torch.Tensor) -> None:
+        """Append the step that leaves `result` without rows, for when the loop makes no turn."""
+        rest = [size_value(self.emitter, size) for size in fake.shape[1:]]
+        values = self.emitter.values
+        number = values.boolean(False) if fake.dtype is torch.bool else self.zero
+        args = [values.int_list([self.zero, *rest]), number, result, result]
+        self.emitter.call("aten::full", "out", args, rest, [result])
 
     def begin(self, fakes: Sequence[torch.Tensor]) -> list[int]:
         """Append the head of the loop and return the rows of this turn."""

@@ -150,11 +150,11 @@ class MethodEmitter:
         self.listing.steps.append(step)
         return step
 
-    def clone(self, value: int) -> int:
-        """Append a copy of a tensor into memory of its own."""
-        fake, shape = self.fakes[value], self.shapes[value]
-        out = self.fresh(fake, shape.dim_order)
-        order = self.values.int_list([self.values.integer(d) for d in shape.dim_order])
+    def clone(self, value: int, out: int | None = None) -> int:
+        """Append a copy of a tensor into `out`, in its layout; None makes one like `value`."""
+        if out is None:
+            out = self.fresh(self.fakes[value], self.shapes[value].dim_order)
+        order = self.values.int_list([self.values.integer(d) for d in self.shapes[out].dim_order])
         args = [value, self.values.boolean(False), order, out, out]
         self.call("dim_order_ops::_clone_dim_order", "out", args, [value], [out])
         return out

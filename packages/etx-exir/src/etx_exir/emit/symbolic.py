@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from typing import Any
 
+import sympy  # type: ignore[import-untyped]
 import torch
 from etx_schema import Bool, Double, Int
 from torch.fx import Node
@@ -139,6 +141,58 @@ def size_of(emitter: MethodEmitter, value: int, dim: int) -> int:
     args = [value, emitter.values.integer(dim), result]
     emitter.call("aten::sym_size", "int", args, [value], [result])
     return result
+
+
+def size_value(emitter: MethodEmitter, size: int | torch.SymInt) -> int:
+    """Return the value of a size, or append the steps that compute it from what is at hand."""
+    if isinstance(size, int):
+        return emitter.values.integer(size)
+    return _expression(emitter, size.node.expr)
+
+
+EXPRESSIONS = {
+    "Add": "add",
+    "Mul": "mul",
+    "Max": "sym_max",
+    "Min": "sym_min",
+    "FloorDiv": "floordiv",
+    "Mod": "mod",
+    "PythonMod": "mod",
+}
+
+
+def _expression(emitter: MethodEmitter, expr: sympy.Expr) -> int:
+    if expr.is_Integer:
+        return emitter.values.integer(int(expr))
+    found = _at_hand(emitter, expr)
+    if found is not None:
+        return found
+    name = EXPRESSIONS.get(expr.func.__name__)
+    if name is None:
+        raise EmitError(f"{emitter.where()}: no primitive operator computes the size {expr}")
+    total, *rest = (_expression(emitter, part) for part in expr.args)
+    for part in rest:
+        total = primitive(emitter, name, [total, part, emitter.values.add(Int(int_val=0))])
+    return total
+
+
+def _at_hand(emitter: MethodEmitter, expr: sympy.Expr) -> int | None:
+    """Return a number, or a size of an input or of a tensor before this node, that is `expr`."""
+    node = emitter.current
+    assert node is not None
+    tensors = list(emitter.listing.inputs)
+    for earlier in itertools.takewhile(lambda n: n is not node, node.graph.nodes):
+        known, reference = earlier.meta.get("val"), emitter.environment.get(earlier)
+        if not isinstance(reference, int):
+            continue
+        if isinstance(known, torch.SymInt) and known.node.expr == expr:
+            return reference
+        tensors.append(reference)
+    for value in tensors:
+        for dim, size in enumerate(emitter.fakes[value].shape if value in emitter.fakes else ()):
+            if not isinstance(size, int) and size.node.expr == expr:
+                return size_of(emitter, value, dim)
+    return None
 
 
 def view_sizes(emitter: MethodEmitter, node: Node, source: int) -> list[int] | None:

@@ -87,17 +87,28 @@ class Bounds:
             return size
         expr = size.node.expr
         if expr not in self._known:
-            self._known[expr] = self._upper(expr, size.node.shape_env, where)
+            self._known[expr] = self._upper(size, where)
         return self._known[expr]
 
-    def _upper(self, expr: sympy.Expr, shape_env: Any, where: Callable[[], str]) -> int:
-        ranges = {}
-        for symbol in expr.free_symbols:
+    def lower(self, size: int | torch.SymInt) -> int:
+        """Return the smallest value of `size`, 0 where nothing is known."""
+        if isinstance(size, int):
+            return size
+        lower = bound_sympy(size.node.expr, self._ranges(size)).lower
+        return int(lower) if bool(lower > 0) else 0
+
+    def _ranges(self, size: torch.SymInt) -> dict[sympy.Symbol, ValueRanges[Any]]:
+        ranges, shape_env = {}, size.node.shape_env
+        for symbol in size.node.expr.free_symbols:
             found = self.ranges.get(symbol)
             if found is None and shape_env is not None:
                 found = shape_env.var_to_range.get(symbol)
             if found is not None:
                 ranges[symbol] = found
+        return ranges
+
+    def _upper(self, size: torch.SymInt, where: Callable[[], str]) -> int:
+        expr, ranges = size.node.expr, self._ranges(size)
         upper = bound_sympy(expr, ranges).upper
         if bool(upper <= LARGEST):
             return int(upper)
