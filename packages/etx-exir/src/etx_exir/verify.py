@@ -7,11 +7,11 @@ dim orders, every operator with an out variant. Each holds all rules of those be
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.export import ExportedProgram
@@ -23,14 +23,11 @@ from etx_exir.errors import Finding, UnsupportedOperatorError, VerificationError
 from etx_exir.out_variants import out_variant
 from etx_exir.passes.base import graph_modules
 from etx_exir.passes.copies import COPIES
-from etx_exir.passes.merge_common import PYTHON_OPERATORS
+from etx_exir.scalars import FUNCTIONS
 
 __all__ = ["Dialect", "verify"]
 
 SIZES = frozenset({"aten::sym_size", "aten::sym_numel", "aten::_local_scalar_dense"})
-SYMBOLIC = frozenset(
-    {torch.sym_float, torch.sym_int, torch.sym_ite, torch.sym_max, torch.sym_min, torch.sym_not}
-)
 
 
 class Dialect(IntEnum):
@@ -101,7 +98,7 @@ def _value(node: Node) -> Iterator[Finding]:
 def _target(module: GraphModule, node: Node) -> Iterator[Finding]:
     target: Any = node.target
     known: tuple[type, ...] = (OpOverload, HigherOrderOperator)
-    if isinstance(target, known) or target in PYTHON_OPERATORS or target in SYMBOLIC:
+    if isinstance(target, known) or target in FUNCTIONS or target is operator.getitem:
         return
     if getattr(target, "__module__", "") in ("math", "torch.utils._sympy.functions"):
         return

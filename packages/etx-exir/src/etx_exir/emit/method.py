@@ -20,6 +20,7 @@ from etx_schema import ScalarType as WireType
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from etx_exir.constraints import ranges_of
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
@@ -47,7 +48,7 @@ class MethodEmitter:
         self.constant_names: dict[int, str] = {}
         self.values = Values()
         self.listing = Listing(name, values=self.values.items)
-        self.bounds = Bounds(program.range_constraints if program is not None else {})
+        self.bounds = Bounds(ranges_of(program) if program is not None else {})
         self.delegates: list[BackendDelegate] = []
         self.lowered: list[Any] = []
         self.problems: list[Problem] = []

@@ -17,11 +17,11 @@ from torch.export.graph_signature import (
 from torch.fx import Node
 
 from etx_exir.config import ExecutorchBackendConfig
+from etx_exir.emit import symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
-from etx_exir.emit.symbolic import slot
 from etx_exir.plan.listing import Kind, Storage
 
 DEFAULT_TAG = "_default_external_constant"
@@ -42,8 +42,8 @@ def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None
     for node, spec in zip(placeholders, specs, strict=True):
         emitter.current = node
         if spec.kind is InputKind.USER_INPUT:
-            index = _user_input(emitter, node, spec)
-            emitter.listing.inputs.append(index)
+            given, index = _user_input(emitter, node, spec)
+            emitter.listing.inputs.append(given)
         elif spec.kind in DATA:
             if not node.users and spec.target not in mutated:
                 continue
@@ -53,18 +53,20 @@ def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None
         emitter.environment[node] = index
 
 
-def _user_input(emitter: MethodEmitter, node: Node, spec: InputSpec) -> int:
+def _user_input(emitter: MethodEmitter, node: Node, spec: InputSpec) -> tuple[int, int]:
+    """Add an input; return its value and the one that stands for it in the graph."""
     if isinstance(spec.arg, ConstantArgument):
-        return _own_value(emitter, spec.arg.value)
+        index = _own_value(emitter, spec.arg.value)
+        return index, index
     fake = node.meta["val"]
     if not isinstance(fake, torch.Tensor):
-        return slot(emitter, fake)
+        return symbolic.given(emitter, node)
     for dim, size in enumerate(fake.shape):
         if not isinstance(size, int) and size.node.expr.is_symbol:
             emitter.bounds.name_origin(size.node.expr, f"input {node.name!r}, dimension {dim}")
-    if emitter.options.alloc_graph_input:
-        return emitter.fresh(fake)
-    return emitter.tensor(fake, Storage(0, Kind.CALLER))
+    planned = emitter.options.alloc_graph_input
+    index = emitter.fresh(fake) if planned else emitter.tensor(fake, Storage(0, Kind.CALLER))
+    return index, index
 
 
 def _own_value(emitter: MethodEmitter, value: Any) -> int:

@@ -17,75 +17,43 @@ from etx_exir.emit.arguments import encode_scalar
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.emit.tensors import same_sizes
+from etx_exir.scalars import BINARY, FUNCTIONS, READS, TENSOR, UNARY
 
-aten = torch.ops.aten
-
-BINARY: dict[Any, str] = {
-    operator.add: "add",
-    operator.sub: "sub",
-    operator.mul: "mul",
-    operator.floordiv: "floordiv",
-    operator.truediv: "truediv",
-    operator.mod: "mod",
-    operator.eq: "eq",
-    operator.gt: "gt",
-    operator.lt: "lt",
-    operator.ge: "ge",
-    operator.le: "le",
-    torch.sym_max: "sym_max",
-    torch.sym_min: "sym_min",
-    max: "sym_max",
-    min: "sym_min",
-}
-UNARY: dict[Any, str] = {
-    operator.neg: "neg",
-    math.ceil: "ceil",
-    math.trunc: "trunc",
-    round: "round",
-    torch.sym_float: "sym_float",
-    torch.sym_int: "sym_int",
-    torch.sym_not: "sym_not",
-    operator.not_: "sym_not",
-}
-OTHER = {math.floor, torch.sym_ite, operator.pow, operator.ne, operator.and_, operator.or_}
-READS: dict[Any, tuple[str, str]] = {
-    aten.sym_size.int: ("aten::sym_size", "int"),
-    aten.sym_numel.default: ("aten::sym_numel", ""),
-    aten._local_scalar_dense.default: ("aten::_local_scalar_dense", ""),
-    aten.item.default: ("aten::_local_scalar_dense", ""),
-}
+LARGEST_POWER = 4
 
 
 def is_symbolic(node: Node) -> bool:
     """Tell whether `node` computes a number rather than a tensor."""
-    target = node.target
-    return target in READS or target in BINARY or target in UNARY or target in OTHER
+    return node.target in READS or node.target in FUNCTIONS
 
 
 def emit(emitter: MethodEmitter, node: Node) -> Reference:
-    """Append the step that computes `node`."""
-    target = node.target
+    """Append the steps that compute `node`."""
+    target, value = node.target, node.meta.get("val")
     if target in READS:
         return _read(emitter, node)
-    args = [_operand(emitter, arg) for arg in node.args]
-    result = slot(emitter, node.meta.get("val"))
+    if target is torch.sym_sum:
+        return _sum(emitter, [_operand(emitter, arg) for arg in node.args[0]], value)  # type: ignore[union-attr]
+    args = [_operand(emitter, arg) for arg in node.args if arg is not None]
+    result = slot(emitter, value)
     if target in BINARY:
         return primitive(emitter, BINARY[target], [*args, result])
-    if target in UNARY:
+    if target in UNARY and len(args) == 1:
         return primitive(emitter, UNARY[target], [*args, result])
     if target is torch.sym_ite:
         return primitive(emitter, "sym_ite", [*args, result])
     if target is math.floor:
-        one = emitter.values.integer(1)
-        return primitive(emitter, "floordiv", [*args, one, result])
+        return _floor(emitter, args[0], result)
     if target is operator.ne:
         same = emitter.values.add(Bool(bool_val=False))
         primitive(emitter, "eq", [*args, same])
         return primitive(emitter, "sym_not", [same, result])
-    if target is operator.pow and isinstance(node.args[1], int) and node.args[1] >= 1:
-        return _power(emitter, args[0], node.args[1], result)
-    if target in (operator.and_, operator.or_):
+    if target is operator.pow and _is_small(node.args[1]):
+        return _power(emitter, args[0], node.args[1], result)  # type: ignore[arg-type]
+    if target in (operator.and_, operator.or_) and isinstance(value, (bool, torch.SymBool)):
         return _logical(emitter, args, result, target is operator.and_)
+    if target in TENSOR:
+        return _by_tensors(emitter, node, result)
     raise EmitError(f"{emitter.where()}: no primitive operator computes {target}")
 
 
@@ -112,10 +80,46 @@ def slot(emitter: MethodEmitter, value: Any) -> int:
     return emitter.values.add(Int(int_val=0))
 
 
+def given(emitter: MethodEmitter, node: Node) -> tuple[int, int]:
+    """Add a number that the caller gives; return its slot and the one that the graph reads.
+
+    Runtimes take any value where an instruction reads the slot; it holds the example's before.
+    """
+    value = node.meta["val"]
+    emitter.bounds.name_origin(value.node.expr, f"input {node.name!r}")
+    index = slot(emitter, value)
+    hint = value.node.hint
+    if hint is not None:
+        member: Any = emitter.values.items[index].val
+        emitter.values.items[index].val = type(member)(hint)
+    if any(user.op != "output" for user in node.users):
+        return index, index
+    zero = emitter.values.integer(0)
+    return index, primitive(emitter, "add", [index, zero, slot(emitter, value)])
+
+
 def primitive(emitter: MethodEmitter, name: str, args: list[int]) -> int:
-    """Append `executorch_prim::name` and return its result, the last of `args`."""
+    """Append a primitive operator; its result is the last of `args`."""
     emitter.call(f"executorch_prim::{name}", "Scalar", args, args[:-1], args[-1:])
     return args[-1]
+
+
+def _sum(emitter: MethodEmitter, terms: list[int], value: Any) -> int:
+    total = terms[0]
+    for term in terms[1:]:
+        total = primitive(emitter, "add", [total, term, slot(emitter, value)])
+    return total
+
+
+def _floor(emitter: MethodEmitter, value: int, result: int) -> int:
+    """floor(x) = -ceil(-x)."""
+    negative = primitive(emitter, "neg", [value, emitter.values.add(Double(double_val=0.0))])
+    ceiling = primitive(emitter, "ceil", [negative, emitter.values.add(Int(int_val=0))])
+    return primitive(emitter, "neg", [ceiling, result])
+
+
+def _is_small(exponent: Any) -> bool:
+    return isinstance(exponent, int) and 1 <= exponent <= LARGEST_POWER
 
 
 def _power(emitter: MethodEmitter, base: int, exponent: int, result: int) -> int:
@@ -130,6 +134,25 @@ def _logical(emitter: MethodEmitter, args: list[int], result: int, both: bool) -
     constant = emitter.values.boolean(not both)
     chosen = [args[0], args[1], constant] if both else [args[0], constant, args[1]]
     return primitive(emitter, "sym_ite", [*chosen, result])
+
+
+def _by_tensors(emitter: MethodEmitter, node: Node, result: int) -> int:
+    """Append the kernel that computes `node` on tensors of one element."""
+    whole = isinstance(node.meta.get("val"), (int, torch.SymInt))
+    dtype = torch.int64 if whole else torch.float64
+    args = [_as_tensor(emitter, arg, dtype) for arg in node.args]
+    out = emitter.fresh(torch.empty((), dtype=dtype, device="meta"))
+    emitter.call(*TENSOR[node.target], [*args, out, out], args, [out])
+    emitter.call("aten::_local_scalar_dense", "", [out, result], [out], [result])
+    return result
+
+
+def _as_tensor(emitter: MethodEmitter, value: Any, dtype: torch.dtype) -> int:
+    if not isinstance(value, Node):
+        return emitter.constant(torch.tensor(value, dtype=dtype))
+    number, out = emitter.lookup(value), emitter.fresh(torch.empty((), dtype=dtype, device="meta"))
+    emitter.call("aten::scalar_tensor", "out", [number, out, out], [number], [out])
+    return out
 
 
 def size_of(emitter: MethodEmitter, value: int, dim: int) -> int:
