@@ -11,6 +11,7 @@ from etx_exir.emit.tensors import SCALAR_TYPES
 from etx_schema import (
     Bool,
     BoolList,
+    DelegateCall,
     Double,
     DoubleList,
     Int,
@@ -24,6 +25,7 @@ from etx_schema import (
     Tensor,
     TensorList,
 )
+from toy import DELEGATES
 
 DTYPES = {number: dtype for dtype, number in SCALAR_TYPES.items()}
 
@@ -119,6 +121,12 @@ class Method:
             if type(m) in (Int, Bool, Double, String)
         }
         self.executed = []
+        self.delegates = [
+            DELEGATES[d.id](
+                pte.delegates[d.processed.index], {s.key: s.value for s in d.compile_specs}
+            )
+            for d in self.plan.delegates
+        ]
 
     def execute(self, *inputs):
         assert len(inputs) == len(self.plan.inputs)
@@ -144,6 +152,8 @@ class Method:
                 self.scalars[call.move_to] = self.scalars[call.move_from]
             else:
                 self.values[call.move_to] = self.values[call.move_from]
+        elif isinstance(call, DelegateCall):
+            self.delegate(call)
         elif isinstance(call, JumpFalseCall):
             condition = self.get(call.cond_value_index)
             if not (condition.all() if isinstance(condition, torch.Tensor) else condition):
@@ -151,6 +161,16 @@ class Method:
         else:
             raise AssertionError(type(call))
         return at + 1
+
+    def delegate(self, call):
+        count, function = self.delegates[call.delegate_index]
+        self.executed.append(self.plan.delegates[call.delegate_index].id)
+        results = function(*(self.get(index) for index in call.args[:count]))
+        for index, value in zip(call.args[count:], results, strict=True):
+            if isinstance(value, torch.Tensor):
+                self.values[index].store(value)
+            else:
+                self.scalars[index] = value
 
     def get(self, index):
         if index < 0:

@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from etx_exir.backend import (
-    DELEGATION_TAG,
     BackendDetails,
     CompileSpec,
     DelegationSpec,
-    Partitioner,
     PartitionResult,
     PreprocessResult,
 )
+from etx_exir.partitioners import OperatorSupportPartitioner
 from torch import nn
 from torch.export import ExportedProgram
 from torch.fx import Node
-from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 
 from etx_backend_arm.nodes import TABLE, why_not
@@ -48,47 +46,34 @@ class TosaBackend(BackendDetails):
 
 
 class Support(OperatorSupportBase):
-    """Tells torch's partitioner which nodes of a program have a TOSA form."""
+    """Says which nodes of a program have a TOSA form."""
 
     def __init__(self, program: ExportedProgram) -> None:
         self.program = program
 
     def is_node_supported(self, submodules: Mapping[str, nn.Module], node: Node) -> bool:
         """Take operators of the table whose weights are constants."""
-        if node.op != "call_function" or why_not(node) is not None:
-            return False
-        return all(constant_of(self.program, n) is not None for n in node.all_input_nodes[1:])
+        return node.op == "call_function" and self.why_not(node) is None
+
+    def why_not(self, node: Node) -> str | None:
+        """Return why ``node`` has no TOSA form, or None when it has one."""
+        for weight in () if why_not(node) else node.all_input_nodes[1:]:
+            if constant_of(self.program, weight) is None:
+                return f"{weight.name} is no constant"
+        return why_not(node)
 
 
-class TosaPartitioner(Partitioner):
+class TosaPartitioner(OperatorSupportPartitioner):
     """Delegates every connected run of operators that ``nodes.TABLE`` can lower."""
 
     def __init__(self) -> None:
-        self.spec = DelegationSpec("TosaBackend")
+        super().__init__(DelegationSpec("TosaBackend"), ())
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tag nodes, and the constants that only one partition uses."""
-        finder = CapabilityBasedPartitioner(
-            exported_program.graph_module,
-            Support(exported_program),
-            allows_single_node_partition=True,
-        )
-        specs = {}
-        for i, partition in enumerate(finder.propose_partitions()):
-            tag = f"tosa_{i}"
-            specs[tag] = self.spec
-            for node in partition.nodes:
-                node.meta[DELEGATION_TAG] = tag
-        for node in exported_program.graph.nodes:
-            tags = {user.meta.get(DELEGATION_TAG) for user in node.users}
-            if (
-                constant_of(exported_program, node) is not None
-                and len(tags) == 1
-                and None not in tags
-            ):
-                node.meta[DELEGATION_TAG] = tags.pop()
-        return PartitionResult(exported_program, specs)
+        """Tag the nodes that TOSA has, and the constants that they use."""
+        self.support = Support(exported_program)
+        return super().partition(exported_program)
 
-    def why_not(self, node: Node) -> str | None:
-        """Return why ``node`` is not delegated, or None when it is."""
-        return None if DELEGATION_TAG in node.meta else why_not(node)
+    def refusal(self, node: Node) -> str | None:
+        """Return the table's reason, which needs no program, or that of the constants."""
+        return why_not(node) or super().refusal(node)

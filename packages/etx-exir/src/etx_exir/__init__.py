@@ -14,6 +14,7 @@ from etx_exir.backend import (
 )
 from etx_exir.capture import capture
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
+from etx_exir.data_store import NamedDataStore, NamedDataStoreOutput
 from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
 from etx_exir.delegate_map import DelegateMappingBuilder
 from etx_exir.oneshot import compile
@@ -38,6 +39,8 @@ __all__ = [
     "ExecutorchProgramManager",
     "LoweredBackendModule",
     "MemoryPlanningPass",
+    "NamedDataStore",
+    "NamedDataStoreOutput",
     "PartitionResult",
     "Partitioner",
     "Pin",

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etx_schema import CompileSpec
+from etx_schema import CompileSpec, NamedBlob
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from etx_exir.data_store import NamedDataStoreOutput
 from etx_exir.errors import BackendError
 
 __all__ = [
@@ -48,30 +49,45 @@ class PartitionResult:
 
 @dataclass
 class PreprocessResult:
-    """The blob of a delegate; `data_store_output` maps names to bytes stored beside it."""
+    """The blob of a delegate, and what belongs to it.
+
+    `data_store_output` is what `NamedDataStore.get_named_data_store_output` returns, or a dict
+    from name to bytes. `debug_handle_map` says of each identifier that the delegate uses in its
+    profile which nodes (by debug handle) it stands for.
+    """
 
     processed_bytes: bytes = b""
-    debug_handle_map: dict[int, tuple[int, ...]] | None = None
-    data_store_output: dict[str, Any] | None = None
+    debug_handle_map: Mapping[int, tuple[int, ...]] | Mapping[str, tuple[int, ...]] | None = None
+    data_store_output: NamedDataStoreOutput | Mapping[str, NamedBlob | bytes] | None = None
     _delegate_info_meta: Any = None
 
 
 class Partitioner(ABC):
     """Choose what is delegated.
 
-    `partition` sets `meta["delegation_tag"]` on the nodes it wants and on the constant
-    placeholders that only they use; nodes of one tag become one delegate.
+    `partition` sets `meta["delegation_tag"]` on the nodes it wants: nodes of one tag become one
+    delegate. A constant or a mutable buffer moves into the delegate when its placeholder carries
+    the tag (`tag_constant_data`, `tag_mutated_buffer`); without a tag it is an input of the call.
+    A `cond` or a loop is tagged as a whole; else the nodes of its bodies may be tagged.
     """
 
     @abstractmethod
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tag the nodes that are to be delegated; change nothing else."""
+        """Tag the nodes that are to be delegated."""
+
+    def __call__(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Do what `partition` does."""
+        return self.partition(exported_program)
 
     def ops_to_not_decompose(
         self, exported_program: ExportedProgram
     ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         """Return operators to keep whole, and a filter that says for which nodes."""
         return [], None
+
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        """Return the program that is decomposed: this one, or a copy that the backend changed."""
+        return exported_program
 
     def why_not(self, node: Node) -> str | None:
         """Return why `node` is not delegated, or None when it is."""
@@ -90,6 +106,21 @@ class BackendDetails(ABC):
         edge_program: ExportedProgram, compile_specs: list[CompileSpec]
     ) -> PreprocessResult:
         """Return the blob for `edge_program`; it takes and returns what the delegate does."""
+
+    @classmethod
+    def preprocess_multimethod(
+        cls,
+        edge_programs: dict[str, list[ExportedProgram]],
+        compile_specs: dict[str, list[list[CompileSpec]]],
+    ) -> dict[str, list[PreprocessResult]]:
+        """Return the blobs of all partitions of all methods; override it to share between them."""
+        return {
+            method: [
+                cls.preprocess(part, specs)
+                for part, specs in zip(parts, compile_specs[method], strict=True)
+            ]
+            for method, parts in edge_programs.items()
+        }
 
 
 _BACKENDS: dict[str, type[BackendDetails]] = {}

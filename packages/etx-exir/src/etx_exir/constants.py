@@ -92,6 +92,18 @@ class Constants:
         self._specs[node.name] = spec
         return node
 
+    def duplicate(self, node: Node) -> Node:
+        """Return a new placeholder of the tensor that `node` holds, under the same name."""
+        spec = self._specs[node.name]
+        with self.program.graph.inserting_after(node):
+            copy: Node = self.program.graph.placeholder(node.name)
+        copy.target, copy.meta = copy.name, dict(node.meta)
+        specs = self.program.graph_signature.input_specs
+        added = InputSpec(spec.kind, TensorArgument(name=copy.name), spec.target, spec.persistent)
+        specs.insert(specs.index(spec) + 1, added)
+        self._specs[copy.name] = added
+        return copy
+
     def replace(self, node: Node, tensor: Tensor, fake_mode: FakeTensorMode) -> None:
         """Store `tensor` in place of what `node` holds, for this placeholder alone."""
         spec = self._specs[node.name]

@@ -3,16 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from etx_schema import CompileSpec
-from torch import nn
+from torch import Tensor, nn
 from torch._higher_order_ops.utils import autograd_not_implemented
 from torch._ops import HigherOrderOperator
+from torch._subclasses import FakeTensorMode
 from torch.export import ExportedProgram
+from torch.fx import Interpreter, Node
+from torch.fx.experimental.proxy_tensor import (
+    ProxyTorchDispatchMode,
+    disable_proxy_modes_tracing,
+    track_tensor_tree,
+)
 from torch.utils import _pytree as pytree
+
+from etx_exir.data_store import NamedDataStoreOutput
+from etx_exir.dim_order import dim_order_of
 
 __all__ = ["CALL_DELEGATE", "LoweredBackendModule", "executorch_call_delegate"]
 
@@ -21,7 +31,8 @@ class LoweredBackendModule(nn.Module):
     """What a backend made of a part of a program.
 
     `original_module` computes the same in eager mode; the delegate's inputs are its user inputs
-    in order, the outputs its outputs in order.
+    in order, the outputs its user outputs in order. Inside another module it stays one delegate
+    when that is exported.
     """
 
     def __init__(
@@ -30,17 +41,16 @@ class LoweredBackendModule(nn.Module):
         backend_id: str,
         processed_bytes: bytes,
         compile_specs: Sequence[CompileSpec],
-        named_data_store_output: dict[str, Any] | None = None,
-        debug_handle_map: dict[int, tuple[int, ...]] | None = None,
+        named_data_store_output: NamedDataStoreOutput | Mapping[str, Any] | None = None,
+        debug_handle_map: Mapping[Any, tuple[int, ...]] | None = None,
     ) -> None:
         super().__init__()
         self._original = edge_program
         self._backend_id = backend_id
         self._processed_bytes = processed_bytes
         self._compile_specs = list(compile_specs)
-        self._named_data = dict(named_data_store_output or {})
-        self._callable: nn.Module | None = None
-        self.meta: dict[str, Any] = {"debug_handle_map": debug_handle_map or {}}
+        self._named_data = named_data_store_output
+        self.meta: dict[str, Any] = {"debug_handle_map": dict(debug_handle_map or {})}
 
     @property
     def backend_id(self) -> str:
@@ -63,20 +73,62 @@ class LoweredBackendModule(nn.Module):
         return self._original
 
     @property
-    def named_data_store_output(self) -> dict[str, Any]:
+    def named_data_store_output(self) -> NamedDataStoreOutput | Mapping[str, Any]:
         """Blobs that the file stores by name next to the delegate's own."""
-        return self._named_data
+        return NamedDataStoreOutput() if self._named_data is None else self._named_data
 
     def forward(self, *args: Any) -> Any:
-        """Compute what the delegate computes, in eager mode."""
-        if self._callable is None:
-            self._callable = self._original.module(check_guards=False)
-        outputs = self._callable(*args)
-        return list(pytree.tree_leaves(outputs))
+        """Compute what the delegate computes, in eager mode; while tracing, become one node."""
+        outputs = executorch_call_delegate(self, *pytree.tree_leaves(args))
+        spec = self._original.call_spec.out_spec
+        return outputs if spec is None else pytree.tree_unflatten(outputs, spec)
+
+    def eager(self, *args: Any) -> list[Any]:
+        """Return what the partition's own program computes; its state is kept between calls."""
+        if "_callable" not in self.__dict__:  # not a submodule: its weights are the delegate's
+            self.__dict__["_callable"] = self._original.module(check_guards=False)
+        flat = pytree.tree_unflatten(list(args), self._original.call_spec.in_spec)
+        return list(pytree.tree_leaves(self.__dict__["_callable"](*flat[0], **flat[1])))
+
+    def fake(self, mode: FakeTensorMode, *args: Any) -> list[Any]:
+        """Return the outputs without their data for inputs of these shapes."""
+        graph = self._original.graph
+        signature = self._original.graph_signature
+        given = dict(zip(signature.user_inputs, args, strict=True))
+        names = set(given)
+        nodes: list[Node] = graph.find_nodes(op="placeholder")
+        with mode:
+            values = [
+                given[n.name] if n.name in names else _of_this_mode(n.meta["val"]) for n in nodes
+            ]
+            results: Any = Interpreter(self._original.graph_module).run(*values)
+        wanted = list(zip(signature.output_specs, results, strict=True))
+        returned: Any = graph.output_node().args[0]
+        return [
+            _laid_out(result, node)
+            for (spec, result), node in zip(wanted, returned, strict=True)
+            if spec.kind.name == "USER_OUTPUT"
+        ]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LoweredBackendModule:
         memo[id(self)] = self
         return self
+
+
+def _of_this_mode(value: Tensor) -> Tensor:
+    """Return a tensor of the same form that belongs to the fake mode in force."""
+    shape, strides = tuple(map(int, value.shape)), tuple(map(int, value.stride()))
+    return torch.empty_strided(shape, strides, dtype=value.dtype, device=value.device)
+
+
+def _laid_out(result: Any, node: Any) -> Any:
+    """Return a delegate's output in the layout that its own program states."""
+    value = node.meta["val"] if isinstance(node, Node) else None
+    if not isinstance(value, Tensor) or not isinstance(result, Tensor):
+        return result
+    order = dim_order_of(value)
+    inverse = [order.index(d) for d in range(value.dim())]
+    return result.permute(order).contiguous().permute(inverse)
 
 
 class ExecutorchCallDelegate(HigherOrderOperator):
@@ -100,18 +152,31 @@ executorch_call_delegate.py_autograd_impl(
 
 @executorch_call_delegate.py_impl(torch._C.DispatchKey.CompositeExplicitAutograd)
 def _run(lowered_module: LoweredBackendModule, *args: Any) -> Any:
-    return lowered_module(*args)
+    return lowered_module.eager(*args)
 
 
-@executorch_call_delegate.py_impl(torch._subclasses.FakeTensorMode)
-def _run_fake(
-    mode: torch._subclasses.FakeTensorMode, lowered_module: LoweredBackendModule, *args: Any
-) -> Any:
-    output = next(iter(reversed(lowered_module.original_module.graph.nodes)))
-    with mode:
-        return [
-            mode.from_tensor(leaf.meta["val"])
-            if leaf.meta["val"].fake_mode is not mode
-            else leaf.meta["val"]
-            for leaf in output.args[0]
-        ]
+@executorch_call_delegate.py_impl(FakeTensorMode)
+def _run_fake(mode: FakeTensorMode, lowered_module: LoweredBackendModule, *args: Any) -> Any:
+    return lowered_module.fake(mode, *args)
+
+
+@executorch_call_delegate.py_functionalize_impl
+def _run_functional(context: Any, lowered_module: LoweredBackendModule, *args: Any) -> Any:
+    inner = context.unwrap_tensors(args)
+    with context.redispatch_to_next():
+        return context.wrap_tensors(executorch_call_delegate(lowered_module, *inner))
+
+
+@executorch_call_delegate.py_impl(ProxyTorchDispatchMode)
+def _trace(mode: ProxyTorchDispatchMode, lowered_module: LoweredBackendModule, *args: Any) -> Any:
+    with disable_proxy_modes_tracing():
+        outputs = executorch_call_delegate(lowered_module, *args)
+    tracer: Any = mode.tracer
+    name = f"lowered_module_{len(tracer.root._modules)}"
+    while hasattr(tracer.root, name):
+        name += "_"
+    tracer.root.register_module(name, lowered_module)
+    module = tracer.create_proxy("get_attr", name, (), {})
+    inputs = pytree.tree_map(tracer.unwrap_proxy, args)
+    call = tracer.create_proxy("call_function", executorch_call_delegate, (module, *inputs), {})
+    return track_tensor_tree(outputs, call, constant=None, tracer=tracer)

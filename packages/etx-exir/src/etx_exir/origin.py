@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch.fx import Node
 
-__all__ = ["Line", "lines", "module_path", "source_line", "source_path"]
+__all__ = ["Line", "lines", "module_path", "module_stack", "source_line", "source_path"]
 
 TORCH = str(PurePath(torch.__file__).parent) + os.sep
 FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?(?:\n\s*(?!File )(\S.*))?')
@@ -35,14 +35,25 @@ def lines(node: Node | None) -> list[Line]:
     return [Line(f, int(n), name, text) for f, n, name, text in found if not f.startswith("<")]
 
 
+def module_stack(node: Node) -> list[tuple[str, str]]:
+    """Return path and qualified class of each module around `node`, outermost first."""
+    stack = node.meta.get("nn_module_stack") or {}
+    return [
+        (_clean(str(path)), kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__name__}")
+        for path, kind in stack.values()
+        if not str(path).startswith("_empty_nn_module_stack")
+    ]
+
+
 def module_path(node: Node) -> str | None:
     """Return the path of the innermost module of `node`: empty for the root, None if unknown."""
     stack = node.meta.get("nn_module_stack")
-    if not stack:
+    if not stack or str(list(stack.values())[-1][0]).startswith("_empty_nn_module_stack"):
         return None
-    path = str(list(stack.values())[-1][0])
-    if path.startswith("_empty_nn_module_stack"):
-        return None
+    return _clean(str(list(stack.values())[-1][0]))
+
+
+def _clean(path: str) -> str:
     for prefix in PREFIXES:
         if path.startswith(prefix):
             return path[len(prefix) :]

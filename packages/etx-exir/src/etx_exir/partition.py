@@ -5,35 +5,26 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
 
-from etx_schema import CompileSpec
-from torch import Tensor
+from etx_schema import CompileSpec, EtxError
 from torch.export import ExportedProgram
-from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
-from torch.export.graph_signature import (
-    ExportGraphSignature,
-    InputKind,
-    InputSpec,
-    OutputKind,
-    OutputSpec,
-    SymIntArgument,
-    TensorArgument,
-)
-from torch.fx import Graph, GraphModule, Node
-from torch.utils import _pytree as pytree
+from torch.fx import Graph, Node
 
 from etx_exir.backend import (
     DELEGATION_TAG,
+    BackendDetails,
     DelegationSpec,
     Partitioner,
     PartitionResult,
+    PreprocessResult,
     backend_of,
 )
-from etx_exir.constants import Constants
-from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
+from etx_exir.delegate import LoweredBackendModule
 from etx_exir.errors import BackendError, where
+from etx_exir.explain import note_reasons
+from etx_exir.extract import Part, extract
 from etx_exir.passes.base import graph_modules, name_outputs
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.transform import copy_program
@@ -41,16 +32,62 @@ from etx_exir.transform import copy_program
 __all__ = ["delegate", "to_backend"]
 
 
+@overload
 def to_backend(
-    backend_id: str, program: ExportedProgram, compile_specs: Sequence[CompileSpec] = ()
-) -> LoweredBackendModule:
-    """Lower all of `program` with one backend."""
-    spec = DelegationSpec(backend_id, list(compile_specs))
-    return _preprocess(copy_program(program), spec)
+    first: str, second: ExportedProgram, compile_specs: Sequence[CompileSpec] = ()
+) -> LoweredBackendModule: ...
+@overload
+def to_backend(first: ExportedProgram, second: Partitioner) -> ExportedProgram: ...
+@overload
+def to_backend(
+    first: Mapping[str, ExportedProgram], second: Mapping[str, Partitioner] | Partitioner
+) -> dict[str, ExportedProgram]: ...
+def to_backend(first: Any, second: Any, compile_specs: Sequence[CompileSpec] = ()) -> Any:
+    """Delegate a whole program by backend id, or what a partitioner picks.
+
+    `to_backend(id, program, specs)` returns a module that may be used inside another one;
+    `to_backend(program, partitioner)` a program; `to_backend(programs, partitioners)`, both by
+    method name, programs, whose partitions a backend may lower together.
+    """
+    if isinstance(first, str):
+        if not isinstance(second, ExportedProgram):
+            raise BackendError(
+                f"to_backend({first!r}, ...): expected an ExportedProgram, got "
+                f"{type(second).__name__}"
+            )
+        program = copy_program(second)
+        spec = DelegationSpec(first, list(compile_specs))
+        lowered = LoweredBackendModule(program, first, b"", spec.compile_specs)
+        _lower({"forward": [Part(program, spec, "all", "the whole program", lowered)]})
+        return lowered
+    if isinstance(first, Mapping):
+        chosen = second if isinstance(second, Mapping) else dict.fromkeys(first, second)
+        return delegate(first, chosen)
+    return delegate({"forward": first}, {"forward": second})["forward"]
 
 
-def delegate(program: ExportedProgram, partitioner: Partitioner) -> ExportedProgram:
-    """Return a copy of `program` in which delegates stand for the nodes `partitioner` tagged."""
+def delegate(
+    programs: Mapping[str, ExportedProgram], partitioners: Mapping[str, Partitioner | None]
+) -> dict[str, ExportedProgram]:
+    """Return copies of `programs` in which delegates stand for the nodes that were tagged."""
+    result = dict(programs)
+    parts: dict[str, list[Part]] = {}
+    for name in sorted(programs):
+        partitioner = partitioners.get(name)
+        if partitioner is not None:
+            result[name], parts[name] = _partitioned(programs[name], partitioner)
+    _lower(parts)
+    return result
+
+
+def _partitioned(
+    program: ExportedProgram, partitioner: Partitioner
+) -> tuple[ExportedProgram, list[Part]]:
+    if not isinstance(partitioner, Partitioner):
+        raise BackendError(
+            f"{partitioner!r} is no partitioner: expected an etx_exir.Partitioner"
+            + (" instance; call the class" if isinstance(partitioner, type) else "")
+        )
     result = partitioner.partition(copy_program(program))
     if not isinstance(result, PartitionResult):
         raise BackendError(
@@ -58,19 +95,34 @@ def delegate(program: ExportedProgram, partitioner: Partitioner) -> ExportedProg
             "expected a PartitionResult"
         )
     tagged = result.tagged_exported_program
+    note_reasons(tagged, partitioner)
+    parts = []
     for module in graph_modules(tagged.graph_module):
-        for tag, nodes in _by_tag(module.graph, result.partition_tags).items():
-            _replace(tagged, module, nodes, result.partition_tags[tag], tag)
+        groups = _by_tag(module.graph, result.partition_tags)
+        for tag, nodes in groups.items():
+            parts.append(extract(tagged, module, nodes, result.partition_tags[tag], tag))
+        for node in module.graph.nodes:
+            node.meta.pop(DELEGATION_TAG, None)
+        if groups:
+            _sort(module.graph)
+            module.graph.lint()
+            module.recompile()
     name_outputs(tagged)
     RemoveDeadCode().run(tagged)
-    return tagged
+    return tagged, parts
 
 
-def _by_tag(graph: Graph, tags: dict[str, DelegationSpec]) -> dict[str, list[Node]]:
+def _by_tag(graph: Graph, tags: Mapping[str, DelegationSpec]) -> dict[str, list[Node]]:
+    """Return the nodes of each tag; what reads one result of several goes where they are."""
     found: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        tag = node.meta.get(DELEGATION_TAG)
-        if tag is None or node.op in ("placeholder", "output"):
+        if node.op in ("placeholder", "output", "get_attr"):
+            continue
+        if node.target is operator.getitem and isinstance(node.args[0], Node):
+            tag = node.meta[DELEGATION_TAG] = node.args[0].meta.get(DELEGATION_TAG)
+        else:
+            tag = node.meta.get(DELEGATION_TAG)
+        if tag is None:
             continue
         if tag not in tags:
             raise BackendError(f"{where(node)}: tag {tag!r} is not in partition_tags")
@@ -78,148 +130,65 @@ def _by_tag(graph: Graph, tags: dict[str, DelegationSpec]) -> dict[str, list[Nod
     return found
 
 
-def _replace(
-    program: ExportedProgram,
-    module: GraphModule,
-    nodes: list[Node],
-    spec: DelegationSpec,
-    tag: str,
-) -> None:
-    inside = set(nodes)
-    constants = Constants(program)
-    read = dict.fromkeys(arg for node in nodes for arg in node.all_input_nodes)
-    held = [node for node in read if constants.get(node) is not None]
-    modules = [node for node in read if node.op == "get_attr" and node not in inside]
-    inputs = [n for n in read if n not in inside and n not in held and n not in modules]
-    outputs = [node for node in nodes if any(user not in inside for user in node.users)]
-    _check_convex(inside, inputs, tag)
-    part = _program(program, module, [*modules, *nodes], held, inputs, outputs)
-    lowered = _preprocess(part, spec)
-    name = _attribute(module, f"lowered_module_{len(module._modules)}")
-    setattr(module, name, lowered)
-    graph = module.graph
-    with graph.inserting_before(nodes[-1].next):
-        attribute = graph.get_attr(name)
-        call = graph.call_function(CALL_DELEGATE, (attribute, *inputs))
-        call.meta["val"] = [node.meta["val"] for node in outputs]
-        for index, node in enumerate(outputs):
-            item = graph.call_function(operator.getitem, (call, index))
-            item.meta = {k: v for k, v in node.meta.items() if k != DELEGATION_TAG}
-            node.replace_all_uses_with(item, delete_user_cb=lambda user: user not in inside)
-    for node in reversed(nodes):
-        graph.erase_node(node)
-    _sort(graph)
-    graph.lint()
-    module.recompile()
+def _lower(parts: Mapping[str, list[Part]]) -> None:
+    """Let each backend lower its partitions of all methods."""
+    wanted: dict[str, dict[str, list[Part]]] = {}
+    for method, items in parts.items():
+        for part in items:
+            wanted.setdefault(part.spec.backend_id, {}).setdefault(method, []).append(part)
+    for backend_id, methods in wanted.items():
+        backend = backend_of(backend_id)
+        for part, result in _preprocess(backend_id, backend, methods):
+            _store(part, result)
 
 
-def _attribute(module: GraphModule, name: str) -> str:
-    while hasattr(module, name):
-        name += "_"
-    return name
+def _preprocess(
+    backend_id: str, backend: type[BackendDetails], methods: Mapping[str, list[Part]]
+) -> Iterator[tuple[Part, PreprocessResult]]:
+    own: Any = backend.preprocess_multimethod
+    if own.__func__ is BackendDetails.preprocess_multimethod.__func__:  # type: ignore[attr-defined]
+        for method, parts in methods.items():
+            for part in parts:
+                place = f"method {method!r}, {part.where}"
+                specs = list(part.spec.compile_specs)
+                yield part, _call(backend_id, place, backend.preprocess, part.program, specs)
+        return
+    programs = {method: [part.program for part in parts] for method, parts in methods.items()}
+    specs_of = {m: [list(p.spec.compile_specs) for p in parts] for m, parts in methods.items()}
+    results = _call(backend_id, f"methods {', '.join(methods)}", own, programs, specs_of)
+    for method, parts in methods.items():
+        got = results.get(method) if isinstance(results, Mapping) else None
+        if not isinstance(got, list) or len(got) != len(parts):
+            raise BackendError(
+                f"{backend_id}.preprocess_multimethod: expected a list of {len(parts)} results "
+                f"for method {method!r}, got {got!r}"
+            )
+        yield from zip(parts, got, strict=True)
 
 
-def _check_convex(inside: set[Node], inputs: Iterable[Node], tag: str) -> None:
-    """Refuse a partition that needs a value which depends on the partition itself."""
-    seen: set[Node] = set()
-    pending = list(inputs)
-    while pending:
-        node = pending.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        for arg in node.all_input_nodes:
-            if arg in inside:
-                raise BackendError(
-                    f"partition {tag!r} needs {where(node)}, which itself needs {arg.name} of "
-                    "the same partition; split the partition there"
-                )
-            pending.append(arg)
+def _call(backend_id: str, place: str, function: Any, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except EtxError:
+        raise
+    except Exception as error:
+        raise BackendError(
+            f"backend {backend_id!r} failed to lower {place}: {type(error).__name__}: {error}"
+        ) from error
 
 
-def _program(
-    source: ExportedProgram,
-    module: GraphModule,
-    nodes: Sequence[Node],
-    constants: Sequence[Node],
-    inputs: Sequence[Node],
-    outputs: Sequence[Node],
-) -> ExportedProgram:
-    """Build the program of a partition: constants first, then inputs; outputs as a tuple."""
-    graph = Graph()
-    copies: dict[Node, Node] = {}
-    for node in (*constants, *inputs):
-        copies[node] = graph.placeholder(node.name)
-        copies[node].meta = {k: v for k, v in node.meta.items() if k != DELEGATION_TAG}
-    for node in nodes:
-        copies[node] = graph.node_copy(node, copies.__getitem__)
-        copies[node].meta.pop(DELEGATION_TAG, None)
-    graph.output(tuple(copies[node] for node in outputs)).meta["val"] = tuple(
-        node.meta["val"] for node in outputs
-    )
-    held = {spec.arg.name: spec for spec in source.graph_signature.input_specs}
-    specs = [
-        InputSpec(
-            held[node.name].kind,
-            TensorArgument(name=copies[node].name),
-            held[node.name].target,
-            held[node.name].persistent,
-        )
-        for node in constants
-    ]
-    specs += [InputSpec(InputKind.USER_INPUT, _argument(copies[node]), None) for node in inputs]
-    signature = ExportGraphSignature(
-        specs, [OutputSpec(OutputKind.USER_OUTPUT, _argument(copies[n]), None) for n in outputs]
-    )
-    targets = {held[node.name].target for node in constants}
-    children: dict[str, Any] = {
-        str(node.target): getattr(module, str(node.target))
-        for node in nodes
-        if node.op == "get_attr"
-    }
-    return ExportedProgram(
-        root=children,
-        graph=graph,
-        graph_signature=signature,
-        state_dict={k: v for k, v in source.state_dict.items() if k in targets},
-        range_constraints=dict(source.range_constraints),
-        module_call_graph=[ModuleCallEntry("", _call_signature(len(inputs), len(outputs)))],
-        constants={k: v for k, v in source.constants.items() if k in targets},
-    )
-
-
-def _argument(node: Node) -> TensorArgument | SymIntArgument:
-    value = node.meta["val"]
-    kind = TensorArgument if isinstance(value, Tensor) else SymIntArgument
-    return kind(name=node.name)
-
-
-def _call_signature(inputs: int, outputs: int) -> ModuleCallSignature:
-    spec = pytree.tree_flatten((tuple(range(inputs)), {}))[1]
-    return ModuleCallSignature(
-        inputs=[],
-        outputs=[],
-        in_spec=spec,
-        out_spec=pytree.tree_flatten(tuple(range(outputs)))[1],
-    )
-
-
-def _preprocess(part: ExportedProgram, spec: DelegationSpec) -> LoweredBackendModule:
-    result = backend_of(spec.backend_id).preprocess(part, list(spec.compile_specs))
+def _store(part: Part, result: Any) -> None:
     blob = getattr(result, "processed_bytes", None)
     if not isinstance(blob, bytes):
         raise BackendError(
-            f"{spec.backend_id}.preprocess returned {type(result).__name__}; expected a "
+            f"{part.spec.backend_id}.preprocess returned {type(result).__name__}; expected a "
             "PreprocessResult with processed_bytes of type bytes"
         )
-    return LoweredBackendModule(
-        part,
-        spec.backend_id,
-        blob,
-        spec.compile_specs,
-        result.data_store_output,
-        result.debug_handle_map,
-    )
+    lowered = part.lowered
+    lowered._processed_bytes = blob
+    lowered._named_data = result.data_store_output
+    lowered.meta["debug_handle_map"] = dict(result.debug_handle_map or {})
+    lowered.meta["delegate_info"] = result._delegate_info_meta
 
 
 def _sort(graph: Graph) -> None:

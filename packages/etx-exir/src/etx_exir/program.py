@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -172,16 +173,22 @@ class EdgeProgramManager:
         )
 
     def to_backend(
-        self, partitioner: Partitioner | Mapping[str, Partitioner]
+        self, partitioner: Partitioner | Sequence[Partitioner] | Mapping[str, Partitioner]
     ) -> EdgeProgramManager:
-        """Delegate what `partitioner` picks, the same for all methods or one a method."""
-        return self._derive(
-            {
-                name: program if chosen is None else delegate(program, chosen)
-                for name, program in self._programs.items()
-                for chosen in (_for_method(partitioner, name),)
-            }
-        )
+        """Delegate what `partitioner` picks, the same for all methods or one a method.
+
+        A list of partitioners is applied one after the other.
+        """
+        if isinstance(partitioner, Sequence):
+            manager = self
+            for item in partitioner:
+                manager = manager.to_backend(item)
+            return manager
+        if isinstance(partitioner, Mapping):
+            for name in partitioner:
+                _named(self._programs, name)
+        chosen = {name: _for_method(partitioner, name) for name in self._programs}
+        return self._derive(delegate(self._programs, chosen))
 
     def to_executorch(
         self, config: ExecutorchBackendConfig | None = None
@@ -232,13 +239,19 @@ def to_edge_transform_and_lower(
     Kept operators that no backend took are decomposed after all.
     """
     config = compile_config or EdgeCompileConfig()
-    edge: dict[str, ExportedProgram] = {}
+    plans: dict[str, _Lowering] = {}
     for name, program in sorted(_by_name(programs).items()):
         chosen = _for_method(partitioner, name) or ()
         chosen = (chosen,) if isinstance(chosen, Partitioner) else tuple(chosen)
-        edge[name] = _transform_and_lower(
-            program, _for_method(transform_passes, name) or (), chosen, config, observer
-        )
+        plans[name] = _Lowering.begin(program, chosen, config, observer)
+        passes = _for_method(transform_passes, name) or ()
+        if passes:
+            plans[name].program = apply_passes(plans[name].program, passes)
+    edge = {name: plan.program for name, plan in plans.items()}
+    for step in range(max((len(plan.partitioners) for plan in plans.values()), default=0)):
+        edge = delegate(edge, {name: plan.partitioner(step) for name, plan in plans.items()})
+    for name, plan in plans.items():
+        lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)
     _verify(edge, config)
     return EdgeProgramManager(edge, constant_methods, config, observer)
 
@@ -250,27 +263,38 @@ def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) 
             verify(program, Dialect.EDGE, allowed)
 
 
-def _transform_and_lower(
-    program: ExportedProgram,
-    passes: Sequence[Any],
-    partitioners: Sequence[Partitioner],
-    config: EdgeCompileConfig,
-    observer: Observer | None,
-) -> ExportedProgram:
-    wanted: list[OpOverload] = []
-    filters: list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]] = []
-    for item in partitioners:
-        ops, accepts = item.ops_to_not_decompose(program)
-        wanted += ops
-        filters.append((frozenset(ops), accepts))
-    edge = lower(program, (*config.preserve_ops, *wanted), observer)
-    if any(accepts is not None for _, accepts in filters):
-        lower_kept(edge, wanted, lambda node: _is_wanted(node, filters), observer)
-    edge = apply_passes(edge, passes) if passes else edge
-    for item in partitioners:
-        edge = delegate(edge, item)
-    lower_kept(edge, set(wanted) - set(config.preserve_ops), observer=observer)
-    return edge
+@dataclass
+class _Lowering:
+    """A method on its way: what its partitioners want kept whole, and its Edge program."""
+
+    program: ExportedProgram
+    partitioners: tuple[Partitioner, ...]
+    wanted: set[OpOverload]
+
+    @classmethod
+    def begin(
+        cls,
+        program: ExportedProgram,
+        partitioners: tuple[Partitioner, ...],
+        config: EdgeCompileConfig,
+        observer: Observer | None,
+    ) -> _Lowering:
+        """Lower to Edge, with the operators whole that a partitioner asks for."""
+        wanted: list[OpOverload] = []
+        filters: list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]] = []
+        for item in partitioners:
+            program = item.transform_for_pre_decomposition(program)
+            ops, accepts = item.ops_to_not_decompose(program)
+            wanted += ops
+            filters.append((frozenset(ops), accepts))
+        edge = lower(program, (*config.preserve_ops, *wanted), observer)
+        if any(accepts is not None for _, accepts in filters):
+            lower_kept(edge, wanted, lambda node: _is_wanted(node, filters), observer)
+        return cls(edge, partitioners, set(wanted))
+
+    def partitioner(self, step: int) -> Partitioner | None:
+        """Return the partitioner whose turn it is, None when all had theirs."""
+        return self.partitioners[step] if step < len(self.partitioners) else None
 
 
 def _is_wanted(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -107,6 +108,14 @@ class Pools:
             raise EmitError(
                 f"two tensors named {name!r} are to be stored in {tag}.ptd with different content"
             )
+
+    def put_named(self, tag: str, blobs: Mapping[str, NamedBlob]) -> None:
+        """Store what delegates named in the file of `tag`."""
+        content = self.external.setdefault(tag, PtdFile()).named_data
+        for name, blob in blobs.items():
+            if name in content:
+                raise EmitError(f"{tag}.ptd: {name!r} is both a tensor and a delegate's data")
+            content[name] = blob
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -22,6 +22,7 @@ from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
 from etx_exir.constraints import CONSTRAINTS_KEY, constraints_of
+from etx_exir.data_store import NamedDataStore
 from etx_exir.debug import DEBUG_KEY, Origins, stack_frames
 from etx_exir.emit.constant_method import constant_method
 from etx_exir.emit.constants import Pools
@@ -75,16 +76,19 @@ def emit_all(
     place_shared_state(e.listing for e in emitters if e.options.share_mutable_buffers)
     plans, reports = [], {}
     matched: set[Pin] = set()
-    named: dict[str, NamedBlob] = {}
+    store = NamedDataStore()
     for emitter in emitters:
         result = plan(emitter.listing, emitter.options)
         reports[emitter.name] = result.report
         matched |= result.pins
         plans.append(_execution_plan(emitter, result.arena_sizes, config.emit_stacktrace))
         for lowered in emitter.lowered:
-            _add_named(named, lowered)
+            store.merge_named_data_store(lowered.named_data_store_output)
     check_pins([emitter.options for emitter in emitters], matched)
     plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
+    named = dict(store.get_named_data_store_output().pte_data)
+    for tag, blobs in store.get_named_data_store_output().external_data.items():
+        pools.put_named(tag, blobs)
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
     named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
     origins = {e.name: Origins.of(e.program, e.listing) for e in emitters}
@@ -143,14 +147,3 @@ def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int], stacks: bool
         delegates=emitter.delegates,
         non_const_buffer_sizes=arena_sizes,
     )
-
-
-def _add_named(named: dict[str, NamedBlob], lowered: Any) -> None:
-    for key, blob in (lowered.named_data_store_output or {}).items():
-        item = blob if isinstance(blob, NamedBlob) else NamedBlob(blob)
-        if key in named and bytes(named[key].data) != bytes(item.data):
-            raise EmitError(
-                f"two delegates store different data under the name {key!r}"
-                f" (the second is of backend {lowered.backend_id!r})"
-            )
-        named[key] = item
