@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tasks: `python3 noxfile.py -s demo|tests|lint|interop|bench|lowering|wheels|size|release`,
-and `-t gen`.
+"""The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
+hand `-s bench|lowering|passes`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -211,6 +211,15 @@ def lowering(session: nox.Session) -> None:
     """Measure how long both compilers take and how much memory, interleaved. Run by hand."""
     python, sides = both_sides(session)
     run(session, python, ROOT / "benchmarks" / "lowering.py", *sides, *session.posargs)
+
+
+@nox.session
+def passes(session: nox.Session) -> None:
+    """Write docs/passes.md: what each pass does to the model set. Run by hand."""
+    host = environment(
+        session, "interop-host", COMPILER, others=MODELS, others_no_deps=MODELS_NO_DEPS
+    )
+    run(session, host, "-W", "ignore", ROOT / "benchmarks" / "passes.py", *session.posargs)
 
 
 def both_sides(session: nox.Session) -> tuple[str, list[str]]:

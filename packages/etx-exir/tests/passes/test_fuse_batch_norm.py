@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
+from etx_exir.passes.absorb_batch_norm import AbsorbBatchNorm
 from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from programs import assert_like_eager, core, counts
+from programs import apply, assert_like_eager, core, counts
 from torch import nn
 
 
@@ -30,17 +31,19 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_norm_disappears_into_the_weights(name):
-    layer, norm, shape = LAYERS[name]
-    module = nn.Sequential(layer, norm).eval()
-    x = torch.randn(shape)
-    program = core(module, (x,))
-    assert FuseBatchNorm().run(program)
+class Several(nn.ModuleList):
+    def forward(self, *inputs):
+        return [layer(x) for layer, x in zip(self, inputs, strict=True)]
+
+
+def test_norm_disappears_into_the_weights():
+    module = Several(nn.Sequential(layer, norm) for layer, norm, _ in LAYERS.values()).eval()
+    inputs = tuple(torch.randn(shape) for _, _, shape in LAYERS.values())
+    program = core(module, inputs)
+    apply(FuseBatchNorm(), program)
     RemoveDeadCode().run(program)
-    assert not FuseBatchNorm().run(program)
-    assert set(counts(program).values()) == {1}
-    assert_like_eager(program, module, (x,), (torch.randn(shape),), tolerance=1e-4)
+    assert counts(program) == {"aten.convolution.default": 6, "aten.linear.default": 1}
+    assert_like_eager(program, module, inputs, tolerance=1e-4)
 
 
 class Shared(nn.Module):
@@ -59,8 +62,52 @@ def test_norm_stays_where_the_unscaled_result_is_needed():
     assert not FuseBatchNorm().run(program)
 
 
-def test_norm_before_a_layer_stays():
-    program = core(
-        nn.Sequential(settled(nn.BatchNorm2d(3)), nn.Conv2d(3, 3, 1)), (torch.randn(1, 3, 4, 4),)
-    )
+FOLLOWED = {
+    "conv": (settled(nn.BatchNorm2d(4)), nn.Conv2d(4, 6, 3), (2, 4, 8, 8)),
+    "grouped": (settled(nn.BatchNorm2d(4)), nn.Conv2d(4, 6, 3, groups=2, bias=False), (1, 4, 8, 8)),
+    "conv1d": (settled(nn.BatchNorm1d(4)), nn.Conv1d(4, 6, 3), (2, 4, 8)),
+    "linear": (settled(nn.BatchNorm1d(4)), nn.Linear(4, 6), (2, 4)),
+    "without parameters": (nn.BatchNorm1d(4, affine=False), nn.Linear(4, 6), (2, 4)),
+}
+
+
+def test_norm_before_a_layer_disappears_too():
+    module = Several(nn.Sequential(*pair) for *pair, _ in FOLLOWED.values()).eval()
+    inputs = tuple(torch.randn(shape) for *_, shape in FOLLOWED.values())
+    program = core(module, inputs)
     assert not FuseBatchNorm().run(program)
+    apply(AbsorbBatchNorm(), program)
+    RemoveDeadCode().run(program)
+    assert counts(program) == {"aten.convolution.default": 3, "aten.linear.default": 2}
+    assert_like_eager(program, module, inputs, tolerance=1e-4)
+
+
+STAYING = {
+    "padding": (nn.Conv2d(3, 3, 3, padding=1), (1, 3, 4, 4)),
+    "transposed": (nn.ConvTranspose2d(3, 3, 3), (1, 3, 4, 4)),
+    "linear of a sequence": (nn.Linear(4, 4), (1, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_norm_stays_before_a_layer_that_reads_more_than_channels(name):
+    layer, shape = STAYING[name]
+    norm = settled(nn.BatchNorm2d(3) if len(shape) == 4 else nn.BatchNorm1d(3))
+    program = core(nn.Sequential(norm, layer), (torch.randn(shape),))
+    assert not AbsorbBatchNorm().run(program)
+
+
+def test_norm_that_another_reads_stays():
+    norm, conv = settled(nn.BatchNorm2d(3)), nn.Conv2d(3, 3, 1)
+    module = nn.Sequential(norm, Residual(conv)).eval()
+    program = core(module, (torch.randn(1, 3, 4, 4),))
+    assert not AbsorbBatchNorm().run(program)
+
+
+class Residual(nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return x + self.inner(x)

@@ -18,3 +18,17 @@ def test_products_with_a_transposed_weight_are_linear():
 def test_a_weight_in_the_order_of_mm_stays():
     module = Calls(lambda self, x: x @ self.w, w=torch.randn(3, 4))
     assert counts(edge(module, (torch.randn(2, 3),))) == {"aten.mm.default": 1}
+
+
+def test_a_computed_matrix_is_read_transposed():
+    module = Calls(lambda x, y: x @ (y * 2).t())
+    inputs = torch.randn(2, 3), torch.randn(4, 3)
+    program = edge(module, inputs)
+    assert counts(program) == {"aten.mul.Scalar": 1, "aten.linear.default": 1}
+    assert_like_eager(program, module, inputs)
+
+
+def test_a_permutation_that_is_none():
+    module = Calls(lambda self, x: x @ self.w.permute(0, 1), w=torch.randn(3, 3))
+    program = edge(module, (torch.randn(2, 3),))
+    assert_like_eager(program, module, (torch.randn(2, 3),))

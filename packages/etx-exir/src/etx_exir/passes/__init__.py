@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from etx_exir.passes.absorb_batch_norm import AbsorbBatchNorm
 from etx_exir.passes.align_index_put import AlignIndexPut
 from etx_exir.passes.base import NodePass, Pass
 from etx_exir.passes.copy_views import CopyViews
@@ -50,6 +51,7 @@ PIPELINE: tuple[Pass, ...] = (
     DropExpands(),
     FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),
+    AbsorbBatchNorm(),  # what no layer before it took
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     ShareConstants(),  # before expressions of equal constants are compared
     MergeCommon(),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``batch_norm(conv(x, w, b))`` -> ``conv(x, w * s, (b - mean) * s + shift)``,
-where ``s = scale / sqrt(var + eps)``; the same for ``linear``."""
+"""``batch_norm(conv(x, w, b))`` -> ``conv(x, w * s, b * s + t)``, where
+``s = scale / sqrt(var + eps)`` and ``t = shift - mean * s``; the same for ``linear``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import operator
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.layers import LAYERS, LINEAR, scaled_outputs
-
-aten = torch.ops.aten
-
-BATCH_NORM = aten._native_batch_norm_legit_no_training.default
+from etx_exir.passes.layers import (
+    BATCH_NORM,
+    LAYERS,
+    LINEAR,
+    normalisation,
+    parameters,
+    scaled_outputs,
+)
 
 
 class FuseBatchNorm(NodePass):
@@ -33,37 +35,16 @@ class FuseBatchNorm(NodePass):
             return None
         if len(layer.users) != 1 or (layer.target is LINEAR and layer.meta["val"].dim() != 2):
             return None
-        fused = self._fuse(layer, norm)
-        if fused is None:
+        held = parameters(layer, self.constants)
+        affine = None if held is None else normalisation(norm, self.constants)
+        if held is None or affine is None:
             return None
-        held: Any = layer.args[1]
-        weight, bias = (
-            self.constants.add(value, f"{self.constants.name(held)}_{suffix}", self.mode)
-            for value, suffix in zip(fused, ("fused", "fused_bias"), strict=True)
-        )
-        new = graph.call_function(layer.target, (layer.args[0], weight, bias, *layer.args[3:]))
-        new.meta = {key: item for key, item in layer.meta.items() if key != "val"}
-        return new
-
-    def _fuse(self, layer: Node, norm: Node) -> tuple[Tensor, Tensor] | None:
-        weight = self.constant(layer.args[1])
-        bias_node = layer.args[2] if len(layer.args) > 2 else None
-        bias = None if bias_node is None else self.constant(bias_node)
-        scale, shift, mean, var = (
-            None if arg is None else self.constant(arg) for arg in norm.args[1:5]
-        )
-        unknown = [
-            value is None and arg is not None
-            for value, arg in zip(
-                (bias, scale, shift), (bias_node, norm.args[1], norm.args[2]), strict=True
-            )
-        ]
-        if weight is None or mean is None or var is None or any(unknown):
-            return None
-        eps: Any = norm.args[6]
+        (weight, bias), (factor, offset) = held, affine
         with torch.no_grad():
-            factor = torch.rsqrt(var.double() + eps)
-            factor = factor if scale is None else factor * scale
-            offset = -mean * factor if bias is None else (bias - mean) * factor
-            offset = offset if shift is None else offset + shift
-            return scaled_outputs(weight, factor.to(weight.dtype), layer), offset.to(weight.dtype)
+            scaled = scaled_outputs(weight.double(), factor, layer)
+            moved = offset if bias is None else bias * factor + offset
+        source: Any = layer.args[1]
+        name = f"{self.constants.name(source)}_fused"
+        pair = ((scaled, name), (moved, f"{name}_bias"))
+        fused = [self.constants.add(t.to(weight.dtype), n, self.mode) for t, n in pair]
+        return graph.call_function(layer.target, (layer.args[0], *fused, *layer.args[3:]))

@@ -14,6 +14,7 @@ from etx_exir.passes.fold_constants import FREE_BYTES
 
 aten = torch.ops.aten
 
+BATCH_NORM = aten._native_batch_norm_legit_no_training.default
 CONV = aten.convolution.default
 LINEAR = aten.linear.default
 LAYERS = (CONV, LINEAR)
@@ -48,6 +49,22 @@ def parameters(layer: Node, constants: Constants) -> tuple[Tensor, Tensor | None
     if len(held.users) > 1 and weight.nbytes > FREE_BYTES:
         return None
     return weight, bias
+
+
+def normalisation(norm: Node, constants: Constants) -> tuple[Tensor, Tensor] | None:
+    """Return factor and offset of each channel of a batch norm, float64, if it is constant."""
+    given: Any = norm.args[1:5]
+    values = [None if arg is None else constants.get(arg) for arg in given]
+    if any(value is None and arg is not None for value, arg in zip(values, given, strict=True)):
+        return None
+    scale, shift, mean, variance = values
+    assert mean is not None
+    assert variance is not None
+    eps: Any = norm.args[6]
+    factor = torch.rsqrt(variance.double() + eps)
+    factor = factor if scale is None else factor * scale
+    offset = -mean * factor if shift is None else shift - mean * factor
+    return factor, offset
 
 
 def scaled_outputs(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``mm(x, w^T)`` -> ``linear(x, w)``, ``addmm(b, x, w^T)`` -> ``linear(x, w, b)``."""
+"""``mm(x, w^T)`` -> ``linear(x, w)``, ``addmm(b, x, w^T)`` -> ``linear(x, w, b)``: the kernel of
+``linear`` reads its weight transposed, so that nothing needs to do it."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.merge_views import PERMUTATIONS
+from etx_exir.passes.merge_views import PERMUTATIONS, permutation
 
 aten = torch.ops.aten
 
@@ -26,7 +27,9 @@ class LinearFromProducts(NodePass):
         if not isinstance(right, Node) or right.target not in PERMUTATIONS:
             return None
         weight = right.args[0]
-        if right.meta["val"].dim() != 2 or self.constant(weight) is None:
+        if right.meta["val"].dim() != 2 or permutation(right) != [1, 0]:
+            return None
+        if self.constant(weight) is None and len(right.users) > 1:
             return None
         if node.target is MM:
             return graph.call_function(LINEAR, (left, weight))
