@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import argparse
+import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 from etx_exir.commands import register
+from etx_exir.installed import register as register_backends
 from etx_schema import EtxError
+from toy import ToyPartitioner
 
 SOURCE = """
 import torch
@@ -93,8 +97,78 @@ def test_programs_after_each_pass(model, capsys):
 def test_reasons_of_the_partitioner(model, capsys):
     etx(f"{model}:Net", "-o", "net.pte", "--explain", "--partitioner", "toy:ToyPartitioner")
     out = capsys.readouterr().out
-    assert "3 operators stayed out of delegates" in out
-    assert "aten.relu.default is neither an addition nor a product" in out
+    assert "Operators outside: 3" in out
+    assert re.search(r"operator +module +source +partitioner +why it stayed out", out)
+    relu = r"aten.relu.default +model_of_test.py:13 +ToyPartitioner +aten.relu.default is neither"
+    assert re.search(relu, out)
+
+
+class Entry:
+    name, value, dist = "toy", "toy:ToyPartitioner", None
+
+    def load(self):
+        def partitioner(specs):
+            if specs and specs[0].key != "scale":
+                raise ValueError(f"unknown spec {specs[0].key}; known: scale")
+            return ToyPartitioner()
+
+        return partitioner
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    monkeypatch.setattr("etx_exir.installed.contributions", lambda group: [Entry()])
+
+
+ADD = """
+import torch
+
+class Add(torch.nn.Module):
+    example_inputs = (torch.ones(2), torch.ones(2))
+
+    def forward(self, x, y):
+        return (x + y).sin()
+"""
+
+
+def test_an_installed_backend_by_name(model, installed, capsys):
+    Path("model_of_test.py").write_text(ADD)
+    arguments = (f"{model}:Add", "-o", "net.pte", "--backend", "toy:scale=2", "--explain", "--json")
+    etx(*arguments)
+    document = json.loads(capsys.readouterr().out)
+    assert document["bytes"] == Path("net.pte").stat().st_size
+    forward = document["methods"]["forward"]
+    assert forward["delegates_by_backend"] == {"ToyBackend": 1}
+    (row,) = forward["outside"]
+    assert (row["operator"], row["source"]) == ("aten.sin.default", "model_of_test.py:8")
+    assert row["reasons"] == {
+        "ToyPartitioner": "aten.sin.default is neither an addition nor a product"
+    }
+
+
+@pytest.mark.parametrize(
+    ("backend", "message"),
+    [
+        ("other", r"no backend 'other' is installed \(installed: toy\)"),
+        ("toy:scale", "'scale' is no spec; expected spec=value"),
+        ("toy:size=2", "'toy' .* cannot be used: ValueError: unknown spec size; known: scale"),
+    ],
+)
+def test_a_backend_that_cannot_be_used(model, installed, backend, message):
+    with pytest.raises(EtxError, match=message):
+        etx(f"{model}:Net", "-o", "net.pte", "--backend", backend)
+
+
+def test_the_installed_backends_are_listed(installed, capsys):
+    parser = argparse.ArgumentParser()
+    register_backends(parser.add_subparsers())
+    options = parser.parse_args(["backends", "--json"])
+    assert options.run(options) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row == {"name": "toy", "package": "", "partitioner": "toy:ToyPartitioner"}
+    options = parser.parse_args(["backends"])
+    assert options.run(options) == 0
+    assert capsys.readouterr().out.splitlines()[2].split() == ["toy", "toy:ToyPartitioner"]
 
 
 ERRORS = {

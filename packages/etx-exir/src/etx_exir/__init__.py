@@ -17,6 +17,7 @@ from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.data_store import NamedDataStore, NamedDataStoreOutput
 from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
 from etx_exir.delegate_map import DelegateMappingBuilder
+from etx_exir.delegation_info import DelegationInfo, get_delegation_info
 from etx_exir.oneshot import compile
 from etx_exir.partition import to_backend
 from etx_exir.plan import Bank, MemoryPlanningPass, Pin, TargetMemoryMap
@@ -32,6 +33,7 @@ __all__ = [
     "Bank",
     "CompileSpec",
     "DelegateMappingBuilder",
+    "DelegationInfo",
     "DelegationSpec",
     "EdgeCompileConfig",
     "EdgeProgramManager",
@@ -50,6 +52,7 @@ __all__ = [
     "capture",
     "compile",
     "executorch_call_delegate",
+    "get_delegation_info",
     "to_backend",
     "to_edge",
     "to_edge_transform_and_lower",

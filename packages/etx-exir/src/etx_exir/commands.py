@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import logging
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -39,8 +39,17 @@ def register(subparsers: Any) -> None:
         help="delegate what this partitioner picks; may be given several times",
     )
     parser.add_argument(
+        "--backend",
+        metavar="NAME[:spec=value,...]",
+        action="append",
+        default=[],
+        help="delegate to an installed backend, which the target is taken to have; may be given "
+        "several times; `etx backends` lists them",
+    )
+    parser.add_argument(
         "--explain", action="store_true", help="say why each operator stayed out of a delegate"
     )
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--dump-passes",
         metavar="DIR",
@@ -64,11 +73,13 @@ def run(options: argparse.Namespace) -> int:
         from etx_schema.memory_report import check_output
 
         check_output(options.memory_report)
+    from etx_exir.installed import load_backend
     from etx_exir.source import load_factory, load_partitioner
 
     say = _Progress()
     model, inputs, dynamic_shapes = load_factory(options.source)
-    partitioners = [load_partitioner(name) for name in options.partitioner]
+    chosen = [load_backend(name) for name in options.backend]
+    partitioners = [*chosen, *(load_partitioner(name) for name in options.partitioner)]
     from etx_exir.capture import capture
     from etx_exir.config import ExecutorchBackendConfig
     from etx_exir.program import to_edge_transform_and_lower
@@ -80,23 +91,52 @@ def run(options: argparse.Namespace) -> int:
     folder = options.dump_passes
     dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
     edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
-    if options.explain:
-        _explain(edge.exported_program(), partitioners)
     say("planning memory and writing")
-    result = edge.to_executorch(ExecutorchBackendConfig(target=options.target))
+    target = _target(options, edge)
+    result = edge.to_executorch(ExecutorchBackendConfig(target=target))
     result.save(output)
     say(None)
-    plan = result.executorch_program.execution_plan[0]
-    arena = sum(plan.non_const_buffer_sizes[1:])
-    print(
-        f"{output}: {output.stat().st_size:,} bytes, "
-        f"{len(plan.chains[0].instructions)} instructions, arena {arena:,} bytes"
-        if output.is_file()
-        else f"{output}: written"
-    )
+    _report(options, output, result, edge)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
     return 0
+
+
+def _target(options: argparse.Namespace, edge: Any) -> Any:
+    """Return the target, with the backends that were asked for by name."""
+    from dataclasses import replace
+
+    from etx_exir.delegation_info import get_delegation_info
+    from etx_exir.target import load_target
+
+    if not options.backend:
+        return options.target
+    target = load_target(options.target)
+    graphs = [edge.exported_program(name).graph_module for name in sorted(edge.methods)]
+    used = {backend for g in graphs for backend in get_delegation_info(g).delegates_by_backend}
+    return replace(target, backends=tuple(sorted({*target.backends, *used})))
+
+
+def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -> None:
+    plan = result.executorch_program.execution_plan[0]
+    facts = {
+        "file": str(output),
+        "bytes": output.stat().st_size if output.is_file() else None,
+        "instructions": len(plan.chains[0].instructions),
+        "arena": sum(plan.non_const_buffer_sizes[1:]),
+    }
+    programs = {name: edge.exported_program(name) for name in sorted(edge.methods)}
+    text, document = _explain(programs) if options.explain else ("", {})
+    if options.json:
+        print(json.dumps({**facts, "methods": document} if document else facts, indent=1))
+        return
+    if text:
+        print(f"{text}\n")
+    if facts["bytes"] is None:
+        print(f"{output}: written")
+    else:
+        form = "{file}: {bytes:,} bytes, {instructions} instructions, arena {arena:,} bytes"
+        print(form.format(**facts))
 
 
 def _report_memory(result: Any, name: str, path: str) -> None:
@@ -163,28 +203,19 @@ class _Dump:
             self.count += 1
 
 
-def _explain(program: Any, partitioners: list[Any]) -> None:
-    from torch.fx import Node
+def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return what is delegated and why the rest is not: as text and as a document."""
+    from dataclasses import asdict
 
-    from etx_exir.errors import where
-    from etx_exir.passes.base import graph_modules
+    from etx_exir.delegation_info import get_delegation_info
+    from etx_exir.explain import explanation, outside
 
-    outside: list[Node] = [
-        node
-        for module in graph_modules(program.graph_module)
-        for node in module.graph.nodes
-        if node.op == "call_function" and hasattr(node.target, "_schema")
-    ]
-    if not partitioners:
-        print("operators, none delegated since no partitioner was given:")
-        counts = Counter(str(node.target) for node in outside)
-        for name, count in counts.most_common():
-            print(f"  {count:5d}  {name}")
-        return
-    print(f"{len(outside)} operators stayed out of delegates:")
-    for node in outside:
-        reasons = "; ".join(
-            f"{type(item).__name__}: {item.why_not(node) or 'it could be delegated'}"
-            for item in partitioners
-        )
-        print(f"  {node.target} ({where(node)}): {reasons}")
+    texts: list[str] = []
+    document: dict[str, Any] = {}
+    for name, program in programs.items():
+        info = get_delegation_info(program.graph_module)
+        rows = outside(program, name)
+        parts = [info.get_summary(), info.get_operator_delegation_table()]
+        texts += [*parts, explanation(rows)] if rows else parts
+        document[name] = {**asdict(info), "outside": [asdict(row) for row in rows]}
+    return "\n\n".join(texts), document

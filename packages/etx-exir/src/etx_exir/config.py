@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from etx_schema import Target
 from torch._ops import OpOverload
 from torch.fx import Node
 
@@ -59,7 +60,7 @@ class ExecutorchBackendConfig:
     emit_mutable_buffer_names: bool = True
     emit_debug: bool = True
     do_quant_fusion_and_const_prop: bool = False
-    target: str | None = "portable"
+    target: str | Target | None = "portable"
 
     def __post_init__(self) -> None:
         if self.do_quant_fusion_and_const_prop:

@@ -15,7 +15,7 @@ from etx_exir.delegate import CALL_DELEGATE
 from etx_exir.origin import module_path, source_line
 from etx_exir.passes.base import graph_modules
 
-__all__ = ["Outside", "note_reasons", "operators", "outside", "table"]
+__all__ = ["Outside", "explanation", "name_of", "note_reasons", "operators", "outside", "table"]
 
 REASONS = "why_not_delegated"
 
@@ -67,7 +67,7 @@ def outside(program: ExportedProgram, method: str = "forward") -> list[Outside]:
     """Return what stayed out of delegates, in the order of execution."""
     return [
         Outside(
-            _name(node),
+            name_of(node),
             node.name,
             method,
             module_path(node) or "",
@@ -78,10 +78,22 @@ def outside(program: ExportedProgram, method: str = "forward") -> list[Outside]:
     ]
 
 
-def _name(node: Node) -> str:
-    return str(
-        getattr(node.target, "_name", node.target) if _is_control_flow(node) else node.target
-    )
+def explanation(rows: Sequence[Outside]) -> str:
+    """Return a table: where each operator comes from, and a line for each partitioner's reason."""
+    lines: list[tuple[str, ...]] = []
+    for row in rows:
+        place: tuple[str, ...] = (row.operator, row.module, row.source)
+        reasons = row.reasons or {"": "no partitioner was given"}
+        for partitioner, reason in reasons.items():
+            lines.append((*place, partitioner, reason))
+            place = ("", "", "")
+    return table(lines, ("operator", "module", "source", "partitioner", "why it stayed out"))
+
+
+def name_of(node: Node) -> str:
+    """Return the name of the operator that `node` calls."""
+    target = getattr(node.target, "_name", node.target) if _is_control_flow(node) else node.target
+    return str(target)
 
 
 def table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> str:
