@@ -23,10 +23,10 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
         ([X, X.astype(np.float64)], r"input 1: expected float32\[2, 3\], got float64\[2, 3\]"),
         ([X, X[:1]], r"input 1: expected float32\[2, 3\], got float32\[1, 3\]"),
         ([X.ravel(), X], r"input 0: expected float32\[2, 3\], got float32\[6\]"),
-        ([X, "text"], "input 1: expected an array .* got str"),
-        ([X, [1.0, 2.0]], "input 1: expected an array .* got list"),
-        ([X, None], "input 1: expected an array .* got NoneType"),
-        ([np.array(["a"]), X], "input 0: expected an array"),
+        ([X, "text"], r"input 1: expected float32\[2, 3\] \(a NumPy array, .* got str"),
+        ([X, [1.0, 2.0]], r"input 1: expected float32\[2, 3\] \(a NumPy .* got list"),
+        ([X, None], "input 1: expected .* got NoneType"),
+        ([np.array(["a"]), X], "input 0: arrays of this dtype are not supported: <U1"),
     ],
 )
 def test_wrong_inputs(runtime: Runtime, inputs: list[object], message: str) -> None:
@@ -299,7 +299,7 @@ extern "C" __attribute__((visibility("default"))) const Plugin* etx_plugin_v1() 
 @pytest.mark.parametrize(
     ("major", "minor", "size", "message"),
     [
-        (1, 7, 64, "other-kernels is built for ETX ABI 1.7, .* provides ABI 1.0; upgrade etx-run"),
+        (1, 7, 64, "other-kernels is built for ETX ABI 1.7, .* provides ABI 1.1; upgrade etx-run"),
         (2, 0, 64, "built for ETX ABI 2.0, .*; upgrade etx-runtime"),
         (0, 9, 64, "built for ETX ABI 0.9, .*; upgrade the plugin"),
     ],

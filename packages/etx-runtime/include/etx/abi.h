@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 0
+#define ETX_ABI_MINOR 1
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,6 +59,7 @@ enum etx_tag {
   ETX_TAG_LIST_OPTIONAL_TENSOR = 11
 };
 
+struct etx_kernel;
 struct etx_value;
 
 /// A list of integers. `boxed` is null when all items are constant; otherwise they are copied from
@@ -99,6 +100,9 @@ typedef struct etx_context {
   /// long unless it is the last; returns when all have. Null where there is no thread pool.
   void (*parallel_for)(struct etx_context* self, int64_t begin, int64_t end, int64_t grain,
                        void (*body)(void* user, int64_t begin, int64_t end), void* user);
+  /// The kernel that runs and the number of its arguments; for kernels of signature `*` alone.
+  const struct etx_kernel* kernel;
+  size_t num_args;
 } etx_context;
 
 /// Runs one operator. `args` are the values of the instruction, already checked against
@@ -113,7 +117,8 @@ typedef struct etx_kernel {
   /// One letter an argument, out-arguments included, the repeated returns not: T tensor, i int,
   /// d double, b bool, s scalar, c string, I D B lists of int, double and bool, L list of tensors,
   /// O list of optional tensors, v writable scalar slot. After the letter: `!` the kernel writes
-  /// the tensor, `?` the value may be None.
+  /// the tensor, `?` the value may be None. `*` alone: any arguments, which the kernel checks;
+  /// those at the end that are given before are the returns, and tensors have memory.
   const char* signature;
   /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.
   uint64_t dtypes;

@@ -73,6 +73,10 @@ Error MethodLoader::decode_kernel(const fbs::KernelCall& call, size_t index,
   instruction->target = op;
   instruction->args = take_args(call.args(), &instruction->num_args);
   instruction->kind = Instruction::Kind::Kernel;
+  if (std::strcmp(kernel.signature, "*") == 0) {
+    instruction->kind = Instruction::Kind::AnyKernel;
+    return Error::Ok;
+  }
   bool writes_number = false;
   uint16_t used = 0;
   for (const char* letter = kernel.signature; *letter != '\0'; ++used) {

@@ -44,6 +44,8 @@ ExecutionContext make_context(const MethodState& state) {
   context.threads = state.parallel;
   context.reason = nullptr;
   context.temp_used = false;
+  context.kernel = nullptr;
+  context.num_args = 0;
   return context;
 }
 
@@ -213,6 +215,12 @@ etx_status run_other(ExecutionContext& context, MethodState& state,
       if (status == 0) status = instruction.run(&context, instruction.args);
       break;
     case Instruction::Kind::ScalarKernel: status = run_scalar(context, state, instruction); break;
+    case Instruction::Kind::AnyKernel:
+      context.kernel = state.kernels[instruction.target];
+      context.num_args = instruction.num_args;
+      status = check_tensors(context, instruction, "");
+      if (status == 0) status = instruction.run(&context, instruction.args);
+      break;
     case Instruction::Kind::View: status = run_view(context, instruction); break;
     case Instruction::Kind::Delegate: status = run_delegate(context, state, instruction); break;
     case Instruction::Kind::Move:

@@ -22,6 +22,8 @@ struct Instruction {
     CheckedKernel,
     /// A kernel that writes number slots.
     ScalarKernel,
+    /// A kernel that takes any arguments.
+    AnyKernel,
     /// et_view: the kernel gives its output the memory of its input.
     View,
     Delegate,

@@ -41,7 +41,11 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
   loaded->method_ = std::make_unique<Method>(std::move(method.get()));
   loaded->method_->set_parallel(&ThreadPool::shared());
   loaded->program_ = std::move(program);
-  loaded->input_bytes_.resize(loaded->method_->inputs_size());
+  const size_t num_inputs = loaded->method_->inputs_size();
+  loaded->input_bytes_.resize(num_inputs);
+  for (size_t i = 0; i < num_inputs; ++i) {
+    loaded->is_tensor_input_.push_back(loaded->method_->get_input(i).is_tensor());
+  }
   return loaded->bind_outputs(error) ? std::move(loaded) : nullptr;
 }
 
@@ -81,11 +85,32 @@ std::string LoadedMethod::expected_input(size_t index) const {
                          info->shape_dynamism() != TensorShapeDynamism::Static);
 }
 
+bool LoadedMethod::owns(const void* data, size_t size) const {
+  if (planned_->contains(data, size)) return true;
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  for (size_t i = 0; i < output_bytes_.size(); ++i) {
+    const auto begin = reinterpret_cast<uintptr_t>(output_bytes_[i].get());
+    if (begin == 0 || address < begin) continue;
+    const size_t room = method_->method_meta().output_tensor_meta(i)->nbytes();
+    if (address - begin <= room && size <= room - (address - begin)) return true;
+  }
+  return false;
+}
+
+bool LoadedMethod::is_callers(const void* data) const {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  for (size_t i = 0; i < method_->inputs_size(); ++i) {
+    if (!is_tensor_input_[i] || method_->is_input_planned(i)) continue;
+    const Tensor tensor = method_->get_input(i).to_tensor();
+    const auto begin = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+    if (address >= begin && address - begin <= tensor.nbytes()) return true;
+  }
+  return false;
+}
+
 bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_type,
-                              const std::vector<int32_t>& sizes,
-                              const std::vector<int64_t>& strides, bool is_constant,
-                              ErrorText* error) {
-  const Span<const int32_t> shape(sizes.data(), sizes.size());
+                              Span<const int32_t> shape, Span<const int64_t> strides,
+                              bool is_constant, ErrorText* error) {
   Error status = method_->resize_input(index, scalar_type, shape);
   if (status != Error::Ok) {
     error->error = status;
@@ -97,8 +122,8 @@ bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_
   Tensor tensor = method_->get_input(index).to_tensor();
   const size_t alignment = tensor.element_size() < 8 ? tensor.element_size() : 8;
   bool same_layout = reinterpret_cast<uintptr_t>(data) % alignment == 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    same_layout &= sizes[i] == 1 || strides[i] == tensor.stride(static_cast<ssize_t>(i));
+  for (size_t i = 0; i < shape.size(); ++i) {
+    same_layout &= shape[i] == 1 || strides[i] == tensor.stride(static_cast<ssize_t>(i));
   }
   TensorImpl given = *tensor.impl();
   given.data = const_cast<void*>(data);
@@ -110,7 +135,7 @@ bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_
       target = given.data = input_bytes_[index].data();
       given.flags = 0;
     }
-    copy_strided(target, given.strides, data, strides.data(), sizes.data(), sizes.size(),
+    copy_strided(target, given.strides, data, strides.data(), shape.data(), shape.size(),
                  tensor.element_size());
     if (method_->is_input_planned(index)) return true;
   }

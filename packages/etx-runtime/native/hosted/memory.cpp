@@ -78,6 +78,18 @@ std::unique_ptr<PlannedMemory> PlannedMemory::for_method(const MethodMeta& meta)
   return memory;
 }
 
+bool PlannedMemory::contains(const void* data, size_t size) const {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  for (const Span<uint8_t>& buffer : buffers_) {
+    const auto begin = reinterpret_cast<uintptr_t>(buffer.data());
+    if (address >= begin && address - begin <= buffer.size() &&
+        size <= buffer.size() - (address - begin)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 PlannedMemory::~PlannedMemory() {
   for (void* block : blocks_) std::free(block);
 }

@@ -57,6 +57,21 @@ bool Plugins::add(const etx_plugin* plugin, std::string* message) {
   return true;
 }
 
+bool Plugins::add_first(const etx_plugin* plugin, std::string* message) {
+  if (!is_usable(*plugin, message)) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  plugins_.insert(plugins_.begin(), plugin);
+  return true;
+}
+
+bool Plugins::remove(const etx_plugin* plugin) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = std::find(plugins_.begin(), plugins_.end(), plugin);
+  if (found == plugins_.end()) return false;
+  plugins_.erase(found);
+  return true;
+}
+
 std::vector<const etx_plugin*> Plugins::list() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return plugins_;

@@ -3,11 +3,14 @@
 #define ETX_NATIVE_PYTHON_CONVERT_H_
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <exception>
 #include <string>
 
 #include <etx/hosted/module.h>
+
+#include "arrays.h"
 
 namespace etx {
 namespace python {
@@ -17,9 +20,14 @@ struct Raised : std::exception {
   Raised(const char* kind_, ErrorText text_) : kind(kind_), text(std::move(text_)) {}
   const char* kind;
   ErrorText text;
+  /// The Python exception that it comes from, or invalid.
+  nanobind::object cause;
 };
 
 [[noreturn]] void raise(const char* kind, Error error, std::string message, int32_t index = -1);
+
+/// Makes the exception that is being handled Python's current one.
+void set_python_error(const Raised& raised);
 
 /// Bytes of a file as text, with replacements for what is no UTF-8.
 nanobind::str to_text(const char* bytes, size_t size);
@@ -38,13 +46,13 @@ T value_of(Result<T> result, const char* message) {
 void bind_metadata(nanobind::module_& m);
 
 /// Sets input `index` of `method` from a Python object: an array (NumPy, DLPack, buffer), a number,
-/// a string or None. The object must live until the execution is over. Throws Raised.
-void set_input(LoadedMethod& method, size_t index, nanobind::handle object);
+/// a string or None. It and `keep` must live until the execution is over. Throws Raised.
+void set_input(LoadedMethod& method, size_t index, nanobind::handle object, Keep* keep);
 
-/// A value as Python sees it; tensors are copied into new arrays. Types that NumPy lacks come as
-/// objects with `__dlpack__`.
-nanobind::object to_python(const etx_value& value);
-nanobind::object to_array(const Tensor& tensor);
+/// A value as Python sees it. Tensors are copied into new arrays, or where `owner` is given and
+/// owns their memory they are read-only views that keep it alive.
+nanobind::object to_python(const etx_value& value, LoadedMethod* method = nullptr,
+                           nanobind::handle owner = {});
 
 }  // namespace python
 }  // namespace etx

@@ -6,13 +6,10 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
 #include <optional>
-#include <tuple>
 
-#include <etx/platform.h>
-
-#include "convert.h"
+#include "callbacks.h"
+#include "method.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -20,147 +17,6 @@ using namespace nb::literals;
 namespace etx {
 namespace python {
 namespace {
-
-using Event = std::tuple<uint32_t, std::string, uint64_t>;
-
-/// What a Python program shares with its methods.
-struct PyProgram {
-  std::shared_ptr<LoadedProgram> loaded;
-
-  MethodMeta meta(const std::string& name) const {
-    return value_of(loaded->program().method_meta(name.c_str()), "the program has no such method");
-  }
-};
-
-/// Keeps the durations of instructions.
-class Recorder final : public EventTracer {
- public:
-  ~Recorder() = default;
-  void begin_execution(const char*) override {}
-  void end_execution(uint64_t, uint64_t) override {}
-  void event(const TraceEvent& event) override {
-    static constexpr const char* kNames[] = {"kernel", "delegate", "move", "jump", "free"};
-    std::string name = event.name == nullptr ? kNames[static_cast<size_t>(event.kind)] : event.name;
-    if (event.overload != nullptr && *event.overload != '\0') {
-      name += std::string(".") + event.overload;
-    }
-    events.emplace_back(event.instruction, std::move(name), event.end - event.start);
-  }
-  std::vector<Event> events;
-};
-
-class PyMethod {
- public:
-  PyMethod(const PyProgram& program, const std::string& name, std::vector<std::string> inputs) {
-    ErrorText error;
-    loaded_ = LoadedMethod::load(program.loaded, name, &error);
-    if (loaded_ == nullptr) throw Raised("LoadError", error);
-    loaded_->set_input_names(std::move(inputs));
-  }
-
-  nb::list execute(nb::list inputs) {
-    const Use use(*this);
-    return run(inputs);
-  }
-
-  std::pair<nb::list, std::vector<Event>> profile(nb::list inputs) {
-    const Use use(*this);
-    Recorder recorder;
-    loaded_->method().set_tracer(&recorder);
-    nb::list outputs;
-    try {
-      outputs = run(inputs);
-    } catch (...) {
-      loaded_->method().set_tracer(nullptr);
-      throw;
-    }
-    loaded_->method().set_tracer(nullptr);
-    for (Event& event : recorder.events) std::get<1>(event) = clean(std::get<1>(event));
-    return {outputs, std::move(recorder.events)};
-  }
-
-  /// Nanoseconds of each of `iterations` executions, the conversion of arrays not counted.
-  std::vector<uint64_t> time_executions(nb::list inputs, size_t iterations) {
-    const Use use(*this);
-    run(inputs);
-    std::vector<uint64_t> times(iterations);
-    ErrorText error;
-    bool ok = true;
-    {
-      const nb::gil_scoped_release released;
-      for (size_t i = 0; ok && i < iterations; ++i) {
-        const uint64_t start = etx_pal_current_ticks();
-        ok = loaded_->execute(&error);
-        times[i] = etx_pal_current_ticks() - start;
-      }
-    }
-    if (!ok) throw Raised("ExecutionError", error);
-    return times;
-  }
-
-  nb::object input_value(size_t index) {
-    Method& method = loaded_->method();
-    if (index >= method.inputs_size()) {
-      raise("MetadataError", Error::InvalidArgument, "there is no such input");
-    }
-    return to_python(method.get_input(index));
-  }
-
-  void reset_state() {
-    const Use use(*this);
-    const Error error = loaded_->method().reset_state();
-    if (error != Error::Ok) raise("ExecutionError", error, "the initial values cannot be read");
-  }
-
-  nb::object attribute(const std::string& name) {
-    const Use use(*this);
-    return to_array(value_of(loaded_->method().get_attribute(name.c_str()),
-                             "the method has no buffer of this name"));
-  }
-
-  void set_budget(uint64_t instructions) { loaded_->method().set_instruction_budget(instructions); }
-
-  MethodMeta meta() const { return loaded_->method().method_meta(); }
-  const LoadedMethod& loaded() const { return *loaded_; }
-
- private:
-  /// Refuses a second thread while one executes.
-  struct Use {
-    explicit Use(PyMethod& method_) : method(method_) {
-      if (method.is_busy_.exchange(true)) {
-        raise("ExecutionError", Error::InvalidState,
-              "the method is executing in another thread; load it once a thread");
-      }
-    }
-    ~Use() { method.is_busy_ = false; }
-    PyMethod& method;
-  };
-
-  nb::list run(const nb::list& inputs) {
-    Method& method = loaded_->method();
-    if (inputs.size() != method.inputs_size()) {
-      raise("InputError", Error::InvalidArgument,
-            std::string(meta().name()) + " takes " + std::to_string(method.inputs_size()) +
-                " inputs, got " + std::to_string(inputs.size()));
-    }
-    for (size_t i = 0; i < inputs.size(); ++i) set_input(*loaded_, i, inputs[i]);
-    ErrorText error;
-    bool ok;
-    {
-      const nb::gil_scoped_release released;
-      ok = loaded_->execute(&error);
-    }
-    if (!ok) throw Raised("ExecutionError", error);
-    nb::list outputs;
-    for (size_t i = 0; i < method.outputs_size(); ++i) {
-      outputs.append(to_python(method.get_output(i)));
-    }
-    return outputs;
-  }
-
-  std::unique_ptr<LoadedMethod> loaded_;
-  std::atomic<bool> is_busy_{false};
-};
 
 LoadedProgram::Options make_options(bool mmap, bool verify, std::vector<std::string> data_paths) {
   LoadedProgram::Options options;
@@ -242,15 +98,26 @@ std::vector<std::pair<std::string, bool>> backends() {
   return found;
 }
 
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  return nb::inst_ptr<PyMethod>(self)->traverse(visit, arg);
+}
+
+int clear(PyObject* self) {
+  if (nb::inst_ready(self)) nb::inst_ptr<PyMethod>(self)->clear();
+  return 0;
+}
+
+PyType_Slot method_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                              {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                              {0, nullptr}};
+
 void translate(const std::exception_ptr& pointer, void*) {
   try {
     std::rethrow_exception(pointer);
   } catch (const Raised& raised) {
-    const ErrorText& text = raised.text;
-    const nb::object type = nb::module_::import_("etx_runtime.errors").attr(raised.kind);
-    const nb::object error = type(clean(text.message), static_cast<uint32_t>(text.error),
-                                  clean(text.name), text.instruction, text.index);
-    PyErr_SetObject(type.ptr(), error.ptr());
+    set_python_error(raised);
   }
 }
 
@@ -263,19 +130,37 @@ NB_MODULE(_native, m) {
       .def("method_names", method_names)
       .def("method_meta", &PyProgram::meta, "name"_a, nb::keep_alive<0, 1>())
       .def("named_data", named_data, "key"_a);
-  nb::class_<PyMethod>(m, "Method", "A method with its memory.")
-      .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>>(), "program"_a,
-           "name"_a, "input_names"_a)
-      .def("execute", &PyMethod::execute, "inputs"_a,
-           nb::sig("def execute(self, inputs: list[object]) -> list[object]"))
+  nb::class_<PyMethod>(m, "Method", nb::type_slots(method_slots), "A method with its memory.")
+      .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>, nb::object>(),
+           "program"_a, "name"_a, "input_names"_a, "origin"_a.none(),
+           nb::sig("def __init__(self, program: Program, name: str, input_names: "
+                   "collections.abc.Sequence[str], origin: collections.abc.Callable[[int], str] | "
+                   "None) -> None"))
+      .def("execute", &PyMethod::execute, "inputs"_a, "borrow"_a,
+           nb::sig("def execute(self, inputs: collections.abc.Sequence[object], borrow: bool) -> "
+                   "list[typing.Any]"))
+      .def(
+          "caller", [](nb::handle self, bool borrow) { return make_caller(self, true, borrow); },
+          "borrow"_a,
+          nb::sig("def caller(self, borrow: bool) -> collections.abc.Callable["
+                  "[collections.abc.Sequence[object]], list[typing.Any]]"),
+          "A function of the inputs that returns the outputs.")
+      .def(
+          "flat_caller",
+          [](nb::handle self, bool borrow) { return make_caller(self, false, borrow); }, "borrow"_a,
+          nb::sig("def flat_caller(self, borrow: bool) -> collections.abc.Callable[..., "
+                  "typing.Any]"),
+          "The same with each input as an argument; a single output is returned as it is.")
       .def("profile", &PyMethod::profile, "inputs"_a,
-           nb::sig("def profile(self, inputs: list[object]) -> "
-                   "tuple[list[object], list[tuple[int, str, int]]]"))
+           nb::sig("def profile(self, inputs: collections.abc.Sequence[object]) -> "
+                   "tuple[list[typing.Any], list[tuple[int, str, int]]]"))
       .def("time_executions", &PyMethod::time_executions, "inputs"_a, "iterations"_a,
-           nb::sig("def time_executions(self, inputs: list[object], iterations: int) -> list[int]"))
+           nb::sig("def time_executions(self, inputs: collections.abc.Sequence[object], "
+                   "iterations: int) -> list[int]"))
       .def("input_value", &PyMethod::input_value, "index"_a)
       .def("reset_state", &PyMethod::reset_state)
-      .def("attribute", &PyMethod::attribute, "name"_a)
+      .def("get_attribute", &PyMethod::get_attribute, "name"_a)
+      .def("set_attribute", &PyMethod::set_attribute, "name"_a, "value"_a)
       .def("set_instruction_budget", &PyMethod::set_budget, "instructions"_a)
       .def("method_meta", &PyMethod::meta, nb::keep_alive<0, 1>())
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })
@@ -288,6 +173,9 @@ NB_MODULE(_native, m) {
   m.def("load_plugin", load_plugin, "path"_a);
   m.def("operator_names", operator_names);
   m.def("backends", backends);
+  m.def("register_kernel", register_kernel, "name"_a, "function"_a);
+  m.def("register_backend", register_backend, "name"_a, "backend"_a);
+  m.def("unregister", unregister, "name"_a);
   m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
   m.attr("ABI_VERSION") = std::to_string(ETX_ABI_MAJOR) + "." + std::to_string(ETX_ABI_MINOR);

@@ -3,6 +3,13 @@
 
 from etx_runtime._native import ABI_VERSION
 from etx_runtime._version import __version__
+from etx_runtime.callbacks import (
+    Backend,
+    CompileSpecs,
+    register_backend,
+    register_kernel,
+    unregister,
+)
 from etx_runtime.errors import (
     ExecutionError,
     InputError,
@@ -27,7 +34,9 @@ from etx_runtime.threads import get_num_threads, set_num_threads
 abi_version = ABI_VERSION
 
 __all__ = [
+    "Backend",
     "BackendRegistry",
+    "CompileSpecs",
     "ExecutionError",
     "InputError",
     "LoadError",
@@ -46,5 +55,8 @@ __all__ = [
     "abi_version",
     "get_num_threads",
     "load",
+    "register_backend",
+    "register_kernel",
     "set_num_threads",
+    "unregister",
 ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import json
 
+from etx_runtime._native import Program
+
 KEY = "etx/debug"
 
 
-def describe_origin(data: bytes | None, method: str, instruction: int) -> str:
+def describe_origin(program: Program, method: str, instruction: int) -> str:
     """Return module path and source line of an instruction, or an empty string."""
+    data = program.named_data(KEY)
     if data is None or instruction < 0:
         return ""
     try:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, BinaryIO
 
 from etx_runtime import _native, constraints, origins, plugins
 from etx_runtime._native import MethodMeta, TensorInfo
-from etx_runtime.errors import ExecutionError, MetadataError
+from etx_runtime.errors import MetadataError
 
 __all__ = [
     "BackendRegistry",
@@ -40,8 +41,14 @@ class Method:
     def __init__(self, program: Program, name: str) -> None:
         self._program = program
         self.constraints = program.constraints.get(name, constraints.Constraints())
-        self._native = _native.Method(program.native, name, list(self.constraints.names))
-        self._name = name
+        self._native = _native.Method(
+            program.native,
+            name,
+            list(self.constraints.names),
+            partial(origins.describe_origin, program.native, name),
+        )
+        self._execute = self._native.caller(False)
+        self._borrow = self._native.caller(True)
 
     @property
     def metadata(self) -> MethodMeta:
@@ -62,10 +69,7 @@ class Method:
         """
         if self.constraints.dims:
             self.constraints.check(inputs)
-        try:
-            return self._native.execute(list(inputs))
-        except ExecutionError as error:
-            raise self._with_origin(error) from None
+        return self._execute(inputs)
 
     __call__ = execute
 
@@ -90,7 +94,7 @@ class Method:
 
     def get_attribute(self, name: str) -> Any:
         """Return a copy of a mutable buffer by its fully qualified name."""
-        return self._native.attribute(name)
+        return self._native.get_attribute(name)
 
     def set_instruction_budget(self, instructions: int) -> None:
         """End executions that jump backwards after so many instructions (10 million unless set)."""
@@ -104,15 +108,6 @@ class Method:
             "method": native.method_bytes(),
             "temp": native.temp_bytes(),
         }
-
-    def _with_origin(self, error: ExecutionError) -> ExecutionError:
-        origin = origins.describe_origin(
-            self._program.named_data(origins.KEY), self._name, error.instruction
-        )
-        if not origin:
-            return error
-        message = f"{error} (from {origin})"
-        return ExecutionError(message, error.code, error.name, error.instruction, error.index)
 
 
 class Program:
@@ -152,12 +147,12 @@ class BackendRegistry:
     def registered_backend_names(self) -> list[str]:
         """Names of all backends."""
         plugins.load_installed()
-        return [name for name, _ in _native.backends()]
+        return list(dict(_native.backends()))
 
     def is_available(self, backend_name: str) -> bool:
         """Tell whether a backend is there and works on this machine."""
         plugins.load_installed()
-        return (backend_name, True) in _native.backends()
+        return dict(reversed(_native.backends())).get(backend_name, False)
 
 
 class OperatorRegistry:

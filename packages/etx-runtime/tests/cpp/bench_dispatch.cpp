@@ -26,7 +26,8 @@ int main(int count, char** arguments) {
     std::vector<int64_t> strides(sizes.size(), 1);
     for (size_t d = sizes.size(); d-- > 1;) strides[d - 1] = strides[d] * sizes[d];
     ones.assign(info.nbytes() / sizeof(float), 1.0f);
-    ok = method->set_tensor(i, ones.data(), info.scalar_type(), sizes, strides, true, &error);
+    ok = method->set_tensor(i, ones.data(), info.scalar_type(), {sizes.data(), sizes.size()},
+                            {strides.data(), strides.size()}, true, &error);
   }
   std::vector<uint64_t> times;
   for (int round = 0; ok && round < 11; ++round) {

@@ -37,6 +37,8 @@ class PlannedMemory {
   ~PlannedMemory();
 
   HierarchicalAllocator* allocator() { return &allocator_; }
+  /// True when the bytes lie in one of the arenas.
+  bool contains(const void* data, size_t size) const;
   /// Bytes of all arenas.
   size_t size() const { return size_; }
 

@@ -73,11 +73,21 @@ class LoadedMethod {
 
   /// Sets a tensor input from elements that lie with any strides (in elements; negative ones, too),
   /// copied where the layout differs. Else `data` must stay valid until the execution is over.
-  bool set_tensor(size_t index, const void* data, ScalarType scalar_type,
-                  const std::vector<int32_t>& sizes, const std::vector<int64_t>& strides,
-                  bool is_constant, ErrorText* error);
+  bool set_tensor(size_t index, const void* data, ScalarType scalar_type, Span<const int32_t> sizes,
+                  Span<const int64_t> strides, bool is_constant, ErrorText* error);
   bool set_value(size_t index, const EValue& value, ErrorText* error);
   bool execute(ErrorText* error);
+
+  /// True when input `index`, which must exist, is a tensor.
+  bool is_tensor_input(size_t index) const { return is_tensor_input_[index]; }
+  /// True when the bytes lie in memory that lives as long as this object: planned or of an output.
+  bool owns(const void* data, size_t size) const;
+  /// True when `data` lies in memory that was given with `set_tensor`.
+  bool is_callers(const void* data) const;
+  /// `input 0 ('x')`.
+  std::string input_label(size_t index) const;
+  /// `float32[<=4, 3]`, or the value of a number; `index` must be below the number of inputs.
+  std::string expected_input(size_t index) const;
 
   size_t planned_bytes() const { return planned_->size(); }
   size_t method_bytes() const { return method_arena_.peak_size(); }
@@ -86,8 +96,6 @@ class LoadedMethod {
  private:
   explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
   bool bind_outputs(ErrorText* error);
-  std::string input_label(size_t index) const;
-  std::string expected_input(size_t index) const;
 
   std::shared_ptr<LoadedProgram> program_;
   GrowableArena method_arena_;
@@ -96,6 +104,7 @@ class LoadedMethod {
   std::unique_ptr<MemoryManager> memory_;
   std::unique_ptr<Method> method_;
   std::vector<std::string> input_names_;
+  std::vector<bool> is_tensor_input_;
   std::vector<std::vector<uint8_t>> input_bytes_;
   std::vector<std::unique_ptr<uint8_t[]>> output_bytes_;
 };

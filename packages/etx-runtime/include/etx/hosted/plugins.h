@@ -20,6 +20,10 @@ class Plugins {
   const etx_plugin* load(const std::string& path, std::string* message);
   /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs.
   bool add(const etx_plugin* plugin, std::string* message);
+  /// The same, before all others: of kernels with equal names its one is used.
+  bool add_first(const etx_plugin* plugin, std::string* message);
+  /// Takes a plugin away for methods that are loaded later; false when it is not there.
+  bool remove(const etx_plugin* plugin);
 
   /// The plugins of now, in the order of their loading.
   std::vector<const etx_plugin*> list() const;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_PYTHON_ARRAYS_H_
+#define ETX_NATIVE_PYTHON_ARRAYS_H_
+
+#include <nanobind/nanobind.h>
+
+#include <vector>
+
+#include <etx/tensor.h>
+
+namespace etx {
+namespace python {
+
+/// Elements that lie in memory with any strides (in elements).
+struct ArrayView {
+  const void* data;
+  ScalarType type;
+  size_t rank;
+  int32_t sizes[kMaxRank];
+  int64_t strides[kMaxRank];
+
+  Span<const int32_t> shape() const { return {sizes, rank}; }
+};
+
+/// Objects that a call needs until its execution is over.
+using Keep = std::vector<nanobind::object>;
+
+/// Makes NumPy's C interface usable; throws ImportError.
+void load_numpy();
+
+/// Views `object`: a NumPy array, or what has DLPack or the buffer protocol. What it makes on the
+/// way goes into `keep`. Null, or why it cannot be used.
+const char* view_array(nanobind::handle object, ArrayView* view, Keep* keep);
+
+/// A 0-d array of `type` that holds a Python number; invalid when it is of another kind of number.
+nanobind::object from_number(nanobind::handle number, ScalarType type);
+
+/// A copy of a tensor: a NumPy array, or for types that NumPy lacks an object with `__dlpack__`.
+nanobind::object copy_tensor(const Tensor& tensor);
+
+/// A NumPy view of a tensor's memory, which `owner` keeps valid. Types that NumPy lacks appear as
+/// unsigned integers of their width.
+nanobind::object view_tensor(const Tensor& tensor, nanobind::handle owner, bool writable);
+
+/// True when NumPy has the tensor's type.
+bool is_numpy_type(ScalarType type);
+
+}  // namespace python
+}  // namespace etx
+
+#endif  // ETX_NATIVE_PYTHON_ARRAYS_H_

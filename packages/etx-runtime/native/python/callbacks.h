@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_PYTHON_CALLBACKS_H_
+#define ETX_NATIVE_PYTHON_CALLBACKS_H_
+
+#include <string>
+#include <vector>
+
+#include "convert.h"
+
+namespace etx {
+namespace python {
+
+/// Says for this thread which method executes, so that the arrays that kernels get keep it alive.
+/// Made with the GIL; scopes nest.
+class CallScope {
+ public:
+  CallScope(nanobind::handle owner, LoadedMethod* method);
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+  nanobind::handle owner;
+  LoadedMethod* method;
+
+ private:
+  CallScope* outer_;
+};
+
+/// Around the load of a method: while there is one, what `unregister` takes away stays alive.
+class LoadScope {
+ public:
+  LoadScope();
+  ~LoadScope();
+  LoadScope(const LoadScope&) = delete;
+  LoadScope& operator=(const LoadScope&) = delete;
+  /// All that is registered and was meanwhile.
+  std::vector<nanobind::object> callbacks() const;
+};
+
+/// The exception of the kernel or backend that failed in this thread, or invalid; takes it away.
+/// One that is no `Exception` (KeyboardInterrupt) is thrown on instead.
+nanobind::object take_python_exception();
+
+/// `ValueError: text`.
+std::string describe_exception(nanobind::handle exception);
+
+/// Puts `function` before all kernels of that name, for methods that are loaded from now on.
+void register_kernel(const std::string& name, nanobind::object function);
+/// Puts `backend` (init, execute, perhaps destroy and is_available) before all of that name.
+void register_backend(const std::string& name, nanobind::object backend);
+/// Takes the registered ones of that name away; methods that use them keep them. False if none is.
+bool unregister(const std::string& name);
+
+}  // namespace python
+}  // namespace etx
+
+#endif  // ETX_NATIVE_PYTHON_CALLBACKS_H_

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "method.h"
+
+#include <cstring>
+
+#include <etx/platform.h>
+
+#include "../hosted/describe.h"
+#include "../hosted/strided_copy.h"
+#include "callbacks.h"
+
+namespace nb = nanobind;
+
+namespace etx {
+namespace python {
+namespace {
+
+/// Keeps the durations of instructions.
+class Recorder final : public EventTracer {
+ public:
+  ~Recorder() = default;
+  void begin_execution(const char*) override {}
+  void end_execution(uint64_t, uint64_t) override {}
+  void event(const TraceEvent& event) override {
+    static constexpr const char* kNames[] = {"kernel", "delegate", "move", "jump", "free"};
+    std::string name = event.name == nullptr ? kNames[static_cast<size_t>(event.kind)] : event.name;
+    if (event.overload != nullptr && *event.overload != '\0') {
+      name += std::string(".") + event.overload;
+    }
+    events.emplace_back(event.instruction, std::move(name), event.end - event.start);
+  }
+  std::vector<Event> events;
+};
+
+nb::object as_tuple(nb::handle inputs) {
+  PyObject* items = PySequence_Tuple(inputs.ptr());
+  if (items != nullptr) return nb::steal(items);
+  PyErr_Clear();
+  raise("InputError", Error::InvalidArgument, "the inputs must be a list or tuple");
+}
+
+}  // namespace
+
+/// Refuses a second user while one executes.
+struct PyMethod::Use {
+  explicit Use(PyMethod& method_) : method(method_) {
+    if (method.is_busy_.exchange(true, std::memory_order_acquire)) {
+      raise("ExecutionError", Error::InvalidState,
+            "the method is executing already, in another thread or around this call; load it once "
+            "a thread");
+    }
+  }
+  ~Use() { method.is_busy_.store(false, std::memory_order_release); }
+  PyMethod& method;
+};
+
+PyMethod::PyMethod(const PyProgram& program, const std::string& name,
+                   std::vector<std::string> inputs, nb::object origin)
+    : origin_(std::move(origin)) {
+  load_numpy();
+  ErrorText error;
+  const CallScope scope(nb::handle(), nullptr);
+  {
+    const LoadScope loading;
+    loaded_ = LoadedMethod::load(program.loaded, name, &error);
+    callbacks_ = loading.callbacks();
+  }
+  if (loaded_ == nullptr) throw failure("LoadError", std::move(error));
+  loaded_->set_input_names(std::move(inputs));
+}
+
+LoadedMethod& PyMethod::loaded() const {
+  if (loaded_ == nullptr) raise("ExecutionError", Error::InvalidState, "the method is gone");
+  return *loaded_;
+}
+
+int PyMethod::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(origin_.ptr());
+  for (const nb::object& callback : callbacks_) Py_VISIT(callback.ptr());
+  return 0;
+}
+
+void PyMethod::clear() {
+  loaded_.reset();
+  origin_.reset();
+  callbacks_.clear();
+}
+
+/// Adds where the instruction comes from, and the Python exception behind it.
+Raised PyMethod::failure(const char* kind, ErrorText text) const {
+  if (text.instruction >= 0 && origin_.is_valid() && !origin_.is_none()) {
+    const nb::object origin = origin_(text.instruction);
+    const std::string from = nb::cast<std::string>(nb::str(origin));
+    if (!from.empty()) text.message += " (from " + from + ")";
+  }
+  Raised raised(kind, std::move(text));
+  raised.cause = take_python_exception();
+  if (raised.cause.is_valid()) {
+    raised.text.message += ": " + describe_exception(raised.cause);
+  }
+  return raised;
+}
+
+void PyMethod::execute_released() {
+  ErrorText error;
+  bool ok;
+  {
+    const nb::gil_scoped_release released;
+    ok = loaded().execute(&error);
+  }
+  if (!ok) throw failure("ExecutionError", std::move(error));
+}
+
+nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, size_t count,
+                                   Style style) {
+  Method& method = loaded().method();
+  if (count != method.inputs_size()) {
+    raise("InputError", Error::InvalidArgument,
+          std::string(meta().name()) + " takes " + std::to_string(method.inputs_size()) +
+              " inputs, got " + std::to_string(count));
+  }
+  Keep keep;
+  for (size_t i = 0; i < count; ++i) set_input(loaded(), i, inputs[i], &keep);
+  const CallScope scope(self, &loaded());
+  execute_released();
+  const size_t num_outputs = method.outputs_size();
+  const nb::handle owner = style.borrow ? self : nb::handle();
+  if (!style.as_list && num_outputs == 1) {
+    return to_python(method.get_output(0), &loaded(), owner);
+  }
+  const auto length = static_cast<Py_ssize_t>(num_outputs);
+  nb::object outputs = nb::steal(style.as_list ? PyList_New(length) : PyTuple_New(length));
+  if (!outputs.is_valid()) throw nb::python_error();
+  for (size_t i = 0; i < num_outputs; ++i) {
+    PyObject* value = to_python(method.get_output(i), &loaded(), owner).release().ptr();
+    const auto index = static_cast<Py_ssize_t>(i);
+    if (style.as_list) {
+      PyList_SetItem(outputs.ptr(), index, value);
+    } else {
+      PyTuple_SetItem(outputs.ptr(), index, value);
+    }
+  }
+  return outputs;
+}
+
+nb::object PyMethod::run(nb::handle self, PyObject* const* inputs, size_t count, Style style) {
+  const Use use(*this);
+  return run_unguarded(self, inputs, count, style);
+}
+
+nb::object PyMethod::run_list(nb::handle inputs, bool borrow) {
+  const nb::object items = as_tuple(inputs);
+  std::vector<PyObject*> pointers(static_cast<size_t>(PyTuple_Size(items.ptr())));
+  for (size_t i = 0; i < pointers.size(); ++i) {
+    pointers[i] = PyTuple_GetItem(items.ptr(), static_cast<Py_ssize_t>(i));
+  }
+  return run_unguarded(nb::find(this), pointers.data(), pointers.size(), {true, borrow});
+}
+
+nb::object PyMethod::execute(nb::handle inputs, bool borrow) {
+  const Use use(*this);
+  return run_list(inputs, borrow);
+}
+
+std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
+  const Use use(*this);
+  Recorder recorder;
+  struct Tracing {
+    Tracing(Method& method_, EventTracer* tracer) : method(method_) { method.set_tracer(tracer); }
+    ~Tracing() { method.set_tracer(nullptr); }
+    Method& method;
+  } const tracing(loaded().method(), &recorder);
+  nb::object outputs = run_list(inputs, false);
+  for (Event& event : recorder.events) std::get<1>(event) = clean(std::get<1>(event));
+  return {outputs, std::move(recorder.events)};
+}
+
+std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterations) {
+  const Use use(*this);
+  run_list(inputs, false);
+  std::vector<uint64_t> times(iterations);
+  ErrorText error;
+  bool ok = true;
+  const nb::object self = nb::find(this);
+  const CallScope scope(self, &loaded());
+  {
+    const nb::gil_scoped_release released;
+    for (size_t i = 0; ok && i < iterations; ++i) {
+      const uint64_t start = etx_pal_current_ticks();
+      ok = loaded().execute(&error);
+      times[i] = etx_pal_current_ticks() - start;
+    }
+  }
+  if (!ok) throw failure("ExecutionError", std::move(error));
+  return times;
+}
+
+nb::object PyMethod::input_value(size_t index) {
+  Method& method = loaded().method();
+  if (index >= method.inputs_size() || loaded().is_tensor_input(index)) {
+    raise("MetadataError", Error::InvalidArgument,
+          "input " + std::to_string(index) + " is no number or string of the method");
+  }
+  return to_python(method.get_input(index));
+}
+
+void PyMethod::reset_state() {
+  const Use use(*this);
+  const Error error = loaded().method().reset_state();
+  if (error != Error::Ok) raise("ExecutionError", error, "the initial values cannot be read");
+}
+
+nb::object PyMethod::get_attribute(const std::string& name) {
+  const Use use(*this);
+  return copy_tensor(value_of(loaded().method().get_attribute(name.c_str()),
+                              ("the method has no buffer '" + clean(name) + "'").c_str()));
+}
+
+void PyMethod::set_attribute(const std::string& name, nb::handle value) {
+  const Use use(*this);
+  const std::string label = "buffer '" + clean(name) + "'";
+  const Tensor tensor = value_of(loaded().method().get_attribute(name.c_str()),
+                                 ("the method has no " + label).c_str());
+  Keep keep;
+  nb::object number;
+  if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) {
+    number = from_number(value, tensor.scalar_type());
+    if (number.is_valid()) value = number;
+  }
+  ArrayView view;
+  const char* reason = view_array(value, &view, &keep);
+  const std::string expected = describe_tensor(tensor.scalar_type(), tensor.sizes(), false);
+  if (reason != nullptr) {
+    raise("InputError", Error::InvalidArgument,
+          label + ": expected an array " + expected + (*reason == '\0' ? "" : ": ") + reason);
+  }
+  if (view.type != tensor.scalar_type() || !equal(view.shape(), tensor.sizes())) {
+    raise("InputError", Error::InvalidArgument,
+          label + ": expected " + expected + ", got " + describe_tensor(view.type, view.shape()));
+  }
+  if (tensor.numel() == 0) return;
+  copy_strided(tensor.mutable_data_ptr(), tensor.strides().data(), view.data, view.strides,
+               view.sizes, view.rank, tensor.element_size());
+}
+
+}  // namespace python
+}  // namespace etx

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_PYTHON_METHOD_H_
+#define ETX_NATIVE_PYTHON_METHOD_H_
+
+#include <atomic>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "convert.h"
+
+namespace etx {
+namespace python {
+
+/// What a Python program shares with its methods.
+struct PyProgram {
+  std::shared_ptr<LoadedProgram> loaded;
+
+  MethodMeta meta(const std::string& name) const {
+    return value_of(loaded->program().method_meta(name.c_str()), "the program has no such method");
+  }
+};
+
+/// Instruction, operator, nanoseconds.
+using Event = std::tuple<uint32_t, std::string, uint64_t>;
+
+/// A method that one thread uses at a time; a second one gets an error.
+class PyMethod {
+ public:
+  /// How the outputs of a call are handed over.
+  struct Style {
+    /// One list, else the single output itself or a tuple of them.
+    bool as_list;
+    /// Views of the method's memory where it owns an output, else copies.
+    bool borrow;
+  };
+
+  /// `origin` takes the index of an instruction and returns where it comes from, as text.
+  PyMethod(const PyProgram& program, const std::string& name, std::vector<std::string> inputs,
+           nanobind::object origin);
+
+  /// Runs with `count` inputs, the GIL released. Throws Raised.
+  /// `self` is this object in Python.
+  nanobind::object run(nanobind::handle self, PyObject* const* inputs, size_t count, Style style);
+  nanobind::object execute(nanobind::handle inputs, bool borrow);
+  std::pair<nanobind::object, std::vector<Event>> profile(nanobind::handle inputs);
+  /// Nanoseconds of each of `iterations` executions, the conversion of arrays not counted.
+  std::vector<uint64_t> time_executions(nanobind::handle inputs, size_t iterations);
+
+  nanobind::object input_value(size_t index);
+  void reset_state();
+  nanobind::object get_attribute(const std::string& name);
+  void set_attribute(const std::string& name, nanobind::handle value);
+  void set_budget(uint64_t instructions) { loaded().method().set_instruction_budget(instructions); }
+
+  MethodMeta meta() const { return loaded().method().method_meta(); }
+  /// Throws Raised once the garbage collector has cleared this object.
+  LoadedMethod& loaded() const;
+
+  /// For Python's garbage collector.
+  int traverse(visitproc visit, void* arg) const;
+  void clear();
+
+ private:
+  struct Use;
+  void execute_released();
+  nanobind::object run_list(nanobind::handle inputs, bool borrow);
+  nanobind::object run_unguarded(nanobind::handle self, PyObject* const* inputs, size_t count,
+                                 Style style);
+  Raised failure(const char* kind, ErrorText text) const;
+
+  /// The Python kernels and backends that the method may use.
+  std::vector<nanobind::object> callbacks_;
+  nanobind::object origin_;
+  std::unique_ptr<LoadedMethod> loaded_;
+  std::atomic<bool> is_busy_{false};
+};
+
+/// A callable without dispatch of its own: with `as_list` it takes one sequence of inputs, else
+/// the inputs themselves. `method` is the PyMethod's Python object.
+nanobind::object make_caller(nanobind::handle method, bool as_list, bool borrow);
+
+}  // namespace python
+}  // namespace etx
+
+#endif  // ETX_NATIVE_PYTHON_METHOD_H_
