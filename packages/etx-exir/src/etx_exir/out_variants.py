@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The out variant of a functional operator: `aten.add.Tensor` -> `aten::add.out`."""
+"""The out variant of a functional operator: `aten.add.Tensor` -> `aten::add.out`.
+
+Of an operator that is not torch's own and has none registered, the name follows from its own:
+`ns::op` -> `ns::op.out`, `ns::op.kind` -> `ns::op.kind_out`; the arguments are the same.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import torch
 from torch._ops import OpOverload
 
 FACTORY_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})
-DERIVED_NAMESPACES = frozenset({"dim_order_ops", "quantized_decomposed"})
+TORCH_NAMESPACES = frozenset({"aten", "prim", "prims", "higher_order"})
 PREFERRED = {
     "aten::arange.start": "start_out",
     "aten::var.default": "correction_out",
@@ -60,9 +64,17 @@ def out_variant(op: OpOverload) -> OutVariant | None:
             best = (rank, schema)
     if best is not None:
         return _from_schema(best[1])
-    if op.namespace in DERIVED_NAMESPACES:
+    if op.namespace not in TORCH_NAMESPACES and _is_functional(op):
         return _derived(op)
     return None
+
+
+def _is_functional(op: OpOverload) -> bool:
+    """Tell whether `op` only returns tensors, all of them new."""
+    schema = op._schema
+    aliases = any(r.alias_info is not None for r in schema.returns)
+    tensors = [str(r.type) == "Tensor" for r in schema.returns]
+    return bool(tensors) and all(tensors) and not aliases and not schema.is_mutable
 
 
 def _overloads(op: OpOverload) -> list[OpOverload]:
@@ -101,7 +113,7 @@ def _from_schema(schema: Any) -> OutVariant:
 
 
 def _derived(op: OpOverload) -> OutVariant:
-    """Follow the naming rule for operators whose out variants only exist on the device."""
+    """Follow the naming rule for operators whose out variants exist on the device alone."""
     schema = op._schema
     functional = [_argument(a) for a in schema.arguments]
     factory = op.namespace == "dim_order_ops"
@@ -112,6 +124,6 @@ def _derived(op: OpOverload) -> OutVariant:
         name=schema.name,
         overload="out" if overload == "default" else f"{overload}_out",
         arguments=tuple(kept),
-        out_names=("out",) if count == 1 else tuple(f"{r.name}_out" for r in schema.returns),
+        out_names=("out",) if count == 1 else tuple(f"out{i}" for i in range(count)),
         out_list=False,
     )

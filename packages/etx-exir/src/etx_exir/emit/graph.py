@@ -12,7 +12,7 @@ from etx_schema import Problem
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
-from etx_exir.emit import control_flow, delegates, symbolic
+from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter, Reference
@@ -77,6 +77,8 @@ def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
     if isinstance(target, HigherOrderOperator):
         if delegates.lowered_module(module, node) is not None:
             return delegates.emit(emitter, module, node)
+        if target in mutating.WRAPPERS:
+            return mutating.emit(emitter, node)
         return control_flow.emit(emitter, node, emit_nodes)
     if isinstance(target, OpOverload):
         if target.namespace == "aten" and target._schema.name[6:] in CHECKS:
