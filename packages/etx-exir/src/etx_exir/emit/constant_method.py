@@ -42,6 +42,8 @@ def _leaf(emitter: MethodEmitter, leaf: Any) -> int:
         return emitter.constant(leaf)
     if leaf is None:
         return emitter.values.null()
+    if isinstance(leaf, int) and not -(2**63) <= leaf < 2**63:
+        raise EmitError(f"constant method {emitter.name!r}: {leaf} does not fit in 64 bits")
     if isinstance(leaf, (bool, int, float, str)):
         return encode_scalar(emitter.values, leaf)
     raise EmitError(

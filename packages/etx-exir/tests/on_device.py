@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run files with the runtime and compare what comes out with eager mode, containers included."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+
+import etx_runtime
+import numpy as np
+import torch
+from etx_exir import to_edge
+from torch import nn
+from torch.utils import _pytree as pytree
+
+
+class Function(nn.Module):
+    """A function of positional and keyword arguments as a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args, **kwargs):
+        return self.function(*args, **kwargs)
+
+
+def export(module, inputs, kwargs=None, **options):
+    module = module if isinstance(module, nn.Module) else Function(module)
+    return torch.export.export(copy.deepcopy(module).eval(), inputs, kwargs, **options)
+
+
+def lowered(module, inputs, kwargs=None, config=None, **options):
+    return to_edge(export(module, inputs, kwargs, **options)).to_executorch(config)
+
+
+def on_device(value):
+    """Return nested inputs with arrays for tensors."""
+    return pytree.tree_map(lambda x: x.numpy() if isinstance(x, torch.Tensor) else x, value)
+
+
+def assert_same(got, wanted, path="result"):
+    """Compare values, and the types and keys of containers."""
+    if isinstance(wanted, torch.Tensor):
+        wanted = wanted.detach().numpy()
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), path
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5, err_msg=path)
+    elif isinstance(wanted, Mapping):
+        assert type(got) is type(wanted), path
+        assert list(got) == list(wanted), path
+        for key in wanted:
+            assert_same(got[key], wanted[key], f"{path}[{key!r}]")
+    elif isinstance(wanted, (list, tuple)):
+        assert type(got) is type(wanted), path
+        assert len(got) == len(wanted), path
+        for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
+            assert_same(a, b, f"{path}[{i}]")
+    else:
+        assert type(got) is type(wanted), path
+        assert got == wanted, path
+
+
+def agree(module, *calls, **options):
+    """Export with the first call's inputs; the file must do in all calls what eager does."""
+    module = module if isinstance(module, nn.Module) else Function(module)
+    manager = lowered(module, calls[0], **options)
+    model = etx_runtime.load(manager.buffer)
+    eager = copy.deepcopy(module).eval()
+    for inputs in calls:
+        got = model(*on_device(copy.deepcopy(inputs)))
+        assert_same(got, eager(*copy.deepcopy(inputs)))
+    return manager
