@@ -83,9 +83,13 @@ class Walk:
         if index in self.spans:
             self.owners.update(dict.fromkeys(self.cells(index), frozenset([self.groups[index]])))
 
-    def also(self, index):
-        for cell in self.cells(index):
-            self.owners[cell] = self.owners[cell] | {self.groups[index]}
+    def also(self, target, source):
+        """Run a copy that was left out: where the source is, the target now is, and only there."""
+        for cell in self.cells(target):
+            owners = self.owners.get(cell, frozenset())
+            there = self.groups[source] in owners
+            change = frozenset([self.groups[target]])
+            self.owners[cell] = owners | change if there else owners - change
 
     def read(self, index, at):
         if index not in self.spans:
@@ -129,14 +133,14 @@ class Walk:
             op = self.reference.operators[call.op_index]
             name = f"{op.name}.{op.overload}" if op.overload else op.name
         outs = self.outs(name, call)
+        if name == "aten::copy_":
+            target, source = call.args[0], call.args[1]
+            if target in self.spans and self.spans[target] == self.spans.get(source):
+                self.also(target, source)
+                return at + 1
         for index in args:
             if index not in outs:
                 self.read(index, at)
-        if name == "aten::copy_":
-            target, source = call.args[0], call.args[1]
-            if self.spans.get(target) == self.spans.get(source):
-                self.also(target)
-                return at + 1
         if name != "executorch_prim::et_view.default":
             for index in outs:
                 self.write(index)

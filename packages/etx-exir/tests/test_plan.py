@@ -10,7 +10,7 @@ import time
 import pytest
 from etx_exir.plan import ALGORITHMS, MemoryPlanningPass, naive
 from etx_exir.plan.algorithms import peak
-from etx_exir.plan.blocks import assign, make_blocks
+from etx_exir.plan.blocks import assign, make_blocks, whole
 from etx_exir.plan.liveness import intervals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -56,9 +56,9 @@ class Trace(Walk):
         self.events.append(("write", index, self.at))
         super().write(index)
 
-    def also(self, index):
-        self.events.append(("write", index, self.at))
-        super().also(index)
+    def also(self, target, source):
+        self.events.append(("write", target, self.at))
+        super().also(target, source)
 
     def read(self, index, at):
         self.events.append(("read", index, self.at))
@@ -148,7 +148,7 @@ def random_blocks(seed, count):
     for start in range(count):
         length = 1 + min(int(source.expovariate(0.3)), 40)
         sized.append((16 * source.randint(1, 4000), ((1 << length) - 1) << start))
-    return make_blocks(sized, 16)
+    return make_blocks([whole(nbytes, mask, 16) for nbytes, mask in sized])
 
 
 def test_blocks_in_conflict_are_apart():
@@ -166,7 +166,7 @@ def test_blocks_in_conflict_are_apart():
 def test_planning_is_quick():
     sized = [(16 * (1 + i * 7919 % 4000), ((1 << (1 + i * 31 % 12)) - 1) << i) for i in range(500)]
     begin = time.perf_counter()
-    blocks, bound = make_blocks(sized, 16)
+    blocks, bound = make_blocks([whole(nbytes, mask, 16) for nbytes, mask in sized])
     offsets, _ = assign(blocks, bound, MemoryPlanningPass())
     seconds = time.perf_counter() - begin
     assert peak(blocks, offsets) <= 1.1 * bound

@@ -16,6 +16,7 @@ from etx_exir.plan import (
     naive,
     place,
 )
+from etx_schema.memory import memory_of
 from memory_checker import check
 from random_methods import planned
 from running import edge, plan_of, reread, run
@@ -151,3 +152,23 @@ def test_planners_by_method():
         emit(programs, config)
     with pytest.raises(ConfigError, match=r"expected an etx_exir.MemoryPlanningPass.*got str"):
         emit(programs, ExecutorchBackendConfig(memory_planning_pass="greedy"))
+
+
+class Gates(nn.Module):
+    """The rows of one product are used up one after the other."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(16, 64)
+
+    def forward(self, x):
+        return [part.reshape(8, 8).softmax(0) for part in self.layer(x).unbind(0)]
+
+
+def test_memory_of_rows_that_were_read_is_used_again():
+    """Results (2 kB) take the place of the product's rows (2 kB); one row is read meanwhile."""
+    result = run(Gates(), *[(torch.randn(8, 16),) for _ in range(2)])
+    arena = result.reports["forward"].arenas[0]
+    ((method,),) = [found.arenas for found in memory_of(result.pte)]
+    assert arena.peak == arena.lower_bound == method.size == method.largest_live_set
+    assert plan_of(result.pte).non_const_buffer_sizes[1] == 2048 + 512

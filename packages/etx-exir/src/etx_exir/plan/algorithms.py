@@ -14,14 +14,17 @@ class Block:
     """A piece of memory to place.
 
     `size` is in bytes and a multiple of the alignment, `first` and `last` are moments (0 is
-    before the first instruction, ``i + 1`` is instruction ``i``), `conflicts` are the indices of
-    the blocks that are wanted at the same moment, `name` is that of its largest tensor.
+    before the first instruction, ``i + 1`` is instruction ``i``), `name` is that of its largest
+    tensor. `conflicts` holds the indices of the blocks that are wanted at the same moment. Where
+    only parts of two blocks are, these may overlap elsewhere: `apart` holds for each conflict the
+    open intervals in which the other's offset less this one's must not lie.
     """
 
     size: int
     first: int
     last: int
     conflicts: list[int] = field(default_factory=list)
+    apart: list[list[tuple[int, int]]] = field(default_factory=list)
     name: str = ""
 
 
@@ -42,32 +45,33 @@ def place(
     `offsets` holds what is placed already; -1 stays where a block would end above `limit`.
     """
     taken: list[list[tuple[int, int]]] = [[] for _ in blocks]
-    for index, at in enumerate(offsets):
+    result = list(offsets) or [-1] * len(blocks)
+
+    def forbid(index: int, at: int) -> None:
+        block = blocks[index]
+        for other, gaps in zip(block.conflicts, block.apart, strict=True):
+            if result[other] < 0:
+                taken[other].extend([(at + low, at + high) for low, high in gaps])
+
+    for index, at in enumerate(result):
         if at >= 0:
-            for other in blocks[index].conflicts:
-                taken[other].append((at, at + blocks[index].size))
-    offsets = list(offsets) or [-1] * len(blocks)
+            forbid(index, at)
     for index in order:
-        size = blocks[index].size
-        best, best_gap, end = -1, -1, 0
+        best, least, end = -1, -1, 0
         spans = taken[index]
         spans.sort()
-        for start, stop in spans:
-            gap = start - end
-            if gap >= size and (best < 0 or gap < best_gap):
-                best, best_gap = end, gap
-            if stop > end:
-                end = stop
+        for low, high in spans:
+            slack = low - end
+            if slack >= 0 and (best < 0 or slack < least):
+                best, least = end, slack
+            if high > end:
+                end = high
         at = end if best < 0 else best
-        if limit is not None and at + size > limit:
+        if limit is not None and at + blocks[index].size > limit:
             continue
-        offsets[index] = at
-        if size:
-            span = (at, at + size)
-            for other in blocks[index].conflicts:
-                if offsets[other] < 0:
-                    taken[other].append(span)
-    return offsets
+        result[index] = at
+        forbid(index, at)
+    return result
 
 
 def greedy(blocks: Sequence[Block]) -> list[int]:
@@ -151,11 +155,9 @@ def checked(algorithm: Algorithm, blocks: Sequence[Block], alignment: int = 1) -
             raise PlanError(
                 f"{start} put {what} at {at!r}; expected a multiple of {alignment}, at least 0"
             )
-        for j in block.conflicts:
+        for j, gaps in zip(block.conflicts, block.apart, strict=True):
             other = blocks[j]
-            if not block.size or not other.size:
-                continue
-            if at < offsets[j] + other.size and offsets[j] < at + block.size:
+            if any(low < offsets[j] - at < high for low, high in gaps):
                 raise PlanError(
                     f"{start} put {what} at {at:,}, where it overlaps block {j}"
                     f" ({other.name or 'no name'}, {other.size:,} bytes at {offsets[j]:,}):"

@@ -11,7 +11,7 @@ from etx_exir.plan.banks import Pin
 from etx_exir.plan.blocks import align, assign, make_blocks
 from etx_exir.plan.coalesce import coalesce
 from etx_exir.plan.listing import Kind, Listing, Storage
-from etx_exir.plan.liveness import Liveness
+from etx_exir.plan.liveness import Liveness, Part
 from etx_exir.plan.options import MemoryPlanningPass
 from etx_exir.plan.report import ArenaReport, PlanReport
 from etx_exir.plan.spread import pin, spread
@@ -34,18 +34,15 @@ def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
     before = [(s.memory_id, s.nbytes) for s in live.storages]
     if options.reuse_in_place:
         coalesce(listing, live)
-    pairs = [
-        (storage, live.everything if storage.persistent else mask)
-        for storage, mask in zip(live.storages, live.masks, strict=True)
-        if storage.parent is None
-    ]
+    live = Liveness(listing, options.alignment)
+    pairs = [(storage, live.parts(storage)) for storage in live.storages]
     if options.memory_map is not None:
         reports = spread(listing, pairs, options.memory_map, options)
     else:
         reports = {}
     rest = {s.memory_id for s, _ in pairs if s.memory_id not in reports} | {1}
     for memory_id in rest - set(reports):
-        arena = [(s, mask) for s, mask in pairs if s.memory_id == memory_id]
+        arena = [(s, parts) for s, parts in pairs if s.memory_id == memory_id]
         reports[memory_id] = _place_arena(listing, arena, options)
     sizes, rows = [0], []
     for memory_id in range(1, max([*reports, *listing.arena_sizes]) + 1):
@@ -61,12 +58,12 @@ def plan(listing: Listing, options: MemoryPlanningPass) -> Plan:
 
 
 def _place_arena(
-    listing: Listing, arena: list[tuple[Storage, int]], options: MemoryPlanningPass
+    listing: Listing, arena: list[tuple[Storage, list[Part]]], options: MemoryPlanningPass
 ) -> ArenaReport:
-    free = [(storage, mask) for storage, mask in arena if storage.offset < 0]
+    free = [(storage, parts) for storage, parts in arena if storage.offset < 0]
     fixed = max((s.offset + s.nbytes for s, _ in arena if s.offset >= 0), default=0)
     base = align(fixed, options.alignment)
-    blocks, bound = make_blocks([(s.nbytes, mask) for s, mask in free], options.alignment)
+    blocks, bound = make_blocks([parts for _, parts in free])
     if options.memory_planning_algo is not None:
         tensors = by_storage(listing)
         for block, (storage, _) in zip(blocks, free, strict=True):

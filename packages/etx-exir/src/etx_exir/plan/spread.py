@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from etx_exir.errors import PlanError
 from etx_exir.plan.algorithms import Block, peak, place
 from etx_exir.plan.banks import Bank, Pin, TargetMemoryMap
-from etx_exir.plan.blocks import assign, make_blocks
+from etx_exir.plan.blocks import assign, make_blocks, whole
 from etx_exir.plan.listing import Listing, Storage
-from etx_exir.plan.liveness import intervals
+from etx_exir.plan.liveness import Part, intervals
 from etx_exir.plan.options import MemoryPlanningPass
 from etx_exir.plan.report import ArenaReport
 from etx_exir.plan.shortage import shortage
@@ -29,6 +29,7 @@ class Item:
     """A storage with the moments it is occupied at and how often steps touch it."""
 
     storage: Storage
+    parts: list[Part]
     mask: int
     uses: int
 
@@ -63,13 +64,17 @@ def pin(listing: Listing, memory_map: TargetMemoryMap) -> frozenset[Pin]:
 
 def spread(
     listing: Listing,
-    pairs: Sequence[tuple[Storage, int]],
+    pairs: Sequence[tuple[Storage, list[Part]]],
     memory_map: TargetMemoryMap,
     options: MemoryPlanningPass,
 ) -> dict[int, ArenaReport]:
     """Choose a bank and an offset for every storage of `pairs` that has no place yet."""
     uses = _uses(listing)
-    items = [Item(s, mask, uses.get(s, 0)) for s, mask in pairs if s.offset < 0]
+    items = [
+        Item(storage, parts, _mask(parts), uses.get(storage, 0))
+        for storage, parts in pairs
+        if storage.offset < 0
+    ]
     for full in (False, True):
         for item in items:
             item.storage.offset = -1
@@ -99,6 +104,13 @@ def _pour(
         reports[bank.mem_id].spilled = len(rest)
         reports[bank.mem_id].spilled_bytes = sum(item.storage.nbytes for item in rest)
     return reports, rest
+
+
+def _mask(parts: Sequence[Part]) -> int:
+    mask = 0
+    for part in parts:
+        mask |= part.mask
+    return mask
 
 
 def _uses(listing: Listing) -> dict[Storage, int]:
@@ -139,13 +151,16 @@ class _Filling:
     ) -> None:
         self.listing, self.bank, self.items, self.full = listing, bank, items, full
         alignment = options.alignment if bank.alignment is None else bank.alignment
+        self.grain = options.alignment
         self.options = replace(options, alignment=alignment, memory_map=None)
         self.blocks, self.bound = self._blocks(items)
         self.offsets: list[int] = []
 
     def _blocks(self, items: Sequence[Item]) -> tuple[list[Block], int]:
-        sized = [(item.storage.nbytes, item.mask) for item in items]
-        return make_blocks(sized, self.options.alignment)
+        alignment = self.options.alignment
+        if alignment > self.grain:
+            return make_blocks([whole(i.storage.nbytes, i.mask, alignment) for i in items])
+        return make_blocks([item.parts for item in items])
 
     def fill(self) -> list[Item]:
         """Give items their offsets; return those that found no room."""
