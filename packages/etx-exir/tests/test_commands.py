@@ -74,7 +74,17 @@ def test_a_file_comes_out(model, capsys):
     captured = capsys.readouterr()
     assert captured.out.startswith("net.pte: ")
     assert "3 instructions" in captured.out
-    assert "exporting" in captured.err
+    assert captured.err == ""
+
+
+def test_progress_where_there_is_no_terminal(model, capsys):
+    etx(f"{model}:Net", "-o", "net.pte", "--progress", "always")
+    err = capsys.readouterr().err
+    assert [word for word in ("export", "decompose", "write") if word in err] == [
+        "export",
+        "decompose",
+        "write",
+    ]
 
 
 def test_dynamic_shapes_from_the_factory(model):

@@ -14,6 +14,7 @@ from etx_exir.backend import (
 )
 from etx_exir.capture import capture
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
+from etx_exir.console import Console
 from etx_exir.data_store import NamedDataStore, NamedDataStoreOutput
 from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
 from etx_exir.delegate_map import DelegateMappingBuilder
@@ -32,6 +33,7 @@ __all__ = [
     "BackendDetails",
     "Bank",
     "CompileSpec",
+    "Console",
     "DelegateMappingBuilder",
     "DelegationInfo",
     "DelegationSpec",

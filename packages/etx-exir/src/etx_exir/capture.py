@@ -15,6 +15,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from etx_exir.errors import CaptureError
+from etx_exir.progress import report
 
 __all__ = ["capture"]
 
@@ -55,6 +56,7 @@ def capture(
             f"example_inputs: expected a tuple, got {type(example_inputs).__name__}; for one "
             "input write (x,)"
         )
+    report("export")
     with _evaluation(model):
         try:
             return torch.export.export(

@@ -7,14 +7,15 @@ import argparse
 import io
 import json
 import logging
-import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from etx_schema import EtxError
+
+from etx_exir.console import CHOICES, Console
+from etx_exir.progress import reporting
 
 __all__ = ["register"]
 
@@ -62,6 +63,12 @@ def register(subparsers: Any) -> None:
         metavar="FILE",
         help="draw the memory plan (.svg), or write it as .txt or .json; - prints it",
     )
+    parser.add_argument(
+        "--progress",
+        choices=CHOICES,
+        default="auto",
+        help="on standard error: on a terminal after two seconds (auto), a line a step, or never",
+    )
     parser.set_defaults(run=run)
 
 
@@ -76,7 +83,6 @@ def run(options: argparse.Namespace) -> int:
     from etx_exir.installed import load_backend
     from etx_exir.source import load_factory, load_partitioner
 
-    say = _Progress()
     model, inputs, dynamic_shapes = load_factory(options.source)
     chosen = [load_backend(name) for name in options.backend]
     partitioners = [*chosen, *(load_partitioner(name) for name in options.partitioner)]
@@ -84,18 +90,15 @@ def run(options: argparse.Namespace) -> int:
     from etx_exir.config import ExecutorchBackendConfig
     from etx_exir.program import to_edge_transform_and_lower
 
-    say(f"exporting {options.source}")
-    with _quiet():
-        program = capture(model, inputs, dynamic_shapes=dynamic_shapes)
-    say("lowering")
     folder = options.dump_passes
     dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
-    edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
-    say("planning memory and writing")
-    target = _target(options, edge)
-    result = edge.to_executorch(ExecutorchBackendConfig(target=target))
-    result.save(output)
-    say(None)
+    with Console(options.progress) as console, reporting(console):
+        with _quiet():
+            program = capture(model, inputs, dynamic_shapes=dynamic_shapes)
+        edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
+        target = _target(options, edge)
+        result = edge.to_executorch(ExecutorchBackendConfig(target=target))
+        result.save(output)
     _report(options, output, result, edge)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
@@ -169,20 +172,6 @@ def _check_output(output: Path) -> None:
         raise EtxError(f"cannot write {output}: it is a directory; give the name of a file")
     if not output.parent.is_dir():
         raise EtxError(f"cannot write {output}: there is no folder {output.parent}")
-
-
-class _Progress:
-    """Say on stderr what is being done, and how long what was done took."""
-
-    def __init__(self) -> None:
-        self.begin = time.perf_counter()
-        self.what: str | None = None
-
-    def __call__(self, what: str | None) -> None:
-        now = time.perf_counter()
-        if self.what is not None:
-            print(f"{self.what}: {now - self.begin:.1f} s", file=sys.stderr, flush=True)
-        self.begin, self.what = now, what
 
 
 class _Dump:

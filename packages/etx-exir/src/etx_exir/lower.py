@@ -13,6 +13,7 @@ from etx_exir.debug import number_nodes
 from etx_exir.decompose import decompose, decomposition_table
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.decompose_kept import DecomposeKept
+from etx_exir.progress import report
 
 __all__ = ["Observer", "lower", "lower_kept", "run_passes"]
 
@@ -25,7 +26,9 @@ def run_passes(
 ) -> bool:
     """Run `passes` on `program` in place; return whether any changed it."""
     changed = False
-    for item in passes:
+    steps = list(passes)
+    for done, item in enumerate(steps):
+        report(item.name, done, len(steps))
         did = item.run(program)
         changed |= did
         if observer is not None:
@@ -40,6 +43,7 @@ def lower(
 ) -> ExportedProgram:
     """Return `program` in the Edge dialect; the given program stays as it is."""
     kept = frozenset(preserved)
+    report("decompose")
     edge = decompose(program, kept)
     if observer is not None:
         observer("decompose", edge, True)

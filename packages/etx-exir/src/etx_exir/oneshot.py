@@ -15,6 +15,7 @@ from etx_exir.capture import capture
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.lower import Observer
 from etx_exir.program import ExecutorchProgramManager, to_edge_transform_and_lower
+from etx_exir.progress import Progress, reporting
 
 __all__ = ["compile"]
 
@@ -31,17 +32,22 @@ def compile(
     compile_config: EdgeCompileConfig | None = None,
     config: ExecutorchBackendConfig | None = None,
     observer: Observer | None = None,
+    progress: Progress | None = None,
 ) -> ExecutorchProgramManager:
-    """Export `model` in evaluation mode, lower it, and write it to `path` if one is given."""
-    program = capture(model, example_inputs, example_kwargs, dynamic_shapes)
-    edge = to_edge_transform_and_lower(
-        program,
-        partitioner=partitioner,
-        constant_methods=constant_methods,
-        compile_config=compile_config,
-        observer=observer,
-    )
-    result = edge.to_executorch(config)
-    if path is not None:
-        result.save(path)
+    """Export `model` in evaluation mode, lower it, and write it to `path` if one is given.
+
+    `progress` is called as each step begins; `etx_exir.Console` shows it on a terminal.
+    """
+    with reporting(progress):
+        program = capture(model, example_inputs, example_kwargs, dynamic_shapes)
+        edge = to_edge_transform_and_lower(
+            program,
+            partitioner=partitioner,
+            constant_methods=constant_methods,
+            compile_config=compile_config,
+            observer=observer,
+        )
+        result = edge.to_executorch(config)
+        if path is not None:
+            result.save(path)
     return result

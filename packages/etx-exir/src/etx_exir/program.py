@@ -19,6 +19,7 @@ from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.errors import ConfigError
 from etx_exir.lower import Observer, lower, lower_kept
 from etx_exir.partition import delegate
+from etx_exir.progress import Progress, naming, report, reporting
 from etx_exir.transform import apply_passes
 from etx_exir.verify import Dialect, verify
 
@@ -115,6 +116,7 @@ class ExecutorchProgramManager:
 
     def save(self, path: str | Path) -> None:
         """Write the file; `path` holds either all of it or what it held before."""
+        report("write")
         write_pte(self._pte, path, **self._alignments())
 
     def write_to_file(self, open_file: BinaryIO) -> None:
@@ -191,7 +193,7 @@ class EdgeProgramManager:
         return self._derive(delegate(self._programs, chosen))
 
     def to_executorch(
-        self, config: ExecutorchBackendConfig | None = None
+        self, config: ExecutorchBackendConfig | None = None, *, progress: Progress | None = None
     ) -> ExecutorchProgramManager:
         """Choose out variants, plan memory, emit, and check the result against the target."""
         from etx_exir.emit import emit_all
@@ -201,7 +203,9 @@ class EdgeProgramManager:
             name: apply_passes(program, config.passes) if config.passes else program
             for name, program in self._programs.items()
         }
-        emitted = emit_all(programs, config, self._constant_methods, config.target)
+        with reporting(progress):
+            report("plan memory and emit")
+            emitted = emit_all(programs, config, self._constant_methods, config.target)
         return ExecutorchProgramManager(emitted, programs, config, self._constant_methods)
 
     def _derive(self, programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
@@ -214,13 +218,15 @@ def to_edge(
     compile_config: EdgeCompileConfig | None = None,
     *,
     observer: Observer | None = None,
+    progress: Progress | None = None,
 ) -> EdgeProgramManager:
     """Lower exported programs, one or several by method name, to the Edge dialect."""
     config = compile_config or EdgeCompileConfig()
-    edge = {
-        name: lower(program, config.preserve_ops, observer)
-        for name, program in sorted(_by_name(programs).items())
-    }
+    edge = {}
+    with reporting(progress):
+        for name, program in sorted(_by_name(programs).items()):
+            with naming(name):
+                edge[name] = lower(program, config.preserve_ops, observer)
     _verify(edge, config)
     return EdgeProgramManager(edge, constant_methods, config, observer)
 
@@ -233,27 +239,44 @@ def to_edge_transform_and_lower(
     compile_config: EdgeCompileConfig | None = None,
     *,
     observer: Observer | None = None,
+    progress: Progress | None = None,
 ) -> EdgeProgramManager:
     """Lower to Edge with the operators kept whole that a partitioner asks for; then delegate.
 
     Kept operators that no backend took are decomposed after all.
     """
     config = compile_config or EdgeCompileConfig()
+    with reporting(progress):
+        edge = _lower_and_delegate(programs, transform_passes, partitioner, config, observer)
+    _verify(edge, config)
+    return EdgeProgramManager(edge, constant_methods, config, observer)
+
+
+def _lower_and_delegate(
+    programs: Programs,
+    transform_passes: Any,
+    partitioner: Any,
+    config: EdgeCompileConfig,
+    observer: Observer | None,
+) -> dict[str, ExportedProgram]:
     plans: dict[str, _Lowering] = {}
     for name, program in sorted(_by_name(programs).items()):
         chosen = _for_method(partitioner, name) or ()
         chosen = (chosen,) if isinstance(chosen, Partitioner) else tuple(chosen)
-        plans[name] = _Lowering.begin(program, chosen, config, observer)
+        with naming(name):
+            plans[name] = _Lowering.begin(program, chosen, config, observer)
         passes = _for_method(transform_passes, name) or ()
         if passes:
             plans[name].program = apply_passes(plans[name].program, passes)
     edge = {name: plan.program for name, plan in plans.items()}
-    for step in range(max((len(plan.partitioners) for plan in plans.values()), default=0)):
+    steps = max((len(plan.partitioners) for plan in plans.values()), default=0)
+    for step in range(steps):
+        report("delegate", step, steps)
         edge = delegate(edge, {name: plan.partitioner(step) for name, plan in plans.items()})
     for name, plan in plans.items():
-        lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)
-    _verify(edge, config)
-    return EdgeProgramManager(edge, constant_methods, config, observer)
+        with naming(name):
+            lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)
+    return edge
 
 
 def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) -> None:
