@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -11,7 +12,9 @@ from torch import Tensor
 from torch._subclasses import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
-from torch.fx import Node
+from torch.fx import Graph, Node
+
+from etx_exir.nested import Captures, captures
 
 __all__ = ["Constants", "fake_mode_of"]
 
@@ -28,10 +31,15 @@ def fake_mode_of(program: ExportedProgram) -> FakeTensorMode:
 
 
 class Constants:
-    """The tensors of `program` that never change: parameters, unmutated buffers, constants."""
+    """The tensors of `program` that never change: parameters, unmutated buffers, constants.
+
+    Branches and bodies of loops hold those that they capture. `graph` is the one in which added
+    constants are to be read; the program's own by default.
+    """
 
     def __init__(self, program: ExportedProgram) -> None:
         self.program = program
+        self.graph: Graph = program.graph
         signature = program.graph_signature
         mutated = set(signature.buffers_to_mutate.values())
         mutated |= set(getattr(signature, "parameters_to_mutate", {}).values())
@@ -45,11 +53,37 @@ class Constants:
         """Return the tensor that `node` holds, or None when it is no constant."""
         if not isinstance(node, Node) or node.op != "placeholder":
             return None
-        spec = self._specs.get(node.name)
-        if spec is None or node.graph is not self.program.graph:
+        root = self._root(node)
+        spec = self._specs.get(root.name) if root is not None else None
+        if spec is None:
             return None
         stored: Tensor | None = self._stored(spec)
         return stored
+
+    def reaches(self, graph: Graph) -> bool:
+        """Tell whether constants can be added to `graph`."""
+        return graph is self.program.graph or (
+            graph in self._owners and self.reaches(self._owners[graph].node.graph)
+        )
+
+    @cached_property
+    def _owners(self) -> dict[Graph, Captures]:
+        """By graph of a branch or body, what the only operator that uses it hands to it."""
+        found = captures(self.program.graph_module)
+        return {module.graph: item for item in found for module in item.modules}
+
+    def _root(self, node: Node) -> Node | None:
+        """Return the placeholder of the program that `node`, one of a nested graph, stands for."""
+        while node.graph is not self.program.graph:
+            owner = self._owners.get(node.graph)
+            if owner is None:
+                return None
+            index = node.graph.find_nodes(op="placeholder").index(node) - owner.first
+            operand = owner.operands[index] if index >= 0 else None
+            if not isinstance(operand, Node) or operand.op != "placeholder":
+                return None
+            node = operand
+        return node
 
     def _stored(self, spec: InputSpec) -> Any:
         name = spec.target or ""
@@ -67,10 +101,12 @@ class Constants:
 
     def name(self, node: Node) -> str:
         """Return the name under which the constant at `node` is stored."""
-        return self._specs[node.name].target or node.name
+        root = self._root(node)
+        assert root is not None
+        return self._specs[root.name].target or root.name
 
     def add(self, tensor: Tensor, name: str, fake_mode: FakeTensorMode | None = None) -> Node:
-        """Store `tensor` under a fresh name close to `name`; return its new placeholder."""
+        """Store `tensor` under a fresh name close to `name`; return its placeholder in `graph`."""
         program = self.program
         value = tensor.detach()
         target = self._fresh(name)
@@ -90,7 +126,15 @@ class Constants:
         specs.insert(index, spec)
         program.constants[target] = value
         self._specs[node.name] = spec
-        return node
+        return self._captured(node, self.graph)
+
+    def _captured(self, node: Node, graph: Graph) -> Node:
+        """Return what stands for the program's placeholder `node` in `graph`."""
+        if graph is self.program.graph:
+            return node
+        owner = self._owners[graph]
+        added = owner.add(self._captured(node, owner.node.graph))
+        return next(placeholder for placeholder in added if placeholder.graph is graph)
 
     def duplicate(self, node: Node) -> Node:
         """Return a new placeholder of the tensor that `node` holds, under the same name."""

@@ -14,6 +14,7 @@ from etx_exir.passes.fold_scale import FoldScale
 from etx_exir.passes.forward_parts import ForwardParts
 from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
 from etx_exir.passes.linear_from_products import LinearFromProducts
+from etx_exir.passes.linear_of_vectors import LinearOfVectors
 from etx_exir.passes.lower_attention import LowerAttention
 from etx_exir.passes.merge_common import MergeCommon
 from etx_exir.passes.merge_copies import MergeCopies
@@ -37,6 +38,7 @@ PIPELINE: tuple[Pass, ...] = (
     SplitDynamic(),
     SetDimOrder(),
     LowerAttention(),  # before folding, which stores its masks
+    LinearOfVectors(),
     LinearFromProducts(),  # before folding, which would store transposed weights
     FoldConstants(),
     ScalarOperands(),  # after folding, which turns computed scalars into constants

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
@@ -19,6 +18,7 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from etx_exir.constants import Constants, fake_mode_of
+from etx_exir.nested import graph_modules
 from etx_exir.passes.copies import VIEW_OF
 
 __all__ = ["NodePass", "Pass", "contiguous", "graph_modules", "name_outputs", "propagate"]
@@ -47,15 +47,6 @@ class Pass(ABC):
     @abstractmethod
     def apply(self, program: ExportedProgram) -> bool:
         """Change `program`; return truly whether anything changed."""
-
-
-def graph_modules(root: GraphModule) -> Iterator[GraphModule]:
-    """Yield `root` and the branches and loop bodies nested in it, innermost last."""
-    yield root
-    for node in root.graph.find_nodes(op="get_attr"):
-        child = getattr(root, node.target, None) if "." not in node.target else None
-        if isinstance(child, GraphModule):
-            yield from graph_modules(child)
 
 
 def name_outputs(program: ExportedProgram) -> None:
@@ -123,6 +114,7 @@ class NodePass(Pass):
 
     def _visit(self, module: GraphModule) -> bool:
         graph, changed = module.graph, False
+        self.constants.graph = graph
         for target in self.targets:
             for node in graph.find_nodes(op="call_function", target=target):
                 changed |= self._replace(node, graph)

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from etx_exir import dim_order
 from etx_exir.constants import Constants, fake_mode_of
+from etx_exir.nested import graph_modules
 from etx_exir.passes.base import Pass
 
 FREE_BYTES = 64 * 1024
@@ -45,27 +46,39 @@ class FoldConstants(Pass):
         self.constants = Constants(program)
         self.values: dict[Node, Any] = {}
         self.leaves: dict[Node, frozenset[Node]] = {}
-        for node, tensor in self.constants.items():
-            self.values[node] = tensor
-            self.leaves[node] = frozenset({node})
         self.foldable: dict[Node, None] = {}
-        for node in program.graph.nodes:
+        self.mode = fake_mode_of(program)
+        changed = False
+        for module in graph_modules(program.graph_module):
+            if self.constants.reaches(module.graph):
+                changed |= self._fold(module)
+        return changed
+
+    def _fold(self, module: GraphModule) -> bool:
+        graph = self.constants.graph = module.graph
+        for node in graph.find_nodes(op="placeholder"):
+            tensor = self.constants.get(node)
+            if tensor is not None:
+                self.values[node] = tensor
+                self.leaves[node] = frozenset({node})
+        for node in graph.nodes:
             if _is_pure(node) and all(
                 arg in self.values or arg in self.foldable for arg in node.all_input_nodes
             ):
                 self.foldable[node] = None
         pending = [
-            node for node in self.foldable if any(u not in self.foldable for u in node.users)
+            node
+            for node in self.foldable
+            if node.graph is graph and any(u not in self.foldable for u in node.users)
         ]
         chosen = self._choose(pending)
-        mode = fake_mode_of(program)
         results = [(node, self._value(node), self._name(node)) for node in chosen]
         for node, value, name in results:
-            node.replace_all_uses_with(self.constants.add(value, name, mode))
+            node.replace_all_uses_with(self.constants.add(value, name, self.mode))
         if chosen:
-            program.graph.eliminate_dead_code()
-            program.graph.lint()
-            program.graph_module.recompile()
+            graph.eliminate_dead_code()
+            graph.lint()
+            module.recompile()
         return bool(chosen)
 
     def _choose(self, pending: list[Node]) -> list[Node]:

@@ -7,14 +7,19 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_exir.constants import Constants
-from etx_exir.passes.base import Pass, graph_modules
+from etx_exir.nested import captures, graph_modules
+from etx_exir.passes.base import Pass
 
 
 class RemoveDeadCode(Pass):
-    """Remove unused nodes from every graph and unused constants from the program."""
+    """Remove unused nodes and captures from every graph and unused constants from the program."""
 
     def apply(self, program: ExportedProgram) -> bool:
         changed = False
+        for item in reversed(captures(program.graph_module)):
+            for module in item.modules:
+                changed |= module.graph.eliminate_dead_code(_is_impure)
+            changed |= item.drop_unused()
         for module in graph_modules(program.graph_module):
             if module.graph.eliminate_dead_code(_is_impure):
                 changed = True
