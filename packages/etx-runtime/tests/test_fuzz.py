@@ -1,15 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Broken files: an error or the program's work, never a crash. A crash kills the child process."""
+"""Broken files: an error or the program's work, never a crash, a hang, a leak, or memory by the GB.
+
+The targets of tests/fuzz run under sanitizers for a minute here. By hand, for as long as one likes:
+
+    cmake -S tests/fuzz -B build -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS=-O1 \\
+        -DETX_FUZZ_KERNELS=../etx-kernels-portable
+    cmake --build build && python tests/seeds.py seeds
+    build/fuzz_execute -rss_limit_mb=2048 -runs=10000000 corpus seeds/pte
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import etx_schema as es
-from programs import Builder, addition, counter, loop
+import pytest
+import seeds
+from building import call, configure, tool
+from conftest import HERE
+
+TARGETS = {"program": 5, "execute": 15, "named_data": 5, "ptd": 3}
+LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-print_final_stats=1"]
 
 CHILD = """
 import random, sys
@@ -61,54 +76,59 @@ assert counts.get("refused", 0) > 0 and counts.get("ran", 0) > 0
 """
 
 
-def everything() -> bytes:
-    """All kinds of values and instructions in one method."""
-    b = Builder()
-    x = b.input(b.tensor((2, 3), dynamic=True))
-    state = b.tensor((2, 3), data=bytes(24), name="state")
-    constant = b.tensor((2, 3), memory="constant", data=bytes(range(24)))
-    out, result = b.tensor((2, 3), dynamic=True), b.tensor((2, 3), dynamic=True)
-    flat = b.tensor((6,), memory="unbound", dynamic=True)
-    n, i, done = b.int(0), b.int(0), b.bool(False)
-    tensors = b.value(es.TensorList(items=[constant, state]))
-    b.value(es.OptionalTensorList(items=[x, -1]))
-    b.value(es.DoubleList(items=[1.5, 2.5]))
-    b.value(es.BoolList(items=[True, False]))
-    b.value(es.String(string_val="text"))
-    b.call("aten::cat.out", tensors, b.int(0), result, result)
-    b.add(x, x, out)
-    b.call("executorch_prim::et_view.default", out, b.value(es.IntList(items=[b.int(-1)])), flat)
-    b.call("aten::sym_size.int", x, b.int(1), n)
-    b.call("executorch_prim::lt.Scalar", i, n, done)
-    b.jump_false(done, 8)
-    b.call("executorch_prim::add.Scalar", i, b.int(1), i)
-    b.jump_false(b.bool(False), 4)
-    b.move(b.int(0), i)
-    b.move(out, result)
-    b.add(state, constant, state)
-    b.output(flat, result, n, state)
-    b.plan.delegates.append(
-        es.BackendDelegate(
-            id="AddByte",
-            processed=es.BackendDelegateDataReference(location=es.DataLocation.SEGMENT, index=0),
-            compile_specs=[es.CompileSpec(key="bias", value=b"12")],
-        )
-    )
-    b.delegates.append(b"\x03\x04")
-    b.named["bias"] = es.NamedBlob(b"\x05")
-    b.instruction(es.DelegateCall(delegate_index=0, args=[constant, b.tensor((2, 3))]))
-    return b.serialize()
-
-
 def test_mutated_files(plugin: Path, tmp_path: Path) -> None:
-    seeds = {"add": addition(), "counter": counter(), "loop": loop(20), "all": everything()}
-    paths = []
-    for name, data in seeds.items():
-        path = tmp_path / f"{name}.pte"
-        path.write_bytes(data)
-        paths.append(str(path))
-    rounds = os.environ.get("ETX_FUZZ_ROUNDS", "4000")
+    seeds.write(tmp_path)
+    paths = [str(path) for path in sorted((tmp_path / "pte").iterdir())]
+    rounds = os.environ.get("ETX_FUZZ_ROUNDS", "400")
     command = [sys.executable, "-c", CHILD, str(plugin), "7", rounds, *paths]
     environment = {**os.environ, "ETX_PLUGINS": ""}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def fuzzers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The targets, of libFuzzer where there is Clang."""
+    build = tmp_path_factory.mktemp("fuzz")
+    seeds.write(build / "seeds")
+    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
+    options += [f"-DPython_EXECUTABLE={sys.executable}"]
+    if clang := shutil.which("clang++"):
+        options.append(f"-DCMAKE_CXX_COMPILER={clang}")
+    configure(HERE / "fuzz", build, *options)
+    call(tool("cmake"), "--build", build, "-j2")
+    return build
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_fuzz(fuzzers: Path, name: str) -> None:
+    corpus = fuzzers / "corpus" / name
+    corpus.mkdir(parents=True)
+    kind = "ptd" if name == "ptd" else "pte"
+    limits = [*LIMITS, f"-max_total_time={TARGETS[name]}", f"-artifact_prefix={corpus}/"]
+    text = call(fuzzers / f"fuzz_{name}", *limits, corpus, fuzzers / "seeds" / kind, both=True)
+    runs = re.search(r"(?:Done |executed_units: )(\d+)", text)
+    assert runs is not None, text
+    assert int(runs.group(1)) > 100
+
+
+def test_every_field_of_every_seed(fuzzers: Path) -> None:
+    """Cut at every 64 bytes, and each field wrong in turn: what fails says what and where."""
+    files = sorted((fuzzers / "seeds").rglob("*.*"))
+    text = call(fuzzers / "broken_files", *files)
+    count, cuts, fields = map(int, re.findall(r"\d+", text))
+    assert count == len(files)
+    assert cuts >= sum(path.stat().st_size for path in files) // 64
+    assert fields > 10_000
+
+
+def test_seeds_run(fuzzers: Path, plugin: Path, tmp_path: Path) -> None:
+    """A seed that is refused would have the fuzzers begin at the door."""
+    import etx_runtime
+
+    runtime = etx_runtime.Runtime.get()
+    runtime.load_plugin(plugin)
+    for name, make in seeds.PROGRAMS.items():
+        if name in {"external", "probe", "inline"}:
+            continue
+        assert runtime.load_program(make()).load_method("forward") is not None, name

@@ -6,12 +6,12 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import etx_runtime
+from building import call, configure, tool
 from conftest import HERE
 from programs import counter
 
@@ -20,25 +20,6 @@ CORE = PACKAGE / "lib" / "libetx_core.a"
 TEXT_BUDGET = 24 * 1024
 
 ALLOWED = re.compile(r"mem(cpy|move|set|cmp)|str(len|cmp|ncmp)|etx_pal_\w+|_GLOBAL_OFFSET_TABLE_")
-
-
-def tool(name: str) -> str:
-    """Find a program beside the interpreter first: the wheels of cmake and ninja lie there."""
-    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
-    assert found is not None, f"{name} is missing"
-    return found
-
-
-def call(*command: object) -> str:
-    words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def configure(source: Path, build: Path, *options: object) -> None:
-    ninja = f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"
-    call(tool("cmake"), "-S", source, "-B", build, "-G", "Ninja", ninja, *options)
 
 
 def test_installed_package_builds_and_passes(tmp_path: Path) -> None:

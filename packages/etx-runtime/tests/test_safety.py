@@ -49,7 +49,7 @@ def test_freed_values(runtime: Runtime) -> None:
     b.free(condition)
     b.jump_false(condition, 2)
     run = runtime.load_program(b.serialize()).load_method("forward")
-    with pytest.raises(ExecutionError, match="failed at instruction 1: .*was freed"):
+    with pytest.raises(ExecutionError, match=r"failed at instruction 1: .*was freed"):
         run.execute([np.ones(1, bool)])
 
 

@@ -8,7 +8,7 @@ namespace etx {
 Error MethodLoader::build_values() {
   size_t num_tensors = 0;
   for (uint32_t i = 0; i < state_->values.size(); ++i) {
-    const fbs::EValue& stored = *plan_.values()->Get(i);
+    const fbs::EValue& stored = value_at(plan_, i);
     EValue& value = state_->values[i];
     switch (stored.val_type()) {
       case fbs::KernelTypes::Int: value.set(stored.val_as_Int()->int_val()); break;
@@ -66,7 +66,7 @@ void MethodLoader::build_int_list(const fbs::IntList& stored, EValue* value) {
   bool is_constant = true;
   for (uint32_t i = 0; i < count; ++i) {
     const auto index = static_cast<uint32_t>(stored.items()->Get(i));
-    list->items[i] = plan_.values()->Get(index)->val_as_Int()->int_val();
+    list->items[i] = value_at(plan_, index).val_as_Int()->int_val();
     slots_[i] = &state_->values[index];
     is_constant &= (flags_[index] & kWritten) == 0;
   }
@@ -124,15 +124,7 @@ Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) 
 }
 
 Result<void*> MethodLoader::data_of(const fbs::Tensor& stored) {
-  if (const fbs::AllocationDetails* place = stored.allocation_info()) {
-    const size_t size = nbytes_of(stored);
-    if (size == 0) return static_cast<void*>(flags_.data());
-    const uint64_t offset =
-        static_cast<uint64_t>(place->memory_offset_high()) << 32 | place->memory_offset_low();
-    return memory_->planned_memory()->get_offset_address(place->memory_id() - 1,
-                                                         static_cast<size_t>(offset), size);
-  }
-  const void* data;
+  const void* data = nullptr;
   if (is_external(stored)) {
     const char* reason = nullptr;
     auto bytes = find_external(data_, stored, &reason);
@@ -144,18 +136,24 @@ Result<void*> MethodLoader::data_of(const fbs::Tensor& stored) {
       return report(failures_, failure);
     }
     data = bytes->data();
-  } else {
+  } else if (stored.allocation_info() == nullptr) {
     const fbs::Program& root = *static_cast<const fbs::Program*>(program_.root_);
     const uint32_t index = stored.data_buffer_idx();
     if (length(root.constant_buffer()) > 0) {
-      const auto* storage = root.constant_buffer()->Get(index)->storage();
+      const auto* storage = at(root.constant_buffer(), index).storage();
       data = storage == nullptr ? nullptr : storage->data();
     } else {
       data = program_.constants_.bytes() + root.constant_segment()->offsets()->Get(index);
     }
   }
-  if (nbytes_of(stored) == 0) data = flags_.data();
-  return const_cast<void*>(data);
+  const size_t size = nbytes_of(stored);
+  if (size == 0) return static_cast<void*>(flags_.data());
+  const fbs::AllocationDetails* place = stored.allocation_info();
+  if (place == nullptr) return const_cast<void*>(data);
+  const uint64_t offset =
+      static_cast<uint64_t>(place->memory_offset_high()) << 32 | place->memory_offset_low();
+  return memory_->planned_memory()->get_offset_address(place->memory_id() - 1,
+                                                       static_cast<size_t>(offset), size);
 }
 
 }  // namespace etx

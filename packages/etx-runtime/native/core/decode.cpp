@@ -15,7 +15,7 @@ bool is_view(const etx_kernel& kernel) {
 Error MethodLoader::decode() {
   const auto* code = instructions_of(plan_);
   for (uint32_t i = 0; i < length(code); ++i) {
-    const fbs::Instruction& stored = *code->Get(i);
+    const fbs::Instruction& stored = at(code, i);
     Instruction& instruction = state_->instructions[i];
     instruction_ = i;
     if (const fbs::KernelCall* call = stored.instr_args_as_KernelCall()) {
@@ -103,8 +103,8 @@ Error MethodLoader::decode_kernel(const fbs::KernelCall& call, size_t index,
                      : error == Error::NotSupported
                          ? "the kernel would write to a constant"
                          : "an argument is not of the kind the kernel takes";
-    failure.name = text(plan_.operators()->Get(op)->name());
-    failure.overload = text(plan_.operators()->Get(op)->overload());
+    failure.name = text(at(plan_.operators(), op).name());
+    failure.overload = text(at(plan_.operators(), op).overload());
     failure.instruction = static_cast<int32_t>(index);
     failure.index = used;
     failure.error = Error::InvalidProgram;

@@ -58,7 +58,7 @@ Result<FreeableBuffer> MethodLoader::blob_of(const fbs::BackendDelegate& stored)
     return program_.load_segment(reference.index(), info);
   }
   const fbs::Program& root = *static_cast<const fbs::Program*>(program_.root_);
-  const auto* data = root.backend_delegate_data()->Get(reference.index())->data();
+  const auto* data = at(root.backend_delegate_data(), reference.index()).data();
   if (data == nullptr) return FreeableBuffer();
   return FreeableBuffer(data->data(), data->size(), nullptr);
 }
@@ -71,7 +71,7 @@ Error MethodLoader::init_delegates() {
     }
   }
   for (uint32_t i = 0; i < length(plan_.delegates()); ++i) {
-    const fbs::BackendDelegate& stored = *plan_.delegates()->Get(i);
+    const fbs::BackendDelegate& stored = at(plan_.delegates(), i);
     const size_t count = length(stored.compile_specs());
     ETX_TRY(init_delegate(stored, specs_.subspan(0, count)));
     specs_ = specs_.subspan(count, specs_.size() - count);
@@ -90,11 +90,16 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
     return report(failures_, failure);
   }
   for (uint32_t i = 0; i < specs.size(); ++i) {
-    const fbs::CompileSpec& spec = *stored.compile_specs()->Get(i);
+    const fbs::CompileSpec& spec = at(stored.compile_specs(), i);
     specs[i] = {text(spec.key()), spec.value() == nullptr ? nullptr : spec.value()->data(),
                 length(spec.value())};
   }
-  ETX_ASSIGN(FreeableBuffer blob, blob_of(stored));
+  auto blob = blob_of(stored);
+  if (!blob.ok()) {
+    failure.error = blob.error();
+    failure.reason = "the delegate's blob cannot be read";
+    return report(failures_, failure);
+  }
   InitContext context;
   context.struct_size = sizeof(etx_init_context);
   context.method = text(plan_.name());
@@ -105,15 +110,15 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   context.state = state_;
   context.reason = nullptr;
   void* handle = nullptr;
-  const etx_status status = backend->init(backend, &context, blob.data(), blob.size(), specs.data(),
-                                          specs.size(), &handle);
+  const etx_status status = backend->init(backend, &context, blob->data(), blob->size(),
+                                          specs.data(), specs.size(), &handle);
   if (status != 0) {
     failure.error = static_cast<Error>(status);
     failure.reason = context.reason == nullptr ? "the backend refused its blob" : context.reason;
     return report(failures_, failure);
   }
   Delegate* delegate = state_->delegates.data() + state_->delegates.size();
-  ::new (delegate) Delegate{backend, handle, std::move(blob)};
+  ::new (delegate) Delegate{backend, handle, std::move(blob.get())};
   state_->delegates = Span<Delegate>(state_->delegates.data(), state_->delegates.size() + 1);
   return Error::Ok;
 }

@@ -119,7 +119,7 @@ etx_status run_scalar(ExecutionContext& context, const MethodState& state,
     if (*letter == 'v') {
       EValue& value = *static_cast<EValue*>(instruction.args[i]);
       const auto index = static_cast<uint32_t>(&value - state.values.data());
-      if (!keep_kind(value, state.plan->values()->Get(index)->val_type()) && status == 0) {
+      if (!keep_kind(value, value_at(*state.plan, index).val_type()) && status == 0) {
         status = record(&context, static_cast<etx_status>(Error::InvalidType),
                         "the result is of another kind of number than the program says");
       }
@@ -243,7 +243,7 @@ Error stop(MethodState& state, const ExecutionContext& context, etx_status statu
   failure.reason = context.reason;
   failure.instruction = static_cast<int32_t>(state.pc);
   if (instruction.kind <= Instruction::Kind::View) {
-    const fbs::Operator& op = *state.plan->operators()->Get(instruction.target);
+    const fbs::Operator& op = at(state.plan->operators(), instruction.target);
     failure.name = text(op.name());
     failure.overload = text(op.overload());
   } else if (instruction.kind == Instruction::Kind::Delegate) {
@@ -295,7 +295,7 @@ TraceEvent describe(const MethodState& state, uint32_t pc) {
     case Instruction::Kind::Jump:
     case Instruction::Kind::JumpFalse: event.kind = TraceEvent::Kind::Jump; break;
     default: {
-      const fbs::Operator& op = *state.plan->operators()->Get(instruction.target);
+      const fbs::Operator& op = at(state.plan->operators(), instruction.target);
       event.name = text(op.name());
       event.overload = text(op.overload());
     }

@@ -21,67 +21,61 @@ using FbVector = ::flatbuffers::Vector<T>;
 template <typename T>
 using FbTables = ::flatbuffers::Vector<::flatbuffers::Offset<T>>;
 
-template <typename Vector>
-inline size_t length(const Vector* vector) {
-  return vector == nullptr ? 0 : vector->size();
+/// Items of a vector, whatever it holds; 0 when it is absent. This and the other functions without
+/// `inline` are calls for the sake of code size.
+size_t length(const void* vector);
+
+/// Table `index` of a vector of tables.
+const void* table_at(const void* tables, size_t index);
+
+template <typename T>
+inline const T& at(const FbTables<T>* tables, size_t index) {
+  return *static_cast<const T*>(table_at(tables, index));
 }
 
 inline const char* text(const ::flatbuffers::String* string) {
   return string == nullptr ? nullptr : string->c_str();
 }
 
-inline bool equals(const ::flatbuffers::String* string, const char* other) {
-  return string != nullptr && string->size() == std::strlen(other) &&
-         std::memcmp(string->data(), other, string->size()) == 0;
-}
+bool equals(const ::flatbuffers::String* string, const char* other);
 
 inline const fbs::ExecutionPlan* as_plan(const void* plan) {
   return static_cast<const fbs::ExecutionPlan*>(plan);
 }
 
 inline const FbTables<fbs::Instruction>* instructions_of(const fbs::ExecutionPlan& plan) {
-  return length(plan.chains()) == 0 ? nullptr : plan.chains()->Get(0)->instructions();
+  return length(plan.chains()) == 0 ? nullptr : at(plan.chains(), 0).instructions();
 }
 
-inline const fbs::Tensor* tensor_of(const fbs::ExecutionPlan& plan, size_t value) {
-  return plan.values()->Get(static_cast<uint32_t>(value))->val_as_Tensor();
+const fbs::EValue& stored_value(const fbs::ExecutionPlan& plan, size_t index);
+
+/// Of an index that was verified, whatever type the file has for it.
+template <typename Index>
+inline const fbs::EValue& value_at(const fbs::ExecutionPlan& plan, Index index) {
+  return stored_value(plan, static_cast<size_t>(index));
 }
+
+/// Null when the value is no tensor.
+const fbs::Tensor* tensor_of(const fbs::ExecutionPlan& plan, size_t value);
 
 inline ScalarType scalar_type_of(const fbs::Tensor& tensor) {
   return static_cast<ScalarType>(static_cast<int8_t>(tensor.scalar_type()));
 }
 
-inline bool is_external(const fbs::Tensor& tensor) {
-  const fbs::ExtraTensorInfo* extra = tensor.extra_tensor_info();
-  return extra != nullptr && extra->location() == fbs::TensorDataLocation::EXTERNAL;
-}
+bool is_external(const fbs::Tensor& tensor);
 
 inline bool is_dynamic(const fbs::Tensor& tensor) {
   return tensor.shape_dynamism() != fbs::TensorShapeDynamism::STATIC;
 }
 
 /// A tensor without memory of its own: the caller's input or output, or the result of a view.
-inline bool is_unbound(const fbs::Tensor& tensor) {
-  return tensor.allocation_info() == nullptr && tensor.data_buffer_idx() == 0 &&
-         !is_external(tensor);
-}
+bool is_unbound(const fbs::Tensor& tensor);
 
-inline bool is_constant(const fbs::Tensor& tensor) {
-  return tensor.allocation_info() == nullptr && !is_unbound(tensor);
-}
+bool is_constant(const fbs::Tensor& tensor);
 
-/// Elements at the stored sizes, which were verified not to overflow.
-inline int64_t numel_of(const fbs::Tensor& tensor) {
-  int64_t numel = 1;
-  for (size_t i = 0; i < length(tensor.sizes()); ++i) {
-    numel *= tensor.sizes()->Get(static_cast<uint32_t>(i));
-  }
-  return numel;
-}
-
-inline size_t nbytes_of(const fbs::Tensor& tensor) {
-  return static_cast<size_t>(numel_of(tensor)) * element_size(scalar_type_of(tensor));
-}
+/// Elements and bytes at the stored sizes, which were verified not to overflow.
+int64_t numel_of(const fbs::Tensor& tensor);
+size_t nbytes_of(const fbs::Tensor& tensor);
 
 }  // namespace etx
 

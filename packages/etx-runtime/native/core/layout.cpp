@@ -24,7 +24,7 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
   bool has_free = false;
   size_t unbound = 0;
   for (uint32_t i = 0; i < values; ++i) {
-    const fbs::EValue& value = *plan.values()->Get(i);
+    const fbs::EValue& value = value_at(plan, i);
     if (const fbs::Tensor* tensor = value.val_as_Tensor()) {
       ++tensors;
       dims += length(tensor->sizes()) * (is_dynamic(*tensor) ? 2 : 1);
@@ -42,7 +42,7 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
   const auto* code = instructions_of(plan);
   instructions = length(code);
   for (uint32_t i = 0; i < instructions; ++i) {
-    const fbs::Instruction& instruction = *code->Get(i);
+    const fbs::Instruction& instruction = at(code, i);
     if (const fbs::KernelCall* kernel = instruction.instr_args_as_KernelCall()) {
       slots += length(kernel->args());
     } else if (const fbs::DelegateCall* call = instruction.instr_args_as_DelegateCall()) {
@@ -53,7 +53,7 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
     }
   }
   for (uint32_t i = 0; i < delegates; ++i) {
-    specs += length(plan.delegates()->Get(i)->compile_specs());
+    specs += length(at(plan.delegates(), i).compile_specs());
   }
   rebinds = has_free ? tensors : unbound;
 }

@@ -42,7 +42,8 @@ Result<Method> MethodLoader::load(EventTracer* tracer) {
   mark_checked();
   build_io();
   ETX_TRY(decode());
-  ETX_TRY(reset_memory(*state_, false));
+  const Error error = reset_memory(*state_, false);
+  if (error != Error::Ok) return fail(error, "the initial values cannot be read");
   ETX_TRY(init_delegates());
   return method;
 }
@@ -90,7 +91,7 @@ Error MethodLoader::carve(EventTracer* tracer) {
 Error MethodLoader::resolve_operators() {
   Error error = Error::Ok;
   for (uint32_t i = 0; i < length(plan_.operators()); ++i) {
-    const fbs::Operator& op = *plan_.operators()->Get(i);
+    const fbs::Operator& op = at(plan_.operators(), i);
     state_->kernels[i] = registry_.find_kernel(text(op.name()), text(op.overload()));
     if (state_->kernels[i] != nullptr) continue;
     Failure failure;
@@ -109,7 +110,7 @@ void MethodLoader::mark_values() {
   }
   const auto* code = instructions_of(plan_);
   for (uint32_t i = 0; i < length(code); ++i) {
-    const fbs::Instruction& instruction = *code->Get(i);
+    const fbs::Instruction& instruction = at(code, i);
     if (const fbs::MoveCall* move = instruction.instr_args_as_MoveCall()) {
       flags_[static_cast<size_t>(move->move_to())] |= kMoveTarget | kWritten;
       mark_read(move->move_from());
@@ -166,10 +167,10 @@ void MethodLoader::mark_read(int32_t value) {
 }
 
 Error MethodLoader::zero_arenas() {
-  const MethodMeta meta = *program_.method_meta(text(plan_.name()));
   const HierarchicalAllocator* planned = memory_->planned_memory();
-  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-    const size_t size = *meta.memory_planned_buffer_size(i);
+  const auto* sizes = plan_.non_const_buffer_sizes();
+  for (uint32_t i = 0; i + 1 < length(sizes); ++i) {
+    const auto size = static_cast<size_t>(sizes->Get(i + 1));
     if (size == 0) continue;
     if (planned == nullptr) {
       return fail(Error::MemoryAllocationFailed, "the method needs planned memory", nullptr, i);
@@ -214,7 +215,7 @@ void MethodLoader::build_io() {
     const auto index = static_cast<uint32_t>(plan_.inputs()->Get(i));
     Input& input = state_->inputs[i];
     input.slot = &state_->values[index];
-    input.stored = plan_.values()->Get(index);
+    input.stored = &value_at(plan_, index);
     input.tensor = input.slot->tag == ETX_TAG_TENSOR ? input.slot->payload.as_tensor : nullptr;
     input.rebind = rebind_of(input.tensor);
     input.is_free = state_->values[index].is_scalar() && (flags_[index] & kRead) != 0;
@@ -223,7 +224,7 @@ void MethodLoader::build_io() {
     const auto index = static_cast<uint32_t>(plan_.outputs()->Get(i));
     Output& output = state_->outputs[i];
     output.slot = &state_->values[index];
-    output.stored = plan_.values()->Get(index)->val_as_Tensor();
+    output.stored = value_at(plan_, index).val_as_Tensor();
     output.tensor = output.slot->tag == ETX_TAG_TENSOR ? output.slot->payload.as_tensor : nullptr;
     output.rebind = rebind_of(output.tensor);
   }

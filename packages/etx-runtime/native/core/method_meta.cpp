@@ -25,14 +25,14 @@ Result<int32_t> item(const FbVector<int32_t>* list, size_t index) {
 }
 
 Tag tag_of(const fbs::ExecutionPlan& plan, int32_t value) {
-  return kTags[static_cast<size_t>(plan.values()->Get(static_cast<uint32_t>(value))->val_type())];
+  return kTags[static_cast<size_t>(value_at(plan, value).val_type())];
 }
 
 }  // namespace
 
 TensorInfo::TensorInfo(const void* raw) {
   const fbs::Tensor& tensor = *static_cast<const fbs::Tensor*>(raw);
-  if (tensor.sizes() != nullptr) {
+  if (length(tensor.sizes()) != 0) {
     sizes_ = {tensor.sizes()->data(), tensor.sizes()->size()};
     dim_order_ = {tensor.dim_order()->data(), tensor.dim_order()->size()};
   }
@@ -81,15 +81,15 @@ Result<TensorInfo> MethodMeta::output_tensor_meta(size_t index) const {
 size_t MethodMeta::num_attributes() const {
   size_t count = 0;
   const auto* values = as_plan(plan_)->values();
-  for (uint32_t i = 0; i < length(values); ++i) count += is_attribute(*values->Get(i)) ? 1u : 0u;
+  for (uint32_t i = 0; i < length(values); ++i) count += is_attribute(at(values, i)) ? 1u : 0u;
   return count;
 }
 
 Result<TensorInfo> MethodMeta::attribute_tensor_meta(size_t index) const {
   const auto* values = as_plan(plan_)->values();
   for (uint32_t i = 0; i < length(values); ++i) {
-    if (is_attribute(*values->Get(i)) && index-- == 0) {
-      return TensorInfo(values->Get(i)->val_as_Tensor());
+    if (is_attribute(at(values, i)) && index-- == 0) {
+      return TensorInfo(at(values, i).val_as_Tensor());
     }
   }
   return Error::InvalidArgument;
@@ -110,12 +110,12 @@ size_t MethodMeta::num_backends() const { return length(as_plan(plan_)->delegate
 
 Result<const char*> MethodMeta::get_backend_name(size_t index) const {
   if (index >= num_backends()) return Error::InvalidArgument;
-  return text(as_plan(plan_)->delegates()->Get(static_cast<uint32_t>(index))->id());
+  return text(at(as_plan(plan_)->delegates(), index).id());
 }
 
 bool MethodMeta::uses_backend(const char* backend_name) const {
   for (uint32_t i = 0; i < num_backends(); ++i) {
-    if (equals(as_plan(plan_)->delegates()->Get(i)->id(), backend_name)) return true;
+    if (equals(at(as_plan(plan_)->delegates(), i).id(), backend_name)) return true;
   }
   return false;
 }
@@ -124,7 +124,7 @@ size_t MethodMeta::num_operators() const { return length(as_plan(plan_)->operato
 
 Result<MethodMeta::OperatorName> MethodMeta::operator_name(size_t index) const {
   if (index >= num_operators()) return Error::InvalidArgument;
-  const fbs::Operator& op = *as_plan(plan_)->operators()->Get(static_cast<uint32_t>(index));
+  const fbs::Operator& op = at(as_plan(plan_)->operators(), index);
   const char* overload = text(op.overload());
   return OperatorName{text(op.name()), overload == nullptr ? "" : overload};
 }

@@ -80,6 +80,7 @@ Error Program::read_head(Verification verification, FailureSink* failures) {
   file_size_ = size;
   if (size < kHeadSize) {
     failure.reason = "the file is shorter than 64 bytes: it is no program or was truncated";
+    failure.offset = static_cast<int64_t>(size);
     return report(failures, failure);
   }
   const DataLoader::SegmentInfo info;
@@ -97,12 +98,15 @@ Error Program::read_head(Verification verification, FailureSink* failures) {
     return report(failures, failure);
   }
   if (verification == Verification::Full) {
-    if (!verify_tables(bytes, program_data_.size(), fbs::ProgramTypeTable())) {
+    size_t where = 0;
+    if (!verify_tables(bytes, program_data_.size(), fbs::ProgramTypeTable(), &where)) {
       failure.reason = "the program's tables are corrupt";
+      failure.offset = static_cast<int64_t>(where);
       return report(failures, failure);
     }
   } else if (read_number(bytes, 4) > program_data_.size() - sizeof(uint32_t)) {
     failure.reason = "the root table lies outside of the program";
+    failure.offset = 0;
     return report(failures, failure);
   }
   const fbs::Program& root = *fbs::GetProgram(bytes);
@@ -110,27 +114,36 @@ Error Program::read_head(Verification verification, FailureSink* failures) {
   if (root.version() != 0) {
     failure.error = Error::NotSupported;
     failure.reason = "the program is of a newer version; upgrade the runtime";
+    failure.offset = reinterpret_cast<const uint8_t*>(&root) - bytes;
     return report(failures, failure);
   }
   if (verification == Verification::Minimal) return Error::Ok;
   return Verifier(root, bytes, segment_base_, file_size_, failures).check_program();
 }
 
-Error Program::load_constants(FailureSink*) {
+Error Program::load_constants(FailureSink* failures) {
   const fbs::SubsegmentOffsets* constants = root_of(root_).constant_segment();
   if (constants == nullptr || length(constants->offsets()) <= 1) return Error::Ok;
   DataLoader::SegmentInfo info;
   info.segment_type = DataLoader::SegmentInfo::Type::Constant;
   info.segment_index = constants->segment_index();
-  ETX_ASSIGN(constants_, load_segment(info.segment_index, info));
-  return Error::Ok;
+  auto segment = load_segment(info.segment_index, info);
+  if (segment.ok()) {
+    constants_ = std::move(segment.get());
+    return Error::Ok;
+  }
+  Failure failure;
+  failure.error = segment.error();
+  failure.reason = "the constants cannot be read";
+  failure.index = static_cast<int32_t>(info.segment_index);
+  return report(failures, failure);
 }
 
 Result<FreeableBuffer> Program::load_segment(size_t index,
                                              const DataLoader::SegmentInfo& info) const {
   const auto* segments = root_of(root_).segments();
   if (index >= length(segments)) return Error::InvalidProgram;
-  const fbs::DataSegment& segment = *segments->Get(static_cast<uint32_t>(index));
+  const fbs::DataSegment& segment = at(segments, index);
   return loader_->load(static_cast<size_t>(segment_base_ + segment.offset()),
                        static_cast<size_t>(segment.size()), info);
 }
@@ -139,12 +152,12 @@ size_t Program::num_methods() const { return length(root_of(root_).execution_pla
 
 Result<const char*> Program::get_method_name(size_t index) const {
   if (index >= num_methods()) return Error::InvalidArgument;
-  return text(root_of(root_).execution_plan()->Get(static_cast<uint32_t>(index))->name());
+  return text(at(root_of(root_).execution_plan(), index).name());
 }
 
 Result<MethodMeta> Program::method_meta(const char* name) const {
   for (uint32_t i = 0; i < num_methods(); ++i) {
-    const fbs::ExecutionPlan* plan = root_of(root_).execution_plan()->Get(i);
+    const fbs::ExecutionPlan* plan = &at(root_of(root_).execution_plan(), i);
     if (equals(plan->name(), name)) return MethodMeta(plan);
   }
   return Error::InvalidArgument;
@@ -154,12 +167,12 @@ size_t Program::num_named_data() const { return length(root_of(root_).named_data
 
 Result<const char*> Program::named_data_key(size_t index) const {
   if (index >= num_named_data()) return Error::InvalidArgument;
-  return text(root_of(root_).named_data()->Get(static_cast<uint32_t>(index))->key());
+  return text(at(root_of(root_).named_data(), index).key());
 }
 
 Result<FreeableBuffer> Program::load_named_data(const char* key) const {
   for (uint32_t i = 0; i < num_named_data(); ++i) {
-    const fbs::NamedData& entry = *root_of(root_).named_data()->Get(i);
+    const fbs::NamedData& entry = at(root_of(root_).named_data(), i);
     if (!equals(entry.key(), key)) continue;
     DataLoader::SegmentInfo info;
     info.segment_type = DataLoader::SegmentInfo::Type::Backend;

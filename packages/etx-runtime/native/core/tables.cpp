@@ -27,6 +27,8 @@ class TableVerifier {
     size_t table = 0;
     return follow(0, &table) && check_table(table, *type, 0);
   }
+  /// The last table or field that was looked at.
+  size_t where() const { return where_; }
 
  private:
   bool has(size_t at, size_t size, size_t alignment) const {
@@ -53,6 +55,7 @@ class TableVerifier {
   }
 
   bool check_table(size_t at, const TypeTable& type, int depth) {
+    where_ = at;
     if (depth > kMaxDepth || !spend(sizeof(int32_t))) return false;
     if (!has(at, sizeof(int32_t), sizeof(int32_t))) return false;
     const int64_t start = static_cast<int64_t>(at) - read<int32_t>(at);
@@ -75,6 +78,7 @@ class TableVerifier {
   }
 
   bool check_field(size_t at, TypeCode code, const TypeTable& type, size_t tag, int depth) {
+    where_ = at;
     const size_t element = kElementSizes[code.base_type];
     const bool is_offset = code.base_type >= ElementaryType::ET_STRING;
     if (!is_offset && code.is_repeating == 0) return has(at, element, element);
@@ -115,12 +119,16 @@ class TableVerifier {
   const uint8_t* data_;
   size_t size_;
   size_t work_left_;
+  size_t where_ = 0;
 };
 
 }  // namespace
 
-bool verify_tables(const uint8_t* data, size_t size, const TypeTable* root) {
-  return size <= INT32_MAX && TableVerifier(data, size).check_root(root);
+bool verify_tables(const uint8_t* data, size_t size, const TypeTable* root, size_t* where) {
+  TableVerifier verifier(data, size);
+  const bool is_sound = size <= INT32_MAX && verifier.check_root(root);
+  *where = verifier.where();
+  return is_sound;
 }
 
 }  // namespace etx

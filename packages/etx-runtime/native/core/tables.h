@@ -13,8 +13,10 @@ namespace etx {
 /// True when the flatbuffer of `size` bytes at `data` can be read by its generated accessors: all
 /// tables, vectors, strings and unions lie inside, aligned to their elements. `root` describes the
 /// root table (flatc's --reflect-types). Linear: a buffer whose tables and vectors are shared so
-/// often that a walk over all of them visits 16 times its bytes is refused.
-bool verify_tables(const uint8_t* data, size_t size, const ::flatbuffers::TypeTable* root);
+/// often that a walk over all of them visits 16 times its bytes is refused. When false, `where` is
+/// the offset of the table or field that is wrong.
+bool verify_tables(const uint8_t* data, size_t size, const ::flatbuffers::TypeTable* root,
+                   size_t* where);
 
 }  // namespace etx
 

@@ -16,7 +16,7 @@ Error Verifier::fail(const char* reason, const void* where, Error error, size_t 
 Error Verifier::check_program() {
   ETX_TRY(check_segments());
   for (uint32_t i = 0; i < length(program_.execution_plan()); ++i) {
-    ETX_TRY(check_plan(*program_.execution_plan()->Get(i)));
+    ETX_TRY(check_plan(at(program_.execution_plan(), i)));
   }
   return Error::Ok;
 }
@@ -24,7 +24,7 @@ Error Verifier::check_program() {
 Error Verifier::check_segments() {
   const size_t count = length(program_.segments());
   for (uint32_t i = 0; i < count; ++i) {
-    const fbs::DataSegment& segment = *program_.segments()->Get(i);
+    const fbs::DataSegment& segment = at(program_.segments(), i);
     const uint64_t room = file_size_ - segment_base_;
     if (segment.offset() > room || segment.size() > room - segment.offset()) {
       return fail("a segment ends after the file", &segment, Error::InvalidProgram, i);
@@ -38,11 +38,13 @@ Error Verifier::check_segments() {
     }
   }
   for (uint32_t i = 0; i < length(program_.mutable_data_segments()); ++i) {
-    ETX_TRY(check_offsets(*program_.mutable_data_segments()->Get(i)));
+    ETX_TRY(check_offsets(at(program_.mutable_data_segments(), i)));
   }
   for (uint32_t i = 0; i < length(program_.named_data()); ++i) {
-    const fbs::NamedData& entry = *program_.named_data()->Get(i);
-    if (entry.key() == nullptr) return fail("named data has no key", &entry);
+    const fbs::NamedData& entry = at(program_.named_data(), i);
+    if (entry.key() == nullptr || !equals(entry.key(), entry.key()->c_str())) {
+      return fail("named data has no key, or one with a zero byte", &entry);
+    }
     if (entry.segment_index() >= count) return fail("named data has no segment", &entry);
   }
   return Error::Ok;
@@ -53,7 +55,7 @@ Error Verifier::check_offsets(const fbs::SubsegmentOffsets& subsegment) {
   if (subsegment.segment_index() >= length(program_.segments())) {
     return fail("the constants' segment does not exist", &subsegment);
   }
-  const uint64_t size = program_.segments()->Get(subsegment.segment_index())->size();
+  const uint64_t size = at(program_.segments(), subsegment.segment_index()).size();
   for (uint32_t i = 0; i < subsegment.offsets()->size(); ++i) {
     if (subsegment.offsets()->Get(i) > size) {
       return fail("a constant begins after its segment", &subsegment, Error::InvalidProgram, i);
@@ -64,6 +66,9 @@ Error Verifier::check_offsets(const fbs::SubsegmentOffsets& subsegment) {
 
 Error Verifier::check_plan(const fbs::ExecutionPlan& plan) {
   if (plan.name() == nullptr) return fail("a method has no name", &plan);
+  if (!equals(plan.name(), plan.name()->c_str())) {
+    return fail("a method's name holds a zero byte", &plan);
+  }
   method_ = plan.name()->c_str();
   const auto* sizes = plan.non_const_buffer_sizes();
   for (uint32_t i = 0; i < length(sizes); ++i) {
@@ -72,7 +77,7 @@ Error Verifier::check_plan(const fbs::ExecutionPlan& plan) {
     }
   }
   for (uint32_t i = 0; i < length(plan.non_const_buffer_device()); ++i) {
-    if (plan.non_const_buffer_device()->Get(i)->device_type() != fbs::DeviceType::CPU) {
+    if (at(plan.non_const_buffer_device(), i).device_type() != fbs::DeviceType::CPU) {
       return fail("a planned arena is on another device than the CPU", &plan, Error::NotSupported);
     }
   }
@@ -87,7 +92,7 @@ Error Verifier::check_plan(const fbs::ExecutionPlan& plan) {
   const size_t count = length(instructions);
   if (count > INT32_MAX / 2) return fail("too many instructions", &plan);
   for (uint32_t i = 0; i < count; ++i) {
-    ETX_TRY(check_instruction(plan, *instructions->Get(i), count));
+    ETX_TRY(check_instruction(plan, at(instructions, i), count));
   }
   method_ = nullptr;
   return Error::Ok;
@@ -99,7 +104,7 @@ Error Verifier::check_io(const fbs::ExecutionPlan& plan) {
       return fail("an input is no value of the method", &plan, Error::InvalidProgram, i);
     }
     const auto index = static_cast<uint32_t>(plan.inputs()->Get(i));
-    const fbs::EValue& value = *plan.values()->Get(index);
+    const fbs::EValue& value = value_at(plan, index);
     const fbs::Tensor* tensor = value.val_as_Tensor();
     if (tensor != nullptr ? is_constant(*tensor) : value.val_type() > fbs::KernelTypes::String) {
       return fail("an input is a constant or a list", &value, Error::InvalidProgram, i);
@@ -115,7 +120,7 @@ Error Verifier::check_io(const fbs::ExecutionPlan& plan) {
 
 Error Verifier::check_operators(const fbs::ExecutionPlan& plan) {
   for (uint32_t i = 0; i < length(plan.operators()); ++i) {
-    const fbs::Operator& op = *plan.operators()->Get(i);
+    const fbs::Operator& op = at(plan.operators(), i);
     if (op.name() == nullptr) return fail("an operator has no name", &op);
   }
   return Error::Ok;
@@ -123,7 +128,7 @@ Error Verifier::check_operators(const fbs::ExecutionPlan& plan) {
 
 Error Verifier::check_delegates(const fbs::ExecutionPlan& plan) {
   for (uint32_t i = 0; i < length(plan.delegates()); ++i) {
-    const fbs::BackendDelegate& delegate = *plan.delegates()->Get(i);
+    const fbs::BackendDelegate& delegate = at(plan.delegates(), i);
     if (delegate.id() == nullptr) return fail("a delegate has no id", &delegate);
     const fbs::BackendDelegateDataReference* data = delegate.processed();
     if (data == nullptr) return fail("a delegate has no data", &delegate);
@@ -132,7 +137,7 @@ Error Verifier::check_delegates(const fbs::ExecutionPlan& plan) {
                              : length(program_.backend_delegate_data());
     if (data->index() >= count) return fail("a delegate's data does not exist", data);
     for (uint32_t k = 0; k < length(delegate.compile_specs()); ++k) {
-      const fbs::CompileSpec& spec = *delegate.compile_specs()->Get(k);
+      const fbs::CompileSpec& spec = at(delegate.compile_specs(), k);
       if (spec.key() == nullptr) return fail("a compile spec has no key", &spec);
     }
   }
@@ -153,8 +158,8 @@ Error Verifier::check_move(const fbs::ExecutionPlan& plan, const fbs::MoveCall& 
   if (!has_value(plan, move.move_from()) || !has_value(plan, move.move_to())) {
     return fail("a move refers to no value of the method", &move);
   }
-  const fbs::EValue& from = *plan.values()->Get(static_cast<uint32_t>(move.move_from()));
-  const fbs::EValue& to = *plan.values()->Get(static_cast<uint32_t>(move.move_to()));
+  const fbs::EValue& from = value_at(plan, move.move_from());
+  const fbs::EValue& to = value_at(plan, move.move_to());
   bool same = from.val_type() == to.val_type();
   if (same && from.val_type() == fbs::KernelTypes::Tensor) {
     const fbs::Tensor& a = *from.val_as_Tensor();
@@ -193,8 +198,7 @@ Error Verifier::check_instruction(const fbs::ExecutionPlan& plan,
         return fail("a jump leaves the method", &jump);
       }
       if (!has_value(plan, jump.cond_value_index())) return fail("a jump has no condition", &jump);
-      const fbs::EValue& value =
-          *plan.values()->Get(static_cast<uint32_t>(jump.cond_value_index()));
+      const fbs::EValue& value = value_at(plan, jump.cond_value_index());
       const fbs::Tensor* tensor = value.val_as_Tensor();
       const bool is_bool = tensor != nullptr ? tensor->scalar_type() == fbs::ScalarType::BOOL
                                              : value.val_type() == fbs::KernelTypes::Bool;

@@ -6,7 +6,7 @@ namespace etx {
 Error Verifier::check_values(const fbs::ExecutionPlan& plan) {
   if (length(plan.values()) > INT32_MAX) return fail("too many values", &plan);
   for (uint32_t i = 0; i < length(plan.values()); ++i) {
-    const fbs::EValue& value = *plan.values()->Get(i);
+    const fbs::EValue& value = value_at(plan, i);
     if (value.val() == nullptr) {
       return fail("a value is empty", &value, Error::InvalidProgram, i);
     }
@@ -31,8 +31,7 @@ Error Verifier::check_value(const fbs::ExecutionPlan& plan, const fbs::EValue& v
       const auto* items = value.val_as_IntList()->items();
       for (uint32_t i = 0; i < length(items); ++i) {
         const int64_t item = items->Get(i);
-        if (!has_value(plan, item) ||
-            plan.values()->Get(static_cast<uint32_t>(item))->val_as_Int() == nullptr) {
+        if (!has_value(plan, item) || value_at(plan, item).val_as_Int() == nullptr) {
           return fail("an item of an int list is no int value", &value);
         }
       }
@@ -59,7 +58,7 @@ Error Verifier::check_tensor_list(const fbs::ExecutionPlan& plan, const FbVector
     const int32_t item = items->Get(i);
     if (optional && item == -1) continue;
     if (!has_value(plan, item)) return fail("an item of a tensor list is no value", items);
-    const fbs::EValue& value = *plan.values()->Get(static_cast<uint32_t>(item));
+    const fbs::EValue& value = value_at(plan, item);
     const bool fits = value.val_type() == fbs::KernelTypes::Tensor ||
                       (optional && value.val_type() == fbs::KernelTypes::Null);
     if (!fits) return fail("an item of a tensor list is no tensor", items);
@@ -146,12 +145,11 @@ Error Verifier::check_memory(const fbs::ExecutionPlan& plan, const fbs::Tensor& 
     if (segment >= length(program_.mutable_data_segments())) {
       return fail("a tensor's initial value has no segment", &tensor);
     }
-    return check_stored(program_.mutable_data_segments()->Get(static_cast<uint32_t>(segment)),
-                        index, tensor);
+    return check_stored(&at(program_.mutable_data_segments(), segment), index, tensor);
   }
   if (length(program_.constant_buffer()) > 0) {
     if (index >= program_.constant_buffer()->size() ||
-        length(program_.constant_buffer()->Get(index)->storage()) < nbytes_of(tensor)) {
+        length(at(program_.constant_buffer(), index).storage()) < nbytes_of(tensor)) {
       return fail("a constant is smaller than its tensor", &tensor);
     }
     return Error::Ok;
@@ -164,7 +162,7 @@ Error Verifier::check_stored(const fbs::SubsegmentOffsets* offsets, uint64_t ind
   if (offsets == nullptr || index >= length(offsets->offsets())) {
     return fail("a tensor's stored data does not exist", &tensor);
   }
-  const uint64_t size = program_.segments()->Get(offsets->segment_index())->size();
+  const uint64_t size = at(program_.segments(), offsets->segment_index()).size();
   const uint64_t offset = offsets->offsets()->Get(static_cast<uint32_t>(index));
   if (nbytes_of(tensor) > size - offset) {
     return fail("a tensor's stored data ends after its segment", &tensor);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstring>
+#include <string_view>
+#include <unordered_map>
 
 #include <etx/hosted/loaders.h>
 
@@ -107,12 +109,11 @@ struct PtdDataMap::Contents {
   FreeableBuffer table_bytes;
   const fbs::FlatTensor* table;
   std::vector<FreeableBuffer> segments;
+  std::unordered_map<std::string_view, const fbs::NamedData*> entries;
 
   const fbs::NamedData* find(const char* key) const {
-    for (const fbs::NamedData* entry : *table->named_data()) {
-      if (std::strcmp(entry->key()->c_str(), key) == 0) return entry;
-    }
-    return nullptr;
+    const auto found = entries.find(key);
+    return found == entries.end() ? nullptr : found->second;
   }
 };
 
@@ -132,9 +133,10 @@ std::unique_ptr<PtdDataMap> PtdDataMap::from(std::shared_ptr<const DataLoader> l
   auto table = loader->load(0, static_cast<size_t>(head.table_size), info);
   if (!table.ok()) return nullptr;
   contents->table_bytes = std::move(table.get());
-  *message = "its tables are corrupt";
+  size_t where = 0;
   if (!verify_tables(contents->table_bytes.bytes(), contents->table_bytes.size(),
-                     fbs::FlatTensorTypeTable())) {
+                     fbs::FlatTensorTypeTable(), &where)) {
+    *message = "its tables are corrupt [byte " + std::to_string(where) + "]";
     return nullptr;
   }
   contents->table = fbs::GetFlatTensor(contents->table_bytes.data());
@@ -148,6 +150,10 @@ std::unique_ptr<PtdDataMap> PtdDataMap::from(std::shared_ptr<const DataLoader> l
     *message = "a segment cannot be read";
     if (!data.ok()) return nullptr;
     contents->segments.push_back(std::move(data.get()));
+  }
+  for (const fbs::NamedData* entry : *contents->table->named_data()) {
+    *message = "two entries have the key " + entry->key()->str();
+    if (!contents->entries.emplace(entry->key()->c_str(), entry).second) return nullptr;
   }
   message->clear();
   contents->loader = std::move(loader);
