@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 
 import pytest
@@ -231,3 +232,13 @@ def test_stripped_files_compute_the_same():
     assert_same(Method(reread(small)).execute(*IMAGE), wanted)
     with torch.no_grad():
         assert_same(wanted, [module(*IMAGE)])
+
+
+def test_dump_prints_the_file():
+    manager = lowered(Outer(), (torch.ones(3),))
+    out = io.StringIO()
+    manager.dump_executorch_program(out=out)
+    assert "= aten::sin.out(" in out.getvalue()
+    assert "from aten.sin.default" not in out.getvalue()
+    manager.dump_executorch_program(verbose=True, out=out)
+    assert "from aten.sin.default, handle " in out.getvalue()

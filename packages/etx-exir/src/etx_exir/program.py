@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from etx_schema import Program, PteFile, serialize_pte, write_ptd, write_pte
+from etx_schema.describe import describe_pte
+from etx_schema.show import lines
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -118,6 +120,11 @@ class ExecutorchProgramManager:
         """Write the file; `path` holds either all of it or what it held before."""
         report("write")
         write_pte(self._pte, path, **self._alignments())
+
+    def dump_executorch_program(self, verbose: bool = False, out: TextIO | None = None) -> None:
+        """Print the file as `etx show` does; `verbose` adds where instructions come from."""
+        document = describe_pte(memoryview(self.buffer))
+        print(*lines("program", document, debug=verbose), sep="\n", file=out)
 
     def write_to_file(self, open_file: BinaryIO) -> None:
         """Write the bytes of the file to `open_file`."""
