@@ -47,4 +47,6 @@ class FuseBatchNorm(NodePass):
         name = f"{self.constants.name(source)}_fused"
         pair = ((scaled, name), (moved, f"{name}_bias"))
         fused = [self.constants.add(t.to(weight.dtype), n, self.mode) for t, n in pair]
-        return graph.call_function(layer.target, (layer.args[0], *fused, *layer.args[3:]))
+        new = graph.call_function(layer.target, (layer.args[0], *fused, *layer.args[3:]))
+        new.meta = {key: item for key, item in layer.meta.items() if key != "val"}
+        return new
