@@ -39,3 +39,6 @@ ROWS = {
         Row("nested", classes=False),
     )
 }
+
+PLANS = ("banks", "no-input", "no-output", "no-input-no-output")
+PLANNED = ("mobilenet_v3_small", "gru", "branch", "nested")
