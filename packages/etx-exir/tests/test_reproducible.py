@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Equal models give equal bytes: in two processes, with other hashes, from another folder."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+MODEL = '''
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(nn.Module):
+    """Something for every table of the file."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.words = nn.Embedding(20, 8)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.cell = nn.GRU(8, 8, batch_first=True)
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, tokens, extra):
+        x = self.layer(self.words(tokens))
+        self.seen.add_(extra["scale"])
+        y = torch.cond(x.sum() > 0, lambda x: x * 2 + 1, lambda x: x.exp().sin(), (x,))
+        return {"y": self.cell(y)[0], "words": F.linear(x, self.words.weight), "n": self.seen * 1}
+'''
+SCRIPT = """
+import torch
+from etx_exir import to_edge
+from model import Net
+
+inputs = torch.ones(1, 4, dtype=torch.long), {"scale": torch.ones(2), "b": torch.ones(1)}
+length = torch.export.Dim("length", min=2, max=8)
+module = Net().eval()
+still = torch.export.export(module, inputs)
+module = torch.nn.Sequential(torch.nn.Linear(3, 3)).eval()
+dynamic = torch.export.export(module, (torch.ones(2, 3),), dynamic_shapes=({0: length},))
+edge = to_edge({"forward": still, "other": dynamic}, constant_methods={"b": 1, "a": [2, 3]})
+file = edge.to_executorch()
+file.save("net.pte")
+"""
+
+
+def lowered(folder, seed):
+    folder.mkdir(parents=True)
+    (folder / "model.py").write_text(MODEL)
+    (folder / "lower.py").write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    command = [sys.executable, "-W", "ignore", "lower.py"]
+    subprocess.run(command, cwd=folder, env=environment, check=True)
+    return (folder / "net.pte").read_bytes()
+
+
+def test_bytes_depend_on_the_model_alone(tmp_path):
+    first = lowered(tmp_path / "a", 1)
+    assert lowered(tmp_path / "other" / "folder", 2) == first
+    assert b"model.py:" in first
+    for path in (tmp_path, os.path.dirname(torch.__file__), os.path.dirname(__file__)):
+        assert str(path).encode() not in first
