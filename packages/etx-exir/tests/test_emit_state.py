@@ -129,6 +129,30 @@ def test_methods_share_state():
     assert b.execute(torch.zeros(2))[0].tolist() == [7.0, 8.0]
 
 
+class Reader(Stateful):
+    def __init__(self):
+        super().__init__(n=[5.0, 6.0])
+
+    def forward(self, x):
+        return x * (self.n * 2)
+
+
+def test_what_one_method_changes_is_no_constant_in_another():
+    exported = {
+        name: torch.export.export(module, (torch.ones(2),))
+        for name, module in (("count", Counter()), ("read", Reader()))
+    }
+    edge = to_edge(exported)
+    sharing = MemoryPlanningPass(share_mutable_buffers=True)
+    pte = reread(edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=sharing)).pte_file)
+    (written,), (read,) = state_of(pte, "count").values(), state_of(pte, "read").values()
+    assert written.allocation_info == read.allocation_info
+    assert operators(pte, "read").count("aten::mul.Scalar_out") == 1
+    alone = edge.to_executorch().pte_file
+    assert state_of(alone, "read") == {}
+    assert_same(Method(alone, "read").execute(torch.ones(2)), [torch.tensor([10.0, 12.0])])
+
+
 def test_weights_outside_of_the_file():
     module = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
     program = edge(module, (torch.randn(1, 3),))

@@ -15,6 +15,7 @@ from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Graph, Node
 
 from etx_exir.nested import Captures, captures
+from etx_exir.state import state_names
 
 __all__ = ["Constants", "fake_mode_of"]
 
@@ -41,8 +42,7 @@ class Constants:
         self.program = program
         self.graph: Graph = program.graph
         signature = program.graph_signature
-        mutated = set(signature.buffers_to_mutate.values())
-        mutated |= set(getattr(signature, "parameters_to_mutate", {}).values())
+        mutated = state_names(program)
         self._specs: dict[str, InputSpec] = {
             spec.arg.name: spec
             for spec in signature.input_specs

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
@@ -13,9 +13,10 @@ from etx_exir.debug import number_nodes
 from etx_exir.decompose import decompose, decomposition_table
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.decompose_kept import DecomposeKept
-from etx_exir.progress import report
+from etx_exir.progress import naming, report
+from etx_exir.state import mark_shared_state
 
-__all__ = ["Observer", "lower", "lower_kept", "run_passes"]
+__all__ = ["Observer", "lower", "lower_all", "lower_kept", "run_passes"]
 
 Observer = Callable[[str, ExportedProgram, bool], None]
 """Called after each step with its name, the program and whether the step changed it."""
@@ -42,14 +43,30 @@ def lower(
     observer: Observer | None = None,
 ) -> ExportedProgram:
     """Return `program` in the Edge dialect; the given program stays as it is."""
-    kept = frozenset(preserved)
-    report("decompose")
-    edge = decompose(program, kept)
-    if observer is not None:
-        observer("decompose", edge, True)
-    number_nodes(edge)
-    run_passes(edge, (item for item in PIPELINE if not item.lowers & kept), observer)
+    (edge,) = lower_all({"": program}, {"": preserved}, observer).values()
     return edge
+
+
+def lower_all(
+    programs: Mapping[str, ExportedProgram],
+    preserved: Mapping[str, Iterable[OpOverload]],
+    observer: Observer | None = None,
+) -> dict[str, ExportedProgram]:
+    """Return the methods of one file in the Edge dialect, each with its operators kept whole."""
+    lowered = {}
+    for name, program in programs.items():
+        with naming(name):
+            report("decompose")
+            lowered[name] = decompose(program, frozenset(preserved[name]))
+    mark_shared_state(lowered.values())
+    for name, edge in lowered.items():
+        kept = frozenset(preserved[name])
+        if observer is not None:
+            observer("decompose", edge, True)
+        number_nodes(edge)
+        with naming(name):
+            run_passes(edge, [item for item in PIPELINE if not item.lowers & kept], observer)
+    return lowered
 
 
 def lower_kept(

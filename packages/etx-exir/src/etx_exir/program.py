@@ -19,7 +19,7 @@ from torch.fx import Node
 from etx_exir.backend import Partitioner
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.errors import ConfigError
-from etx_exir.lower import Observer, lower, lower_kept
+from etx_exir.lower import Observer, lower_all, lower_kept
 from etx_exir.partition import delegate
 from etx_exir.progress import Progress, naming, report, reporting
 from etx_exir.transform import apply_passes
@@ -229,11 +229,9 @@ def to_edge(
 ) -> EdgeProgramManager:
     """Lower exported programs, one or several by method name, to the Edge dialect."""
     config = compile_config or EdgeCompileConfig()
-    edge = {}
+    named = dict(sorted(_by_name(programs).items()))
     with reporting(progress):
-        for name, program in sorted(_by_name(programs).items()):
-            with naming(name):
-                edge[name] = lower(program, config.preserve_ops, observer)
+        edge = lower_all(named, dict.fromkeys(named, config.preserve_ops), observer)
     _verify(edge, config)
     return EdgeProgramManager(edge, constant_methods, config, observer)
 
@@ -270,11 +268,18 @@ def _lower_and_delegate(
     for name, program in sorted(_by_name(programs).items()):
         chosen = _for_method(partitioner, name) or ()
         chosen = (chosen,) if isinstance(chosen, Partitioner) else tuple(chosen)
+        plans[name] = _Lowering.begin(program, chosen)
+    lowered = lower_all(
+        {name: plan.program for name, plan in plans.items()},
+        {name: (*config.preserve_ops, *plan.wanted) for name, plan in plans.items()},
+        observer,
+    )
+    for name, plan in plans.items():
         with naming(name):
-            plans[name] = _Lowering.begin(program, chosen, config, observer)
+            plan.program = plan.narrow(lowered[name], observer)
         passes = _for_method(transform_passes, name) or ()
         if passes:
-            plans[name].program = apply_passes(plans[name].program, passes)
+            plan.program = apply_passes(plan.program, passes)
     edge = {name: plan.program for name, plan in plans.items()}
     steps = max((len(plan.partitioners) for plan in plans.values()), default=0)
     for step in range(steps):
@@ -293,43 +298,42 @@ def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) 
             verify(program, Dialect.EDGE, allowed)
 
 
+Filters = list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]]
+
+
 @dataclass
 class _Lowering:
-    """A method on its way: what its partitioners want kept whole, and its Edge program."""
+    """A method on its way: what its partitioners want kept whole, and its program."""
 
     program: ExportedProgram
     partitioners: tuple[Partitioner, ...]
     wanted: set[OpOverload]
+    filters: Filters
 
     @classmethod
-    def begin(
-        cls,
-        program: ExportedProgram,
-        partitioners: tuple[Partitioner, ...],
-        config: EdgeCompileConfig,
-        observer: Observer | None,
-    ) -> _Lowering:
-        """Lower to Edge, with the operators whole that a partitioner asks for."""
+    def begin(cls, program: ExportedProgram, partitioners: tuple[Partitioner, ...]) -> _Lowering:
+        """Ask the partitioners what they want whole."""
         wanted: list[OpOverload] = []
-        filters: list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]] = []
+        filters: Filters = []
         for item in partitioners:
             program = item.transform_for_pre_decomposition(program)
             ops, accepts = item.ops_to_not_decompose(program)
             wanted += ops
             filters.append((frozenset(ops), accepts))
-        edge = lower(program, (*config.preserve_ops, *wanted), observer)
-        if any(accepts is not None for _, accepts in filters):
-            lower_kept(edge, wanted, lambda node: _is_wanted(node, filters), observer)
-        return cls(edge, partitioners, set(wanted))
+        return cls(program, partitioners, set(wanted), filters)
+
+    def narrow(self, edge: ExportedProgram, observer: Observer | None) -> ExportedProgram:
+        """Decompose in `edge` the kept operators that no partitioner's filter accepts."""
+        if any(accepts is not None for _, accepts in self.filters):
+            lower_kept(edge, self.wanted, lambda node: _is_wanted(node, self.filters), observer)
+        return edge
 
     def partitioner(self, step: int) -> Partitioner | None:
         """Return the partitioner whose turn it is, None when all had theirs."""
         return self.partitioners[step] if step < len(self.partitioners) else None
 
 
-def _is_wanted(
-    node: Node, filters: Sequence[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]]
-) -> bool:
+def _is_wanted(node: Node, filters: Filters) -> bool:
     return any(
         node.target in ops and (accepts is None or accepts(node)) for ops, accepts in filters
     )

@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 from etx_exir.constants import fake_mode_of
 from etx_exir.errors import ConfigError
 from etx_exir.passes.base import Pass, graph_modules, name_outputs, propagate
+from etx_exir.state import KEY
 
 __all__ = ["apply_passes", "copy_program"]
 
@@ -55,6 +56,7 @@ def _apply(function: Any, program: ExportedProgram) -> None:
     returned = function(program.graph_module)
     module = getattr(returned, "graph_module", returned)
     if isinstance(module, GraphModule) and module is not program.graph_module:
+        module.meta.setdefault(KEY, program.graph_module.meta.get(KEY, frozenset()))
         program._graph_module = module
         _name_inputs(program)
     _fill_values(program)

@@ -23,6 +23,7 @@ from etx_exir.emit.errors import EmitError
 from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.plan.listing import Kind, Storage
+from etx_exir.state import state_names
 
 DEFAULT_TAG = "_default_external_constant"
 DATA = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
@@ -38,16 +39,17 @@ def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None
     program = emitter.program
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
     specs = program.graph_signature.input_specs
-    mutated = {s.target for s in program.graph_signature.output_specs if s.kind in MUTATION}
+    written = {s.target for s in program.graph_signature.output_specs if s.kind in MUTATION}
+    shared = state_names(program) if emitter.options.share_mutable_buffers else frozenset()
     for node, spec in zip(placeholders, specs, strict=True):
         emitter.current = node
         if spec.kind is InputKind.USER_INPUT:
             given, index = _user_input(emitter, node, spec)
             emitter.listing.inputs.append(given)
         elif spec.kind in DATA:
-            if not node.users and spec.target not in mutated:
+            if not node.users and spec.target not in written:
                 continue
-            index = _data(emitter, node, spec, spec.target in mutated, config)
+            index = _data(emitter, node, spec, spec.target in written | shared, config)
         else:
             raise EmitError(f"{emitter.where()}: inputs of kind {spec.kind.name} have no form here")
         emitter.environment[node] = index
