@@ -429,3 +429,52 @@ def test_a_partitioner_may_change_the_program_before_it_is_decomposed():
     program = torch.export.export(Calls(lambda x: x.sin()), (torch.ones(2),))
     edge = to_edge_transform_and_lower(program, partitioner=[Doubling()])
     assert counts(edge.exported_program()) == {CALL: 1}
+
+
+class Nested(nn.Module):
+    def forward(self, x):
+        return {"sum": x["a"] + x["b"], "rest": (x["a"] * x["b"],)}
+
+
+class Alone(nn.Module):
+    def forward(self, x):
+        return x + x
+
+
+PAIR = {"a": torch.randn(2), "b": torch.randn(2)}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("module", "given"), [(Nested(), PAIR), (Alone(), PAIR["a"])])
+def test_a_delegate_in_a_module_keeps_its_forms(module, given, strict):
+    class Around(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def forward(self, x):
+            return pytree.tree_map(torch.sin, self.inner(x))
+
+    program = to_edge(torch.export.export(module, (given,))).exported_program()
+    around = Around(to_backend("ToyBackend", program))
+    wanted = Around(module)(given)
+    torch.testing.assert_close(around(given), wanted)
+    edge = to_edge(torch.export.export(around, (given,), strict=strict))
+    torch.testing.assert_close(edge.exported_program().module()(given), wanted)
+    plan = edge.to_executorch(ExecutorchBackendConfig(target=None)).executorch_program
+    assert [each.id for each in plan.execution_plan[0].delegates] == ["ToyBackend"]
+
+
+def test_partitioners_keep_their_spec():
+    partitioner = AllNodePartitioner("ToyBackend", [])
+    assert dict(partitioner.spec) == {}
+
+    class WithSpec(AllNodePartitioner):
+        def __init__(self, spec):
+            super().__init__("ToyBackend", [])
+            Partitioner.__init__(self, spec)
+
+    made = WithSpec({"path": "a"})
+    assert made.spec["path"] == "a"
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        made.spec["path"] = "b"

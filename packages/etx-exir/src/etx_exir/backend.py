@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from etx_schema import CompileSpec, NamedBlob
@@ -70,6 +71,16 @@ class Partitioner(ABC):
     the tag (`tag_constant_data`, `tag_mutated_buffer`); without a tag it is an input of the call.
     A `cond` or a loop is tagged as a whole; else the nodes of its bodies may be tagged.
     """
+
+    _spec: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, spec: Mapping[str, Any] = _spec) -> None:
+        self._spec = MappingProxyType(dict(spec))
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """The options that the partitioner was made with; they do not change."""
+        return self._spec
 
     @abstractmethod
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:

@@ -32,7 +32,8 @@ class LoweredBackendModule(nn.Module):
 
     `original_module` computes the same in eager mode; the delegate's inputs are its user inputs
     in order, the outputs its user outputs in order. Inside another module it stays one delegate
-    when that is exported.
+    when that is exported, strictly or not. `out_spec` is the form of what the module returns, a
+    tuple unless it is given.
     """
 
     def __init__(
@@ -43,8 +44,10 @@ class LoweredBackendModule(nn.Module):
         compile_specs: Sequence[CompileSpec],
         named_data_store_output: NamedDataStoreOutput | Mapping[str, Any] | None = None,
         debug_handle_map: Mapping[Any, tuple[int, ...]] | None = None,
+        out_spec: pytree.TreeSpec | None = None,
     ) -> None:
         super().__init__()
+        self._out_spec = edge_program.call_spec.out_spec if out_spec is None else out_spec
         self._original = edge_program
         self._backend_id = backend_id
         self._processed_bytes = processed_bytes
@@ -77,11 +80,10 @@ class LoweredBackendModule(nn.Module):
         """Blobs that the file stores by name next to the delegate's own."""
         return NamedDataStoreOutput() if self._named_data is None else self._named_data
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute what the delegate computes, in eager mode; while tracing, become one node."""
-        outputs = executorch_call_delegate(self, *pytree.tree_leaves(args))
-        spec = self._original.call_spec.out_spec
-        return outputs if spec is None else pytree.tree_unflatten(outputs, spec)
+        outputs = executorch_call_delegate(self, *pytree.tree_leaves((args, kwargs)))
+        return outputs if self._out_spec is None else pytree.tree_unflatten(outputs, self._out_spec)
 
     def eager(self, *args: Any) -> list[Any]:
         """Return what the partition's own program computes; its state is kept between calls."""

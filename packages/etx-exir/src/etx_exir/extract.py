@@ -29,6 +29,7 @@ from etx_exir.backend import DELEGATION_TAG, DelegationSpec
 from etx_exir.constants import Constants
 from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.errors import BackendError, where
+from etx_exir.transform import copy_program
 
 __all__ = ["Part", "extract", "mutations"]
 
@@ -74,6 +75,17 @@ def extract(
     _give_up_state(program, border.state)
     _insert_call(module, border, lowered)
     return Part(part, spec, tag, place, lowered)
+
+
+def flat_copy(program: ExportedProgram) -> ExportedProgram:
+    """Return a copy that takes its user inputs one by one and returns a tuple of its outputs."""
+    result = copy_program(program)
+    signature = result.graph_signature
+    calls = _call_signature(len(signature.user_inputs), len(signature.user_outputs))
+    result._module_call_graph = [ModuleCallEntry("", calls)]
+    if program.example_inputs is not None:
+        result._example_inputs = (tuple(pytree.tree_leaves(program.example_inputs)), {})
+    return result
 
 
 def mutations(program: ExportedProgram) -> dict[str, Node]:

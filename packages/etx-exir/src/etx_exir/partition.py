@@ -24,7 +24,7 @@ from etx_exir.backend import (
 from etx_exir.delegate import LoweredBackendModule
 from etx_exir.errors import BackendError, where
 from etx_exir.explain import note_reasons
-from etx_exir.extract import Part, extract
+from etx_exir.extract import Part, extract, flat_copy
 from etx_exir.passes.base import graph_modules, name_outputs
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.transform import copy_program
@@ -55,9 +55,11 @@ def to_backend(first: Any, second: Any, compile_specs: Sequence[CompileSpec] = (
                 f"to_backend({first!r}, ...): expected an ExportedProgram, got "
                 f"{type(second).__name__}"
             )
-        program = copy_program(second)
+        program = flat_copy(second)
         spec = DelegationSpec(first, list(compile_specs))
-        lowered = LoweredBackendModule(program, first, b"", spec.compile_specs)
+        lowered = LoweredBackendModule(
+            program, first, b"", spec.compile_specs, out_spec=second.call_spec.out_spec
+        )
         _lower({"forward": [Part(program, spec, "all", "the whole program", lowered)]})
         return lowered
     if isinstance(first, Mapping):
@@ -93,6 +95,11 @@ def _partitioned(
         raise BackendError(
             f"{type(partitioner).__name__}.partition returned {type(result).__name__}; "
             "expected a PartitionResult"
+        )
+    if not isinstance(result.partition_tags, Mapping):
+        raise BackendError(
+            f"{type(partitioner).__name__}.partition: partition_tags is "
+            f"{result.partition_tags!r}; expected a dict from tag to DelegationSpec"
         )
     tagged = result.tagged_exported_program
     note_reasons(tagged, partitioner)
