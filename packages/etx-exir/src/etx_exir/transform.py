@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 from etx_exir.constants import fake_mode_of
 from etx_exir.errors import ConfigError
 from etx_exir.passes.base import Pass, graph_modules, name_outputs, propagate
+from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.state import KEY
 
 __all__ = ["apply_passes", "copy_program"]
@@ -33,7 +34,7 @@ def copy_program(program: ExportedProgram) -> ExportedProgram:
 
 
 def apply_passes(program: ExportedProgram, passes: Sequence[Any]) -> ExportedProgram:
-    """Return a copy of `program` with `passes` applied.
+    """Return a copy of `program` with `passes` applied and what they left unused removed.
 
     A pass is one of ours, or a callable that takes a GraphModule and returns a GraphModule, an
     object with `graph_module` (such as `PassResult`), or None when it changed it in place.
@@ -49,6 +50,7 @@ def apply_passes(program: ExportedProgram, passes: Sequence[Any]) -> ExportedPro
                 f"{item!r} is no pass: expected a subclass of etx_exir.passes.Pass or a "
                 "callable that takes a GraphModule"
             )
+    RemoveDeadCode().run(result)
     return result
 
 

@@ -25,7 +25,8 @@ WRAPPERS = (
 
 def emit(emitter: MethodEmitter, node: Node) -> list[Reference]:
     """Append the call of a wrapped operator on copies of what it writes to."""
-    op, given = node.args[0], dict(node.kwargs)
+    op: Any = node.args[0]
+    given: dict[str, Any] = dict(node.kwargs)
     assert isinstance(op, OpOverload)
     schema = op._schema
     written = [
@@ -54,7 +55,8 @@ def emit(emitter: MethodEmitter, node: Node) -> list[Reference]:
     changed = list(copies.values())
     reads = [index for index in args if index not in changed]
     emitter.call(name, overload, spelled, reads, returns, changed)
-    return [*(returns or [None]), *changed]
+    results: list[Reference] = [*returns] if returns else [None]
+    return results + changed
 
 
 def _base_of(emitter: MethodEmitter, name: str, given: dict[str, Any]) -> int:
