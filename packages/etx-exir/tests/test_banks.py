@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -195,3 +196,37 @@ def test_a_spilled_bank_uses_its_bytes_before_the_next_one_overflows():
 def test_maps_that_make_no_sense(make, message):
     with pytest.raises(ConfigError, match=message):
         make()
+
+
+def test_a_map_in_a_file(tmp_path):
+    path = tmp_path / "board.json"
+    row = {"name": "SRAM", "size": 1 << 20, "mem_id": 1}
+    last = {"name": "DRAM", "size": None, "mem_id": 3, "alignment": 64}
+    pins = [{"bank": "DRAM", "kind": "input"}]
+    path.write_text(json.dumps({"banks": [row, last], "pins": pins}))
+    read = TargetMemoryMap.load(path)
+    assert read.banks == (Bank("SRAM", 1 << 20, 1), Bank("DRAM", None, 3, 64))
+    assert read.pins == (Pin("DRAM", kind="input"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "at least one bank"),
+        ("3", "expected an object with 'banks'"),
+        ('{"banks": [{"name": "A"}]}', "missing 2 required"),
+        ('{"banks": [{"name": "A", "size": "1 MB", "mem_id": 1}]}', "size='1 MB'"),
+        ('{"banks": [{"name": "A", "size": 1, "mem_id": 1, "speed": 2}]}', "speed"),
+        ('{"bank": []}', "unknown keys bank"),
+    ],
+)
+def test_a_file_that_is_no_map(text, message, tmp_path):
+    (tmp_path / "board.json").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        TargetMemoryMap.load(tmp_path / "board.json")
+
+
+def test_a_map_that_is_not_there(tmp_path):
+    with pytest.raises(ConfigError, match="cannot read the memory map"):
+        TargetMemoryMap.load(tmp_path / "board.json")

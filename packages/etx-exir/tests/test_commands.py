@@ -250,3 +250,18 @@ def test_a_memory_report_that_cannot_be_written(model):
     with pytest.raises(EtxError, match=r"must end in \.svg, \.txt or \.json"):
         etx(f"{model}:Net", "-o", "net.pte", "--memory-report", "plan.png")
     assert not Path("net.pte").exists()
+
+
+def test_a_memory_map(model):
+    Path("board.json").write_text(
+        '{"banks": [{"name": "SRAM", "size": 32, "mem_id": 1},'
+        ' {"name": "DRAM", "size": null, "mem_id": 2}], "pins": [{"bank": "DRAM", "op": "input"}]}'
+    )
+    options = ("-o", "net.pte", "--memory-map", "board.json", "--memory-report", "plan.txt")
+    with pytest.raises(EtxError, match="no planned tensor of any method matches"):
+        etx(f"{model}:Net", *options)
+    Path("board.json").write_text(Path("board.json").read_text().replace('"op"', '"kind"'))
+    assert etx(f"{model}:Net", *options) == 0
+    text = Path("plan.txt").read_text()
+    assert "memory 1 (SRAM)\n  peak               32 bytes of 32" in text
+    assert "memory 2 (DRAM)" in text

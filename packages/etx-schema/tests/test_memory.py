@@ -11,6 +11,7 @@ import pytest
 from etx_schema import (
     Bool,
     Chain,
+    DelegateCall,
     EValue,
     ExecutionPlan,
     Instruction,
@@ -163,6 +164,14 @@ def test_several_memories():
         (1, 16, [16, 16, 0]),
         (2, 32, [0, 16, 16]),
     ]
+
+
+def test_results_of_a_delegate_are_what_nothing_touched_before():
+    values = [tensor((4,), 0), tensor((4,), 16), tensor((4,), 32), tensor((4,), 48)]
+    steps = [(MM, [0, 0, 1, 1]), DelegateCall(delegate_index=0, args=[0, 1, 2, 3])]
+    found = arena(method(values, steps, inputs=[0], outputs=[2]))
+    assert found.load == [16, 32, 64, 16]
+    assert [t.op for t in found.tenants][2:] == ["delegate None"] * 2
 
 
 def wanted(spans, steps, inputs, outputs, count):

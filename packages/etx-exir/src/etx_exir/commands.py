@@ -59,6 +59,11 @@ def register(subparsers: Any) -> None:
         help="write the program after each pass that changed it (default: FILE.passes)",
     )
     parser.add_argument(
+        "--memory-map",
+        metavar="FILE",
+        help="a .json file of the device's memories: banks with sizes, and pins",
+    )
+    parser.add_argument(
         "--memory-report",
         metavar="FILE",
         help="draw the memory plan (.svg), or write it as .txt or .json; - prints it",
@@ -81,8 +86,11 @@ def run(options: argparse.Namespace) -> int:
 
         check_output(options.memory_report)
     from etx_exir.installed import load_backend
+    from etx_exir.plan import MemoryPlanningPass, TargetMemoryMap
     from etx_exir.source import load_factory, load_partitioner
 
+    banks = TargetMemoryMap.load(options.memory_map) if options.memory_map is not None else None
+    planning = MemoryPlanningPass(memory_map=banks)
     model, inputs, dynamic_shapes = load_factory(options.source)
     chosen = [load_backend(name) for name in options.backend]
     partitioners = [*chosen, *(load_partitioner(name) for name in options.partitioner)]
@@ -97,7 +105,9 @@ def run(options: argparse.Namespace) -> int:
             program = capture(model, inputs, dynamic_shapes=dynamic_shapes)
         edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
         target = _target(options, edge)
-        result = edge.to_executorch(ExecutorchBackendConfig(target=target))
+        result = edge.to_executorch(
+            ExecutorchBackendConfig(memory_planning_pass=planning, target=target)
+        )
         result.save(output)
     _report(options, output, result, edge)
     if options.memory_report is not None:

@@ -27,13 +27,14 @@ def picture(methods: Sequence[MethodMemory], title: str, names: Names) -> str:
     """Return the picture of all arenas; rectangles carry what they are as a tooltip."""
     parts: list[str] = []
     top = 44.0
+    colours = _colours(methods)
     parts.append(_text(LEFT, 27, f"{title}: planned memory", size=17, weight="600"))
     for method in methods:
         for arena in method.arenas:
             if not arena.tenants:
                 continue
             bank, capacity = names.get((method.method, arena.memory_id), ("", None))
-            panel = _Panel(method, arena, bank, capacity, top)
+            panel = _Panel(method, arena, colours, bank, capacity, top)
             parts += panel.draw()
             top = panel.bottom
     height = top + 6
@@ -64,6 +65,21 @@ def label_of(tenant: Tenant) -> str:
     return _short(tenant.op)
 
 
+def _kind(tenant: Tenant) -> str:
+    return tenant.kind if tenant.kind in KINDS and tenant.op == tenant.kind else ""
+
+
+def _colours(methods: Sequence[MethodMemory]) -> dict[str, str]:
+    """Give the operators that take the most bytes for the longest a colour each."""
+    area: dict[str, int] = {}
+    for tenant in (t for method in methods for arena in method.arenas for t in arena.tenants):
+        if not _kind(tenant):
+            size = (tenant.end - tenant.start) * (tenant.last - tenant.first + 1)
+            area[_short(tenant.op)] = area.get(_short(tenant.op), 0) + size
+    ranked = sorted(area, key=lambda name: (-area[name], name))[: len(PALETTE)]
+    return dict(zip(ranked, PALETTE, strict=False))
+
+
 def _short(op: str) -> str:
     name = op.rpartition("::")[2].partition(".")[0]
     return op if op.startswith("delegate") else name
@@ -73,12 +89,19 @@ class _Panel:
     """One arena: a legend, rectangles, the peak, and the bytes that are wanted below."""
 
     def __init__(
-        self, method: MethodMemory, arena: Arena, bank: str, capacity: int | None, top: float
+        self,
+        method: MethodMemory,
+        arena: Arena,
+        colours: Mapping[str, str],
+        bank: str,
+        capacity: int | None,
+        top: float,
     ) -> None:
         self.method, self.arena, self.bank, self.capacity = method, arena, bank, capacity
         self.moments = len(arena.load)
         self.head = top + 22
-        self.colours = self._colours()
+        ops = {_short(tenant.op) for tenant in arena.tenants if not _kind(tenant)}
+        self.colours = {op: colour for op, colour in colours.items() if op in ops}
         self.plot = self.head + 44
         self.strip = self.plot + PLOT + 30
         self.listing = self.strip + STRIP + 40
@@ -103,21 +126,8 @@ class _Panel:
             *self._list(),
         ]
 
-    def _colours(self) -> dict[str, str]:
-        """Give the operators that take the most bytes for the longest a colour each."""
-        area: dict[str, int] = {}
-        for tenant in self.arena.tenants:
-            if not self._kind(tenant):
-                size = (tenant.end - tenant.start) * (tenant.last - tenant.first + 1)
-                area[_short(tenant.op)] = area.get(_short(tenant.op), 0) + size
-        ranked = sorted(area, key=lambda name: (-area[name], name))[: len(PALETTE)]
-        return dict(zip(ranked, PALETTE, strict=False))
-
-    def _kind(self, tenant: Tenant) -> str:
-        return tenant.kind if tenant.kind in KINDS and tenant.op == tenant.kind else ""
-
     def _colour(self, tenant: Tenant) -> str:
-        kind = self._kind(tenant)
+        kind = _kind(tenant)
         return KINDS[kind] if kind else self.colours.get(_short(tenant.op), REST)
 
     def _header(self) -> list[str]:
@@ -152,7 +162,7 @@ class _Panel:
         return parts
 
     def _has_kind(self, kind: str) -> bool:
-        return any(self._kind(tenant) == kind for tenant in self.arena.tenants)
+        return any(_kind(tenant) == kind for tenant in self.arena.tenants)
 
     def _axes(self) -> list[str]:
         right = WIDTH - RIGHT
@@ -172,8 +182,8 @@ class _Panel:
                 parts.append(_line(x, self.plot + PLOT, x, self.plot + PLOT + 4, FAINT))
                 y = self.plot + PLOT + 16
                 parts.append(_text(x, y, f"{number:.0f}", anchor="middle", colour=FAINT))
-        label = "bytes"
-        parts.append(_text(LEFT - 8, self.plot - 6, label, anchor="end", colour=FAINT))
+        y = self.plot + PLOT + 16
+        parts.append(_text(LEFT - 8, y, "instruction", anchor="end", colour=FAINT))
         return parts
 
     def _corners(self, tenant: Tenant) -> tuple[float, float, float, float]:
@@ -191,7 +201,7 @@ class _Panel:
         label = label_of(tenant)
         if high < 13 or room < min(len(label), 6):
             return self._upright(tenant, label)
-        colour = "#ffffff" if self._kind(tenant) else INK
+        colour = "#ffffff" if _kind(tenant) else INK
         rows = [label]
         if high >= 28 and tenant.module:
             rows.append(tenant.module)
@@ -214,9 +224,9 @@ class _Panel:
         room = int((high - 8) / LETTER)
         if wide < 14 or room < len(label):
             return []
-        longer = f"{label}  {tenant.module}" if tenant.module else label
+        longer = f"{label}, {tenant.module}" if tenant.module else label
         text = longer if len(longer) <= room else label
-        colour = "#ffffff" if self._kind(tenant) else INK
+        colour = "#ffffff" if _kind(tenant) else INK
         across, down = x + wide / 2 + 4, y + high / 2
         return [_text(across, down, text, anchor="middle", colour=colour, turned=True)]
 
@@ -231,7 +241,7 @@ class _Panel:
 
     def _peak(self) -> list[str]:
         x = self.x(self.arena.fullest + 0.5)
-        return [_line(x, self.plot - 4, x, self.strip, ALARM, dash="4 3")]
+        return [_line(x, self.plot - 6, x, self.plot + PLOT, ALARM, dash="4 3")]
 
     def _loads(self) -> list[str]:
         """Draw the bytes that are wanted at every moment."""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from etx_exir.errors import ConfigError
 from etx_exir.plan.tensors import PlannedTensor
@@ -24,6 +26,9 @@ class Bank:
     alignment: int | None = None
 
     def __post_init__(self) -> None:
+        for name, value in (("size", self.size or 0), ("mem_id", self.mem_id)):
+            if not isinstance(value, int):
+                raise ConfigError(f"bank {self.name!r}: {name}={value!r}; expected an integer")
         if self.mem_id < 1:
             raise ConfigError(f"bank {self.name!r}: mem_id {self.mem_id}; ids start at 1")
         if self.size is not None and self.size < 1:
@@ -85,6 +90,29 @@ class TargetMemoryMap:
                     raise ConfigError(f"a memory map has {other} and {bank}; names and ids differ")
         for pin in self.pins:
             self.bank(pin.bank)
+
+    @classmethod
+    def load(cls, path: str | Path) -> TargetMemoryMap:
+        """Read a JSON file: ``{"banks": [{"name": …}], "pins": [{"bank": …}]}``, fields as here."""
+        try:
+            document = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ConfigError(f"cannot read the memory map {path}: {error.strerror}") from error
+        except ValueError as error:
+            raise ConfigError(f"the memory map {path} is not JSON: {error}") from error
+        try:
+            document = dict(document)
+            banks = [Bank(**row) for row in document.pop("banks", ())]
+            pins = [Pin(**row) for row in document.pop("pins", ())]
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"the memory map {path}: {error}; expected an object with 'banks', rows of name,"
+                " size (bytes or null), mem_id and alignment, and 'pins', rows of bank, name, op,"
+                " module and kind"
+            ) from error
+        if document:
+            raise ConfigError(f"the memory map {path}: unknown keys {', '.join(sorted(document))}")
+        return cls(banks, pins)
 
     def mem_ids(self) -> list[int]:
         """Return the ids of the banks, in order of preference."""
