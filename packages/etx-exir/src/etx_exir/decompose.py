@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import gc
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -33,10 +35,24 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     whole = frozenset((*KEPT, *preserved))
     if all(_is_final(node, whole) for node in program.graph.nodes):
         return copy_program(program)
-    result: ExportedProgram = separate(program).run_decompositions(decomposition_table(preserved))
+    with _no_collection():
+        table = decomposition_table(preserved)
+        result: ExportedProgram = separate(program).run_decompositions(table)
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     return result
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Hold back the garbage collector, which walks all nodes again and again while they grow."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _is_final(node: Node, whole: frozenset[Any]) -> bool:

@@ -12,6 +12,7 @@ from torch.fx import Node
 from etx_exir.debug import number_nodes
 from etx_exir.decompose import decompose, decomposition_table
 from etx_exir.passes import PIPELINE, Pass
+from etx_exir.passes.base import recompile
 from etx_exir.passes.decompose_kept import DecomposeKept
 from etx_exir.progress import naming, report
 from etx_exir.state import mark_shared_state
@@ -30,10 +31,12 @@ def run_passes(
     steps = list(passes)
     for done, item in enumerate(steps):
         report(item.name, done, len(steps))
-        did = item.run(program)
+        did = item.change(program)
         changed |= did
         if observer is not None:
             observer(item.name, program, did)
+    if changed:
+        recompile(program)
     return changed
 
 

@@ -65,6 +65,10 @@ REPLACES = {
         (torch.randn(2, 3), torch.tensor([1, 4])),
     ),
     "expand_powers": (Calls(lambda x: x**2), (IMAGE,)),
+    "linear_of_vectors": (
+        Calls(lambda self, x: F.linear(x, self.w), w=torch.eye(3)),
+        (IMAGE[0, 0, 0, :3],),
+    ),
     "split_dynamic": (Calls(lambda x: x.split(2, 1)), (torch.randn(3, 5),), (({0: BATCH},),)),
 }
 INVALID = {

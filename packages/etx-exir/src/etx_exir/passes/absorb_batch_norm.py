@@ -15,7 +15,14 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.layers import BATCH_NORM, LAYERS, LINEAR, normalisation, parameters
+from etx_exir.passes.layers import (
+    BATCH_NORM,
+    LAYERS,
+    LINEAR,
+    compute_dtype,
+    normalisation,
+    parameters,
+)
 
 
 class AbsorbBatchNorm(NodePass):
@@ -40,9 +47,10 @@ class AbsorbBatchNorm(NodePass):
             return None
         groups: Any = 1 if node.target is LINEAR else node.args[8]
         with torch.no_grad():
-            wide = weight.double()
-            added = _by_input(wide, offset, groups).flatten(1).sum(1)
-            pair = [_by_input(wide, factor, groups), added if bias is None else bias + added]
+            dtype = compute_dtype(weight)
+            scaled, moved = (_by_input(weight, t.to(dtype), groups) for t in (factor, offset))
+            added = moved.flatten(1).sum(1, dtype=torch.float64)
+            pair = [scaled, added if bias is None else bias + added]
         name = f"{self.constants.name(node.all_input_nodes[1])}_absorbed"
         names = (name, f"{name}_bias")
         absorbed = [

@@ -21,7 +21,15 @@ from etx_exir.constants import Constants, fake_mode_of
 from etx_exir.nested import graph_modules
 from etx_exir.passes.copies import VIEW_OF
 
-__all__ = ["NodePass", "Pass", "contiguous", "graph_modules", "name_outputs", "propagate"]
+__all__ = [
+    "NodePass",
+    "Pass",
+    "contiguous",
+    "graph_modules",
+    "name_outputs",
+    "propagate",
+    "recompile",
+]
 
 
 class Pass(ABC):
@@ -39,6 +47,13 @@ class Pass(ABC):
 
     def run(self, program: ExportedProgram) -> bool:
         """Apply the pass to `program` and all graphs nested in it, and keep its signature."""
+        changed = self.change(program)
+        if changed:
+            recompile(program)
+        return changed
+
+    def change(self, program: ExportedProgram) -> bool:
+        """Do as `run`, but leave it to the caller to `recompile` after the last of its passes."""
         changed = self.apply(program)
         if changed:
             name_outputs(program)
@@ -47,6 +62,12 @@ class Pass(ABC):
     @abstractmethod
     def apply(self, program: ExportedProgram) -> bool:
         """Change `program`; return truly whether anything changed."""
+
+
+def recompile(program: ExportedProgram) -> None:
+    """Write the code of all graphs anew: until then modules compute what they did before."""
+    for module in graph_modules(program.graph_module):
+        module.recompile()
 
 
 def name_outputs(program: ExportedProgram) -> None:
@@ -118,9 +139,6 @@ class NodePass(Pass):
         for target in self.targets:
             for node in graph.find_nodes(op="call_function", target=target):
                 changed |= self._replace(node, graph)
-        if changed:
-            graph.lint()
-            module.recompile()
         return changed
 
     def _replace(self, node: Node, graph: Graph) -> bool:

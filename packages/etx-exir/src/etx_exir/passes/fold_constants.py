@@ -77,8 +77,6 @@ class FoldConstants(Pass):
             node.replace_all_uses_with(self.constants.add(value, name, self.mode))
         if chosen:
             graph.eliminate_dead_code()
-            graph.lint()
-            module.recompile()
         return bool(chosen)
 
     def _choose(self, pending: list[Node]) -> list[Node]:

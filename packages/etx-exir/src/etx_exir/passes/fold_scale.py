@@ -96,7 +96,7 @@ def _by_channel(factor: Tensor, layer: Node, chain: list[Node]) -> Tensor | None
     count, shape = channels(layer), layer.meta["val"].shape
     aligned = [1] * len(shape)
     aligned[channel_dim(layer)] = count
-    numbers: Any = torch.arange(count).reshape(aligned).expand(shape).contiguous()
+    numbers: Any = torch.arange(count).reshape(aligned).expand(shape)
     read_by_others: list[Tensor] = []
     for node, following in zip(path, [*chain, None], strict=True):
         for user in node.users:
@@ -105,14 +105,26 @@ def _by_channel(factor: Tensor, layer: Node, chain: list[Node]) -> Tensor | None
         if following is None and len(node.users) > 1:
             return None
         numbers = numbers if following is None else move(numbers, [following])
-    wanted = factor.expand(numbers.shape)
+    numbers, wanted = _distinct(numbers, factor.expand(numbers.shape))
     factors = torch.ones(count, dtype=factor.dtype)
-    factors[numbers.reshape(-1)] = wanted.reshape(-1)
+    factors[numbers] = wanted
     if not torch.equal(factors[numbers], wanted):
         return None
     taken = torch.zeros(count, dtype=torch.bool)
-    taken[numbers.reshape(-1)] = True
-    return None if any(taken[read.reshape(-1)].any() for read in read_by_others) else factors
+    taken[numbers] = True
+    if any(taken[item].any() for read in read_by_others for item in _distinct(read)):
+        return None
+    return factors
+
+
+def _distinct(*tensors: Tensor) -> list[Tensor]:
+    """Return one of the equal slices along every dimension that none of `tensors` strides over."""
+    first = tensors[0]
+    kept = tuple(
+        slice(None) if any(t.stride(dim) for t in tensors) else slice(1)
+        for dim in range(first.dim())
+    )
+    return [t[kept] for t in tensors]
 
 
 def _channels_read(user: Node, numbers: Any) -> list[Tensor]:

@@ -15,6 +15,7 @@ from etx_exir.passes.layers import (
     BATCH_NORM,
     LAYERS,
     LINEAR,
+    compute_dtype,
     normalisation,
     parameters,
     scaled_outputs,
@@ -41,7 +42,7 @@ class FuseBatchNorm(NodePass):
             return None
         (weight, bias), (factor, offset) = held, affine
         with torch.no_grad():
-            scaled = scaled_outputs(weight.double(), factor, layer)
+            scaled = scaled_outputs(weight, factor.to(compute_dtype(weight)), layer)
             moved = offset if bias is None else bias * factor + offset
         source: Any = layer.args[1]
         name = f"{self.constants.name(source)}_fused"

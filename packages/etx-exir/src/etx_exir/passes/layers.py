@@ -67,6 +67,11 @@ def normalisation(norm: Node, constants: Constants) -> tuple[Tensor, Tensor] | N
     return factor, offset
 
 
+def compute_dtype(weight: Tensor) -> torch.dtype:
+    """Return the dtype in which to scale `weight`: its own, at least float32."""
+    return torch.promote_types(weight.dtype, torch.float32)
+
+
 def scaled_outputs(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
     """Multiply each output channel of `weight` by its element of `factor`."""
     if layer.target is CONV and layer.args[6]:
@@ -79,5 +84,8 @@ def scaled_outputs(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
 
 
 def same_kind(before: Tensor, after: Tensor) -> bool:
-    """Whether all of `after` is finite and exactly what was zero before is zero."""
-    return bool(after.isfinite().all()) and torch.equal(before == 0, after == 0)
+    """Whether `after`, a multiple of `before`, is finite and zero just where `before` is."""
+    if not after.numel():
+        return True
+    finite = all(bool(limit.isfinite()) for limit in after.aminmax())
+    return finite and bool(before.count_nonzero() == after.count_nonzero())

@@ -44,9 +44,6 @@ def _merge(module: GraphModule) -> bool:
         node.replace_all_uses_with(first)
         module.graph.erase_node(node)
         changed = True
-    if changed:
-        module.graph.lint()
-        module.recompile()
     return changed
 
 

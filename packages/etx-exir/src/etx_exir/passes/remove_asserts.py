@@ -35,7 +35,5 @@ class RemoveAsserts(Pass):
             ]
             for node in found:
                 module.graph.erase_node(node)
-            if found:
-                changed = True
-                module.recompile()
+            changed |= bool(found)
         return changed

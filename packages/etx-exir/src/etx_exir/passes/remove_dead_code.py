@@ -23,7 +23,6 @@ class RemoveDeadCode(Pass):
         for module in graph_modules(program.graph_module):
             if module.graph.eliminate_dead_code(_is_impure):
                 changed = True
-                module.recompile()
         constants = Constants(program)
         for node, _ in list(constants.items()):
             if not node.users:
