@@ -68,10 +68,14 @@ def test_nested_containers(runtime: Runtime) -> None:
     ("args", "kwargs", "message"),
     [
         ((ONE,), {"k": ONE}, "args: expected a tuple of 2 items, got 1 items"),
-        ((ONE, ONE), {"k": ONE}, r"args\[1\]: expected a dict, got ndarray"),
+        ((ONE, ONE), {"k": ONE}, r"args\[1\]: expected a dict with the keys 'a', 'b', got ndarray"),
         ((ONE, {"a": ONE}), {"k": ONE}, r"args\[1\]: expected a dict with the keys 'a', 'b'"),
         ((ONE, {"a": ONE, "b": ONE}), {"k": ONE}, r"args\[1\]\['b'\]: expected a list of 1"),
-        ((ONE, {"a": ONE, "b": [ONE]}), {}, "kwargs: expected a dict with the keys 'k', got none"),
+        (
+            (ONE, {"a": ONE, "b": [ONE]}),
+            {},
+            "kwargs: expected a dict with the keys 'k': 'k' is missing",
+        ),
         ((ONE, {"a": ONE, "b": [ONE]}), {"k": ONE, "q": ONE}, "unknown argument 'q'"),
     ],
 )
@@ -131,7 +135,7 @@ def test_constraints(runtime: Runtime) -> None:
         call(0, 0, 1)
     with pytest.raises(InputError, match="must be a multiple of 2"):
         call(3, 3, 8)
-    with pytest.raises(InputError, match="must be at most 8"):
+    with pytest.raises(InputError, match=r"'in0'\): expected float32\[<=8\], got float32\[10\]"):
         call(10, 10, 10)
     with pytest.raises(
         InputError, match=r"'in1'.*must equal dimension 0 of input 0 \('in0'\)"

@@ -71,7 +71,8 @@ class Method {
   Error reset_execution();
 
   /// Puts the initial values back into planned memory: zeros where the file stores none.
-  Error reset_state();
+  /// With `zero` false the bytes of buffers without stored values stay.
+  Error reset_state(bool zero = true);
 
   /// A mutable buffer by its fully qualified name. Errors: NotFound.
   Result<Tensor> get_attribute(const char* name) const;

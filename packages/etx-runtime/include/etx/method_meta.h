@@ -91,6 +91,7 @@ class MethodMeta {
  private:
   friend class Program;
   friend class Method;
+  friend class LoadedMethod;
   explicit MethodMeta(const void* plan) : plan_(plan) {}
   Result<TensorInfo> tensor_info(int32_t value) const;
 

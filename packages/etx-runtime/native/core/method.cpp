@@ -195,7 +195,7 @@ Error Method::set_output_data_ptr(void* data, size_t size, size_t index) {
   return Error::Ok;
 }
 
-Error Method::reset_state() { return MethodLoader::reset_memory(*state_, true); }
+Error Method::reset_state(bool zero) { return MethodLoader::reset_memory(*state_, zero); }
 
 Result<Tensor> Method::get_attribute(const char* name) const {
   for (uint32_t i = 0; i < state_->values.size(); ++i) {

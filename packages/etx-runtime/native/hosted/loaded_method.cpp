@@ -1,15 +1,75 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/hosted/module.h>
 
+#include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "describe.h"
+#include "shared_state.h"
 #include "strided_copy.h"
 
 namespace etx {
 
+/// The memory that a method takes over from others, with the values it has.
+struct LoadedMethod::Shared {
+  struct Value {
+    size_t arena;
+    StatePlace place;
+    std::vector<uint8_t> bytes;
+  };
+  std::vector<PlannedMemory::Block> blocks;
+  std::vector<Value> values;
+  LoadedMethod* partner = nullptr;
+
+  void restore(const PlannedMemory& memory) const {
+    for (const Value& value : values) {
+      std::memcpy(memory.bytes(value.arena).data() + value.place.offset, value.bytes.data(),
+                  value.bytes.size());
+    }
+  }
+};
+
+LoadedMethod::Shared LoadedMethod::find_shared(const MethodMeta& meta,
+                                               const std::vector<LoadedMethod*>& others) const {
+  Shared shared;
+  const std::vector<StatePlaces> own = find_state_arenas(meta.plan_);
+  shared.blocks.resize(own.size());
+  for (LoadedMethod* other : others) {
+    const std::vector<StatePlaces> theirs = find_state_arenas(other->method_->method_meta().plan_);
+    for (size_t i = 0; i < own.size() && i < theirs.size(); ++i) {
+      const Span<uint8_t> bytes = other->planned_->bytes(i);
+      const bool same_size = bytes.size() == *meta.memory_planned_buffer_size(i);
+      if (!same_size || !is_shared(own[i], theirs[i])) continue;
+      if (shared.blocks[i] != nullptr && shared.blocks[i] != other->planned_->block(i)) continue;
+      shared.blocks[i] = other->planned_->block(i);
+      shared.partner = other;
+      for (const auto& [name, place] : theirs[i]) {
+        const uint8_t* begin = bytes.data() + place.offset;
+        shared.values.push_back({i, place, {begin, begin + place.size}});
+      }
+    }
+  }
+  return shared;
+}
+
+LoadedMethod::~LoadedMethod() {
+  if (group_ == nullptr) return;
+  group_->erase(std::remove(group_->begin(), group_->end(), this), group_->end());
+}
+
+Error LoadedMethod::reset_state() {
+  ETX_TRY(method_->reset_state());
+  for (size_t i = 0; group_ != nullptr && i < group_->size(); ++i) {
+    LoadedMethod* member = (*group_)[i];
+    if (member != this) ETX_TRY(member->method_->reset_state(false));
+  }
+  return Error::Ok;
+}
+
 std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> program,
-                                                 const std::string& name, ErrorText* error) {
+                                                 const std::string& name, ErrorText* error,
+                                                 const std::vector<LoadedMethod*>& sharing) {
   auto meta = program->program().method_meta(name.c_str());
   if (!meta.ok()) {
     error->error = meta.error();
@@ -21,7 +81,8 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
     return nullptr;
   }
   std::unique_ptr<LoadedMethod> loaded(new LoadedMethod(meta->required_bytes()));
-  loaded->planned_ = PlannedMemory::for_method(*meta);
+  const Shared shared = loaded->find_shared(*meta, sharing);
+  loaded->planned_ = PlannedMemory::for_method(*meta, shared.blocks);
   if (loaded->planned_ == nullptr) {
     error->error = Error::MemoryAllocationFailed;
     error->message = "not enough memory for the planned arenas of '" + name + "'";
@@ -34,9 +95,19 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
   auto method = program->program().load_method(name.c_str(), loaded->memory_.get(),
                                                Registry({plugins.data(), plugins.size()}), nullptr,
                                                program->data(), &failures);
+  shared.restore(*loaded->planned_);
   if (!method.ok()) {
     *error = failures.text(method.error());
     return nullptr;
+  }
+  if (shared.partner != nullptr) {
+    auto& group = shared.partner->group_;
+    if (group == nullptr) {
+      group = std::make_shared<std::vector<LoadedMethod*>>();
+      group->push_back(shared.partner);
+    }
+    group->push_back(loaded.get());
+    loaded->group_ = group;
   }
   loaded->method_ = std::make_unique<Method>(std::move(method.get()));
   loaded->method_->set_parallel(&ThreadPool::shared());

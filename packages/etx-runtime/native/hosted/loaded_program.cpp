@@ -74,6 +74,16 @@ bool LoadedProgram::load(const Options& options, ErrorText* error) {
     if (file != nullptr) error->error = Error::InvalidExternalData;
     return false;
   }
+  for (size_t i = 0; i < options.data_loaders.size(); ++i) {
+    std::string message;
+    std::shared_ptr<const NamedDataMap> map = PtdDataMap::from(options.data_loaders[i], &message);
+    if (map == nullptr) {
+      *error = access_failed("the .ptd data in memory: " + message);
+      error->error = Error::InvalidExternalData;
+      return false;
+    }
+    maps.push_back(std::move(map));
+  }
   if (!maps.empty()) {
     std::string message;
     data_ = merge(std::move(maps), &message);

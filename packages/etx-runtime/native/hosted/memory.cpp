@@ -63,14 +63,19 @@ void GrowableArena::reset() {
   used_ = 0;
 }
 
-std::unique_ptr<PlannedMemory> PlannedMemory::for_method(const MethodMeta& meta) {
+std::unique_ptr<PlannedMemory> PlannedMemory::for_method(const MethodMeta& meta,
+                                                         const std::vector<Block>& given) {
   std::unique_ptr<PlannedMemory> memory(new PlannedMemory());
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
     const size_t size = *meta.memory_planned_buffer_size(i);
-    void* block = size > SIZE_MAX - kAlignment ? nullptr : std::calloc(size + kAlignment, 1);
+    Block block = i < given.size() ? given[i] : nullptr;
+    if (block == nullptr) {
+      const bool fits = size <= SIZE_MAX - kAlignment;
+      block = Block(fits ? std::calloc(size + kAlignment, 1) : nullptr, std::free);
+    }
     if (block == nullptr) return nullptr;
-    memory->blocks_.push_back(block);
-    memory->buffers_.push_back({align(block), size});
+    memory->buffers_.push_back({align(block.get()), size});
+    memory->blocks_.push_back(std::move(block));
     memory->size_ += size;
   }
   const Span<Span<uint8_t>> buffers(memory->buffers_.data(), memory->buffers_.size());
@@ -88,10 +93,6 @@ bool PlannedMemory::contains(const void* data, size_t size) const {
     }
   }
   return false;
-}
-
-PlannedMemory::~PlannedMemory() {
-  for (void* block : blocks_) std::free(block);
 }
 
 }  // namespace etx

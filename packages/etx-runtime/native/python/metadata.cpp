@@ -62,6 +62,10 @@ void bind_metadata(nb::module_& m) {
            [](const MethodMeta& meta, size_t i) {
              return static_cast<int>(value_of(meta.input_tag(i), "there is no such input"));
            })
+      .def("output_tag",
+           [](const MethodMeta& meta, size_t i) {
+             return static_cast<int>(value_of(meta.output_tag(i), "there is no such output"));
+           })
       .def(
           "input_tensor_meta",
           [no_tensor](const MethodMeta& meta, size_t index) {

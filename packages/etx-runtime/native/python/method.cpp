@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "method.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <etx/platform.h>
@@ -44,25 +45,40 @@ nb::object as_tuple(nb::handle inputs) {
 /// Refuses a second user while one executes.
 struct PyMethod::Use {
   explicit Use(PyMethod& method_) : method(method_) {
-    if (method.is_busy_.exchange(true, std::memory_order_acquire)) {
+    if (method.is_busy_->exchange(true, std::memory_order_acquire)) {
       raise("ExecutionError", Error::InvalidState,
-            "the method is executing already, in another thread or around this call; load it once "
-            "a thread");
+            "the method, or one that shares its state, is executing already, in another thread or "
+            "around this call; load it once a thread");
     }
   }
-  ~Use() { method.is_busy_.store(false, std::memory_order_release); }
+  ~Use() { method.is_busy_->store(false, std::memory_order_release); }
   PyMethod& method;
 };
 
 PyMethod::PyMethod(const PyProgram& program, const std::string& name,
-                   std::vector<std::string> inputs, nb::object origin)
-    : origin_(std::move(origin)) {
+                   std::vector<std::string> inputs, nb::object origin, nb::object check,
+                   const std::vector<PyMethod*>& sharing)
+    : origin_(std::move(origin)), check_(std::move(check)) {
   load_numpy();
   ErrorText error;
   const CallScope scope(nb::handle(), nullptr);
   {
     const LoadScope loading;
-    loaded_ = LoadedMethod::load(program.loaded, name, &error);
+    std::vector<std::unique_ptr<Use>> uses;
+    std::vector<LoadedMethod*> methods;
+    for (PyMethod* other : sharing) {
+      const bool is_new = std::none_of(uses.begin(), uses.end(), [other](const auto& use) {
+        return use->method.is_busy_ == other->is_busy_;
+      });
+      if (is_new) uses.push_back(std::make_unique<Use>(*other));
+      methods.push_back(&other->loaded());
+    }
+    loaded_ = LoadedMethod::load(program.loaded, name, &error, methods);
+    if (loaded_ != nullptr && loaded_->shares_state()) {
+      for (PyMethod* other : sharing) {
+        if (other->loaded().shares_state()) is_busy_ = other->is_busy_;
+      }
+    }
     callbacks_ = loading.callbacks();
   }
   if (loaded_ == nullptr) throw failure("LoadError", std::move(error));
@@ -76,6 +92,7 @@ LoadedMethod& PyMethod::loaded() const {
 
 int PyMethod::traverse(visitproc visit, void* arg) const {
   Py_VISIT(origin_.ptr());
+  Py_VISIT(check_.ptr());
   for (const nb::object& callback : callbacks_) Py_VISIT(callback.ptr());
   return 0;
 }
@@ -83,6 +100,7 @@ int PyMethod::traverse(visitproc visit, void* arg) const {
 void PyMethod::clear() {
   loaded_.reset();
   origin_.reset();
+  check_.reset();
   callbacks_.clear();
 }
 
@@ -111,6 +129,23 @@ void PyMethod::execute_released() {
   if (!ok) throw failure("ExecutionError", std::move(error));
 }
 
+void PyMethod::check_inputs() {
+  if (!check_.is_valid() || check_.is_none()) return;
+  const Method& method = loaded().method();
+  nb::list given;
+  for (size_t i = 0; i < method.inputs_size(); ++i) {
+    const EValue& value = method.get_input(i);
+    if (!value.is_tensor()) {
+      given.append(value.is_scalar() ? to_python(value) : nb::object(nb::none()));
+      continue;
+    }
+    nb::list sizes;
+    for (const int32_t size : value.to_tensor().sizes()) sizes.append(size);
+    given.append(nb::tuple(sizes));
+  }
+  check_(given);
+}
+
 nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, size_t count,
                                    Style style) {
   Method& method = loaded().method();
@@ -121,6 +156,7 @@ nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, siz
   }
   Keep keep;
   for (size_t i = 0; i < count; ++i) set_input(loaded(), i, inputs[i], &keep);
+  check_inputs();
   const CallScope scope(self, &loaded());
   execute_released();
   const size_t num_outputs = method.outputs_size();
@@ -206,7 +242,7 @@ nb::object PyMethod::input_value(size_t index) {
 
 void PyMethod::reset_state() {
   const Use use(*this);
-  const Error error = loaded().method().reset_state();
+  const Error error = loaded().reset_state();
   if (error != Error::Ok) raise("ExecutionError", error, "the initial values cannot be read");
 }
 

@@ -36,9 +36,10 @@ class PyMethod {
     bool borrow;
   };
 
-  /// `origin` takes the index of an instruction and returns where it comes from, as text.
+  /// `origin` takes the index of an instruction and returns where it comes from, as text; `check`
+  /// takes a list with the shape or the number of each input, and raises. Both may be None.
   PyMethod(const PyProgram& program, const std::string& name, std::vector<std::string> inputs,
-           nanobind::object origin);
+           nanobind::object origin, nanobind::object check, const std::vector<PyMethod*>& sharing);
 
   /// Runs with `count` inputs, the GIL released. Throws Raised.
   /// `self` is this object in Python.
@@ -65,6 +66,7 @@ class PyMethod {
  private:
   struct Use;
   void execute_released();
+  void check_inputs();
   nanobind::object run_list(nanobind::handle inputs, bool borrow);
   nanobind::object run_unguarded(nanobind::handle self, PyObject* const* inputs, size_t count,
                                  Style style);
@@ -73,8 +75,10 @@ class PyMethod {
   /// The Python kernels and backends that the method may use.
   std::vector<nanobind::object> callbacks_;
   nanobind::object origin_;
+  nanobind::object check_;
   std::unique_ptr<LoadedMethod> loaded_;
-  std::atomic<bool> is_busy_{false};
+  /// One for all methods that share state.
+  std::shared_ptr<std::atomic<bool>> is_busy_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 /// A callable without dispatch of its own: with `as_list` it takes one sequence of inputs, else

@@ -6,6 +6,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 
 #include "callbacks.h"
@@ -18,38 +20,89 @@ namespace etx {
 namespace python {
 namespace {
 
-LoadedProgram::Options make_options(bool mmap, bool verify, std::vector<std::string> data_paths) {
+/// The bytes of a Python object, aligned to 16, and what keeps them alive: the object itself, or a
+/// copy where it may be written to while it is in use.
+struct Bytes {
+  std::shared_ptr<void> owner;
+  const void* data;
+  size_t size;
+};
+
+Bytes bytes_of(nb::handle object) {
+  const std::unique_ptr<Py_buffer> view(new Py_buffer());
+  if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_SIMPLE) != 0) throw nb::python_error();
+  struct Release {
+    void operator()(Py_buffer* buffer) const {
+      const nb::gil_scoped_acquire acquired;
+      PyBuffer_Release(buffer);
+      delete buffer;
+    }
+  };
+  const auto size = static_cast<size_t>(view->len);
+  const void* data = view->buf;
+  const bool is_writable = view->readonly == 0;
+  std::shared_ptr<void> owner(new Py_buffer(*view),
+                              [](void* raw) { Release()(static_cast<Py_buffer*>(raw)); });
+  const bool is_aligned = reinterpret_cast<uintptr_t>(data) % 16 == 0;
+  if (is_aligned && !is_writable) return {owner, data, size};
+  std::shared_ptr<void> copy(std::malloc(size + 1), std::free);
+  if (copy == nullptr) throw std::bad_alloc();
+  std::memcpy(copy.get(), data, size);
+  data = copy.get();
+  return {std::move(copy), data, size};
+}
+
+/// A `.ptd` file in a Python object's memory.
+class BytesLoader final : public DataLoader {
+ public:
+  explicit BytesLoader(Bytes bytes) : bytes_(std::move(bytes)), loader_(bytes_.data, bytes_.size) {}
+  ~BytesLoader() = default;
+  Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo& info) const override {
+    return loader_.load(offset, size, info);
+  }
+  Result<size_t> size() const override { return loader_.size(); }
+
+ private:
+  Bytes bytes_;
+  BufferDataLoader loader_;
+};
+
+LoadedProgram::Options make_options(bool mmap, bool verify, const nb::list& data) {
   LoadedProgram::Options options;
   options.use_mmap = mmap;
   options.verification = verify ? Program::Verification::Full : Program::Verification::Minimal;
-  options.data_paths = std::move(data_paths);
+  for (const nb::handle item : data) {
+    if (nb::isinstance<nb::str>(item)) {
+      options.data_paths.push_back(nb::cast<std::string>(item));
+    } else {
+      options.data_loaders.push_back(std::make_shared<const BytesLoader>(bytes_of(item)));
+    }
+  }
   return options;
 }
 
-PyProgram load_file(const std::string& path, bool mmap, bool verify,
-                    std::vector<std::string> data_paths) {
+PyProgram load_file(const std::string& path, bool mmap, bool verify, const nb::list& data) {
+  const LoadedProgram::Options options = make_options(mmap, verify, data);
   ErrorText error;
-  PyProgram program{
-      LoadedProgram::from_file(path, make_options(mmap, verify, std::move(data_paths)), &error)};
+  PyProgram program;
+  {
+    const nb::gil_scoped_release released;
+    program.loaded = LoadedProgram::from_file(path, options, &error);
+  }
   if (program.loaded == nullptr) throw Raised("LoadError", error);
   return program;
 }
 
-PyProgram load_buffer(nb::handle object, bool verify, std::vector<std::string> data_paths) {
-  auto* view = new Py_buffer();
-  if (PyObject_GetBuffer(object.ptr(), view, PyBUF_SIMPLE) != 0) {
-    delete view;
-    throw nb::python_error();
-  }
-  const std::shared_ptr<void> owner(view, [](void* raw) {
-    const nb::gil_scoped_acquire acquired;
-    PyBuffer_Release(static_cast<Py_buffer*>(raw));
-    delete static_cast<Py_buffer*>(raw);
-  });
+PyProgram load_buffer(nb::handle object, bool verify, const nb::list& data) {
+  const LoadedProgram::Options options = make_options(true, verify, data);
+  const Bytes bytes = bytes_of(object);
   ErrorText error;
-  PyProgram program{LoadedProgram::from_memory(view->buf, static_cast<size_t>(view->len), owner,
-                                               make_options(true, verify, std::move(data_paths)),
-                                               &error)};
+  PyProgram program;
+  {
+    const nb::gil_scoped_release released;
+    program.loaded =
+        LoadedProgram::from_memory(bytes.data, bytes.size, bytes.owner, options, &error);
+  }
   if (program.loaded == nullptr) throw Raised("LoadError", error);
   return program;
 }
@@ -131,11 +184,13 @@ NB_MODULE(_native, m) {
       .def("method_meta", &PyProgram::meta, "name"_a, nb::keep_alive<0, 1>())
       .def("named_data", named_data, "key"_a);
   nb::class_<PyMethod>(m, "Method", nb::type_slots(method_slots), "A method with its memory.")
-      .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>, nb::object>(),
-           "program"_a, "name"_a, "input_names"_a, "origin"_a.none(),
+      .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>, nb::object,
+                    nb::object, const std::vector<PyMethod*>&>(),
+           "program"_a, "name"_a, "input_names"_a, "origin"_a.none(), "check"_a.none(), "sharing"_a,
            nb::sig("def __init__(self, program: Program, name: str, input_names: "
                    "collections.abc.Sequence[str], origin: collections.abc.Callable[[int], str] | "
-                   "None) -> None"))
+                   "None, check: collections.abc.Callable[[list[typing.Any]], None] | None, "
+                   "sharing: collections.abc.Sequence[Method]) -> None"))
       .def("execute", &PyMethod::execute, "inputs"_a, "borrow"_a,
            nb::sig("def execute(self, inputs: collections.abc.Sequence[object], borrow: bool) -> "
                    "list[typing.Any]"))
@@ -166,10 +221,12 @@ NB_MODULE(_native, m) {
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })
       .def("method_bytes", [](const PyMethod& self) { return self.loaded().method_bytes(); })
       .def("temp_bytes", [](const PyMethod& self) { return self.loaded().temp_bytes(); });
-  m.def("load_file", load_file, "path"_a, "mmap"_a, "verify"_a, "data_paths"_a);
-  m.def("load_buffer", load_buffer, "data"_a, "verify"_a, "data_paths"_a,
-        nb::sig("def load_buffer(data: object, verify: bool, data_paths: collections.abc.Sequence"
-                "[str]) -> Program"));
+  m.def("load_file", load_file, "path"_a, "mmap"_a, "verify"_a, "data"_a,
+        nb::sig("def load_file(path: str, mmap: bool, verify: bool, data: list[str | object]) -> "
+                "Program"));
+  m.def("load_buffer", load_buffer, "content"_a, "verify"_a, "data"_a,
+        nb::sig("def load_buffer(content: object, verify: bool, data: list[str | object]) -> "
+                "Program"));
   m.def("load_plugin", load_plugin, "path"_a);
   m.def("operator_names", operator_names);
   m.def("backends", backends);

@@ -19,6 +19,7 @@ from etx_runtime.errors import (
     RuntimeFailure,
 )
 from etx_runtime.model import Model, load
+from etx_runtime.pytree import register_container
 from etx_runtime.runtime import (
     BackendRegistry,
     Method,
@@ -30,6 +31,7 @@ from etx_runtime.runtime import (
     Verification,
 )
 from etx_runtime.threads import get_num_threads, set_num_threads
+from etx_runtime.values import RequiredBytes, ValueInfo
 
 abi_version = ABI_VERSION
 
@@ -47,15 +49,18 @@ __all__ = [
     "OperatorRegistry",
     "PluginError",
     "Program",
+    "RequiredBytes",
     "Runtime",
     "RuntimeFailure",
     "TensorInfo",
+    "ValueInfo",
     "Verification",
     "__version__",
     "abi_version",
     "get_num_threads",
     "load",
     "register_backend",
+    "register_container",
     "register_kernel",
     "set_num_threads",
     "unregister",

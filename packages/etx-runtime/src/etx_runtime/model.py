@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from etx_runtime import pytree
 from etx_runtime.errors import InputError
-from etx_runtime.runtime import Method, Path, Program, Runtime, Source
+from etx_runtime.runtime import Method, Program, Runtime, Source
 
 
 class Signature:
@@ -23,6 +23,13 @@ class Signature:
         self.is_simple = self.inputs is None or (
             self.inputs.children[0].is_flat and not self.inputs.children[1].children
         )
+
+    @property
+    def is_plain(self) -> bool:
+        """Tell whether a call folds nothing: flat arguments in, one value or a tuple out."""
+        out = self.outputs
+        is_tuple = out is not None and out.kind == "builtins.tuple" and len(out.children) != 1
+        return self.is_simple and (out is None or out.is_leaf or (is_tuple and out.is_flat))
 
     def flatten(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """Return the flat inputs of a call."""
@@ -40,7 +47,7 @@ class Signature:
         self, args: tuple[Any, ...], kwargs: dict[str, Any], count: int, named: list[str]
     ) -> list[Any]:
         """Fill positional arguments up with keywords of their names."""
-        names = self.names if self.inputs is None or self.is_simple else self._leaf_names()
+        names = self._argument_names()
         values = list(args)
         for name in names[len(args) : count]:
             if name not in kwargs:
@@ -53,13 +60,14 @@ class Signature:
             raise InputError(f"unknown argument '{unknown[0]}'; the method takes: {expected}")
         return values
 
-    def _leaf_names(self) -> tuple[str, ...]:
-        """Return the names of the positional arguments, empty for containers."""
+    def _argument_names(self) -> tuple[str, ...]:
+        """Return the names of the positional arguments, of containers what comes before a path."""
+        if self.inputs is None or self.is_simple:
+            return self.names
         names, position = [], 0
-        assert self.inputs is not None
         for child in self.inputs.children[0].children:
-            at = self.names[position] if position < len(self.names) else ""
-            names.append(at if child.is_leaf else "")
+            leaf = self.names[position] if position < len(self.names) else ""
+            names.append(leaf.partition("[")[0].partition(".")[0])
             position += pytree.count_leaves(child)
         return tuple(names)
 
@@ -79,11 +87,17 @@ def _spec(text: str | None, count: int) -> pytree.Spec | None:
 
 
 class Model:
-    """A program whose methods are called with nested arguments; loads each at its first call."""
+    """A program whose methods are called with nested arguments; loads each at its first call.
 
-    def __init__(self, program: Program) -> None:
+    Methods share the buffers that the file places alike in them. With `borrow` the results of a
+    call are views that the next call of the method writes over.
+    """
+
+    def __init__(self, program: Program, borrow: bool = False) -> None:
         self.program = program
+        self._borrow = borrow
         self._methods: dict[str, tuple[Method, Signature]] = {}
+        self._plain: Callable[..., Any] | None = None
 
     @property
     def method_names(self) -> set[str]:
@@ -97,26 +111,44 @@ class Model:
     def _get(self, name: str) -> tuple[Method, Signature]:
         found = self._methods.get(name)
         if found is None:
-            method = self.program.load_method(name)
-            found = self._methods[name] = (method, Signature(method))
+            others = [method for method, _ in self._methods.values()]
+            method = self.program.load_method(name, share_state_with=others)
+            signature = Signature(method)
+            found = self._methods[name] = (method, signature)
+            if name == "forward" and signature.is_plain:
+                self._plain = method.flat_caller(self._borrow)
         return found
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call method `name` with the arguments its module took."""
         method, signature = self._get(name)
-        return signature.unflatten(method.execute(signature.flatten(args, kwargs)))
+        flat = signature.flatten(args, kwargs)
+        return signature.unflatten(method.execute(flat, borrow=self._borrow))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method `forward`."""
+        if self._plain is not None and not kwargs:
+            return self._plain(*args)
         return self.call("forward", *args, **kwargs)
 
     __call__ = forward
 
     def run_method(self, name: str, inputs: Sequence[Any] = ()) -> list[Any]:
         """Run method `name` on flat inputs and return flat outputs."""
-        return self.method(name).execute(inputs)
+        return self.method(name).execute(inputs, borrow=self._borrow)
 
 
-def load(path: Source, *, data_paths: Sequence[Path] = ()) -> Model:
-    """Load a program to call: ``model = load("model.pte"); y = model(x)``."""
-    return Model(Runtime.get().load_program(path, data_paths=data_paths))
+def load(
+    path: Source,
+    *,
+    data: Source | Sequence[Source] = (),
+    data_paths: Sequence[Source] = (),
+    borrow: bool = False,
+) -> Model:
+    """Load a program to call: ``model = load("model.pte"); y = model(x)``.
+
+    `data` is a `.ptd` file, or several, with weights of the program: others give another model.
+    """
+    is_one = isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Sequence)
+    files: Sequence[Any] = [data] if is_one else data  # type: ignore[assignment]
+    return Model(Runtime.get().load_program(path, data_paths=[*files, *data_paths]), borrow)

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, BinaryIO
 
 from etx_runtime import _native, constraints, origins, plugins
 from etx_runtime._native import MethodMeta, TensorInfo
-from etx_runtime.errors import MetadataError
+from etx_runtime.errors import InputError, LoadError, MetadataError
+from etx_runtime.values import RequiredBytes, ValueInfo, describe_inputs, describe_outputs
 
 __all__ = [
     "BackendRegistry",
@@ -38,14 +40,16 @@ class Verification(Enum):
 class Method:
     """A method with its memory; used by one thread at a time. Buffers keep their values."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Program, name: str, sharing: Sequence[Method] = ()) -> None:
         self._program = program
         self.constraints = program.constraints.get(name, constraints.Constraints())
-        self._native = _native.Method(
+        self._native: _native.Method = _native.Method(
             program.native,
             name,
             list(self.constraints.names),
             partial(origins.describe_origin, program.native, name),
+            self.constraints.check if self.constraints else None,
+            [method._native for method in sharing],
         )
         self._execute = self._native.caller(False)
         self._borrow = self._native.caller(True)
@@ -60,16 +64,16 @@ class Method:
         """Names of the flat inputs; empty when the file has none."""
         return self.constraints.names
 
-    def execute(self, inputs: Sequence[Any]) -> list[Any]:
+    def execute(self, inputs: Sequence[Any], *, borrow: bool = False) -> list[Any]:
         """Run the method on its flat inputs and return its flat outputs.
 
-        Inputs are NumPy arrays, objects with DLPack or the buffer protocol, numbers, strings and
-        None. Outputs are new NumPy arrays; types that NumPy lacks come as objects with
-        ``__dlpack__``.
+        Inputs are NumPy arrays (of ml_dtypes, too), objects with DLPack or the buffer protocol with
+        any strides, numbers, strings and None. Outputs are new NumPy arrays; types that NumPy lacks
+        come as objects with ``__dlpack__``. With `borrow` they are read-only views of the method's
+        memory where it owns an output: valid until the next call, which writes over them; they keep
+        the memory alive, so that reading later is safe, but yields other values.
         """
-        if self.constraints.dims:
-            self.constraints.check(inputs)
-        return self._execute(inputs)
+        return self._borrow(inputs) if borrow else self._execute(inputs)
 
     __call__ = execute
 
@@ -88,9 +92,53 @@ class Method:
         """Return the value that input `index` holds: of a number, the one given at export."""
         return self._native.input_value(index)
 
+    def flat_caller(self, borrow: bool = False) -> Callable[..., Any]:
+        """Return a function of the flat inputs that returns the output, or a tuple of several.
+
+        It is the shortest way to call the method from Python.
+        """
+        return self._native.flat_caller(borrow)
+
+    @property
+    def inputs(self) -> tuple[ValueInfo, ...]:
+        """Names, types, shapes and bounds of the flat inputs."""
+        return describe_inputs(self.metadata, self.constraints)
+
+    @property
+    def outputs(self) -> tuple[ValueInfo, ...]:
+        """Names, types and largest shapes of the flat outputs."""
+        return describe_outputs(self.metadata)
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """Fully qualified names of the mutable buffers that the file names."""
+        meta = self.metadata
+        infos = (meta.attribute_tensor_meta(index) for index in range(meta.num_attributes()))
+        return tuple(dict.fromkeys(info.name() for info in infos))
+
     def reset_state(self) -> None:
         """Put the initial values back into the method's buffers."""
         self._native.reset_state()
+
+    def get_state(self) -> dict[str, Any]:
+        """Return copies of the mutable buffers by name."""
+        return {name: self._native.get_attribute(name) for name in self.state_names}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Write buffers by name, some or all; nothing is written where one does not fit."""
+        known = self.state_names
+        unknown = [name for name in state if name not in known]
+        if unknown:
+            names = ", ".join(known) or "none"
+            raise MetadataError(f"the method has no buffer '{unknown[0]}' (it has: {names})")
+        before = {name: self._native.get_attribute(name) for name in state}
+        try:
+            for name, value in state.items():
+                self._native.set_attribute(name, value)
+        except InputError:
+            for name, value in before.items():
+                self._native.set_attribute(name, value)
+            raise
 
     def get_attribute(self, name: str) -> Any:
         """Return a copy of a mutable buffer by its fully qualified name."""
@@ -122,9 +170,16 @@ class Program:
         """Names of the methods."""
         return set(self.native.method_names())
 
-    def load_method(self, name: str) -> Method:
-        """Resolve the kernels of method `name` and place its tensors in memory of its own."""
-        return Method(self, name)
+    def load_method(self, name: str, *, share_state_with: Sequence[Method] = ()) -> Method:
+        """Resolve the kernels of method `name` and place its tensors in memory of its own.
+
+        Buffers that the file places alike in `share_state_with`, loaded methods of this program,
+        are the same memory, keep their values, and are reset together. Such methods are used by one
+        thread at a time.
+        """
+        if any(method._program.native is not self.native for method in share_state_with):
+            raise LoadError("a method shares state with methods of the same program alone")
+        return Method(self, name, share_state_with)
 
     def method_meta(self, name: str) -> MethodMeta:
         """Return what the file says of method `name`."""
@@ -134,6 +189,20 @@ class Program:
         return self.native.method_meta(name)
 
     metadata = method_meta
+
+    def inputs(self, name: str = "forward") -> tuple[ValueInfo, ...]:
+        """Names, types, shapes and bounds of the flat inputs of a method that is not loaded."""
+        found = self.constraints.get(name, constraints.Constraints())
+        return describe_inputs(self.method_meta(name), found)
+
+    def outputs(self, name: str = "forward") -> tuple[ValueInfo, ...]:
+        """Names, types and largest shapes of the flat outputs of a method that is not loaded."""
+        return describe_outputs(self.method_meta(name))
+
+    def required_bytes(self, name: str = "forward") -> RequiredBytes:
+        """Return the memory that loading method `name` takes, before it is loaded."""
+        meta = self.method_meta(name)
+        return RequiredBytes(meta.required_bytes(), tuple(meta.memory_planned_buffer_sizes()))
 
     def named_data(self, key: str) -> bytes | None:
         """Return the bytes that the file stores under `key`, or None."""
@@ -165,6 +234,24 @@ class OperatorRegistry:
         return set(_native.operator_names())
 
 
+def _content(source: Any) -> Any:
+    """Return a path as text, else an object with the buffer protocol."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fsdecode(source)
+    read = getattr(source, "read", None)
+    content = source
+    if read is not None and not isinstance(source, mmap.mmap):
+        content = read()
+    try:
+        return memoryview(content).cast("B")
+    except TypeError as error:
+        kind = type(source).__name__
+        raise LoadError(
+            f"a program or its data is a path, bytes, or a binary file object, got {kind}"
+            + (f" that reads {type(content).__name__}" if content is not source else "")
+        ) from error
+
+
 class Runtime:
     """The way in: ``Runtime.get().load_program("model.pte")``."""
 
@@ -186,19 +273,22 @@ class Runtime:
         data: Source,
         *,
         verification: Verification = Verification.InternalConsistency,
-        data_paths: Sequence[Path] = (),
+        data_paths: Sequence[Source] = (),
     ) -> Program:
-        """Load a program from a path, from bytes (kept, not copied) or from a binary file object.
+        """Load a program from a path, from bytes or from a binary file object.
 
-        A file is mapped and must not shrink while it is in use. `data_paths` are the `.ptd` files
-        that hold weights of the program.
+        A file is mapped and must not shrink while it is in use. Read-only memory (bytes, a mapping)
+        is kept alive and not copied where it is aligned to 16; writable memory (bytearray) is
+        copied, so that nobody changes what was verified. A file object is read to its end and may
+        be closed. `data_paths` are the `.ptd` files that hold weights of the program, from the same
+        sources; they live as long as the program.
         """
         plugins.load_installed()
         verify = verification is not Verification.Minimal
-        weights = [os.fspath(path) for path in data_paths]
-        if isinstance(data, (str, os.PathLike)):
-            return Program(_native.load_file(os.fspath(data), True, verify, weights))
-        content = data if isinstance(data, (bytes, bytearray, memoryview)) else data.read()
+        weights = [_content(source) for source in data_paths]
+        content = _content(data)
+        if isinstance(content, str):
+            return Program(_native.load_file(content, True, verify, weights))
         return Program(_native.load_buffer(content, verify, weights))
 
     def load_plugin(self, path: Path) -> tuple[str, str]:

@@ -40,7 +40,7 @@ def random_inputs(
     inputs = []
     for index in range(meta.num_inputs()):
         if meta.input_tag(index) != TENSOR_TAG:
-            inputs.append(method.input_value(index))
+            inputs.append(_number(method, index, bound))
             continue
         info = meta.input_tensor_meta(index)
         shape = next(given, None)
@@ -50,8 +50,18 @@ def random_inputs(
     return inputs
 
 
+def _number(method: Method, index: int, bound: str) -> Any:
+    """Return the value that the method was specialised to, or the least or largest allowed one."""
+    for row in method.constraints.bounds:
+        if row.input == index and row.dim is None:
+            limits = (row.min, row.max) if bound == "min" else (row.max, row.min)
+            return next((limit for limit in limits if limit is not None), 0)
+    return method.input_value(index)
+
+
 def _extreme(method: Method, index: int, sizes: tuple[int, ...], bound: str) -> tuple[int, ...]:
-    bounds = {d.dim: d for d in method.constraints.dims if d.input == index}
+    found = (b for b in method.constraints.bounds if b.input == index)
+    bounds = {b.dim: b for b in found if b.dim is not None}
     shape = list(sizes)
     for position, dim in bounds.items():
         size = sizes[position] if dim.max is None else min(sizes[position], dim.max)

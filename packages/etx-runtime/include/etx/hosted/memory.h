@@ -32,10 +32,14 @@ class GrowableArena final : public MemoryAllocator {
 /// Zero-filled planned arenas of a method, from the heap.
 class PlannedMemory {
  public:
-  /// Null when there is not enough memory.
-  static std::unique_ptr<PlannedMemory> for_method(const MethodMeta& meta);
-  ~PlannedMemory();
+  /// Bytes of an arena; shared by methods that share their state.
+  using Block = std::shared_ptr<void>;
 
+  /// Takes arena `i` from `given[i]` where there is one. Null when there is not enough memory.
+  static std::unique_ptr<PlannedMemory> for_method(const MethodMeta& meta,
+                                                   const std::vector<Block>& given = {});
+  const Block& block(size_t index) const { return blocks_[index]; }
+  Span<uint8_t> bytes(size_t index) const { return buffers_[index]; }
   HierarchicalAllocator* allocator() { return &allocator_; }
   /// True when the bytes lie in one of the arenas.
   bool contains(const void* data, size_t size) const;
@@ -44,7 +48,7 @@ class PlannedMemory {
 
  private:
   PlannedMemory() : allocator_({}) {}
-  std::vector<void*> blocks_;
+  std::vector<Block> blocks_;
   std::vector<Span<uint8_t>> buffers_;
   HierarchicalAllocator allocator_;
   size_t size_ = 0;

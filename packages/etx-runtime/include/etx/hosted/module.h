@@ -34,6 +34,8 @@ class LoadedProgram {
     Program::Verification verification = Program::Verification::Full;
     /// `.ptd` files with the program's external weights.
     std::vector<std::string> data_paths;
+    /// Such files in memory, aligned to 16; kept alive with the program.
+    std::vector<std::shared_ptr<const DataLoader>> data_loaders;
   };
 
   /// Loads `path`. On failure returns null and fills in `error`.
@@ -61,9 +63,13 @@ class LoadedProgram {
 /// A method with memory from the heap and the process's plugins and threads.
 class LoadedMethod {
  public:
-  /// On failure returns null and fills in `error`.
+  /// On failure returns null and fills in `error`. Buffers that the file places alike in the method
+  /// and in one of `sharing`, methods of the same program, are the same memory and keep their
+  /// values; such methods are used, and loaded, by one thread at a time.
   static std::unique_ptr<LoadedMethod> load(std::shared_ptr<LoadedProgram> program,
-                                            const std::string& name, ErrorText* error);
+                                            const std::string& name, ErrorText* error,
+                                            const std::vector<LoadedMethod*>& sharing = {});
+  ~LoadedMethod();
 
   Method& method() { return *method_; }
   const std::shared_ptr<LoadedProgram>& program() const { return program_; }
@@ -77,6 +83,11 @@ class LoadedMethod {
                   Span<const int64_t> strides, bool is_constant, ErrorText* error);
   bool set_value(size_t index, const EValue& value, ErrorText* error);
   bool execute(ErrorText* error);
+
+  /// Puts the initial values back, those of shared buffers too.
+  Error reset_state();
+  /// True when it shares buffers with another method.
+  bool shares_state() const { return group_ != nullptr && group_->size() > 1; }
 
   /// True when input `index`, which must exist, is a tensor.
   bool is_tensor_input(size_t index) const { return is_tensor_input_[index]; }
@@ -96,6 +107,8 @@ class LoadedMethod {
  private:
   explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
   bool bind_outputs(ErrorText* error);
+  struct Shared;
+  Shared find_shared(const MethodMeta& meta, const std::vector<LoadedMethod*>& others) const;
 
   std::shared_ptr<LoadedProgram> program_;
   GrowableArena method_arena_;
@@ -103,6 +116,8 @@ class LoadedMethod {
   std::unique_ptr<PlannedMemory> planned_;
   std::unique_ptr<MemoryManager> memory_;
   std::unique_ptr<Method> method_;
+  /// The methods that share state with this one, itself included; null when there are none.
+  std::shared_ptr<std::vector<LoadedMethod*>> group_;
   std::vector<std::string> input_names_;
   std::vector<bool> is_tensor_input_;
   std::vector<std::vector<uint8_t>> input_bytes_;

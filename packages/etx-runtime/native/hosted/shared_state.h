@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_HOSTED_SHARED_STATE_H_
+#define ETX_NATIVE_HOSTED_SHARED_STATE_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <etx/method_meta.h>
+
+namespace etx {
+
+/// Where a named buffer lies in its arena.
+struct StatePlace {
+  uint64_t offset;
+  size_t size;
+  bool operator==(const StatePlace& other) const {
+    return offset == other.offset && size == other.size;
+  }
+};
+
+using StatePlaces = std::map<std::string, StatePlace>;
+
+/// The arenas of a method, by index, that hold named buffers and nothing else: empty for others and
+/// for the first, which holds what is computed.
+std::vector<StatePlaces> find_state_arenas(const void* plan);
+
+/// True when two methods place at least one buffer alike, and none of the same name differently.
+bool is_shared(const StatePlaces& a, const StatePlaces& b);
+
+}  // namespace etx
+
+#endif  // ETX_NATIVE_HOSTED_SHARED_STATE_H_
