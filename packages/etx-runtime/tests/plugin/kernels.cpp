@@ -105,7 +105,7 @@ Error et_view(Context& context, const Tensor& self, IntList size, Tensor& out) {
     if (size[i] == -1)
       inferred = static_cast<int>(i);
     else
-      known *= size[i];
+      known = static_cast<int64_t>(static_cast<uint64_t>(known) * static_cast<uint64_t>(size[i]));
   }
   if (inferred >= 0) sizes[inferred] = known == 0 ? 0 : self.numel() / known;
   ETX_TRY(out.resize(Span<const int64_t>(sizes, size.size())));
