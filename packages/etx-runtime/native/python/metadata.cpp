@@ -26,9 +26,7 @@ std::optional<std::string> text_or_none(const char* text) {
   return clean(text);
 }
 
-}  // namespace
-
-void bind_metadata(nb::module_& m) {
+void bind_tensor_info(nb::module_& m) {
   nb::class_<TensorInfo>(m, "TensorInfo", "What the file says of a tensor.")
       .def("sizes", sizes_of, nb::sig("def sizes(self) -> tuple[int, ...]"),
            "Sizes; upper bounds where the shape is dynamic.")
@@ -47,6 +45,12 @@ void bind_metadata(nb::module_& m) {
       .def(
           "name", [](const TensorInfo& t) { return clean(std::string(t.name())); },
           "Fully qualified name of a buffer, else empty.");
+}
+
+}  // namespace
+
+void bind_metadata(nb::module_& m) {
+  bind_tensor_info(m);
   const char* const no_tensor = "there is no such tensor";
   nb::class_<MethodMeta>(m, "MethodMeta", "What the file says of a method.")
       .def("name", [](const MethodMeta& meta) { return clean(meta.name()); })
