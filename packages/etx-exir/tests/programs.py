@@ -31,6 +31,18 @@ class Calls(nn.Module):
         return self.function(self, *args) if self._buffers else self.function(*args)
 
 
+class Masked(nn.Module):
+    """Two equal buffers, saved with the weights or not."""
+
+    def __init__(self, persistent: bool) -> None:
+        super().__init__()
+        for name in ("a", "b"):
+            self.register_buffer(name, torch.arange(8.0), persistent=persistent)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.a + self.b
+
+
 def core(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> ExportedProgram:
     """Return the program in Core ATen with copying views: what most passes start from."""
     exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes)

@@ -51,14 +51,28 @@ class Constants:
 
     def get(self, node: object) -> Tensor | None:
         """Return the tensor that `node` holds, or None when it is no constant."""
-        if not isinstance(node, Node) or node.op != "placeholder":
-            return None
-        root = self._root(node)
-        spec = self._specs.get(root.name) if root is not None else None
+        spec = self._spec(node)
         if spec is None:
             return None
         stored: Tensor | None = self._stored(spec)
         return stored
+
+    def _spec(self, node: object) -> InputSpec | None:
+        if not isinstance(node, Node) or node.op != "placeholder":
+            return None
+        root = self._root(node)
+        return None if root is None else self._specs.get(root.name)
+
+    def is_parameter(self, node: object) -> bool:
+        """Tell whether `node` holds a parameter, for which another value may be loaded."""
+        spec = self._spec(node)
+        return spec is not None and spec.kind is InputKind.PARAMETER
+
+    def is_weight(self, node: object) -> bool:
+        """Tell whether `node` holds a parameter or a buffer that is saved with the parameters."""
+        spec = self._spec(node)
+        saved = spec is not None and spec.kind is InputKind.BUFFER and spec.persistent is not False
+        return saved or self.is_parameter(node)
 
     def reaches(self, graph: Graph) -> bool:
         """Tell whether constants can be added to `graph`."""

@@ -10,7 +10,7 @@ from etx_exir.lower import run_passes
 from etx_exir.passes import PIPELINE
 from etx_exir.transform import copy_program
 from etx_exir.verify import Dialect, verify
-from programs import Calls, assert_like_eager, counts
+from programs import Calls, Masked, assert_like_eager, counts
 from torch import nn
 from torch.nn import functional as F
 
@@ -54,10 +54,7 @@ REMOVES = {
     "remove_dead_code": (Calls(lambda self, x: (x + 1, x * self.w)[0], w=torch.ones(8)), (IMAGE,)),
     "remove_noops": (Calls(lambda x: x.clone().expand_as(x) * 2), (IMAGE,)),
     "scalar_operands": (Calls(lambda self, x: x * self.c, c=torch.tensor(2.5)), (IMAGE,)),
-    "share_constants": (
-        Calls(lambda self, x: x * self.a + self.b, a=torch.arange(8.0), b=torch.arange(8.0)),
-        (IMAGE,),
-    ),
+    "share_constants": (Masked(persistent=False), (IMAGE,)),
 }
 REPLACES = {
     "align_index_put": (

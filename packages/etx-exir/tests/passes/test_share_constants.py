@@ -2,7 +2,7 @@
 import torch
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.share_constants import ShareConstants
-from programs import Calls, apply, assert_like_eager, core
+from programs import Calls, Masked, apply, assert_like_eager, core
 from torch import nn
 
 
@@ -31,12 +31,18 @@ def test_a_tied_weight_is_stored_once():
 
 
 def test_equal_constants_are_stored_once():
-    w = torch.randn(40)
-    module = Calls(lambda self, x: x * self.a + self.b, a=w, b=w.clone())
-    program = core(module, (torch.randn(40),))
+    module = Masked(persistent=False)
+    program = core(module, (torch.randn(8),))
     apply(ShareConstants(), program)
     assert held(program) == 1
-    assert_like_eager(program, module, (torch.randn(40),))
+    assert_like_eager(program, module, (torch.randn(8),))
+
+
+def test_equal_weights_stay_two():
+    program = core(Masked(persistent=True), (torch.randn(8),))
+    assert not ShareConstants().run(program)
+    module = nn.Sequential(nn.LayerNorm(4), nn.LayerNorm(4))
+    assert not ShareConstants().run(core(module, (torch.randn(4),)))
 
 
 def test_zeros_of_different_sign_differ():

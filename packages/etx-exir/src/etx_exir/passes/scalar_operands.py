@@ -78,6 +78,8 @@ class ScalarOperands(NodePass):
         if isinstance(operand.meta["val"], torch.SymInt | torch.SymFloat | torch.SymBool):
             return operand
         value = self.constant(operand)
+        if self.constants.is_parameter(operand):
+            return None
         if value is None or value.dim() or not other.meta["val"].dim() or value.is_complex():
             return None
         number = value.item()

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``w1 == w2`` bit by bit -> one constant: tied weights and equal ones are stored once."""
+"""``w1 == w2`` bit by bit -> one constant; of weights, only those that are tied.
+
+Weights that are equal by chance stay two: other values may be loaded for each of them. Where they
+lie in the file, their bytes are stored once all the same.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,16 @@ class ShareConstants(Pass):
         changed = False
         for node, tensor in list(constants.items()):
             group = groups.setdefault((tensor.dtype, tensor.shape), [])
-            twin = next((first for first, other in group if _equal(tensor, other)), None)
+            weight = constants.is_weight(node)
+            twin = next(
+                (
+                    first
+                    for first, other in group
+                    if _is_same(tensor, other)
+                    or (not weight and not constants.is_weight(first) and _equal(tensor, other))
+                ),
+                None,
+            )
             if twin is None:
                 group.append((node, tensor))
                 continue
@@ -33,9 +46,11 @@ class ShareConstants(Pass):
         return changed
 
 
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    return a.numel() > 0 and a.data_ptr() == b.data_ptr() and a.stride() == b.stride()
+
+
 def _equal(a: Tensor, b: Tensor) -> bool:
-    if a.data_ptr() == b.data_ptr() and a.stride() == b.stride():
-        return True
     if not a.numel():
         return True
     x, y = (t.detach().contiguous().reshape(-1) for t in (a, b))
