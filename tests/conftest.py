@@ -47,12 +47,20 @@ class Environment:
 
 @functools.cache
 def environment(
-    name: str, *packages: str, python: str = sys.executable, others: tuple[str, ...] = ()
+    name: str,
+    *packages: str,
+    python: str = sys.executable,
+    others: tuple[str, ...] = (),
+    also: Path | None = None,
 ) -> Environment:
-    """Return .build/env/<name> with exactly these packages and what they declare."""
+    """Return .build/env/<name> with exactly these packages and what they declare.
+
+    Packages may lie in the folder `also`, besides those of the repository.
+    """
     folder = ROOT / ".build" / "env" / name
     command = [sys.executable, str(ROOT / "tools" / "wheels.py"), "--venv", str(folder)]
     command += ["--python", python, "--install", *packages]
+    command += ["--also", str(also)] if also else []
     command += ["--with", *others] if others else []
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert done.returncode == 0, done.stdout

@@ -125,10 +125,14 @@ class Project:
         return total.hexdigest()
 
 
-def load_projects(root: Path = ROOT) -> dict[str, Project]:
-    """Return the packages by name, each after those it needs to build, install or test."""
+def load_projects(root: Path = ROOT, also: Iterable[Path] = ()) -> dict[str, Project]:
+    """Return the packages by name, each after those it needs to build, install or test.
+
+    `also` are folders of more packages, such as those of an example.
+    """
     found = {}
-    for path in sorted(root.glob("packages/*/pyproject.toml")):
+    folders = [root / "packages", *also]
+    for path in sorted(path for f in folders for path in f.glob("*/pyproject.toml")):
         table = tomllib.loads(path.read_text())
         name = normalize(table["project"]["name"])
         if name != path.parent.name:

@@ -37,6 +37,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--with", nargs="+", dest="extra", default=[], metavar="REQUIREMENT")
     parser.add_argument("--with-no-deps", nargs="+", dest="bare", default=[], metavar="REQUIREMENT")
     parser.add_argument("--python", default=sys.executable, help="the interpreter to serve")
+    parser.add_argument(
+        "--also", type=Path, action="append", default=[], help="a folder of more packages"
+    )
     parser.add_argument("--venv", type=Path, help="install into this environment")
     options = parser.parse_args(arguments)
     if options.install is not None and options.build:
@@ -47,7 +50,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     try:
-        projects = load_projects()
+        projects = load_projects(also=[folder.resolve() for folder in options.also])
         if options.order:
             print("\n".join(order(projects)))
             return 0
@@ -66,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def install(options: argparse.Namespace) -> None:
-    projects = load_projects()
+    projects = load_projects(also=[folder.resolve() for folder in options.also])
     closure = close(projects, options.install, options.group, siblings=not options.no_siblings)
     if options.venv:
         environment = Environment.create(options.venv.resolve(), options.python)

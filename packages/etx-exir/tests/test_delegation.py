@@ -33,11 +33,11 @@ from programs import Calls, counts
 from running import assert_same, plan_of, reread
 from torch import nn
 from torch.utils import _pytree as pytree
-from toy import ToyPartitioner
+from toy import SavedBackend, ToyPartitioner
 
 aten = torch.ops.aten
 cond, while_loop = torch.ops.higher_order.cond, torch.ops.higher_order.while_loop
-SAVED = DelegationSpec("SavedBackend")
+SAVED = DelegationSpec(SavedBackend.__name__)
 CALL = "executorch_call_delegate"
 
 

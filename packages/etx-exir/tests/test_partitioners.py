@@ -22,9 +22,10 @@ from programs import Calls, assert_like_eager, counts
 from torch import nn
 from torch.fx import Graph
 from torch.fx.passes.operator_support import OperatorSupportBase
+from toy import SavedBackend
 
 aten = torch.ops.aten
-SAVED = DelegationSpec("SavedBackend")
+SAVED = DelegationSpec(SavedBackend.__name__)
 CALL = "executorch_call_delegate"
 
 

@@ -25,17 +25,30 @@ class OperatorSupportPartitioner(GroupPartitioner):
     `support` is a collection of operators, a function from a node to bool, or an object with
     `is_node_supported(submodules, node)`; where it has `why_not(node)`, that is what `--explain`
     prints. Control flow goes in as a whole when its operator and all of its bodies are supported;
-    else its bodies are partitioned. Other options: those of `GroupPartitioner`.
+    else its bodies are partitioned. `fits(source, node)` says whether `node` may be in the
+    partition of its argument `source`. Other options: those of `GroupPartitioner`.
     """
 
-    def __init__(self, spec: DelegationSpec, support: Support, **options: Any) -> None:
+    def __init__(
+        self,
+        spec: DelegationSpec,
+        support: Support,
+        *,
+        fits: Callable[[Node, Node], bool] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(spec, **options)
         self.support = support
+        self.fits = fits
 
     def groups(self, module: GraphModule) -> list[list[Node]]:
         """Return the groups of supported nodes that no cycle prevents."""
         submodules = dict(module.named_modules())
-        return group_nodes(module.graph, lambda node: self._is_supported(module, submodules, node))
+        return group_nodes(
+            module.graph,
+            lambda node: self._is_supported(module, submodules, node),
+            fits=self.fits,
+        )
 
     def refusal(self, node: Node) -> str | None:
         """Return the reason of `support` where it gives one."""

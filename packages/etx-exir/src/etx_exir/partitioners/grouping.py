@@ -71,12 +71,13 @@ def group_nodes(
     together: Sequence[Collection[Node]] = (),
     *,
     join: bool = True,
+    fits: Callable[[Node, Node], bool] | None = None,
 ) -> list[list[Node]]:
     """Return groups of supported nodes, each connected, in the order of their first nodes.
 
     What picks a result of a node (`getitem`) goes with it. The nodes of each item of `together`
     are supported, and begin in one group if no path leaves it and returns; without `join`, groups
-    grow no further than that.
+    grow no further than that. `fits(source, node)` says whether an edge may lie inside a group.
     """
     quotient = _Quotient()
     vertex: dict[Node, int] = {}
@@ -100,6 +101,7 @@ def group_nodes(
             for arg in node.all_input_nodes
             if arg in supported
             and (join or node not in bundles or bundles.get(arg) == bundles[node])
+            and (follows or fits is None or fits(arg, node))
         ]
         if node in bundles and bundles[node] in begun:
             wanted.insert(0, begun[bundles[node]])
