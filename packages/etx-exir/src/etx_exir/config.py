@@ -21,7 +21,7 @@ class EdgeCompileConfig:
     """How `to_edge` lowers.
 
     `preserve_ops` are kept whole, `_core_aten_ops_exception_list` may appear although they are
-    not Core ATen. `_check_ir_validity` verifies the dialects; `_skip_dim_order` is refused,
+    not Core ATen; None is an empty list. `_check_ir_validity` verifies the dialects; `_skip_dim_order` is refused,
     since the file stores dim orders.
     """
 
@@ -31,6 +31,8 @@ class EdgeCompileConfig:
     preserve_ops: list[OpOverload] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self._core_aten_ops_exception_list = list(self._core_aten_ops_exception_list or ())
+        self.preserve_ops = list(self.preserve_ops or ())
         if self._skip_dim_order:
             raise ConfigError(
                 "EdgeCompileConfig(_skip_dim_order=True) is not supported: the file stores the "

@@ -31,12 +31,12 @@ HANDLE = "debug_handle"
 
 
 def number_nodes(program: ExportedProgram) -> None:
-    """Give a handle to every call of `program` that has none, nested graphs included."""
+    """Give a handle to every node but inputs and outputs that has none, in nested graphs too."""
     nodes = [
         node
         for module in graph_modules(program.graph_module)
         for node in module.graph.nodes
-        if node.op == "call_function"
+        if node.op not in ("placeholder", "output")
     ]
     highest = max((_handle(node) or 0 for node in nodes), default=0)
     known = {_ancestor(node): _handle(node) for node in nodes if _handle(node)}

@@ -21,6 +21,7 @@ from etx_exir.backend import (
     PreprocessResult,
     backend_of,
 )
+from etx_exir.debug import number_nodes
 from etx_exir.delegate import LoweredBackendModule
 from etx_exir.errors import BackendError, where
 from etx_exir.explain import note_reasons
@@ -56,6 +57,7 @@ def to_backend(first: Any, second: Any, compile_specs: Sequence[CompileSpec] = (
                 f"{type(second).__name__}"
             )
         program = flat_copy(second)
+        number_nodes(program)
         spec = DelegationSpec(first, list(compile_specs))
         lowered = LoweredBackendModule(
             program, first, b"", spec.compile_specs, out_spec=second.call_spec.out_spec
@@ -90,7 +92,9 @@ def _partitioned(
             f"{partitioner!r} is no partitioner: expected an etx_exir.Partitioner"
             + (" instance; call the class" if isinstance(partitioner, type) else "")
         )
-    result = partitioner.partition(copy_program(program))
+    copied = copy_program(program)
+    number_nodes(copied)
+    result = partitioner.partition(copied)
     if not isinstance(result, PartitionResult):
         raise BackendError(
             f"{type(partitioner).__name__}.partition returned {type(result).__name__}; "
@@ -153,7 +157,8 @@ def _preprocess(
     backend_id: str, backend: type[BackendDetails], methods: Mapping[str, list[Part]]
 ) -> Iterator[tuple[Part, PreprocessResult]]:
     own: Any = backend.preprocess_multimethod
-    if own.__func__ is BackendDetails.preprocess_multimethod.__func__:  # type: ignore[attr-defined]
+    inherited: Any = BackendDetails.preprocess_multimethod
+    if getattr(own, "__func__", own) is inherited.__func__:
         for method, parts in methods.items():
             for part in parts:
                 place = f"method {method!r}, {part.where}"
