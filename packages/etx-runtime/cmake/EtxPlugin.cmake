@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Functions for plugins: libraries of kernels or backends.
 
+# Firmware lies where it was linked to.
+if(CMAKE_SYSTEM_NAME STREQUAL "Generic")
+  set(ETX_PIC OFF CACHE INTERNAL "")
+else()
+  set(ETX_PIC ON CACHE INTERNAL "")
+endif()
+
 # Warnings as errors, and the sanitizers of ETX_SANITIZE.
 function(etx_set_warnings target)
   if(MSVC)

@@ -44,7 +44,7 @@ void max_taps(const float* x, const int32_t* offset, int64_t taps, float* y, int
               int64_t n) {
   for (int64_t q = 0; q < n; q += kLanes) {
     VecF best = load(x + q + offset[0]);
-    VecI which = splat(0);
+    VecI which = splat(int32_t{0});
     for (int64_t t = 1; t < taps; ++t) {
       const VecF v = load(x + q + offset[t]);
       const auto better = (v > best) | (v != v);

@@ -72,7 +72,7 @@ inline VecF log(VecF x) {
   y = n * 0.693145751953125f + (f + y);
   y = x > 3.4028235e38f ? x : y;
   y = x == 0.0f ? from_bits(splat(static_cast<int32_t>(0xff800000))) : y;
-  y = x < 0.0f ? from_bits(splat(0x7fc00000)) : y;
+  y = x < 0.0f ? from_bits(splat(int32_t{0x7fc00000})) : y;
   return x != x ? x : y;
 }
 

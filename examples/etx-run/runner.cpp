@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "runner.h"
+
+#include <etx/program.h>
+
+#include "text.h"
+
+namespace etx_run {
+namespace {
+
+using etx::Error;
+
+constexpr char kUsage[] =
+    "usage: etx-run MODEL [--method NAME] [--input FILE]... [--shape 1,3,8]... [--output PREFIX]\n"
+    "               [--iterations N] [--temp BYTES]\n"
+    "Inputs are raw bytes, one file for each tensor input; --shape gives the shape of the tensor\n"
+    "inputs in order where it is not the largest. Outputs are written to PREFIX<index>.bin.\n";
+
+constexpr size_t kMaxInputs = 32;
+constexpr size_t kMaxArenas = 8;
+
+struct Options {
+  const char* model = nullptr;
+  const char* method = "forward";
+  const char* output = nullptr;
+  const char* inputs[kMaxInputs] = {};
+  const char* shapes[kMaxInputs] = {};
+  size_t num_inputs = 0, num_shapes = 0;
+  int32_t iterations = 1;
+  int32_t temp = 1 << 16;
+};
+
+bool parse_number(const char* text, int32_t& number) {
+  const char* const end = read_number(text, number);
+  return end != nullptr && *end == '\0';
+}
+
+bool parse(int argc, const char* const* argv, Options& options) {
+  for (int i = 0; i < argc; ++i) {
+    const char* const word = argv[i];
+    if (word[0] != '-') {
+      if (options.model != nullptr) return false;
+      options.model = word;
+      continue;
+    }
+    if (++i == argc) return false;
+    const char* const value = argv[i];
+    bool ok = true;
+    if (same(word, "--method")) {
+      options.method = value;
+    } else if (same(word, "--output")) {
+      options.output = value;
+    } else if (same(word, "--input")) {
+      ok = options.num_inputs < kMaxInputs;
+      if (ok) options.inputs[options.num_inputs++] = value;
+    } else if (same(word, "--shape")) {
+      ok = options.num_shapes < kMaxInputs;
+      if (ok) options.shapes[options.num_shapes++] = value;
+    } else if (same(word, "--iterations")) {
+      ok = parse_number(value, options.iterations) && options.iterations > 0;
+    } else if (same(word, "--temp")) {
+      ok = parse_number(value, options.temp);
+    } else {
+      ok = false;
+    }
+    if (!ok) return false;
+  }
+  return options.model != nullptr;
+}
+
+/// Prints every failure of a load.
+class Failures final : public etx::FailureSink {
+ public:
+  explicit Failures(Platform& platform) : platform_(platform) {}
+  void report(const etx::Failure& failure) override { print(failure); }
+
+  int print(const etx::Failure& failure) {
+    Text line;
+    line << "error " << static_cast<int64_t>(failure.error);
+    if (failure.reason != nullptr) line << ": " << failure.reason;
+    if (failure.name != nullptr) line << " [" << failure.name;
+    if (failure.overload != nullptr) line << "." << failure.overload;
+    if (failure.name != nullptr) line << "]";
+    if (failure.instruction >= 0) line << " at instruction " << failure.instruction;
+    if (failure.offset >= 0) line << " at byte " << failure.offset;
+    if (failure.index >= 0) line << " (index " << failure.index << ")";
+    line << "\n";
+    platform_.print(line.c_str());
+    return 1;
+  }
+
+ private:
+  Platform& platform_;
+};
+
+class Runner {
+ public:
+  Runner(Platform& platform, const Options& options) : platform_(platform), options_(options) {}
+
+  int run(const etx::Registry& registry) {
+    size_t size = 0;
+    const uint8_t* const file = read_file(options_.model, size);
+    if (file == nullptr) return 1;
+    const etx::BufferDataLoader loader(file, size);
+    Failures failures(platform_);
+    const auto program =
+        etx::Program::load(&loader, etx::Program::Verification::Full, &failures);
+    if (!program.ok()) return fail("the program cannot be loaded", options_.model);
+    const auto meta = program->method_meta(options_.method);
+    if (!meta.ok()) return fail("the program has no method", options_.method);
+    etx::Span<uint8_t> arenas[kMaxArenas];
+    const size_t count = meta->num_memory_planned_buffers();
+    if (count > kMaxArenas) return fail("the method has too many arenas", options_.method);
+    for (size_t i = 0; i < count; ++i) {
+      if (!allocate(*meta->memory_planned_buffer_size(i), i + 1, arenas[i])) return 1;
+    }
+    etx::Span<uint8_t> own, scratch;
+    if (!allocate(meta->required_bytes(), 0, own)) return 1;
+    if (!allocate(static_cast<size_t>(options_.temp), 0, scratch)) return 1;
+    etx::MemoryAllocator method_memory(own.size(), own.data());
+    etx::MemoryAllocator temp_memory(scratch.size(), scratch.data());
+    etx::HierarchicalAllocator planned(etx::Span<etx::Span<uint8_t>>(arenas, count));
+    etx::MemoryManager memory(&method_memory, &planned, &temp_memory);
+    auto method = program->load_method(options_.method, &memory, registry, nullptr, nullptr,
+                                       &failures);
+    if (!method.ok()) return fail("the method cannot be loaded", options_.method);
+    if (!bind_outputs(*method)) return 1;
+    for (int32_t i = 0; i < options_.iterations; ++i) {
+      if (!set_inputs(*method)) return 1;
+      if (method->execute() != Error::Ok) return failures.print(method->last_failure());
+    }
+    print_memory("method", method_memory.peak_size());
+    print_memory("temp", temp_memory.peak_size());
+    return write_outputs(*method) ? 0 : 1;
+  }
+
+ private:
+  int fail(const char* what, const char* name) {
+    Text line;
+    line << "etx-run: " << what << ": " << name << "\n";
+    platform_.print(line.c_str());
+    return 1;
+  }
+
+  void print_memory(const char* name, size_t size) {
+    Text line;
+    line << name << ": " << static_cast<int64_t>(size) << " bytes\n";
+    platform_.print(line.c_str());
+  }
+
+  bool allocate(size_t size, size_t memory_id, etx::Span<uint8_t>& bytes) {
+    const char* const name = platform_.memory_name(memory_id);
+    uint8_t* const data = platform_.allocate(size, memory_id);
+    bytes = etx::Span<uint8_t>(data, size);
+    Text line;
+    if (data == nullptr && size != 0) {
+      line << "etx-run: " << name << " has no room for " << static_cast<int64_t>(size)
+           << " bytes\n";
+      platform_.print(line.c_str());
+      return false;
+    }
+    if (memory_id != 0) {
+      line << "arena " << static_cast<int64_t>(memory_id) << " in " << name;
+      print_memory(line.c_str(), size);
+    }
+    return true;
+  }
+
+  const uint8_t* read_file(const char* path, size_t& size) {
+    const int64_t found = platform_.file_size(path);
+    size = static_cast<size_t>(found);
+    etx::Span<uint8_t> bytes;
+    if (found < 0 || !allocate(size, 0, bytes) || !platform_.read(path, bytes.data(), size)) {
+      fail("the file cannot be read", path);
+      return nullptr;
+    }
+    return bytes.data();
+  }
+
+  bool bind_outputs(etx::Method& method) {
+    const etx::MethodMeta meta = method.method_meta();
+    for (size_t i = 0; i < meta.num_outputs(); ++i) {
+      const auto info = meta.output_tensor_meta(i);
+      if (!info.ok() || info->nbytes() == 0) continue;
+      if (method.get_output(i).to_tensor().const_data_ptr() != nullptr) continue;
+      etx::Span<uint8_t> bytes;
+      if (!allocate(info->nbytes(), 0, bytes)) return false;
+      if (method.set_output_data_ptr(bytes.data(), bytes.size(), i) != Error::Ok) {
+        return fail("an output cannot be bound", method.last_failure().reason) == 0;
+      }
+    }
+    return true;
+  }
+
+  /// The shape that --shape gives the tensor input `index`, else its largest.
+  bool shape_of(const etx::TensorInfo& info, size_t index, int32_t* sizes) {
+    const size_t rank = info.sizes().size();
+    for (size_t d = 0; d < rank; ++d) sizes[d] = info.sizes()[d];
+    if (index >= options_.num_shapes) return true;
+    const char* text = options_.shapes[index];
+    for (size_t d = 0; d < rank; ++d) {
+      text = read_number(text, sizes[d]);
+      if (text == nullptr || *text != (d + 1 < rank ? ',' : '\0')) return false;
+      ++text;
+    }
+    return true;
+  }
+
+  bool set_inputs(etx::Method& method) {
+    const etx::MethodMeta meta = method.method_meta();
+    size_t tensors = 0;
+    for (size_t i = 0; i < meta.num_inputs(); ++i) {
+      const auto info = meta.input_tensor_meta(i);
+      if (!info.ok()) continue;
+      if (tensors == options_.num_inputs) return fail("too few --input for", meta.name()) == 0;
+      if (!set_input(method, *info, i, tensors++)) return false;
+    }
+    if (tensors != options_.num_inputs) return fail("too many --input for", meta.name()) == 0;
+    return true;
+  }
+
+  bool set_input(etx::Method& method, const etx::TensorInfo& info, size_t index, size_t file) {
+    int32_t sizes[etx::kMaxRank];
+    int32_t strides[etx::kMaxRank];
+    if (!shape_of(info, file, sizes)) return fail("wrong --shape", options_.shapes[file]) == 0;
+    const etx::Span<const int32_t> shape(sizes, info.sizes().size());
+    if (method.resize_input(index, info.scalar_type(), shape) != Error::Ok) {
+      return fail(method.last_failure().reason, options_.inputs[file]) == 0;
+    }
+    etx::TensorImpl given = *method.get_input(index).to_tensor().impl();
+    given.sizes = sizes;
+    given.strides = strides;
+    etx::Tensor::set_strides(given);
+    const size_t nbytes = etx::Tensor(&given).nbytes();
+    if (platform_.file_size(options_.inputs[file]) != static_cast<int64_t>(nbytes)) {
+      Text text;
+      text << "the file must have " << static_cast<int64_t>(nbytes) << " bytes";
+      return fail(text.c_str(), options_.inputs[file]) == 0;
+    }
+    if (buffers_[file].size() != nbytes && !allocate(nbytes, 0, buffers_[file])) return false;
+    if (!platform_.read(options_.inputs[file], buffers_[file].data(), nbytes)) {
+      return fail("the file cannot be read", options_.inputs[file]) == 0;
+    }
+    given.data = buffers_[file].data();
+    if (method.set_input(etx::EValue(&given), index) == Error::Ok) return true;
+    return fail(method.last_failure().reason, options_.inputs[file]) == 0;
+  }
+
+  bool write_outputs(const etx::Method& method) {
+    for (size_t i = 0; i < method.outputs_size(); ++i) {
+      const etx::EValue& value = method.get_output(i);
+      Text line;
+      line << "output " << static_cast<int64_t>(i) << ":";
+      if (value.is_int()) line << " " << value.to_int();
+      if (value.is_bool()) line << (value.to_bool() ? " true" : " false");
+      if (value.is_tensor() && !write_output(value.to_tensor(), i, line)) return false;
+      line << "\n";
+      platform_.print(line.c_str());
+    }
+    return true;
+  }
+
+  bool write_output(const etx::Tensor& tensor, size_t index, Text& line) {
+    line << " dtype " << static_cast<int64_t>(tensor.scalar_type()) << " [";
+    for (etx::ssize_t d = 0; d < tensor.dim(); ++d) line << (d == 0 ? "" : ",") << tensor.size(d);
+    line << "]";
+    if (options_.output == nullptr) return true;
+    Text path;
+    path << options_.output << static_cast<int64_t>(index) << ".bin";
+    line << " -> " << path.c_str();
+    if (platform_.write(path.c_str(), tensor.const_data_ptr(), tensor.nbytes())) return true;
+    fail("the output cannot be written", path.c_str());
+    return false;
+  }
+
+  Platform& platform_;
+  const Options& options_;
+  etx::Span<uint8_t> buffers_[kMaxInputs];
+};
+
+}  // namespace
+
+int run(int argc, const char* const* argv, Platform& platform, const etx::Registry& registry) {
+  Options options;
+  if (!parse(argc, argv, options)) {
+    platform.print(kUsage);
+    return 2;
+  }
+  return Runner(platform, options).run(registry);
+}
+
+}  // namespace etx_run

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR riscv64)
+set(CMAKE_CXX_COMPILER riscv64-linux-gnu-g++)
