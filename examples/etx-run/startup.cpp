@@ -25,7 +25,21 @@ __attribute__((naked)) void fault() { asm volatile("mov r0, sp\n b report_fault"
 
 using Handler = void (*)();
 __attribute__((section(".vectors"), used)) const Handler vectors[16] = {
-    reinterpret_cast<Handler>(stack_top), reset, fault, fault, fault, fault, fault, fault,
-    fault, fault, fault, fault, fault, fault, fault, fault,
+    reinterpret_cast<Handler>(stack_top),
+    reset,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
 };
 }

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from etx_exir import ExecutorchBackendConfig, to_edge
+from etx_exir.plan import Bank, MemoryPlanningPass, TargetMemoryMap
+from machines import MACHINES, Machine, build
+from torch import nn
+
+SRAM_BYTES = 2048
+
+
+class Net(nn.Module):
+    """A convolution, then one of two layers; the batch is dynamic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3, padding=1)
+        self.left, self.right = nn.Linear(64, 5), nn.Linear(64, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = torch.nn.functional.max_pool2d(self.conv(x).relu(), 2).flatten(1)
+        chosen: torch.Tensor = torch.cond(
+            x.sum() > 0, lambda y: self.left(y).tanh(), lambda y: self.right(y) - 1, (y,)
+        )
+        return chosen
+
+
+@dataclass(frozen=True)
+class Model:
+    folder: Path
+    inputs: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
+    outputs: list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    """`net.pte` and raw inputs, planned for a small SRAM and a DRAM."""
+    folder = tmp_path_factory.mktemp("model")
+    torch.manual_seed(0)
+    net = Net().eval().requires_grad_(False)
+    batch = torch.export.Dim("batch", min=1, max=3)
+    program = torch.export.export(net, (torch.ones(2, 2, 8, 8),), dynamic_shapes=({0: batch},))
+    memories = TargetMemoryMap([Bank("SRAM", SRAM_BYTES, 1), Bank("DRAM", None, 2)])
+    plan = MemoryPlanningPass(memory_map=memories)
+    to_edge(program).to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan)).save(
+        folder / "net.pte"
+    )
+    inputs = [torch.rand(3, 2, 8, 8), -torch.rand(2, 2, 8, 8)]
+    for index, x in enumerate(inputs):
+        x.numpy().tofile(folder / f"x{index}.bin")
+    content = (folder / "net.pte").read_bytes()
+    (folder / "cut.pte").write_bytes(content[: len(content) // 2])
+    with torch.no_grad():
+        outputs = [net(x).numpy() for x in inputs]
+    return Model(folder, [x.numpy() for x in inputs], outputs)
+
+
+@pytest.fixture(scope="session", params=MACHINES, ids=lambda machine: machine.name)
+def etx_run(request: pytest.FixtureRequest) -> tuple[Machine, Path]:
+    """A machine and etx-run built for it."""
+    machine: Machine = request.param
+    return machine, build(machine)
