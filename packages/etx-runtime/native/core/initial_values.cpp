@@ -56,7 +56,7 @@ Error MethodLoader::reset_memory(const MethodState& state, bool zero) {
     } else if (stored->data_buffer_idx() != 0) {
       const fbs::ExtraTensorInfo* extra = stored->extra_tensor_info();
       const uint64_t which = extra == nullptr ? 0 : extra->mutable_data_segments_idx();
-      const auto* offsets = &at(root.mutable_data_segments(), which);
+      const auto* offsets = &at(root.mutable_data_segments(), static_cast<size_t>(which));
       if (which != loaded) {
         DataLoader::SegmentInfo info;
         info.segment_type = DataLoader::SegmentInfo::Type::Mutable;

@@ -145,7 +145,8 @@ Error Verifier::check_memory(const fbs::ExecutionPlan& plan, const fbs::Tensor& 
     if (segment >= length(program_.mutable_data_segments())) {
       return fail("a tensor's initial value has no segment", &tensor);
     }
-    return check_stored(&at(program_.mutable_data_segments(), segment), index, tensor);
+    return check_stored(&at(program_.mutable_data_segments(), static_cast<size_t>(segment)), index,
+                        tensor);
   }
   if (length(program_.constant_buffer()) > 0) {
     if (index >= program_.constant_buffer()->size() ||
