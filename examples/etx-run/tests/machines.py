@@ -22,7 +22,7 @@ class Machine:
     name: str
     toolchain: str | None
     tools: tuple[str, ...]
-    packages: str
+    packages: tuple[str, ...]
     board: str | None = None
     emulator: tuple[str, ...] = ()
 
@@ -40,9 +40,9 @@ class Machine:
         return [*self.emulator, str(program), *arguments]
 
 
-ARM = "gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm"
+ARM = ("gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib", "qemu-system-arm")
 MACHINES = (
-    Machine("host", None, (), ""),
+    Machine("host", None, (), ()),
     Machine(
         "cortex-m55", "cortex-m55", ("arm-none-eabi-g++", "qemu-system-arm"), ARM, "mps3-an547"
     ),
@@ -51,22 +51,28 @@ MACHINES = (
         "aarch64",
         "aarch64",
         ("aarch64-linux-gnu-g++", "qemu-aarch64"),
-        "g++-aarch64-linux-gnu qemu-user",
+        ("g++-aarch64-linux-gnu", "qemu-user"),
         emulator=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
     ),
     Machine(
         "riscv64",
         "riscv64",
         ("riscv64-linux-gnu-g++", "qemu-riscv64"),
-        "g++-riscv64-linux-gnu qemu-user",
+        ("g++-riscv64-linux-gnu", "qemu-user"),
         emulator=("qemu-riscv64", "-L", "/usr/riscv64-linux-gnu"),
     ),
     Machine(
         "wasi",
         "wasi",
         ("clang++-14", "wasm-ld-14"),
-        "clang-14 wasi-libc libc++-14-dev-wasm32 libc++abi-14-dev-wasm32 libclang-rt-14-dev-wasm32"
-        " lld-14",
+        (
+            "clang-14",
+            "lld-14",
+            "wasi-libc",
+            "libc++-14-dev-wasm32",
+            "libc++abi-14-dev-wasm32",
+            "libclang-rt-14-dev-wasm32",
+        ),
     ),
 )
 
@@ -81,8 +87,9 @@ def build(machine: Machine) -> Path:
     folder = BUILDS / machine.name
     absent = missing(machine)
     if absent:
+        packages = " ".join(machine.packages)
         raise FileNotFoundError(
-            f"{machine.name} needs {', '.join(absent)}: sudo apt-get install {machine.packages}"
+            f"{machine.name} needs {', '.join(absent)}: sudo apt-get install {packages}"
         )
     bin_folder = Path(sys.executable).parent
     path = os.pathsep.join((str(bin_folder), os.environ["PATH"]))
@@ -108,3 +115,13 @@ def build(machine: Machine) -> Path:
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-4000:]}")
     (program,) = (p for p in folder.iterdir() if p.stem == "etx-run" and p.suffix != ".map")
     return program
+
+
+def main() -> None:
+    """Print the Debian packages that are missing, one a line."""
+    packages = (package for machine in MACHINES if missing(machine) for package in machine.packages)
+    print(*dict.fromkeys(packages), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
