@@ -5,7 +5,7 @@ import copy
 
 import pytest
 import torch
-from etx_exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
+from etx_exir import EdgeCompileConfig, to_edge
 from etx_exir.decompose import decompose
 from etx_exir.errors import ConfigError, UnsupportedOperatorError
 from etx_exir.passes import PIPELINE
@@ -230,16 +230,3 @@ def test_operators_without_an_out_variant_are_named_with_their_line():
         assert "register" in str(caught.value)
         to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
         to_edge(exported, compile_config=EdgeCompileConfig(_core_aten_ops_exception_list=[twice]))
-
-
-@pytest.mark.parametrize(
-    "options", [{"segment_alignment": 3}, {"do_quant_fusion_and_const_prop": True}]
-)
-def test_options_that_are_not_honoured_are_refused(options):
-    with pytest.raises(ConfigError):
-        ExecutorchBackendConfig(**options)
-
-
-def test_skipping_dim_orders_is_refused():
-    with pytest.raises(ConfigError, match="leave the option out"):
-        EdgeCompileConfig(_skip_dim_order=True)

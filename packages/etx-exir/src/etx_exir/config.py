@@ -15,6 +15,16 @@ from etx_exir.errors import ConfigError
 
 __all__ = ["EdgeCompileConfig", "ExecutorchBackendConfig", "config_from"]
 
+INLINE_ALIGNMENT = 16
+REFUSED = {
+    "propagate_device_config": "all memory is the host's; leave the option out",
+    "to_out_var_pass": "out variants are chosen at emission; register one with torch.library",
+    "sym_shape_eval_pass": "sizes are planned at their upper bounds; leave the option out",
+    "reinplace_extra_ops": "a kernel must be known to be safe in place; leave the option out",
+    "do_quant_fusion_and_const_prop": "constants are always folded, and quantized operators are "
+    "fused by the backend that takes them; leave the option out",
+}
+
 
 @dataclass
 class EdgeCompileConfig:
@@ -44,36 +54,61 @@ class EdgeCompileConfig:
 class ExecutorchBackendConfig:
     """How `to_executorch` plans memory and writes the file.
 
-    `memory_planning_pass` is one planner for all methods or a dict from method to planner.
-    `external_constants` is True (all weights go to a `.ptd` file) or a function from a node to
-    the tag of its file, None meaning inside. `target` names what the program is checked against.
+    `passes` run on the Edge programs before emission. `memory_planning_pass` is one planner for
+    all methods or a dict from method to planner. `external_constants` is True (all weights go to
+    a `.ptd` file) or a function from a node to the tag of its file, None meaning inside.
+    `extract_delegate_segments=False` stores delegates in the program's tables. `target` names what
+    the program is checked against.
+
+    `run_reinplace_pass` and `enable_non_cpu_memory_planning` change nothing: results lie in place
+    wherever that is safe, and all memory is planned. What replaces a step of ExecuTorch's own is
+    refused.
     """
 
     passes: list[Any] = field(default_factory=list)
     memory_planning_pass: Any = None
+    propagate_device_config: Any = None
+    to_out_var_pass: Any = None
+    dynamic_memory_planning_mode: Any = "UPPER_BOUND"
     emit_stacktrace: bool = False
     extract_delegate_segments: bool = True
     segment_alignment: int = 128
     constant_tensor_alignment: int | None = None
     delegate_alignment: int | None = None
+    sym_shape_eval_pass: Any = None
     remove_view_copy: bool = True
     external_constants: bool | Callable[[Node], str | None] = False
     external_mutable_weights: bool = False
     emit_mutable_buffer_names: bool = True
-    emit_debug: bool = True
     do_quant_fusion_and_const_prop: bool = False
+    run_reinplace_pass: bool = False
+    enable_non_cpu_memory_planning: bool = True
+    reinplace_extra_ops: Any = None
+    emit_debug: bool = True
     target: str | Target | None = "portable"
 
     def __post_init__(self) -> None:
-        if self.do_quant_fusion_and_const_prop:
+        for name, reason in REFUSED.items():
+            if getattr(self, name):
+                raise ConfigError(f"ExecutorchBackendConfig({name}=...) is not supported: {reason}")
+        mode = self.dynamic_memory_planning_mode
+        if getattr(mode, "name", mode) != "UPPER_BOUND":
             raise ConfigError(
-                "ExecutorchBackendConfig(do_quant_fusion_and_const_prop=True) is not supported: "
-                "constants are always folded; leave the option out"
+                f"dynamic_memory_planning_mode={mode!r}: expected UPPER_BOUND; memory is planned"
+                " for the largest sizes"
             )
         for name in ("segment_alignment", "constant_tensor_alignment", "delegate_alignment"):
             value = getattr(self, name)
             if value is not None and (value < 1 or value & (value - 1)):
                 raise ConfigError(f"{name}={value}: expected a power of two")
+        where, least = "segments", self.segment_alignment
+        if not self.extract_delegate_segments:
+            where, least = "the program's tables", INLINE_ALIGNMENT
+        if (self.delegate_alignment or 1) > least:
+            raise ConfigError(
+                f"delegate_alignment={self.delegate_alignment}: delegates lie in {where}, aligned"
+                f" to {least}; raise segment_alignment, with extract_delegate_segments=True"
+            )
 
 
 def config_from(kind: type, options: Mapping[str, Any], known: Sequence[str] = ()) -> Any:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
-from etx_schema import Frame, FrameList
+from etx_schema import DelegateCall, ExecutionPlan, Frame, FrameList, KernelCall
+from etx_schema.effects import split_results
 from etx_schema.problem import DEBUG_KEY
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
@@ -91,6 +92,19 @@ class Origins:
                 found[i] = _handles(lowered)
             elif node is not None and (handle := _handle(node)):
                 found[i] = handle
+        return found
+
+    def results(self, plan: ExecutionPlan) -> dict[int, int]:
+        """Return how many results each instruction of `plan` has."""
+        found = {}
+        for i, instruction in enumerate(plan.chains[0].instructions):
+            call, node = instruction.instr_args, self.nodes[i]
+            found[i] = 0
+            if isinstance(call, KernelCall):
+                found[i] = len(split_results(plan, call.args)[0])
+            elif isinstance(call, DelegateCall) and node is not None:
+                value = node.meta["val"]
+                found[i] = len(value) if isinstance(value, (list, tuple)) else 1
         return found
 
     def delegates(self) -> dict[int, dict[str, Any]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
 
 from etx_schema import Program, PteFile, serialize_pte, write_ptd, write_pte
 from etx_schema.describe import describe_pte
@@ -36,6 +36,10 @@ __all__ = [
     "to_edge_transform_and_lower",
 ]
 
+NO_ETRECORD = (
+    "an ETRecord is not written: the file itself names module and source line of each instruction"
+    " (named data etx/debug); leave generate_etrecord out"
+)
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
 
 
@@ -91,6 +95,12 @@ class ExecutorchProgramManager:
         return {name: origins.delegates() for name, origins in self._emitted.origins.items()}
 
     @property
+    def instruction_id_to_num_outs_map(self) -> dict[str, dict[int, int]]:
+        """How many results each instruction has, by method and instruction."""
+        plans = {plan.name: plan for plan in self._pte.program.execution_plan}
+        return {name: o.results(plans[name]) for name, o in self._emitted.origins.items()}
+
+    @property
     def memory_banks(self) -> dict[tuple[str, int], tuple[str, int | None]]:
         """The names and capacities of arenas, by method and memory id."""
         return {
@@ -125,6 +135,10 @@ class ExecutorchProgramManager:
         """Print the file as `etx show` does; `verbose` adds where instructions come from."""
         document = describe_pte(memoryview(self.buffer))
         print(*lines("program", document, debug=verbose), sep="\n", file=out)
+
+    def get_etrecord(self) -> NoReturn:
+        """Refuse: the file says itself where its instructions come from."""
+        raise ConfigError(NO_ETRECORD)
 
     def write_to_file(self, open_file: BinaryIO) -> None:
         """Write the bytes of the file to `open_file`."""
@@ -223,11 +237,13 @@ def to_edge(
     programs: Programs,
     constant_methods: Mapping[str, Any] | None = None,
     compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
     *,
     observer: Observer | None = None,
     progress: Progress | None = None,
 ) -> EdgeProgramManager:
     """Lower exported programs, one or several by method name, to the Edge dialect."""
+    _refuse_etrecord(generate_etrecord)
     config = compile_config or EdgeCompileConfig()
     named = dict(sorted(_by_name(programs).items()))
     with reporting(progress):
@@ -242,6 +258,7 @@ def to_edge_transform_and_lower(
     partitioner: Sequence[Partitioner] | Mapping[str, Sequence[Partitioner]] | None = None,
     constant_methods: Mapping[str, Any] | None = None,
     compile_config: EdgeCompileConfig | None = None,
+    generate_etrecord: bool = False,
     *,
     observer: Observer | None = None,
     progress: Progress | None = None,
@@ -250,6 +267,7 @@ def to_edge_transform_and_lower(
 
     Kept operators that no backend took are decomposed after all.
     """
+    _refuse_etrecord(generate_etrecord)
     config = compile_config or EdgeCompileConfig()
     with reporting(progress):
         edge = _lower_and_delegate(programs, transform_passes, partitioner, config, observer)
@@ -289,6 +307,11 @@ def _lower_and_delegate(
         with naming(name):
             lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)
     return edge
+
+
+def _refuse_etrecord(wanted: bool) -> None:
+    if wanted:
+        raise ConfigError(NO_ETRECORD)
 
 
 def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) -> None:

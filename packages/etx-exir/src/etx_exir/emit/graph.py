@@ -94,7 +94,7 @@ def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
 
 def _view(emitter: MethodEmitter, node: Node) -> Reference:
     """Return the values of a view that costs nothing, or None."""
-    if node.target not in RULES or not isinstance(node.args[0], Node):
+    if emitter.copies_views or node.target not in RULES or not isinstance(node.args[0], Node):
         return None
     source = emitter.lookup(node.args[0])
     fakes = node.meta["val"]

@@ -56,6 +56,7 @@ class MethodEmitter:
         self.shapes: dict[int, Shape] = {}
         self.fakes: dict[int, torch.Tensor] = {}
         self.current: Node | None = None
+        self.copies_views = False
 
     @property
     def program(self) -> ExportedProgram:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from etx_schema import (
+    BackendDelegateInlineData,
     Chain,
     ContainerMetadata,
+    DataLocation,
     ExecutionPlan,
     NamedBlob,
     Operator,
@@ -101,11 +103,23 @@ def emit_all(
         delegates=list(pools.delegates.blobs),
         named_data=named,
     )
+    if not config.extract_delegate_segments:
+        _store_inline(pte)
     if target is not None:
         check_target(pte, target)
     if not config.emit_debug:
         del named[DEBUG_KEY]
     return Emitted(pte, reports, dict(sorted(pools.external.items())), origins)
+
+
+def _store_inline(pte: PteFile) -> None:
+    """Move the blobs of delegates from segments into the program's tables."""
+    blobs = [BackendDelegateInlineData(data=bytes(blob)) for blob in pte.delegates]
+    pte.program.backend_delegate_data, pte.delegates = blobs, []
+    for method in pte.program.execution_plan:
+        for delegate in method.delegates:
+            if delegate.processed is not None:
+                delegate.processed.location = DataLocation.INLINE
 
 
 def _check_names(programs: Mapping[str, Any], constant_methods: Mapping[str, Any]) -> None:
@@ -117,6 +131,7 @@ def _emit_method(
     name: str, program: ExportedProgram, pools: Pools, config: ExecutorchBackendConfig
 ) -> MethodEmitter:
     emitter = MethodEmitter(name, program, pools, planning_of(config, name))
+    emitter.copies_views = not config.remove_view_copy
     bind_inputs(emitter, config)
     results = emit_nodes(emitter, program.graph_module)
     bind_outputs(emitter, results)
