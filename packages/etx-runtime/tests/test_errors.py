@@ -280,6 +280,22 @@ def test_empty_condition_is_true(runtime: Runtime) -> None:
     assert run.execute([np.zeros(0, bool)]) == [2]
 
 
+@pytest.mark.parametrize("least, result", [(2, 2), (3, 1)])
+def test_condition_in_a_slot_stored_as_an_integer(
+    runtime: Runtime, least: int, result: int
+) -> None:
+    """ExecuTorch's exporter stores the result of comparing sizes so."""
+    b = Builder()
+    condition, number = b.int(7), b.int(1)
+    b.call("executorch_prim::lt.Scalar", b.int(least), b.int(3), condition)
+    b.jump_false(condition, 3)
+    b.move(b.int(2), number)
+    b.output(number)
+    run = runtime.load_program(b.serialize()).load_method("forward")
+    assert run.execute([]) == [result]
+    assert run.execute([]) == [result]
+
+
 PLUGIN = """
 #define ETX_ABI_MAJOR {major}
 #define ETX_ABI_MINOR {minor}

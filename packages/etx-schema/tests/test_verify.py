@@ -102,7 +102,11 @@ BREAKS = [
     (add, lambda f: setattr(call(f), "op_index", 1), "instruction 0: it calls operator 1 of 1"),
     (add, lambda f: call(f).args.append(4), "argument 5 is value 4"),
     (counter, lambda f: setattr(call(f, 1), "destination_instruction", 5), "instruction 5 of 4"),
-    (counter, lambda f: setattr(call(f, 1), "cond_value_index", 2), "a Int, expected Bool or"),
+    (
+        counter,
+        lambda f: setattr(call(f, 1), "cond_value_index", 5),
+        "a IntList, expected Bool or Int or Tensor",
+    ),
     (counter, lambda f: setattr(call(f, 3), "move_from", 6), "the source is value 6"),
     (counter, lambda f: setattr(call(f, 3), "move_to", -2), "the target is value -2"),
     (add, lambda f: p(f).chains[0].instructions.append(Instruction(FreeCall(3))), "what it frees"),

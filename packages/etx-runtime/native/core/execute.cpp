@@ -169,10 +169,16 @@ etx_status run_delegate(ExecutionContext& context, const MethodState& state,
                                    instruction.num_args);
 }
 
-/// A bool, or a bool tensor all of whose elements are true. Errors: InvalidState without memory.
+/// A bool, a bool tensor all of whose elements are true, or an integer that is not 0: slots keep
+/// their stored kind, and ExecuTorch's exporter stores results of comparisons as integers.
+/// Errors: InvalidState without memory.
 etx_status evaluate(ExecutionContext& context, const etx_value& value, bool* result) {
   if (value.tag == ETX_TAG_BOOL) {
     *result = value.payload.as_bool;
+    return 0;
+  }
+  if (value.tag == ETX_TAG_INT) {
+    *result = value.payload.as_int != 0;
     return 0;
   }
   if (!has_memory(&value, false)) {

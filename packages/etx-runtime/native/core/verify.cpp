@@ -201,8 +201,9 @@ Error Verifier::check_instruction(const fbs::ExecutionPlan& plan,
       const fbs::EValue& value = value_at(plan, jump.cond_value_index());
       const fbs::Tensor* tensor = value.val_as_Tensor();
       const bool is_bool = tensor != nullptr ? tensor->scalar_type() == fbs::ScalarType::BOOL
-                                             : value.val_type() == fbs::KernelTypes::Bool;
-      return is_bool ? Error::Ok : fail("a jump's condition is not bool", &jump);
+                                             : value.val_type() == fbs::KernelTypes::Bool ||
+                                                   value.val_type() == fbs::KernelTypes::Int;
+      return is_bool ? Error::Ok : fail("a jump's condition is no bool and no integer", &jump);
     }
     case fbs::InstructionArguments::FreeCall: {
       const fbs::FreeCall& call = *instruction.instr_args_as_FreeCall();

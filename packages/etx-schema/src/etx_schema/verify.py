@@ -212,7 +212,7 @@ class _Method:
     def jump(self, call: JumpFalseCall, count: int) -> Iterator[str]:
         if not 0 <= call.destination_instruction <= count:
             yield f"it jumps to instruction {call.destination_instruction} of {count}"
-        yield from self.expect("the condition", call.cond_value_index, (Bool, Tensor))
+        yield from self.expect("the condition", call.cond_value_index, (Bool, Int, Tensor))
 
     def expect(self, what: str, index: int, types: tuple[type, ...]) -> Iterator[str]:
         kind = self.kind(index)
