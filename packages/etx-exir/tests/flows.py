@@ -21,6 +21,7 @@ from torch.export import Dim
 from torch.nn import functional as F
 
 ROWS = Dim("rows", min=1, max=9)
+LAST = torch.channels_last
 FEW = Dim("few", min=0, max=9)
 
 
@@ -358,6 +359,63 @@ def loop_counts_in_state(self, x):
     )
     self.n.copy_(n)
     return total + self.n
+
+
+def pictures() -> list[tuple[Tensor]]:
+    x = torch.rand(1, 3, 4, 4)
+    return [(x,), (-x,), (x + 1,)]
+
+
+@flow(pictures, held=lambda: {"state": torch.rand(1, 3, 4, 4).to(memory_format=LAST)})
+def layouts_in_branches_loops_and_state(self, x):
+    def left(x, y):
+        return (y * 2).to(memory_format=LAST), y.clone()
+
+    def right(x, y):
+        return (x + 1).to(memory_format=LAST), y.clone()
+
+    y = x.to(memory_format=LAST)
+    a, b = torch.cond(x.sum() > 0, left, right, (x, y))
+    c = repeat(3, lambda z: z * 0.5 + y, b)[0]
+    self.state.copy_(a * 2)
+    return a + y, c, self.state + 1
+
+
+@flow(partial(both, 3))
+def branch_with_a_size_computed_from_data(self, x):
+    def made(x):
+        n = x.abs().sum().to(torch.int64).item()
+        torch._check(n >= 0)
+        torch._check(n <= 6)
+        return torch.ones(n).sum() + x
+
+    def chosen(x):
+        return x[x < -0.2].sum() + x
+
+    return torch.cond(x.sum() > 0, made, chosen, (x,))
+
+
+@flow(BOTH, held=lambda: {"state": torch.ones(3, 4)})
+def state_changes_around_branches(self, x):
+    def inner(x):
+        return torch.cond(
+            x.min() < -0.5, lambda x: self.state.clone(), lambda x: x * self.state, (x,)
+        )
+
+    self.state.mul_(2)
+    y = torch.cond(x.sum() > 0, lambda x: x + self.state, inner, (x,))
+    self.state.add_(y)
+    return y, self.state
+
+
+@flow(TURNS)
+def loop_until_a_carried_flag(self, n, x):
+    def body(going, x):
+        y = x * 2 + n
+        return y.abs().sum() < 50, y
+
+    start = n > 0
+    return while_loop(lambda going, x: going.clone(), body, (start, x))
 
 
 def rows_and_vector() -> list[tuple[Tensor, Tensor]]:
