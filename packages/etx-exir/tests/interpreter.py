@@ -121,6 +121,7 @@ class Method:
             if type(m) in (Int, Bool, Double, String)
         }
         self.executed = []
+        self.jumps = []
         self.delegates = [
             DELEGATES[d.id](
                 pte.delegates[d.processed.index], {s.key: s.value for s in d.compile_specs}
@@ -156,7 +157,9 @@ class Method:
             self.delegate(call)
         elif isinstance(call, JumpFalseCall):
             condition = self.get(call.cond_value_index)
-            if not (condition.all() if isinstance(condition, torch.Tensor) else condition):
+            taken = not (condition.all() if isinstance(condition, torch.Tensor) else condition)
+            self.jumps.append(taken)
+            if taken:
                 return call.destination_instruction
         else:
             raise AssertionError(type(call))

@@ -69,6 +69,10 @@ class Walk:
         self.plan, self.reference, self.decide = plan, reference, decide
         self.spans, self.groups = spans(plan), groups(reference)
         self.owners: dict[tuple[int, int], frozenset[int]] = {}
+        self.replay = False
+        calls = [i.instr_args for i in reference.chains[0].instructions]
+        self.computed = {c.args[-1] for c in calls if isinstance(c, KernelCall)}
+        self.computed |= {c.move_to for c in calls if isinstance(c, MoveCall)} | {*plan.inputs}
         for index, value in enumerate(plan.values):
             if index in self.spans and value.val.data_buffer_idx:
                 self.write(index)
@@ -121,7 +125,8 @@ class Walk:
         if isinstance(call, JumpFalseCall):
             self.read(call.cond_value_index, at)
             constant = getattr(self.plan.values[call.cond_value_index].val, "bool_val", None)
-            taken = constant is False or self.decide()
+            always = constant is False and call.cond_value_index not in self.computed
+            taken = (always and not self.replay) or self.decide()
             return call.destination_instruction if taken else at + 1
         if isinstance(call, MoveCall):
             self.read(call.move_from, at)
@@ -194,6 +199,17 @@ def check_same_steps(plan, reference):
             assert other_args == [*args[:-2], args[0]]
         else:
             assert (name, args) == (other, other_args)
+
+
+def replay(plan, reference, jumps, runs):
+    """Check the paths of `runs` executions, whose jumps were taken or not as `jumps` says."""
+    check_same_steps(plan, reference)
+    decisions = iter(jumps)
+    walk = Walk(plan, reference, lambda: next(decisions))
+    walk.replay = True
+    for _ in range(runs):
+        assert walk.execute(1 << 20)
+    assert next(decisions, None) is None, "all jumps are walked"
 
 
 def check(plan, reference, decide, runs=2):

@@ -14,8 +14,9 @@ from etx_exir import to_edge
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from interpreter import Method
+from memory_checker import replay
 from random_programs import ALL, random_program, seeded_program
-from running import assert_same, emitted, reread
+from running import SEPARATE, assert_same, emitted, plan_of, reread
 
 torch_refuses = (
     torch._dynamo.exc.TorchDynamoException,
@@ -35,9 +36,12 @@ def check(program):
     except torch_refuses:
         return False
     edge = to_edge(exported).exported_program()
-    method = Method(reread(emitted(edge).pte))
+    pte = emitted(edge).pte
+    method = Method(reread(pte))
     for call, outputs in zip(program.calls, wanted, strict=True):
         assert_same(method.execute(*call), outputs)
+    apart = plan_of(emitted(edge, SEPARATE).pte)
+    replay(plan_of(pte), apart, method.jumps, len(program.calls))
     return True
 
 
