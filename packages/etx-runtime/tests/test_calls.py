@@ -207,7 +207,7 @@ def test_flat_caller(runtime: Runtime) -> None:
     gc.collect()
     with pytest.raises(InputError, match="takes 2 inputs, got 1"):
         call(X)
-    with pytest.raises(TypeError, match="no keyword"):
+    with pytest.raises(InputError, match="no keyword"):
         call(X, y=X)
     both = runtime.load_program(swap()).load_method("forward").flat_caller()
     assert [value.shape for value in both(X[0], X[0])] == [(3,), (3,)]

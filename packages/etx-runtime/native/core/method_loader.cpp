@@ -4,6 +4,20 @@
 #include <cstring>
 
 namespace etx {
+namespace {
+
+int32_t first_call_of(const fbs::ExecutionPlan& plan, uint32_t op) {
+  const auto* code = instructions_of(plan);
+  for (uint32_t i = 0; i < length(code); ++i) {
+    const fbs::KernelCall* call = code->Get(i)->instr_args_as_KernelCall();
+    if (call != nullptr && static_cast<uint32_t>(call->op_index()) == op) {
+      return static_cast<int32_t>(i);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
 
 Result<Method> Program::load_method(const char* name, MemoryManager* memory,
                                     const Registry& registry, EventTracer* tracer,
@@ -99,6 +113,7 @@ Error MethodLoader::resolve_operators() {
     failure.reason = "no kernel";
     failure.name = text(op.name());
     failure.overload = text(op.overload());
+    failure.instruction = first_call_of(plan_, i);
     error = report(failures_, failure);
   }
   return error;

@@ -75,7 +75,7 @@ std::string describe_error(Error error) {
 void MessageSink::report(const Failure& failure) {
   const std::string name = full_name(failure);
   if (failure.error == Error::OperatorMissing) {
-    missing_.push_back(name);
+    missing_.emplace_back(name, failure.instruction);
     return;
   }
   ErrorText text;
@@ -100,9 +100,13 @@ ErrorText MessageSink::text(Error error) const {
   ErrorText result;
   result.error = error;
   if (!missing_.empty()) {
-    result.name = missing_.front();
-    result.message = "no kernel for " + std::to_string(missing_.size()) +
-                     (missing_.size() == 1 ? " operator: " : " operators: ") + join(missing_) +
+    std::vector<std::string> names;
+    for (const auto& [name, instruction] : missing_) names.push_back(name);
+    result.missing = missing_;
+    result.name = names.front();
+    result.instruction = missing_.front().second;
+    result.message = "no kernel for " + std::to_string(names.size()) +
+                     (names.size() == 1 ? " operator: " : " operators: ") + join(names) +
                      "; install or load a plugin that has " +
                      (missing_.size() == 1 ? "it" : "them") +
                      " (etx-kernels-portable holds the standard ones)";

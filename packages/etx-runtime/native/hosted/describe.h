@@ -26,7 +26,7 @@ class MessageSink final : public FailureSink {
   ErrorText text(Error error) const;
 
  private:
-  std::vector<std::string> missing_;
+  std::vector<std::pair<std::string, int32_t>> missing_;
   std::vector<ErrorText> others_;
 };
 

@@ -110,7 +110,7 @@ const char* view_numpy(PyArrayObject* array, ArrayView* view, Keep* keep) {
     PyArray_Descr* descr = PyArray_DescrFromType(PyArray_TYPE(array));
     PyObject* copy = PyArray_FromArray(array, descr, NPY_ARRAY_CARRAY);
     if (copy == nullptr) throw nb::python_error();
-    keep->push_back(nb::steal(copy));
+    keep->objects.push_back(nb::steal(copy));
     array = reinterpret_cast<PyArrayObject*>(copy);
   }
   view->data = PyArray_DATA(array);
@@ -149,7 +149,7 @@ const char* view_array(nb::handle object, ArrayView* view, Keep* keep) {
     view->sizes[i] = array.shape(i) > INT32_MAX ? -1 : static_cast<int32_t>(array.shape(i));
     view->strides[i] = array.stride(i);
   }
-  keep->push_back(nb::cast(array));
+  keep->imports.push_back(std::make_shared<nb::ndarray<nb::ro>>(std::move(array)));
   return nullptr;
 }
 

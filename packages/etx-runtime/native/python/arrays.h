@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <memory>
 #include <vector>
 
 #include <etx/tensor.h>
@@ -23,7 +24,11 @@ struct ArrayView {
 };
 
 /// Objects that a call needs until its execution is over.
-using Keep = std::vector<nanobind::object>;
+struct Keep {
+  std::vector<nanobind::object> objects;
+  /// What DLPack and buffers were imported as.
+  std::vector<std::shared_ptr<void>> imports;
+};
 
 /// Makes NumPy's C interface usable; throws ImportError.
 void load_numpy();

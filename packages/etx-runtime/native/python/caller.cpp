@@ -56,15 +56,13 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flagged, PyObject* 
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(flagged));
   try {
     if (names != nullptr && PyTuple_Size(names) != 0) {
-      PyErr_SetString(PyExc_TypeError, "this call takes no keyword arguments");
-      return nullptr;
+      raise("InputError", Error::InvalidArgument, "this call takes no keyword arguments");
     }
     if (!caller.style.as_list) {
       return caller.method->run(caller.owner, args, count, caller.style).release().ptr();
     }
     if (count != 1) {
-      PyErr_SetString(PyExc_TypeError, "this call takes one sequence of inputs");
-      return nullptr;
+      raise("InputError", Error::InvalidArgument, "this call takes one sequence of inputs");
     }
     return run_sequence(caller, args[0]).release().ptr();
   } catch (const Raised& raised) {

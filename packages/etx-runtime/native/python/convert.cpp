@@ -60,7 +60,7 @@ void set_number(LoadedMethod& method, size_t index, nb::handle object, Keep* kee
     refuse(method, index, Error::InvalidArgument,
            "expected " + method.expected_input(index) + ", got " + python_type(object));
   }
-  keep->push_back(array);
+  keep->objects.push_back(array);
   set_array(method, index, array, keep);
 }
 

@@ -106,11 +106,17 @@ void PyMethod::clear() {
 
 /// Adds where the instruction comes from, and the Python exception behind it.
 Raised PyMethod::failure(const char* kind, ErrorText text) const {
-  if (text.instruction >= 0 && origin_.is_valid() && !origin_.is_none()) {
-    const nb::object origin = origin_(text.instruction);
-    const std::string from = nb::cast<std::string>(nb::str(origin));
-    if (!from.empty()) text.message += " (from " + from + ")";
+  const auto origin = [this](int32_t instruction) -> std::string {
+    if (instruction < 0 || !origin_.is_valid() || origin_.is_none()) return "";
+    const nb::object found = origin_(instruction);
+    return nb::cast<std::string>(nb::str(found));
+  };
+  for (const auto& [name, instruction] : text.missing) {
+    const std::string from = origin(instruction);
+    if (!from.empty()) text.message += "; " + name + " is from " + from;
   }
+  const std::string from = text.missing.empty() ? origin(text.instruction) : "";
+  if (!from.empty()) text.message += " (from " + from + ")";
   Raised raised(kind, std::move(text));
   raised.cause = take_python_exception();
   if (raised.cause.is_valid()) {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from etx_runtime import _native
+from etx_runtime.errors import PluginError
 
 __all__ = ["Backend", "CompileSpecs", "register_backend", "register_kernel", "unregister"]
 
@@ -70,6 +71,6 @@ def unregister(name: str) -> bool:
 
 def _check(name: str, is_right: bool, expected: str) -> None:
     if not isinstance(name, str) or not name or "\0" in name:
-        raise TypeError(f"the name must be a text, got {name!r}")
+        raise PluginError(f"the name must be a text, got {name!r}")
     if not is_right:
-        raise TypeError(f"'{name}' needs {expected}")
+        raise PluginError(f"'{name}' needs {expected}")

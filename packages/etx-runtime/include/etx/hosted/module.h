@@ -24,6 +24,8 @@ struct ErrorText {
   int32_t instruction = -1;
   /// Index of the input concerned, or -1.
   int32_t index = -1;
+  /// Of a load: the operators without a kernel, each with the first instruction that needs it.
+  std::vector<std::pair<std::string, int32_t>> missing;
 };
 
 /// A program with its loader, on the heap; keeps alive what it needs.
