@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import etx_runtime
@@ -94,6 +95,11 @@ def test_import_time() -> None:
     assert own <= 0.060
     loaded = "import etx_runtime\nprint(int('torch' in sys.modules or 'rich' in sys.modules))"
     assert best_import_time(loaded) == 0
+
+
+def test_free_threaded_python_stays_so() -> None:
+    is_enabled = getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert is_enabled != bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 
 def test_stub_is_current(tmp_path: Path) -> None:
