@@ -31,8 +31,8 @@ class EdgeCompileConfig:
     """How `to_edge` lowers.
 
     `preserve_ops` are kept whole, `_core_aten_ops_exception_list` may appear although they are
-    not Core ATen; None is an empty list. `_check_ir_validity` verifies the dialects; `_skip_dim_order` is refused,
-    since the file stores dim orders.
+    not Core ATen; None is an empty list. `_check_ir_validity` verifies the dialects;
+    `_skip_dim_order` is refused, since the file stores dim orders.
     """
 
     _check_ir_validity: bool = True
