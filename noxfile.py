@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s bench|lowering|passes`.
+hand `-s bench|lowering|passes|exporter-tests`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -222,6 +222,18 @@ def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
     python, sides = both_sides(session)
     run(session, python, "-m", "pytest", ROOT / "interop", *sides, *session.posargs)
+
+
+@nox.session(name="exporter-tests")
+def exporter_tests(session: nox.Session) -> None:
+    """Run ExecuTorch's own exporter tests, as they lie in its wheel, on ETX. Run by hand."""
+    theirs = environment(session, "exporter-tests-executorch", others_no_deps=EXECUTORCH[:1])
+    tools = ("pytest==9.2.0", "parameterized==0.9.0", "safetensors==0.8.0", "torchao==0.18.0")
+    python = environment(session, "exporter-tests", COMPILER, *DEVICE, others=tools)
+    query = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    found = session.run(theirs, "-c", query, external=True, silent=True)
+    script = ROOT / "interop" / "exporter_tests" / "run.py"
+    run(session, python, script, str(found).strip(), *session.posargs)
 
 
 @nox.session

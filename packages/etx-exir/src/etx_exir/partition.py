@@ -120,6 +120,7 @@ def _partitioned(
             module.recompile()
     name_outputs(tagged)
     RemoveDeadCode().run(tagged)
+    number_nodes(tagged)
     return tagged, parts
 
 
