@@ -3,6 +3,7 @@
 #define ETX_PORTABLE_SHAPE_H_
 
 #include <cstdint>
+#include <initializer_list>
 
 #include <etx/kernel.h>
 
@@ -60,6 +61,15 @@ inline Error check_output(Context& context, const Tensor& in, const Tensor& out)
   ETX_CHECK(context, in.scalar_type() == out.scalar_type(), InvalidArgument,
             "out must have the dtype of the input");
   return Error::Ok;
+}
+
+/// True when no factor is negative and their product, as far as int64 holds it, is `expected`.
+inline bool is_product(std::initializer_list<int64_t> factors, int64_t expected) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    if (factor < 0 || __builtin_mul_overflow(product, factor, &product)) return false;
+  }
+  return product == expected;
 }
 
 /// Size of dimension `d`; a tensor of rank 0 has one dimension of size 1.
