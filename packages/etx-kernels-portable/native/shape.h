@@ -80,13 +80,13 @@ inline int64_t stride_of(const Tensor& tensor, ssize_t d) {
   return tensor.dim() == 0 ? 1 : tensor.stride(d);
 }
 
-inline const char* element_ptr(const Tensor& tensor, int64_t offset) {
-  return static_cast<const char*>(tensor.const_data_ptr()) +
-         offset * static_cast<int64_t>(tensor.element_size());
-}
+/// Null for a tensor without elements that has no memory.
 inline char* mutable_element_ptr(const Tensor& tensor, int64_t offset) {
-  return static_cast<char*>(tensor.mutable_data_ptr()) +
-         offset * static_cast<int64_t>(tensor.element_size());
+  char* const data = static_cast<char*>(tensor.mutable_data_ptr());
+  return data == nullptr ? nullptr : data + offset * static_cast<int64_t>(tensor.element_size());
+}
+inline const char* element_ptr(const Tensor& tensor, int64_t offset) {
+  return mutable_element_ptr(tensor, offset);
 }
 
 }  // namespace etx::portable

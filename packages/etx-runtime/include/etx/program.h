@@ -17,6 +17,14 @@
 
 namespace etx {
 
+namespace detail {
+using FindExternal = Result<Span<const uint8_t>> (*)(const NamedDataMap& data, const void* tensor,
+                                                     const char** reason);
+/// The external bytes of a tensor of the file, whose layout must be the one of `data`.
+Result<Span<const uint8_t>> find_external(const NamedDataMap& data, const void* tensor,
+                                          const char** reason);
+}  // namespace detail
+
 /// A program ready for execution: a read-only view of the bytes of its file.
 ///
 /// Immutable, so threads may share it. The loader must outlive the Program, and the Program every
@@ -49,7 +57,12 @@ class Program {
   /// NotFound (backend), MemoryAllocationFailed, InvalidProgram, InvalidExternalData.
   Result<Method> load_method(const char* name, MemoryManager* memory, const Registry& registry,
                              EventTracer* tracer = nullptr, const NamedDataMap* data = nullptr,
-                             FailureSink* failures = nullptr) const;
+                             FailureSink* failures = nullptr) const {
+    const auto find = data == nullptr ? nullptr : detail::find_external;
+    Result<Method> method = load_untraced(name, memory, registry, data, find, failures);
+    if (tracer != nullptr && method.ok()) method->set_tracer(tracer);
+    return method;
+  }
 
   size_t num_named_data() const;
   /// Errors: InvalidArgument.
@@ -66,6 +79,9 @@ class Program {
   friend class Verifier;
 
   explicit Program(const DataLoader* loader) : loader_(loader) {}
+  Result<Method> load_untraced(const char* name, MemoryManager* memory, const Registry& registry,
+                               const NamedDataMap* data, detail::FindExternal find,
+                               FailureSink* failures) const;
   Error read_head(Verification verification, FailureSink* failures);
   Error load_constants(FailureSink* failures);
   Result<FreeableBuffer> load_segment(size_t index, const DataLoader::SegmentInfo& info) const;

@@ -126,8 +126,9 @@ Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) 
 Result<void*> MethodLoader::data_of(const fbs::Tensor& stored) {
   const void* data = nullptr;
   if (is_external(stored)) {
-    const char* reason = nullptr;
-    auto bytes = find_external(data_, stored, &reason);
+    const char* reason = "the program's weights are in a .ptd file that was not given";
+    auto bytes = find_external_ == nullptr ? Result<Span<const uint8_t>>(Error::InvalidExternalData)
+                                           : find_external_(*data_, &stored, &reason);
     if (!bytes.ok()) {
       Failure failure;
       failure.error = bytes.error();

@@ -63,13 +63,9 @@ Result<FreeableBuffer> MethodLoader::blob_of(const fbs::BackendDelegate& stored)
   return FreeableBuffer(data->data(), data->size(), nullptr);
 }
 
+Error detail::init_delegates(MethodLoader& loader) { return loader.init_delegates(); }
+
 Error MethodLoader::init_delegates() {
-  for (uint32_t i = 0; data_ != nullptr && i < program_.num_named_data(); ++i) {
-    const char* key = *program_.named_data_key(i);
-    if (data_->get_data(key).ok()) {
-      return fail(Error::InvalidExternalData, "the program and the .ptd hold the same key");
-    }
-  }
   for (uint32_t i = 0; i < length(plan_.delegates()); ++i) {
     const fbs::BackendDelegate& stored = at(plan_.delegates(), i);
     const size_t count = length(stored.compile_specs());

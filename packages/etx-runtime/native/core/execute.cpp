@@ -338,6 +338,11 @@ Error run_traced(MethodState& state) {
 
 }  // namespace
 
+void Method::set_tracer(EventTracer* tracer) {
+  state_->tracer = tracer;
+  state_->run_traced = tracer == nullptr ? nullptr : run_traced;
+}
+
 void restore(const Rebind& rebind) {
   TensorImpl& tensor = *rebind.tensor;
   tensor.flags = static_cast<uint8_t>(tensor.flags & ~kFreed);
@@ -357,7 +362,7 @@ void restore(const Rebind& rebind) {
 Error Method::execute() {
   MethodState& state = *state_;
   begin(state);
-  if (state.tracer != nullptr) return run_traced(state);
+  if (state.run_traced != nullptr) return state.run_traced(state);
   ExecutionContext context = make_context(state);
   const Instruction* const code = state.instructions.data();
   const auto count = static_cast<uint32_t>(state.instructions.size());

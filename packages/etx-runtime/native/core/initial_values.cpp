@@ -5,15 +5,12 @@
 
 namespace etx {
 
-Result<Span<const uint8_t>> find_external(const NamedDataMap* data, const fbs::Tensor& stored,
-                                          const char** reason) {
+Result<Span<const uint8_t>> detail::find_external(const NamedDataMap& data, const void* tensor,
+                                                  const char** reason) {
+  const fbs::Tensor& stored = *static_cast<const fbs::Tensor*>(tensor);
   const char* key = text(stored.extra_tensor_info()->fully_qualified_name());
-  if (data == nullptr) {
-    *reason = "the program's weights are in a .ptd file that was not given";
-    return Error::InvalidExternalData;
-  }
-  auto layout = data->get_tensor_layout(key);
-  auto bytes = data->get_data(key);
+  auto layout = data.get_tensor_layout(key);
+  auto bytes = data.get_data(key);
   if (!layout.ok() || !bytes.ok()) {
     *reason = "the .ptd file has no such tensor";
     return Error::InvalidExternalData;
@@ -51,7 +48,8 @@ Error MethodLoader::reset_memory(const MethodState& state, bool zero) {
     void* destination = state.values[i].payload.as_tensor->data;
     if (is_external(*stored)) {
       const char* reason = nullptr;
-      ETX_ASSIGN(const Span<const uint8_t> bytes, find_external(state.data, *stored, &reason));
+      ETX_ASSIGN(const Span<const uint8_t> bytes,
+                 state.find_external(*state.data, stored, &reason));
       std::memcpy(destination, bytes.data(), size);
     } else if (stored->data_buffer_idx() != 0) {
       const fbs::ExtraTensorInfo* extra = stored->extra_tensor_info();

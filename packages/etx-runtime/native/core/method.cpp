@@ -221,6 +221,4 @@ void Method::set_instruction_budget(uint64_t instructions) { state_->budget = in
 
 void Method::set_parallel(Parallel* parallel) { state_->parallel = parallel; }
 
-void Method::set_tracer(EventTracer* tracer) { state_->tracer = tracer; }
-
 }  // namespace etx

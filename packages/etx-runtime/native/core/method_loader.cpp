@@ -19,9 +19,9 @@ int32_t first_call_of(const fbs::ExecutionPlan& plan, uint32_t op) {
 
 }  // namespace
 
-Result<Method> Program::load_method(const char* name, MemoryManager* memory,
-                                    const Registry& registry, EventTracer* tracer,
-                                    const NamedDataMap* data, FailureSink* failures) const {
+Result<Method> Program::load_untraced(const char* name, MemoryManager* memory,
+                                      const Registry& registry, const NamedDataMap* data,
+                                      detail::FindExternal find, FailureSink* failures) const {
   auto meta = method_meta(name);
   if (!meta.ok()) {
     Failure failure;
@@ -30,7 +30,7 @@ Result<Method> Program::load_method(const char* name, MemoryManager* memory,
     failure.name = name;
     return report(failures, failure);
   }
-  return MethodLoader(*this, *as_plan(meta->plan_), memory, registry, data, failures).load(tracer);
+  return MethodLoader(*this, *as_plan(meta->plan_), memory, registry, data, find, failures).load();
 }
 
 Error MethodLoader::fail(Error error, const char* reason, const void* where, size_t index) {
@@ -46,8 +46,8 @@ Error MethodLoader::fail(Error error, const char* reason, const void* where, siz
   return report(failures_, failure);
 }
 
-Result<Method> MethodLoader::load(EventTracer* tracer) {
-  ETX_TRY(carve(tracer));
+Result<Method> MethodLoader::load() {
+  ETX_TRY(carve());
   Method method(state_);
   ETX_TRY(resolve_operators());
   mark_values();
@@ -58,8 +58,24 @@ Result<Method> MethodLoader::load(EventTracer* tracer) {
   ETX_TRY(decode());
   const Error error = reset_memory(*state_, false);
   if (error != Error::Ok) return fail(error, "the initial values cannot be read");
-  ETX_TRY(init_delegates());
+  ETX_TRY(check_keys());
+  if (length(plan_.delegates()) != 0) {
+    if (registry_.init_delegates_ == nullptr) {
+      return fail(Error::NotFound, "the method has delegates, and there are no backends");
+    }
+    ETX_TRY(registry_.init_delegates_(*this));
+  }
   return method;
+}
+
+Error MethodLoader::check_keys() {
+  for (uint32_t i = 0; data_ != nullptr && i < program_.num_named_data(); ++i) {
+    const char* key = *program_.named_data_key(i);
+    if (data_->get_data(key).ok()) {
+      return fail(Error::InvalidExternalData, "the program and the .ptd hold the same key");
+    }
+  }
+  return Error::Ok;
 }
 
 template <typename T>
@@ -69,7 +85,7 @@ Span<T> MethodLoader::take(size_t count) {
   return taken;
 }
 
-Error MethodLoader::carve(EventTracer* tracer) {
+Error MethodLoader::carve() {
   const Layout layout(plan_);
   const size_t size = layout.bytes();
   block_ = static_cast<uint8_t*>(memory_->method_allocator()->allocate(size));
@@ -83,7 +99,7 @@ Error MethodLoader::carve(EventTracer* tracer) {
   state_->plan = &plan_;
   state_->memory = memory_;
   state_->data = data_;
-  state_->tracer = tracer;
+  state_->find_external = find_external_;
   state_->budget = 10'000'000;
   state_->values = take<EValue>(layout.values);
   state_->instructions = take<Instruction>(layout.instructions);

@@ -10,18 +10,22 @@ namespace etx {
 class MethodLoader {
  public:
   MethodLoader(const Program& program, const fbs::ExecutionPlan& plan, MemoryManager* memory,
-               const Registry& registry, const NamedDataMap* data, FailureSink* failures)
+               const Registry& registry, const NamedDataMap* data, detail::FindExternal find,
+               FailureSink* failures)
       : program_(program),
         plan_(plan),
         memory_(memory),
         registry_(registry),
         data_(data),
+        find_external_(find),
         failures_(failures) {}
 
-  Result<Method> load(EventTracer* tracer);
+  Result<Method> load();
 
   /// Puts the stored initial values into planned memory, after zeros when `zero` is set.
   static Error reset_memory(const MethodState& state, bool zero);
+
+  Error init_delegates();
 
  private:
   /// What is known of a value before the program runs.
@@ -39,7 +43,7 @@ class MethodLoader {
   };
 
   Error fail(Error error, const char* reason, const void* where = nullptr, size_t index = SIZE_MAX);
-  Error carve(EventTracer* tracer);
+  Error carve();
   template <typename T>
   Span<T> take(size_t count);
 
@@ -63,7 +67,7 @@ class MethodLoader {
   void decode_jump(const fbs::JumpFalseCall& jump, Instruction* instruction);
   etx_value** take_args(const FbVector<int32_t>* args, uint16_t* count);
 
-  Error init_delegates();
+  Error check_keys();
   Error init_delegate(const fbs::BackendDelegate& stored, Span<etx_compile_spec> specs);
   Result<FreeableBuffer> blob_of(const fbs::BackendDelegate& stored);
 
@@ -72,6 +76,7 @@ class MethodLoader {
   MemoryManager* memory_;
   const Registry& registry_;
   const NamedDataMap* data_;
+  detail::FindExternal find_external_;
   FailureSink* failures_;
   MethodState* state_ = nullptr;
   uint8_t* block_ = nullptr;
@@ -84,10 +89,6 @@ class MethodLoader {
   Span<etx_compile_spec> specs_;
   size_t instruction_ = SIZE_MAX;
 };
-
-/// The external bytes of `stored`, whose layout must be the tensor's.
-Result<Span<const uint8_t>> find_external(const NamedDataMap* data, const fbs::Tensor& stored,
-                                          const char** reason);
 
 }  // namespace etx
 

@@ -88,7 +88,11 @@ struct MethodState {
   const fbs::ExecutionPlan* plan;
   MemoryManager* memory;
   const NamedDataMap* data;
+  /// Null without `data`.
+  detail::FindExternal find_external;
   EventTracer* tracer;
+  /// Executes with the tracer; set with it, so that programs without one do not link it.
+  Error (*run_traced)(MethodState& state);
   Parallel* parallel;
   Span<EValue> values;
   Span<Instruction> instructions;

@@ -13,6 +13,10 @@ Error Verifier::fail(const char* reason, const void* where, Error error, size_t 
   return report(failures_, failure);
 }
 
+Error Verifier::fail(const char* reason, const void* where) {
+  return fail(reason, where, Error::InvalidProgram);
+}
+
 Error Verifier::check_program() {
   ETX_TRY(check_segments());
   for (uint32_t i = 0; i < length(program_.execution_plan()); ++i) {

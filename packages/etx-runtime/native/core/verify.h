@@ -24,8 +24,8 @@ class Verifier {
   Error check_program();
 
  private:
-  Error fail(const char* reason, const void* where, Error error = Error::InvalidProgram,
-             size_t index = SIZE_MAX);
+  Error fail(const char* reason, const void* where);
+  Error fail(const char* reason, const void* where, Error error, size_t index = SIZE_MAX);
 
   Error check_segments();
   Error check_offsets(const fbs::SubsegmentOffsets& subsegment);
