@@ -7,6 +7,7 @@ from etx_exir.passes.drop_expands import DropExpands
 from etx_exir.passes.fold_constants import FoldConstants
 from etx_exir.passes.remove_noops import RemoveNoops
 from programs import Calls, assert_bits, core, counts, edge
+from running import run
 from torch.nn import functional as F
 
 SPECIAL = torch.tensor([-0.0, 0.0, 1.5, -2.0, torch.inf, -torch.inf, torch.nan])
@@ -99,3 +100,18 @@ def test_a_copy_of_an_input_that_is_written_stays():
 
     program = core(Calls(write), (torch.ones(2),))
     assert not RemoveNoops().run(program)
+
+
+def before_the_write(self, x):
+    """Values of state before it is written, each by another copy that passes see through."""
+    branch = torch.cond(x.sum() > 0, lambda n: n.clone(), lambda n: n * 2, (self.n,))
+    joined = torch.cat([self.n.view(1, 2), x.view(1, 2)])[0]
+    turned = self.n.view(2, 1).permute(1, 0).reshape(2)
+    values = branch, joined, turned, self.n[:1], self.n.double().float()
+    self.n.add_(x)
+    return values
+
+
+def test_copies_of_state_are_of_its_value_before_the_write():
+    calls = [(torch.ones(2),), (torch.ones(2),), (-torch.ones(2),), (torch.ones(2),)]
+    run(Calls(before_the_write, n=torch.ones(2)), *calls)
