@@ -280,7 +280,7 @@ def test_empty_condition_is_true(runtime: Runtime) -> None:
     assert run.execute([np.zeros(0, bool)]) == [2]
 
 
-@pytest.mark.parametrize("least, result", [(2, 2), (3, 1)])
+@pytest.mark.parametrize(("least", "result"), [(2, 2), (3, 1)])
 def test_condition_in_a_slot_stored_as_an_integer(
     runtime: Runtime, least: int, result: int
 ) -> None:
