@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._higher_order_ops import while_loop
 from torch.nn import functional
 
 
@@ -43,6 +44,38 @@ class EveryOperation(nn.Module):
         return torch.minimum(y, functional.hardsigmoid(x) * 3) + torch.maximum(x, y / 4)
 
 
+class Branching(nn.Module):
+    """Chains in the branches of a condition."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cond(
+            x.sum() > 0, lambda x: (x * 2 + 1).relu(), lambda x: (x.abs() - 1) * x, (x,)
+        )
+
+
+class Looping(nn.Module):
+    """A chain in the body of a loop."""
+
+    def forward(self, n: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        def body(i: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return i + 1, (x * 0.5 + 1).tanh()
+
+        start = torch.zeros((), dtype=torch.int64)
+        return while_loop(lambda i, _: i < n, body, (start, x))[1]
+
+
+class Stateful(nn.Module):
+    """A chain that reads and writes a buffer, which stays the program's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("state", torch.full((8,), 0.25))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.state.copy_((self.state * 0.9 + x).tanh())
+        return self.state * 2 - x
+
+
 def models() -> dict[str, tuple[nn.Module, list[tuple[torch.Tensor, ...]], Any]]:
     """Return by name a model, the inputs of its calls, and its dynamic shapes."""
     torch.manual_seed(0)
@@ -50,5 +83,8 @@ def models() -> dict[str, tuple[nn.Module, list[tuple[torch.Tensor, ...]], Any]]
     return {
         "chain": (Chain(), [Chain.example_inputs], None),
         "gated": (Gated(), [(torch.randn(4, 16), torch.randn(3)) for _ in range(2)], None),
+        "branching": (Branching(), [(torch.ones(5),), (-torch.ones(5),)], None),
+        "looping": (Looping(), [(torch.tensor(n), torch.randn(6)) for n in (3, 0)], None),
+        "stateful": (Stateful(), [(torch.randn(8),) for _ in range(3)], None),
         "every": (EveryOperation(), [(torch.randn(n, 7),) for n in (5, 1, 300)], ({0: batch},)),
     }

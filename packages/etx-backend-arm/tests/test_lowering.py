@@ -4,11 +4,12 @@ from __future__ import annotations
 import pytest
 import reference_model
 import torch
-from etx_backend_arm.lowering import TosaPartitioner
+from etx_backend_arm.lowering import TosaPartitioner, partitioner
 from etx_backend_arm.nodes import TABLE, why_not
 from etx_backend_arm.tosa import Op, read_tosa
-from etx_exir import to_edge_transform_and_lower
+from etx_exir import CompileSpec, to_edge_transform_and_lower
 from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
+from etx_exir.errors import BackendError
 from torch import nn
 
 SHAPE = (1, 3, 12, 15)
@@ -95,3 +96,9 @@ def test_clamp_with_one_bound() -> None:
     (delegate,) = delegates(lower(Clamp(), x))
     (actual,) = reference_model.run(delegate.processed_bytes, x.numpy())
     torch.testing.assert_close(torch.from_numpy(actual), x.clamp(min=-0.5), rtol=0, atol=0)
+
+
+def test_the_partitioner_of_the_command_takes_no_options() -> None:
+    assert isinstance(partitioner([]), TosaPartitioner)
+    with pytest.raises(BackendError, match="TosaBackend has no options, got 'fast'"):
+        partitioner([CompileSpec("fast", b"1")])

@@ -12,6 +12,7 @@ from etx_exir.backend import (
     PartitionResult,
     PreprocessResult,
 )
+from etx_exir.errors import BackendError
 from etx_exir.partitioners import OperatorSupportPartitioner
 from torch import nn
 from torch.export import ExportedProgram
@@ -77,3 +78,10 @@ class TosaPartitioner(OperatorSupportPartitioner):
     def refusal(self, node: Node) -> str | None:
         """Return the table's reason, which needs no program, or that of the constants."""
         return why_not(node) or super().refusal(node)
+
+
+def partitioner(compile_specs: list[CompileSpec]) -> TosaPartitioner:
+    """Return the partitioner for `etx compile --backend tosa`."""
+    if compile_specs:
+        raise BackendError(f"TosaBackend has no options, got {compile_specs[0].key!r}")
+    return TosaPartitioner()
