@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Mapping
 
 import etx_runtime
@@ -48,10 +49,12 @@ def assert_same(got, wanted, path="result"):
     elif isinstance(wanted, Mapping):
         assert type(got) is type(wanted), path
         assert list(got) == list(wanted), path
+        assert getattr(got, "default_factory", 0) is getattr(wanted, "default_factory", 0), path
         for key in wanted:
             assert_same(got[key], wanted[key], f"{path}[{key!r}]")
-    elif isinstance(wanted, (list, tuple)):
+    elif isinstance(wanted, (list, tuple, deque)):
         assert type(got) is type(wanted), path
+        assert getattr(got, "maxlen", None) == getattr(wanted, "maxlen", None), path
         assert len(got) == len(wanted), path
         for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
             assert_same(a, b, f"{path}[{i}]")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque, namedtuple
+from dataclasses import dataclass
 
 import etx_runtime
 import numpy as np
@@ -36,6 +37,11 @@ NESTED = {
         lambda xs, d: [[xs[0] + 1], (xs[1], {"a": [d["k"][0] * 2, ()]}), [], {}],
         ([A, B], {"k": (A,), "empty": {}}),
     ),
+    "default": (
+        lambda d: defaultdict(list, {"z": d[1] + 1, "a": [d["a"]]}),
+        (defaultdict(int, {1: A, "a": B}),),
+    ),
+    "deque": (lambda d: (deque([d[0] + 1], maxlen=3), deque([d[1]])), (deque([A, B], maxlen=2),)),
     "none": (lambda d: (None, d["x"] + 1, {"n": None}), ({"x": A, "n": None},)),
     "nothing": (lambda x: None, (A,)),
 }
@@ -45,6 +51,37 @@ NESTED = {
 def test_containers(name):
     function, inputs = NESTED[name]
     agree(function, inputs, inputs)
+
+
+Pair = namedtuple("Pair", "first second")
+
+
+@dataclass
+class Point:
+    x: torch.Tensor
+    y: torch.Tensor
+    z: torch.Tensor | None = None
+
+
+torch.export.register_dataclass(Point, serialized_type_name="test_device_programs.Point")
+
+
+def swapped(pair, point):
+    return Pair(pair.second, point.x + 1), Point(point.y, pair.first), point.x.shape
+
+
+def test_classes_by_position_or_as_registered():
+    inputs = Pair(A, B), Point(B, A)
+    program = lowered(swapped, inputs).buffer
+    pair, point, size = etx_runtime.load(program)(*on_device(inputs))
+    assert_same((pair, point, size), ((B, B + 1), (A, A), (2,)))
+    assert type(pair) is type(point) is tuple
+    etx_runtime.register_container(Pair)
+    etx_runtime.register_container(Point, name="test_device_programs.Point")
+    pair, point, _ = etx_runtime.load(program)(*on_device(inputs))
+    assert_same(tuple(pair), (B, B + 1))
+    assert (type(pair), type(point), point.z) == (Pair, Point, None)
+    assert_same((point.x, point.y), (A, A))
 
 
 def test_keyword_arguments():

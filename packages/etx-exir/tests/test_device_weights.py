@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import etx_runtime
 import numpy as np
 import pytest
@@ -137,14 +135,29 @@ def test_names_of_state_can_be_left_out(tmp_path):
         model.method().get_attribute("n")
 
 
-def test_methods_have_their_own_state_unless_it_is_shared(tmp_path):
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("n", Counter().n)
+
+    def forward(self, x):
+        return x + self.n * 2
+
+
+def test_methods_have_their_own_state(tmp_path):
     counter = Counter()
-    written({"one": counter, "two": copy.deepcopy(counter)}, tmp_path)
+    written({"one": counter, "two": counter}, tmp_path)
     model, first, second = loaded(tmp_path, tmp_path), Counter(), Counter()
-    assert_same(model.call("one", X.numpy()), first(X))
-    assert_same(model.call("one", X.numpy()), first(X))
-    assert_same(model.call("two", X.numpy()), second(X))
+    for name, module in (("one", first), ("one", first), ("two", second), ("one", first)):
+        assert_same(model.call(name, X.numpy()), module(X))
+
+
+def test_methods_share_state(tmp_path):
+    counter = Counter()
     sharing = MemoryPlanningPass(share_mutable_buffers=True)
-    shared = written({"one": counter, "two": counter}, tmp_path, memory_planning_pass=sharing)
-    plans = shared.executorch_program.execution_plan
-    assert plans[0].non_const_buffer_sizes[2] == plans[1].non_const_buffer_sizes[2] > 0
+    methods = {"one": counter, "read": Reader(), "two": counter}
+    written(methods, tmp_path, memory_planning_pass=sharing)
+    model, one = loaded(tmp_path, tmp_path), Counter()
+    for name in ("one", "two", "read", "two", "read", "one"):
+        expected = X + one.n * 2 if name == "read" else one(X)
+        assert_same(model.call(name, X.numpy()), expected)

@@ -1,34 +1,53 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "shared_state.h"
 
+#include <algorithm>
+
 #include "../core/format.h"
 
 namespace etx {
+namespace {
+
+/// True when each of `unnamed` lies within a named place: a view of it, or its next value.
+bool covers(const StatePlaces& named, const std::vector<StatePlace>& unnamed) {
+  std::vector<StatePlace> sorted;
+  for (const auto& item : named) sorted.push_back(item.second);
+  const auto before = [](const StatePlace& a, const StatePlace& b) { return a.offset < b.offset; };
+  std::sort(sorted.begin(), sorted.end(), before);
+  return std::all_of(unnamed.begin(), unnamed.end(), [&](const StatePlace& place) {
+    const auto after = std::upper_bound(sorted.begin(), sorted.end(), place, before);
+    if (after == sorted.begin()) return false;
+    const StatePlace& around = *(after - 1);
+    const uint64_t skipped = place.offset - around.offset;
+    return skipped <= around.size && place.size <= around.size - skipped;
+  });
+}
+
+}  // namespace
 
 std::vector<StatePlaces> find_state_arenas(const void* opaque) {
   const fbs::ExecutionPlan& plan = *as_plan(opaque);
   const size_t count = length(plan.non_const_buffer_sizes());
   std::vector<StatePlaces> arenas(count == 0 ? 0 : count - 1);
-  std::vector<bool> is_mixed(arenas.size(), false);
-  if (!is_mixed.empty()) is_mixed[0] = true;
+  std::vector<std::vector<StatePlace>> unnamed(arenas.size());
   for (size_t i = 0; i < length(plan.values()); ++i) {
     const fbs::Tensor* tensor = tensor_of(plan, i);
     if (tensor == nullptr || tensor->allocation_info() == nullptr) continue;
-    const fbs::AllocationDetails& place = *tensor->allocation_info();
-    const size_t arena = place.memory_id() - size_t{1};
-    if (arena >= arenas.size()) continue;
-    const fbs::ExtraTensorInfo* extra = tensor->extra_tensor_info();
-    const bool has_name = extra != nullptr && length(extra->fully_qualified_name()) != 0;
-    if (!has_name) {
-      is_mixed[arena] = true;
-      continue;
-    }
+    const fbs::AllocationDetails& details = *tensor->allocation_info();
+    const size_t arena = details.memory_id() - size_t{1};
+    if (arena == 0 || arena >= arenas.size()) continue;
     const uint64_t offset =
-        static_cast<uint64_t>(place.memory_offset_high()) << 32 | place.memory_offset_low();
-    arenas[arena][text(extra->fully_qualified_name())] = {offset, nbytes_of(*tensor)};
+        static_cast<uint64_t>(details.memory_offset_high()) << 32 | details.memory_offset_low();
+    const StatePlace place = {offset, nbytes_of(*tensor)};
+    const fbs::ExtraTensorInfo* extra = tensor->extra_tensor_info();
+    if (extra != nullptr && length(extra->fully_qualified_name()) != 0) {
+      arenas[arena][text(extra->fully_qualified_name())] = place;
+    } else {
+      unnamed[arena].push_back(place);
+    }
   }
   for (size_t i = 0; i < arenas.size(); ++i) {
-    if (is_mixed[i]) arenas[i].clear();
+    if (!covers(arenas[i], unnamed[i])) arenas[i].clear();
   }
   return arenas;
 }

@@ -21,8 +21,9 @@ struct StatePlace {
 
 using StatePlaces = std::map<std::string, StatePlace>;
 
-/// The arenas of a method, by index, that hold named buffers and nothing else: empty for others and
-/// for the first, which holds what is computed.
+/// The arenas of a method, by index, that hold named buffers and nothing beside them: views of a
+/// buffer and values that replace it lie within it. Empty for others and for the first, which holds
+/// what is computed.
 std::vector<StatePlaces> find_state_arenas(const void* plan);
 
 /// True when two methods place at least one buffer alike, and none of the same name differently.

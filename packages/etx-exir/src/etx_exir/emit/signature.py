@@ -137,7 +137,7 @@ def _state(
         )
     else:
         tensor.data_buffer_idx = emitter.pools.initial.add(data)
-        if config.emit_mutable_buffer_names:
+        if config.emit_mutable_buffer_names or emitter.options.share_mutable_buffers:
             tensor.extra_tensor_info = ExtraTensorInfo(fully_qualified_name=target)
     emitter.listing.state.append(index)
     return index

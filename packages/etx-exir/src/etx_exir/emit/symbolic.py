@@ -12,6 +12,7 @@ import sympy  # type: ignore[import-untyped]
 import torch
 from etx_schema import Bool, Double, Int
 from torch.fx import Node
+from torch.utils._sympy.value_ranges import bound_sympy
 
 from etx_exir.emit.arguments import encode_scalar
 from etx_exir.emit.errors import EmitError
@@ -36,6 +37,8 @@ def emit(emitter: MethodEmitter, node: Node) -> Reference:
         return _sum(emitter, [_operand(emitter, arg) for arg in node.args[0]], value)  # type: ignore[union-attr]
     args = [_operand(emitter, arg) for arg in node.args if arg is not None]
     result = slot(emitter, value)
+    if target is operator.mod and not all(_is_natural(emitter, arg) for arg in node.args):
+        return _modulo(emitter, args, result)
     if target in BINARY:
         return primitive(emitter, BINARY[target], [*args, result])
     if target in UNARY and len(args) == 1:
@@ -109,6 +112,22 @@ def _sum(emitter: MethodEmitter, terms: list[int], value: Any) -> int:
     for term in terms[1:]:
         total = primitive(emitter, "add", [total, term, slot(emitter, value)])
     return total
+
+
+def _is_natural(emitter: MethodEmitter, value: Any) -> bool:
+    """Tell whether `value` cannot be negative."""
+    number = value.meta["val"] if isinstance(value, Node) else value
+    if not isinstance(number, torch.SymInt):
+        return isinstance(number, int) and number >= 0
+    return bool(bound_sympy(number.node.expr, emitter.bounds.ranges).lower >= 0)
+
+
+def _modulo(emitter: MethodEmitter, args: list[int], result: int) -> int:
+    """a % b = a - a // b * b, with the sign of b in every runtime."""
+    member: Any = type(emitter.values.items[result].val)
+    quotient = primitive(emitter, "floordiv", [*args, emitter.values.add(member())])
+    product = primitive(emitter, "mul", [quotient, args[1], emitter.values.add(member())])
+    return primitive(emitter, "sub", [args[0], product, result])
 
 
 def _floor(emitter: MethodEmitter, value: int, result: int) -> int:
