@@ -27,6 +27,7 @@ from etx_exir.partitioners import (
     tag_constant_data,
     tag_mutated_buffer,
 )
+from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_schema import EtxError, read_ptd
 from interpreter import Method
 from programs import Calls, counts
@@ -229,6 +230,17 @@ def test_all_of_a_method():
     assert counts(program) == {CALL: 1}
     assert method.executed == ["SavedBackend"] * 3
     assert not program.state_dict
+
+
+@pytest.mark.parametrize("own_state", [True, False])
+def test_a_delegate_with_state_stays_when_nobody_reads_it(own_state):
+    partitioner = takes(*ADD, *MUL, aten.sum.dim_IntList, aten.sin.default, own_state=own_state)
+    program = to_edge(torch.export.export(Counter(), CALLS[0])).to_backend(partitioner)
+    edge = program.exported_program()
+    output = edge.graph.output_node()
+    output.args = (tuple(edge.graph.find_nodes(op="placeholder")[-1] for _ in output.args[0]),)
+    RemoveDeadCode().run(edge)
+    assert (CALL in counts(edge)) == own_state
 
 
 class Grab(Partitioner):

@@ -7,6 +7,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_exir.constants import Constants
+from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.nested import captures, graph_modules
 from etx_exir.passes.base import Pass
 
@@ -34,5 +35,15 @@ class RemoveDeadCode(Pass):
 def _is_impure(node: Node) -> bool:
     if node.op in ("placeholder", "output"):
         return True
+    if node.target is CALL_DELEGATE:
+        return _owns_state(node)
     schema = getattr(node.target, "_schema", None)
     return bool(schema is not None and schema.is_mutable)
+
+
+def _owns_state(node: Node) -> bool:
+    """Tell whether the delegate that `node` calls changes buffers of its own."""
+    lowered = getattr(node.graph.owning_module, str(getattr(node.args[0], "target", "")), None)
+    if not isinstance(lowered, LoweredBackendModule):
+        return False
+    return bool(lowered.original_module.graph_signature.buffers_to_mutate)
