@@ -8,12 +8,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import partial
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from etx_runtime import _native, constraints, origins, plugins
+from etx_runtime import _native, origins, plugins
 from etx_runtime._native import MethodMeta, TensorInfo
 from etx_runtime.errors import InputError, LoadError, MetadataError
 from etx_runtime.values import RequiredBytes, ValueInfo, describe_inputs, describe_outputs
+
+if TYPE_CHECKING:
+    from etx_runtime.constraints import Constraints
 
 __all__ = [
     "BackendRegistry",
@@ -42,7 +45,7 @@ class Method:
 
     def __init__(self, program: Program, name: str, sharing: Sequence[Method] = ()) -> None:
         self._program = program
-        self.constraints = program.constraints.get(name, constraints.Constraints())
+        self.constraints = program.constraints_of(name)
         self._native: _native.Method = _native.Method(
             program.native,
             name,
@@ -163,7 +166,15 @@ class Program:
 
     def __init__(self, native: _native.Program) -> None:
         self.native = native
-        self.constraints = constraints.read(native.named_data(constraints.KEY))
+        self._constraints: dict[str, Constraints] | None = None
+
+    def constraints_of(self, name: str) -> Constraints:
+        """Return what the program asks of the inputs of method `name`."""
+        from etx_runtime import constraints
+
+        if self._constraints is None:
+            self._constraints = constraints.read(self.native.named_data(constraints.KEY))
+        return self._constraints.get(name, constraints.Constraints())
 
     @property
     def method_names(self) -> set[str]:
@@ -192,8 +203,7 @@ class Program:
 
     def inputs(self, name: str = "forward") -> tuple[ValueInfo, ...]:
         """Names, types, shapes and bounds of the flat inputs of a method that is not loaded."""
-        found = self.constraints.get(name, constraints.Constraints())
-        return describe_inputs(self.method_meta(name), found)
+        return describe_inputs(self.method_meta(name), self.constraints_of(name))
 
     def outputs(self, name: str = "forward") -> tuple[ValueInfo, ...]:
         """Names, types and largest shapes of the flat outputs of a method that is not loaded."""

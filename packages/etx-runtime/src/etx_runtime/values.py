@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from etx_runtime import pytree
 from etx_runtime._native import MethodMeta, TensorInfo
-from etx_runtime.constraints import Bound, Constraints
 from etx_runtime.errors import LoadError
+
+if TYPE_CHECKING:
+    from etx_runtime.constraints import Bound, Constraints
 
 TENSOR_TAG = 1
 KINDS = ("none", "tensor", "string", "float", "int", "bool")
