@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import etx_runtime
@@ -172,3 +173,27 @@ def test_operators_of_a_torch_library(tmp_path, target):
     module = Doubled()
     names = check(to_edge(export(module, *calls(1))), module, target, *calls(2))
     assert "etx_cpp::doubled.out" in names
+
+
+def test_kernels_in_python(ops, target):
+    class Net(nn.Module):
+        def forward(self, x):
+            low, high = ops.pair(ops.twice(x), [3, 5])
+            return ops.scaled_add(low, high, 0.5)
+
+    kernels = {
+        "etx_custom::twice.out": lambda x, out: x * 2,
+        "etx_custom::pair.out": lambda x, factors, a, b: tuple(x * f for f in factors),
+        "etx_custom::scaled_add.out": lambda x, y, scale, out: x + scale * y,
+    }
+    calls = []
+    for name, kernel in kernels.items():
+        run = partial(lambda name, kernel, *args: (calls.append(name), kernel(*args))[1], name)
+        etx_runtime.register_kernel(name, partial(run, kernel))
+    try:
+        x = torch.arange(6.0).reshape(2, 3)
+        check(to_edge(export(Net(), (x,))), Net(), target, (x,), (x + 1,))
+    finally:
+        for name in kernels:
+            assert etx_runtime.unregister(name)
+    assert calls == [*kernels] * 2

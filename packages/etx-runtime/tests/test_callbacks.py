@@ -63,13 +63,15 @@ def test_kernel_returns_its_output(runtime: Runtime, result: object) -> None:
     np.testing.assert_array_equal(load(program(dynamic=True)).execute([X])[0], X[:2] * 2)
 
 
-def test_several_outputs(runtime: Runtime) -> None:
+@pytest.mark.parametrize("as_list", [False, True])
+def test_several_outputs(runtime: Runtime, as_list: bool) -> None:
     b = Builder()
     x = b.input(b.tensor((3,)))
     low, high = b.tensor((3,)), b.tensor((3,))
     tensors = b.value(es.TensorList(items=[x, x]))
     optional = b.value(es.OptionalTensorList(items=[x, -1]))
-    b.call("my::two.out", tensors, optional, b.none(), low, high, low, high)
+    returns = [b.value(es.TensorList(items=[low, high]))] if as_list else [low, high]
+    b.call("my::two.out", tensors, optional, b.none(), low, high, *returns)
     b.output(low, high)
 
     def two(tensors: list[Any], optional: list[Any], none: None, low: Any, high: Any) -> Any:

@@ -277,7 +277,7 @@ KINDS = {
     ),
     "largest": Kind(
         lambda: dynamic(9),
-        *(InputError, 0x10, ("input 0 ('tokens')", "float32[<=8]", "got float32[9]")),
+        *(InputError, 0x12, ("input 0 ('tokens')", "dimension 0 is 9", "at most 8", "(9,)")),
         {"index": 0},
     ),
     "no sequence": Kind(

@@ -135,7 +135,7 @@ def test_constraints(runtime: Runtime) -> None:
         call(0, 0, 1)
     with pytest.raises(InputError, match="must be a multiple of 2"):
         call(3, 3, 8)
-    with pytest.raises(InputError, match=r"'in0'\): expected float32\[<=8\], got float32\[10\]"):
+    with pytest.raises(InputError, match="must be at most 8"):
         call(10, 10, 10)
     with pytest.raises(
         InputError, match=r"'in1'.*must equal dimension 0 of input 0 \('in0'\)"

@@ -117,8 +117,8 @@ typedef struct etx_kernel {
   /// One letter an argument, out-arguments included, the repeated returns not: T tensor, i int,
   /// d double, b bool, s scalar, c string, I D B lists of int, double and bool, L list of tensors,
   /// O list of optional tensors, v writable scalar slot. After the letter: `!` the kernel writes
-  /// the tensor, `?` the value may be None. `*` alone: any arguments, which the kernel checks;
-  /// those at the end that are given before are the returns, and tensors have memory.
+  /// the tensor, `?` the value may be None. `*` alone: any arguments, which the kernel checks; the
+  /// returns repeat arguments at the end, one by one or as a list, and tensors have memory.
   const char* signature;
   /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.
   uint64_t dtypes;

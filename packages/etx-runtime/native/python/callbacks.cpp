@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "callbacks.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -138,31 +139,48 @@ struct PyBackend : etx_backend, Registered {
   const etx_backend* backends[1] = {this};
 };
 
-/// Arguments at the end that are given before are what the operator returns; the rest goes in.
-size_t count_results(etx_value* const* args, size_t count) {
-  size_t results = 0;
-  for (; count > 1; --count, ++results) {
-    bool repeats = false;
-    for (size_t i = 0; i + 1 < count; ++i) repeats |= args[i] == args[count - 1];
-    if (!repeats || args[count - 1]->tag != ETX_TAG_TENSOR) break;
-  }
-  return results;
+bool is_among(etx_value* const* args, size_t count, const etx_value* value) {
+  return std::find(args, args + count, value) != args + count;
 }
+
+/// What goes into a kernel, and which of that it returns: the arguments, and at the end those again
+/// that are returned, one by one or as one list.
+struct Arguments {
+  Arguments(etx_value* const* args, size_t num_args) : count(num_args) {
+    const etx_value* last = count == 0 ? nullptr : args[count - 1];
+    if (last != nullptr && last->tag == ETX_TAG_LIST_TENSOR && last->count > 1) {
+      for (uint32_t i = 0; i < last->count; ++i) {
+        for (size_t k = 0; k + 1 < count; ++k) {
+          if (args[k] == last->payload.as_tensor_list[i]) outs.push_back(args[k]);
+        }
+      }
+      if (outs.size() == last->count) {
+        --count;
+        return;
+      }
+      outs.clear();
+    }
+    while (count > 1 && args[count - 1]->tag == ETX_TAG_TENSOR &&
+           is_among(args, count - 1, args[count - 1])) {
+      outs.insert(outs.begin(), args[--count]);
+    }
+  }
+
+  size_t count;
+  std::vector<etx_value*> outs;
+};
 
 etx_status run_kernel(etx_context* context, etx_value* const* args) {
   const auto& kernel = *static_cast<const PyKernel*>(context->kernel);
   const nb::gil_scoped_acquire acquired;
   try {
-    const size_t results = count_results(args, context->num_args);
-    const size_t count = context->num_args - results;
-    etx_value* const* outs = args + count;
+    const Arguments arguments(args, context->num_args);
+    const auto& outs = arguments.outs;
     nb::list given;
-    for (size_t i = 0; i < count; ++i) {
-      bool is_out = false;
-      for (size_t k = 0; k < results; ++k) is_out |= outs[k] == args[i];
-      given.append(to_argument(*args[i], is_out));
+    for (size_t i = 0; i < arguments.count; ++i) {
+      given.append(to_argument(*args[i], is_among(outs.data(), outs.size(), args[i])));
     }
-    store_results(nb::handle(kernel.object)(*given), outs, results, true);
+    store_results(nb::handle(kernel.object)(*given), outs.data(), outs.size(), true);
     return 0;
   } catch (...) {
     keep_exception();

@@ -40,6 +40,12 @@ nb::object as_tuple(nb::handle inputs) {
   raise("InputError", Error::InvalidArgument, "the inputs must be a list or tuple");
 }
 
+nb::object as_tuple_of_sizes(Span<const int32_t> shape) {
+  nb::list sizes;
+  for (const int32_t size : shape) sizes.append(size);
+  return nb::tuple(sizes);
+}
+
 }  // namespace
 
 /// Refuses a second user while one executes.
@@ -141,15 +147,30 @@ void PyMethod::check_inputs() {
   nb::list given;
   for (size_t i = 0; i < method.inputs_size(); ++i) {
     const EValue& value = method.get_input(i);
-    if (!value.is_tensor()) {
+    if (value.is_tensor()) {
+      given.append(as_tuple_of_sizes(value.to_tensor().sizes()));
+    } else {
       given.append(value.is_scalar() ? to_python(value) : nb::object(nb::none()));
-      continue;
     }
-    nb::list sizes;
-    for (const int32_t size : value.to_tensor().sizes()) sizes.append(size);
-    given.append(nb::tuple(sizes));
   }
   check_(given);
+}
+
+/// A shape that does not fit at all is refused with the constraint that it breaks, if there is one.
+void PyMethod::set_inputs(PyObject* const* inputs, size_t count, Keep* keep) {
+  try {
+    for (size_t i = 0; i < count; ++i) set_input(loaded(), i, inputs[i], keep);
+  } catch (const Raised& raised) {
+    if (raised.text.error != Error::NotSupported || !check_.is_valid() || check_.is_none()) throw;
+    nb::list given;
+    for (size_t i = 0; i < count; ++i) {
+      ArrayView view;
+      const bool is_array = view_array(inputs[i], &view, keep) == nullptr;
+      given.append(is_array ? as_tuple_of_sizes(view.shape()) : nb::object(nb::none()));
+    }
+    check_(given);
+    throw;
+  }
 }
 
 nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, size_t count,
@@ -161,7 +182,7 @@ nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, siz
               " inputs, got " + std::to_string(count));
   }
   Keep keep;
-  for (size_t i = 0; i < count; ++i) set_input(loaded(), i, inputs[i], &keep);
+  set_inputs(inputs, count, &keep);
   check_inputs();
   const CallScope scope(self, &loaded());
   execute_released();

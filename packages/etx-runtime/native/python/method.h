@@ -67,6 +67,7 @@ class PyMethod {
   struct Use;
   void execute_released();
   void check_inputs();
+  void set_inputs(PyObject* const* inputs, size_t count, Keep* keep);
   nanobind::object run_list(nanobind::handle inputs, bool borrow);
   nanobind::object run_unguarded(nanobind::handle self, PyObject* const* inputs, size_t count,
                                  Style style);
