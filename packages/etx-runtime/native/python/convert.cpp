@@ -69,7 +69,9 @@ EValue to_scalar(nb::handle object) {
   if (raw == Py_None) return EValue();
   if (PyBool_Check(raw)) return EValue(raw == Py_True);
   if (PyLong_Check(raw) || (PyIndex_Check(raw) && !PyFloat_Check(raw))) {
-    return EValue(nb::cast<int64_t>(nb::steal(PyNumber_Index(raw))));
+    const nb::object number = nb::steal(PyNumber_Index(raw));
+    if (!number.is_valid()) throw nb::python_error();
+    return EValue(nb::cast<int64_t>(number));
   }
   return EValue(nb::cast<double>(object));
 }
