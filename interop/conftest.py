@@ -7,6 +7,7 @@ no torch) and ``--executorch`` (ExecuTorch, no ETX). This process needs only num
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from names import ROWS
 
 HERE = Path(__file__).parent
 EXPORTERS = RUNTIMES = ("etx", "executorch")
+SEEDS = 24
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--device", required=True, help="has etx-runtime and kernels, no torch")
     group.addoption("--executorch", required=True, help="has executorch, no ETX")
     group.addoption("--by-hand", action="store_true", help="include the slow models")
+    group.addoption("--programs", type=int, default=SEEDS, help="how many random programs")
     group.addoption("--folder", type=Path, help="keep the files here and reuse what exists")
 
 
@@ -32,6 +35,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "model" in metafunc.fixturenames:
         slow = metafunc.config.getoption("--by-hand")
         metafunc.parametrize("model", [r.name for r in ROWS.values() if slow or not r.by_hand])
+    if "flow" in metafunc.fixturenames:
+        host = metafunc.config.getoption("--host")
+        listed = subprocess.check_output([host, "-m", "modelset.control_flow"], cwd=HERE)
+        metafunc.parametrize("flow", json.loads(listed))
+    if "seed" in metafunc.fixturenames:
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--programs")))
 
 
 class Workshop:
@@ -63,22 +72,57 @@ class Workshop:
             for exporter in EXPORTERS
             if (self.folder / model / f"{exporter}.pte").exists()
         ]
-        self.run("--device", "run.py", "etx", folder, *cells)
-        self.run("--executorch", "run.py", "executorch", folder, *cells)
+        self.execute("etx", "--device", cells)
+        self.execute("executorch", "--executorch", cells)
+
+    def execute(self, runtime: str, environment: str, cells: list[str]) -> None:
+        """Run the files on a runtime; one that kills the process is noted, and the rest goes on."""
+        while cells:
+            try:
+                self.run(environment, "run.py", runtime, str(self.folder), *cells)
+                return
+            except subprocess.CalledProcessError as death:
+                left = [cell for cell in cells if not self.finished(runtime, cell)]
+                exporter, model = left[0].split(":")
+                note = f"the process died with {death.returncode}"
+                (self.folder / model / f"{exporter}.{runtime}.error").write_text(note)
+                cells = left[1:]
+
+    def finished(self, runtime: str, cell: str) -> bool:
+        """Tell whether a runtime has dealt with a file."""
+        exporter, model = cell.split(":")
+        stem = f"{exporter}.{runtime}"
+        return any((self.folder / model / f"{stem}.{end}").exists() for end in ("npz", "error"))
 
     def lowered(self, exporter: str, model: str) -> bool:
         """Tell whether an exporter has dealt with a model already."""
         return (self.folder / model / f"{exporter}.json").exists()
 
 
-@pytest.fixture(scope="session")
-def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """Prepare every chosen model once for the whole run."""
-    items = [getattr(item, "callspec", None) for item in request.session.items]
-    names = {item.params["model"] for item in items if item and "model" in item.params}
-    folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("interop")
-    chosen = tuple(name for name in ROWS if name in names)
-    workshop = Workshop(request.config, folder, chosen)
+def prepared(request: pytest.FixtureRequest, folder: Path, param: str, name: str) -> Workshop:
+    """Prepare what the chosen tests name in their parameter `param`, formatted by `name`."""
+    specs = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = {name.format(s.params[param]): None for s in specs if s and param in s.params}
+    folder = request.config.getoption("--folder") or folder
+    workshop = Workshop(request.config, folder, tuple(chosen))
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
         workshop.prepare()
     return workshop
+
+
+@pytest.fixture(scope="session")
+def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Prepare every chosen model once for the whole run."""
+    return prepared(request, tmp_path_factory.mktemp("models"), "model", "{}")
+
+
+@pytest.fixture(scope="session")
+def flows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Prepare every chosen program with control flow once for the whole run."""
+    return prepared(request, tmp_path_factory.mktemp("flows"), "flow", "{}")
+
+
+@pytest.fixture(scope="session")
+def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Prepare every chosen random program once for the whole run."""
+    return prepared(request, tmp_path_factory.mktemp("programs"), "seed", "random{}")

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from modelset import BUILDERS
+from modelset import build
 
 
 def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
@@ -44,12 +44,13 @@ def main(exporter: str, folder: Path, names: list[str]) -> None:
     """Lower each model; a refusal is written down, not raised."""
     for name in names:
         stem = folder / name / exporter
-        built = BUILDERS[name]()
-        program = torch.export.export(
-            built.module, built.example, dynamic_shapes=built.dynamic_shapes
-        )
+        built = build(name)
         begin = time.perf_counter()
         try:
+            program = torch.export.export(
+                built.module, built.example, dynamic_shapes=built.dynamic_shapes
+            )
+            begin = time.perf_counter()
             with torch.no_grad():
                 EXPORTERS[exporter](program, stem.with_suffix(".pte"))
         except Exception as error:

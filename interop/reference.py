@@ -13,23 +13,24 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from modelset import BUILDERS
+from modelset import build
 from torch.utils import _pytree as pytree
 
 
 def leaves(tree: object) -> list[np.ndarray]:
-    """Flatten a tree of tensors into arrays."""
-    return [leaf.detach().numpy() for leaf in pytree.tree_leaves(tree)]
+    """Flatten a tree of tensors and numbers into arrays of their own memory."""
+    return [torch.as_tensor(leaf).detach().numpy().copy() for leaf in pytree.tree_leaves(tree)]
 
 
 def record(name: str, folder: Path) -> None:
     """Run the model's calls on a copy of its module, state carried over, and store both sides."""
-    built = BUILDERS[name]()
+    built = build(name)
     module = copy.deepcopy(built.module)
     arrays, sizes = {}, []
     with torch.no_grad():
         for call, args in enumerate(built.calls):
-            inputs, outputs = leaves(args), leaves(module(*args))
+            inputs = leaves(args)
+            outputs = leaves(module(*args))
             arrays.update({f"call{call}_input{i}": x for i, x in enumerate(inputs)})
             arrays.update({f"call{call}_output{i}": x for i, x in enumerate(outputs)})
             sizes.append([len(inputs), len(outputs)])

@@ -39,7 +39,7 @@ def load_executorch(path: Path) -> Call:
     def call(inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         assert program is not None
         results = method.execute([torch.from_numpy(x) for x in inputs])
-        return [y.clone().numpy() for y in results]
+        return [torch.as_tensor(y).clone().numpy() for y in results]
 
     return call
 

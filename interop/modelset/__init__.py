@@ -8,7 +8,7 @@ from functools import partial
 
 from torch import nn
 
-from . import sequence, structure, text, vision
+from . import control_flow, sequence, structure, text, vision
 from .built import Built
 
 BUILDERS: dict[str, Callable[[], Built]] = {
@@ -31,4 +31,10 @@ BUILDERS: dict[str, Callable[[], Built]] = {
     "densenet121": vision.torchvision_model("densenet121"),
 }
 
-__all__ = ["BUILDERS", "Built"]
+
+def build(name: str) -> Built:
+    """Build a model of the set, or a program with control flow by its name."""
+    return BUILDERS[name]() if name in BUILDERS else control_flow.build(name)
+
+
+__all__ = ["BUILDERS", "Built", "build"]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Branches, loops and state on both runtimes: fixed programs, and random ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import EXPORTERS, RUNTIMES, Workshop
+from names import REFUSED_FLOWS
+
+Outputs = dict[str, np.ndarray]
+
+
+def outputs(folder: Path, stem: str) -> Outputs:
+    """Return what one runtime computed with one file; fail with what it said instead."""
+    for name in (stem.split(".")[0], stem):
+        error = folder / f"{name}.error"
+        assert not error.exists(), error.read_text()
+    with np.load(folder / f"{stem}.npz") as arrays:
+        return dict(arrays)
+
+
+def expected(folder: Path) -> Outputs:
+    """Return what eager mode computed."""
+    sizes = json.loads((folder / "calls.json").read_text())
+    names = [f"call{call}_output{i}" for call, (_, n) in enumerate(sizes) for i in range(n)]
+    with np.load(folder / "calls.npz") as arrays:
+        return {name: arrays[name] for name in names}
+
+
+def compare(actual: Outputs, wanted: Outputs) -> None:
+    assert actual.keys() == wanted.keys()
+    for name, array in wanted.items():
+        assert actual[name].dtype == array.dtype, name
+        np.testing.assert_allclose(actual[name], array, rtol=1e-3, atol=1e-4, err_msg=name)
+        assert actual[name].shape == array.shape, name
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_agrees_with_eager(
+    flow: str, exporter: str, runtime: str, flows: Workshop, request: pytest.FixtureRequest
+) -> None:
+    if exporter == "executorch" and flow in REFUSED_FLOWS:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=REFUSED_FLOWS[flow]))
+    folder = flows.folder / flow
+    compare(outputs(folder, f"{exporter}.{runtime}"), expected(folder))
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_random_program_agrees_with_eager(seed: int, runtime: str, programs: Workshop) -> None:
+    folder = programs.folder / f"random{seed}"
+    compare(outputs(folder, f"etx.{runtime}"), expected(folder))
+
+
+def test_random_file_of_executorch_runs_as_there(seed: int, programs: Workshop) -> None:
+    """What ExecuTorch's exporter lowers gives what eager gives, or else what it gives there."""
+    folder = programs.folder / f"random{seed}"
+    if not (folder / "executorch.pte").exists():
+        assert (folder / "executorch.error").read_text()
+    elif (folder / "executorch.executorch.error").exists():
+        assert (folder / "executorch.etx.error").exists()
+    else:
+        ours, theirs = (outputs(folder, f"executorch.{runtime}") for runtime in RUNTIMES)
+        wanted = expected(folder)
+        compare(ours, wanted if agree(theirs, wanted) else theirs)
+
+
+def agree(actual: Outputs, wanted: Outputs) -> bool:
+    try:
+        compare(actual, wanted)
+    except AssertionError:
+        return False
+    return True
+
+
+def test_enough_random_programs_agree_in_all_four_pairings(programs: Workshop) -> None:
+    folders = [programs.folder / model for model in programs.models]
+    ran = [f for f in folders if (f / "executorch.executorch.npz").exists()]
+    right = [f for f in ran if agree(outputs(f, "executorch.executorch"), expected(f))]
+    assert len(right) >= len(folders) // 8, f"{len(right)} of {len(folders)}"
