@@ -60,6 +60,16 @@ def out(*shape: int, dtype: torch.dtype = F32, slack: int = 0) -> Out:
         ("aten::full.out", ([2**40, 2**40], 1, out(2, 3)), "InvalidArgument", "shape"),
         ("aten::tril.out", (torch.ones(3), 0, out(3)), "InvalidArgument", "2 dimensions"),
         ("aten::cumsum.out", (X, 2, None, out(2, 3)), "InvalidArgument", "rank"),
+        (
+            "aten::native_group_norm.out",
+            (
+                torch.ones(2, 4, 3),
+                *(None, None, 2**62 + 2, 4, 3, 2, 1e-5),
+                *(out(2, 4, 3), out(2, 2), out(2, 2)),
+            ),
+            "InvalidArgument",
+            "N . C . HxW elements",
+        ),
     ],
 )
 def test_wrong_arguments_are_explained(

@@ -11,6 +11,7 @@ The targets of tests/fuzz run under sanitizers for a minute here. By hand, for a
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -18,10 +19,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import etx_schema as es
 import pytest
 import seeds
 from building import call, configure, tool
 from conftest import HERE
+from programs import Builder
 
 TARGETS = {"program": 5, "execute": 15, "named_data": 5, "ptd": 3}
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-print_final_stats=1"]
@@ -120,6 +123,29 @@ def test_every_field_of_every_seed(fuzzers: Path) -> None:
     assert count == len(files)
     assert cuts >= sum(path.stat().st_size for path in files) // 64
     assert fields > 10_000
+
+
+def chain(count: int) -> bytes:
+    """`count` additions, each with values, lists, inputs and outputs of its own."""
+    b = Builder()
+    for _ in range(count):
+        x = b.input(b.tensor((1,), memory="unbound"))
+        out = b.tensor((1,))
+        b.value(es.TensorList(items=[x, out]))
+        b.add(x, out, out)
+        b.output(out)
+    return b.serialize()
+
+
+def test_loading_is_linear_in_counted_steps(fuzzers: Path, tmp_path: Path) -> None:
+    counts = (100, 200, 400, 800)
+    paths = [tmp_path / f"{count}.pte" for count in counts]
+    for path, count in zip(paths, counts, strict=True):
+        path.write_bytes(chain(count))
+    steps = [int(line) for line in call(fuzzers / "count_steps", *paths).split()]
+    grown = [b - a for a, b in itertools.pairwise(steps)]
+    assert grown[0] > 10_000
+    assert all(b <= 2.3 * a for a, b in itertools.pairwise(grown)), steps
 
 
 def test_seeds_run(fuzzers: Path, plugin: Path, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ class Bindings {
       tensor.numel = 1;
       const bool shrinks = smaller && info->shape_dynamism() != TensorShapeDynamism::Static;
       for (size_t d = 0; d < info->sizes().size(); ++d) {
-        sizes[d] = shrinks ? (info->sizes()[d] + 1) / 2 : info->sizes()[d];
+        sizes[d] = shrinks ? info->sizes()[d] - info->sizes()[d] / 2 : info->sizes()[d];
         tensor.numel *= sizes[d];
       }
       Tensor::set_strides(tensor);

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every interface of the core, subclassed with RTTI and exceptions against a core without them.
+#include <etx/program.h>
+
+#include <stdexcept>
+#include <typeinfo>
+#include <vector>
+
+#include "check.h"
+
+namespace {
+
+struct Loader final : etx::DataLoader {
+  virtual ~Loader() = default;
+  etx::Result<etx::FreeableBuffer> load(size_t, size_t, const SegmentInfo&) const override {
+    try {
+      throw std::runtime_error("offline");
+    } catch (const std::exception&) {
+      return etx::Error::AccessFailed;
+    }
+  }
+  etx::Result<size_t> size() const override { return size_t{4096}; }
+};
+
+struct Sink final : etx::FailureSink {
+  virtual ~Sink() = default;
+  void report(const etx::Failure& failure) override { failures.push_back(failure); }
+  std::vector<etx::Failure> failures;
+};
+
+struct Tracer final : etx::EventTracer {
+  virtual ~Tracer() = default;
+  void begin_execution(const char*) override {}
+  void event(const etx::TraceEvent&) override {}
+  void end_execution(uint64_t, uint64_t) override {}
+};
+
+struct Data final : etx::NamedDataMap {
+  virtual ~Data() = default;
+  etx::Result<etx::Span<const uint8_t>> get_data(const char*) const override {
+    return etx::Error::NotFound;
+  }
+  etx::Result<etx::TensorLayout> get_tensor_layout(const char*) const override {
+    return etx::Error::NotFound;
+  }
+  size_t get_num_keys() const override { return 0; }
+  const char* get_key(size_t) const override { return nullptr; }
+};
+
+struct Threads final : etx::Parallel {
+  virtual ~Threads() = default;
+  uint32_t num_threads() const override { return 1; }
+  void parallel_for(int64_t begin, int64_t end, int64_t, Body body, void* user) override {
+    body(user, begin, end);
+  }
+};
+
+struct Arena final : etx::MemoryAllocator {
+  Arena() : MemoryAllocator(0, nullptr) {}
+  virtual ~Arena() = default;
+  void* allocate(size_t, size_t) override { return nullptr; }
+};
+
+template <typename Derived, typename Base>
+void check_type(Base& base) {
+  CHECK(typeid(base) == typeid(Derived));
+  CHECK(dynamic_cast<Derived*>(&base) == &base);
+}
+
+}  // namespace
+
+int main() {
+  Loader loader;
+  Sink sink;
+  Tracer tracer;
+  Data data;
+  Threads threads;
+  Arena arena;
+  check_type<Loader, etx::DataLoader>(loader);
+  check_type<Sink, etx::FailureSink>(sink);
+  check_type<Tracer, etx::EventTracer>(tracer);
+  check_type<Data, etx::NamedDataMap>(data);
+  check_type<Threads, etx::Parallel>(threads);
+  check_type<Arena, etx::MemoryAllocator>(arena);
+  CHECK(arena.allocate_list<int>(4) == nullptr);
+  const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &sink);
+  CHECK(program.error() == etx::Error::AccessFailed);
+  return 0;
+}
