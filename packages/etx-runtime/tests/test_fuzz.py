@@ -27,7 +27,7 @@ from conftest import HERE
 from programs import Builder
 
 TARGETS = {"program": 5, "execute": 15, "named_data": 5, "ptd": 3}
-LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-print_final_stats=1"]
+LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-print_final_stats=1", "-seed=1"]
 
 CHILD = """
 import random, sys

@@ -23,8 +23,8 @@ Error add_out(Context& context, const Tensor& a, const Tensor& b, Scalar alpha, 
     const float scale = alpha.to<float>();
     zip<float>(a, b, out, [=](float x, float y) { return x + scale * y; });
   } else if (a.scalar_type() == ScalarType::Long) {
-    const auto scale = alpha.to<int64_t>();
-    zip<int64_t>(a, b, out, [=](int64_t x, int64_t y) { return x + scale * y; });
+    const auto scale = static_cast<uint64_t>(alpha.to<int64_t>());
+    zip<uint64_t>(a, b, out, [=](uint64_t x, uint64_t y) { return x + scale * y; });
   } else {
     const size_t size = a.nbytes();
     if (size != 0) std::memcpy(out.mutable_data_ptr(), a.const_data_ptr(), size);
