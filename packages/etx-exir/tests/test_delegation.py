@@ -28,7 +28,7 @@ from etx_exir.partitioners import (
     tag_mutated_buffer,
 )
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_schema import EtxError, read_ptd
+from etx_schema import EtxError, read_ptd, read_pte
 from interpreter import Method
 from programs import Calls, counts
 from running import assert_same, plan_of, reread
@@ -130,6 +130,18 @@ def test_a_module_lowered_by_id_is_one_delegate_of_a_bigger_one():
     method = Method(reread(pte))
     assert_same(method.execute(x), [outer(x)])
     assert method.executed == ["aten::mul.out", "SavedBackend", "aten::sin.out"]
+
+
+def test_a_lowered_module_writes_itself_as_a_program():
+    inner, x = Calls(lambda x: (x.sin() + 1, x * 2)), torch.randn(3)
+    edge = to_edge(torch.export.export(inner, (x,))).exported_program()
+    lowered = to_backend("SavedBackend", edge)
+    method = Method(read_pte(lowered.buffer()))
+    assert_same(method.execute(x), inner(x))
+    assert method.executed == ["SavedBackend"]
+    assert [each.id for each in lowered.program().execution_plan[0].delegates] == ["SavedBackend"]
+    with pytest.raises(EtxError, match="no backend SavedBackend"):
+        lowered.buffer(ExecutorchBackendConfig())
 
 
 def test_a_lowered_module_sees_other_shapes():

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from etx_schema import CompileSpec
+from etx_schema import CompileSpec, Program
 from torch import Tensor, nn
 from torch._higher_order_ops.utils import autograd_not_implemented
 from torch._ops import HigherOrderOperator
@@ -23,6 +23,11 @@ from torch.utils import _pytree as pytree
 
 from etx_exir.data_store import NamedDataStoreOutput
 from etx_exir.dim_order import dim_order_of
+from etx_exir.errors import ConfigError
+
+if TYPE_CHECKING:
+    from etx_exir.config import ExecutorchBackendConfig
+    from etx_exir.program import ExecutorchProgramManager
 
 __all__ = ["CALL_DELEGATE", "LoweredBackendModule", "executorch_call_delegate"]
 
@@ -84,6 +89,30 @@ class LoweredBackendModule(nn.Module):
         """Compute what the delegate computes, in eager mode; while tracing, become one node."""
         outputs = executorch_call_delegate(self, *pytree.tree_leaves((args, kwargs)))
         return outputs if self._out_spec is None else pytree.tree_unflatten(outputs, self._out_spec)
+
+    def buffer(self, config: ExecutorchBackendConfig | None = None) -> bytes:
+        """Return a file whose method `forward` is this delegate alone.
+
+        Without `config` it is checked against no target: a delegate needs its backend there.
+        """
+        return self._finish(config).buffer
+
+    def program(self, config: ExecutorchBackendConfig | None = None) -> Program:
+        """Return the tables of such a file."""
+        return self._finish(config).executorch_program
+
+    def _finish(self, config: ExecutorchBackendConfig | None) -> ExecutorchProgramManager:
+        from etx_exir.config import ExecutorchBackendConfig
+        from etx_exir.program import to_edge
+
+        examples = self._original.example_inputs
+        if examples is None:
+            raise ConfigError(
+                f"the program that backend {self._backend_id!r} lowered has no example inputs to "
+                "export this module with; call torch.export.export(lowered, inputs) and to_edge"
+            )
+        exported = torch.export.export(self, *examples)
+        return to_edge(exported).to_executorch(config or ExecutorchBackendConfig(target=None))
 
     def eager(self, *args: Any) -> list[Any]:
         """Return what the partition's own program computes; its state is kept between calls."""
