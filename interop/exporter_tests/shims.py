@@ -118,12 +118,8 @@ def emit_program(
     return EmitterOutput(with_blobs(emit_all(programs, config, constant_methods).pte))
 
 
-def generate_pattern_op_partitions(
-    module: GraphModule, patterns: Any = None, partitions_list: Any = None, op_support: Any = None
-) -> list[Any]:
+def generate_pattern_op_partitions(module: GraphModule, op_support: Any) -> list[Any]:
     """Partition by what is supported node by node, with torch's own partitioner."""
-    if patterns or partitions_list:
-        raise NotImplementedError("partitions by pattern graphs: PatternPartitioner in ETX")
     return list(
         CapabilityBasedPartitioner(
             module, op_support, allows_single_node_partition=True

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +13,7 @@ import etx_schema as es
 import numpy as np
 import pytest
 from etx_runtime import ExecutionError, LoadError, Method, PluginError, Runtime
+from parallel import run_in_threads
 from programs import Builder
 
 X = np.array([1, 2, 3], np.float32)
@@ -177,11 +177,7 @@ def test_threads(runtime: Runtime) -> None:
             if not (method.execute([X * number])[0] == X * number * 3).all():
                 failures.append(number)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work)
     assert failures == []
 
 

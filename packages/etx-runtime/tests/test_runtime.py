@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import io
 import sys
-import threading
 from pathlib import Path
 
 import etx_runtime
@@ -13,6 +12,7 @@ import pytest
 from etx_runtime import Runtime, Verification
 from etx_schema._generated.program import IDENTIFIER
 from etx_schema.codec import Encoder
+from parallel import run_in_threads
 from programs import BOOL, FLOAT, LONG, Builder, addition, counter, loop
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -377,11 +377,7 @@ def test_threads_share_a_program(runtime: Runtime) -> None:
             if not (run.execute([x, x])[0] == 2 * number).all():
                 failures.append(number)
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_in_threads(work)
     assert failures == []
 
 

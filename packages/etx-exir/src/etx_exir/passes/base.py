@@ -103,10 +103,12 @@ class NodePass(Pass):
 
     `rewrite` returns the node (or tuple of nodes for a tuple-valued operator) that takes the
     place of its argument, or None to leave it. New nodes inherit the old one's `meta`; only
-    intermediate ones have their value computed.
+    intermediate ones have their value computed. With `repeats` the nodes are visited until none
+    is rewritten any more.
     """
 
     targets: ClassVar[tuple[Any, ...]] = ()
+    repeats: ClassVar[bool] = False
     program: ExportedProgram
     constants: Constants
     mode: FakeTensorMode
@@ -118,8 +120,15 @@ class NodePass(Pass):
     def apply(self, program: ExportedProgram) -> bool:
         """Visit every matching node of `program`, nested graphs included."""
         self.program = program
-        self.constants = Constants(program)
         self.mode = fake_mode_of(program)
+        changed = self._sweep(program)
+        again = changed and self.repeats
+        while again:
+            again = self._sweep(program)
+        return changed
+
+    def _sweep(self, program: ExportedProgram) -> bool:
+        self.constants = Constants(program)
         changed = False
         for module in graph_modules(program.graph_module):
             changed |= self._visit(module)

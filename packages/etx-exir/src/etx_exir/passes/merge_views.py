@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
 from etx_exir.passes.base import NodePass
@@ -31,12 +30,7 @@ class MergeViews(NodePass):
     """Name views by `view_copy`, permutations by `permute_copy`, and make one of a chain."""
 
     targets = (*VIEWS, *PERMUTATIONS)
-
-    def apply(self, program: ExportedProgram) -> bool:
-        changed = False
-        while super().apply(program):
-            changed = True
-        return changed
+    repeats = True
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         return self._view(node, graph) if node.target in VIEWS else self._permute(node, graph)

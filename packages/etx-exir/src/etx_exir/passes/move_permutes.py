@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
 from etx_exir.dim_order import CLONE, TO_COPY, dim_order_of
@@ -28,12 +27,7 @@ class MovePermutes(NodePass):
     """
 
     targets = PERMUTATIONS
-
-    def apply(self, program: ExportedProgram) -> bool:
-        changed = False
-        while super().apply(program):
-            changed = True
-        return changed
+    repeats = True
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         top = node.args[0]
