@@ -153,7 +153,16 @@ def counter() -> bytes:
     return b.serialize()
 
 
-def loop(bound: int) -> bytes:
+def waiting() -> Builder:
+    """A method `wait` of one instruction that lasts until it is cancelled."""
+    b = Builder("wait")
+    out = b.int(0)
+    b.call("etx_test::wait", out)
+    b.output(out)
+    return b
+
+
+def loop(bound: int, *others: Builder) -> bytes:
     """i = 0; while i < bound: i += 1."""
     b = Builder()
     i, done = b.int(0), b.bool(False)
@@ -164,4 +173,4 @@ def loop(bound: int) -> bytes:
     b.call("executorch_prim::add.Scalar", i, one, i)
     b.jump_false(never, 1)
     b.output(i)
-    return b.serialize()
+    return b.serialize(*others)

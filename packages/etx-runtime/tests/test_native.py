@@ -15,7 +15,7 @@ import etx_runtime
 import pytest
 from building import call, configure, tool
 from conftest import HERE
-from programs import counter
+from programs import counter, loop, waiting
 
 PACKAGE = Path(etx_runtime.__file__).parent
 CORE = PACKAGE / "lib" / "libetx_core.a"
@@ -27,13 +27,16 @@ ALLOWED = re.compile(r"mem(cpy|move|set|cmp)|str(len|cmp|ncmp)|etx_pal_\w+|_GLOB
 def test_installed_package_builds_and_passes(tmp_path: Path) -> None:
     program = tmp_path / "counter.pte"
     program.write_bytes(counter())
+    endless = tmp_path / "loop.pte"
+    endless.write_bytes(loop(2**62, waiting()))
     options = [f"-Detx_runtime_ROOT={PACKAGE}", f"-DETX_TEST_PROGRAM={program}"]
+    options += [f"-DETX_TEST_LOOP={endless}"]
     configure(HERE / "cpp", tmp_path / "build", *options)
     call(tool("cmake"), "--build", tmp_path / "build", "-j2")
     ctest = Path(tool("cmake")).with_name("ctest")
     text = call(ctest, "--test-dir", tmp_path / "build", "--output-on-failure")
     assert "100% tests passed" in text
-    assert "out of 5" in text
+    assert "out of 6" in text
     plugin = next((tmp_path / "build").glob("libtest_plugin.*"))
     bench = call(tmp_path / "build" / "bench_dispatch", program, plugin, 100)
     assert "ns_per_instruction" in bench

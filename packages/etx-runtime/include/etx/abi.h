@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 1
+#define ETX_ABI_MINOR 2
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,6 +103,9 @@ typedef struct etx_context {
   /// The kernel that runs and the number of its arguments; for kernels of signature `*` alone.
   const struct etx_kernel* kernel;
   size_t num_args;
+  /// True once the execution shall end: long kernels and delegates that ask return
+  /// `etx::Error::Cancelled`. From any thread of theirs. Since 1.2.
+  bool (*is_cancelled)(const struct etx_context* self);
 } etx_context;
 
 /// Runs one operator. `args` are the values of the instruction, already checked against

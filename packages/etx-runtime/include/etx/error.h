@@ -6,7 +6,7 @@
 
 namespace etx {
 
-/// Why something failed. The numbers are part of the program format's contract.
+/// Why something failed. The numbers below 0x40 are ExecuTorch's, those from there on are our own.
 enum class [[nodiscard]] Error : uint32_t {
   Ok = 0x00,
   Internal = 0x01,
@@ -29,6 +29,8 @@ enum class [[nodiscard]] Error : uint32_t {
   DelegateInvalidCompatibility = 0x30,
   DelegateMemoryAllocationFailed = 0x31,
   DelegateInvalidHandle = 0x32,
+
+  Cancelled = 0x40,
 };
 
 /// The enumerator's name, e.g. "InvalidArgument"; "Unknown" for other numbers.
@@ -55,6 +57,7 @@ constexpr const char* to_string(Error error) {
     case Error::DelegateInvalidCompatibility: return "DelegateInvalidCompatibility";
     case Error::DelegateMemoryAllocationFailed: return "DelegateMemoryAllocationFailed";
     case Error::DelegateInvalidHandle: return "DelegateInvalidHandle";
+    case Error::Cancelled: return "Cancelled";
   }
   return "Unknown";
 }

@@ -37,6 +37,10 @@ class Context {
     return static_cast<Error>(raw_->fail(raw_, static_cast<etx_status>(error), reason));
   }
 
+  /// True once somebody has cancelled the execution. For kernels that take long: return
+  /// Error::Cancelled soon after; outputs need not be complete then. From any thread.
+  bool is_cancelled() const { return raw_->is_cancelled(raw_); }
+
   uint32_t num_threads() const { return raw_->num_threads; }
 
   /// Calls `body(begin, end)` over disjoint ranges covering [begin, end), on several threads where

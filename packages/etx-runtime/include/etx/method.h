@@ -21,8 +21,8 @@ struct MethodState;
 
 /// A method with its memory: set the inputs, execute, read the outputs, again and again.
 ///
-/// Made by `Program::load_method`. Used by one thread at a time. Mutable buffers keep their values
-/// between executions.
+/// Made by `Program::load_method`. Used by one thread at a time; `cancel` alone may be called by
+/// others meanwhile. Mutable buffers keep their values between executions.
 class Method {
  public:
   Method(Method&& other) noexcept : state_(other.state_) { other.state_ = nullptr; }
@@ -62,8 +62,18 @@ class Method {
   const EValue& get_input(size_t index) const;
   const EValue& get_output(size_t index) const;
 
-  /// Runs all instructions. Errors: those of kernels and backends, see last_failure().
+  /// Runs all instructions. Errors: those of kernels and backends, OutOfResources (see
+  /// set_instruction_budget), Cancelled; last_failure() says more.
   Error execute();
+
+  /// Ends the running execution with Error::Cancelled before its next instruction, or within one
+  /// whose kernel asks `Context::is_cancelled`. Where none is running it ends the next one, so that
+  /// a request is never lost; whatever ends an execution takes the request back. The method can be
+  /// executed again, its mutable buffers as far as the ended execution came. From any thread, and
+  /// from signal and interrupt handlers; the Method must not be moved or destroyed meanwhile.
+  void cancel();
+  /// Takes back a request that came after the end of an execution. On the method's own thread.
+  void clear_cancel();
 
   /// Runs one instruction. Errors: EndOfMethod after the last one, then reset_execution().
   Error step();

@@ -10,6 +10,7 @@ namespace {
 
 /// The runtime's side of etx_context; lives for one execution or step.
 struct ExecutionContext : etx_context {
+  const std::atomic<bool>* cancelled;
   MemoryAllocator* temp;
   Parallel* threads;
   const char* reason;
@@ -33,6 +34,10 @@ void run_parallel(etx_context* self, int64_t begin, int64_t end, int64_t grain,
   static_cast<ExecutionContext*>(self)->threads->parallel_for(begin, end, grain, body, user);
 }
 
+bool was_cancelled(const etx_context* self) {
+  return static_cast<const ExecutionContext*>(self)->cancelled->load(std::memory_order_relaxed);
+}
+
 ExecutionContext make_context(const MethodState& state) {
   ExecutionContext context;
   context.struct_size = sizeof(etx_context);
@@ -46,6 +51,8 @@ ExecutionContext make_context(const MethodState& state) {
   context.temp_used = false;
   context.kernel = nullptr;
   context.num_args = 0;
+  context.is_cancelled = was_cancelled;
+  context.cancelled = &state.is_cancelled;
   return context;
 }
 
@@ -242,6 +249,19 @@ etx_status run_other(ExecutionContext& context, MethodState& state,
   return status;
 }
 
+bool is_cancelled(const MethodState& state) {
+  return state.is_cancelled.load(std::memory_order_relaxed);
+}
+
+etx_status stop_cancelled(ExecutionContext& context) {
+  return record(&context, static_cast<etx_status>(Error::Cancelled), "cancelled before it ran");
+}
+
+void leave(MethodState& state) {
+  state.is_running = false;
+  state.is_cancelled.store(false, std::memory_order_relaxed);
+}
+
 Error stop(MethodState& state, const ExecutionContext& context, etx_status status) {
   const Instruction& instruction = state.instructions[state.pc];
   Failure failure;
@@ -256,7 +276,7 @@ Error stop(MethodState& state, const ExecutionContext& context, etx_status statu
     failure.name = state.delegates[instruction.target].backend->name;
   }
   state.failure = failure;
-  state.is_running = false;
+  leave(state);
   return failure.error;
 }
 
@@ -269,7 +289,7 @@ void begin(MethodState& state) {
 
 /// After the last instruction. Errors: InvalidState when an output was freed.
 Error end(MethodState& state) {
-  state.is_running = false;
+  leave(state);
   for (size_t i = 0; state.has_free && i < state.outputs.size(); ++i) {
     if (!is_freed(*state.outputs[i].slot)) continue;
     Failure failure;
@@ -310,6 +330,7 @@ TraceEvent describe(const MethodState& state, uint32_t pc) {
 }
 
 etx_status run_one(ExecutionContext& context, MethodState& state) {
+  if (is_cancelled(state)) return stop_cancelled(context);
   const uint32_t pc = state.pc;
   const uint64_t start = state.tracer == nullptr ? 0 : etx_pal_current_ticks();
   const etx_status status = run_other(context, state, state.instructions[pc]);
@@ -370,6 +391,10 @@ Error Method::execute() {
   while (pc < count) {
     const Instruction& instruction = code[pc];
     etx_status status;
+    if (is_cancelled(state)) {
+      state.pc = pc;
+      return stop(state, context, stop_cancelled(context));
+    }
     if (instruction.kind == Instruction::Kind::Kernel) {
       status = instruction.run(&context, instruction.args);
       if (status != 0) state.pc = pc;
@@ -399,7 +424,7 @@ Error Method::step() {
 
 Error Method::reset_execution() {
   if (state_->is_running && state_->pc < state_->instructions.size()) return Error::InvalidState;
-  state_->is_running = false;
+  leave(*state_);
   return Error::Ok;
 }
 

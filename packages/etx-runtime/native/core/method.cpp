@@ -219,6 +219,10 @@ Span<etx_value* const> Method::instruction_args(size_t index) const {
 
 void Method::set_instruction_budget(uint64_t instructions) { state_->budget = instructions; }
 
+void Method::cancel() { state_->is_cancelled.store(true, std::memory_order_relaxed); }
+
+void Method::clear_cancel() { state_->is_cancelled.store(false, std::memory_order_relaxed); }
+
 void Method::set_parallel(Parallel* parallel) { state_->parallel = parallel; }
 
 }  // namespace etx

@@ -2,6 +2,8 @@
 #ifndef ETX_NATIVE_CORE_STATE_H_
 #define ETX_NATIVE_CORE_STATE_H_
 
+#include <atomic>
+
 #include <etx/method.h>
 #include <etx/program.h>
 
@@ -106,6 +108,8 @@ struct MethodState {
   uint64_t budget;
   uint64_t spent;
   uint32_t pc;
+  /// Loaded and stored alone: some cores have no atomic exchange.
+  std::atomic<bool> is_cancelled;
   bool is_running;
   bool has_free;
 };

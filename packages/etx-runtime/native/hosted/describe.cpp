@@ -123,14 +123,20 @@ ErrorText describe_execution(const Method& method, const Failure& failure) {
   text.error = failure.error;
   text.name = full_name(failure);
   text.instruction = failure.instruction;
-  std::vector<std::string> args;
-  for (const etx_value* value : method.instruction_args(static_cast<size_t>(failure.instruction))) {
-    args.push_back(describe_value(*value));
-  }
   if (failure.instruction < 0) {
     text.message = "output " + std::to_string(failure.index) + ": " + failure.reason + " [" +
                    describe_error(failure.error) + "]";
     return text;
+  }
+  if (failure.error == Error::Cancelled) {
+    text.message = "cancelled at instruction " + std::to_string(failure.instruction) +
+                   (text.name.empty() ? "" : ", " + text.name) + " [" +
+                   describe_error(failure.error) + "]";
+    return text;
+  }
+  std::vector<std::string> args;
+  for (const etx_value* value : method.instruction_args(static_cast<size_t>(failure.instruction))) {
+    args.push_back(describe_value(*value));
   }
   text.message = (text.name.empty() ? "" : text.name + " ") + "failed at instruction " +
                  std::to_string(failure.instruction) + ": " +

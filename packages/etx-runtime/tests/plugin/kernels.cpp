@@ -120,6 +120,14 @@ Error spoil(Context& context, EValue& out) {
   return context.fail(Error::InvalidArgument, "spoiled");
 }
 
+/// Waits until the execution is cancelled.
+Error wait(Context& context, EValue& out) {
+  while (!context.is_cancelled()) {
+  }
+  out.set(int64_t{1});
+  return Error::Cancelled;
+}
+
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::add.out", add_out),
     ETX_KERNEL("aten::copy_", copy_inplace),
@@ -131,6 +139,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("executorch_prim::lt.Scalar", lt_scalar),
     ETX_KERNEL("executorch_prim::et_view.default", et_view),
     ETX_KERNEL("etx_test::spoil", spoil),
+    ETX_KERNEL("etx_test::wait", wait),
 };
 constexpr etx_kernel_table kTable = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
