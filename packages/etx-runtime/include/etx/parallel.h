@@ -6,7 +6,11 @@
 
 namespace etx {
 
-/// Threads for kernels. The core has none of its own; hosted programs pass a ThreadPool.
+/// Threads for kernels and delegates. The core has none of its own; hosted programs pass a
+/// ThreadPool, and without any everything runs on the caller's thread.
+///
+/// Several methods may share one, so its functions are called from several threads at once and from
+/// within a body.
 class Parallel {
  public:
   using Body = void (*)(void* user, int64_t begin, int64_t end);
@@ -15,7 +19,8 @@ class Parallel {
   virtual uint32_t num_threads() const = 0;
 
   /// Calls `body` over disjoint ranges that cover [begin, end), each at least `grain` long unless
-  /// it is the last; returns when all have returned.
+  /// it is the last; returns when all have returned, and what they wrote is then seen. Which thread
+  /// runs which range is not known.
   virtual void parallel_for(int64_t begin, int64_t end, int64_t grain, Body body, void* user) = 0;
 
  protected:

@@ -2,20 +2,43 @@
 #include <etx/hosted/thread_pool.h>
 
 #include <algorithm>
-#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <etx/platform.h>
 
 #include "../platform/os.h"
 
 namespace etx {
 namespace {
 
-std::atomic<bool> was_forked{false};
-thread_local bool is_worker = false;
+using Clock = std::chrono::steady_clock;
+
+/// Kernels of a method follow each other within this time; a sleeping thread takes longer to wake.
+constexpr auto kPatience = std::chrono::microseconds(30);
+
+/// How many forks lie between the process that loaded this library and this one.
+std::atomic<uint64_t> forks{0};
+/// A body runs on this thread.
+thread_local bool is_inside = false;
+
+uint32_t default_threads() {
+  const char* text = std::getenv("ETX_NUM_THREADS");
+  if (text == nullptr || *text == '\0') return usable_cores();
+  char* end = nullptr;
+  const long count = std::strtol(text, &end, 10);
+  if (*end == '\0' && count >= 1 && count <= long{ThreadPool::kMaxThreads}) {
+    return static_cast<uint32_t>(count);
+  }
+  etx_pal_log(ETX_LOG_ERROR, "expected 1 to 1024 threads; every usable core is used",
+              "ETX_NUM_THREADS");
+  return usable_cores();
+}
 
 /// One `parallel_for`: chunks are taken until none is left.
 struct Job {
@@ -34,109 +57,178 @@ struct Job {
   }
 };
 
+template <typename Condition>
+void spin_until(Condition condition) {
+  const auto limit = Clock::now() + kPatience;
+  while (!condition() && Clock::now() < limit) std::this_thread::yield();
+}
+
 }  // namespace
 
 struct ThreadPool::State {
+  explicit State(uint32_t num_threads) : size(num_threads) {}
+
+  const uint64_t generation = forks.load(std::memory_order_relaxed);
+  /// 0 until the default is needed.
+  std::atomic<uint32_t> size;
+  /// Held by the `parallel_for` that has the threads; guards `threads` and `is_closed`.
   std::mutex users;
+  std::vector<std::thread> threads;
+  bool is_closed = false;
+
+  /// Guards what follows; the atomics are also read without.
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable done;
-  std::vector<std::thread> threads;
-  std::atomic<uint32_t> size{1};
+  std::atomic<uint64_t> round{0};
+  std::atomic<size_t> active{0};
   Job* job = nullptr;
-  uint64_t round = 0;
-  size_t active = 0;
   bool stopping = false;
 
-  void run(uint64_t seen) {
-    is_worker = true;
-    std::unique_lock<std::mutex> lock(mutex);
+  uint32_t limit() {
+    uint32_t known = size.load(std::memory_order_relaxed);
+    if (known != 0) return known;
+    const uint32_t found = default_threads();
+    return size.compare_exchange_strong(known, found) ? found : known;
+  }
+
+  void serve(uint64_t seen) {
+    is_inside = true;
     for (;;) {
-      wake.wait(lock, [&] { return stopping || round != seen; });
+      spin_until([&] { return round.load(std::memory_order_relaxed) != seen; });
+      std::unique_lock<std::mutex> lock(mutex);
+      wake.wait(lock, [&] { return round.load(std::memory_order_relaxed) != seen; });
       if (stopping) return;
-      seen = round;
+      seen = round.load(std::memory_order_relaxed);
       Job* current = job;
       if (current == nullptr) continue;
-      ++active;
+      active.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
       current->work();
       lock.lock();
-      if (--active == 0) done.notify_one();
+      if (active.fetch_sub(1, std::memory_order_release) == 1) done.notify_one();
     }
   }
 
-  /// Starts what is missing; goes on with fewer threads where the system refuses more.
-  void start(size_t count) {
-    try {
-      while (threads.size() < count) {
-        threads.emplace_back([this, seen = round] { run(seen); });
-      }
-    } catch (const std::exception&) {
-      size = static_cast<uint32_t>(threads.size() + 1);
-    }
-  }
-
-  void stop() {
+  void run(Job& current) {
+    announce(&current, false);
+    is_inside = true;
+    current.work();
+    is_inside = false;
     {
       const std::lock_guard<std::mutex> lock(mutex);
-      stopping = true;
+      job = nullptr;
+    }
+    const auto is_done = [&] { return active.load(std::memory_order_acquire) == 0; };
+    spin_until(is_done);
+    if (is_done()) return;
+    std::unique_lock<std::mutex> lock(mutex);
+    done.wait(lock, is_done);
+  }
+
+  /// Starts or ends threads to be as many as `limit` says. Needs `users`.
+  void fit() {
+    const size_t count = is_closed ? 0 : limit() - size_t{1};
+    if (threads.size() > count) {
+      announce(nullptr, true);
+      for (std::thread& thread : threads) thread.join();
+      threads.clear();
+      stopping = false;
+    }
+    try {
+      while (threads.size() < count) {
+        threads.emplace_back([this, seen = round.load()] { serve(seen); });
+      }
+    } catch (const std::exception&) {
+      size.store(static_cast<uint32_t>(threads.size() + 1), std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  void announce(Job* next, bool stop) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      job = next;
+      stopping = stop;
+      round.fetch_add(1, std::memory_order_relaxed);
     }
     wake.notify_all();
-    for (std::thread& thread : threads) thread.join();
-    threads.clear();
-    stopping = false;
+  }
+};
+
+struct ThreadPool::AtExit {
+  ThreadPool& pool;
+  ~AtExit() {
+#if !defined(_WIN32)  // There the loader's lock is held, or the threads are gone already.
+    pool.close();
+#endif
   }
 };
 
 ThreadPool& ThreadPool::shared() {
   static ThreadPool& pool = *new ThreadPool(0);
+  static const AtExit at_exit{pool};
   return pool;
 }
 
-ThreadPool::ThreadPool(uint32_t num_threads) : state_(new State()) {
-  os::on_fork([] { was_forked.store(true, std::memory_order_relaxed); });
-  resize(num_threads);
+ThreadPool::ThreadPool(uint32_t num_threads) : state_(nullptr) {
+  static const bool watches = (os::on_fork([] { ++forks; }), true);
+  static_cast<void>(watches);
+  state_ = new State(std::min(num_threads, kMaxThreads));
 }
 
-ThreadPool::~ThreadPool() { state_->stop(); }
-
-uint32_t ThreadPool::num_threads() const {
-  if (is_worker || was_forked.load(std::memory_order_relaxed)) return 1;
-  return state_->size.load(std::memory_order_relaxed);
+ThreadPool::~ThreadPool() {
+  State* own = state_.load(std::memory_order_relaxed);
+  if (own->generation != forks.load(std::memory_order_relaxed)) return;
+  close();
+  delete own;
 }
+
+/// The state of this process. That of the process before a fork is left as it is: its locks may be
+/// held, and its threads are not here.
+ThreadPool::State& ThreadPool::state() const {
+  State* found = state_.load(std::memory_order_acquire);
+  if (found->generation == forks.load(std::memory_order_relaxed)) return *found;
+  auto* fresh = new State(found->size.load(std::memory_order_relaxed));
+  if (state_.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) return *fresh;
+  delete fresh;
+  return *found;
+}
+
+/// Ends the threads for good, after the `parallel_for` that has them.
+void ThreadPool::close() {
+  if (is_inside) return;
+  State& own = state();
+  const std::lock_guard<std::mutex> users(own.users);
+  own.is_closed = true;
+  own.fit();
+}
+
+uint32_t ThreadPool::num_threads() const { return is_inside ? 1 : state().limit(); }
 
 void ThreadPool::resize(uint32_t num_threads) {
-  if (num_threads == 0) num_threads = os::usable_cores();
-  const std::lock_guard<std::mutex> users(state_->users);
-  if (num_threads == state_->size) return;
-  state_->stop();
-  state_->size = num_threads;
+  State& own = state();
+  own.size.store(std::min(num_threads, kMaxThreads), std::memory_order_relaxed);
+  if (is_inside) return;
+  const std::unique_lock<std::mutex> users(own.users, std::try_to_lock);
+  if (users.owns_lock() && !own.threads.empty()) own.fit();
 }
 
 void ThreadPool::parallel_for(int64_t begin, int64_t end, int64_t grain, Body body, void* user) {
   if (end <= begin) return;
-  const int64_t threads = num_threads();
   const int64_t smallest = std::max<int64_t>(grain, 1);
-  std::unique_lock<std::mutex> users(state_->users, std::defer_lock);
-  if (threads <= 1 || end - begin <= smallest || !users.try_lock()) {
+  State& own = state();
+  std::unique_lock<std::mutex> users(own.users, std::defer_lock);
+  const bool is_alone =
+      is_inside || own.limit() <= 1 || end - begin <= smallest || !users.try_lock();
+  if (is_alone) {
     body(user, begin, end);
     return;
   }
-  const int64_t share = (end - begin + threads * 4 - 1) / (threads * 4);
-  Job job{body, user, end, std::max(smallest, share), {begin}};
-  {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    state_->start(static_cast<size_t>(threads - 1));
-    state_->job = &job;
-    ++state_->round;
-  }
-  state_->wake.notify_all();
-  is_worker = true;
-  job.work();
-  is_worker = false;
-  std::unique_lock<std::mutex> lock(state_->mutex);
-  state_->job = nullptr;
-  state_->done.wait(lock, [&] { return state_->active == 0; });
+  own.fit();
+  const auto pieces = static_cast<int64_t>(own.threads.size() + 1) * 4;
+  Job job{body, user, end, std::max(smallest, (end - begin + pieces - 1) / pieces), {begin}};
+  own.run(job);
 }
 
 }  // namespace etx

@@ -20,7 +20,7 @@ void* open_library(const std::string& path, std::string* message);
 void* find_symbol(void* library, const char* name);
 
 /// Cores that this process may run on; at least 1.
-uint32_t usable_cores();
+uint32_t cores();
 
 /// Calls `child` in the child process after each fork; does nothing where there is no fork.
 void on_fork(void (*child)());

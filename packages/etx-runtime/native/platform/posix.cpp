@@ -63,7 +63,7 @@ void* open_library(const std::string& path, std::string* message) {
 
 void* find_symbol(void* library, const char* name) { return ::dlsym(library, name); }
 
-uint32_t usable_cores() {
+uint32_t cores() {
 #if defined(__linux__)
   cpu_set_t cores;
   if (::sched_getaffinity(0, sizeof(cores), &cores) == 0) {

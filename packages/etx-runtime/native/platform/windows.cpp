@@ -56,7 +56,7 @@ void* find_symbol(void* library, const char* name) {
   return reinterpret_cast<void*>(::GetProcAddress(static_cast<HMODULE>(library), name));
 }
 
-uint32_t usable_cores() {
+uint32_t cores() {
   const unsigned count = std::thread::hardware_concurrency();
   return count == 0 ? 1 : count;
 }

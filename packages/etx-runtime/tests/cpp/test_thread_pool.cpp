@@ -25,6 +25,7 @@ void nested(void* user, int64_t begin, int64_t end) {
   auto* work = static_cast<Work*>(user);
   CHECK(work->pool->num_threads() == 1);
   work->pool->parallel_for(begin, end, 1, body, user);
+  work->pool->resize(begin % 2 == 0 ? 3 : 4);
 }
 
 void cover(etx::ThreadPool& pool, size_t size, int64_t grain, etx::Parallel::Body run) {
@@ -33,24 +34,34 @@ void cover(etx::ThreadPool& pool, size_t size, int64_t grain, etx::Parallel::Bod
   for (const auto& count : work.counts) CHECK(count == 1);
 }
 
-}  // namespace
-
-int main() {
-  etx::ThreadPool pool(4);
-  for (int round = 0; round < 500; ++round) {
+void rounds(etx::ThreadPool& pool, int count) {
+  for (int round = 0; round < count; ++round) {
     cover(pool, 1000, 7, body);
     cover(pool, 3, 1, body);
     cover(pool, 100, 1, nested);
     cover(pool, 0, 1, body);
   }
+}
+
+void several_users(etx::ThreadPool& pool) {
   std::vector<std::thread> users;
   for (int i = 0; i < 3; ++i) {
     users.emplace_back([&pool] {
       for (int round = 0; round < 300; ++round) cover(pool, 500, 3, body);
     });
   }
-  for (int size : {1, 3, 8, 2}) pool.resize(static_cast<uint32_t>(size));
+  for (int round = 0; round < 25; ++round) {
+    for (int size : {1, 3, 8, 2}) pool.resize(static_cast<uint32_t>(size));
+  }
   for (auto& user : users) user.join();
   CHECK(pool.num_threads() == 2);
+}
+
+}  // namespace
+
+int main() {
+  etx::ThreadPool pool(4);
+  rounds(pool, 500);
+  several_users(pool);
   return 0;
 }
