@@ -97,7 +97,9 @@ typedef struct etx_context {
   /// Records why the kernel fails; `reason` must be a literal. Returns `status`.
   etx_status (*fail)(struct etx_context* self, etx_status status, const char* reason);
   /// Calls `body(user, b, e)` over disjoint ranges that cover [begin, end), each at least `grain`
-  /// long unless it is the last; returns when all have. Null where there is no thread pool.
+  /// long unless it is the last; returns when all have. Null where there is no thread pool. The
+  /// threads are those of all kernels and delegates; a call within a body runs on its thread alone.
+  /// The other functions of the context, but for is_cancelled, are not for bodies.
   void (*parallel_for)(struct etx_context* self, int64_t begin, int64_t end, int64_t grain,
                        void (*body)(void* user, int64_t begin, int64_t end), void* user);
   /// The kernel that runs and the number of its arguments; for kernels of signature `*` alone.
@@ -150,6 +152,10 @@ typedef struct etx_init_context {
                            size_t* size);
   /// Records why init fails; `reason` must be a literal. Returns `status`.
   etx_status (*fail)(struct etx_init_context* self, etx_status status, const char* reason);
+  /// As in etx_context. Since 1.2.
+  uint32_t num_threads;
+  void (*parallel_for)(struct etx_init_context* self, int64_t begin, int64_t end, int64_t grain,
+                       void (*body)(void* user, int64_t begin, int64_t end), void* user);
 } etx_init_context;
 
 /// A delegate. `user` belongs to the backend; the runtime only passes the struct back.

@@ -52,14 +52,15 @@ class Program {
   /// Resolves the kernels and backends of `name` in `registry` and places its tensors in `memory`.
   ///
   /// `memory`, the registry's tables, `tracer`, `data` and `parallel` must outlive the method.
-  /// `data` holds the program's external constants; null when it has none.
+  /// `data` holds the program's external constants; null when it has none. `parallel` has threads
+  /// for the delegates' init and for executions; null for none.
   /// Errors: InvalidArgument (no such method), OperatorMissing (all of them are reported),
   /// NotFound (backend), MemoryAllocationFailed, InvalidProgram, InvalidExternalData.
   Result<Method> load_method(const char* name, MemoryManager* memory, const Registry& registry,
                              EventTracer* tracer = nullptr, const NamedDataMap* data = nullptr,
-                             FailureSink* failures = nullptr) const {
+                             FailureSink* failures = nullptr, Parallel* parallel = nullptr) const {
     const auto find = data == nullptr ? nullptr : detail::find_external;
-    Result<Method> method = load_untraced(name, memory, registry, data, find, failures);
+    Result<Method> method = load_untraced(name, memory, registry, data, find, failures, parallel);
     if (tracer != nullptr && method.ok()) method->set_tracer(tracer);
     return method;
   }
@@ -81,7 +82,7 @@ class Program {
   explicit Program(const DataLoader* loader) : loader_(loader) {}
   Result<Method> load_untraced(const char* name, MemoryManager* memory, const Registry& registry,
                                const NamedDataMap* data, detail::FindExternal find,
-                               FailureSink* failures) const;
+                               FailureSink* failures, Parallel* parallel) const;
   Error read_head(Verification verification, FailureSink* failures);
   Error load_constants(FailureSink* failures);
   Result<FreeableBuffer> load_segment(size_t index, const DataLoader::SegmentInfo& info) const;

@@ -41,6 +41,12 @@ etx_status named_data(etx_init_context* self, const char* key, const void** data
   return 0;
 }
 
+void run_parallel(etx_init_context* self, int64_t begin, int64_t end, int64_t grain,
+                  void (*body)(void*, int64_t, int64_t), void* user) {
+  Parallel* parallel = static_cast<InitContext*>(self)->state->parallel;
+  parallel->parallel_for(begin, end, grain, body, user);
+}
+
 etx_status record(etx_init_context* self, etx_status status, const char* reason) {
   static_cast<InitContext*>(self)->reason = reason;
   return status;
@@ -102,6 +108,8 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   context.allocate = allocate;
   context.named_data = named_data;
   context.fail = record;
+  context.num_threads = state_->parallel == nullptr ? 1 : state_->parallel->num_threads();
+  context.parallel_for = state_->parallel == nullptr ? nullptr : run_parallel;
   context.program = &program_;
   context.state = state_;
   context.reason = nullptr;

@@ -21,7 +21,8 @@ int32_t first_call_of(const fbs::ExecutionPlan& plan, uint32_t op) {
 
 Result<Method> Program::load_untraced(const char* name, MemoryManager* memory,
                                       const Registry& registry, const NamedDataMap* data,
-                                      detail::FindExternal find, FailureSink* failures) const {
+                                      detail::FindExternal find, FailureSink* failures,
+                                      Parallel* parallel) const {
   auto meta = method_meta(name);
   if (!meta.ok()) {
     Failure failure;
@@ -30,7 +31,9 @@ Result<Method> Program::load_untraced(const char* name, MemoryManager* memory,
     failure.name = name;
     return report(failures, failure);
   }
-  return MethodLoader(*this, *as_plan(meta->plan_), memory, registry, data, find, failures).load();
+  return MethodLoader(*this, *as_plan(meta->plan_), memory, registry, data, find, failures,
+                      parallel)
+      .load();
 }
 
 Error MethodLoader::fail(Error error, const char* reason, const void* where, size_t index) {
@@ -100,6 +103,7 @@ Error MethodLoader::carve() {
   state_->memory = memory_;
   state_->data = data_;
   state_->find_external = find_external_;
+  state_->parallel = parallel_;
   state_->budget = 10'000'000;
   state_->values = take<EValue>(layout.values);
   state_->instructions = take<Instruction>(layout.instructions);

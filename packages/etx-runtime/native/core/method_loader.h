@@ -11,14 +11,15 @@ class MethodLoader {
  public:
   MethodLoader(const Program& program, const fbs::ExecutionPlan& plan, MemoryManager* memory,
                const Registry& registry, const NamedDataMap* data, detail::FindExternal find,
-               FailureSink* failures)
+               FailureSink* failures, Parallel* parallel)
       : program_(program),
         plan_(plan),
         memory_(memory),
         registry_(registry),
         data_(data),
         find_external_(find),
-        failures_(failures) {}
+        failures_(failures),
+        parallel_(parallel) {}
 
   Result<Method> load();
 
@@ -78,6 +79,7 @@ class MethodLoader {
   const NamedDataMap* data_;
   detail::FindExternal find_external_;
   FailureSink* failures_;
+  Parallel* parallel_;
   MethodState* state_ = nullptr;
   uint8_t* block_ = nullptr;
   Span<uint8_t> flags_;

@@ -94,7 +94,7 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
   MessageSink failures;
   auto method = program->program().load_method(name.c_str(), loaded->memory_.get(),
                                                Registry({plugins.data(), plugins.size()}), nullptr,
-                                               program->data(), &failures);
+                                               program->data(), &failures, &ThreadPool::shared());
   shared.restore(*loaded->planned_);
   if (!method.ok()) {
     *error = failures.text(method.error());
@@ -110,7 +110,6 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
     loaded->group_ = group;
   }
   loaded->method_ = std::make_unique<Method>(std::move(method.get()));
-  loaded->method_->set_parallel(&ThreadPool::shared());
   loaded->program_ = std::move(program);
   const size_t num_inputs = loaded->method_->inputs_size();
   loaded->input_bytes_.resize(num_inputs);
