@@ -5,7 +5,7 @@ import copy
 
 import pytest
 import torch
-from etx_exir import EdgeCompileConfig, to_edge
+from etx_exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
 from etx_exir.decompose import decompose
 from etx_exir.errors import ConfigError, UnsupportedOperatorError
 from etx_exir.passes import PIPELINE
@@ -200,6 +200,20 @@ def test_several_methods_and_constant_methods():
     assert [plan.name for plan in plans] == ["one", "two", "size"]
     with pytest.raises(ConfigError, match="no method 'three'; methods: one, two"):
         manager.exported_program("three")
+
+
+def test_passes_by_method_name_methods_there_are():
+    exported = torch.export.export(Calls(torch.sin), (torch.ones(2),))
+    message = "by method: no method 'fwd', 'x'; methods: forward"
+    with pytest.raises(ConfigError, match=f"passes {message}"):
+        to_edge(exported).transform({"fwd": [], "x": []})
+    for wrong in (
+        {"transform_passes": {"fwd": [], "x": []}},
+        {"partitioner": {"fwd": [], "x": []}},
+    ):
+        with pytest.raises(ConfigError, match=message):
+            to_edge_transform_and_lower(exported, **wrong)
+    assert to_edge(exported).transform({"forward": []}).methods == {"forward"}
 
 
 def test_user_passes():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,7 +36,9 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     whole = frozenset((*KEPT, *preserved))
     if all(_is_final(node, whole) for node in program.graph.nodes):
         return copy_program(program)
-    with _no_collection():
+    with _no_collection(), warnings.catch_warnings():
+        # torch copies the structures of inputs, whose leaves warn of their own class.
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         table = decomposition_table(preserved)
         result: ExportedProgram = separate(program).run_decompositions(table)
     result._state_dict = dict(result.state_dict)

@@ -188,6 +188,7 @@ class EdgeProgramManager:
 
     def transform(self, passes: Sequence[Any] | Mapping[str, Sequence[Any]]) -> EdgeProgramManager:
         """Apply user passes, the same to all methods or a list a method."""
+        _check_names(passes, self._programs, "passes")
         return self._derive(
             {
                 name: apply_passes(program, _for_method(passes, name) or ())
@@ -207,9 +208,7 @@ class EdgeProgramManager:
             for item in partitioner:
                 manager = manager.to_backend(item)
             return manager
-        if isinstance(partitioner, Mapping):
-            for name in partitioner:
-                _named(self._programs, name)
+        _check_names(partitioner, self._programs, "a partitioner")
         chosen = {name: _for_method(partitioner, name) for name in self._programs}
         return self._derive(delegate(self._programs, chosen))
 
@@ -282,8 +281,11 @@ def _lower_and_delegate(
     config: EdgeCompileConfig,
     observer: Observer | None,
 ) -> dict[str, ExportedProgram]:
+    named = _by_name(programs)
+    _check_names(transform_passes, named, "passes")
+    _check_names(partitioner, named, "partitioners")
     plans: dict[str, _Lowering] = {}
-    for name, program in sorted(_by_name(programs).items()):
+    for name, program in sorted(named.items()):
         chosen = _for_method(partitioner, name) or ()
         chosen = (chosen,) if isinstance(chosen, Partitioner) else tuple(chosen)
         plans[name] = _Lowering.begin(program, chosen)
@@ -375,6 +377,16 @@ def _by_name(programs: Programs) -> dict[str, ExportedProgram]:
 
 def _for_method(given: Any, name: str) -> Any:
     return given.get(name) if isinstance(given, Mapping) else given
+
+
+def _check_names(given: Any, programs: Mapping[str, ExportedProgram], what: str) -> None:
+    """Refuse a mapping by method that names one there is not."""
+    unknown = [name for name in given if name not in programs] if isinstance(given, Mapping) else []
+    if unknown:
+        raise ConfigError(
+            f"{what} by method: no method {', '.join(map(repr, unknown))}; "
+            f"methods: {', '.join(sorted(programs))}"
+        )
 
 
 def _named(programs: Mapping[str, ExportedProgram], name: str) -> ExportedProgram:
