@@ -15,7 +15,7 @@ import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
-from etx_runtime import InputError, LoadError, Runtime
+from etx_runtime import ExecutionError, InputError, LoadError, Runtime
 from programs import FLOAT, Builder, addition, counter
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -307,3 +307,45 @@ def test_wrong_sources(runtime: Runtime, source: Any, message: str) -> None:
         runtime.load_program(source)
     with pytest.raises(LoadError):
         runtime.load_program(counter(), data_paths=[source])
+
+
+def written(shape: tuple[int, ...] = (2, 2)) -> bytes:
+    """x += x, of an input in the caller's memory."""
+    b = Builder()
+    x = b.input(b.tensor(shape, memory="caller"))
+    b.add(x, x, x)
+    b.output(x)
+    b.constraints(["x"], [[None, None]])
+    return b.serialize()
+
+
+def test_an_input_that_is_written_changes_the_array(runtime: Runtime) -> None:
+    method = runtime.load_program(written()).load_method("forward")
+    x = np.ones((2, 2), np.float32)
+    assert method.execute([x])[0].sum() == 8
+    assert x.sum() == 8
+    constant = np.frombuffer(np.ones(4, np.float32).tobytes(), np.float32).reshape(2, 2)
+    for refused in (constant, np.ones((2, 4), np.float32)[:, ::2], constant.T):
+        with pytest.raises(ExecutionError, match=r"writes to input 0 \('x'\): give it writable"):
+            method.execute([refused])
+        assert refused.sum() == 4
+    assert method.execute([x])[0].sum() == 16
+
+
+def test_a_kernel_in_python_writes_to_the_callers_memory(runtime: Runtime) -> None:
+    b = Builder()
+    x, y = b.input(b.tensor((2,))), b.input(b.tensor((2,), memory="caller"))
+    b.call("my::negate.out", x, y, y)
+    b.output(y)
+
+    def negate(x: Any, out: Any) -> None:
+        out -= x * 2
+
+    etx_runtime.register_kernel("my::negate.out", negate)
+    try:
+        method = runtime.load_program(b.serialize()).load_method("forward")
+        x = np.ones(2, np.float32)
+        assert method.execute([x.copy(), x])[0].tolist() == [-1, -1]
+        assert x.tolist() == [-1, -1]
+    finally:
+        etx_runtime.unregister("my::negate.out")

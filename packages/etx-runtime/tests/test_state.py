@@ -137,3 +137,84 @@ def test_sharing_methods_run_one_at_a_time(runtime: Runtime) -> None:
             model.call("write", ONE)
     finally:
         etx_runtime.unregister("my::nested.out")
+
+
+ONES = np.ones((2, 1), np.float32)
+
+
+def left_open() -> bytes:
+    """`counter` without memory or initial value of its buffer."""
+    b = Builder()
+    x = b.input(b.tensor((2, 1)))
+    state = b.tensor((2, 1), memory="caller", name="count")
+    first = b.tensor((2, 1))
+    b.add(state, x, first)
+    b.call("aten::copy_", state, first, b.bool(False), state)
+    b.output(first)
+    return b.serialize()
+
+
+def test_state_left_to_the_caller_is_bound(runtime: Runtime) -> None:
+    method = runtime.load_program(left_open()).load_method("forward")
+    assert method.state_names == ("count",)
+    with pytest.raises(ExecutionError, match="buffer 'count' has no memory: the file leaves it"):
+        method.execute([ONES])
+    with pytest.raises(ExecutionError, match=r"buffer 'count' has no memory.*bind_state"):
+        method.get_state()
+    mine = np.array([[1.0], [2.0]], np.float32)
+    method.bind_state({"count": mine})
+    assert method.execute([ONES])[0].tolist() == [[2.0], [3.0]]
+    assert mine.tolist() == [[2.0], [3.0]]
+    mine[:] = 7
+    assert method.get_state()["count"].tolist() == [[7.0], [7.0]]
+    method.set_state({"count": np.zeros((2, 1), np.float32)})
+    assert mine.tolist() == [[0.0], [0.0]]
+    other = np.full((2, 1), 5, np.float32)
+    method.bind_state({"count": other})
+    assert method.execute([ONES])[0].tolist() == [[6.0], [6.0]]
+    assert (mine.tolist(), other.tolist()) == ([[0.0], [0.0]], [[6.0], [6.0]])
+
+
+def test_state_left_to_the_caller_is_set(runtime: Runtime) -> None:
+    method = runtime.load_program(left_open()).load_method("forward")
+    method.set_state({"count": np.array([[3.0], [4.0]], np.float32)})
+    assert method.execute([ONES])[0].tolist() == [[4.0], [5.0]]
+    assert method.get_state()["count"].tolist() == [[4.0], [5.0]]
+    method.reset_state()
+    assert method.get_state()["count"].tolist() == [[4.0], [5.0]]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros((2, 1)), r"expected float32\[2, 1\], got float64"),
+        (np.zeros((2, 2), np.float32)[:, :1], "memory to bind must be writable"),
+        (np.frombuffer(bytes(8), np.float32).reshape(2, 1), "memory to bind must be writable"),
+        (3, r"got float32\[\]"),
+    ],
+)
+def test_wrong_bindings(runtime: Runtime, given: object, message: str) -> None:
+    method = runtime.load_program(left_open()).load_method("forward")
+    with pytest.raises(InputError, match=message):
+        method.bind_state({"count": given})
+    with pytest.raises(MetadataError, match="no buffer 'x'"):
+        method.bind_state({"x": given})
+    with pytest.raises(ExecutionError, match="no memory"):
+        method.execute([ONES])
+    planned = runtime.load_program(counter()).load_method("forward")
+    with pytest.raises(InputError, match="the file plans its memory, which set_state writes to"):
+        planned.bind_state({"count": ONE.copy()})
+
+
+def test_an_input_is_no_state(runtime: Runtime) -> None:
+    b = Builder()
+    x = b.input(b.tensor((1,), memory="caller", name="x"))
+    out = b.tensor((1,))
+    b.add(x, x, out)
+    b.output(out)
+    method = runtime.load_program(b.serialize()).load_method("forward")
+    method.execute([ONE])
+    with pytest.raises(ExecutionError, match="no memory"):
+        method.get_attribute("x")
+    with pytest.raises(InputError, match="cannot be bound"):
+        method.set_state({"x": ONE})

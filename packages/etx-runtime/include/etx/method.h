@@ -84,8 +84,15 @@ class Method {
   /// With `zero` false the bytes of buffers without stored values stay.
   Error reset_state(bool zero = true);
 
-  /// A mutable buffer by its fully qualified name. Errors: NotFound.
+  /// A mutable buffer by its fully qualified name; one whose memory the file leaves to the caller
+  /// has no data until it is bound. Errors: NotFound.
   Result<Tensor> get_attribute(const char* name) const;
+
+  /// Binds the bytes of a mutable buffer that the file leaves to the caller, until set again; they
+  /// hold its value before and after an execution. `size` bytes must do for its sizes, and the
+  /// address must be aligned to its elements.
+  /// Errors: NotFound, InvalidState (the buffer is planned), InvalidArgument (too small).
+  Error set_attribute_data_ptr(void* data, size_t size, const char* name);
 
   /// The most recent failure; its error is Ok when there was none.
   const Failure& last_failure() const;

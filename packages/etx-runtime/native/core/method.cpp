@@ -200,13 +200,26 @@ Error Method::reset_state(bool zero) { return MethodLoader::reset_memory(*state_
 Result<Tensor> Method::get_attribute(const char* name) const {
   for (uint32_t i = 0; i < state_->values.size(); ++i) {
     const fbs::Tensor* stored = tensor_of(*state_->plan, i);
-    if (stored == nullptr || stored->allocation_info() == nullptr) continue;
+    if (stored == nullptr || is_constant(*stored)) continue;
     const fbs::ExtraTensorInfo* extra = stored->extra_tensor_info();
     if (extra != nullptr && equals(extra->fully_qualified_name(), name)) {
       return state_->values[i].to_tensor();
     }
   }
   return Error::NotFound;
+}
+
+Error Method::set_attribute_data_ptr(void* data, size_t size, const char* name) {
+  ETX_ASSIGN(const Tensor tensor, get_attribute(name));
+  for (Rebind& rebind : state_->rebinds) {
+    if (rebind.tensor != tensor.impl() || !is_unbound(*rebind.stored)) continue;
+    if (size < nbytes_of(*rebind.stored)) return Error::InvalidArgument;
+    rebind.data = data;
+    rebind.capacity = numel_of(*rebind.stored);
+    restore(rebind);
+    return Error::Ok;
+  }
+  return Error::InvalidState;
 }
 
 const Failure& Method::last_failure() const { return state_->failure; }

@@ -14,8 +14,7 @@ constexpr Tag kTags[] = {Tag::None,       Tag::None,     Tag::Int,        Tag::B
 /// A mutable buffer is a named tensor in planned memory.
 bool is_attribute(const fbs::EValue& value) {
   const fbs::Tensor* tensor = value.val_as_Tensor();
-  return tensor != nullptr && tensor->allocation_info() != nullptr &&
-         tensor->extra_tensor_info() != nullptr &&
+  return tensor != nullptr && !is_constant(*tensor) && tensor->extra_tensor_info() != nullptr &&
          tensor->extra_tensor_info()->fully_qualified_name() != nullptr;
 }
 

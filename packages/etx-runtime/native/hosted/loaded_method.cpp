@@ -116,7 +116,51 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
   for (size_t i = 0; i < num_inputs; ++i) {
     loaded->is_tensor_input_.push_back(loaded->method_->get_input(i).is_tensor());
   }
+  loaded->find_open_state();
   return loaded->bind_outputs(error) ? std::move(loaded) : nullptr;
+}
+
+void LoadedMethod::find_open_state() {
+  const MethodMeta meta = method_->method_meta();
+  for (size_t i = 0; i < meta.num_attributes(); ++i) {
+    const TensorInfo info = *meta.attribute_tensor_meta(i);
+    if (info.is_memory_planned()) continue;
+    const std::string name(info.name().data(), info.name().size());
+    const auto tensor = method_->get_attribute(name.c_str());
+    bool is_other = !tensor.ok();
+    for (size_t k = 0; !is_other && k < method_->inputs_size(); ++k) {
+      const EValue& input = method_->get_input(k);
+      is_other = input.is_tensor() && input.to_tensor().impl() == tensor->impl();
+    }
+    if (!is_other) open_state_.push_back({name, info.nbytes(), false, nullptr});
+  }
+  num_unbound_ = open_state_.size();
+}
+
+bool LoadedMethod::has_state(const std::string& name) const {
+  for (const OpenState& state : open_state_) {
+    if (state.name == name) return state.is_bound;
+  }
+  const auto tensor = method_->get_attribute(name.c_str());
+  return tensor.ok() && planned_->contains(tensor->const_data_ptr(), tensor->nbytes());
+}
+
+Error LoadedMethod::bind_state(const std::string& name, void* data) {
+  for (OpenState& state : open_state_) {
+    if (state.name != name) continue;
+    std::unique_ptr<uint8_t[]> own;
+    if (data == nullptr) {
+      own.reset(new (std::nothrow) uint8_t[state.size + 1]());
+      if (own == nullptr) return Error::MemoryAllocationFailed;
+      data = own.get();
+    }
+    ETX_TRY(method_->set_attribute_data_ptr(data, state.size, name.c_str()));
+    state.own = std::move(own);
+    if (!state.is_bound) --num_unbound_;
+    state.is_bound = true;
+    return Error::Ok;
+  }
+  return method_->get_attribute(name.c_str()).ok() ? Error::InvalidState : Error::NotFound;
 }
 
 bool LoadedMethod::bind_outputs(ErrorText* error) {
@@ -203,7 +247,7 @@ bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_
     if (!method_->is_input_planned(index)) {
       input_bytes_[index].resize(tensor.nbytes());
       target = given.data = input_bytes_[index].data();
-      given.flags = 0;
+      given.flags = ETX_TENSOR_CONSTANT;
     }
     copy_strided(target, given.strides, data, strides.data(), shape.data(), shape.size(),
                  tensor.element_size());
@@ -234,9 +278,39 @@ bool LoadedMethod::set_value(size_t index, const EValue& value, ErrorText* error
 }
 
 bool LoadedMethod::execute(ErrorText* error) {
+  if (num_unbound_ != 0) {
+    error->error = Error::InvalidState;
+    for (const OpenState& state : open_state_) {
+      if (!state.is_bound) error->name = state.name;
+    }
+    error->message = "buffer '" + error->name +
+                     "' has no memory: the file leaves it to the caller, who binds or sets it";
+    return false;
+  }
   if (method_->execute() == Error::Ok) return true;
   *error = describe_execution(*method_, method_->last_failure());
+  if (error->error == Error::InvalidState) explain(error);
   return false;
+}
+
+/// Names the input that the instruction writes to and must not.
+void LoadedMethod::explain(ErrorText* error) const {
+  if (error->instruction < 0) return;
+  for (const etx_value* value :
+       method_->instruction_args(static_cast<size_t>(error->instruction))) {
+    if (value == nullptr || value->tag != ETX_TAG_TENSOR) continue;
+    const etx_tensor& tensor = *value->payload.as_tensor;
+    for (size_t i = 0; i < method_->inputs_size(); ++i) {
+      if (!is_tensor_input_[i] || method_->is_input_planned(i)) continue;
+      const Tensor input = method_->get_input(i).to_tensor();
+      const bool is_same = tensor.data != nullptr && input.const_data_ptr() == tensor.data;
+      if (!is_same || (tensor.flags & ETX_TENSOR_CONSTANT) == 0) continue;
+      error->index = static_cast<int32_t>(i);
+      error->message += "; the program writes to " + input_label(i) +
+                        ": give it writable memory in the layout of " + expected_input(i);
+      return;
+    }
+  }
 }
 
 }  // namespace etx

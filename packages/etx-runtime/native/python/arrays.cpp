@@ -10,6 +10,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+
+#include "../hosted/strided_copy.h"
 
 namespace nb = nanobind;
 
@@ -106,6 +109,7 @@ const char* view_numpy(PyArrayObject* array, ArrayView* view, Keep* keep) {
   if (rank > static_cast<int>(kMaxRank)) return kTooMany;
   bool is_regular = PyArray_ISNOTSWAPPED(array);
   for (int i = 0; i < rank; ++i) is_regular &= PyArray_STRIDE(array, i) % item == 0;
+  view->is_writable = is_regular && PyArray_ISWRITEABLE(array);
   if (!is_regular) {
     PyArray_Descr* descr = PyArray_DescrFromType(PyArray_TYPE(array));
     PyObject* copy = PyArray_FromArray(array, descr, NPY_ARRAY_CARRAY);
@@ -136,8 +140,10 @@ const char* view_array(nb::handle object, ArrayView* view, Keep* keep) {
   if (PyArray_Check(object.ptr())) {
     return view_numpy(reinterpret_cast<PyArrayObject*>(object.ptr()), view, keep);
   }
-  nb::ndarray<nb::ro> array;
-  if (!nb::try_cast(object, array)) return kNoArray;
+  nb::ndarray<> writable;
+  view->is_writable = nb::try_cast(object, writable);
+  nb::ndarray<nb::ro> array(writable);
+  if (!view->is_writable && !nb::try_cast(object, array)) return kNoArray;
   if (array.device_type() != nb::device::cpu::value) return "the array is not in the CPU's memory";
   const DtypeRow* row = find_row(array.dtype());
   if (row == nullptr) return kNoType;
@@ -200,20 +206,16 @@ nb::object copy_to_numpy(const Tensor& tensor, int number) {
 }
 
 /// Types that NumPy lacks: the array API's interface, whose `__dlpack__` others read.
-nb::object copy_to_dlpack(const Tensor& tensor, nb::dlpack::dtype dtype) {
-  const size_t size = tensor.nbytes();
+nb::object copy_to_dlpack(const void* bytes, size_t size, Span<const int32_t> sizes,
+                          const int64_t* strides, const DtypeRow& row) {
   void* data = std::malloc(size + 1);
   if (data == nullptr) throw std::bad_alloc();
-  const nb::capsule owner(data, [](void* bytes) noexcept { std::free(bytes); });
-  if (size != 0) std::memcpy(data, tensor.const_data_ptr(), size);
+  const nb::capsule owner(data, [](void* raw) noexcept { std::free(raw); });
+  if (size != 0) std::memcpy(data, bytes, size);
   size_t shape[kMaxRank];
-  int64_t strides[kMaxRank];
-  const auto rank = static_cast<size_t>(tensor.dim());
-  for (size_t i = 0; i < rank; ++i) {
-    shape[i] = static_cast<size_t>(tensor.sizes()[i]);
-    strides[i] = tensor.strides()[i];
-  }
-  return nb::cast(nb::ndarray<nb::array_api>(data, rank, shape, owner, strides, dtype));
+  for (size_t i = 0; i < sizes.size(); ++i) shape[i] = static_cast<size_t>(sizes[i]);
+  const nb::dlpack::dtype dtype = {static_cast<uint8_t>(row.code), row.bits, 1};
+  return nb::cast(nb::ndarray<nb::array_api>(data, sizes.size(), shape, owner, strides, dtype));
 }
 
 int unsigned_of_width(size_t bytes) {
@@ -231,7 +233,55 @@ nb::object copy_tensor(const Tensor& tensor) {
   const DtypeRow* row = find_row(tensor.scalar_type());
   if (row == nullptr) return copy_to_numpy(tensor, unsigned_of_width(tensor.element_size()));
   if (row->numpy != kNoNumpy) return copy_to_numpy(tensor, row->numpy);
-  return copy_to_dlpack(tensor, {static_cast<uint8_t>(row->code), row->bits, 1});
+  int64_t strides[kMaxRank];
+  for (size_t i = 0; i < tensor.sizes().size(); ++i) strides[i] = tensor.strides()[i];
+  return copy_to_dlpack(tensor.const_data_ptr(), tensor.nbytes(), tensor.sizes(), strides, *row);
+}
+
+nb::object to_bits(nb::handle object) {
+  load_numpy();
+  ArrayView view;
+  Keep keep;
+  if (view_array(object, &view, &keep) != nullptr) return nb::object();
+  npy_intp dims[kMaxRank];
+  int32_t strides[kMaxRank];
+  int64_t step = 1;
+  for (size_t i = view.rank; i-- > 0;) {
+    dims[i] = view.sizes[i];
+    strides[i] = static_cast<int32_t>(step);
+    step *= view.sizes[i];
+  }
+  const size_t width = element_size(view.type);
+  PyObject* array = PyArray_New(&PyArray_Type, static_cast<int>(view.rank), dims,
+                                unsigned_of_width(width), nullptr, nullptr, 0, 0, nullptr);
+  if (array == nullptr) throw nb::python_error();
+  nb::object result = nb::steal(array);
+  if (step == 0) return result;
+  copy_strided(PyArray_DATA(reinterpret_cast<PyArrayObject*>(array)), strides, view.data,
+               view.strides, view.sizes, view.rank, width);
+  return result;
+}
+
+nb::object from_bits(nb::handle bits, const std::string& dtype) {
+  load_numpy();
+  ArrayView view;
+  Keep keep;
+  const DtypeRow* row = nullptr;
+  for (const DtypeRow& candidate : kDtypes) {
+    if (dtype == to_string(candidate.type)) row = &candidate;
+  }
+  if (row == nullptr || view_array(bits, &view, &keep) != nullptr ||
+      element_size(view.type) != element_size(row->type)) {
+    return nb::object();
+  }
+  int64_t step = 1;
+  bool is_contiguous = true;
+  for (size_t i = view.rank; i-- > 0; step *= view.sizes[i]) {
+    is_contiguous &= view.sizes[i] == 1 || view.strides[i] == step;
+  }
+  if (!is_contiguous) return nb::object();
+  const size_t size = static_cast<size_t>(step) * element_size(view.type);
+  return copy_to_dlpack(view.data, size, view.shape(), view.strides, *row);
 }
 
 nb::object view_tensor(const Tensor& tensor, nb::handle owner, bool writable) {

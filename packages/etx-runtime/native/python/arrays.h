@@ -5,6 +5,7 @@
 #include <nanobind/nanobind.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <etx/tensor.h>
@@ -17,6 +18,8 @@ struct ArrayView {
   const void* data;
   ScalarType type;
   size_t rank;
+  /// The object's own memory, and it may be written to.
+  bool is_writable;
   int32_t sizes[kMaxRank];
   int64_t strides[kMaxRank];
 
@@ -46,6 +49,14 @@ nanobind::object copy_tensor(const Tensor& tensor);
 /// A NumPy view of a tensor's memory, which `owner` keeps valid. Types that NumPy lacks appear as
 /// unsigned integers of their width.
 nanobind::object view_tensor(const Tensor& tensor, nanobind::handle owner, bool writable);
+
+/// A row-major copy of an array as unsigned integers of its elements' width; invalid when `object`
+/// is no array.
+nanobind::object to_bits(nanobind::handle object);
+
+/// The reverse for type `dtype`: an object with DLPack. Invalid when `bits` is no row-major array
+/// of elements as wide.
+nanobind::object from_bits(nanobind::handle bits, const std::string& dtype);
 
 /// True when NumPy has the tensor's type.
 bool is_numpy_type(ScalarType type);

@@ -45,8 +45,15 @@ void keep_exception() {
   throw nb::python_error();
 }
 
-/// An argument as a Python function gets it: tensors are views where their memory lives as long as
-/// the method, and copies where it is the caller's.
+/// True when the memory of a tensor lives as long as the method, else it is the caller's.
+bool is_lent(const Tensor& tensor) {
+  const CallScope* scope = current_scope;
+  return scope != nullptr && scope->owner.is_valid() &&
+         !scope->method->is_callers(tensor.const_data_ptr());
+}
+
+/// An argument as a Python function gets it: tensors are views where their memory is lent, and
+/// copies elsewhere.
 nb::object to_argument(const etx_value& raw, bool writable) {
   const EValue& value = static_cast<const EValue&>(raw);
   if (value.tag() == Tag::ListTensor || value.tag() == Tag::ListOptionalTensor) {
@@ -59,11 +66,10 @@ nb::object to_argument(const etx_value& raw, bool writable) {
   }
   if (!value.is_tensor()) return to_python(value);
   const Tensor tensor = value.to_tensor();
-  const CallScope* scope = current_scope;
-  const bool is_lent = scope != nullptr && scope->owner.is_valid() &&
-                       !scope->method->is_callers(tensor.const_data_ptr());
   const bool is_constant = (tensor.impl()->flags & ETX_TENSOR_CONSTANT) != 0;
-  if (is_lent) return view_tensor(tensor, scope->owner, writable && !is_constant);
+  if (is_lent(tensor)) {
+    return view_tensor(tensor, current_scope->owner, writable && !is_constant);
+  }
   return copy_tensor(tensor);
 }
 
@@ -180,7 +186,14 @@ etx_status run_kernel(etx_context* context, etx_value* const* args) {
     for (size_t i = 0; i < arguments.count; ++i) {
       given.append(to_argument(*args[i], is_among(outs.data(), outs.size(), args[i])));
     }
-    store_results(nb::handle(kernel.object)(*given), outs.data(), outs.size(), true);
+    const nb::object results = nb::handle(kernel.object)(*given);
+    for (size_t i = 0; results.is_none() && i < arguments.count; ++i) {
+      const bool is_out = is_among(outs.data(), outs.size(), args[i]);
+      if (is_out && !is_lent(static_cast<const EValue*>(args[i])->to_tensor())) {
+        store(given[i], *args[i], i);
+      }
+    }
+    store_results(results, outs.data(), outs.size(), true);
     return 0;
   } catch (...) {
     keep_exception();

@@ -41,7 +41,7 @@ void set_array(LoadedMethod& method, size_t index, nb::handle object, Keep* keep
   }
   ErrorText error;
   check(method.set_tensor(index, view.data, view.type, view.shape(), {view.strides, view.rank},
-                          true, &error),
+                          !view.is_writable, &error),
         error);
 }
 

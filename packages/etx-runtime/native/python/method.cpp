@@ -100,6 +100,7 @@ int PyMethod::traverse(visitproc visit, void* arg) const {
   Py_VISIT(origin_.ptr());
   Py_VISIT(check_.ptr());
   for (const nb::object& callback : callbacks_) Py_VISIT(callback.ptr());
+  for (const auto& [name, bound] : bound_) Py_VISIT(bound.first.ptr());
   return 0;
 }
 
@@ -108,6 +109,7 @@ void PyMethod::clear() {
   origin_.reset();
   check_.reset();
   callbacks_.clear();
+  bound_.clear();
 }
 
 /// Adds where the instruction comes from, and the Python exception behind it.
@@ -273,37 +275,84 @@ void PyMethod::reset_state() {
   if (error != Error::Ok) raise("ExecutionError", error, "the initial values cannot be read");
 }
 
+bool PyMethod::has_attribute(const std::string& name) const { return loaded().has_state(name); }
+
 nb::object PyMethod::get_attribute(const std::string& name) {
   const Use use(*this);
+  if (!loaded().has_state(name) && loaded().method().get_attribute(name.c_str()).ok()) {
+    raise("ExecutionError", Error::InvalidState,
+          "buffer '" + clean(name) +
+              "' has no memory: the file leaves it to the caller; bind_state or set_state gives it "
+              "some");
+  }
   return copy_tensor(value_of(loaded().method().get_attribute(name.c_str()),
                               ("the method has no buffer '" + clean(name) + "'").c_str()));
 }
 
-void PyMethod::set_attribute(const std::string& name, nb::handle value) {
-  const Use use(*this);
+/// Reads `value` as an array for the mutable buffer `name` and returns the buffer.
+Tensor PyMethod::view_attribute(const std::string& name, nb::handle value, ArrayView* view,
+                                Keep* keep) {
   const std::string label = "buffer '" + clean(name) + "'";
   const Tensor tensor = value_of(loaded().method().get_attribute(name.c_str()),
                                  ("the method has no " + label).c_str());
-  Keep keep;
   nb::object number;
   if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) {
     number = from_number(value, tensor.scalar_type());
     if (number.is_valid()) value = number;
   }
-  ArrayView view;
-  const char* reason = view_array(value, &view, &keep);
+  const char* reason = view_array(value, view, keep);
+  keep->objects.push_back(number);
   const std::string expected = describe_tensor(tensor.scalar_type(), tensor.sizes(), false);
   if (reason != nullptr) {
     raise("InputError", Error::InvalidArgument,
           label + ": expected an array " + expected + (*reason == '\0' ? "" : ": ") + reason);
   }
-  if (view.type != tensor.scalar_type() || !equal(view.shape(), tensor.sizes())) {
+  if (view->type != tensor.scalar_type() || !equal(view->shape(), tensor.sizes())) {
     raise("InputError", Error::InvalidArgument,
-          label + ": expected " + expected + ", got " + describe_tensor(view.type, view.shape()));
+          label + ": expected " + expected + ", got " + describe_tensor(view->type, view->shape()));
   }
+  return tensor;
+}
+
+void PyMethod::set_attribute(const std::string& name, nb::handle value) {
+  const Use use(*this);
+  Keep keep;
+  ArrayView view;
+  const Tensor tensor = view_attribute(name, value, &view, &keep);
+  if (!loaded().has_state(name)) check_bound(name, loaded().bind_state(name));
   if (tensor.numel() == 0) return;
   copy_strided(tensor.mutable_data_ptr(), tensor.strides().data(), view.data, view.strides,
                view.sizes, view.rank, tensor.element_size());
+}
+
+void PyMethod::bind_attribute(const std::string& name, nb::handle value) {
+  const Use use(*this);
+  Keep keep;
+  ArrayView view;
+  const Tensor tensor = view_attribute(name, value, &view, &keep);
+  const size_t alignment = tensor.element_size() < 8 ? tensor.element_size() : 8;
+  bool fits = view.is_writable && reinterpret_cast<uintptr_t>(view.data) % alignment == 0;
+  for (size_t i = 0; i < view.rank; ++i) {
+    fits &= view.sizes[i] == 1 || view.strides[i] == tensor.stride(static_cast<ssize_t>(i));
+  }
+  if (!fits) {
+    raise("InputError", Error::InvalidArgument,
+          "buffer '" + clean(name) + "': memory to bind must be writable, aligned and lie as the " +
+              "file says (" + describe_tensor(view.type, view.shape()) + " without gaps)");
+  }
+  check_bound(name, loaded().bind_state(name, const_cast<void*>(view.data)));
+  // Python kernels may hold views of what was bound before.
+  if (callbacks_.empty()) bound_.erase(name);
+  bound_.emplace(name, std::make_pair(nb::borrow(value), std::move(keep)));
+}
+
+void PyMethod::check_bound(const std::string& name, Error error) {
+  if (error == Error::Ok) return;
+  raise(error == Error::NotFound ? "MetadataError" : "InputError", error,
+        "buffer '" + clean(name) +
+            (error == Error::InvalidState
+                 ? "' cannot be bound: the file plans its memory, which set_state writes to"
+                 : "' cannot be bound"));
 }
 
 }  // namespace python

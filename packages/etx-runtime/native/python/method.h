@@ -3,6 +3,7 @@
 #define ETX_NATIVE_PYTHON_METHOD_H_
 
 #include <atomic>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -53,6 +54,9 @@ class PyMethod {
   void reset_state();
   nanobind::object get_attribute(const std::string& name);
   void set_attribute(const std::string& name, nanobind::handle value);
+  bool has_attribute(const std::string& name) const;
+  /// Makes the memory of `value` that of a buffer which the file leaves to the caller.
+  void bind_attribute(const std::string& name, nanobind::handle value);
   void set_budget(uint64_t instructions) { loaded().method().set_instruction_budget(instructions); }
 
   MethodMeta meta() const { return loaded().method().method_meta(); }
@@ -72,9 +76,14 @@ class PyMethod {
   nanobind::object run_unguarded(nanobind::handle self, PyObject* const* inputs, size_t count,
                                  Style style);
   Raised failure(const char* kind, ErrorText text) const;
+  Tensor view_attribute(const std::string& name, nanobind::handle value, ArrayView* view,
+                        Keep* keep);
+  static void check_bound(const std::string& name, Error error);
 
   /// The Python kernels and backends that the method may use.
   std::vector<nanobind::object> callbacks_;
+  /// What the memory of buffers is bound to, by name.
+  std::multimap<std::string, std::pair<nanobind::object, Keep>> bound_;
   nanobind::object origin_;
   nanobind::object check_;
   std::unique_ptr<LoadedMethod> loaded_;

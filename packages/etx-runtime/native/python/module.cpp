@@ -216,6 +216,8 @@ NB_MODULE(_native, m) {
       .def("reset_state", &PyMethod::reset_state)
       .def("get_attribute", &PyMethod::get_attribute, "name"_a)
       .def("set_attribute", &PyMethod::set_attribute, "name"_a, "value"_a)
+      .def("has_attribute", &PyMethod::has_attribute, "name"_a)
+      .def("bind_attribute", &PyMethod::bind_attribute, "name"_a, "value"_a)
       .def("set_instruction_budget", &PyMethod::set_budget, "instructions"_a)
       .def("method_meta", &PyMethod::meta, nb::keep_alive<0, 1>())
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })
@@ -233,6 +235,9 @@ NB_MODULE(_native, m) {
   m.def("register_kernel", register_kernel, "name"_a, "function"_a);
   m.def("register_backend", register_backend, "name"_a, "backend"_a);
   m.def("unregister", unregister, "name"_a);
+  m.def("to_bits", to_bits, "array"_a, nb::sig("def to_bits(array: object) -> typing.Any"));
+  m.def("from_bits", from_bits, "bits"_a, "dtype"_a,
+        nb::sig("def from_bits(bits: object, dtype: str) -> typing.Any"));
   m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
   m.attr("ABI_VERSION") = std::to_string(ETX_ABI_MAJOR) + "." + std::to_string(ETX_ABI_MINOR);

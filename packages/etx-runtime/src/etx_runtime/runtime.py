@@ -75,6 +75,9 @@ class Method:
         come as objects with ``__dlpack__``. With `borrow` they are read-only views of the method's
         memory where it owns an output: valid until the next call, which writes over them; they keep
         the memory alive, so that reading later is safe, but yields other values.
+
+        A program that writes to an input which is not planned (`alloc_graph_input=False`) writes to
+        the array given, as eager mode would; one that it cannot write to in place is refused.
         """
         return self._borrow(inputs) if borrow else self._execute(inputs)
 
@@ -129,12 +132,9 @@ class Method:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Write buffers by name, some or all; nothing is written where one does not fit."""
-        known = self.state_names
-        unknown = [name for name in state if name not in known]
-        if unknown:
-            names = ", ".join(known) or "none"
-            raise MetadataError(f"the method has no buffer '{unknown[0]}' (it has: {names})")
-        before = {name: self._native.get_attribute(name) for name in state}
+        self._check_names(state)
+        has_memory = [name for name in state if self._native.has_attribute(name)]
+        before = {name: self._native.get_attribute(name) for name in has_memory}
         try:
             for name, value in state.items():
                 self._native.set_attribute(name, value)
@@ -142,6 +142,24 @@ class Method:
             for name, value in before.items():
                 self._native.set_attribute(name, value)
             raise
+
+    def bind_state(self, state: Mapping[str, Any]) -> None:
+        """Let writable arrays be the memory of buffers, which are read and written there.
+
+        For buffers that the file leaves to the caller (of `alloc_mutable_buffers=False`); these
+        need memory before the first execution, of an array or what `set_state` writes. The arrays
+        are kept alive.
+        """
+        self._check_names(state)
+        for name, array in state.items():
+            self._native.bind_attribute(name, array)
+
+    def _check_names(self, state: Mapping[str, Any]) -> None:
+        known = self.state_names
+        unknown = [name for name in state if name not in known]
+        if unknown:
+            names = ", ".join(known) or "none"
+            raise MetadataError(f"the method has no buffer '{unknown[0]}' (it has: {names})")
 
     def get_attribute(self, name: str) -> Any:
         """Return a copy of a mutable buffer by its fully qualified name."""

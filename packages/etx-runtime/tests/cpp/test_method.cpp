@@ -112,6 +112,8 @@ void core(const char* path, const etx_plugin* plugin) {
   CHECK(method->execute() == etx::Error::Ok && output(*method) == 6);
   CHECK(method->get_attribute("count").ok() && !method->get_attribute("other").ok());
   CHECK(method->set_output_data_ptr(&x, 4, 0) == etx::Error::InvalidState);
+  CHECK(method->set_attribute_data_ptr(&x, 4, "count") == etx::Error::InvalidState);
+  CHECK(method->set_attribute_data_ptr(&x, 4, "other") == etx::Error::NotFound);
 }
 
 void module(const char* path) {

@@ -88,6 +88,13 @@ class LoadedMethod {
 
   /// Puts the initial values back, those of shared buffers too.
   Error reset_state();
+  /// True when mutable buffer `name` has memory: the file plans it, or `bind_state` gave it some.
+  bool has_state(const std::string& name) const;
+  /// Gives a mutable buffer that the file leaves to the caller memory: `data`, which must outlive
+  /// this object or the next call for `name`, be writable and as large as the buffer; or zeros of
+  /// this object where `data` is null. No execution starts before each such buffer has some.
+  /// Errors: as Method::set_attribute_data_ptr.
+  Error bind_state(const std::string& name, void* data = nullptr);
   /// True when it shares buffers with another method.
   bool shares_state() const { return group_ != nullptr && group_->size() > 1; }
 
@@ -107,8 +114,16 @@ class LoadedMethod {
   size_t temp_bytes() const { return temp_arena_.peak_size(); }
 
  private:
+  struct OpenState {
+    std::string name;
+    size_t size;
+    bool is_bound;
+    std::unique_ptr<uint8_t[]> own;
+  };
   explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
   bool bind_outputs(ErrorText* error);
+  void find_open_state();
+  void explain(ErrorText* error) const;
   struct Shared;
   Shared find_shared(const MethodMeta& meta, const std::vector<LoadedMethod*>& others) const;
 
@@ -118,6 +133,9 @@ class LoadedMethod {
   std::unique_ptr<PlannedMemory> planned_;
   std::unique_ptr<MemoryManager> memory_;
   std::unique_ptr<Method> method_;
+  /// Mutable buffers that the file leaves to the caller.
+  std::vector<OpenState> open_state_;
+  size_t num_unbound_ = 0;
   /// The methods that share state with this one, itself included; null when there are none.
   std::shared_ptr<std::vector<LoadedMethod*>> group_;
   std::vector<std::string> input_names_;
