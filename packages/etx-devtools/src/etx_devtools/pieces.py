@@ -18,7 +18,7 @@ from etx_schema import (
     Table,
 )
 from etx_schema.codec import Field
-from etx_schema.decode import Decoder
+from etx_schema.decoder import Decoder
 from etx_schema.pte_reader import PteLayout
 
 T = TypeVar("T", bound=Table)

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from etx_kernels_portable._version import __version__
 
 __all__ = ["__version__", "library_path", "target_path"]
 
-_FOLDER = Path(__file__).resolve().parent
+_FOLDER = os.path.dirname(os.path.realpath(__file__))
 
 
 def library_path() -> str:
     """Return the path of the plugin."""
-    return str(_FOLDER / "etx_kernels_portable.so")
+    return os.path.join(_FOLDER, "etx_kernels_portable.so")
 
 
 def target_path() -> str:
     """Return the path of the target that lists the plugin's operators."""
-    return str(_FOLDER / "etx.json")
+    return os.path.join(_FOLDER, "etx.json")

@@ -36,12 +36,21 @@ bool GrowableArena::add_block(size_t size) {
   return true;
 }
 
+void GrowableArena::drop_last_block() {
+  if (blocks_.empty()) return;
+  std::free(blocks_.back());
+  blocks_.pop_back();
+  base_ = nullptr;
+  size_ = 0;
+}
+
 void* GrowableArena::allocate(size_t size, size_t alignment) {
   void* result = MemoryAllocator::allocate(size, alignment);
   if (result == nullptr && alignment != 0 && size < SIZE_MAX / 2 && alignment < SIZE_MAX / 4) {
     size_t room = size + alignment;
     if (room < size_ * 2) room = size_ * 2;
     if (room < kSmallestBlock) room = kSmallestBlock;
+    if (used_ == 0) drop_last_block();
     if (!add_block(room) && !add_block(size + alignment)) return nullptr;
     result = MemoryAllocator::allocate(size, alignment);
   }

@@ -6,9 +6,8 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import CodeType
-from typing import Any
+from typing import Any, NamedTuple
 
 from etx_runtime.errors import InputError
 
@@ -27,8 +26,7 @@ Given = tuple[int, ...] | float | None
 """The shape of a tensor, the value of a number, None for other inputs."""
 
 
-@dataclass(frozen=True)
-class Expression:
+class Expression(NamedTuple):
     """An integer expression, or a comparison of two, over symbols."""
 
     text: str
@@ -46,8 +44,7 @@ class Expression:
         return result if isinstance(result, (int, bool)) else None
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """What one dimension of an input, or the value of a number, must be."""
 
     input: int
@@ -67,18 +64,12 @@ class Bound:
         return f"{name} ({', '.join(limits)})" if limits else name
 
 
-@dataclass(frozen=True)
-class Constraints:
+class Constraints(NamedTuple):
     """Names of a method's inputs, and the checks of their sizes and values."""
 
     names: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
     guards: tuple[Expression, ...] = ()
-    _derived: tuple[Bound, ...] = field(init=False, repr=False, default=())
-
-    def __post_init__(self) -> None:
-        derived = tuple(bound for bound in self.bounds if bound.expr is not None)
-        object.__setattr__(self, "_derived", derived)
 
     def __bool__(self) -> bool:
         return bool(self.bounds or self.guards)
@@ -98,9 +89,10 @@ class Constraints:
                 self._fail(bound, given, f"must equal {where}, which is {values[bound.symbol]}")
             if bound.expr is None:
                 places.setdefault(bound.symbol, bound)
-        for bound in self._derived:
+        derived = [bound for bound in self.bounds if bound.expr is not None]
+        for bound in derived:
             self._solve(bound, given, values)
-        for bound in self._derived:
+        for bound in derived:
             self._check_derived(bound, given, values)
         for guard in self.guards:
             if guard.evaluate(values) is False:

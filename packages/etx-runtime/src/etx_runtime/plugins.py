@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import os
-import threading
+from _thread import allocate_lock
 
-from etx_runtime import _native
+from etx_runtime import _native, installed
 from etx_runtime.errors import PluginError
 
 GROUP = "etx.plugins"
 
-_lock = threading.Lock()
+_lock = allocate_lock()
 _loaded: dict[str, tuple[str, str]] = {}
 _is_done = False
 
@@ -45,20 +45,17 @@ def loaded_plugins() -> dict[str, tuple[str, str]]:
 
 
 def _load_entry_points(wanted: str | None) -> None:
-    from importlib.metadata import entry_points
-
     names = None if wanted is None else {name.strip() for name in wanted.split(",") if name.strip()}
-    found = entry_points(group=GROUP)
+    found = installed.entry_points(GROUP)
     for entry in found:
         if names is not None and entry.name not in names:
             continue
-        dist = entry.dist.name if entry.dist is not None else entry.value
         try:
             load_plugin(entry.load()())
         except Exception as error:
             raise PluginError(
-                f"the plugin '{entry.name}' of {dist} cannot be loaded: {error}; reinstall {dist}, "
-                f"or leave it out by listing the others in ETX_PLUGINS"
+                f"the plugin '{entry.name}' of {entry.dist} cannot be loaded: {error}; reinstall "
+                f"{entry.dist}, or leave it out by listing the others in ETX_PLUGINS"
             ) from error
     missing = (names or set()) - {entry.name for entry in found}
     if missing:

@@ -7,9 +7,8 @@ import builtins
 import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from etx_runtime.errors import InputError, LoadError
 
@@ -25,8 +24,7 @@ MAPPINGS: dict[str, Any] = {
 SEQUENCES = {"builtins.tuple": tuple, "builtins.list": list, "torch.Size": tuple, DEQUE: deque}
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(NamedTuple):
     """The shape of a container; a leaf has no kind."""
 
     kind: str | None = None
@@ -52,8 +50,7 @@ class Spec:
         return str(name).rpartition(".")[2]
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(NamedTuple):
     """How a registered class is taken apart and put together."""
 
     cls: type

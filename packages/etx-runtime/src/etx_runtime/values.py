@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from etx_runtime import pytree
@@ -17,8 +16,7 @@ TENSOR_TAG = 1
 KINDS = ("none", "tensor", "string", "float", "int", "bool")
 
 
-@dataclass(frozen=True)
-class ValueInfo:
+class ValueInfo(NamedTuple):
     """An input or output of a method."""
 
     name: str
@@ -30,7 +28,7 @@ class ValueInfo:
     is_dynamic: bool = False
     nbytes: int = 0
     """Bytes at the largest sizes."""
-    bounds: tuple[Bound | None, ...] = field(default=())
+    bounds: tuple[Bound | None, ...] = ()
     """What each dimension, or the value of an int, must be; None where its size is fixed."""
 
     def __str__(self) -> str:

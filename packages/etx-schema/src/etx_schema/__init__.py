@@ -1,65 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read and write ``.pte`` and ``.ptd`` files; the ``etx`` command."""
+"""Read and write ``.pte`` and ``.ptd`` files; the ``etx`` command.
 
-from pathlib import Path
+A device that runs programs needs the errors alone: all else is imported at its first use.
+"""
 
-from etx_schema._generated.flat_tensor import TensorLayout
-from etx_schema._generated.program import *  # noqa: F403
-from etx_schema._generated.program import __all__ as _tables
-from etx_schema._version import __version__
-from etx_schema.codec import Blob, Table, UnknownMember, encode
-from etx_schema.decode import decode, decode_size_prefixed
-from etx_schema.dtypes import dtype_name, scalar_type, tensor_nbytes
-from etx_schema.errors import (
-    EtxError,
-    FileError,
-    ProgramError,
-    TargetError,
-    UnknownFieldError,
-)
-from etx_schema.problem import Problem
-from etx_schema.ptd import PtdFile, read_ptd, serialize_ptd, write_ptd
-from etx_schema.pte import PteFile, serialize_pte, write_pte
-from etx_schema.pte_reader import read_pte, tensors
-from etx_schema.segments import NamedBlob
-from etx_schema.target import Target
-from etx_schema.verify import verify
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Blob",
-    "EtxError",
-    "FileError",
-    "NamedBlob",
-    "Problem",
-    "ProgramError",
-    "PtdFile",
-    "PteFile",
-    "Table",
-    "Target",
-    "TargetError",
-    "TensorLayout",
-    "UnknownFieldError",
-    "UnknownMember",
-    "__version__",
-    "decode",
-    "decode_size_prefixed",
-    "dtype_name",
-    "encode",
-    "fbs_dir",
-    "read_ptd",
-    "read_pte",
-    "scalar_type",
-    "serialize_ptd",
-    "serialize_pte",
-    "tensor_nbytes",
-    "tensors",
-    "verify",
-    "write_ptd",
-    "write_pte",
-    *_tables,
-]
+from etx_schema._version import __version__ as __version__
+from etx_schema.errors import EtxError as EtxError
 
+if TYPE_CHECKING:
+    from etx_schema._generated.program import *  # noqa: F403
+    from etx_schema.public import *  # noqa: F403
+    from etx_schema.public import __all__ as __all__
+else:
 
-def fbs_dir() -> Path:
-    """Return the folder of the schemas."""
-    return Path(__file__).parent / "fbs"
+    def __getattr__(name: str) -> Any:
+        from importlib import import_module
+
+        names = globals()
+        if name == "__all__" or not name.startswith("__"):
+            public = import_module("etx_schema.public")
+            names |= {key: getattr(public, key) for key in ("__all__", *public.__all__)}
+        if name not in names:
+            raise AttributeError(f"module 'etx_schema' has no attribute '{name}'")
+        return names[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

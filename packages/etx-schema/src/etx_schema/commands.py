@@ -72,7 +72,7 @@ def register(subparsers: Any) -> None:
 def _check(options: argparse.Namespace) -> int:
     from etx_schema.pte_reader import read_pte
     from etx_schema.target import Target
-    from etx_schema.verify import verify
+    from etx_schema.verifier import verify
 
     targets = [Target.load(name) for name in options.target]
     try:

@@ -15,7 +15,7 @@ from etx_schema._generated.program import (
     Tensor,
 )
 from etx_schema.codec import Blob, Table, keep_unknown
-from etx_schema.decode import decode
+from etx_schema.decoder import decode
 from etx_schema.dtypes import tensor_nbytes
 from etx_schema.errors import ProgramError
 from etx_schema.files import PathLike, load_bytes

@@ -24,6 +24,7 @@ class GrowableArena final : public MemoryAllocator {
 
  private:
   bool add_block(size_t size);
+  void drop_last_block();
   std::vector<uint8_t*> blocks_;
   size_t full_ = 0;
   size_t peak_total_ = 0;

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Entry points of installed packages, without the 20 ms and 3 MB of ``importlib.metadata``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.machinery import PathFinder
+from typing import Any, NamedTuple
+
+
+class EntryPoint(NamedTuple):
+    """A name, an object as `module:attribute`, and the distribution that offers it."""
+
+    name: str
+    value: str
+    dist: str
+
+    def load(self) -> Any:
+        """Import the object."""
+        module, _, attributes = self.value.partition("[")[0].strip().partition(":")
+        result = import_module(module.strip())
+        for attribute in filter(None, attributes.strip().split(".")):
+            result = getattr(result, attribute)
+        return result
+
+
+def entry_points(group: str) -> list[EntryPoint]:
+    """Return the entry points of `group`, of two equal distributions those of the first on the
+    path."""
+    finders = [f for f in sys.meta_path if getattr(f, "find_distributions", None) is not None]
+    if finders != [PathFinder]:
+        from importlib import metadata
+
+        found = metadata.entry_points(group=group)
+        return [EntryPoint(e.name, e.value, e.dist.name if e.dist else e.value) for e in found]
+    entries: dict[str, list[EntryPoint]] = {}
+    for folder in sys.path:
+        for dist, path in _distributions(folder or os.curdir):
+            if dist not in entries:
+                entries[dist] = [EntryPoint(*line, dist) for line in _section(path, group)]
+    return [entry for found in entries.values() for entry in found]
+
+
+def _distributions(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield name and metadata folder of what is installed in `folder`."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        stem, kind = os.path.splitext(name)
+        if kind in (".dist-info", ".egg-info"):
+            dist = stem.partition("-")[0].lower().replace("_", "-").replace(".", "-")
+            yield dist, os.path.join(folder, name)
+
+
+def _section(path: str, group: str) -> Iterator[tuple[str, str]]:
+    """Yield the names and values of one section of a distribution's entry points."""
+    try:
+        with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return
+    current = None
+    for line in map(str.strip, lines):
+        if line.startswith("[") and line.endswith("]"):
+            current = line[1:-1].strip()
+        elif current == group and not line.startswith(("#", ";")):
+            name, separator, value = line.partition("=")
+            if separator:
+                yield name.strip(), value.strip()
