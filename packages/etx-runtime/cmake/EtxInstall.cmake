@@ -9,6 +9,10 @@ if(TARGET etx_runtime)
   install(TARGETS etx_runtime EXPORT etx_targets ARCHIVE DESTINATION lib)
   set_target_properties(etx_runtime PROPERTIES EXPORT_NAME runtime OUTPUT_NAME etx_runtime)
 endif()
+if(TARGET etx_shared)
+  install(TARGETS etx_shared EXPORT etx_targets LIBRARY DESTINATION lib ARCHIVE DESTINATION lib
+                                                RUNTIME DESTINATION lib)
+endif()
 install(EXPORT etx_targets NAMESPACE etx:: DESTINATION cmake FILE etx_runtime-targets.cmake)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/etx_runtime-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)

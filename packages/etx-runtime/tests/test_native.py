@@ -19,6 +19,7 @@ from programs import counter, loop, waiting
 
 PACKAGE = Path(etx_runtime.__file__).parent
 CORE = PACKAGE / "lib" / "libetx_core.a"
+SHARED = "libetx_runtime.so"
 TEXT_BUDGETS = {"object by object": 27 * 1024, "whole program": 24 * 1024}
 
 ALLOWED = re.compile(r"mem(cpy|move|set|cmp)|str(len|cmp|ncmp)|etx_pal_\w+|_GLOBAL_OFFSET_TABLE_")
@@ -40,6 +41,14 @@ def test_installed_package_builds_and_passes(tmp_path: Path) -> None:
     plugin = next((tmp_path / "build").glob("libtest_plugin.*"))
     bench = call(tmp_path / "build" / "bench_dispatch", program, plugin, 100)
     assert "ns_per_instruction" in bench
+
+
+def test_shared_library_exports_its_header_alone() -> None:
+    listed = call("nm", "-D", "--defined-only", "--format=posix", PACKAGE / "lib" / SHARED)
+    header = (PACKAGE / "include" / "etx" / "etx.h").read_text()
+    declared = set(re.findall(r"^ETX_API [\w *]+?\b(etx_\w+)\(", header, re.MULTILINE))
+    assert {line.split()[0] for line in listed.splitlines()} == declared
+    assert len(declared) > 30
 
 
 def test_core_needs_no_heap_exceptions_or_system() -> None:

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/log.h>
 #include <etx/hosted/module.h>
 
 #include <algorithm>
@@ -70,6 +71,24 @@ Error LoadedMethod::reset_state() {
 std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> program,
                                                  const std::string& name, ErrorText* error,
                                                  const std::vector<LoadedMethod*>& sharing) {
+  const uint64_t start = etx_pal_current_ticks();
+  auto loaded = load_unlogged(std::move(program), name, error, sharing);
+  if (loaded == nullptr) {
+    log(ETX_LOG_ERROR, "method '" + name + "': " + error->message);
+  } else if (is_logged(ETX_LOG_INFO)) {
+    const size_t instructions = loaded->method().method_meta().num_instructions();
+    log(ETX_LOG_INFO, "method '" + name + "': loaded " + std::to_string(instructions) +
+                          " instructions, planned " + std::to_string(loaded->planned_bytes()) +
+                          " bytes, method " + std::to_string(loaded->method_bytes()) +
+                          " bytes, in " + std::to_string((etx_pal_current_ticks() - start) / 1000) +
+                          " us");
+  }
+  return loaded;
+}
+
+std::unique_ptr<LoadedMethod> LoadedMethod::load_unlogged(
+    std::shared_ptr<LoadedProgram> program, const std::string& name, ErrorText* error,
+    const std::vector<LoadedMethod*>& sharing) {
   auto meta = program->program().method_meta(name.c_str());
   if (!meta.ok()) {
     error->error = meta.error();

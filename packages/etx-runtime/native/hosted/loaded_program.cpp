@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <etx/hosted/log.h>
 #include <etx/hosted/module.h>
 
 #include "describe.h"
@@ -16,6 +17,15 @@ ErrorText access_failed(const std::string& message) {
   return error;
 }
 
+std::string label(const std::string& source) { return source.empty() ? "a program" : source; }
+
+/// Logs `error` with its source, which it gets, too, when there is one.
+bool refuse(const std::string& source, ErrorText* error) {
+  log(ETX_LOG_ERROR, label(source) + ": " + error->message);
+  if (!source.empty()) error->message = source + ": " + error->message;
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<LoadedProgram> LoadedProgram::from_file(const std::string& path,
@@ -27,13 +37,38 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_file(const std::string& path,
   } else {
     loaded->loader_ = FileDataLoader::from(path, &message);
   }
-  if (loaded->loader_ == nullptr) {
-    *error = access_failed(message);
-    return nullptr;
-  }
-  if (loaded->load(options, error)) return loaded;
-  error->message = path + ": " + error->message;
+  if (loaded->loader_ != nullptr) return loaded->load(path, options, error) ? loaded : nullptr;
+  *error = access_failed(message);
+  log(ETX_LOG_ERROR, message);
   return nullptr;
+}
+
+std::shared_ptr<LoadedProgram> LoadedProgram::from_descriptor(int descriptor, uint64_t offset,
+                                                              uint64_t size, const Options& options,
+                                                              ErrorText* error) {
+  std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
+  std::string message;
+  if (options.use_mmap && offset % MemoryAllocator::kDefaultAlignment == 0) {
+    loaded->loader_ = MmapDataLoader::from_descriptor(descriptor, offset, size, &message);
+  } else {
+    loaded->loader_ = FileDataLoader::from_descriptor(descriptor, offset, size, &message);
+  }
+  if (loaded->loader_ != nullptr) {
+    const std::string source =
+        "descriptor " + std::to_string(descriptor) + " from byte " + std::to_string(offset);
+    return loaded->load(source, options, error) ? loaded : nullptr;
+  }
+  *error = access_failed(message);
+  log(ETX_LOG_ERROR, message);
+  return nullptr;
+}
+
+std::shared_ptr<LoadedProgram> LoadedProgram::from_loader(std::shared_ptr<const DataLoader> loader,
+                                                          const Options& options,
+                                                          ErrorText* error) {
+  std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
+  loaded->loader_ = std::move(loader);
+  return loaded->load("", options, error) ? loaded : nullptr;
 }
 
 std::shared_ptr<LoadedProgram> LoadedProgram::from_memory(const void* data, size_t size,
@@ -54,10 +89,36 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_memory(const void* data, size
     data = copy;
   }
   loaded->loader_ = std::make_shared<const BufferDataLoader>(data, size);
-  return loaded->load(options, error) ? loaded : nullptr;
+  return loaded->load("", options, error) ? loaded : nullptr;
 }
 
-bool LoadedProgram::load(const Options& options, ErrorText* error) {
+bool LoadedProgram::load(const std::string& source, const Options& options, ErrorText* error) {
+  const uint64_t start = etx_pal_current_ticks();
+  ErrorText text;
+  if (!load_data(options, &text)) {
+    *error = text;
+    return refuse(source, error);
+  }
+  MessageSink failures;
+  auto program = Program::load(loader_.get(), options.verification, &failures);
+  if (!program.ok()) {
+    *error = failures.text(program.error());
+    if (program.error() == Error::AccessFailed) {
+      error->message = "the file cannot be read, or has become shorter [" + error->message + "]";
+    }
+    return refuse(source, error);
+  }
+  program_ = std::make_unique<Program>(std::move(program.get()));
+  if (is_logged(ETX_LOG_INFO)) {
+    const auto size = loader_->size();
+    log(ETX_LOG_INFO, label(source) + ": loaded " + std::to_string(size.ok() ? *size : 0) +
+                          " bytes, " + std::to_string(program_->num_methods()) + " methods, in " +
+                          std::to_string((etx_pal_current_ticks() - start) / 1000) + " us");
+  }
+  return true;
+}
+
+bool LoadedProgram::load_data(const Options& options, ErrorText* error) {
   std::vector<std::shared_ptr<const NamedDataMap>> maps;
   for (const std::string& path : options.data_paths) {
     std::string message;
@@ -93,13 +154,6 @@ bool LoadedProgram::load(const Options& options, ErrorText* error) {
       return false;
     }
   }
-  MessageSink failures;
-  auto program = Program::load(loader_.get(), options.verification, &failures);
-  if (!program.ok()) {
-    *error = failures.text(program.error());
-    return false;
-  }
-  program_ = std::make_unique<Program>(std::move(program.get()));
   return true;
 }
 

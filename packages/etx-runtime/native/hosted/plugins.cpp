@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/log.h>
 #include <etx/hosted/plugins.h>
 
 #include <algorithm>
@@ -33,6 +34,16 @@ Plugins& Plugins::shared() {
 }
 
 const etx_plugin* Plugins::load(const std::string& path, std::string* message) {
+  const etx_plugin* plugin = open(path, message);
+  if (plugin == nullptr) {
+    log(ETX_LOG_ERROR, *message);
+  } else {
+    log(ETX_LOG_INFO, path + ": plugin " + plugin->name + " " + plugin->version);
+  }
+  return plugin;
+}
+
+const etx_plugin* Plugins::open(const std::string& path, std::string* message) {
   void* library = os::open_library(path, message);
   if (library == nullptr) return nullptr;
   const auto entry = reinterpret_cast<etx_plugin_entry>(os::find_symbol(library, "etx_plugin_v1"));

@@ -11,9 +11,19 @@
 namespace etx {
 namespace os {
 
-/// Maps a file for reading; false and a `message` on failure. An empty file has null data.
-bool map_file(const std::string& path, void** data, size_t* size, std::string* message);
+/// Opens a regular file for reading; false and a `message` on failure, `*file` may be open then.
+bool open_file(const std::string& path, int* file, uint64_t* size, std::string* message);
+/// The same for a file that the caller has open and keeps.
+bool copy_file(int descriptor, int* file, uint64_t* size, std::string* message);
+/// All of `size` bytes from `offset`; false when the file has fewer or cannot be read.
+bool read_file(int file, uint64_t offset, void* data, size_t size);
+void close_file(int file);
+
+/// Maps `size` bytes from `offset`, a multiple of map_granularity(), for reading; they outlive the
+/// file. False and a `message` on failure. Without bytes `*data` is null.
+bool map_file(int file, uint64_t offset, size_t size, void** data, std::string* message);
 void unmap_file(void* data, size_t size);
+uint64_t map_granularity();
 
 /// Loads a shared library for the life of the process; null and a `message` on failure.
 void* open_library(const std::string& path, std::string* message);

@@ -13,7 +13,6 @@
 #endif
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 
@@ -25,35 +24,71 @@ extern "C" uint64_t etx_pal_current_ticks(void) {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-extern "C" void etx_pal_log(enum etx_log_level level, const char* message, const char* name) {
-  std::fprintf(stderr, "etx %c: %s%s%s\n", level, name == nullptr ? "" : name,
-               name == nullptr ? "" : ": ", message);
-}
-
 namespace etx {
 namespace os {
 
-bool map_file(const std::string& path, void** data, size_t* size, std::string* message) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+namespace {
+
+bool check_file(int file, uint64_t* size, std::string* message) {
   struct stat info{};
-  const bool is_open = file >= 0 && ::fstat(file, &info) == 0;
-  if (!is_open || !S_ISREG(info.st_mode)) {
-    *message = path + ": " + (is_open ? "not a regular file" : std::strerror(errno));
-    if (file >= 0) ::close(file);
+  if (file < 0 || ::fstat(file, &info) != 0) {
+    *message = std::strerror(errno);
     return false;
   }
-  *size = static_cast<size_t>(info.st_size);
+  *size = static_cast<uint64_t>(info.st_size);
+  if (!S_ISREG(info.st_mode)) *message = "not a regular file";
+  return S_ISREG(info.st_mode);
+}
+
+}  // namespace
+
+bool open_file(const std::string& path, int* file, uint64_t* size, std::string* message) {
+  do {
+    *file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  } while (*file < 0 && errno == EINTR);
+  return check_file(*file, size, message);
+}
+
+bool copy_file(int descriptor, int* file, uint64_t* size, std::string* message) {
+  *file = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  return check_file(*file, size, message);
+}
+
+bool read_file(int file, uint64_t offset, void* data, size_t size) {
+  constexpr size_t kMost = size_t{1} << 30;
+  auto* target = static_cast<uint8_t*>(data);
+  while (size > 0) {
+    const size_t wanted = size < kMost ? size : kMost;
+    const ::ssize_t count = ::pread(file, target, wanted, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    const auto done = static_cast<size_t>(count);
+    target += done;
+    offset += done;
+    size -= done;
+  }
+  return true;
+}
+
+void close_file(int file) { ::close(file); }
+
+bool map_file(int file, uint64_t offset, size_t size, void** data, std::string* message) {
   *data = nullptr;
-  if (*size != 0) *data = ::mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, file, 0);
-  const bool failed = *data == MAP_FAILED;
-  if (failed) *message = path + ": " + std::strerror(errno);
-  ::close(file);
-  return !failed;
+  if (size == 0) return true;
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, static_cast<off_t>(offset));
+  if (mapping == MAP_FAILED) {
+    *message = std::strerror(errno);
+    return false;
+  }
+  *data = mapping;
+  return true;
 }
 
 void unmap_file(void* data, size_t size) {
   if (data != nullptr) ::munmap(data, size);
 }
+
+uint64_t map_granularity() { return static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)); }
 
 void* open_library(const std::string& path, std::string* message) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "os.h"
 
+#include <fcntl.h>
+#include <io.h>
 #include <windows.h>
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include <etx/platform.h>
@@ -15,29 +17,58 @@ extern "C" uint64_t etx_pal_current_ticks(void) {
   return static_cast<uint64_t>(std::chrono::nanoseconds(now).count());
 }
 
-extern "C" void etx_pal_log(enum etx_log_level level, const char* message, const char* name) {
-  std::fprintf(stderr, "etx %c: %s%s%s\n", level, name == nullptr ? "" : name,
-               name == nullptr ? "" : ": ", message);
-}
-
 namespace etx {
 namespace os {
 
-bool map_file(const std::string& path, void** data, size_t* size, std::string* message) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  *data = nullptr;
-  *size = 0;
-  bool ok = file != nullptr && _fseeki64(file, 0, SEEK_END) == 0;
-  const long long end = ok ? _ftelli64(file) : -1;
-  ok = ok && end >= 0 && _fseeki64(file, 0, SEEK_SET) == 0;
-  if (ok && end > 0) {
-    *size = static_cast<size_t>(end);
-    *data = _aligned_malloc(*size, 64);
-    ok = *data != nullptr && std::fread(*data, 1, *size, file) == *size;
+namespace {
+
+std::mutex reading;
+
+bool check_file(int file, uint64_t* size, std::string* message) {
+  const long long end = file < 0 ? -1 : _filelengthi64(file);
+  *size = end < 0 ? 0 : static_cast<uint64_t>(end);
+  if (end < 0) *message = "cannot be read";
+  return end >= 0;
+}
+
+}  // namespace
+
+bool open_file(const std::string& path, int* file, uint64_t* size, std::string* message) {
+  *file = _open(path.c_str(), _O_RDONLY | _O_BINARY | _O_NOINHERIT);
+  return check_file(*file, size, message);
+}
+
+bool copy_file(int descriptor, int* file, uint64_t* size, std::string* message) {
+  *file = _dup(descriptor);
+  return check_file(*file, size, message);
+}
+
+bool read_file(int file, uint64_t offset, void* data, size_t size) {
+  constexpr size_t kMost = size_t{1} << 30;
+  const std::lock_guard<std::mutex> lock(reading);
+  const long long before = _telli64(file);
+  bool ok = _lseeki64(file, static_cast<long long>(offset), SEEK_SET) >= 0;
+  auto* target = static_cast<char*>(data);
+  while (ok && size > 0) {
+    const int count = _read(file, target, static_cast<unsigned>(size < kMost ? size : kMost));
+    ok = count > 0;
+    if (!ok) break;
+    target += count;
+    size -= static_cast<size_t>(count);
   }
-  if (file != nullptr) std::fclose(file);
+  _lseeki64(file, before, SEEK_SET);
+  return ok;
+}
+
+void close_file(int file) { _close(file); }
+
+bool map_file(int file, uint64_t offset, size_t size, void** data, std::string* message) {
+  *data = nullptr;
+  if (size == 0) return true;
+  *data = _aligned_malloc(size, 64);
+  const bool ok = *data != nullptr && read_file(file, offset, *data, size);
   if (!ok) {
-    *message = path + ": cannot be read";
+    *message = "cannot be read";
     _aligned_free(*data);
     *data = nullptr;
   }
@@ -45,6 +76,8 @@ bool map_file(const std::string& path, void** data, size_t* size, std::string* m
 }
 
 void unmap_file(void* data, size_t) { _aligned_free(data); }
+
+uint64_t map_granularity() { return 16; }
 
 void* open_library(const std::string& path, std::string* message) {
   void* library = ::LoadLibraryA(path.c_str());

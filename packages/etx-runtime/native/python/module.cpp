@@ -10,6 +10,8 @@
 #include <cstring>
 #include <optional>
 
+#include <etx/hosted/log.h>
+
 #include "callbacks.h"
 #include "method.h"
 
@@ -178,6 +180,7 @@ void translate(const std::exception_ptr& pointer, void*) {
 
 NB_MODULE(_native, m) {
   nb::register_exception_translator(translate);
+  set_log_level(ETX_LOG_FATAL);
   bind_metadata(m);
   nb::class_<PyProgram>(m, "Program", "The bytes of a program file, verified.")
       .def("method_names", method_names)

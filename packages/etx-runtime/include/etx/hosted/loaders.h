@@ -17,31 +17,46 @@ class MmapDataLoader final : public DataLoader {
  public:
   /// Opens and maps `path`. On failure returns null and says why in `message`.
   static std::unique_ptr<MmapDataLoader> from(const std::string& path, std::string* message);
+  /// Maps `size` bytes of an open file from `offset`, a multiple of 16, for instance an asset of an
+  /// Android package; a `size` of 0 means up to its end. The caller keeps `descriptor` and may
+  /// close it. On failure returns null and says why in `message`.
+  static std::unique_ptr<MmapDataLoader> from_descriptor(int descriptor, uint64_t offset,
+                                                         uint64_t size, std::string* message);
   ~MmapDataLoader();
 
   Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo&) const override;
   Result<size_t> size() const override { return size_t{size_}; }
 
  private:
-  MmapDataLoader(void* data, size_t size) : data_(data), size_(size) {}
-  void* data_;
+  MmapDataLoader(void* mapping, size_t mapped, size_t skipped)
+      : mapping_(mapping), mapped_(mapped), skipped_(skipped), size_(mapped - skipped) {}
+  void* mapping_;
+  size_t mapped_;
+  /// Bytes of the mapping before the first one of the file.
+  size_t skipped_;
   size_t size_;
 };
 
-/// A file that is read piece by piece into memory of its own.
+/// A file that is read piece by piece into memory of its own, by several threads at once. When it
+/// has become shorter than it was, `load` fails with AccessFailed.
 class FileDataLoader final : public DataLoader {
  public:
   /// Opens `path`. On failure returns null and says why in `message`.
   static std::unique_ptr<FileDataLoader> from(const std::string& path, std::string* message);
+  /// Reads `size` bytes of an open file from `offset`; a `size` of 0 means up to its end. The
+  /// caller keeps `descriptor`, whose position stays, and may close it. On failure returns null
+  /// and says why in `message`.
+  static std::unique_ptr<FileDataLoader> from_descriptor(int descriptor, uint64_t offset,
+                                                         uint64_t size, std::string* message);
   ~FileDataLoader();
 
   Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo&) const override;
   Result<size_t> size() const override { return size_t{size_}; }
 
  private:
-  struct File;
-  FileDataLoader(std::unique_ptr<File> file, size_t size);
-  std::unique_ptr<File> file_;
+  FileDataLoader(int file, uint64_t begin, size_t size) : file_(file), begin_(begin), size_(size) {}
+  int file_;
+  uint64_t begin_;
   size_t size_;
 };
 

@@ -40,12 +40,22 @@ class LoadedProgram {
     std::vector<std::shared_ptr<const DataLoader>> data_loaders;
   };
 
-  /// Loads `path`. On failure returns null and fills in `error`.
+  /// Loads `path`. On failure returns null, fills in `error` and logs it.
   static std::shared_ptr<LoadedProgram> from_file(const std::string& path, const Options& options,
                                                   ErrorText* error);
   /// Loads from memory that `owner` keeps alive; copied when it is not aligned to 16.
   static std::shared_ptr<LoadedProgram> from_memory(const void* data, size_t size,
                                                     std::shared_ptr<void> owner,
+                                                    const Options& options, ErrorText* error);
+
+  /// Loads `size` bytes of an open file from `offset`; a `size` of 0 means up to its end. Mapped if
+  /// the options say so and `offset` is a multiple of 16, else read. The caller keeps `descriptor`
+  /// and may close it.
+  static std::shared_ptr<LoadedProgram> from_descriptor(int descriptor, uint64_t offset,
+                                                        uint64_t size, const Options& options,
+                                                        ErrorText* error);
+  /// Loads through a loader of any kind, which lives as long as the program.
+  static std::shared_ptr<LoadedProgram> from_loader(std::shared_ptr<const DataLoader> loader,
                                                     const Options& options, ErrorText* error);
 
   const Program& program() const { return *program_; }
@@ -54,7 +64,8 @@ class LoadedProgram {
 
  private:
   LoadedProgram() = default;
-  bool load(const Options& options, ErrorText* error);
+  bool load(const std::string& source, const Options& options, ErrorText* error);
+  bool load_data(const Options& options, ErrorText* error);
 
   std::shared_ptr<void> owner_;
   std::shared_ptr<const DataLoader> loader_;
@@ -65,9 +76,9 @@ class LoadedProgram {
 /// A method with memory from the heap and the process's plugins and threads.
 class LoadedMethod {
  public:
-  /// On failure returns null and fills in `error`. Buffers that the file places alike in the method
-  /// and in one of `sharing`, methods of the same program, are the same memory and keep their
-  /// values; such methods are used, and loaded, by one thread at a time.
+  /// On failure returns null, fills in `error` and logs it. Buffers that the file places alike in
+  /// the method and in one of `sharing`, methods of the same program, are the same memory and keep
+  /// their values; such methods are used, and loaded, by one thread at a time.
   static std::unique_ptr<LoadedMethod> load(std::shared_ptr<LoadedProgram> program,
                                             const std::string& name, ErrorText* error,
                                             const std::vector<LoadedMethod*>& sharing = {});
@@ -121,6 +132,9 @@ class LoadedMethod {
     std::unique_ptr<uint8_t[]> own;
   };
   explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
+  static std::unique_ptr<LoadedMethod> load_unlogged(std::shared_ptr<LoadedProgram> program,
+                                                     const std::string& name, ErrorText* error,
+                                                     const std::vector<LoadedMethod*>& sharing);
   bool bind_outputs(ErrorText* error);
   void find_open_state();
   void explain(ErrorText* error) const;

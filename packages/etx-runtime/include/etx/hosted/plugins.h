@@ -16,7 +16,7 @@ class Plugins {
   static Plugins& shared();
 
   /// Loads the library at `path` and checks its ABI; loading it again does nothing. Null on
-  /// failure, and `message` then says why.
+  /// failure, and `message` then says why; the log, too.
   const etx_plugin* load(const std::string& path, std::string* message);
   /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs.
   bool add(const etx_plugin* plugin, std::string* message);
@@ -29,6 +29,7 @@ class Plugins {
   std::vector<const etx_plugin*> list() const;
 
  private:
+  const etx_plugin* open(const std::string& path, std::string* message);
   mutable std::mutex mutex_;
   std::vector<const etx_plugin*> plugins_;
 };
