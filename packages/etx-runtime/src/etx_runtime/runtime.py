@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -262,14 +263,26 @@ class OperatorRegistry:
         return set(_native.operator_names())
 
 
+def _map(source: Any) -> Any:
+    """Return a mapping of the rest of a file that is open for reading alone, else `source`."""
+    raw = source.raw if isinstance(source, io.BufferedReader) else source
+    if not isinstance(raw, io.FileIO) or raw.writable():
+        return source
+    try:
+        rest = memoryview(mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ))[source.tell() :]
+        source.seek(0, io.SEEK_END)
+    except (OSError, ValueError):
+        return source
+    return rest
+
+
 def _content(source: Any) -> Any:
     """Return a path as text, else an object with the buffer protocol."""
     if isinstance(source, (str, os.PathLike)):
         return os.fsdecode(source)
-    read = getattr(source, "read", None)
-    content = source
-    if read is not None and not isinstance(source, mmap.mmap):
-        content = read()
+    content = _map(source)
+    if content is source and hasattr(source, "read") and not isinstance(source, mmap.mmap):
+        content = source.read()
     try:
         return memoryview(content).cast("B")
     except TypeError as error:
@@ -305,10 +318,11 @@ class Runtime:
     ) -> Program:
         """Load a program from a path, from bytes or from a binary file object.
 
-        A file is mapped and must not shrink while it is in use. Read-only memory (bytes, a mapping)
-        is kept alive and not copied where it is aligned to 16; writable memory (bytearray) is
-        copied, so that nobody changes what was verified. A file object is read to its end and may
-        be closed. `data_paths` are the `.ptd` files that hold weights of the program, from the same
+        A file is mapped and must not shrink while it is in use; so is a file object of
+        `open(path, "rb")`, from its position to its end. Another file object is read to its end.
+        Either may be closed. Read-only memory (bytes, a mapping) is kept alive and not copied where
+        it is aligned to 16; writable memory (bytearray) is copied, so that nobody changes what was
+        verified. `data_paths` are the `.ptd` files that hold weights of the program, from the same
         sources; they live as long as the program.
         """
         plugins.load_installed()
