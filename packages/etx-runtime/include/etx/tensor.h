@@ -35,6 +35,7 @@ class Tensor {
   explicit Tensor(TensorImpl* impl) : impl_(impl) {}
 
   ScalarType scalar_type() const { return static_cast<ScalarType>(impl_->dtype); }
+  ScalarType dtype() const { return scalar_type(); }
   size_t element_size() const { return etx::element_size(scalar_type()); }
   ssize_t dim() const { return impl_->rank; }
   ssize_t numel() const { return static_cast<ssize_t>(impl_->numel); }

@@ -3,6 +3,8 @@
 #define ETX_VALUE_H_
 
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 #include <etx/abi.h>
 #include <etx/span.h>
@@ -91,13 +93,19 @@ using BoolList = Span<const bool>;
 class EValue : public etx_value {
  public:
   EValue() : etx_value{} {}
-  explicit EValue(int64_t v) : EValue() { set(v); }
-  explicit EValue(double v) : EValue() { set(v); }
-  explicit EValue(bool v) : EValue() { set(v); }
+  EValue(int64_t v) : EValue() { set(v); }
+  EValue(double v) : EValue() { set(v); }
+  EValue(bool v) : EValue() { set(v); }
   explicit EValue(TensorImpl* v) : EValue() {
     payload.as_tensor = v;
     etx_value::tag = ETX_TAG_TENSOR;
   }
+  /// What the tensor refers to must outlive the value.
+  EValue(const Tensor& v) : EValue(v.impl()) {}
+  /// From a smart pointer to a Tensor, which must not be null and must outlive the value.
+  template <typename T, typename = std::enable_if_t<std::is_same_v<
+                            std::decay_t<decltype(*std::declval<const T&>())>, Tensor>>>
+  EValue(const T& pointer) : EValue(pointer->impl()) {}
 
   Tag tag() const { return static_cast<Tag>(etx_value::tag); }
   bool is_none() const { return tag() == Tag::None; }
@@ -133,6 +141,29 @@ class EValue : public etx_value {
   BoolList to_bool_list() const { return {payload.as_bool_list, count}; }
   TensorList to_tensor_list() const { return {payload.as_tensor_list, count}; }
   OptionalTensorList to_optional_tensor_list() const { return {payload.as_tensor_list, count}; }
+
+  /// ExecuTorch's spellings.
+  bool isNone() const { return is_none(); }
+  bool isTensor() const { return is_tensor(); }
+  bool isInt() const { return is_int(); }
+  bool isDouble() const { return is_double(); }
+  bool isBool() const { return is_bool(); }
+  bool isString() const { return is_string(); }
+  bool isScalar() const { return is_scalar(); }
+  bool isIntList() const { return tag() == Tag::ListInt; }
+  bool isDoubleList() const { return tag() == Tag::ListDouble; }
+  bool isBoolList() const { return tag() == Tag::ListBool; }
+  bool isTensorList() const { return tag() == Tag::ListTensor; }
+  Tensor toTensor() const { return to_tensor(); }
+  int64_t toInt() const { return to_int(); }
+  double toDouble() const { return to_double(); }
+  bool toBool() const { return to_bool(); }
+  std::string_view toString() const { return to_string_view(); }
+  Scalar toScalar() const { return to_scalar(); }
+  IntList toIntList() const { return to_int_list(); }
+  DoubleList toDoubleList() const { return to_double_list(); }
+  BoolList toBoolList() const { return to_bool_list(); }
+  TensorList toTensorList() const { return to_tensor_list(); }
 
   void set(int64_t v) {
     payload.as_int = v;

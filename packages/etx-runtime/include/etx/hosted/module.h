@@ -4,11 +4,15 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include <etx/hosted/loaders.h>
 #include <etx/hosted/memory.h>
 #include <etx/hosted/plugins.h>
+#include <etx/hosted/tensor_ptr.h>
 #include <etx/hosted/thread_pool.h>
 #include <etx/program.h>
 
@@ -158,31 +162,105 @@ class LoadedMethod {
   std::vector<std::unique_ptr<uint8_t[]>> output_bytes_;
 };
 
-/// A model file and its methods, for C++ programs; ExecuTorch's `Module` with messages.
+/// A model and its methods, for C++ programs: ExecuTorch's `Module`, and each failure with a text.
+///
+/// Used by one thread at a time; `cancel` alone may be called by others while it executes.
 class Module {
  public:
+  /// Of the file at `path`, with the `.ptd` files that hold its external weights. Nothing is loaded
+  /// until it is needed.
   explicit Module(std::string path, std::vector<std::string> data_paths = {})
       : path_(std::move(path)), data_paths_(std::move(data_paths)) {}
+  /// Of a program that is loaded already, from memory for instance.
+  explicit Module(std::shared_ptr<LoadedProgram> program) : program_(std::move(program)) {}
 
-  /// Loads the program if it is not loaded. Errors: see last_error().
-  Error load();
+  /// Loads the program if it is not loaded. Errors: those of Program::load and the loader.
+  Error load(Program::Verification verification = Program::Verification::Full);
+  bool is_loaded() const { return program_ != nullptr; }
+  /// Null before the program is loaded.
+  const std::shared_ptr<LoadedProgram>& program() const { return program_; }
+
+  /// These load the program first. Errors: as load; InvalidArgument when there is no such method.
+  Result<size_t> num_methods();
+  Result<std::unordered_set<std::string>> method_names();
+  Result<MethodMeta> method_meta(const std::string& name);
+
+  /// Loads a method if it is not loaded, with the plugins of the process. Errors: as load, and
+  /// those of Program::load_method.
   Error load_method(const std::string& name);
-  /// Executes with `inputs`, which must stay valid meanwhile; outputs stay valid until the next
-  /// call.
+  Error load_forward() { return load_method("forward"); }
+  /// False when it was not loaded. Its outputs are gone.
+  bool unload_method(const std::string& name);
+  bool unload_forward() { return unload_method("forward"); }
+  bool is_method_loaded(const std::string& name) const { return find(name) != nullptr; }
+  /// The method itself, for what this class does not offer; loaded if need be, valid until it is
+  /// unloaded. Errors: as load_method.
+  Result<Method*> method(const std::string& name);
+
+  /// Sets an input for the executions that follow. A tensor of another layout is copied; the bytes
+  /// of another one must stay valid until the last of them is over. Errors: as Method::set_input.
+  Error set_input(const std::string& name, const EValue& value, size_t index);
+  Error set_input(const EValue& value, size_t index = 0) {
+    return set_input("forward", value, index);
+  }
+  /// Sets all of them. Errors: InvalidArgument for another number of inputs; as set_input.
+  Error set_inputs(const std::string& name, const std::vector<EValue>& values);
+  Error set_inputs(const std::vector<EValue>& values) { return set_inputs("forward", values); }
+  /// Has an output that is not planned written to the tensor's bytes from now on.
+  /// Errors: as Method::set_output_data_ptr.
+  Error set_output(const std::string& name, const EValue& tensor, size_t index = 0);
+  Error set_output(const EValue& tensor, size_t index = 0) {
+    return set_output("forward", tensor, index);
+  }
+
+  /// Executes with `inputs`, or with those that were set; loads what is not loaded. The outputs are
+  /// valid until the method executes again or is unloaded. Errors: as load_method, set_inputs and
+  /// Method::execute; InvalidState when an input was never set.
   Result<std::vector<EValue>> execute(const std::string& name, const std::vector<EValue>& inputs);
+  Result<std::vector<EValue>> execute(const std::string& name);
+  template <typename T, typename = std::enable_if_t<std::is_constructible_v<EValue, const T&>>>
+  Result<std::vector<EValue>> execute(const std::string& name, const T& input) {
+    return execute(name, std::vector<EValue>{EValue(input)});
+  }
   Result<std::vector<EValue>> forward(const std::vector<EValue>& inputs) {
     return execute("forward", inputs);
   }
-  std::vector<std::string> method_names();
+  template <typename T, typename = std::enable_if_t<std::is_constructible_v<EValue, const T&>>>
+  Result<std::vector<EValue>> forward(const T& input) {
+    return execute("forward", input);
+  }
+  Result<std::vector<EValue>> forward() { return execute("forward"); }
+  /// The first output alone. Errors: as execute.
+  Result<EValue> get(const std::string& name, const std::vector<EValue>& inputs);
+
+  /// Outputs of the last execution. Errors: InvalidState when the method is not loaded,
+  /// InvalidArgument for an index.
+  Result<EValue> get_output(const std::string& name, size_t index = 0);
+  Result<EValue> get_output(size_t index = 0) { return get_output("forward", index); }
+  Result<std::vector<EValue>> get_outputs(const std::string& name = "forward");
+
+  /// Ends the running execution, whose method it is, as Method::cancel does. From any thread, while
+  /// no method is loaded or unloaded.
+  void cancel();
+
   /// What the last failed call has to say.
   const ErrorText& last_error() const { return error_; }
 
  private:
+  struct Entry {
+    std::string name;
+    std::unique_ptr<LoadedMethod> loaded;
+    std::vector<bool> is_set;
+  };
+  const Entry* find(const std::string& name) const;
+  Result<Entry*> entry(const std::string& name);
+  Error set(Entry& entry, const EValue& value, size_t index);
+  Error fail(Error error, std::string message);
+
   std::string path_;
   std::vector<std::string> data_paths_;
   std::shared_ptr<LoadedProgram> program_;
-  std::vector<std::pair<std::string, std::unique_ptr<LoadedMethod>>> methods_;
-  LoadedMethod* find(const std::string& name);
+  std::vector<std::unique_ptr<Entry>> methods_;
   ErrorText error_;
 };
 
