@@ -35,10 +35,16 @@ class Shape {
   size_t rank_ = 0;
 };
 
-/// Resizes `out`; with a reason when its memory or rank does not allow it.
+/// Resizes `out`; with a reason when its memory or rank does not allow it, or when it is an input
+/// as well: sizes that were checked would change with it.
 inline Error resize_out(Context& context, const Tensor& out, const Shape& shape) {
   ETX_CHECK(context, shape.rank() == static_cast<size_t>(out.dim()), InvalidArgument,
             "out must have the rank of the result");
+  bool same = true;
+  for (size_t d = 0; d < shape.rank(); ++d) same &= shape[d] == out.sizes()[d];
+  if (same) return Error::Ok;
+  ETX_CHECK(context, !context.is_shared(out), InvalidArgument,
+            "out must not be an input, or must have the shape of the result");
   ETX_CHECK(context, out.resize(shape.sizes()) == Error::Ok, InvalidArgument,
             "out must have the shape of the result, or be dynamic with room for it");
   return Error::Ok;

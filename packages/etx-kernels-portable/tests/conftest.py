@@ -11,18 +11,19 @@ FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))
 torch.set_num_threads(1)
 
-COVERAGE = "test_every_op_has_a_case"
+LAST = ("test_every_op_has_a_case", "test_every_call_again")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the test of coverage last, and only in a run of all tests; leave out slow ones."""
+    """Run the tests of what all others called last, and only in a run of all; leave out slow
+    ones."""
     slow = "slow" in config.getoption("markexpr")
     files = {item.path for item in items}
     whole = files >= set(FOLDER.glob("test_*.py")) and not config.getoption("keyword")
     chosen, left = [], []
     for item in items:
-        is_coverage = item.name == COVERAGE
-        is_out = (is_coverage and not whole) or (not slow and "slow" in item.keywords)
+        is_last = item.name in LAST
+        is_out = (is_last and not whole) or (not slow and "slow" in item.keywords)
         (left if is_out else chosen).append(item)
-    items[:] = sorted(chosen, key=lambda item: item.name == COVERAGE)
+    items[:] = sorted(chosen, key=lambda item: item.name in LAST)
     config.hook.pytest_deselected(items=left)

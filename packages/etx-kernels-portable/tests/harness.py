@@ -10,27 +10,10 @@ from typing import Any
 
 import etx_kernels_portable
 import torch
+from arguments import DTYPES, FORMATS, Out, Parameter, Same, Slot, dim_order_of, parse_signature
 from etx_kernels_portable._tables import rows
+from record import Recorder
 
-DTYPES = {
-    torch.uint8: 0,
-    torch.int8: 1,
-    torch.int16: 2,
-    torch.int32: 3,
-    torch.int64: 4,
-    torch.float16: 5,
-    torch.float32: 6,
-    torch.float64: 7,
-    torch.complex32: 8,
-    torch.complex64: 9,
-    torch.complex128: 10,
-    torch.bool: 11,
-    torch.bfloat16: 15,
-    torch.uint16: 27,
-    torch.uint32: 28,
-    torch.uint64: 29,
-}
-FORMATS = {torch.contiguous_format: 0, torch.preserve_format: 1, torch.channels_last: 2}
 ERRORS = {
     0x01: "Internal",
     0x02: "InvalidState",
@@ -110,25 +93,6 @@ class KernelError(Exception):
 
 
 @dataclass(frozen=True)
-class Parameter:
-    letter: str
-    written: bool
-    optional: bool
-
-
-def parse_signature(text: str) -> list[Parameter]:
-    found: list[Parameter] = []
-    for letter in text:
-        if letter == "!":
-            found[-1] = Parameter(found[-1].letter, True, found[-1].optional)
-        elif letter == "?":
-            found[-1] = Parameter(found[-1].letter, found[-1].written, True)
-        else:
-            found.append(Parameter(letter, False, False))
-    return found
-
-
-@dataclass(frozen=True)
 class Kernel:
     name: str
     run: Callable[..., int]
@@ -158,7 +122,11 @@ class Plugin:
         if len(args) != len(kernel.parameters):
             raise TypeError(f"{name} takes {len(kernel.parameters)} arguments, not {len(args)}")
         call = Call(kernel, threads, temp)
-        results = call.run(args)
+        results: list[Any] = []
+        try:
+            results = call.run(args)
+        finally:
+            RECORDER.record(kernel.name, kernel.parameters, args, results)
         self.called.add(name)
         return results
 
@@ -171,29 +139,6 @@ class Plugin:
         self.called.add(name)
         struct = next(k for k in reversed(call.kept) if isinstance(k, EtxTensor))
         return struct.data, struct.sizes[: struct.rank]
-
-
-@dataclass
-class Out:
-    """A tensor the harness makes for a kernel to write: memory for `slack` more in each size."""
-
-    shape: Sequence[int]
-    dtype: torch.dtype
-    dim_order: Sequence[int] | None = None
-    slack: int = 1
-
-
-class Slot:
-    """A scalar slot that a kernel writes."""
-
-
-def dim_order_of(tensor: torch.Tensor) -> list[int] | None:
-    """Return the dim order of a tensor that is dense in row-major or channels-last order."""
-    if tensor.is_contiguous():
-        return list(range(tensor.dim()))
-    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
-        return [0, 2, 3, 1]
-    return None
 
 
 def strides_of(sizes: Sequence[int], dim_order: Sequence[int]) -> list[int]:
@@ -217,7 +162,10 @@ class Call:
     results: list[Callable[[], Any]] = field(default_factory=list)
 
     def run(self, args: Sequence[Any]) -> list[Any]:
-        values = [self.value(p, a) for p, a in zip(self.kernel.parameters, args, strict=True)]
+        values: list[EtxValue] = []
+        for parameter, arg in zip(self.kernel.parameters, args, strict=True):
+            same = isinstance(arg, Same)
+            values.append(values[arg.index] if same else self.value(parameter, arg))
         pointers = (c.POINTER(EtxValue) * max(len(values), 1))(*map(c.pointer, values))
         context = self.context()
         code = self.kernel.run(c.byref(context), pointers)
@@ -378,4 +326,5 @@ BOXES: dict[str, Callable[[Call, Parameter, Any], EtxValue]] = {
     "v": Call.number,
 }
 
+RECORDER = Recorder()
 PLUGIN = Plugin(etx_kernels_portable.library_path())

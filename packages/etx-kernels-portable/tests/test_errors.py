@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from harness import PLUGIN, Kernel, KernelError, Out, Slot
+from arguments import Out, Same, Slot
+from harness import PLUGIN, Kernel, KernelError
 
 F32 = torch.float32
 X = torch.ones(2, 3)
@@ -128,3 +129,25 @@ def test_random_arguments_do_not_crash(kernel: Kernel) -> None:
         assert error is None or (error.error in EXPECTED and error.reason), (error, args)
     if not called:
         PLUGIN.called.discard(kernel.name)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("aten::_cdist_forward.out", (torch.ones(5, 3), torch.ones(2, 3), 2.0, None, Same(1))),
+        ("aten::add.out", (torch.ones(2, 3), torch.ones(1, 3), 1, Same(1))),
+        ("aten::mm.out", (torch.ones(4, 2), torch.ones(2, 9), Same(1))),
+    ],
+)
+def test_an_input_is_not_resized(name: str, args: tuple[Any, ...]) -> None:
+    """Sizes that were checked must hold while the kernel reads."""
+    with pytest.raises(KernelError, match="out must not be an input"):
+        PLUGIN.call(name, *args)
+
+
+def test_bounds_that_no_integer_holds() -> None:
+    """Not a number counts as 0, what is too large as the largest."""
+    x = torch.tensor([-5, 0, 5])
+    nan, inf = float("nan"), float("inf")
+    (actual,) = PLUGIN.call("aten::hardtanh.out", x, nan, inf, out(3, dtype=torch.int64))
+    assert actual.tolist() == [0, 0, 5]

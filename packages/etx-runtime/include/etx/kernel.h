@@ -17,7 +17,8 @@ namespace etx {
 /// What a kernel may ask of the runtime; lives for one call.
 class Context {
  public:
-  explicit Context(etx_context* raw) : raw_(raw) {}
+  explicit Context(etx_context* raw, etx_value* const* args = nullptr, size_t num_args = 0)
+      : raw_(raw), args_(args), num_args_(num_args) {}
 
   /// Uninitialised scratch memory until the kernel returns; null when there is not enough, and the
   /// kernel then returns MemoryAllocationFailed.
@@ -58,10 +59,31 @@ class Context {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
+  /// True when more than one argument, or item of an argument, is this very tensor: to resize it
+  /// changes the sizes of an input too.
+  bool is_shared(const Tensor& tensor) const {
+    size_t uses = 0;
+    for (size_t i = 0; i < num_args_; ++i) uses += count_uses(*args_[i], tensor.impl());
+    return uses > 1;
+  }
+
   etx_context* raw() const { return raw_; }
 
  private:
+  static size_t count_uses(const etx_value& value, const etx_tensor* tensor) {
+    if (value.tag == ETX_TAG_TENSOR) return value.payload.as_tensor == tensor ? 1 : 0;
+    if (value.tag != ETX_TAG_LIST_TENSOR && value.tag != ETX_TAG_LIST_OPTIONAL_TENSOR) return 0;
+    size_t uses = 0;
+    for (uint32_t i = 0; i < value.count; ++i) {
+      const etx_value* const item = value.payload.as_tensor_list[i];
+      uses += item != nullptr && item->tag == ETX_TAG_TENSOR && item->payload.as_tensor == tensor;
+    }
+    return uses;
+  }
+
   etx_context* raw_;
+  etx_value* const* args_;
+  size_t num_args_;
 };
 
 /// How one C++ parameter type is read from a value slot, and its letter in the signature.
@@ -161,7 +183,7 @@ struct Boxed<fn> {
   template <size_t... I>
   static etx_status call(etx_context* raw, [[maybe_unused]] etx_value* const* args,
                          std::index_sequence<I...>) {
-    Context context(raw);
+    Context context(raw, args, sizeof...(Args));
     std::tuple<detail::Slot<Args>...> slots{
         detail::Slot<Args>{detail::UnboxAs<Args>::get(args[I])}...};
     return static_cast<etx_status>(fn(context, std::get<I>(slots).value...));

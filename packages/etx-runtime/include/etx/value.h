@@ -40,15 +40,25 @@ class Scalar {
   bool is_integral() const { return tag_ == Tag::Int; }
   bool is_bool() const { return tag_ == Tag::Bool; }
 
-  /// The number converted as static_cast does; to bool: not equal to zero.
+  /// The number converted as static_cast does; to bool: not equal to zero. From floating to
+  /// integers: the nearest that int64 holds, NaN is 0.
   template <typename T>
   T to() const {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      if (tag_ == Tag::Double) return static_cast<T>(nearest(value_.d));
+    }
     if (tag_ == Tag::Double) return static_cast<T>(value_.d);
     if (tag_ == Tag::Int) return static_cast<T>(value_.i);
     return static_cast<T>(value_.b);
   }
 
  private:
+  static int64_t nearest(double number) {
+    constexpr double kLimit = 9223372036854775808.0;
+    if (number >= -kLimit && number < kLimit) return static_cast<int64_t>(number);
+    return number > 0 ? INT64_MAX : number < 0 ? INT64_MIN : 0;
+  }
+
   union {
     int64_t i;
     double d;

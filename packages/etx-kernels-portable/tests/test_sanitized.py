@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
+
+Runs once more what the other tests called, each tensor in a block of its own, and then what the
+runtime's fuzzer makes of these programs.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import PLUGIN, RECORDER
+from record import Recorder
+
+PACKAGE = Path(__file__).parents[1]
+FUZZ = PACKAGE.parent / "etx-runtime" / "tests" / "fuzz"
+SECONDS = 25
+LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
+
+
+def call(*command: object) -> str:
+    """Run a command that must succeed; return all it prints."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return done.stdout + done.stderr
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    assert found is not None, f"{name} is missing"
+    return found
+
+
+@pytest.fixture(scope="module")
+def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What loads and executes programs with the kernels: a fuzzer where there is Clang."""
+    build = tmp_path_factory.mktemp("sanitized")
+    options = [f"-DETX_FUZZ_KERNELS={PACKAGE}", "-DCMAKE_BUILD_TYPE=None"]
+    options += ["-DCMAKE_CXX_FLAGS=-O1 -g1", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
+    options += [f"-DPython_EXECUTABLE={sys.executable}"]
+    if clang := shutil.which("clang++"):
+        options.append(f"-DCMAKE_CXX_COMPILER={clang}")
+    call(tool("cmake"), "-S", FUZZ, "-B", build, "-G", "Ninja", *options)
+    call(tool("cmake"), "--build", build, "-j2", "--target", "fuzz_execute")
+    return build / "fuzz_execute"
+
+
+def write(recorder: Recorder, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for name, program in recorder.programs.items():
+        (folder / f"{name}.pte").write_bytes(program)
+
+
+def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
+    called = {name.rpartition("-")[0].replace(".", "::", 1) for name in RECORDER.programs}
+    assert called >= PLUGIN.called - {"executorch_prim::et_view.default"}
+    seeds, corpus = tmp_path / "calls", tmp_path / "corpus"
+    write(RECORDER, seeds)
+    corpus.mkdir()
+    limits = [*LIMITS, f"-max_total_time={SECONDS}", f"-artifact_prefix={corpus}/"]
+    text = call(sanitized, *limits, "-print_final_stats=1", corpus, seeds)
+    runs = re.search(r"(?:Done |executed_units: )(\d+)", text)
+    assert runs is not None, text
+    assert int(runs.group(1)) > len(RECORDER.programs)
