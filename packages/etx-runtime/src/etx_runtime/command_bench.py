@@ -5,27 +5,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from etx_runtime import bits
 from etx_runtime.errors import InputError
 from etx_runtime.measure import (
+    Progress,
     format_bytes,
     format_time,
     measure_load,
     operator_times,
     resident_bytes,
-    show_progress,
     summarise,
     time_call,
 )
 from etx_runtime.runtime import Method
 from etx_runtime.samples import prepare_calls
+from etx_runtime.table import print_table
 from etx_runtime.threads import get_num_threads, set_num_threads
 
-LINES = ("load", "first", "min", "median", "p90", "p99", "mean")
+LINES = ("load", "first", "min", "median", "p90", "p99", "max", "mean", "std")
+FEWEST, MOST = 10, 10_000
+PROFILED = 10
 
 
 def bench(options: argparse.Namespace) -> None:
@@ -33,21 +38,10 @@ def bench(options: argparse.Namespace) -> None:
     if options.threads:
         set_num_threads(options.threads)
     loaded = [measure_load(path, options.data, options.method) for path in options.file]
-    inputs = [_one_call(method, options) for method, _ in loaded]
-    times: list[list[float]] = [[] for _ in loaded]
-    first_outputs: list[list[Any]] = []
-    firsts = []
-    for (method, _), given in zip(loaded, inputs, strict=True):
-        outputs, milliseconds = time_call(method, given)
-        first_outputs.append(outputs)
-        firsts.append(milliseconds)
-    total = options.warmup + options.iterations
-    for done in range(total):
-        for (method, _), given, measured in zip(loaded, inputs, times, strict=True):
-            milliseconds = time_call(method, given)[1]
-            if done >= options.warmup:
-                measured.append(milliseconds)
-        show_progress(done + 1, total)
+    methods = [method for method, _ in loaded]
+    inputs = [_one_call(method, options) for method in methods]
+    first = [time_call(method, given) for method, given in zip(methods, inputs, strict=True)]
+    times = _measure(methods, inputs, options)
     rows: list[dict[str, Any]] = []
     for index, (method, load_ms) in enumerate(loaded):
         path = options.file[index]
@@ -55,19 +49,22 @@ def bench(options: argparse.Namespace) -> None:
             "file": path,
             "method": options.method,
             "file_bytes": Path(path).stat().st_size,
+            "inputs": [_shape(value) for value in inputs[index]],
             "threads": get_num_threads(),
-            "iterations": options.iterations,
+            "iterations": len(times[index]),
             "load_ms": load_ms,
-            "first_ms": firsts[index],
+            "first_ms": first[index][1],
             **summarise(times[index]),
             "arena_bytes": method.memory_bytes(),
             "resident_bytes": resident_bytes(),
         }
         if options.operators:
-            row["operators_ms"] = operator_times(method, inputs[index], min(10, options.iterations))
+            row["operators"] = operator_times(method, inputs[index], PROFILED)
         if index > 0:
             row["times_faster"] = rows[0]["median_ms"] / row["median_ms"]
-            row["largest_difference"] = _difference(first_outputs[0], first_outputs[index])
+            row["largest_difference"] = _difference(
+                (methods[0], first[0][0]), (method, first[index][0])
+            )
         rows.append(row)
     if options.json:
         print(json.dumps(rows if len(rows) > 1 else rows[0]))
@@ -75,21 +72,57 @@ def bench(options: argparse.Namespace) -> None:
         _print(rows)
 
 
+def _measure(
+    methods: list[Method], inputs: list[list[Any]], options: argparse.Namespace
+) -> list[list[float]]:
+    """Return milliseconds of each call by file, after the warm-up."""
+    times: list[list[float]] = [[] for _ in methods]
+    progress = Progress()
+    total = options.iterations
+    end = time.monotonic() + options.seconds
+    done = -options.warmup
+    try:
+        while done < (total or FEWEST) or (
+            total is None and done < MOST and time.monotonic() < end
+        ):
+            for method, given, measured in zip(methods, inputs, times, strict=True):
+                milliseconds = time_call(method, given, borrow=True)[1]
+                if done >= 0:
+                    measured.append(milliseconds)
+            done += 1
+            if done == 0:
+                end = time.monotonic() + options.seconds
+            progress.show(max(0, done), total, "iterations")
+    finally:
+        progress.close()
+    return times
+
+
 def _one_call(method: Method, options: argparse.Namespace) -> list[Any]:
-    calls = prepare_calls(method, options)
+    calls = prepare_calls(method, options.wanted)
     if len(calls) != 1:
         raise InputError(f"bench takes inputs for one call, {len(calls)} sets were given")
     return calls[0]
 
 
-def _difference(outputs: list[Any], others: list[Any]) -> float | None:
+def _shape(value: Any) -> Any:
+    return list(value.shape) if hasattr(value, "shape") else value
+
+
+def _difference(first: tuple[Method, list[Any]], second: tuple[Method, list[Any]]) -> float | None:
     """Return the largest difference between outputs, None where they cannot be compared."""
-    if len(outputs) != len(others):
+    one, other = (
+        [
+            bits.as_numbers(value, info.dtype or "")
+            for value, info in zip(outputs, method.outputs, strict=True)
+        ]
+        for method, outputs in (first, second)
+    )
+    if len(one) != len(other):
         return None
     largest = 0.0
-    for a, b in zip(outputs, others, strict=True):
-        x, y = np.asarray(a), np.asarray(b)
-        if x.shape != y.shape or x.dtype.kind not in "biuf" or y.dtype.kind not in "biuf":
+    for x, y in zip(one, other, strict=True):
+        if x is None or y is None or x.shape != y.shape:
             return None
         if x.size:
             difference = np.abs(x.astype(np.float64) - y.astype(np.float64))
@@ -98,27 +131,50 @@ def _difference(outputs: list[Any], others: list[Any]) -> float | None:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    print(f"{rows[0]['threads']} threads, {rows[0]['iterations']} iterations")
-    for index, row in enumerate(rows):
-        label = f"[{index}] " if len(rows) > 1 else ""
-        print(f"{label}{row['file']}: {format_bytes(row['file_bytes'])}")
-    if len(rows) > 1:
-        _print_line("", [f"[{index}]" for index in range(len(rows))])
-    for name in LINES:
-        _print_line(name, [format_time(row[name + "_ms"]) for row in rows])
+    threads, iterations = rows[0]["threads"], rows[0]["iterations"]
+    shapes = ", ".join(str(shape) for shape in rows[0]["inputs"]) or "none"
+    print(f"{iterations} iterations, {threads} thread{'s' * (threads > 1)}; inputs {shapes}")
+    marks = [f"[{index}]" for index in range(len(rows))] if len(rows) > 1 else [""]
+    for mark, row in zip(marks, rows, strict=True):
+        print(f"{mark} {row['file']}: {format_bytes(row['file_bytes'])}".strip())
+    print()
+    lines = [(name, *(format_time(row[f"{name}_ms"]) for row in rows)) for name in LINES]
     for name in ("planned", "method", "temp"):
-        _print_line(name, [format_bytes(row["arena_bytes"][name]) for row in rows])
+        cells = (format_bytes(row["arena_bytes"][name]) for row in rows)
+        lines.append((f"{name} memory", *cells))
+    print_table(("", *marks), lines)
     if rows[0]["resident_bytes"] is not None:
-        _print_line("process", [format_bytes(rows[0]["resident_bytes"]) + " resident"])
-    for index, row in enumerate(rows[1:], 1):
+        print(f"\nthe process has {format_bytes(rows[0]['resident_bytes'])} resident")
+    for mark, row in zip(marks[1:], rows[1:], strict=True):
         difference = row["largest_difference"]
-        shown = "not comparable" if difference is None else f"{difference:.3g}"
-        print(f"[{index}] is {row['times_faster']:.2f} times as fast; outputs differ by {shown}")
-    for name in dict.fromkeys(name for row in rows for name in row.get("operators_ms", ())):
-        cells = (row["operators_ms"].get(name) for row in rows)
-        times = ["-" if cell is None else format_time(cell) for cell in cells]
-        print("".join(f"{time:>12}" for time in times) + f"  {name}")
+        shown = "cannot be compared" if difference is None else f"differ by {difference:.3g}"
+        print(f"{mark} is {row['times_faster']:.2f} times as fast as [0]; their outputs {shown}")
+    if "operators" in rows[0]:
+        print()
+        _print_operators(rows, marks)
 
 
-def _print_line(name: str, cells: list[str]) -> None:
-    print(f"{name:8}" + "".join(f"{cell:>12}" for cell in cells))
+def _print_operators(rows: list[dict[str, Any]], marks: list[str]) -> None:
+    """Print a line for each operator or delegate: calls, time and share by file."""
+    found = [{line["name"]: line for line in row["operators"]} for row in rows]
+    totals = [sum(line["ms"] for line in row["operators"]) for row in rows]
+    headings = ["operator"]
+    for mark in marks:
+        headings += [f"{mark} calls".strip(), "time", "share"]
+    lines = []
+    for name in dict.fromkeys(name for row in found for name in row):
+        cells = [name]
+        for row, total in zip(found, totals, strict=True):
+            line = row.get(name)
+            share = 100 * line["ms"] / total if line and total else 0.0
+            cells += (
+                ["-", "-", "-"]
+                if line is None
+                else [str(line["calls"]), format_time(line["ms"]), f"{share:.1f} %"]
+            )
+        lines.append(cells)
+    sums = ["all"]
+    for row, total in zip(rows, totals, strict=True):
+        calls = sum(line["calls"] for line in row["operators"])
+        sums += [str(calls), format_time(total), ""]
+    print_table(headings, [*lines, sums])

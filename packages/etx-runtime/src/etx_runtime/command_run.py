@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`etx run`: call a method, print and write what it returns."""
+"""`etx run`: call a method, print, write and compare what it returns."""
 
 from __future__ import annotations
 
@@ -10,78 +10,156 @@ from typing import Any
 
 import numpy as np
 
+from etx_runtime import bits
 from etx_runtime.errors import RuntimeFailure
-from etx_runtime.measure import format_time, measure_load, show_progress, time_call
+from etx_runtime.expected import compare, read_expected
+from etx_runtime.measure import Progress, format_bytes, format_time, measure_load, time_call
+from etx_runtime.runtime import Method
 from etx_runtime.samples import prepare_calls
+from etx_runtime.state_file import load_state, save_state, write_npz
 from etx_runtime.threads import get_num_threads, set_num_threads
+from etx_runtime.values import ValueInfo
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run the method as often as there are sets of inputs, with the same state."""
+def run(options: argparse.Namespace) -> int:
+    """Run the method as often as there are sets of inputs, with the same state.
+
+    Return 1 when an output is not as expected.
+    """
     if options.threads:
         set_num_threads(options.threads)
     method, load_ms = measure_load(options.file, options.data, options.method)
-    calls = prepare_calls(method, options)
-    total = len(calls) * options.iterations
-    results: list[list[Any]] = []
-    times: list[float] = []
-    for inputs in calls:
-        for _ in range(options.iterations):
-            outputs, milliseconds = time_call(method, inputs)
-            times.append(milliseconds)
-            show_progress(len(times), total)
-        results.append(outputs)
-    rows = [[_describe(value) for value in outputs] for outputs in results]
+    infos = method.outputs
+    calls = prepare_calls(method, options.wanted)
+    expected = read_expected(options.expect, infos, len(calls)) if options.expect else []
+    if options.load_state:
+        load_state(method, options.load_state)
+    results, times = _execute(method, calls, options.iterations)
+    if options.save_state:
+        save_state(method, options.save_state)
+    rows = [
+        [_describe(value, info) for value, info in zip(outputs, infos, strict=True)]
+        for outputs in results
+    ]
     if options.output_dir:
         _write(Path(options.output_dir), options.format, results, rows)
-    statistics = {
-        "load_ms": load_ms,
-        "calls": total,
-        "first_ms": times[0],
-        "mean_ms": sum(times) / total,
-        "min_ms": min(times),
-        "threads": get_num_threads(),
-        "arena_bytes": method.memory_bytes(),
-    }
+    compared = [
+        compare(outputs, infos, wanted, options.atol, options.rtol)
+        for outputs, wanted in zip(results[-len(expected) :], expected, strict=False)
+    ]
     document: dict[str, Any] = {"file": options.file, "method": options.method}
     document["outputs"] = rows[-1]
     if len(rows) > 1:
         document["calls"] = rows
-    document["statistics"] = statistics
+    if expected:
+        document["compared"] = compared
+    document["statistics"] = _statistics(method, load_ms, times)
     if options.json:
         print(json.dumps(document))
     else:
-        _print(rows, statistics)
+        _print(rows, infos, document["statistics"])
+        _print_compared(compared, len(results), options)
+    return 0 if all(row["matches"] for call in compared for row in call) else 1
 
 
-def _print(rows: list[list[dict[str, Any]]], statistics: dict[str, Any]) -> None:
+def _execute(
+    method: Method, calls: list[list[Any]], iterations: int
+) -> tuple[list[list[Any]], list[float]]:
+    results: list[list[Any]] = []
+    times: list[float] = []
+    progress = Progress()
+    try:
+        for inputs in calls:
+            for _ in range(iterations):
+                outputs, milliseconds = time_call(method, inputs)
+                times.append(milliseconds)
+                progress.show(len(times), len(calls) * iterations)
+            results.append(outputs)
+    finally:
+        progress.close()
+    return results, times
+
+
+def _statistics(method: Method, load_ms: float, times: list[float]) -> dict[str, Any]:
+    return {
+        "load_ms": load_ms,
+        "calls": len(times),
+        "first_ms": times[0],
+        "mean_ms": sum(times) / len(times),
+        "min_ms": min(times),
+        "max_ms": max(times),
+        "threads": get_num_threads(),
+        "arena_bytes": method.memory_bytes(),
+    }
+
+
+def _print(
+    rows: list[list[dict[str, Any]]], infos: tuple[ValueInfo, ...], statistics: dict[str, Any]
+) -> None:
     for call, outputs in enumerate(rows):
         if len(rows) > 1:
             print(f"call {call}")
-        for index, row in enumerate(outputs):
-            text = ", ".join(f"{key} {_short(value)}" for key, value in row.items())
-            print(f"output {index}: {text}")
-    if statistics["calls"] > 1:
-        print(
-            f"{statistics['calls']} calls: mean {format_time(statistics['mean_ms'])}, "
-            f"first {format_time(statistics['first_ms'])}, "
-            f"least {format_time(statistics['min_ms'])}"
-        )
+        for index, (row, info) in enumerate(zip(outputs, infos, strict=True)):
+            print(f"output {index}{_name(info)}: {_text(row)}")
+    count, arenas = statistics["calls"], statistics["arena_bytes"]
+    times = [f"first {format_time(statistics['first_ms'])}"]
+    if count > 1:
+        times += [
+            f"{name} {format_time(statistics[name + '_ms'])}" for name in ("mean", "min", "max")
+        ]
+    print(
+        f"{count} call{'s' * (count > 1)}: {', '.join(times)}; "
+        f"load {format_time(statistics['load_ms'])}; arena {format_bytes(arenas['planned'])}; "
+        f"{statistics['threads']} thread{'s' * (statistics['threads'] > 1)}"
+    )
+
+
+def _name(info: ValueInfo) -> str:
+    path = info.name.removeprefix("output")
+    return f" {path}" if path and not path.strip("[]").isdigit() else ""
+
+
+def _text(row: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {_short(value)}" for key, value in row.items())
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_short(item) for item in value) + "]"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _describe(value: Any) -> dict[str, Any]:
-    if not isinstance(value, np.ndarray):
+def _print_compared(
+    compared: list[list[dict[str, Any]]], calls: int, options: argparse.Namespace
+) -> None:
+    for position, rows in enumerate(compared):
+        call = f"call {calls - len(compared) + position}, " if calls > 1 else ""
+        for row in rows:
+            label = f"{call}output {row['output']}"
+            off = row.get("largest_difference", 0.0)
+            if row["matches"]:
+                print(f"{label} is as expected: largest difference {off:.3g}")
+            else:
+                print(f"{label} is not as expected: {row['reason']}")
+    if not all(row["matches"] for rows in compared for row in rows):
+        print(f"allowed: {options.atol:g} + {options.rtol:g} of the expected value")
+
+
+def _describe(value: Any, info: ValueInfo) -> dict[str, Any]:
+    if info.kind != "tensor" or value is None:
         return {"value": value if isinstance(value, (int, float, str, list)) else repr(value)}
-    row: dict[str, Any] = {"dtype": str(value.dtype), "shape": list(value.shape)}
-    if value.size and value.dtype.kind in "biuf":
-        row["min"], row["max"] = float(value.min()), float(value.max())
-        row["mean"] = float(value.mean(dtype=np.float64))
-    if value.size <= 8 and value.dtype.kind in "biuf":
-        row["values"] = value.tolist()
+    array = bits.as_numpy(value)
+    numbers = bits.as_numbers(value, info.dtype or "")
+    row: dict[str, Any] = {"dtype": info.dtype, "shape": list(array.shape)}
+    if numbers is not None and numbers.size:
+        row["min"], row["max"] = float(numbers.min()), float(numbers.max())
+        with np.errstate(all="ignore"):
+            row["mean"] = float(numbers.mean(dtype=np.float64))
+        bad = int(numbers.size - np.isfinite(numbers).sum())
+        if bad:
+            row["not_finite"] = bad
+    if numbers is not None and numbers.size <= 8:
+        row["values"] = numbers.tolist()
     return row
 
 
@@ -92,17 +170,19 @@ def _write(
         folder.mkdir(parents=True, exist_ok=True)
         for call, outputs in enumerate(results):
             prefix = f"call_{call}_" if len(results) > 1 else ""
+            arrays = [bits.as_numpy(value) for value in outputs]
             if form == "npz":
                 path = folder / f"{prefix}outputs.npz"
-                arrays = {f"output_{i}": np.asarray(value) for i, value in enumerate(outputs)}
-                np.savez(path, allow_pickle=False, **arrays)
-            for index, value in enumerate(outputs):
+                write_npz(path, {f"output_{i}": array for i, array in enumerate(arrays)})
+            for index, array in enumerate(arrays):
                 if form != "npz":
                     path = folder / f"{prefix}output_{index}.{form}"
-                    _write_array(path, np.asarray(value))
+                    _write_array(path, array)
                 rows[call][index]["path"] = str(path)
     except OSError as error:
         raise RuntimeFailure(f"the outputs cannot be written: {error}") from error
+    except ValueError as error:
+        raise RuntimeFailure(f"an output has no form as .{form}: {error}") from error
 
 
 def _write_array(path: Path, value: np.ndarray[Any, Any]) -> None:

@@ -4,98 +4,239 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from etx_runtime.samples import Wanted
+
+RUN_EXAMPLES = """\
+examples:
+  etx run model.pte                                   random inputs of the largest shapes
+  etx run model.pte --input ids.npy --input mask.npy  arrays in the order of the inputs
+  etx run model.pte --input ids=ids.npy --input n=3   by name, in any order; numbers as they are
+  etx run model.pte --shape 1,3,224,224 --seed 7      other random inputs
+  etx run model.pte --dim batch=4                     a symbolic dimension; --shape min: all least
+  etx run model.pte --input x.npy --expect y.npy      exit code 1 when an output is not close
+  etx run model.pte --input all.npz --output-dir out --format npz
+  etx run llm.pte --data weights.ptd --load-state s.npz --save-state s.npz
+
+Buffers keep their values from call to call: several sets of --input are calls in a row, and
+--iterations repeats each. `etx show model.pte` prints names, shapes and bounds of the inputs.
+bfloat16 and float8 arrays are read and written as unsigned integers of their width.
+"""
+
+BENCH_EXAMPLES = """\
+examples:
+  etx bench model.pte --operators                     also where the time goes
+  etx bench model.pte --threads 1 --seconds 5
+  etx bench float.pte int8.pte --shape 1,3,224,224    two files in turns
+  etx bench model.pte --iterations 100 --warmup 10 --json
+
+A time is that of one call from Python: setting the inputs and executing, without copying outputs.
+Times of operators come from calls of their own, in which each instruction is timed.
+"""
 
 
 def register(subparsers: Any) -> None:
     """Add the commands to `etx`."""
     run = subparsers.add_parser(
         "run",
+        usage="etx run FILE [OPTION]...",
         help="run a .pte file",
-        description="Run a method of a .pte file and print its outputs. Buffers keep their values "
-        "from call to call: give a set of inputs for each of several calls in a row, or "
-        "--iterations to repeat one.",
-        epilog="example: etx run model.pte --input ids.npy --input mask.npy --output-dir out",
+        description="Run a method of a .pte file; print, write or compare its outputs.",
+        epilog=RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("file", help="a .pte file")
     _add_model(run)
     run.add_argument(
-        "--iterations", type=_positive, default=1, metavar="N", help="repeat each call N times"
+        "--iterations",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="repeat each call N times (default: 1)",
     )
-    run.add_argument("--output-dir", metavar="DIR", help="write output_0.npy, … there")
-    run.add_argument(
-        "--format", choices=("npy", "npz", "bin"), default="npy", help="of the files written"
+    state = run.add_argument_group("state")
+    state.add_argument(
+        "--load-state", metavar="FILE.npz", help="set buffers by name before the first call"
     )
+    state.add_argument(
+        "--save-state", metavar="FILE.npz", help="write all buffers after the last call"
+    )
+    outputs = run.add_argument_group("outputs")
+    outputs.add_argument(
+        "--output-dir", metavar="DIR", help="write output_0.npy, … there, or outputs.npz"
+    )
+    outputs.add_argument(
+        "--format",
+        choices=("npy", "npz", "bin"),
+        default="npy",
+        help="of the files written (default: npy)",
+    )
+    outputs.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="compare with these .npy, .npz or .bin: an array for each output",
+    )
+    outputs.add_argument("--atol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
+    outputs.add_argument("--rtol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
     run.set_defaults(run=_run)
     bench = subparsers.add_parser(
         "bench",
+        usage="etx bench FILE... [OPTION]...",
         help="measure .pte files",
         description="Measure load time, latency and memory of a method; several files take turns "
         "and are compared with the first.",
-        epilog="example: etx bench float.pte int8.pte --shape 1,3,224,224 --threads 1 --operators",
+        epilog=BENCH_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     bench.add_argument("file", nargs="+", help="a .pte file; more to compare with it")
     _add_model(bench)
-    bench.add_argument("--iterations", type=_positive, default=20, metavar="N")
-    bench.add_argument("--warmup", type=_natural, default=3, metavar="N")
+    bench.add_argument(
+        "--iterations", type=_positive, metavar="N", help="default: as many as fit in --seconds"
+    )
+    bench.add_argument(
+        "--seconds", type=_seconds, default=1.0, metavar="S", help="measure so long (default: 1)"
+    )
+    bench.add_argument(
+        "--warmup", type=_natural, default=3, metavar="N", help="calls before (default: 3)"
+    )
     bench.add_argument("--operators", action="store_true", help="also times by operator")
     bench.set_defaults(run=_bench)
 
 
 def _add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--method", default="forward", metavar="NAME")
+    parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
     parser.add_argument(
-        "--data", action="append", default=[], metavar="FILE", help="a .ptd file with weights"
-    )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--input",
+        "--data",
         action="append",
         default=[],
         metavar="FILE",
-        help=".npy, .npz or raw .bin; once for each array input",
+        help="a .ptd file with weights; once for each",
     )
-    source.add_argument("--random", action="store_true", help="random inputs (the default)")
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs")
     parser.add_argument(
+        "--threads", type=_positive, metavar="N", help="default: the cores that may be used"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    inputs = parser.add_argument_group("inputs")
+    inputs.add_argument(
+        "--input",
+        action="append",
+        type=_input,
+        default=[],
+        metavar="[NAME=]FILE",
+        help=".npy, .npz or raw .bin: once for each array input, in order or by name; "
+        "NAME=NUMBER for a number",
+    )
+    inputs.add_argument(
+        "--random", action="store_true", help="what is not given is random (always so)"
+    )
+    inputs.add_argument("--seed", type=_natural, default=0, help="of random inputs (default: 0)")
+    inputs.add_argument(
         "--shape",
         action="append",
         type=_shape,
         default=[],
-        metavar="1,3,224",
-        help="of random inputs, once for each array input; or min or max (the default) for all",
+        metavar="[NAME=]1,3,224",
+        help="of random inputs and .bin files, in order or by name; or min or max (the default)",
     )
-    parser.add_argument("--threads", type=_positive, metavar="N")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    inputs.add_argument(
+        "--dim",
+        action="append",
+        type=_dim,
+        default=[],
+        metavar="SYMBOL=N",
+        help="the size of a symbolic dimension, as `etx show` names it",
+    )
 
 
 def _natural(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return number
+    return _integer(text, 0)
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
+    return _integer(text, 1)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least}, got '{text}'")
     return number
 
 
-def _shape(text: str) -> tuple[int, ...] | str:
-    if text in ("min", "max"):
-        return text
-    return tuple(int(part) for part in text.split(",") if part.strip())
+def _tolerance(text: str) -> float:
+    return _real(text, 0.0)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _seconds(text: str) -> float:
+    return _real(text, 1e-3)
+
+
+def _real(text: str, least: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not least <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number from {least:g}, got '{text}'")
+    return number
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Part `name=rest`; the name is empty where there is none."""
+    name, mark, rest = text.partition("=")
+    return (name, rest) if mark and not Path(text).exists() else ("", text)
+
+
+def _input(text: str) -> tuple[str, str]:
+    return _split(text)
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...] | str]:
+    name, sizes = _split(text)
+    if sizes in ("min", "max") and not name:
+        return name, sizes
+    try:
+        shape = tuple(int(part) for part in sizes.split(",") if part.strip())
+    except ValueError:
+        shape = (-1,)
+    if any(size < 0 for size in shape):
+        raise argparse.ArgumentTypeError(f"expected sizes such as 1,3,224, got '{sizes}'")
+    return name, shape
+
+
+def _dim(text: str) -> tuple[str, int]:
+    symbol, mark, number = text.partition("=")
+    if not symbol or not mark:
+        raise argparse.ArgumentTypeError(f"expected SYMBOL=N, got '{text}'")
+    return symbol.strip(), _integer(number, 0)
+
+
+def _wanted(options: argparse.Namespace) -> Wanted:
+    from etx_runtime.samples import Wanted
+
+    extremes = [shape for _, shape in options.shape if isinstance(shape, str)]
+    shapes = [(name, shape) for name, shape in options.shape if not isinstance(shape, str)]
+    extreme = extremes[-1] if extremes else "max"
+    return Wanted(options.input, options.seed, shapes, extreme, dict(options.dim))
+
+
+def _run(options: argparse.Namespace) -> int:
     from etx_runtime.command_run import run
 
-    run(options)
+    options.wanted = _wanted(options)
+    return run(options)
 
 
 def _bench(options: argparse.Namespace) -> None:
     from etx_runtime.command_bench import bench
 
+    options.wanted = _wanted(options)
     bench(options)

@@ -9,7 +9,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from etx_runtime.errors import InputError, LoadError
 from etx_runtime.runtime import Method, Runtime
+
+BUNDLED = b"BP08"
 
 
 def measure_load(path: str, data_paths: Sequence[str], name: str) -> tuple[Method, float]:
@@ -17,19 +20,37 @@ def measure_load(path: str, data_paths: Sequence[str], name: str) -> tuple[Metho
     runtime = Runtime.get()
     assert runtime.operator_registry.operator_names is not None
     start = time.perf_counter()
-    method = runtime.load_program(path, data_paths=data_paths).load_method(name)
+    try:
+        program = runtime.load_program(path, data_paths=data_paths)
+        method = program.load_method(name)
+    except LoadError as error:
+        if _identifier(path) == BUNDLED:
+            reason = "a bundled program (test cases around a .pte), which is not run directly"
+            raise InputError(
+                f"{path} is {reason}; save its program field as a .pte, and its inputs as .npy"
+            ) from error
+        text = str(error) if path in str(error) else f"{path}: {error}"
+        raise LoadError(text, error.code, error.name, error.instruction) from error.__cause__
     return method, (time.perf_counter() - start) * 1e3
 
 
-def time_call(method: Method, inputs: list[Any]) -> tuple[list[Any], float]:
+def _identifier(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(8)[4:]
+    except OSError:
+        return b""
+
+
+def time_call(method: Method, inputs: list[Any], borrow: bool = False) -> tuple[list[Any], float]:
     """Execute once; return the outputs and the milliseconds that took."""
     start = time.perf_counter()
-    outputs = method.execute(inputs)
+    outputs = method.execute(inputs, borrow=borrow)
     return outputs, (time.perf_counter() - start) * 1e3
 
 
 def summarise(times: Sequence[float]) -> dict[str, float]:
-    """Return mean and percentiles (nearest rank) of milliseconds."""
+    """Return mean, standard deviation and percentiles (nearest rank) of milliseconds."""
     ordered = sorted(times)
 
     def percentile(p: int) -> float:
@@ -40,35 +61,47 @@ def summarise(times: Sequence[float]) -> dict[str, float]:
         "median_ms": percentile(50),
         "p90_ms": percentile(90),
         "p99_ms": percentile(99),
+        "max_ms": ordered[-1],
         "mean_ms": sum(ordered) / len(ordered),
+        "std_ms": statistics.pstdev(ordered),
     }
 
 
-def operator_times(method: Method, inputs: list[Any], executions: int) -> dict[str, float]:
-    """Return milliseconds by operator, the median of some executions, slowest first."""
+def operator_times(method: Method, inputs: list[Any], executions: int) -> list[dict[str, Any]]:
+    """Return calls and milliseconds of each operator, the median of executions, slowest first."""
     times: dict[str, list[float]] = {}
+    calls: dict[str, int] = {}
     for run in range(executions):
         for _, name, nanoseconds in method.profile(inputs)[1]:
             row = times.setdefault(name, [0.0] * executions)
             row[run] += nanoseconds / 1e6
-    medians = {name: statistics.median(row) for name, row in times.items()}
-    return dict(sorted(medians.items(), key=lambda row: -row[1]))
+            calls[name] = calls.get(name, 0) + 1
+    rows = [
+        {"name": name, "calls": calls[name] // executions, "ms": statistics.median(row)}
+        for name, row in times.items()
+    ]
+    return sorted(rows, key=lambda row: -row["ms"])
 
 
 def format_time(milliseconds: float) -> str:
     """Format with three digits and the unit that suits."""
     for unit, scale in (("s", 1e-3), ("ms", 1.0), ("us", 1e3)):
         if milliseconds * scale >= 1:
-            return f"{milliseconds * scale:.3g} {unit}"
-    return f"{milliseconds * 1e6:.3g} ns"
+            return f"{_three_digits(milliseconds * scale)} {unit}"
+    return f"{_three_digits(milliseconds * 1e6)} ns"
 
 
 def format_bytes(count: float) -> str:
     """Format with three digits and the unit that suits."""
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
-            return f"{count / scale:.3g} {unit}"
+            return f"{_three_digits(count / scale)} {unit}"
     return f"{count:.0f} B"
+
+
+def _three_digits(number: float) -> str:
+    text = f"{number:.3g}"
+    return f"{number:.0f}" if "e" in text else text
 
 
 def resident_bytes() -> int | None:
@@ -80,8 +113,25 @@ def resident_bytes() -> int | None:
         return None
 
 
-def show_progress(done: int, total: int) -> None:
-    """Write a line of progress where people see it, and nothing into files."""
-    if sys.stderr.isatty() and total > 1:
-        end = "\n" if done == total else ""
-        print(f"\r{done}/{total} executions", end=end, file=sys.stderr, flush=True)
+class Progress:
+    """A line of progress where people see it, once work takes long; nothing into files."""
+
+    def __init__(self, quiet_seconds: float = 1.0) -> None:
+        self._start = self._next = time.monotonic() + quiet_seconds
+        self._width = 0
+
+    def show(self, done: int, total: int | None, unit: str = "executions") -> None:
+        """Say how far the work is; at most ten times a second."""
+        now = time.monotonic()
+        if now < self._next or not sys.stderr.isatty():
+            return
+        self._next = now + 0.1
+        text = f"{done} of {total} {unit}" if total is not None else f"{done} {unit}"
+        self._width = max(self._width, len(text))
+        print(f"\r{text.ljust(self._width)}", end="", file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Erase the line."""
+        if self._width:
+            print(f"\r{' ' * self._width}\r", end="", file=sys.stderr, flush=True)
+            self._width = 0

@@ -1,129 +1,223 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inputs for a method: from files or random."""
+"""Inputs for a method: from files, as numbers, or random."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from etx_runtime import bits
 from etx_runtime.errors import InputError
 from etx_runtime.runtime import Method
+from etx_runtime.sizes import choose_symbols, shape_of
+from etx_runtime.values import ValueInfo
 
-TENSOR_TAG = 1
 Array = np.ndarray[Any, Any]
+RAW = np.dtype("V1")
+SUFFIXES = (".npy", ".npz", ".bin")
 
 
-def prepare_calls(method: Method, options: Any) -> list[list[Any]]:
-    """Return the inputs of each call that the command line asks for."""
-    if options.input:
-        if options.shape:
-            raise InputError("--shape is for random inputs; the files of --input have their own")
-        return read_inputs(method, options.input)
-    return [random_inputs(method, options.seed, options.shape)]
+@dataclass
+class Wanted:
+    """What the command line says of the inputs."""
+
+    files: list[tuple[str, str]] = field(default_factory=list)
+    """Name of an input or empty, and a file or the text of a number."""
+    seed: int = 0
+    shapes: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    """Name of an input or empty, and its shape."""
+    extreme: str = "max"
+    symbols: dict[str, int] = field(default_factory=dict)
 
 
-def random_inputs(
-    method: Method, seed: int, shapes: Sequence[tuple[int, ...] | str] = ()
-) -> list[Any]:
-    """Return inputs with random content.
-
-    `shapes` holds a shape for each tensor in order, or "min" or "max" for all; the largest where
-    there is none.
-    """
-    generator = np.random.default_rng(seed)
-    meta = method.metadata
-    bound = next((shape for shape in shapes if isinstance(shape, str)), "max")
-    given = iter([shape for shape in shapes if not isinstance(shape, str)])
-    inputs = []
-    for index in range(meta.num_inputs()):
-        if meta.input_tag(index) != TENSOR_TAG:
-            inputs.append(_number(method, index, bound))
-            continue
-        info = meta.input_tensor_meta(index)
-        shape = next(given, None)
-        if shape is None:
-            shape = _extreme(method, index, info.sizes(), bound)
-        inputs.append(_random(generator, shape, info.dtype_name()))
-    return inputs
-
-
-def _number(method: Method, index: int, bound: str) -> Any:
-    """Return the value that the method was specialised to, or the least or largest allowed one."""
-    for row in method.constraints.bounds:
-        if row.input == index and row.dim is None:
-            limits = (row.min, row.max) if bound == "min" else (row.max, row.min)
-            return next((limit for limit in limits if limit is not None), 0)
-    return method.input_value(index)
-
-
-def _extreme(method: Method, index: int, sizes: tuple[int, ...], bound: str) -> tuple[int, ...]:
-    found = (b for b in method.constraints.bounds if b.input == index)
-    bounds = {b.dim: b for b in found if b.dim is not None}
-    shape = list(sizes)
-    for position, dim in bounds.items():
-        size = sizes[position] if dim.max is None else min(sizes[position], dim.max)
-        shape[position] = size // dim.divisor * dim.divisor
-        if bound == "min":
-            least = 0 if dim.min is None else dim.min
-            shape[position] = -(-least // dim.divisor) * dim.divisor
-    return tuple(shape)
-
-
-def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    try:
-        target = np.dtype(dtype)
-    except TypeError as error:
-        raise InputError(f"random {dtype} cannot be made with NumPy; give --input") from error
-    if target.kind == "b":
-        return generator.integers(0, 2, shape).astype(target)
-    if target.kind in "iu":
-        return generator.integers(0, 10, shape).astype(target)
-    return generator.standard_normal(shape).astype(target)
-
-
-def read_inputs(method: Method, paths: Sequence[str]) -> list[list[Any]]:
-    """Read `.npy` files, the arrays of an `.npz` in order, or raw `.bin` for the tensor inputs.
-
-    Arrays for several calls are the inputs of the first, then those of the second, and so on.
-    """
-    arrays = [array for path in paths for array in _read(path)]
-    meta = method.metadata
-    tags = [meta.input_tag(index) for index in range(meta.num_inputs())]
-    tensors = tags.count(TENSOR_TAG)
-    if not tensors or not arrays or len(arrays) % tensors:
-        raise InputError(f"{meta.name()} takes {tensors} arrays a call, {len(arrays)} were given")
+def prepare_calls(method: Method, wanted: Wanted) -> list[list[Any]]:
+    """Return the inputs of each call: what is given by name in all, files without in turn."""
+    inputs = method.inputs
+    named = _named(inputs, wanted.files)
+    unnamed = [text for name, text in wanted.files if not name]
+    shapes = _shapes(method, inputs, wanted)
+    rows = _rows(method, inputs, named, unnamed)
+    generator = np.random.default_rng(wanted.seed)
     calls = []
-    while arrays:
-        calls.append([_next_input(method, index, tag, arrays) for index, tag in enumerate(tags)])
+    for row in rows:
+        symbols = _symbols(method, inputs, wanted)
+        call = []
+        for index, info in enumerate(inputs):
+            if index in row:
+                call.append(_given(row[index], info, index, shapes.get(index, ())))
+            elif info.kind == "tensor":
+                call.append(_random(generator, shapes[index], info.dtype or ""))
+            else:
+                call.append(_number(method, index, symbols))
+        calls.append(call)
     return calls
 
 
-def _next_input(method: Method, index: int, tag: int, arrays: list[Array]) -> Any:
-    if tag != TENSOR_TAG:
-        return method.input_value(index)
-    array = arrays.pop(0)
-    info = method.metadata.input_tensor_meta(index)
-    if array.dtype == np.dtype("V1"):
-        return _reshape(array, info.dtype_name(), info.sizes())
-    return array
+def _rows(
+    method: Method,
+    inputs: tuple[ValueInfo, ...],
+    named: Mapping[int, Any],
+    files: Sequence[str],
+) -> list[dict[int, Any]]:
+    """Return what is given for each call by input: arrays of the files in turn, and `named`."""
+    if not files:
+        return [dict(named)]
+    tensors = [i for i, info in enumerate(inputs) if info.kind == "tensor" and i not in named]
+    arrays = [array for path in files for array in read_arrays(path, [i.name for i in inputs])]
+    if not tensors or not arrays or len(arrays) % len(tensors):
+        rest = " that are not given by name" if named else ""
+        raise InputError(
+            f"{method.metadata.name()} takes {len(tensors)} arrays a call{rest}"
+            f" ({', '.join(str(inputs[i]) for i in tensors)}), {len(arrays)} were given"
+        )
+    turns = range(0, len(arrays), len(tensors))
+    return [{**named, **dict(zip(tensors, arrays[start:], strict=False))} for start in turns]
 
 
-def _read(path: str) -> list[Array]:
-    suffix = Path(path).suffix
+def _named(inputs: tuple[ValueInfo, ...], given: Sequence[tuple[str, str]]) -> dict[int, Any]:
+    values: dict[int, Any] = {}
+    for name, text in given:
+        if not name:
+            continue
+        index = _find(inputs, name)
+        if inputs[index].kind != "tensor" or Path(text).suffix not in SUFFIXES:
+            values[index] = _literal(text, inputs[index])
+            continue
+        arrays = read_arrays(text)
+        if len(arrays) != 1:
+            raise InputError(f"input '{name}' takes one array, {text} holds {len(arrays)}")
+        values[index] = arrays[0]
+    return values
+
+
+def _literal(text: str, info: ValueInfo) -> Any:
+    """Return the number or text of an input that is written out."""
+    if info.kind == "string":
+        return text
+    words = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise InputError(
+        f"input '{info.name}' ({info}) is a number, or a file that ends in "
+        f"{', '.join(SUFFIXES)}; got '{text}'"
+    )
+
+
+def _find(inputs: tuple[ValueInfo, ...], name: str) -> int:
+    """Return the index of the input called `name`, or at position `name`."""
+    for index, info in enumerate(inputs):
+        if name in (info.name, str(index)):
+            return index
+    known = ", ".join(info.name or str(index) for index, info in enumerate(inputs))
+    raise InputError(f"the method has no input '{name}'; its inputs: {known or 'none'}")
+
+
+def _symbols(method: Method, inputs: tuple[ValueInfo, ...], wanted: Wanted) -> dict[str, int]:
+    return choose_symbols(method.constraints, inputs, wanted.symbols, wanted.extreme)
+
+
+def _shapes(
+    method: Method, inputs: tuple[ValueInfo, ...], wanted: Wanted
+) -> dict[int, tuple[int, ...]]:
+    """Return the shape of each tensor: the one given, else as the symbols say."""
+    symbols = _symbols(method, inputs, wanted)
+    tensors = [index for index, info in enumerate(inputs) if info.kind == "tensor"]
+    shapes = {i: shape_of(method.constraints, inputs, i, symbols) for i in tensors}
+    turns = iter(tensors)
+    for name, shape in wanted.shapes:
+        index = _find(inputs, name) if name else next(turns, None)
+        if index is None:
+            raise InputError(
+                f"{len(wanted.shapes)} shapes were given; the method has {len(tensors)} arrays"
+            )
+        shapes[index] = shape
+    return shapes
+
+
+def _number(method: Method, index: int, symbols: Mapping[str, int]) -> Any:
+    """Return the value that the method was specialised to, or that of a symbol."""
+    for row in method.constraints.bounds:
+        if row.input == index and row.dim is None and row.symbol in symbols:
+            return symbols[row.symbol]
+    return method.input_value(index)
+
+
+def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
     try:
-        if suffix == ".bin":
-            return [np.fromfile(path, np.dtype("V1"))]
-        content = np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: {error}") from error
-    return [content] if isinstance(content, np.ndarray) else list(content.values())
+        if not bits.is_numpy_type(dtype):
+            made = bits.from_float32(generator.standard_normal(shape, np.float32), dtype)
+            if made is None:
+                raise InputError(f"random {dtype} cannot be made; give a file with --input")
+            return made
+        target = np.dtype(dtype)
+        if target.kind == "b":
+            return generator.integers(0, 2, shape).astype(target)
+        if target.kind in "iu":
+            return generator.integers(0, 10, shape).astype(target)
+        return generator.standard_normal(shape).astype(target)
+    except (MemoryError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"there is no memory for random {dtype}{list(shape)}") from error
 
 
-def _reshape(raw: Array, dtype: str, sizes: tuple[int, ...]) -> Array:
-    expected = int(np.prod(sizes)) * np.dtype(dtype).itemsize
-    if raw.nbytes != expected:
-        raise InputError(f"a .bin file has {raw.nbytes} bytes, {dtype}{list(sizes)} {expected}")
-    return raw.view(dtype).reshape(sizes)
+def _given(value: Any, info: ValueInfo, index: int, shape: tuple[int, ...]) -> Any:
+    """Return an array from a file as the input wants it: raw bytes get dtype and shape."""
+    if not isinstance(value, np.ndarray) or info.dtype is None:
+        return value
+    if value.dtype != RAW:
+        return bits.of_type(value, info.dtype)
+    width = info.nbytes // max(1, int(np.prod(info.shape or ())))
+    expected = int(np.prod(shape)) * width
+    if value.nbytes != expected:
+        raise InputError(
+            f"input {index} ('{info.name}'): the .bin file has {value.nbytes} bytes, "
+            f"{info.dtype}{list(shape)} {expected}"
+            + ("; --shape or --dim says which shape it has" if info.is_dynamic else "")
+        )
+    if not bits.is_numpy_type(info.dtype):
+        return bits.of_type(value.view(f"u{width}").reshape(shape), info.dtype)
+    return value.view(info.dtype).reshape(shape)
+
+
+def read_arrays(path: str, names: Sequence[str] = ()) -> list[Array]:
+    """Read a `.npy`, the arrays of an `.npz`, or a raw `.bin` as bytes.
+
+    Those of an `.npz` come in the order of `names` where these are its keys, else in the file's.
+    """
+    try:
+        if Path(path).suffix == ".bin":
+            return [np.fromfile(path, RAW)]
+        with open(path, "rb") as file:
+            content = np.load(file, allow_pickle=False)
+            if isinstance(content, np.ndarray):
+                return [content]
+            arrays = {key: content[key] for key in content.files}
+            if arrays.keys() <= set(names):
+                return [arrays[name] for name in names if name in arrays]
+            return list(arrays.values())
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file") from error
+    except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zlib.error) as error:
+        raise _unreadable(path, error) from error
+    except zipfile.BadZipFile as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: Exception) -> InputError:
+    kinds = "a .npy or .npz without pickled objects, or a raw .bin"
+    reason = str(error) or type(error).__name__
+    if "pickle" in reason:
+        reason = "it is another file, or holds Python objects"
+    return InputError(f"{path} cannot be read as {kinds}: {reason}")

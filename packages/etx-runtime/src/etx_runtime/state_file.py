@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The state of a method in an `.npz` file: an array for each buffer, by its name."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from etx_runtime import bits
+from etx_runtime.errors import InputError, MetadataError, RuntimeFailure
+from etx_runtime.runtime import Method
+from etx_runtime.samples import read_arrays
+
+
+def load_state(method: Method, path: str) -> None:
+    """Write the buffers that the file holds; nothing is written where one does not fit."""
+    if Path(path).suffix != ".npz":
+        raise InputError(f"{path}: state is read from .npz files")
+    if not method.state_names:
+        raise MetadataError(f"{path}: method {method.metadata.name()} has no buffers with names")
+    read_arrays(path)
+    with np.load(path, allow_pickle=False) as content:
+        arrays = {key: content[key] for key in content.files}
+    dtypes = _dtypes(method)
+    state = {name: bits.of_type(array, dtypes.get(name, "")) for name, array in arrays.items()}
+    try:
+        method.set_state(state)
+    except (InputError, MetadataError) as error:
+        raise type(error)(f"{path}: {error}", error.code) from error
+
+
+def save_state(method: Method, path: str) -> None:
+    """Write all buffers; the file is there whole, or as it was before."""
+    if Path(path).suffix != ".npz":
+        raise InputError(f"{path}: state is written to .npz files")
+    if not method.state_names:
+        raise MetadataError(f"method {method.metadata.name()} has no buffers with names to save")
+    arrays = {name: bits.as_numpy(value) for name, value in method.get_state().items()}
+    try:
+        write_npz(Path(path), arrays)
+    except OSError as error:
+        raise RuntimeFailure(f"the state cannot be written: {error}") from error
+
+
+def write_npz(path: Path, arrays: dict[str, Any]) -> None:
+    """Write under a temporary name beside `path`, then rename."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _dtypes(method: Method) -> dict[str, str]:
+    meta = method.metadata
+    infos = [meta.attribute_tensor_meta(index) for index in range(meta.num_attributes())]
+    return {info.name(): info.dtype_name() for info in infos}
