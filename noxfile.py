@@ -272,7 +272,8 @@ def both_sides(session: nox.Session) -> tuple[str, list[str]]:
     host = environment(
         session, "interop-host", COMPILER, others=MODELS, others_no_deps=MODELS_NO_DEPS
     )
-    device = environment(session, "interop-device", *DEVICE, others=("pytest==9.2.0",))
+    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2")
+    device = environment(session, "interop-device", *DEVICE, others=tools)
     theirs = environment(
         session,
         "interop-executorch",

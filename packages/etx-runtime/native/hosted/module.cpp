@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/log.h>
 #include <etx/hosted/module.h>
 
 namespace etx {
 
 Error Module::fail(Error error, std::string message) {
-  error_ = ErrorText();
-  error_.error = error;
-  error_.message = std::move(message);
-  return error;
+  ErrorText text;
+  text.error = error;
+  text.message = std::move(message);
+  return fail(std::move(text));
+}
+
+Error Module::fail(ErrorText text) {
+  error_ = std::move(text);
+  log(ETX_LOG_ERROR, error_.message);
+  return error_.error;
 }
 
 Error Module::load(Program::Verification verification) {
@@ -96,7 +103,7 @@ Error Module::set(Entry& entry, const EValue& value, size_t index) {
   } else {
     ok = loaded.set_value(index, value, &error_);
   }
-  if (!ok) return error_.error;
+  if (!ok) return fail(error_);
   entry.is_set[index] = true;
   return Error::Ok;
 }

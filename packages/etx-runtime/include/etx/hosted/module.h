@@ -243,7 +243,7 @@ class Module {
   /// no method is loaded or unloaded.
   void cancel();
 
-  /// What the last failed call has to say.
+  /// What the last failed call has to say; the log says it, too.
   const ErrorText& last_error() const { return error_; }
 
  private:
@@ -256,6 +256,7 @@ class Module {
   Result<Entry*> entry(const std::string& name);
   Error set(Entry& entry, const EValue& value, size_t index);
   Error fail(Error error, std::string message);
+  Error fail(ErrorText text);
 
   std::string path_;
   std::vector<std::string> data_paths_;
