@@ -380,6 +380,12 @@ nb::object take_python_exception() {
   throw nb::python_error();
 }
 
+void forget_python_exception() {
+  PyObject* dropped = pending;
+  pending = nullptr;
+  Py_XDECREF(dropped);
+}
+
 std::string describe_exception(nb::handle exception) {
   const nb::str name(exception.type().attr("__name__"));
   return nb::cast<std::string>(name) + ": " + nb::cast<std::string>(nb::str(exception));

@@ -9,6 +9,7 @@
 #include "../hosted/describe.h"
 #include "../hosted/strided_copy.h"
 #include "callbacks.h"
+#include "interrupt.h"
 
 namespace nb = nanobind;
 
@@ -136,10 +137,12 @@ Raised PyMethod::failure(const char* kind, ErrorText text) const {
 void PyMethod::execute_released() {
   ErrorText error;
   bool ok;
+  Interruptible interruptible(loaded().method());
   {
     const nb::gil_scoped_release released;
     ok = loaded().execute(&error);
   }
+  interruptible.finish();
   if (!ok) throw failure("ExecutionError", std::move(error));
 }
 
@@ -248,6 +251,7 @@ std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterat
   bool ok = true;
   const nb::object self = nb::find(this);
   const CallScope scope(self, &loaded());
+  Interruptible interruptible(loaded().method());
   {
     const nb::gil_scoped_release released;
     for (size_t i = 0; ok && i < iterations; ++i) {
@@ -256,6 +260,7 @@ std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterat
       times[i] = etx_pal_current_ticks() - start;
     }
   }
+  interruptible.finish();
   if (!ok) throw failure("ExecutionError", std::move(error));
   return times;
 }

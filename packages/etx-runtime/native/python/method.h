@@ -57,6 +57,8 @@ class PyMethod {
   bool has_attribute(const std::string& name) const;
   /// Makes the memory of `value` that of a buffer which the file leaves to the caller.
   void bind_attribute(const std::string& name, nanobind::handle value);
+  /// From any thread.
+  void cancel() { loaded().method().cancel(); }
   void set_budget(uint64_t instructions) { loaded().method().set_instruction_budget(instructions); }
 
   MethodMeta meta() const { return loaded().method().method_meta(); }

@@ -13,6 +13,7 @@
 #include <etx/hosted/log.h>
 
 #include "callbacks.h"
+#include "interrupt.h"
 #include "method.h"
 
 namespace nb = nanobind;
@@ -221,6 +222,7 @@ NB_MODULE(_native, m) {
       .def("set_attribute", &PyMethod::set_attribute, "name"_a, "value"_a)
       .def("has_attribute", &PyMethod::has_attribute, "name"_a)
       .def("bind_attribute", &PyMethod::bind_attribute, "name"_a, "value"_a)
+      .def("cancel", &PyMethod::cancel)
       .def("set_instruction_budget", &PyMethod::set_budget, "instructions"_a)
       .def("method_meta", &PyMethod::meta, nb::keep_alive<0, 1>())
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })
@@ -243,6 +245,7 @@ NB_MODULE(_native, m) {
         nb::sig("def from_bits(bits: object, dtype: str) -> typing.Any"));
   m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
+  find_main_thread();
   m.attr("ABI_VERSION") = std::to_string(ETX_ABI_MAJOR) + "." + std::to_string(ETX_ABI_MINOR);
 }
 

@@ -166,6 +166,14 @@ class Method:
         """Return a copy of a mutable buffer by its fully qualified name."""
         return self._native.get_attribute(name)
 
+    def cancel(self) -> None:
+        """End the running execution with an ExecutionError of code 0x40, from any thread.
+
+        Where none is running it ends the next one. Ctrl-C does the same in the main thread and
+        raises KeyboardInterrupt there.
+        """
+        self._native.cancel()
+
     def set_instruction_budget(self, instructions: int) -> None:
         """End executions that jump backwards after so many instructions (10 million unless set)."""
         self._native.set_instruction_budget(instructions)
