@@ -26,7 +26,7 @@ struct Failure {
 };
 
 /// Receives failures while a program or method is loaded; several, when several operators are
-/// missing. Without one they go to `etx_pal_log`.
+/// missing. Without one they go to `etx_pal_log`. Called on the thread that loads.
 class FailureSink {
  public:
   virtual void report(const Failure& failure) = 0;

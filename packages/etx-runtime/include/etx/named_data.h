@@ -20,7 +20,8 @@ struct TensorLayout {
 
 /// Data outside of the program, by name: weights in a `.ptd`, or whatever the caller makes up.
 ///
-/// Must outlive the methods that were loaded with it, and so must the bytes it returns.
+/// Must outlive the methods that were loaded with it, and so must the bytes it returns. Threads may
+/// call it at the same time when their methods share it.
 class NamedDataMap {
  public:
   /// The bytes under `key`, aligned to 16. Errors: NotFound, and those of its source.

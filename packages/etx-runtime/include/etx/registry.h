@@ -16,7 +16,8 @@ Error init_delegates(MethodLoader& loader);
 
 /// The kernels and backends that a method may use. The first match wins: pass your own first.
 ///
-/// A view: the tables must outlive the methods that were loaded with it.
+/// A view that does not change, so threads may share it: the tables must outlive the methods that
+/// were loaded with it.
 class Registry {
  public:
   Registry() = default;

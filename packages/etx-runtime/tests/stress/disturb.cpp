@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <etx/hosted/log.h>
+
 #include <chrono>
-#include <cstring>
 #include <thread>
 
 #include "stress.h"
@@ -61,6 +62,42 @@ void load_plugins(Stage& stage) {
   }
 }
 
+struct Heard {
+  std::atomic<uint64_t> messages{0};
+  std::atomic<bool> is_over{false};
+};
+
+void hear(void* user, etx_log_level, const char* message) {
+  auto& heard = *static_cast<Heard*>(user);
+  CHECK(!heard.is_over && message[0] != '\0');
+  ++heard.messages;
+}
+
+/// Sinks that go as soon as they are replaced.
+void change_sinks(Stage& stage) {
+  auto before = std::make_unique<Heard>();
+  CHECK(etx::set_log_sink(hear, before.get()) == etx::Error::Ok);
+  while (!stage.stop) {
+    auto next = std::make_unique<Heard>();
+    etx::set_log_level(stage.loads % 2 == 0 ? ETX_LOG_INFO : ETX_LOG_ERROR);
+    CHECK(etx::set_log_sink(hear, next.get()) == etx::Error::Ok);
+    before->is_over = true;
+    stage.heard += before->messages;
+    before = std::move(next);
+    pause();
+  }
+  CHECK(etx::set_log_sink(nullptr, nullptr) == etx::Error::Ok);
+}
+
+void talk(Stage& stage) {
+  etx::set_log_level(ETX_LOG_FATAL);
+  while (!stage.stop) {
+    etx::log(ETX_LOG_INFO, "loads " + std::to_string(stage.loads));
+    if (stage.heard > 0) etx_pal_log(ETX_LOG_ERROR, "an error", "stress");
+    pause();
+  }
+}
+
 void read_metadata(Stage& stage) {
   const etx::Program& program = stage.program->program();
   const etx::NamedDataMap& data = *stage.program->data();
@@ -107,8 +144,8 @@ void fail(Stage& stage) {
 
 }  // namespace
 
-const std::vector<Work> kDisturbances = {resize_pool,   use_pools,  load_plugins,
-                                         read_metadata, open_files, fail,
-                                         count_up,      count_up,   run_into_cancel};
+const std::vector<Work> kDisturbances = {resize_pool,  use_pools,     change_sinks,   talk,
+                                         load_plugins, read_metadata, open_files,     fail,
+                                         count_up,     count_up,      run_into_cancel};
 
 }  // namespace stress

@@ -37,6 +37,7 @@ struct Stage {
   std::atomic<uint64_t> cancelled{0};
   std::atomic<uint64_t> refused{0};
   std::atomic<uint64_t> helped{0};
+  std::atomic<uint64_t> heard{0};
 };
 
 std::shared_ptr<etx::LoadedProgram> open(const Stage& stage, bool use_mmap);

@@ -10,7 +10,7 @@
 
 namespace etx {
 
-/// The plugins of a process. Libraries stay loaded until it ends.
+/// The plugins of a process, for all threads at once. Libraries stay loaded until it ends.
 class Plugins {
  public:
   static Plugins& shared();
