@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s bench|lowering|passes|exporter-tests`.
+hand `-s bench|footprint|peers|lowering|passes|exporter-tests`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -42,6 +42,7 @@ MACHINES = ROOT / "examples" / "etx-run" / "tests"
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
+LITERT = ("torch==2.13.0", "numpy==2.4.6")
 MODELS_NO_DEPS = (
     "torchvision==0.29.2",
     "timm==1.0.31",
@@ -252,6 +253,34 @@ def lowering(session: nox.Session) -> None:
     """Measure how long both compilers take and how much memory, interleaved. Run by hand."""
     python, sides = both_sides(session)
     run(session, python, ROOT / "benchmarks" / "lowering.py", *sides, *session.posargs)
+
+
+@nox.session
+def footprint(session: nox.Session) -> None:
+    """Measure dispatch, load time and memory next to ExecuTorch and LiteRT. Run by hand."""
+    python, sides = both_sides(session)
+    theirs = environment(session, "bench-litert", others=LITERT, others_no_deps=litert())
+    script = ROOT / "benchmarks" / "footprint.py"
+    run(session, python, script, *sides, "--litert", theirs, *session.posargs)
+
+
+@nox.session
+def peers(session: nox.Session) -> None:
+    """Run ETX in a harness of peers: `-s peers -- HARNESS WORK [ITS ARGUMENTS]`. By hand."""
+    python = environment(
+        session,
+        "bench-peers",
+        COMPILER,
+        *DEVICE,
+        others=LITERT,
+        others_no_deps=(*EXECUTORCH[:1], *litert()),
+    )
+    run(session, python, ROOT / "benchmarks" / "peers" / "run.py", *session.posargs)
+
+
+def litert() -> tuple[str, ...]:
+    """Return LiteRT and what its converter imports; they are not to choose another torch."""
+    return requirements("requirements-litert.txt")
 
 
 @nox.session

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ETX with its portable kernels, as a runner of the peers' harness.
+
+Nothing but NumPy is imported at the top: what a process holds is measured. Run as a script with the
+name of a model and a file, it lowers the model.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+class Etx:
+    """What the harness asks of a runner: prepare where torch is, then load, bind, run, outputs."""
+
+    name = "etx"
+    packages = ("etx_runtime", "etx_kernels_portable")
+    quants = (None,)
+
+    def __init__(self, out: str) -> None:
+        self.file = str(Path(out, "model.pte"))
+
+    def prepare(self, spec: Any, module: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
+        """Lower in a process of its own: ExecuTorch, too, registers operators as dim_order_ops."""
+        command = [sys.executable, "-W", "ignore", __file__, spec.name, self.file]
+        subprocess.run(command, check=True)
+        return {"files": ["model.pte"]}
+
+    def load(self, artifact: dict[str, Any], threads: int) -> None:
+        import etx_runtime
+
+        etx_runtime.set_num_threads(threads)
+        program = etx_runtime.Runtime.get().load_program(self.file)
+        self.call = program.load_method("forward").flat_caller(borrow=True)
+
+    def bind(self, inputs: list[np.ndarray]) -> None:
+        self.inputs = [np.ascontiguousarray(x) for x in inputs]
+
+    def run(self) -> None:
+        self.results = self.call(*self.inputs)
+
+    def outputs(self) -> list[np.ndarray]:
+        several = isinstance(self.results, (tuple, list))
+        return list(self.results) if several else [self.results]
+
+
+def lower(model: str, path: str) -> None:
+    """Lower a model of the harness; inputs are read where they lie, as with its other runners."""
+    import torch
+    from etx_exir import ExecutorchBackendConfig, MemoryPlanningPass, to_edge
+    from models import MODELS
+
+    module, inputs = MODELS[model].make()
+    plan = MemoryPlanningPass(alloc_graph_input=False)
+    with torch.no_grad():
+        edge = to_edge(torch.export.export(module, inputs, strict=False))
+        edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan)).save(path)
+
+
+if __name__ == "__main__":
+    lower(sys.argv[1], sys.argv[2])
