@@ -118,7 +118,7 @@ Error Program::read_head(Verification verification, FailureSink* failures) {
     return report(failures, failure);
   }
   if (verification == Verification::Minimal) return Error::Ok;
-  return Verifier(root, bytes, segment_base_, file_size_, failures).check_program();
+  return Verifier(root, bytes, file_size_ - segment_base_, failures).check_program();
 }
 
 Error Program::load_constants(FailureSink* failures) {

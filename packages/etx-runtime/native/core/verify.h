@@ -12,50 +12,52 @@ namespace etx {
 /// verified: later code indexes by them without a check. Linear in the size of the program.
 class Verifier {
  public:
-  /// `base` is the first byte of the program, for offsets in reports.
-  Verifier(const fbs::Program& program, const void* base, uint64_t segment_base, uint64_t file_size,
-           FailureSink* failures)
+  /// `base` is the first byte of the program, for offsets in reports; `room` what the file has for
+  /// segments.
+  Verifier(const fbs::Program& program, const void* base, uint64_t room, FailureSink* failures)
       : program_(program),
         base_(static_cast<const uint8_t*>(base)),
-        segment_base_(segment_base),
-        file_size_(file_size),
+        room_(room),
         failures_(failures) {}
 
   Error check_program();
 
  private:
-  Error fail(const char* reason, const void* where);
-  Error fail(const char* reason, const void* where, Error error, size_t index = SIZE_MAX);
+  /// What an index may point at.
+  enum Kind : uint8_t { kValues, kOperators, kDelegates, kDestinations, kAnything, kNumKinds };
+  struct CallRule;
+
+  /// Reports the table that is looked at.
+  Error fail(const char* reason, Error error = Error::InvalidProgram);
 
   Error check_segments();
-  Error check_offsets(const fbs::SubsegmentOffsets& subsegment);
-  Error check_plan(const fbs::ExecutionPlan& plan);
-  Error check_values(const fbs::ExecutionPlan& plan);
-  Error check_value(const fbs::ExecutionPlan& plan, const fbs::EValue& value);
-  Error check_tensor(const fbs::ExecutionPlan& plan, const fbs::Tensor& tensor);
+  Error check_offsets(const fbs::SubsegmentOffsets* subsegment);
+  Error check_plan();
+  Error check_arenas();
+  Error check_values();
+  Error check_value(const fbs::EValue& value);
+  Error check_list(const fbs::EValue& value);
+  Error check_tensor(const fbs::Tensor& tensor);
   Error check_shape(const fbs::Tensor& tensor);
-  Error check_memory(const fbs::ExecutionPlan& plan, const fbs::Tensor& tensor);
-  Error check_stored(const fbs::SubsegmentOffsets* offsets, uint64_t index,
-                     const fbs::Tensor& tensor);
-  Error check_tensor_list(const fbs::ExecutionPlan& plan, const FbVector<int32_t>* items,
-                          bool optional);
-  Error check_io(const fbs::ExecutionPlan& plan);
-  Error check_operators(const fbs::ExecutionPlan& plan);
-  Error check_delegates(const fbs::ExecutionPlan& plan);
-  Error check_instruction(const fbs::ExecutionPlan& plan, const fbs::Instruction& instruction,
-                          size_t count);
-  Error check_args(const fbs::ExecutionPlan& plan, const FbVector<int32_t>* args);
-  Error check_move(const fbs::ExecutionPlan& plan, const fbs::MoveCall& move);
-  bool has_value(const fbs::ExecutionPlan& plan, int64_t index) const {
-    return index >= 0 && static_cast<uint64_t>(index) < length(plan.values());
-  }
+  Error check_memory(const fbs::Tensor& tensor);
+  Error check_stored(const fbs::SubsegmentOffsets* offsets, const fbs::Tensor& tensor);
+  Error check_io();
+  Error check_delegates();
+  Error check_instructions();
+  Error check_call(const Call& call);
+  Error check_args(const FbVector<int32_t>* args, const char* reason);
+  bool has(Kind kind, uint64_t index) const { return index < counts_[kind]; }
+  fbs::KernelTypes kind_of(uint32_t value) const { return value_at(*plan_, value).val_type(); }
 
   const fbs::Program& program_;
   const uint8_t* base_;
-  uint64_t segment_base_;
-  uint64_t file_size_;
+  uint64_t room_;
   FailureSink* failures_;
-  const char* method_ = nullptr;
+  const fbs::ExecutionPlan* plan_ = nullptr;
+  /// The table that is looked at, and which item of it when not -1.
+  const void* where_ = nullptr;
+  int32_t index_ = -1;
+  uint32_t counts_[kNumKinds] = {};
 };
 
 }  // namespace etx
