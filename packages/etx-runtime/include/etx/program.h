@@ -23,6 +23,18 @@ using FindExternal = Result<Span<const uint8_t>> (*)(const NamedDataMap& data, c
 /// The external bytes of a tensor of the file, whose layout must be the one of `data`.
 Result<Span<const uint8_t>> find_external(const NamedDataMap& data, const void* tensor,
                                           const char** reason);
+
+/// The arguments of Program::load_method but the tracer.
+struct LoadRequest {
+  const char* name;
+  MemoryManager* memory;
+  const Registry* registry;
+  const NamedDataMap* data;
+  /// Null without `data`.
+  FindExternal find_external;
+  FailureSink* failures;
+  Parallel* parallel;
+};
 }  // namespace detail
 
 /// A program ready for execution: a read-only view of the bytes of its file.
@@ -60,7 +72,8 @@ class Program {
                              EventTracer* tracer = nullptr, const NamedDataMap* data = nullptr,
                              FailureSink* failures = nullptr, Parallel* parallel = nullptr) const {
     const auto find = data == nullptr ? nullptr : detail::find_external;
-    Result<Method> method = load_untraced(name, memory, registry, data, find, failures, parallel);
+    Result<Method> method =
+        load_untraced({name, memory, &registry, data, find, failures, parallel});
     if (tracer != nullptr && method.ok()) method->set_tracer(tracer);
     return method;
   }
@@ -80,12 +93,14 @@ class Program {
   friend class Verifier;
 
   explicit Program(const DataLoader* loader) : loader_(loader) {}
-  Result<Method> load_untraced(const char* name, MemoryManager* memory, const Registry& registry,
-                               const NamedDataMap* data, detail::FindExternal find,
-                               FailureSink* failures, Parallel* parallel) const;
-  Error read_head(Verification verification, FailureSink* failures);
+  Result<Method> load_untraced(const detail::LoadRequest& request) const;
+  Error read_program(Verification verification, FailureSink* failures);
   Error load_constants(FailureSink* failures);
-  Result<FreeableBuffer> load_segment(size_t index, const DataLoader::SegmentInfo& info) const;
+  Error read(uint64_t offset, uint64_t size, const DataLoader::SegmentInfo& info,
+             FreeableBuffer* bytes) const;
+  Error load_segment(size_t index, DataLoader::SegmentInfo::Type type, const char* descriptor,
+                     FreeableBuffer* bytes) const;
+  const void* find_plan(const char* name) const;
 
   const DataLoader* loader_;
   FreeableBuffer program_data_;

@@ -5,156 +5,168 @@
 
 namespace etx {
 
+EValue initial_value(const fbs::EValue& stored) {
+  EValue value;
+  value.etx_value::tag = static_cast<uint32_t>(tag_of(stored));
+  switch (value.tag()) {
+    case Tag::Int: value.set(stored.val_as_Int()->int_val()); break;
+    case Tag::Bool: value.set(stored.val_as_Bool()->bool_val()); break;
+    case Tag::Double: value.set(stored.val_as_Double()->double_val()); break;
+    default: {
+      const auto* contents = static_cast<const FbVector<uint8_t>*>(contents_of(stored));
+      value.count = static_cast<uint32_t>(length(contents));
+      if (contents != nullptr) {
+        value.payload.as_string = reinterpret_cast<const char*>(contents->data());
+      }
+    }
+  }
+  return value;
+}
+
 Error MethodLoader::build_values() {
-  size_t num_tensors = 0;
   for (uint32_t i = 0; i < state_->values.size(); ++i) {
     const fbs::EValue& stored = value_at(plan_, i);
     EValue& value = state_->values[i];
-    switch (stored.val_type()) {
-      case fbs::KernelTypes::Int: value.set(stored.val_as_Int()->int_val()); break;
-      case fbs::KernelTypes::Bool: value.set(stored.val_as_Bool()->bool_val()); break;
-      case fbs::KernelTypes::Double: value.set(stored.val_as_Double()->double_val()); break;
-      case fbs::KernelTypes::Tensor: {
-        TensorImpl* tensor = &tensors_[num_tensors++];
-        ETX_TRY(build_tensor(*stored.val_as_Tensor(), tensor));
-        value.payload.as_tensor = tensor;
-        value.etx_value::tag = ETX_TAG_TENSOR;
+    value = initial_value(stored);
+    switch (value.tag()) {
+      case Tag::Tensor:
+        value.payload.as_tensor = tensors_++;
+        ETX_TRY(build_tensor(*as_tensor(stored), value.payload.as_tensor));
         break;
-      }
-      case fbs::KernelTypes::String: {
-        const auto* string = stored.val_as_String()->string_val();
-        value.payload.as_string = string->c_str();
-        value.count = string->size();
-        value.etx_value::tag = ETX_TAG_STRING;
-        break;
-      }
-      case fbs::KernelTypes::DoubleList: {
-        const auto* items = stored.val_as_DoubleList()->items();
-        value.payload.as_double_list = items == nullptr ? nullptr : items->data();
-        value.count = static_cast<uint32_t>(length(items));
-        value.etx_value::tag = ETX_TAG_LIST_DOUBLE;
-        break;
-      }
-      case fbs::KernelTypes::BoolList: {
-        const auto* items = stored.val_as_BoolList()->items();
-        value.payload.as_bool_list =
-            items == nullptr ? nullptr : reinterpret_cast<const bool*>(items->data());
-        value.count = static_cast<uint32_t>(length(items));
-        value.etx_value::tag = ETX_TAG_LIST_BOOL;
-        break;
-      }
-      case fbs::KernelTypes::IntList: build_int_list(*stored.val_as_IntList(), &value); break;
-      case fbs::KernelTypes::TensorList:
-        build_tensor_list(stored.val_as_TensorList()->items(), Tag::ListTensor, &value);
-        break;
-      case fbs::KernelTypes::OptionalTensorList:
-        build_tensor_list(stored.val_as_OptionalTensorList()->items(), Tag::ListOptionalTensor,
-                          &value);
-        break;
+      case Tag::ListInt:
+      case Tag::ListTensor:
+      case Tag::ListOptionalTensor: build_list(contents_of(stored), &value); break;
       default: break;
     }
   }
   return Error::Ok;
 }
 
-void MethodLoader::build_int_list(const fbs::IntList& stored, EValue* value) {
-  const size_t count = length(stored.items());
-  etx_int_list* list = int_lists_.data();
-  int_lists_ = int_lists_.subspan(1, int_lists_.size() - 1);
-  list->items = items_.data();
-  items_ = items_.subspan(count, items_.size() - count);
-  bool is_constant = true;
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto index = static_cast<uint32_t>(stored.items()->Get(i));
-    list->items[i] = value_at(plan_, index).val_as_Int()->int_val();
-    slots_[i] = &state_->values[index];
-    is_constant &= (flags_[index] & kWritten) == 0;
+/// A list of integers is boxed until it is known that none of them changes.
+void MethodLoader::build_list(const void* items, EValue* value) {
+  if (value->tag() != Tag::ListInt) {
+    value->payload.as_tensor_list = slots_;
+    for (uint32_t i = 0; i < value->count; ++i) {
+      const int32_t index = static_cast<const FbVector<int32_t>*>(items)->Get(i);
+      *slots_++ = index < 0 ? nullptr : &state_->values[static_cast<size_t>(index)];
+    }
+    return;
   }
-  if (!is_constant) {
-    list->boxed = slots_.data();
-    slots_ = slots_.subspan(count, slots_.size() - count);
+  value->payload.as_int_list = int_lists_++;
+  *value->payload.as_int_list = {items_, slots_};
+  for (uint32_t i = 0; i < value->count; ++i) {
+    const auto index = static_cast<size_t>(static_cast<const FbVector<int64_t>*>(items)->Get(i));
+    *items_++ = value_at(plan_, index).val_as_Int()->int_val();
+    *slots_++ = &state_->values[index];
   }
-  value->payload.as_int_list = list;
-  value->count = static_cast<uint32_t>(count);
-  value->etx_value::tag = ETX_TAG_LIST_INT;
 }
 
-void MethodLoader::build_tensor_list(const FbVector<int32_t>* items, Tag tag, EValue* value) {
-  const size_t count = length(items);
-  for (uint32_t i = 0; i < count; ++i) {
-    const int32_t index = items->Get(i);
-    slots_[i] = index < 0 ? nullptr : &state_->values[static_cast<uint32_t>(index)];
-  }
-  value->payload.as_tensor_list = slots_.data();
-  value->count = static_cast<uint32_t>(count);
-  value->etx_value::tag = static_cast<uint32_t>(tag);
-  slots_ = slots_.subspan(count, slots_.size() - count);
+uint8_t* MethodLoader::planned_address(const fbs::AllocationDetails& place) const {
+  const Span<uint8_t> arena = request_.memory->planned_memory()->buffers()[place.memory_id() - 1];
+  return arena.data() + static_cast<size_t>(offset_of(place));
 }
 
 Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) {
-  const size_t rank = length(stored.sizes());
+  const auto* sizes = stored.sizes();
+  const size_t rank = length(sizes);
   tensor->dtype = static_cast<int8_t>(stored.scalar_type());
   tensor->rank = static_cast<uint8_t>(rank);
   tensor->dynamism = static_cast<uint8_t>(stored.shape_dynamism());
-  tensor->numel = tensor->capacity = numel_of(stored);
-  tensor->strides = dims_.data();
-  dims_ = dims_.subspan(rank, dims_.size() - rank);
+  tensor->numel = tensor->capacity = static_cast<int64_t>(numel_of(stored));
+  tensor->strides = dims_;
+  dims_ += rank;
   if (rank != 0) {
-    tensor->sizes = const_cast<int32_t*>(stored.sizes()->data());
+    tensor->sizes = const_cast<int32_t*>(sizes->data());
     tensor->dim_order = stored.dim_order()->data();
   }
   if (is_dynamic(stored)) {
     for (size_t i = 0; i < rank; ++i) dims_[i] = tensor->sizes[i];
-    tensor->sizes = dims_.data();
-    dims_ = dims_.subspan(rank, dims_.size() - rank);
+    tensor->sizes = dims_;
+    dims_ += rank;
   }
   Tensor::set_strides(*tensor);
-  if (is_unbound(stored)) {
+  const fbs::AllocationDetails* place = stored.allocation_info();
+  const bool unbound = is_unbound(stored);
+  if (unbound) {
     tensor->flags = kUnbound;
-    return Error::Ok;
+  } else if (place == nullptr) {
+    tensor->flags = ETX_TENSOR_CONSTANT;
+    const void* data = nullptr;
+    ETX_TRY(find_data(stored, &data));
+    tensor->data = const_cast<void*>(data);
   }
-  if (is_constant(stored)) tensor->flags = ETX_TENSOR_CONSTANT;
-  ETX_ASSIGN(tensor->data, data_of(stored));
-  const size_t element = element_size(scalar_type_of(stored));
-  const size_t alignment = element < 8 ? element : 8;
-  if (tensor->numel != 0 && reinterpret_cast<uintptr_t>(tensor->data) % alignment != 0) {
-    return fail(Error::InvalidProgram, "a tensor is not aligned to its elements", &stored);
+  if (tensor->numel == 0) {
+    if (!unbound) tensor->data = flags_;
+  } else if (place != nullptr) {
+    tensor->data = planned_address(*place);
+  }
+  if (tensor->numel != 0 &&
+      (reinterpret_cast<uintptr_t>(tensor->data) & (alignment_of(stored) - 1)) != 0) {
+    failure_.offset = reinterpret_cast<const uint8_t*>(&stored) - program_.program_data_.bytes();
+    return fail(Error::InvalidProgram, "a tensor is not aligned to its elements");
+  }
+  if (state_->has_free || unbound) {
+    state_->rebinds[num_rebinds_++] = {tensor, &stored, tensor->data, tensor->capacity, false};
+    tensor->reserved = num_rebinds_;
   }
   return Error::Ok;
 }
 
-Result<void*> MethodLoader::data_of(const fbs::Tensor& stored) {
-  const void* data = nullptr;
+Error MethodLoader::find_data(const fbs::Tensor& stored, const void** data) {
   if (is_external(stored)) {
     const char* reason = "the program's weights are in a .ptd file that was not given";
-    auto bytes = find_external_ == nullptr ? Result<Span<const uint8_t>>(Error::InvalidExternalData)
-                                           : find_external_(*data_, &stored, &reason);
+    auto bytes = request_.find_external == nullptr
+                     ? Result<Span<const uint8_t>>(Error::InvalidExternalData)
+                     : request_.find_external(*request_.data, &stored, &reason);
     if (!bytes.ok()) {
-      Failure failure;
-      failure.error = bytes.error();
-      failure.reason = reason;
-      failure.name = text(stored.extra_tensor_info()->fully_qualified_name());
-      return report(failures_, failure);
+      failure_.name = text(stored.extra_tensor_info()->fully_qualified_name());
+      return fail(bytes.error(), reason);
     }
-    data = bytes->data();
-  } else if (stored.allocation_info() == nullptr) {
-    const fbs::Program& root = *static_cast<const fbs::Program*>(program_.root_);
-    const uint32_t index = stored.data_buffer_idx();
-    if (length(root.constant_buffer()) > 0) {
-      const auto* storage = at(root.constant_buffer(), index).storage();
-      data = storage == nullptr ? nullptr : storage->data();
-    } else {
-      data = program_.constants_.bytes() + root.constant_segment()->offsets()->Get(index);
-    }
+    *data = bytes->data();
+    return Error::Ok;
   }
-  const size_t size = nbytes_of(stored);
-  if (size == 0) return static_cast<void*>(flags_.data());
-  const fbs::AllocationDetails* place = stored.allocation_info();
-  if (place == nullptr) return const_cast<void*>(data);
-  const uint64_t offset =
-      static_cast<uint64_t>(place->memory_offset_high()) << 32 | place->memory_offset_low();
-  return memory_->planned_memory()->get_offset_address(place->memory_id() - 1,
-                                                       static_cast<size_t>(offset), size);
+  const uint32_t index = stored.data_buffer_idx();
+  const fbs::SubsegmentOffsets* subsegment = root().constant_segment();
+  const FreeableBuffer* segment = &program_.constants_;
+  if (stored.allocation_info() != nullptr) {
+    const uint64_t which = initial_segment_of(stored);
+    subsegment = &at(root().mutable_data_segments(), static_cast<size_t>(which));
+    segment = &segment_;
+    if (which != segment_index_) {
+      const Error error = program_.load_segment(
+          subsegment->segment_index(), DataLoader::SegmentInfo::Type::Mutable, nullptr, &segment_);
+      if (error != Error::Ok) return fail(error, "the initial values cannot be read");
+      segment_index_ = which;
+    }
+  } else if (length(root().constant_buffer()) > 0) {
+    const auto* storage = at(root().constant_buffer(), index).storage();
+    *data = storage == nullptr ? nullptr : storage->data();
+    return Error::Ok;
+  }
+  *data = segment->bytes() + static_cast<size_t>(subsegment->offsets()->Get(index));
+  return Error::Ok;
+}
+
+Error MethodLoader::write_initial_values() {
+  for (uint32_t i = 0; i < state_->values.size(); ++i) {
+    const fbs::Tensor* stored = tensor_of(plan_, i);
+    if (stored == nullptr || stored->allocation_info() == nullptr) continue;
+    if (stored->data_buffer_idx() == 0 && !is_external(*stored)) continue;
+    const void* data = nullptr;
+    ETX_TRY(find_data(*stored, &data));
+    const size_t size = nbytes_of(*stored);
+    if (size != 0) std::memcpy(planned_address(*stored->allocation_info()), data, size);
+  }
+  return Error::Ok;
+}
+
+Error MethodLoader::reset_memory(MethodState* state, bool zero) {
+  const detail::LoadRequest request = {
+      nullptr, state->memory, nullptr, state->data, state->find_external, nullptr, nullptr};
+  MethodLoader loader(*state->program, *state->plan, request);
+  loader.state_ = state;
+  if (zero) ETX_TRY(loader.prepare_arenas(true));
+  return loader.write_initial_values();
 }
 
 }  // namespace etx

@@ -54,19 +54,15 @@ etx_status record(etx_init_context* self, etx_status status, const char* reason)
 
 }  // namespace
 
-Result<FreeableBuffer> MethodLoader::blob_of(const fbs::BackendDelegate& stored) {
+Error MethodLoader::find_blob(const fbs::BackendDelegate& stored, FreeableBuffer* blob) {
   const fbs::BackendDelegateDataReference& reference = *stored.processed();
   if (reference.location() == fbs::DataLocation::SEGMENT) {
-    DataLoader::SegmentInfo info;
-    info.segment_type = DataLoader::SegmentInfo::Type::Backend;
-    info.segment_index = reference.index();
-    info.descriptor = text(stored.id());
-    return program_.load_segment(reference.index(), info);
+    return program_.load_segment(reference.index(), DataLoader::SegmentInfo::Type::Backend,
+                                 text(stored.id()), blob);
   }
-  const fbs::Program& root = *static_cast<const fbs::Program*>(program_.root_);
-  const auto* data = at(root.backend_delegate_data(), reference.index()).data();
-  if (data == nullptr) return FreeableBuffer();
-  return FreeableBuffer(data->data(), data->size(), nullptr);
+  const auto* data = at(root().backend_delegate_data(), reference.index()).data();
+  if (data != nullptr) *blob = FreeableBuffer(data->data(), data->size(), nullptr);
+  return Error::Ok;
 }
 
 Error detail::init_delegates(MethodLoader& loader) { return loader.init_delegates(); }
@@ -75,33 +71,28 @@ Error MethodLoader::init_delegates() {
   for (uint32_t i = 0; i < length(plan_.delegates()); ++i) {
     const fbs::BackendDelegate& stored = at(plan_.delegates(), i);
     const size_t count = length(stored.compile_specs());
-    ETX_TRY(init_delegate(stored, specs_.subspan(0, count)));
-    specs_ = specs_.subspan(count, specs_.size() - count);
+    ETX_TRY(init_delegate(stored, {specs_, count}));
+    specs_ += count;
   }
   return Error::Ok;
 }
 
 Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
                                   Span<etx_compile_spec> specs) {
-  Failure failure;
-  failure.name = text(stored.id());
-  const etx_backend* backend = registry_.find_backend(failure.name);
-  if (backend == nullptr || (backend->is_available != nullptr && !backend->is_available(backend))) {
-    failure.error = Error::NotFound;
-    failure.reason = backend == nullptr ? "no backend of this name" : "backend not available";
-    return report(failures_, failure);
+  failure_.name = text(stored.id());
+  const etx_backend* backend = request_.registry->find_backend(failure_.name);
+  if (backend == nullptr) return fail(Error::NotFound, "no backend of this name");
+  if (backend->is_available != nullptr && !backend->is_available(backend)) {
+    return fail(Error::NotFound, "backend not available");
   }
   for (uint32_t i = 0; i < specs.size(); ++i) {
     const fbs::CompileSpec& spec = at(stored.compile_specs(), i);
     specs[i] = {text(spec.key()), spec.value() == nullptr ? nullptr : spec.value()->data(),
                 length(spec.value())};
   }
-  auto blob = blob_of(stored);
-  if (!blob.ok()) {
-    failure.error = blob.error();
-    failure.reason = "the delegate's blob cannot be read";
-    return report(failures_, failure);
-  }
+  FreeableBuffer blob;
+  const Error error = find_blob(stored, &blob);
+  if (error != Error::Ok) return fail(error, "the delegate's blob cannot be read");
   InitContext context;
   context.struct_size = sizeof(etx_init_context);
   context.method = text(plan_.name());
@@ -114,15 +105,14 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   context.state = state_;
   context.reason = nullptr;
   void* handle = nullptr;
-  const etx_status status = backend->init(backend, &context, blob->data(), blob->size(),
-                                          specs.data(), specs.size(), &handle);
+  const etx_status status = backend->init(backend, &context, blob.data(), blob.size(), specs.data(),
+                                          specs.size(), &handle);
   if (status != 0) {
-    failure.error = static_cast<Error>(status);
-    failure.reason = context.reason == nullptr ? "the backend refused its blob" : context.reason;
-    return report(failures_, failure);
+    return fail(static_cast<Error>(status),
+                context.reason == nullptr ? "the backend refused its blob" : context.reason);
   }
   Delegate* delegate = state_->delegates.data() + state_->delegates.size();
-  ::new (delegate) Delegate{backend, handle, std::move(blob.get())};
+  ::new (delegate) Delegate{backend, handle, std::move(blob)};
   state_->delegates = Span<Delegate>(state_->delegates.data(), state_->delegates.size() + 1);
   return Error::Ok;
 }

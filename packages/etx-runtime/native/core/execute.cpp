@@ -83,14 +83,9 @@ constexpr char kNoMemory[] = "a tensor has no memory, was freed, or is constant 
 etx_status check_tensors(ExecutionContext& context, const Instruction& instruction,
                          const char* signature) {
   for (uint16_t i = 0; i < instruction.num_args; ++i) {
-    bool written = false;
-    if (*signature != '\0') {
-      const char letter = *signature++;
-      written = *signature == '!';
-      while (*signature == '!' || *signature == '?') ++signature;
-      written |= letter == 'L' && *signature == '\0';
-    }
-    if (!has_memory(*instruction.args[i], written)) {
+    Parameter parameter = {'*', false, false};
+    if (*signature != '\0') signature = read_parameter(signature, &parameter);
+    if (!has_memory(*instruction.args[i], parameter.written)) {
       return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
     }
   }
@@ -99,40 +94,35 @@ etx_status check_tensors(ExecutionContext& context, const Instruction& instructi
 
 /// A number slot keeps its kind, also when the kernel fails, so that what was checked at load stays
 /// true. False when the number is of a kind that does not convert; it is 0 then.
-bool keep_kind(EValue& value, fbs::KernelTypes stored) {
+bool keep_kind(EValue& value, Tag kind) {
   const Tag tag = value.tag();
-  switch (stored) {
-    case fbs::KernelTypes::Double:
-      if (tag == Tag::Double) return true;
-      value.set(tag == Tag::Int ? static_cast<double>(value.to_int()) : 0.0);
-      return tag == Tag::Int;
-    case fbs::KernelTypes::Int:
-      if (tag == Tag::Int) return true;
-      value.set(tag == Tag::Bool ? static_cast<int64_t>(value.to_bool()) : int64_t{0});
-      return tag == Tag::Bool;
-    default:
-      if (tag == Tag::Bool) return true;
-      value.set(false);
-      return false;
+  if (tag == kind) return true;
+  const bool is_int = tag == Tag::Int;
+  const bool is_bool = tag == Tag::Bool;
+  switch (kind) {
+    case Tag::Double: value.set(is_int ? to_double(value.to_int()) : 0.0); return is_int;
+    case Tag::Int:
+      value.set(is_bool ? static_cast<int64_t>(value.to_bool()) : int64_t{0});
+      return is_bool;
+    default: value.set(false); return false;
   }
 }
 
 etx_status run_scalar(ExecutionContext& context, const MethodState& state,
                       const Instruction& instruction) {
-  const char* letter = state.kernels[instruction.target]->signature;
-  etx_status status = check_tensors(context, instruction, letter);
+  const char* signature = state.kernels[instruction.target]->signature;
+  etx_status status = check_tensors(context, instruction, signature);
   if (status == 0) status = instruction.run(&context, instruction.args);
-  for (uint16_t i = 0; i < instruction.num_args && *letter != '\0'; ++i) {
-    if (*letter == 'v') {
-      EValue& value = *static_cast<EValue*>(instruction.args[i]);
-      const auto index = static_cast<uint32_t>(&value - state.values.data());
-      if (!keep_kind(value, value_at(*state.plan, index).val_type()) && status == 0) {
-        status = record(&context, static_cast<etx_status>(Error::InvalidType),
-                        "the result is of another kind of number than the program says");
-      }
+  for (uint16_t i = 0; i < instruction.num_args && *signature != '\0'; ++i) {
+    Parameter parameter;
+    signature = read_parameter(signature, &parameter);
+    if (parameter.letter != 'v') continue;
+    EValue& value = *static_cast<EValue*>(instruction.args[i]);
+    const auto index = static_cast<size_t>(&value - state.values.data());
+    if (!keep_kind(value, tag_of(value_at(*state.plan, index))) && status == 0) {
+      status = record(&context, static_cast<etx_status>(Error::InvalidType),
+                      "the result is of another kind of number than the program says");
     }
-    do ++letter;
-    while (*letter == '!' || *letter == '?');
   }
   return status;
 }
@@ -372,7 +362,7 @@ void restore(const Rebind& rebind) {
   tensor.data = rebind.data;
   tensor.capacity = rebind.capacity;
   if (tensor.numel <= tensor.capacity) return;
-  tensor.numel = numel_of(*rebind.stored);
+  tensor.numel = static_cast<int64_t>(numel_of(*rebind.stored));
   for (uint32_t i = 0; is_dynamic(*rebind.stored) && i < tensor.rank; ++i) {
     tensor.sizes[i] = rebind.stored->sizes()->Get(i);
   }

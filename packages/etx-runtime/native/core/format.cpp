@@ -85,7 +85,7 @@ Call call_at(const void* instructions, size_t index) {
       call.kind != fbs::InstructionArguments::NONE && call.kind <= fbs::InstructionArguments::MAX;
   if (call.table == nullptr || !is_known) return call;
   call.first = word_at(call.table, kFirst);
-  if (call.kind <= fbs::InstructionArguments::DelegateCall) {
+  if (call.is_call()) {
     call.args = static_cast<const FbVector<int32_t>*>(target_at(call.table, kSecond));
   } else if (call.kind != fbs::InstructionArguments::FreeCall) {
     call.second = word_at(call.table, kSecond);
@@ -95,6 +95,14 @@ Call call_at(const void* instructions, size_t index) {
 
 const fbs::EValue& stored_value(const fbs::ExecutionPlan& plan, size_t index) {
   return at(plan.values(), index);
+}
+
+Tag tag_of(const fbs::EValue& value) {
+  constexpr uint8_t kTags[] = {
+      ETX_TAG_NONE,        ETX_TAG_NONE,      ETX_TAG_INT,         ETX_TAG_BOOL,
+      ETX_TAG_DOUBLE,      ETX_TAG_TENSOR,    ETX_TAG_STRING,      ETX_TAG_LIST_INT,
+      ETX_TAG_LIST_DOUBLE, ETX_TAG_LIST_BOOL, ETX_TAG_LIST_TENSOR, ETX_TAG_LIST_OPTIONAL_TENSOR};
+  return static_cast<Tag>(kTags[static_cast<size_t>(value.val_type())]);
 }
 
 const void* contents_of(const fbs::EValue& value) {

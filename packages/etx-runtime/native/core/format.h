@@ -56,7 +56,7 @@ class CalledTable : private Table {
 #undef Table
 
 #include <etx/error.h>
-#include <etx/tensor.h>
+#include <etx/value.h>
 
 namespace etx {
 
@@ -113,6 +113,8 @@ struct Call {
   uint32_t second;
   /// Of kernels and delegates, else null.
   const FbVector<int32_t>* args;
+
+  bool is_call() const { return kind <= fbs::InstructionArguments::DelegateCall; }
 };
 
 /// Instruction `index` of instructions_of().
@@ -125,6 +127,9 @@ template <typename Index>
 inline const fbs::EValue& value_at(const fbs::ExecutionPlan& plan, Index index) {
   return stored_value(plan, static_cast<size_t>(index));
 }
+
+/// What the slot of the value holds.
+Tag tag_of(const fbs::EValue& value);
 
 /// The characters or items of a string or list; null for values of other kinds.
 const void* contents_of(const fbs::EValue& value);

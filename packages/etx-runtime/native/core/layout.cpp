@@ -4,77 +4,72 @@
 namespace etx {
 namespace {
 
+constexpr uint16_t kSizes[Layout::kNumParts] = {sizeof(MethodState),
+                                                sizeof(EValue),
+                                                sizeof(Instruction),
+                                                sizeof(Port),
+                                                sizeof(Port),
+                                                sizeof(Rebind),
+                                                sizeof(etx_kernel*),
+                                                sizeof(Delegate),
+                                                sizeof(TensorImpl),
+                                                sizeof(int64_t),
+                                                sizeof(etx_int_list),
+                                                sizeof(etx_value*),
+                                                sizeof(etx_compile_spec),
+                                                sizeof(int32_t),
+                                                sizeof(uint8_t)};
+
 /// More than any allocator has, with room for the alignment; a multiple of 8.
 constexpr size_t kMost = SIZE_MAX - 63;
-
-/// Adds the room that `count` objects take, up to kMost.
-void add(size_t count, size_t size, size_t* total) {
-  const bool fits = count <= (kMost - *total) / size;
-  *total = fits ? (*total + count * size + 7) & ~size_t{7} : kMost;
-}
 
 }  // namespace
 
 Layout::Layout(const fbs::ExecutionPlan& plan) {
-  values = length(plan.values());
-  inputs = length(plan.inputs());
-  outputs = length(plan.outputs());
-  operators = length(plan.operators());
-  delegates = length(plan.delegates());
-  bool has_free = false;
-  size_t unbound = 0;
-  for (uint32_t i = 0; i < values; ++i) {
+  counts[kState] = 1;
+  counts[kValues] = counts[kFlags] = length(plan.values());
+  counts[kInputs] = length(plan.inputs());
+  counts[kOutputs] = length(plan.outputs());
+  counts[kKernels] = length(plan.operators());
+  counts[kDelegates] = length(plan.delegates());
+  for (size_t i = 0; i < counts[kValues]; ++i) {
     const fbs::EValue& value = value_at(plan, i);
-    if (const fbs::Tensor* tensor = value.val_as_Tensor()) {
-      ++tensors;
-      dims += length(tensor->sizes()) * (is_dynamic(*tensor) ? 2 : 1);
-      if (is_unbound(*tensor)) ++unbound;
-    } else if (const fbs::IntList* ints = value.val_as_IntList()) {
-      ++int_lists;
-      items += length(ints->items());
-      slots += length(ints->items());
-    } else if (const fbs::TensorList* list = value.val_as_TensorList()) {
-      slots += length(list->items());
-    } else if (const fbs::OptionalTensorList* optional = value.val_as_OptionalTensorList()) {
-      slots += length(optional->items());
+    const fbs::Tensor* tensor = as_tensor(value);
+    const size_t items = length(contents_of(value));
+    const fbs::KernelTypes kind = value.val_type();
+    if (tensor != nullptr) {
+      ++counts[kTensors];
+      counts[kDims] += length(tensor->sizes()) * (is_dynamic(*tensor) ? 2 : 1);
+      counts[kRebinds] += is_unbound(*tensor) ? 1 : 0;
+    } else if (kind == fbs::KernelTypes::IntList) {
+      ++counts[kIntLists];
+      counts[kItems] += items;
+      counts[kSlots] += items;
+    } else if (kind >= fbs::KernelTypes::TensorList) {
+      counts[kSlots] += items;
     }
   }
   const auto* code = instructions_of(plan);
-  instructions = length(code);
-  for (uint32_t i = 0; i < instructions; ++i) {
-    const fbs::Instruction& instruction = at(code, i);
-    if (const fbs::KernelCall* kernel = instruction.instr_args_as_KernelCall()) {
-      slots += length(kernel->args());
-    } else if (const fbs::DelegateCall* call = instruction.instr_args_as_DelegateCall()) {
-      slots += length(call->args());
-    } else {
-      slots += 2;
-      has_free |= instruction.instr_args_type() == fbs::InstructionArguments::FreeCall;
-    }
+  counts[kInstructions] = length(code);
+  for (size_t i = 0; i < counts[kInstructions]; ++i) {
+    const Call call = call_at(code, i);
+    counts[kSlots] += call.is_call() ? length(call.args) : 2;
+    has_free |= call.kind == fbs::InstructionArguments::FreeCall;
   }
-  for (uint32_t i = 0; i < delegates; ++i) {
-    specs += length(at(plan.delegates(), i).compile_specs());
+  for (size_t i = 0; i < counts[kDelegates]; ++i) {
+    counts[kSpecs] += length(at(plan.delegates(), i).compile_specs());
   }
-  rebinds = has_free ? tensors : unbound;
+  if (has_free) counts[kRebinds] = counts[kTensors];
 }
 
-size_t Layout::bytes() const {
+size_t Layout::bytes(Part part) const { return (counts[part] * kSizes[part] + 7) & ~size_t{7}; }
+
+size_t Layout::total_bytes() const {
   size_t total = 0;
-  add(1, sizeof(MethodState), &total);
-  add(values, sizeof(EValue), &total);
-  add(values, sizeof(uint8_t), &total);
-  add(tensors, sizeof(TensorImpl), &total);
-  add(dims, sizeof(int32_t), &total);
-  add(items, sizeof(int64_t), &total);
-  add(int_lists, sizeof(etx_int_list), &total);
-  add(slots, sizeof(etx_value*), &total);
-  add(instructions, sizeof(Instruction), &total);
-  add(inputs, sizeof(Input), &total);
-  add(outputs, sizeof(Output), &total);
-  add(rebinds, sizeof(Rebind), &total);
-  add(operators, sizeof(const etx_kernel*), &total);
-  add(delegates, sizeof(Delegate), &total);
-  add(specs, sizeof(etx_compile_spec), &total);
+  for (size_t i = 0; i < kNumParts; ++i) {
+    if (counts[i] > (kMost - total) / kSizes[i]) return kMost;
+    total += bytes(static_cast<Part>(i));
+  }
   return total;
 }
 

@@ -6,24 +6,35 @@
 
 namespace etx {
 
-/// How many objects of each kind a method needs, and how many bytes these take in its arena.
+/// The parts of a method's block in its arena: arrays, one after another.
 struct Layout {
-  size_t values = 0;
-  size_t tensors = 0;
-  size_t dims = 0;
-  size_t items = 0;
-  size_t int_lists = 0;
-  size_t slots = 0;
-  size_t instructions = 0;
-  size_t inputs = 0;
-  size_t outputs = 0;
-  size_t rebinds = 0;
-  size_t operators = 0;
-  size_t delegates = 0;
-  size_t specs = 0;
+  enum Part : uint8_t {
+    kState,
+    kValues,
+    kInstructions,
+    kInputs,
+    kOutputs,
+    kRebinds,
+    kKernels,
+    kDelegates,
+    kTensors,
+    kItems,
+    kIntLists,
+    kSlots,
+    kSpecs,
+    kDims,
+    kFlags,
+    kNumParts
+  };
 
   explicit Layout(const fbs::ExecutionPlan& plan);
-  size_t bytes() const;
+  /// Of one part, aligned to 8. It may overflow unless total_bytes() was had.
+  size_t bytes(Part part) const;
+  /// More than any allocator has when the parts together overflow.
+  size_t total_bytes() const;
+
+  size_t counts[kNumParts] = {};
+  bool has_free = false;
 };
 
 }  // namespace etx

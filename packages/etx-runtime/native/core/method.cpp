@@ -8,51 +8,49 @@
 namespace etx {
 namespace {
 
-Error refuse(MethodState& state, Error error, const char* reason, size_t index) {
-  Failure failure;
-  failure.error = error;
-  failure.reason = reason;
-  failure.index = static_cast<int32_t>(index);
-  return (state.failure = failure).error;
-}
-
 bool is_close(double a, double b) {
   const double difference = a < b ? b - a : a - b;
   const double size = b < 0 ? -b : b;
   return a == b || difference <= 1e-4 + 1e-5 * size || (a != a && b != b);
 }
 
+/// Sets a number slot to a number of the same kind; false when `value` is no such number.
+bool set_number(const EValue& value, EValue* slot) {
+  if (value.tag() == slot->tag()) {
+    slot->payload = value.payload;
+    return true;
+  }
+  if (!slot->is_double() || !value.is_int()) return false;
+  slot->set(to_double(value.to_int()));
+  return true;
+}
+
 /// True when a number or string is the one that was given at export.
-bool is_same(const EValue& value, const fbs::EValue& stored) {
-  switch (stored.val_type()) {
-    case fbs::KernelTypes::Null: return value.is_none();
-    case fbs::KernelTypes::Int:
-      return value.is_int() && value.to_int() == stored.val_as_Int()->int_val();
-    case fbs::KernelTypes::Bool:
-      return value.is_bool() && value.to_bool() == stored.val_as_Bool()->bool_val();
-    case fbs::KernelTypes::Double:
-      return (value.is_double() || value.is_int()) &&
-             is_close(value.to_double(), stored.val_as_Double()->double_val());
-    default: {
-      const auto* string = stored.val_as_String()->string_val();
-      return value.is_string() && value.count == string->size() &&
-             std::memcmp(value.payload.as_string, string->c_str(), value.count) == 0;
+bool is_same(const EValue& value, const EValue& expected) {
+  if (expected.is_string()) {
+    if (!value.is_string() || value.count != expected.count) return false;
+    for (uint32_t i = 0; i < value.count; ++i) {
+      if (value.payload.as_string[i] != expected.payload.as_string[i]) return false;
     }
+    return true;
+  }
+  EValue number = expected;
+  if (!set_number(value, &number)) return false;
+  switch (expected.tag()) {
+    case Tag::Int: return number.to_int() == expected.to_int();
+    case Tag::Bool: return number.to_bool() == expected.to_bool();
+    case Tag::Double: return is_close(number.payload.as_double, expected.payload.as_double);
+    default: return true;
   }
 }
 
-/// Sets a number slot to a number of the same kind; false when `value` is no such number.
-bool set_number(const EValue& value, EValue* slot) {
-  if (slot->is_int() && value.is_int()) {
-    slot->set(value.to_int());
-  } else if (slot->is_double() && (value.is_double() || value.is_int())) {
-    slot->set(value.to_double());
-  } else if (slot->is_bool() && value.is_bool()) {
-    slot->set(value.to_bool());
-  } else {
-    return false;
-  }
-  return true;
+Error refuse(MethodState& state, size_t index, const char* reason,
+             Error error = Error::InvalidArgument) {
+  state.failure = Failure();
+  state.failure.error = error;
+  state.failure.reason = reason;
+  state.failure.index = static_cast<int32_t>(index);
+  return error;
 }
 
 /// True when elements lie in memory as the strides of `expected` say; size-1 dimensions lie anyhow.
@@ -100,28 +98,28 @@ bool Method::is_input_free(size_t index) const { return state_->inputs[index].is
 Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int32_t> sizes) {
   MethodState& state = *state_;
   if (index >= state.inputs.size()) {
-    return refuse(state, Error::InvalidArgument, "the method has fewer inputs", index);
+    return refuse(state, index, "the method has fewer inputs");
   }
-  const Input& input = state.inputs[index];
+  const Port& input = state.inputs[index];
   TensorImpl* tensor = input.tensor;
   if (tensor == nullptr) {
-    return refuse(state, Error::InvalidArgument, "the input is no tensor", index);
+    return refuse(state, index, "the input is no tensor");
   }
   if (static_cast<int8_t>(scalar_type) != tensor->dtype) {
-    return refuse(state, Error::InvalidArgument, "the input has another dtype", index);
+    return refuse(state, index, "the input has another dtype");
   }
   if (sizes.size() != tensor->rank) {
-    return refuse(state, Error::NotSupported, "the input has another rank", index);
+    return refuse(state, index, "the input has another rank", Error::NotSupported);
   }
   bool changes = false;
   for (uint32_t i = 0; i < sizes.size(); ++i) changes |= sizes[i] != tensor->sizes[i];
   input.slot->payload.as_tensor = tensor;
   if (!changes) return Error::Ok;
-  const fbs::Tensor& stored = *input.stored->val_as_Tensor();
+  const fbs::Tensor& stored = input.stored_tensor();
   for (uint32_t i = 0; i < sizes.size(); ++i) {
     const int32_t bound = stored.sizes()->Get(i);
     if (is_dynamic(stored) ? sizes[i] < 0 || sizes[i] > bound : sizes[i] != bound) {
-      return refuse(state, Error::NotSupported, "the input has another shape", index);
+      return refuse(state, index, "the input has another shape", Error::NotSupported);
     }
   }
   tensor->numel = 1;
@@ -137,29 +135,28 @@ Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int3
 Error Method::set_input(const EValue& value, size_t index) {
   MethodState& state = *state_;
   if (index >= state.inputs.size()) {
-    return refuse(state, Error::InvalidArgument, "the method has fewer inputs", index);
+    return refuse(state, index, "the method has fewer inputs");
   }
-  const Input& input = state.inputs[index];
+  const Port& input = state.inputs[index];
   if (input.tensor == nullptr) {
     if (input.is_free) {
       if (set_number(value, static_cast<EValue*>(input.slot))) return Error::Ok;
-      return refuse(state, Error::InvalidArgument, "the input is a number of another kind", index);
+      return refuse(state, index, "the input is a number of another kind");
     }
-    if (is_same(value, *input.stored)) return Error::Ok;
-    return refuse(state, Error::InvalidArgument,
-                  "the input was specialised at export and must have the same value", index);
+    if (is_same(value, initial_value(*input.stored))) return Error::Ok;
+    return refuse(state, index, "the input was specialised at export and must have the same value");
   }
   if (!value.is_tensor()) {
-    return refuse(state, Error::InvalidArgument, "the input must be a tensor", index);
+    return refuse(state, index, "the input must be a tensor");
   }
   const TensorImpl& given = *value.payload.as_tensor;
   ETX_TRY(resize_input(index, value.to_tensor().scalar_type(), {given.sizes, given.rank}));
   TensorImpl& tensor = *input.tensor;
   if (given.numel > 1 && !has_layout(given, tensor)) {
-    return refuse(state, Error::InvalidArgument, "the input has another memory layout", index);
+    return refuse(state, index, "the input has another memory layout");
   }
   if (given.data == nullptr && given.numel != 0) {
-    return refuse(state, Error::InvalidArgument, "the input has no data", index);
+    return refuse(state, index, "the input has no data");
   }
   if ((tensor.flags & kUnbound) != 0) {
     tensor.data = given.data;
@@ -178,24 +175,24 @@ Error Method::set_input(const EValue& value, size_t index) {
 Error Method::set_output_data_ptr(void* data, size_t size, size_t index) {
   MethodState& state = *state_;
   if (index >= state.outputs.size() || state.outputs[index].tensor == nullptr) {
-    return refuse(state, Error::InvalidArgument, "there is no such tensor output", index);
+    return refuse(state, index, "there is no such tensor output");
   }
-  const Output& output = state.outputs[index];
-  if (!is_unbound(*output.stored)) {
-    return refuse(state, Error::InvalidState, "the output lies in planned memory", index);
+  const Port& output = state.outputs[index];
+  if (!is_unbound(output.stored_tensor())) {
+    return refuse(state, index, "the output lies in planned memory", Error::InvalidState);
   }
-  if (size < nbytes_of(*output.stored)) {
-    return refuse(state, Error::InvalidArgument, "the output needs more bytes", index);
+  if (size < nbytes_of(output.stored_tensor())) {
+    return refuse(state, index, "the output needs more bytes");
   }
   Rebind& rebind = *output.rebind;
   rebind.data = data;
-  rebind.capacity = numel_of(*output.stored);
+  rebind.capacity = static_cast<int64_t>(numel_of(output.stored_tensor()));
   rebind.is_constant = false;
   restore(rebind);
   return Error::Ok;
 }
 
-Error Method::reset_state(bool zero) { return MethodLoader::reset_memory(*state_, zero); }
+Error Method::reset_state(bool zero) { return MethodLoader::reset_memory(state_, zero); }
 
 Result<Tensor> Method::get_attribute(const char* name) const {
   for (uint32_t i = 0; i < state_->values.size(); ++i) {

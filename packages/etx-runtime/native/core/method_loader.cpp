@@ -9,8 +9,8 @@ namespace {
 int32_t first_call_of(const fbs::ExecutionPlan& plan, uint32_t op) {
   const auto* code = instructions_of(plan);
   for (uint32_t i = 0; i < length(code); ++i) {
-    const fbs::KernelCall* call = code->Get(i)->instr_args_as_KernelCall();
-    if (call != nullptr && static_cast<uint32_t>(call->op_index()) == op) {
+    const Call call = call_at(code, i);
+    if (call.kind == fbs::InstructionArguments::KernelCall && call.first == op) {
       return static_cast<int32_t>(i);
     }
   }
@@ -19,62 +19,64 @@ int32_t first_call_of(const fbs::ExecutionPlan& plan, uint32_t op) {
 
 }  // namespace
 
-Result<Method> Program::load_untraced(const char* name, MemoryManager* memory,
-                                      const Registry& registry, const NamedDataMap* data,
-                                      detail::FindExternal find, FailureSink* failures,
-                                      Parallel* parallel) const {
-  auto meta = method_meta(name);
-  if (!meta.ok()) {
+Result<Method> Program::load_untraced(const detail::LoadRequest& request) const {
+  const void* plan = find_plan(request.name);
+  if (plan == nullptr) {
     Failure failure;
-    failure.error = meta.error();
+    failure.error = Error::InvalidArgument;
     failure.reason = "the program has no such method";
-    failure.name = name;
-    return report(failures, failure);
+    failure.name = request.name;
+    return report(request.failures, failure);
   }
-  return MethodLoader(*this, *as_plan(meta->plan_), memory, registry, data, find, failures,
-                      parallel)
-      .load();
+  return MethodLoader(*this, *as_plan(plan), request).load();
 }
 
-Error MethodLoader::fail(Error error, const char* reason, const void* where, size_t index) {
-  Failure failure;
-  failure.error = error;
-  failure.reason = reason;
-  failure.name = text(plan_.name());
-  if (where != nullptr) {
-    failure.offset = static_cast<const uint8_t*>(where) - program_.program_data_.bytes();
-  }
-  if (index != SIZE_MAX) failure.index = static_cast<int32_t>(index);
-  if (instruction_ != SIZE_MAX) failure.instruction = static_cast<int32_t>(instruction_);
-  return report(failures_, failure);
+Error MethodLoader::fail(Error error, const char* reason) {
+  failure_.error = error;
+  failure_.reason = reason;
+  return report(request_.failures, failure_);
+}
+
+Error MethodLoader::fail_arena(size_t index, Error error, const char* reason) {
+  failure_.index = static_cast<int32_t>(index);
+  return fail(error, reason);
+}
+
+Error MethodLoader::fail_operator(size_t index, Error error, const char* reason) {
+  const fbs::Operator& op = at(plan_.operators(), index);
+  failure_.name = text(op.name());
+  failure_.overload = text(op.overload());
+  return fail(error, reason);
 }
 
 Result<Method> MethodLoader::load() {
   ETX_TRY(carve());
   Method method(state_);
   ETX_TRY(resolve_operators());
-  mark_values();
-  ETX_TRY(zero_arenas());
+  ETX_TRY(prepare_arenas(request_.memory->planned_memory() != nullptr &&
+                         !request_.memory->planned_memory()->zero_filled()));
   ETX_TRY(build_values());
+  decode();
+  build_ports(plan_.inputs(), state_->inputs);
+  build_ports(plan_.outputs(), state_->outputs);
+  mark_values();
   mark_checked();
-  build_io();
-  ETX_TRY(decode());
-  const Error error = reset_memory(*state_, false);
-  if (error != Error::Ok) return fail(error, "the initial values cannot be read");
+  ETX_TRY(check_kernels());
+  ETX_TRY(write_initial_values());
   ETX_TRY(check_keys());
   if (length(plan_.delegates()) != 0) {
-    if (registry_.init_delegates_ == nullptr) {
+    if (request_.registry->init_delegates_ == nullptr) {
       return fail(Error::NotFound, "the method has delegates, and there are no backends");
     }
-    ETX_TRY(registry_.init_delegates_(*this));
+    ETX_TRY(request_.registry->init_delegates_(*this));
   }
   return method;
 }
 
 Error MethodLoader::check_keys() {
-  for (uint32_t i = 0; data_ != nullptr && i < program_.num_named_data(); ++i) {
-    const char* key = *program_.named_data_key(i);
-    if (data_->get_data(key).ok()) {
+  const auto* entries = request_.data == nullptr ? nullptr : root().named_data();
+  for (size_t i = 0; i < length(entries); ++i) {
+    if (request_.data->get_data(text(at(entries, i).key())).ok()) {
       return fail(Error::InvalidExternalData, "the program and the .ptd hold the same key");
     }
   }
@@ -82,186 +84,157 @@ Error MethodLoader::check_keys() {
 }
 
 template <typename T>
-Span<T> MethodLoader::take(size_t count) {
-  const Span<T> taken(reinterpret_cast<T*>(block_), count);
-  block_ += (count * sizeof(T) + 7) & ~size_t{7};
-  return taken;
+T* MethodLoader::take(const Layout& layout, Layout::Part part, Span<T>* taken) {
+  T* const first = reinterpret_cast<T*>(block_);
+  block_ += layout.bytes(part);
+  if (taken != nullptr) *taken = {first, layout.counts[part]};
+  return first;
 }
 
 Error MethodLoader::carve() {
   const Layout layout(plan_);
-  const size_t size = layout.bytes();
-  block_ = static_cast<uint8_t*>(memory_->method_allocator()->allocate(size));
+  const size_t size = layout.total_bytes();
+  block_ = static_cast<uint8_t*>(request_.memory->method_allocator()->allocate(size));
   if (block_ == nullptr) {
     return fail(Error::MemoryAllocationFailed,
                 "the method allocator is smaller than MethodMeta::required_bytes");
   }
   std::memset(block_, 0, size);
-  state_ = ::new (take<MethodState>(1).data()) MethodState{};
+  state_ = ::new (take<MethodState>(layout, Layout::kState)) MethodState{};
   state_->program = &program_;
   state_->plan = &plan_;
-  state_->memory = memory_;
-  state_->data = data_;
-  state_->find_external = find_external_;
-  state_->parallel = parallel_;
+  state_->memory = request_.memory;
+  state_->data = request_.data;
+  state_->find_external = request_.find_external;
+  state_->parallel = request_.parallel;
   state_->budget = 10'000'000;
-  state_->values = take<EValue>(layout.values);
-  state_->instructions = take<Instruction>(layout.instructions);
-  state_->inputs = take<Input>(layout.inputs);
-  state_->outputs = take<Output>(layout.outputs);
-  state_->rebinds = take<Rebind>(layout.rebinds);
-  state_->kernels = take<const etx_kernel*>(layout.operators);
-  state_->delegates = Span<Delegate>(take<Delegate>(layout.delegates).data(), 0);
-  tensors_ = take<TensorImpl>(layout.tensors);
-  items_ = take<int64_t>(layout.items);
-  int_lists_ = take<etx_int_list>(layout.int_lists);
-  slots_ = take<etx_value*>(layout.slots);
-  specs_ = take<etx_compile_spec>(layout.specs);
-  dims_ = take<int32_t>(layout.dims);
-  flags_ = take<uint8_t>(layout.values);
+  state_->has_free = layout.has_free;
+  take(layout, Layout::kValues, &state_->values);
+  take(layout, Layout::kInstructions, &state_->instructions);
+  take(layout, Layout::kInputs, &state_->inputs);
+  take(layout, Layout::kOutputs, &state_->outputs);
+  take(layout, Layout::kRebinds, &state_->rebinds);
+  take(layout, Layout::kKernels, &state_->kernels);
+  state_->delegates = {take<Delegate>(layout, Layout::kDelegates), 0};
+  tensors_ = take<TensorImpl>(layout, Layout::kTensors);
+  items_ = take<int64_t>(layout, Layout::kItems);
+  int_lists_ = take<etx_int_list>(layout, Layout::kIntLists);
+  slots_ = take<etx_value*>(layout, Layout::kSlots);
+  specs_ = take<etx_compile_spec>(layout, Layout::kSpecs);
+  dims_ = take<int32_t>(layout, Layout::kDims);
+  flags_ = block_;
   return Error::Ok;
 }
 
 Error MethodLoader::resolve_operators() {
   Error error = Error::Ok;
-  for (uint32_t i = 0; i < length(plan_.operators()); ++i) {
+  for (uint32_t i = 0; i < state_->kernels.size(); ++i) {
     const fbs::Operator& op = at(plan_.operators(), i);
-    state_->kernels[i] = registry_.find_kernel(text(op.name()), text(op.overload()));
+    state_->kernels[i] = request_.registry->find_kernel(text(op.name()), text(op.overload()));
     if (state_->kernels[i] != nullptr) continue;
-    Failure failure;
-    failure.error = error = Error::OperatorMissing;
-    failure.reason = "no kernel";
-    failure.name = text(op.name());
-    failure.overload = text(op.overload());
-    failure.instruction = first_call_of(plan_, i);
-    error = report(failures_, failure);
+    failure_.instruction = first_call_of(plan_, i);
+    error = fail_operator(i, Error::OperatorMissing, "no kernel");
   }
   return error;
 }
 
+uint8_t& MethodLoader::flags_of(const etx_value& value) {
+  return flags_[static_cast<const EValue*>(&value) - state_->values.data()];
+}
+
 void MethodLoader::mark_values() {
-  for (uint32_t i = 0; i < length(plan_.inputs()); ++i) {
-    flags_[static_cast<size_t>(plan_.inputs()->Get(i))] |= kWritten;
-  }
-  const auto* code = instructions_of(plan_);
-  for (uint32_t i = 0; i < length(code); ++i) {
-    const fbs::Instruction& instruction = at(code, i);
-    if (const fbs::MoveCall* move = instruction.instr_args_as_MoveCall()) {
-      flags_[static_cast<size_t>(move->move_to())] |= kMoveTarget | kWritten;
-      mark_read(move->move_from());
-    } else if (const fbs::JumpFalseCall* jump = instruction.instr_args_as_JumpFalseCall()) {
-      mark_read(jump->cond_value_index());
-    } else if (const fbs::DelegateCall* delegate = instruction.instr_args_as_DelegateCall()) {
-      for (uint32_t k = 0; k < length(delegate->args()); ++k) mark_read(delegate->args()->Get(k));
-    } else if (instruction.instr_args_type() == fbs::InstructionArguments::FreeCall) {
-      state_->has_free = true;
-    } else if (const fbs::KernelCall* call = instruction.instr_args_as_KernelCall()) {
-      for (uint32_t k = 0; k < length(call->args()); ++k) mark_read(call->args()->Get(k));
-      const char* letter = state_->kernels[static_cast<size_t>(call->op_index())]->signature;
-      for (uint32_t k = 0; k < length(call->args()) && *letter != '\0'; ++k) {
-        if (*letter == 'v') flags_[static_cast<size_t>(call->args()->Get(k))] |= kWritten;
-        do ++letter;
-        while (*letter == '!' || *letter == '?');
-      }
+  for (const Port& input : state_->inputs) flags_of(*input.slot) |= kWritten;
+  for (const Instruction& instruction : state_->instructions) {
+    if (instruction.kind == Instruction::Kind::Move) {
+      mark_read(*instruction.args[0]);
+      flags_of(*instruction.args[1]) |= kMoveTarget | kWritten;
+      continue;
+    }
+    if (instruction.kind == Instruction::Kind::Free) continue;
+    const char* signature = instruction.kind == Instruction::Kind::Kernel
+                                ? state_->kernels[instruction.target]->signature
+                                : "";
+    for (uint16_t i = 0; i < instruction.num_args; ++i) {
+      mark_read(*instruction.args[i]);
+      if (*signature == '\0') continue;
+      Parameter parameter;
+      signature = read_parameter(signature, &parameter);
+      if (parameter.letter == 'v') flags_of(*instruction.args[i]) |= kWritten;
     }
   }
+  for (Port& input : state_->inputs) {
+    input.is_free =
+        static_cast<const EValue*>(input.slot)->is_scalar() && (flags_of(*input.slot) & kRead) != 0;
+  }
 }
 
-uint8_t& MethodLoader::flags_of(const etx_value& value) {
-  return flags_[static_cast<size_t>(static_cast<const EValue*>(&value) - state_->values.data())];
+void MethodLoader::mark_read(const etx_value& value) {
+  uint8_t& flags = flags_of(value);
+  if ((flags & kRead) != 0) return;
+  flags |= kRead;
+  if (value.tag != ETX_TAG_LIST_INT) return;
+  for (uint32_t i = 0; i < value.count; ++i)
+    flags_of(*value.payload.as_int_list->boxed[i]) |= kRead;
 }
 
+/// Also tells integer lists that never change, which need not be read anew.
 void MethodLoader::mark_checked() {
   for (const EValue& value : state_->values) {
     uint8_t& flags = flags_of(value);
     if (state_->has_free || (flags & kMoveTarget) != 0) flags |= kChecked;
-    if (value.is_tensor() && (value.payload.as_tensor->flags & kUnbound) != 0) flags |= kChecked;
-    if (value.is_tensor() && (value.payload.as_tensor->flags & ETX_TENSOR_CONSTANT) != 0) {
-      flags |= kConstant;
-    }
+    if (!value.is_tensor()) continue;
+    if ((value.payload.as_tensor->flags & kUnbound) != 0) flags |= kChecked;
+    if ((value.payload.as_tensor->flags & ETX_TENSOR_CONSTANT) != 0) flags |= kConstant;
   }
   for (const EValue& value : state_->values) {
-    if (value.tag() != Tag::ListTensor && value.tag() != Tag::ListOptionalTensor) continue;
+    const bool is_int_list = value.tag() == Tag::ListInt;
+    if (!is_int_list && value.tag() != Tag::ListTensor && value.tag() != Tag::ListOptionalTensor) {
+      continue;
+    }
+    const etx_value* const* items =
+        is_int_list ? value.payload.as_int_list->boxed : value.payload.as_tensor_list;
+    unsigned inherited = 0;
     for (uint32_t i = 0; i < value.count; ++i) {
-      const etx_value* item = value.payload.as_tensor_list[i];
-      const unsigned inherited = item == nullptr ? 0u : flags_of(*item) & (kChecked | kConstant);
-      flags_of(value) = static_cast<uint8_t>(flags_of(value) | inherited);
+      if (items[i] != nullptr) inherited |= flags_of(*items[i]);
+    }
+    if (!is_int_list) {
+      flags_of(value) |= static_cast<uint8_t>(inherited & (kChecked | kConstant));
+    } else if ((inherited & kWritten) == 0) {
+      value.payload.as_int_list->boxed = nullptr;
     }
   }
 }
 
-void MethodLoader::mark_read(int32_t value) {
-  uint8_t& flags = flags_[static_cast<size_t>(value)];
-  if ((flags & kRead) != 0) return;
-  flags |= kRead;
-  const fbs::IntList* list = plan_.values()->Get(static_cast<uint32_t>(value))->val_as_IntList();
-  if (list == nullptr) return;
-  for (uint32_t i = 0; i < length(list->items()); ++i) {
-    flags_[static_cast<size_t>(list->items()->Get(i))] |= kRead;
-  }
-}
-
-Error MethodLoader::zero_arenas() {
-  const HierarchicalAllocator* planned = memory_->planned_memory();
+Error MethodLoader::prepare_arenas(bool zero) {
+  const HierarchicalAllocator* planned = request_.memory->planned_memory();
   const auto* sizes = plan_.non_const_buffer_sizes();
   for (uint32_t i = 0; i + 1 < length(sizes); ++i) {
     const auto size = static_cast<size_t>(sizes->Get(i + 1));
     if (size == 0) continue;
     if (planned == nullptr) {
-      return fail(Error::MemoryAllocationFailed, "the method needs planned memory", nullptr, i);
+      return fail_arena(i, Error::MemoryAllocationFailed, "the method needs planned memory");
     }
     auto address = planned->get_offset_address(i, 0, size);
     if (!address.ok()) {
-      return fail(address.error(), "a planned arena is missing or too small", nullptr, i);
+      return fail_arena(i, address.error(), "a planned arena is missing or too small");
     }
     if (reinterpret_cast<uintptr_t>(*address) % MemoryAllocator::kDefaultAlignment != 0) {
-      return fail(Error::InvalidArgument, "a planned arena is not aligned to 16", nullptr, i);
+      return fail_arena(i, Error::InvalidArgument, "a planned arena is not aligned to 16");
     }
-    if (!planned->zero_filled()) std::memset(*address, 0, size);
+    if (zero) std::memset(*address, 0, size);
   }
   return Error::Ok;
 }
 
-/// The rebinds lie in the order of the tensors.
-Rebind* MethodLoader::rebind_of(const TensorImpl* tensor) const {
-  size_t begin = 0;
-  size_t end = state_->rebinds.size();
-  while (begin < end) {
-    const size_t middle = begin + (end - begin) / 2;
-    if (state_->rebinds[middle].tensor == tensor) return &state_->rebinds[middle];
-    if (state_->rebinds[middle].tensor < tensor) {
-      begin = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
-  return nullptr;
-}
-
-void MethodLoader::build_io() {
-  size_t used = 0;
-  for (uint32_t i = 0; i < state_->values.size(); ++i) {
-    const fbs::Tensor* stored = tensor_of(plan_, i);
-    if (stored == nullptr || !(state_->has_free || is_unbound(*stored))) continue;
-    TensorImpl* tensor = state_->values[i].payload.as_tensor;
-    state_->rebinds[used++] = {tensor, stored, tensor->data, tensor->capacity, false};
-  }
-  for (uint32_t i = 0; i < state_->inputs.size(); ++i) {
-    const auto index = static_cast<uint32_t>(plan_.inputs()->Get(i));
-    Input& input = state_->inputs[i];
-    input.slot = &state_->values[index];
-    input.stored = &value_at(plan_, index);
-    input.tensor = input.slot->tag == ETX_TAG_TENSOR ? input.slot->payload.as_tensor : nullptr;
-    input.rebind = rebind_of(input.tensor);
-    input.is_free = state_->values[index].is_scalar() && (flags_[index] & kRead) != 0;
-  }
-  for (uint32_t i = 0; i < state_->outputs.size(); ++i) {
-    const auto index = static_cast<uint32_t>(plan_.outputs()->Get(i));
-    Output& output = state_->outputs[i];
-    output.slot = &state_->values[index];
-    output.stored = value_at(plan_, index).val_as_Tensor();
-    output.tensor = output.slot->tag == ETX_TAG_TENSOR ? output.slot->payload.as_tensor : nullptr;
-    output.rebind = rebind_of(output.tensor);
+void MethodLoader::build_ports(const FbVector<int32_t>* values, Span<Port> ports) {
+  for (uint32_t i = 0; i < ports.size(); ++i) {
+    const auto index = static_cast<size_t>(values->Get(i));
+    Port& port = ports[i];
+    port.slot = &state_->values[index];
+    port.stored = &value_at(plan_, index);
+    if (port.slot->tag != ETX_TAG_TENSOR) continue;
+    port.tensor = port.slot->payload.as_tensor;
+    if (port.tensor->reserved != 0) port.rebind = &state_->rebinds[port.tensor->reserved - 1];
   }
 }
 

@@ -9,22 +9,16 @@ namespace etx {
 /// Builds a MethodState from a verified plan, in one block of the method's arena.
 class MethodLoader {
  public:
-  MethodLoader(const Program& program, const fbs::ExecutionPlan& plan, MemoryManager* memory,
-               const Registry& registry, const NamedDataMap* data, detail::FindExternal find,
-               FailureSink* failures, Parallel* parallel)
-      : program_(program),
-        plan_(plan),
-        memory_(memory),
-        registry_(registry),
-        data_(data),
-        find_external_(find),
-        failures_(failures),
-        parallel_(parallel) {}
+  MethodLoader(const Program& program, const fbs::ExecutionPlan& plan,
+               const detail::LoadRequest& request)
+      : program_(program), plan_(plan), request_(request) {
+    failure_.name = text(plan.name());
+  }
 
   Result<Method> load();
 
   /// Puts the stored initial values into planned memory, after zeros when `zero` is set.
-  static Error reset_memory(const MethodState& state, bool zero);
+  static Error reset_memory(MethodState* state, bool zero);
 
   Error init_delegates();
 
@@ -43,53 +37,57 @@ class MethodLoader {
     kRead = 16,
   };
 
-  Error fail(Error error, const char* reason, const void* where = nullptr, size_t index = SIZE_MAX);
+  Error fail(Error error, const char* reason);
+  Error fail_arena(size_t index, Error error, const char* reason);
+  Error fail_operator(size_t index, Error error, const char* reason);
   Error carve();
   template <typename T>
-  Span<T> take(size_t count);
+  T* take(const Layout& layout, Layout::Part part, Span<T>* taken = nullptr);
 
   Error resolve_operators();
-  void mark_values();
-  void mark_read(int32_t value);
+  Error prepare_arenas(bool zero);
+  /// Of a tensor that has bytes; prepare_arenas found that there is room.
+  uint8_t* planned_address(const fbs::AllocationDetails& place) const;
   Error build_values();
   Error build_tensor(const fbs::Tensor& stored, TensorImpl* tensor);
-  Result<void*> data_of(const fbs::Tensor& stored);
-  void build_int_list(const fbs::IntList& stored, EValue* value);
-  void build_tensor_list(const FbVector<int32_t>* items, Tag tag, EValue* value);
-  void build_io();
-  Rebind* rebind_of(const TensorImpl* tensor) const;
-  Error zero_arenas();
+  void build_list(const void* items, EValue* value);
+  void build_ports(const FbVector<int32_t>* values, Span<Port> ports);
+  /// The bytes of a constant or of an initial value. Errors are reported.
+  Error find_data(const fbs::Tensor& stored, const void** data);
+  Error write_initial_values();
 
-  Error decode();
-  Error decode_kernel(const fbs::KernelCall& call, size_t index, Instruction* instruction);
-  Error check_argument(char letter, bool optional, const etx_value& value);
-  uint8_t& flags_of(const etx_value& value);
+  void decode();
+  void mark_values();
+  void mark_read(const etx_value& value);
   void mark_checked();
-  void decode_jump(const fbs::JumpFalseCall& jump, Instruction* instruction);
-  etx_value** take_args(const FbVector<int32_t>* args, uint16_t* count);
+  Error check_kernels();
+  Error check_kernel(size_t index);
+  uint8_t& flags_of(const etx_value& value);
 
   Error check_keys();
   Error init_delegate(const fbs::BackendDelegate& stored, Span<etx_compile_spec> specs);
-  Result<FreeableBuffer> blob_of(const fbs::BackendDelegate& stored);
+  Error find_blob(const fbs::BackendDelegate& stored, FreeableBuffer* blob);
+
+  const fbs::Program& root() const { return *static_cast<const fbs::Program*>(program_.root_); }
 
   const Program& program_;
   const fbs::ExecutionPlan& plan_;
-  MemoryManager* memory_;
-  const Registry& registry_;
-  const NamedDataMap* data_;
-  detail::FindExternal find_external_;
-  FailureSink* failures_;
-  Parallel* parallel_;
+  const detail::LoadRequest& request_;
+  Failure failure_;
   MethodState* state_ = nullptr;
+  /// What is left of the block's parts.
   uint8_t* block_ = nullptr;
-  Span<uint8_t> flags_;
-  Span<TensorImpl> tensors_;
-  Span<int32_t> dims_;
-  Span<int64_t> items_;
-  Span<etx_int_list> int_lists_;
-  Span<etx_value*> slots_;
-  Span<etx_compile_spec> specs_;
-  size_t instruction_ = SIZE_MAX;
+  uint8_t* flags_ = nullptr;
+  TensorImpl* tensors_ = nullptr;
+  int32_t* dims_ = nullptr;
+  int64_t* items_ = nullptr;
+  etx_int_list* int_lists_ = nullptr;
+  etx_value** slots_ = nullptr;
+  etx_compile_spec* specs_ = nullptr;
+  uint32_t num_rebinds_ = 0;
+  /// The mutable data segment that was read last.
+  FreeableBuffer segment_;
+  uint64_t segment_index_ = UINT64_MAX;
 };
 
 }  // namespace etx

@@ -7,10 +7,6 @@
 namespace etx {
 namespace {
 
-constexpr Tag kTags[] = {Tag::None,       Tag::None,     Tag::Int,        Tag::Bool,
-                         Tag::Double,     Tag::Tensor,   Tag::String,     Tag::ListInt,
-                         Tag::ListDouble, Tag::ListBool, Tag::ListTensor, Tag::ListOptionalTensor};
-
 /// A mutable buffer is a named tensor in planned memory.
 bool is_attribute(const fbs::EValue& value) {
   const fbs::Tensor* tensor = value.val_as_Tensor();
@@ -21,10 +17,6 @@ bool is_attribute(const fbs::EValue& value) {
 Result<int32_t> item(const FbVector<int32_t>* list, size_t index) {
   if (index >= length(list)) return Error::InvalidArgument;
   return list->Get(static_cast<uint32_t>(index));
-}
-
-Tag tag_of(const fbs::ExecutionPlan& plan, int32_t value) {
-  return kTags[static_cast<size_t>(value_at(plan, value).val_type())];
 }
 
 }  // namespace
@@ -53,12 +45,12 @@ size_t MethodMeta::num_outputs() const { return length(as_plan(plan_)->outputs()
 
 Result<Tag> MethodMeta::input_tag(size_t index) const {
   ETX_ASSIGN(const int32_t value, item(as_plan(plan_)->inputs(), index));
-  return tag_of(*as_plan(plan_), value);
+  return tag_of(value_at(*as_plan(plan_), value));
 }
 
 Result<Tag> MethodMeta::output_tag(size_t index) const {
   ETX_ASSIGN(const int32_t value, item(as_plan(plan_)->outputs(), index));
-  return tag_of(*as_plan(plan_), value);
+  return tag_of(value_at(*as_plan(plan_), value));
 }
 
 Result<TensorInfo> MethodMeta::tensor_info(int32_t value) const {
@@ -141,7 +133,7 @@ const char* MethodMeta::output_spec() const {
 }
 
 size_t MethodMeta::required_bytes() const {
-  return Layout(*as_plan(plan_)).bytes() + MemoryAllocator::kDefaultAlignment;
+  return Layout(*as_plan(plan_)).total_bytes() + MemoryAllocator::kDefaultAlignment;
 }
 
 }  // namespace etx

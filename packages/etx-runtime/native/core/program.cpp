@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/program.h>
 
-#include <cstring>
+#include <cstddef>
 
 #include "format.h"
 #include "tables.h"
@@ -11,111 +11,112 @@ namespace etx {
 namespace {
 
 constexpr size_t kHeadSize = 64;
-constexpr size_t kHeaderOffset = 8;
 constexpr uint32_t kOldHeaderSize = 24;
 constexpr uint32_t kHeaderSize = 32;
 
-uint64_t read_number(const uint8_t* bytes, int width) {
-  uint64_t number = 0;
-  for (int i = width; i-- > 0;) number = number << 8 | bytes[i];
-  return number;
-}
-
-/// Where the parts of the file are: the extended header, or what its absence means.
+/// The beginning of a file; a header of kOldHeaderSize ends before segment_size.
 struct Head {
+  uint32_t root;
+  char identifier[4];
+  char magic[4];
+  uint32_t header_size;
   uint64_t program_size;
-  uint64_t segment_base = 0;
-  uint64_t segment_size = 0;
+  uint64_t segment_base;
+  uint64_t segment_size;
 };
 
-Error parse_head(const uint8_t* bytes, uint64_t file_size, Head* head, FailureSink* failures) {
-  Failure failure;
-  failure.error = Error::InvalidProgram;
-  head->program_size = file_size;
-  if (!Program::has_identifier(bytes, kHeadSize)) {
-    failure.reason = "this is no .pte file: ET12 is missing";
-    failure.offset = 4;
-    return report(failures, failure);
+bool is(const char* bytes, const char* name) {
+  return bytes[0] == name[0] && bytes[1] == name[1] && bytes[2] == name[2] && bytes[3] == name[3];
+}
+
+/// Sets `segment_base` and the program's size, by the extended header or what its absence means.
+/// Why not, when there is a reason.
+const char* parse_head(const Head& head, uint64_t file_size, uint64_t* size, uint64_t* base) {
+  using ::flatbuffers::EndianScalar;
+  *size = file_size;
+  *base = 0;
+  if (!is(head.identifier, "ET12")) return "this is no .pte file: ET12 is missing";
+  if (!is(head.magic, "eh00")) return nullptr;
+  const uint32_t header_size = EndianScalar(head.header_size);
+  if (header_size < kOldHeaderSize) return "the extended header is too short";
+  *size = EndianScalar(head.program_size);
+  *base = EndianScalar(head.segment_base);
+  const uint64_t segments = header_size < kHeaderSize ? 0 : EndianScalar(head.segment_size);
+  if (*size > file_size || *size < kHeadSize || !fits(*base, segments, file_size)) {
+    return "the file is shorter than its header says: it was truncated";
   }
-  const uint8_t* header = bytes + kHeaderOffset;
-  if (std::memcmp(header, "eh00", 4) != 0) return Error::Ok;
-  failure.offset = static_cast<int64_t>(kHeaderOffset);
-  const auto length = static_cast<uint32_t>(read_number(header + 4, 4));
-  if (length < kOldHeaderSize) {
-    failure.reason = "the extended header is too short";
-    return report(failures, failure);
-  }
-  head->program_size = read_number(header + 8, 8);
-  head->segment_base = read_number(header + 16, 8);
-  if (length >= kHeaderSize) head->segment_size = read_number(header + 24, 8);
-  if (head->program_size > file_size || head->program_size < kHeadSize ||
-      head->segment_base > file_size || head->segment_size > file_size - head->segment_base) {
-    failure.reason = "the file is shorter than its header says: it was truncated";
-    return report(failures, failure);
-  }
-  return Error::Ok;
+  return nullptr;
 }
 
 const fbs::Program& root_of(const void* root) { return *static_cast<const fbs::Program*>(root); }
 
+Error fail(FailureSink* failures, Error error, const char* reason, size_t offset) {
+  Failure failure;
+  failure.error = error;
+  failure.reason = reason;
+  failure.offset = static_cast<int64_t>(offset);
+  return report(failures, failure);
+}
+
 }  // namespace
 
 bool Program::has_identifier(const void* data, size_t size) {
-  return size >= kHeaderOffset &&
-         std::memcmp(static_cast<const uint8_t*>(data) + 4, "ET12", 4) == 0;
+  return size >= 8 && is(static_cast<const char*>(data) + offsetof(Head, identifier), "ET12");
 }
 
 Result<Program> Program::load(const DataLoader* loader, Verification verification,
                               FailureSink* failures) {
   Program program(loader);
-  ETX_TRY(program.read_head(verification, failures));
+  ETX_TRY(program.read_program(verification, failures));
   ETX_TRY(program.load_constants(failures));
   return program;
 }
 
-Error Program::read_head(Verification verification, FailureSink* failures) {
-  Failure failure;
-  failure.error = Error::InvalidProgram;
-  ETX_ASSIGN(const size_t size, loader_->size());
-  file_size_ = size;
-  if (size < kHeadSize) {
-    failure.reason = "the file is shorter than 64 bytes: it is no program or was truncated";
-    failure.offset = static_cast<int64_t>(size);
-    return report(failures, failure);
+Error Program::read(uint64_t offset, uint64_t size, const DataLoader::SegmentInfo& info,
+                    FreeableBuffer* bytes) const {
+  auto loaded = loader_->load(static_cast<size_t>(offset), static_cast<size_t>(size), info);
+  if (loaded.ok()) *bytes = std::move(loaded.get());
+  return loaded.error();
+}
+
+Error Program::read_program(Verification verification, FailureSink* failures) {
+  ETX_ASSIGN(const size_t file_size, loader_->size());
+  file_size_ = file_size;
+  if (file_size < kHeadSize) {
+    return fail(failures, Error::InvalidProgram,
+                "the file is shorter than 64 bytes: it is no program or was truncated", file_size);
   }
   const DataLoader::SegmentInfo info;
-  Head head;
-  {
-    ETX_ASSIGN(const FreeableBuffer bytes, loader_->load(0, kHeadSize, info));
-    ETX_TRY(parse_head(bytes.bytes(), size, &head, failures));
-  }
-  segment_base_ = head.segment_base;
-  ETX_ASSIGN(program_data_, loader_->load(0, static_cast<size_t>(head.program_size), info));
-  const uint8_t* bytes = program_data_.bytes();
-  if (reinterpret_cast<uintptr_t>(bytes) % MemoryAllocator::kDefaultAlignment != 0) {
-    failure.error = Error::InvalidArgument;
-    failure.reason = "the loader's memory is not aligned to 16";
-    return report(failures, failure);
-  }
-  if (verification == Verification::Full) {
-    size_t where = 0;
-    if (!verify_tables(bytes, program_data_.size(), fbs::ProgramTypeTable(), &where)) {
-      failure.reason = "the program's tables are corrupt";
-      failure.offset = static_cast<int64_t>(where);
-      return report(failures, failure);
+  uint64_t size = kHeadSize;
+  // First the head, then all of the program.
+  for (int part = 0; part < 2; ++part) {
+    ETX_TRY(read(0, size, info, &program_data_));
+    if (reinterpret_cast<uintptr_t>(program_data_.data()) % MemoryAllocator::kDefaultAlignment !=
+        0) {
+      return fail(failures, Error::InvalidArgument, "the loader's memory is not aligned to 16", 0);
     }
-  } else if (read_number(bytes, 4) > program_data_.size() - sizeof(uint32_t)) {
-    failure.reason = "the root table lies outside of the program";
-    failure.offset = 0;
-    return report(failures, failure);
+    const Head& head = *static_cast<const Head*>(program_data_.data());
+    const char* reason = parse_head(head, file_size, &size, &segment_base_);
+    if (reason != nullptr) {
+      const size_t offset = is(head.identifier, "ET12") ? offsetof(Head, magic) : 4;
+      return fail(failures, Error::InvalidProgram, reason, offset);
+    }
   }
-  const fbs::Program& root = *fbs::GetProgram(bytes);
+  const uint8_t* bytes = program_data_.bytes();
+  size_t where = 0;
+  if (verification == Verification::Full &&
+      !verify_tables(bytes, program_data_.size(), fbs::ProgramTypeTable(), &where)) {
+    return fail(failures, Error::InvalidProgram, "the program's tables are corrupt", where);
+  }
+  where = ::flatbuffers::ReadScalar<uint32_t>(bytes);
+  if (where > program_data_.size() - sizeof(uint32_t)) {
+    return fail(failures, Error::InvalidProgram, "the root table lies outside of the program", 0);
+  }
+  const auto& root = *reinterpret_cast<const fbs::Program*>(bytes + where);
   root_ = &root;
   if (root.version() != 0) {
-    failure.error = Error::NotSupported;
-    failure.reason = "the program is of a newer version; upgrade the runtime";
-    failure.offset = reinterpret_cast<const uint8_t*>(&root) - bytes;
-    return report(failures, failure);
+    return fail(failures, Error::NotSupported,
+                "the program is of a newer version; upgrade the runtime", where);
   }
   if (verification == Verification::Minimal) return Error::Ok;
   return Verifier(root, bytes, file_size_ - segment_base_, failures).check_program();
@@ -124,28 +125,21 @@ Error Program::read_head(Verification verification, FailureSink* failures) {
 Error Program::load_constants(FailureSink* failures) {
   const fbs::SubsegmentOffsets* constants = root_of(root_).constant_segment();
   if (constants == nullptr || length(constants->offsets()) <= 1) return Error::Ok;
-  DataLoader::SegmentInfo info;
-  info.segment_type = DataLoader::SegmentInfo::Type::Constant;
-  info.segment_index = constants->segment_index();
-  auto segment = load_segment(info.segment_index, info);
-  if (segment.ok()) {
-    constants_ = std::move(segment.get());
-    return Error::Ok;
-  }
   Failure failure;
-  failure.error = segment.error();
+  failure.index = static_cast<int32_t>(constants->segment_index());
+  failure.error = load_segment(constants->segment_index(), DataLoader::SegmentInfo::Type::Constant,
+                               nullptr, &constants_);
+  if (failure.error == Error::Ok) return Error::Ok;
   failure.reason = "the constants cannot be read";
-  failure.index = static_cast<int32_t>(info.segment_index);
   return report(failures, failure);
 }
 
-Result<FreeableBuffer> Program::load_segment(size_t index,
-                                             const DataLoader::SegmentInfo& info) const {
+Error Program::load_segment(size_t index, DataLoader::SegmentInfo::Type type,
+                            const char* descriptor, FreeableBuffer* bytes) const {
   const auto* segments = root_of(root_).segments();
   if (index >= length(segments)) return Error::InvalidProgram;
   const fbs::DataSegment& segment = at(segments, index);
-  return loader_->load(static_cast<size_t>(segment_base_ + segment.offset()),
-                       static_cast<size_t>(segment.size()), info);
+  return read(segment_base_ + segment.offset(), segment.size(), {type, index, descriptor}, bytes);
 }
 
 size_t Program::num_methods() const { return length(root_of(root_).execution_plan()); }
@@ -155,12 +149,18 @@ Result<const char*> Program::get_method_name(size_t index) const {
   return text(at(root_of(root_).execution_plan(), index).name());
 }
 
-Result<MethodMeta> Program::method_meta(const char* name) const {
-  for (uint32_t i = 0; i < num_methods(); ++i) {
-    const fbs::ExecutionPlan* plan = &at(root_of(root_).execution_plan(), i);
-    if (equals(plan->name(), name)) return MethodMeta(plan);
+const void* Program::find_plan(const char* name) const {
+  const auto* plans = root_of(root_).execution_plan();
+  for (size_t i = 0; i < length(plans); ++i) {
+    if (equals(at(plans, i).name(), name)) return &at(plans, i);
   }
-  return Error::InvalidArgument;
+  return nullptr;
+}
+
+Result<MethodMeta> Program::method_meta(const char* name) const {
+  const void* plan = find_plan(name);
+  if (plan == nullptr) return Error::InvalidArgument;
+  return MethodMeta(plan);
 }
 
 size_t Program::num_named_data() const { return length(root_of(root_).named_data()); }
@@ -174,11 +174,10 @@ Result<FreeableBuffer> Program::load_named_data(const char* key) const {
   for (uint32_t i = 0; i < num_named_data(); ++i) {
     const fbs::NamedData& entry = at(root_of(root_).named_data(), i);
     if (!equals(entry.key(), key)) continue;
-    DataLoader::SegmentInfo info;
-    info.segment_type = DataLoader::SegmentInfo::Type::Backend;
-    info.segment_index = entry.segment_index();
-    info.descriptor = text(entry.key());
-    return load_segment(entry.segment_index(), info);
+    FreeableBuffer bytes;
+    ETX_TRY(
+        load_segment(entry.segment_index(), DataLoader::SegmentInfo::Type::Backend, key, &bytes));
+    return bytes;
   }
   return Error::NotFound;
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/registry.h>
 
-#include <cstring>
+#include "format.h"
 
 namespace etx {
 namespace {
 
 bool matches(const char* registered, const char* name, const char* overload) {
-  const size_t size = std::strlen(name);
-  if (std::strncmp(registered, name, size) != 0) return false;
-  registered += size;
-  if (overload == nullptr || *overload == '\0') return *registered == '\0';
-  return *registered == '.' && std::strcmp(registered + 1, overload) == 0;
+  const char* rest = skip(registered, name);
+  if (rest == nullptr || overload == nullptr || *overload == '\0') {
+    return rest != nullptr && *rest == '\0';
+  }
+  return *rest == '.' && equals(rest + 1, overload);
 }
 
 const etx_kernel* find_in(Span<const etx_kernel_table* const> tables, const char* name,
@@ -26,7 +26,7 @@ const etx_kernel* find_in(Span<const etx_kernel_table* const> tables, const char
 
 const etx_backend* find_in(Span<const etx_backend* const> backends, const char* name) {
   for (const etx_backend* backend : backends) {
-    if (std::strcmp(backend->name, name) == 0) return backend;
+    if (equals(backend->name, name)) return backend;
   }
   return nullptr;
 }

@@ -43,6 +43,24 @@ struct Instruction {
   uint32_t target;
 };
 
+/// A letter of a kernel's signature with its marks.
+struct Parameter {
+  char letter;
+  bool optional;
+  /// The kernel writes the tensor, or the tensors of the last list.
+  bool written;
+};
+
+/// Reads the parameter at `signature`, which is not at its end; returns the next one's place.
+inline const char* read_parameter(const char* signature, Parameter* parameter) {
+  *parameter = {*signature++, false, false};
+  for (; *signature == '!' || *signature == '?'; ++signature) {
+    *(*signature == '!' ? &parameter->written : &parameter->optional) = true;
+  }
+  if (parameter->letter == 'L' && *signature == '\0') parameter->written = true;
+  return signature;
+}
+
 /// What a tensor gets back at the beginning of each execution: views change it, and it may be
 /// freed.
 struct Rebind {
@@ -53,24 +71,30 @@ struct Rebind {
   bool is_constant;
 };
 
+/// The value as the program stores it, without what is built for tensors and lists of values.
+EValue initial_value(const fbs::EValue& stored);
+
+/// As a cast, from halves: where the FPU converts 32 bits, a cast of 64 is a call of a library.
+inline double to_double(int64_t value) {
+  const auto bits = static_cast<uint64_t>(value);
+  return static_cast<int32_t>(bits >> 32) * 4294967296.0 + static_cast<uint32_t>(bits);
+}
+
 /// Undoes what the last execution did to the tensor.
 void restore(const Rebind& rebind);
 
-struct Input {
+/// An input or output.
+struct Port {
   etx_value* slot;
+  /// Null when it is no tensor.
   TensorImpl* tensor;
   const fbs::EValue* stored;
   /// Null for planned tensors.
   Rebind* rebind;
   /// The program reads the slot, so a number may have any value.
   bool is_free;
-};
 
-struct Output {
-  etx_value* slot;
-  TensorImpl* tensor;
-  const fbs::Tensor* stored;
-  Rebind* rebind;
+  const fbs::Tensor& stored_tensor() const { return *as_tensor(*stored); }
 };
 
 struct Delegate {
@@ -98,8 +122,8 @@ struct MethodState {
   Parallel* parallel;
   Span<EValue> values;
   Span<Instruction> instructions;
-  Span<Input> inputs;
-  Span<Output> outputs;
+  Span<Port> inputs;
+  Span<Port> outputs;
   Span<Rebind> rebinds;
   Span<const etx_kernel*> kernels;
   Span<Delegate> delegates;

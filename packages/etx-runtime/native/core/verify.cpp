@@ -203,7 +203,7 @@ Error Verifier::check_call(const Call& call) {
   }
   const CallRule& rule = kRules[kind];
   if (!has(rule.first, call.first) || !has(rule.second, call.second)) return fail(rule.reason);
-  if (call.kind <= fbs::InstructionArguments::DelegateCall) {
+  if (call.is_call()) {
     if (length(call.args) > UINT16_MAX) return fail("an instruction has too many arguments");
     return check_args(call.args, "an argument is no value of the method");
   }
