@@ -111,3 +111,16 @@ def test_only_minus_one_means_none(runtime: Runtime) -> None:
     b.value(es.OptionalTensorList(items=[x, -2]))
     with pytest.raises(LoadError, match="an item of a tensor list is no value"):
         runtime.load_program(b.serialize())
+
+
+def test_initial_values_go_where_they_were_planned(runtime: Runtime) -> None:
+    """A move has put the caller's two elements in the place of a buffer of four."""
+    b = Builder()
+    x = b.input(b.tensor((2,), memory="unbound"))
+    buffer = b.tensor((4,), data=np.full(4, 7, np.float32).tobytes(), name="buffer")
+    b.move(x, buffer)
+    method = runtime.load_program(b.serialize()).load_method("forward")
+    given = np.ones(8, np.float32)
+    method.execute([given[:2]])
+    method.reset_state()
+    assert given.tolist() == [1] * 8
