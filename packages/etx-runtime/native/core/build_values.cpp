@@ -72,7 +72,7 @@ Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) 
   tensor->dtype = static_cast<int8_t>(stored.scalar_type());
   tensor->rank = static_cast<uint8_t>(rank);
   tensor->dynamism = static_cast<uint8_t>(stored.shape_dynamism());
-  tensor->numel = tensor->capacity = static_cast<int64_t>(numel_of(stored));
+  tensor->numel = tensor->capacity = numel_of(stored);
   tensor->strides = dims_;
   dims_ += rank;
   if (rank != 0) {

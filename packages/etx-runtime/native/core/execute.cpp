@@ -362,7 +362,7 @@ void restore(const Rebind& rebind) {
   tensor.data = rebind.data;
   tensor.capacity = rebind.capacity;
   if (tensor.numel <= tensor.capacity) return;
-  tensor.numel = static_cast<int64_t>(numel_of(*rebind.stored));
+  tensor.numel = numel_of(*rebind.stored);
   for (uint32_t i = 0; is_dynamic(*rebind.stored) && i < tensor.rank; ++i) {
     tensor.sizes[i] = rebind.stored->sizes()->Get(i);
   }

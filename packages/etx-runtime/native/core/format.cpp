@@ -145,13 +145,15 @@ uint64_t initial_segment_of(const fbs::Tensor& tensor) {
   return extra == nullptr ? 0 : extra->mutable_data_segments_idx();
 }
 
-size_t numel_of(const fbs::Tensor& tensor) {
+int64_t numel_of(const fbs::Tensor& tensor) {
   const auto* sizes = tensor.sizes();
   size_t numel = 1;
   for (uint32_t i = 0; i < length(sizes); ++i) numel *= static_cast<size_t>(sizes->Get(i));
-  return numel;
+  return static_cast<int64_t>(numel);
 }
 
-size_t nbytes_of(const fbs::Tensor& tensor) { return numel_of(tensor) * element_size_of(tensor); }
+size_t nbytes_of(const fbs::Tensor& tensor) {
+  return static_cast<size_t>(numel_of(tensor)) * element_size_of(tensor);
+}
 
 }  // namespace etx

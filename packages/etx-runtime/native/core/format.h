@@ -164,7 +164,7 @@ uint64_t offset_of(const fbs::AllocationDetails& place);
 uint64_t initial_segment_of(const fbs::Tensor& tensor);
 
 /// Elements and bytes at the stored sizes, which were verified not to overflow.
-size_t numel_of(const fbs::Tensor& tensor);
+int64_t numel_of(const fbs::Tensor& tensor);
 size_t nbytes_of(const fbs::Tensor& tensor);
 
 }  // namespace etx

@@ -186,7 +186,7 @@ Error Method::set_output_data_ptr(void* data, size_t size, size_t index) {
   }
   Rebind& rebind = *output.rebind;
   rebind.data = data;
-  rebind.capacity = static_cast<int64_t>(numel_of(output.stored_tensor()));
+  rebind.capacity = numel_of(output.stored_tensor());
   rebind.is_constant = false;
   restore(rebind);
   return Error::Ok;
