@@ -84,7 +84,7 @@ Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) 
     tensor->sizes = dims_;
     dims_ += rank;
   }
-  Tensor::set_strides(*tensor);
+  update_strides(*tensor);
   const fbs::AllocationDetails* place = stored.allocation_info();
   const bool unbound = is_unbound(stored);
   if (unbound) {
@@ -155,7 +155,7 @@ Error MethodLoader::write_initial_values() {
     const void* data = nullptr;
     ETX_TRY(find_data(*stored, &data));
     const size_t size = nbytes_of(*stored);
-    if (size != 0) std::memcpy(planned_address(*stored->allocation_info()), data, size);
+    if (size != 0) std::memmove(planned_address(*stored->allocation_info()), data, size);
   }
   return Error::Ok;
 }

@@ -354,6 +354,8 @@ void Method::set_tracer(EventTracer* tracer) {
   state_->run_traced = tracer == nullptr ? nullptr : run_traced;
 }
 
+void update_strides(TensorImpl& tensor) { Tensor::set_strides(tensor); }
+
 void restore(const Rebind& rebind) {
   TensorImpl& tensor = *rebind.tensor;
   tensor.flags = static_cast<uint8_t>(tensor.flags & ~kFreed);
@@ -366,7 +368,7 @@ void restore(const Rebind& rebind) {
   for (uint32_t i = 0; is_dynamic(*rebind.stored) && i < tensor.rank; ++i) {
     tensor.sizes[i] = rebind.stored->sizes()->Get(i);
   }
-  Tensor::set_strides(tensor);
+  update_strides(tensor);
   if (tensor.numel > tensor.capacity) tensor.data = nullptr;
 }
 

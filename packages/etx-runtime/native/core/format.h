@@ -30,7 +30,7 @@ class CalledTable : private Table {
   using Table::VerifyTableStart;
 
   template <typename T>
-  T GetField(voffset_t field, T absent) const {
+  [[gnu::always_inline]] T GetField(voffset_t field, T absent) const {
     if (absent != T{} && !CheckField(field)) return absent;
     if constexpr (sizeof(T) == sizeof(uint8_t)) {
       return static_cast<T>(etx::byte_at(this, field));

@@ -111,23 +111,23 @@ Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int3
   if (sizes.size() != tensor->rank) {
     return refuse(state, index, "the input has another rank", Error::NotSupported);
   }
-  bool changes = false;
-  for (uint32_t i = 0; i < sizes.size(); ++i) changes |= sizes[i] != tensor->sizes[i];
   input.slot->payload.as_tensor = tensor;
-  if (!changes) return Error::Ok;
   const fbs::Tensor& stored = input.stored_tensor();
+  const bool dynamic = is_dynamic(stored);
   for (uint32_t i = 0; i < sizes.size(); ++i) {
     const int32_t bound = stored.sizes()->Get(i);
-    if (is_dynamic(stored) ? sizes[i] < 0 || sizes[i] > bound : sizes[i] != bound) {
+    const bool is_in_bounds = sizes[i] >= 0 && sizes[i] <= bound;
+    if (dynamic ? !is_in_bounds : sizes[i] != bound) {
       return refuse(state, index, "the input has another shape", Error::NotSupported);
     }
   }
+  if (!dynamic) return Error::Ok;
   tensor->numel = 1;
   for (uint32_t i = 0; i < sizes.size(); ++i) {
     tensor->sizes[i] = sizes[i];
     tensor->numel *= sizes[i];
   }
-  Tensor::set_strides(*tensor);
+  update_strides(*tensor);
   if (tensor->numel > tensor->capacity) tensor->data = nullptr;
   return Error::Ok;
 }

@@ -83,24 +83,25 @@ Error MethodLoader::check_keys() {
   return Error::Ok;
 }
 
-template <typename T>
-T* MethodLoader::take(const Layout& layout, Layout::Part part, Span<T>* taken) {
-  T* const first = reinterpret_cast<T*>(block_);
-  block_ += layout.bytes(part);
-  if (taken != nullptr) *taken = {first, layout.counts[part]};
-  return first;
-}
-
 Error MethodLoader::carve() {
   const Layout layout(plan_);
   const size_t size = layout.total_bytes();
-  block_ = static_cast<uint8_t*>(request_.memory->method_allocator()->allocate(size));
-  if (block_ == nullptr) {
+  auto* block = static_cast<uint8_t*>(request_.memory->method_allocator()->allocate(size));
+  if (block == nullptr) {
     return fail(Error::MemoryAllocationFailed,
                 "the method allocator is smaller than MethodMeta::required_bytes");
   }
-  std::memset(block_, 0, size);
-  state_ = ::new (take<MethodState>(layout, Layout::kState)) MethodState{};
+  std::memset(block, 0, size);
+  void* parts[Layout::kNumParts];
+  for (uint8_t i = 0; i < Layout::kNumParts; ++i) {
+    parts[i] = block;
+    block += layout.bytes(static_cast<Layout::Part>(i));
+  }
+  const auto take = [&](Layout::Part part, auto* span) {
+    using T = std::remove_reference_t<decltype(*span->data())>;
+    *span = {static_cast<T*>(parts[part]), layout.counts[part]};
+  };
+  state_ = ::new (parts[Layout::kState]) MethodState{};
   state_->program = &program_;
   state_->plan = &plan_;
   state_->memory = request_.memory;
@@ -109,20 +110,20 @@ Error MethodLoader::carve() {
   state_->parallel = request_.parallel;
   state_->budget = 10'000'000;
   state_->has_free = layout.has_free;
-  take(layout, Layout::kValues, &state_->values);
-  take(layout, Layout::kInstructions, &state_->instructions);
-  take(layout, Layout::kInputs, &state_->inputs);
-  take(layout, Layout::kOutputs, &state_->outputs);
-  take(layout, Layout::kRebinds, &state_->rebinds);
-  take(layout, Layout::kKernels, &state_->kernels);
-  state_->delegates = {take<Delegate>(layout, Layout::kDelegates), 0};
-  tensors_ = take<TensorImpl>(layout, Layout::kTensors);
-  items_ = take<int64_t>(layout, Layout::kItems);
-  int_lists_ = take<etx_int_list>(layout, Layout::kIntLists);
-  slots_ = take<etx_value*>(layout, Layout::kSlots);
-  specs_ = take<etx_compile_spec>(layout, Layout::kSpecs);
-  dims_ = take<int32_t>(layout, Layout::kDims);
-  flags_ = block_;
+  take(Layout::kValues, &state_->values);
+  take(Layout::kInstructions, &state_->instructions);
+  take(Layout::kInputs, &state_->inputs);
+  take(Layout::kOutputs, &state_->outputs);
+  take(Layout::kRebinds, &state_->rebinds);
+  take(Layout::kKernels, &state_->kernels);
+  state_->delegates = {static_cast<Delegate*>(parts[Layout::kDelegates]), 0};
+  tensors_ = static_cast<TensorImpl*>(parts[Layout::kTensors]);
+  items_ = static_cast<int64_t*>(parts[Layout::kItems]);
+  int_lists_ = static_cast<etx_int_list*>(parts[Layout::kIntLists]);
+  slots_ = static_cast<etx_value**>(parts[Layout::kSlots]);
+  specs_ = static_cast<etx_compile_spec*>(parts[Layout::kSpecs]);
+  dims_ = static_cast<int32_t*>(parts[Layout::kDims]);
+  flags_ = static_cast<uint8_t*>(parts[Layout::kFlags]);
   return Error::Ok;
 }
 

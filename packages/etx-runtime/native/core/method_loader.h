@@ -41,8 +41,6 @@ class MethodLoader {
   Error fail_arena(size_t index, Error error, const char* reason);
   Error fail_operator(size_t index, Error error, const char* reason);
   Error carve();
-  template <typename T>
-  T* take(const Layout& layout, Layout::Part part, Span<T>* taken = nullptr);
 
   Error resolve_operators();
   Error prepare_arenas(bool zero);
@@ -76,7 +74,6 @@ class MethodLoader {
   Failure failure_;
   MethodState* state_ = nullptr;
   /// What is left of the block's parts.
-  uint8_t* block_ = nullptr;
   uint8_t* flags_ = nullptr;
   TensorImpl* tensors_ = nullptr;
   int32_t* dims_ = nullptr;

@@ -80,6 +80,9 @@ inline double to_double(int64_t value) {
   return static_cast<int32_t>(bits >> 32) * 4294967296.0 + static_cast<uint32_t>(bits);
 }
 
+/// Tensor::set_strides, called.
+void update_strides(TensorImpl& tensor);
+
 /// Undoes what the last execution did to the tensor.
 void restore(const Rebind& rebind);
 
