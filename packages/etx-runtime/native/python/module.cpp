@@ -14,6 +14,7 @@
 
 #include "callbacks.h"
 #include "interrupt.h"
+#include "log_sink.h"
 #include "method.h"
 
 namespace nb = nanobind;
@@ -246,6 +247,12 @@ NB_MODULE(_native, m) {
   m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
   find_main_thread();
+  m.def(
+      "set_log_level", [](int level) { set_log_level(static_cast<etx_log_level>(level)); },
+      "level"_a);
+  m.def("set_log_sink", set_sink, "sink"_a.none(),
+        nb::sig("def set_log_sink(sink: collections.abc.Callable[[str, str], object] | None) -> "
+                "None"));
   m.attr("ABI_VERSION") = std::to_string(ETX_ABI_MAJOR) + "." + std::to_string(ETX_ABI_MINOR);
 }
 

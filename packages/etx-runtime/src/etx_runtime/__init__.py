@@ -18,6 +18,7 @@ from etx_runtime.errors import (
     PluginError,
     RuntimeFailure,
 )
+from etx_runtime.log import set_log_level, set_log_sink
 from etx_runtime.model import Model, load
 from etx_runtime.pytree import register_container
 from etx_runtime.runtime import (
@@ -62,6 +63,8 @@ __all__ = [
     "register_backend",
     "register_container",
     "register_kernel",
+    "set_log_level",
+    "set_log_sink",
     "set_num_threads",
     "unregister",
 ]
