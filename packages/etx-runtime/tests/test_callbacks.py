@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +15,7 @@ import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
+from conftest import HERE
 from etx_runtime import ExecutionError, LoadError, Method, PluginError, Runtime
 from parallel import run_in_threads
 from programs import Builder
@@ -287,3 +291,39 @@ def test_a_method_frees_its_handle(runtime: Runtime) -> None:
     del method
     backend.destroyed.clear()
     assert backend.reference() is None
+
+
+KEEPER = """
+import sys
+import etx_runtime
+import numpy as np
+from programs import Builder
+
+b = Builder()
+x, out = b.input(b.tensor((1,))), b.tensor((1,))
+b.call("my::keep.out", x, out, out)
+b.output(out)
+kept = []
+
+
+def keep(x, out):
+    kept.append((x, out))
+    out[:] = x
+
+
+etx_runtime.register_kernel("my::keep.out", keep)
+model = etx_runtime.load(b.serialize(), borrow=True)
+kept.append(model(np.ones(1, np.float32)))
+keep.model = model
+print(kept[0])
+"""
+
+
+def test_kept_views_leave_nothing_behind() -> None:
+    """NumPy's arrays hide what they keep from the garbage collector; nanobind tells at exit."""
+    paths = os.pathsep.join([str(HERE), *(path for path in sys.path if path)])
+    environment = {**os.environ, "PYTHONPATH": paths, "ETX_PLUGINS": "", "ETX_PLUGIN_PATHS": ""}
+    command = [sys.executable, "-c", KEEPER]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.startswith("(array([1.]")
+    assert done.stderr == ""

@@ -54,9 +54,14 @@ LoadedMethod::Shared LoadedMethod::find_shared(const MethodMeta& meta,
   return shared;
 }
 
-LoadedMethod::~LoadedMethod() {
-  if (group_ == nullptr) return;
-  group_->erase(std::remove(group_->begin(), group_->end(), this), group_->end());
+LoadedMethod::~LoadedMethod() { unload(); }
+
+void LoadedMethod::unload() {
+  if (group_ != nullptr) {
+    group_->erase(std::remove(group_->begin(), group_->end(), this), group_->end());
+    group_.reset();
+  }
+  method_.reset();
 }
 
 Error LoadedMethod::reset_state() {

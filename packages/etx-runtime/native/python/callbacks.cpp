@@ -332,8 +332,10 @@ struct Registry {
 void clear_at_exit() {
   static std::atomic<bool> is_set{false};
   if (is_set.exchange(true)) return;
-  nb::module_::import_("atexit").attr("register")(
-      nb::cpp_function([] { Registry::shared().remove([](const Registered&) { return true; }); }));
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
+    forget_python_exception();
+    Registry::shared().remove([](const Registered&) { return true; });
+  }));
 }
 
 }  // namespace

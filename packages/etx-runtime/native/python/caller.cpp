@@ -45,7 +45,7 @@ nb::object run_sequence(Caller& caller, PyObject* inputs) {
   if (PyList_Check(inputs) && PyList_Size(inputs) <= Items::kMost) {
     const Items items(inputs);
     const auto count = static_cast<size_t>(items.count);
-    return caller.method->run(caller.owner, items.pointers, count, caller.style);
+    return caller.method->run(items.pointers, count, caller.style);
   }
 #endif
   return caller.method->execute(inputs, caller.style.borrow);
@@ -59,7 +59,7 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flagged, PyObject* 
       raise("InputError", Error::InvalidArgument, "this call takes no keyword arguments");
     }
     if (!caller.style.as_list) {
-      return caller.method->run(caller.owner, args, count, caller.style).release().ptr();
+      return caller.method->run(args, count, caller.style).release().ptr();
     }
     if (count != 1) {
       raise("InputError", Error::InvalidArgument, "this call takes one sequence of inputs");

@@ -80,37 +80,47 @@ PyMethod::PyMethod(const PyProgram& program, const std::string& name,
       if (is_new) uses.push_back(std::make_unique<Use>(*other));
       methods.push_back(&other->loaded());
     }
-    loaded_ = LoadedMethod::load(program.loaded, name, &error, methods);
-    if (loaded_ != nullptr && loaded_->shares_state()) {
+    loaded_->method = LoadedMethod::load(program.loaded, name, &error, methods);
+    if (loaded_->method != nullptr && loaded_->method->shares_state()) {
       for (PyMethod* other : sharing) {
         if (other->loaded().shares_state()) is_busy_ = other->is_busy_;
       }
     }
     callbacks_ = loading.callbacks();
   }
-  if (loaded_ == nullptr) throw failure("LoadError", std::move(error));
-  loaded_->set_input_names(std::move(inputs));
+  if (loaded_->method == nullptr) throw failure("LoadError", std::move(error));
+  loaded_->method->set_input_names(std::move(inputs));
+  const auto release = [](void* held) noexcept {
+    delete static_cast<std::shared_ptr<Loaded>*>(held);
+  };
+  memory_ = nb::capsule(new std::shared_ptr<Loaded>(loaded_), release);
 }
 
 LoadedMethod& PyMethod::loaded() const {
-  if (loaded_ == nullptr) raise("ExecutionError", Error::InvalidState, "the method is gone");
-  return *loaded_;
+  if (loaded_ == nullptr) {
+    raise("ExecutionError", Error::InvalidState, "the method is gone");
+  }
+  return *loaded_->method;
 }
 
 int PyMethod::traverse(visitproc visit, void* arg) const {
   Py_VISIT(origin_.ptr());
   Py_VISIT(check_.ptr());
   for (const nb::object& callback : callbacks_) Py_VISIT(callback.ptr());
-  for (const auto& [name, bound] : bound_) Py_VISIT(bound.first.ptr());
   return 0;
 }
 
 void PyMethod::clear() {
-  loaded_.reset();
+  unload();
   origin_.reset();
   check_.reset();
   callbacks_.clear();
-  bound_.clear();
+}
+
+void PyMethod::unload() {
+  if (loaded_ != nullptr && loaded_->method != nullptr) loaded_->method->unload();
+  loaded_.reset();
+  memory_.reset();
 }
 
 /// Adds where the instruction comes from, and the Python exception behind it.
@@ -178,8 +188,7 @@ void PyMethod::set_inputs(PyObject* const* inputs, size_t count, Keep* keep) {
   }
 }
 
-nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, size_t count,
-                                   Style style) {
+nb::object PyMethod::run_unguarded(PyObject* const* inputs, size_t count, Style style) {
   Method& method = loaded().method();
   if (count != method.inputs_size()) {
     raise("InputError", Error::InvalidArgument,
@@ -189,10 +198,10 @@ nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, siz
   Keep keep;
   set_inputs(inputs, count, &keep);
   check_inputs();
-  const CallScope scope(self, &loaded());
+  const CallScope scope(memory_, &loaded());
   execute_released();
   const size_t num_outputs = method.outputs_size();
-  const nb::handle owner = style.borrow ? self : nb::handle();
+  const nb::handle owner = style.borrow ? nb::handle(memory_) : nb::handle();
   if (!style.as_list && num_outputs == 1) {
     return to_python(method.get_output(0), &loaded(), owner);
   }
@@ -211,9 +220,9 @@ nb::object PyMethod::run_unguarded(nb::handle self, PyObject* const* inputs, siz
   return outputs;
 }
 
-nb::object PyMethod::run(nb::handle self, PyObject* const* inputs, size_t count, Style style) {
+nb::object PyMethod::run(PyObject* const* inputs, size_t count, Style style) {
   const Use use(*this);
-  return run_unguarded(self, inputs, count, style);
+  return run_unguarded(inputs, count, style);
 }
 
 nb::object PyMethod::run_list(nb::handle inputs, bool borrow) {
@@ -222,7 +231,7 @@ nb::object PyMethod::run_list(nb::handle inputs, bool borrow) {
   for (size_t i = 0; i < pointers.size(); ++i) {
     pointers[i] = PyTuple_GetItem(items.ptr(), static_cast<Py_ssize_t>(i));
   }
-  return run_unguarded(nb::find(this), pointers.data(), pointers.size(), {true, borrow});
+  return run_unguarded(pointers.data(), pointers.size(), {true, borrow});
 }
 
 nb::object PyMethod::execute(nb::handle inputs, bool borrow) {
@@ -249,8 +258,7 @@ std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterat
   std::vector<uint64_t> times(iterations);
   ErrorText error;
   bool ok = true;
-  const nb::object self = nb::find(this);
-  const CallScope scope(self, &loaded());
+  const CallScope scope(memory_, &loaded());
   Interruptible interruptible(loaded().method());
   {
     const nb::gil_scoped_release released;
@@ -347,8 +355,8 @@ void PyMethod::bind_attribute(const std::string& name, nb::handle value) {
   }
   check_bound(name, loaded().bind_state(name, const_cast<void*>(view.data)));
   // Python kernels may hold views of what was bound before.
-  if (callbacks_.empty()) bound_.erase(name);
-  bound_.emplace(name, std::make_pair(nb::borrow(value), std::move(keep)));
+  if (callbacks_.empty()) loaded_->bound.erase(name);
+  loaded_->bound.emplace(name, std::make_pair(nb::borrow(value), std::move(keep)));
 }
 
 void PyMethod::check_bound(const std::string& name, Error error) {

@@ -43,8 +43,7 @@ class PyMethod {
            nanobind::object origin, nanobind::object check, const std::vector<PyMethod*>& sharing);
 
   /// Runs with `count` inputs, the GIL released. Throws Raised.
-  /// `self` is this object in Python.
-  nanobind::object run(nanobind::handle self, PyObject* const* inputs, size_t count, Style style);
+  nanobind::object run(PyObject* const* inputs, size_t count, Style style);
   nanobind::object execute(nanobind::handle inputs, bool borrow);
   std::pair<nanobind::object, std::vector<Event>> profile(nanobind::handle inputs);
   /// Nanoseconds of each of `iterations` executions, the conversion of arrays not counted.
@@ -65,18 +64,22 @@ class PyMethod {
   /// Throws Raised once the garbage collector has cleared this object.
   LoadedMethod& loaded() const;
 
+  ~PyMethod() { unload(); }
+  PyMethod(const PyMethod&) = delete;
+  PyMethod& operator=(const PyMethod&) = delete;
+
   /// For Python's garbage collector.
   int traverse(visitproc visit, void* arg) const;
   void clear();
 
  private:
   struct Use;
+  void unload();
   void execute_released();
   void check_inputs();
   void set_inputs(PyObject* const* inputs, size_t count, Keep* keep);
   nanobind::object run_list(nanobind::handle inputs, bool borrow);
-  nanobind::object run_unguarded(nanobind::handle self, PyObject* const* inputs, size_t count,
-                                 Style style);
+  nanobind::object run_unguarded(PyObject* const* inputs, size_t count, Style style);
   Raised failure(const char* kind, ErrorText text) const;
   Tensor view_attribute(const std::string& name, nanobind::handle value, ArrayView* view,
                         Keep* keep);
@@ -84,11 +87,19 @@ class PyMethod {
 
   /// The Python kernels and backends that the method may use.
   std::vector<nanobind::object> callbacks_;
-  /// What the memory of buffers is bound to, by name.
-  std::multimap<std::string, std::pair<nanobind::object, Keep>> bound_;
+  /// What lives as long as views of tensors, which may outlive this object: the garbage collector
+  /// does not look into NumPy's arrays, so that they must not keep the kernels alive that made
+  /// them.
+  struct Loaded {
+    /// What the memory of buffers is bound to, by name.
+    std::multimap<std::string, std::pair<nanobind::object, Keep>> bound;
+    std::unique_ptr<LoadedMethod> method;
+  };
   nanobind::object origin_;
   nanobind::object check_;
-  std::unique_ptr<LoadedMethod> loaded_;
+  std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
+  /// The base of views: shares `loaded_`.
+  nanobind::object memory_;
   /// One for all methods that share state.
   std::shared_ptr<std::atomic<bool>> is_busy_ = std::make_shared<std::atomic<bool>>(false);
 };

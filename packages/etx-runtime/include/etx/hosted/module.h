@@ -87,6 +87,9 @@ class LoadedMethod {
                                             const std::string& name, ErrorText* error,
                                             const std::vector<LoadedMethod*>& sharing = {});
   ~LoadedMethod();
+  /// Destroys the method and its delegates but not the memory of its tensors; nothing else of this
+  /// object is used afterwards.
+  void unload();
 
   Method& method() { return *method_; }
   const std::shared_ptr<LoadedProgram>& program() const { return program_; }
