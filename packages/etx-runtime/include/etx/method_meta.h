@@ -85,7 +85,9 @@ class MethodMeta {
   const char* input_spec() const;
   const char* output_spec() const;
 
-  /// Bytes that loading the method takes from the method allocator, backends' own not counted.
+  /// Bytes that loading the method takes from the method allocator, wherever its memory begins:
+  /// at most 16 more than are used. What backends take for themselves is not counted. The planned
+  /// arenas come beside it, see memory_planned_buffer_size.
   size_t required_bytes() const;
 
  private:
