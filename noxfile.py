@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s bench|footprint|peers|lowering|passes|exporter-tests`.
+hand `-s bench|footprint|peers|lowering|passes|exporter-tests|mutated`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -223,6 +223,14 @@ def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
     python, sides = both_sides(session)
     run(session, python, "-m", "pytest", ROOT / "interop", *sides, *session.posargs)
+
+
+@nox.session
+def mutated(session: nox.Session) -> None:
+    """Run 450 files with changed bytes on both runtimes and count what happens. Run by hand."""
+    _, sides = both_sides(session)
+    script = ROOT / "interop" / "mutated.py"
+    run(session, sys.executable, script, sides[3], sides[5], *session.posargs)
 
 
 @nox.session(name="exporter-tests")

@@ -102,7 +102,7 @@ void gather(const void* src, int64_t stride, void* dst, int64_t n) {
 
 void copy_strided(const void* src, int64_t stride, void* dst, int64_t n, size_t size) {
   if (stride == 1 || n <= 1) {
-    std::memcpy(dst, src, static_cast<size_t>(n) * size);
+    std::memmove(dst, src, static_cast<size_t>(n) * size);
   } else if (size == 8) {
     gather<uint64_t>(src, stride, dst, n);
   } else if (size == 4) {

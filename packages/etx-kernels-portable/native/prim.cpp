@@ -235,8 +235,8 @@ Error et_copy_index(Context& context, Tensor& to, const Tensor& from, int64_t in
   for (ssize_t d = 0; d < from.dim(); ++d) shape.push(from.size(d));
   ETX_TRY(resize_out(context, to, shape));
   if (from.nbytes() == 0) return Error::Ok;
-  std::memcpy(to.mutable_data_ptr<char>() + static_cast<size_t>(index) * from.nbytes(),
-              from.const_data_ptr(), from.nbytes());
+  std::memmove(to.mutable_data_ptr<char>() + static_cast<size_t>(index) * from.nbytes(),
+               from.const_data_ptr(), from.nbytes());
   return Error::Ok;
 }
 

@@ -36,9 +36,9 @@ void copy_units(const Plane& p, char* dst, const char* src) {
     if (p.col_dst == kSize && p.col_src == 0) {
       fill_units<n>(d, s, p.cols);
     } else if (p.col_dst == kSize) {
-      for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * kSize, s + c * p.col_src, n);
+      for (int64_t c = 0; c < p.cols; ++c) std::memmove(d + c * kSize, s + c * p.col_src, n);
     } else {
-      for (int64_t c = 0; c < p.cols; ++c) std::memcpy(d + c * p.col_dst, s + c * p.col_src, n);
+      for (int64_t c = 0; c < p.cols; ++c) std::memmove(d + c * p.col_dst, s + c * p.col_src, n);
     }
   }
 }
@@ -87,7 +87,7 @@ void transpose_units(const Plane& p, char* dst, const char* src) {
   const auto copy_part = [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
     for (int64_t c = col; c < cols; ++c) {
       for (int64_t r = row; r < rows; ++r) {
-        std::memcpy(dst + r * p.row_dst + c * kSize, src + c * p.col_src + r * kSize, n);
+        std::memmove(dst + r * p.row_dst + c * kSize, src + c * p.col_src + r * kSize, n);
       }
     }
   };
@@ -130,14 +130,15 @@ void copy_plane(const Plane& p, char* dst, const char* src) {
   }
   for (int64_t r = 0; r < p.rows; ++r) {
     for (int64_t c = 0; c < p.cols; ++c) {
-      std::memcpy(dst + r * p.row_dst + c * p.col_dst, src + r * p.row_src + c * p.col_src, p.unit);
+      std::memmove(dst + r * p.row_dst + c * p.col_dst, src + r * p.row_src + c * p.col_src,
+                   p.unit);
     }
   }
 }
 
 void copy_bytes(Context& context, char* dst, const char* src, int64_t bytes) {
   context.parallel_for(0, bytes, kParallelBytes, [&](int64_t begin, int64_t end) {
-    std::memcpy(dst + begin, src + begin, static_cast<size_t>(end - begin));
+    std::memmove(dst + begin, src + begin, static_cast<size_t>(end - begin));
   });
 }
 

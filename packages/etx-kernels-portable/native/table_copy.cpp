@@ -16,12 +16,12 @@ void copy_entries(char* dst, const char* src, const Entries& to, const Entries& 
   constexpr int64_t kSize = n;
   if (from.table != nullptr && to.table == nullptr && to.step == 1) {
     for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(dst + i * kSize, src + from.table[i] * kSize, n);
+      std::memmove(dst + i * kSize, src + from.table[i] * kSize, n);
     }
     return;
   }
   for (int64_t i = begin; i < end; ++i) {
-    std::memcpy(dst + to[i] * kSize, src + from[i] * kSize, n);
+    std::memmove(dst + to[i] * kSize, src + from[i] * kSize, n);
   }
 }
 
@@ -74,7 +74,7 @@ void TableCopy::run_part(char* dst, const char* src, size_t element_size, int64_
       if (combine != nullptr) {
         combine(d, s, bytes);
       } else {
-        std::memcpy(d, s, bytes);
+        std::memmove(d, s, bytes);
       }
     }
     return;

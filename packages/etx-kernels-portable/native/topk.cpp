@@ -95,9 +95,9 @@ Error choose(Context& context, const Tensor& self, ssize_t axis, int64_t count, 
     read_row(self.const_data_ptr(), from, stride_of(self, axis), size, descending, items);
     select(items, size, count, sorted);
     for (int64_t i = 0; i < count; ++i) {
-      std::memcpy(mutable_element_ptr(values, to + i * stride_of(values, axis)),
-                  element_ptr(self, from + items[i].index * stride_of(self, axis)),
-                  static_cast<size_t>(width));
+      std::memmove(mutable_element_ptr(values, to + i * stride_of(values, axis)),
+                   element_ptr(self, from + items[i].index * stride_of(self, axis)),
+                   static_cast<size_t>(width));
       indices.mutable_data_ptr<int64_t>()[to_index + i * stride_of(indices, axis)] = items[i].index;
     }
     for (ssize_t d = self.dim() - 1; d >= 0; --d) {

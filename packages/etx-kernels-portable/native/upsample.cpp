@@ -121,7 +121,7 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
           std::memcpy(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
         } else if (pixels) {
           for (int64_t k = 0; k < x.out; ++k) {
-            std::memcpy(to + k * channels, from + columns[k] * channels, pixel);
+            std::memmove(to + k * channels, from + columns[k] * channels, pixel);
           }
         } else {
           nearest_row(from, input.stride(3), to, out.stride(3), columns, x.out);

@@ -18,7 +18,7 @@ from harness import PLUGIN, RECORDER
 from record import Recorder
 
 PACKAGE = Path(__file__).parents[1]
-FUZZ = PACKAGE.parent / "etx-runtime" / "tests" / "fuzz"
+RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
 SECONDS = 25
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
 
@@ -39,16 +39,16 @@ def tool(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What loads and executes programs with the kernels: a fuzzer where there is Clang."""
+    """What executes programs with the kernels: a fuzzer where there is Clang, and broken files."""
     build = tmp_path_factory.mktemp("sanitized")
     options = [f"-DETX_FUZZ_KERNELS={PACKAGE}", "-DCMAKE_BUILD_TYPE=None"]
     options += ["-DCMAKE_CXX_FLAGS=-O1 -g1", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
     options += [f"-DPython_EXECUTABLE={sys.executable}"]
     if clang := shutil.which("clang++"):
         options.append(f"-DCMAKE_CXX_COMPILER={clang}")
-    call(tool("cmake"), "-S", FUZZ, "-B", build, "-G", "Ninja", *options)
-    call(tool("cmake"), "--build", build, "-j2", "--target", "fuzz_execute")
-    return build / "fuzz_execute"
+    call(tool("cmake"), "-S", RUNTIME_TESTS / "fuzz", "-B", build, "-G", "Ninja", *options)
+    call(tool("cmake"), "--build", build, "-j2", "--target", "fuzz_execute", "broken_files")
+    return build
 
 
 def write(recorder: Recorder, folder: Path) -> None:
@@ -64,7 +64,14 @@ def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
     write(RECORDER, seeds)
     corpus.mkdir()
     limits = [*LIMITS, f"-max_total_time={SECONDS}", f"-artifact_prefix={corpus}/"]
-    text = call(sanitized, *limits, "-print_final_stats=1", corpus, seeds)
+    text = call(sanitized / "fuzz_execute", *limits, "-print_final_stats=1", corpus, seeds)
     runs = re.search(r"(?:Done |executed_units: )(\d+)", text)
     assert runs is not None, text
     assert int(runs.group(1)) > len(RECORDER.programs)
+
+
+def test_every_field_of_files_of_executorch(sanitized: Path) -> None:
+    """Cut at every 64 bytes, and each field wrong in turn, with the kernels they call."""
+    files = sorted((RUNTIME_TESTS / "executorch").iterdir())
+    count, cuts, fields = map(int, re.findall(r"\d+", call(sanitized / "broken_files", *files)))
+    assert (count, cuts > 150, fields > 10_000) == (len(files), True, True)

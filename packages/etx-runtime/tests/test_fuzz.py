@@ -26,6 +26,7 @@ from building import call, configure, tool
 from conftest import HERE
 from programs import Builder
 
+EXECUTORCH = HERE / "executorch"
 TARGETS = {"program": 5, "execute": 15, "named_data": 5, "ptd": 3}
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-print_final_stats=1", "-seed=1"]
 
@@ -116,8 +117,11 @@ def test_fuzz(fuzzers: Path, name: str) -> None:
 
 
 def test_every_field_of_every_seed(fuzzers: Path) -> None:
-    """Cut at every 64 bytes, and each field wrong in turn: what fails says what and where."""
-    files = sorted((fuzzers / "seeds").rglob("*.*"))
+    """Cut at every 64 bytes, and each field wrong in turn: what fails says what and where.
+
+    The files of ExecuTorch are written by interop/small_files.py.
+    """
+    files = [*sorted((fuzzers / "seeds").rglob("*.*")), *sorted(EXECUTORCH.iterdir())]
     text = call(fuzzers / "broken_files", *files)
     count, cuts, fields = map(int, re.findall(r"\d+", text))
     assert count == len(files)
