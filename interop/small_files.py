@@ -3,7 +3,7 @@
 
 usage: small_files.py FOLDER
 
-They lie in packages/etx-runtime/tests/executorch; run this in ExecuTorch's environment to renew them.
+They lie in packages/etx-runtime/tests/executorch; ExecuTorch's environment renews them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from pathlib import Path
 
 import torch
 from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
-from executorch.exir import EdgeProgramManager, ExecutorchBackendConfig, to_edge
-from executorch.exir import to_edge_transform_and_lower
+from executorch.exir import (
+    EdgeProgramManager,
+    ExecutorchBackendConfig,
+    to_edge,
+    to_edge_transform_and_lower,
+)
 from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 from torch.export import Dim, export
 

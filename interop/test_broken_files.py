@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small files of ExecuTorch: those the tests break are what it writes; broken ones end no process."""
+"""Small files of ExecuTorch: what tests break is what it writes; broken ones end no process."""
 
 from __future__ import annotations
 
