@@ -37,7 +37,7 @@ def test_installed_package_builds_and_passes(tmp_path: Path) -> None:
     ctest = Path(tool("cmake")).with_name("ctest")
     text = call(ctest, "--test-dir", tmp_path / "build", "--output-on-failure")
     assert "100% tests passed" in text
-    assert "out of 9" in text
+    assert "out of 10" in text
     plugin = next((tmp_path / "build").glob("libtest_plugin.*"))
     bench = call(tmp_path / "build" / "bench_dispatch", program, plugin, 100)
     assert "ns_per_instruction" in bench
