@@ -111,6 +111,7 @@ def table(results: dict[str, Answers]) -> str:
         rows = [
             line("load, ms", answers, lambda a: a["ms"]["load"], 2),
             line("first call, ms", answers, lambda a: a["ms"]["first"], 1),
+            line("import to first result, ms", answers, lambda a: sum(a["ms"].values()), 1),
             line("later calls, ms", answers, lambda a: a["call_ns"][0] / 1e6, 1),
         ]
         for step in ("load", "first"):
@@ -124,7 +125,7 @@ def table(results: dict[str, Answers]) -> str:
 
 
 def main() -> None:
-    """Measure, then write ``footprint.json`` and ``footprint.md``."""
+    """Measure; after each round write ``footprint.json`` and ``footprint.md``."""
     options = parse()
     prepare(options)
     work = {"chain": CHAINS, **{model: (model,) for model in MODELS}}
@@ -134,10 +135,10 @@ def main() -> None:
         for name, models in work.items():
             for runtime in RUNTIMES[first:] + RUNTIMES[:first]:
                 results[name][runtime].append(ask(options, runtime, models))
+        text = table(results)
+        (options.folder / "footprint.json").write_text(json.dumps(results, indent=1))
+        (options.folder / "footprint.md").write_text(text)
         print(f"round {turn + 1} of {options.rounds}", flush=True)
-    text = table(results)
-    (options.folder / "footprint.json").write_text(json.dumps(results, indent=1))
-    (options.folder / "footprint.md").write_text(text)
     print(text)
 
 
