@@ -124,3 +124,40 @@ def test_initial_values_go_where_they_were_planned(runtime: Runtime) -> None:
     method.execute([given[:2]])
     method.reset_state()
     assert given.tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("sizes", [[2**31 - 1] * 2, [2**31 - 1] * 3, [2**16] * 4, [2**21] * 3])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_sizes_whose_product_no_memory_holds(
+    runtime: Runtime, sizes: list[int], dynamic: bool
+) -> None:
+    b = Builder()
+    x = b.input(b.tensor((2,)))
+    b.output(x)
+    tensor = b.plan.values[x].val
+    tensor.sizes, tensor.dim_order = sizes, list(range(len(sizes)))
+    if dynamic:
+        tensor.shape_dynamism = es.TensorShapeDynamism.DYNAMIC_BOUND
+    with pytest.raises(LoadError, match="byte"):
+        runtime.load_program(b.serialize())
+
+
+@pytest.mark.parametrize("offset", [12, 2**31 - 8, 2**32 - 8, 2**63 - 8, 2**64 - 8])
+def test_offsets_beyond_the_arena(runtime: Runtime, offset: int) -> None:
+    b = Builder()
+    x = b.input(b.tensor((2,)))
+    b.output(x)
+    place = b.plan.values[x].val.allocation_info
+    place.memory_offset_low, place.memory_offset_high = offset % 2**32, offset >> 32
+    b.plan.non_const_buffer_sizes[1] = 16
+    with pytest.raises(LoadError, match="byte"):
+        runtime.load_program(b.serialize()).load_method("forward")
+
+
+@pytest.mark.parametrize("size", [-1, -(2**63)])
+def test_arenas_of_no_size(runtime: Runtime, size: int) -> None:
+    b = Builder()
+    b.output(b.input(b.tensor((2,))))
+    b.plan.non_const_buffer_sizes[1] = size
+    with pytest.raises(LoadError, match="byte"):
+        runtime.load_program(b.serialize())
