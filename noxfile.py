@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s bench|footprint|peers|lowering|passes|exporter-tests|mutated`.
+hand `-s bench|footprint|peers|lowering|passes|exporter-tests|mutated|free-threaded`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -8,6 +8,7 @@ Run as a script, it sets up nox by itself. Environments lie in .build/env and .t
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,7 +183,7 @@ def attempt(session: nox.Session, steps: dict[str, Callable[[], None]]) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check the types of each package's sources strictly."""
+    """Check the types of each package's sources, and of a user's program, strictly."""
     folder = ENVIRONMENTS / "types"
     named = [f"{name}[{','.join(p.extras)}]" for name, p in PROJECTS.items()]
     install = [sys.executable, WHEELS, "--venv", folder, "--others-only", "--install", *named]
@@ -194,6 +195,7 @@ def types(session: nox.Session) -> None:
     for project, source in zip(PROJECTS.values(), sources, strict=True):
         config = project.path / "pyproject.toml"
         command = [python, "-m", "mypy", "--strict", "--config-file", config, source]
+        command += sorted((project.path / "tests" / "typed").glob("*.py"))
         steps[project.name] = partial(run, session, *command, MYPYPATH=path)
     attempt(session, steps)
 
@@ -243,6 +245,26 @@ def exporter_tests(session: nox.Session) -> None:
     found = session.run(theirs, "-c", query, external=True, silent=True)
     script = ROOT / "interop" / "exporter_tests" / "run.py"
     run(session, python, script, str(found).strip(), *session.posargs)
+
+
+@nox.session(name="free-threaded")
+def free_threaded(session: nox.Session) -> None:
+    """Test the runtime on a Python without GIL, the one after -- or on PATH. Run by hand."""
+    names = session.posargs[:1] or ["python3.14t", "python3.13t"]
+    found = next(filter(None, map(shutil.which, names)), None)
+    if found is None:
+        session.error(
+            f"no free-threaded Python: {' and '.join(names)} not found on PATH; install it, or "
+            "build CPython with `./configure --disable-gil`, and name it: -s free-threaded -- PATH"
+        )
+    folder = ENVIRONMENTS / "free-threaded"
+    install = [sys.executable, WHEELS, "--python", found, "--venv", folder, "--group", "test"]
+    run(session, *install, "--install", "etx-runtime")
+    python, tests = folder / "bin" / "python", ROOT / "packages" / "etx-runtime" / "tests"
+    run(session, python, "-I", ROOT / "tools" / "free_threaded.py")
+    chosen = session.posargs[1:] or [f"--ignore={tests / 'test_fuzz.py'}"]  # C++ alone
+    command = [python, "-I", "-W", "error", "-m", "pytest", "--import-mode=importlib", tests]
+    run(session, *command, "-c", tests.parent / "pyproject.toml", *chosen)
 
 
 @nox.session
