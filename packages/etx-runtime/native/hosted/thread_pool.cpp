@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Kernels of a method follow each other within this time; a sleeping thread takes longer to wake.
-constexpr auto kPatience = std::chrono::microseconds(30);
+constexpr auto kPatience = std::chrono::microseconds(100);
 
 /// How many forks lie between the process that loaded this library and this one.
 std::atomic<uint64_t> forks{0};
