@@ -5,6 +5,7 @@ import argparse
 import json
 from pathlib import Path
 
+import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
@@ -26,6 +27,16 @@ def model(runtime: Runtime, tmp_path: Path) -> str:
     path = tmp_path / "add.pte"
     path.write_bytes(addition())
     return str(path)
+
+
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_number_of_threads(model: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(capsys, command, model, "--threads", "1025")
+    assert "expected at most 1024 threads, got 1025" in capsys.readouterr().err
+    text = run(capsys, command, model, "--threads", "3", "--json")
+    assert '"threads": 3' in text
+    etx_runtime.set_num_threads(0)
 
 
 def test_run_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="a .ptd file with weights; once for each",
     )
     parser.add_argument(
-        "--threads", type=_positive, metavar="N", help="default: the cores that may be used"
+        "--threads", type=_threads, metavar="N", help="default: the cores that may be used"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     inputs = parser.add_argument_group("inputs")
@@ -155,6 +155,13 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 def _natural(text: str) -> int:
     return _integer(text, 0)
+
+
+def _threads(text: str) -> int:
+    number = _positive(text)
+    if number > 1024:
+        raise argparse.ArgumentTypeError(f"expected at most 1024 threads, got {number}")
+    return number
 
 
 def _positive(text: str) -> int:
