@@ -85,6 +85,15 @@ def missing(machine: Machine) -> list[str]:
 def build(machine: Machine) -> Path:
     """Configure and build etx-run in a folder that is kept; return the program."""
     folder = BUILDS / machine.name
+    build_with(machine, HERE, folder, [f"-DETX_RUN_FAMILIES={FAMILIES}"])
+    (program,) = (p for p in folder.iterdir() if p.stem == "etx-run" and p.suffix != ".map")
+    return program
+
+
+def build_with(
+    machine: Machine, source: Path, folder: Path, options: list[str], target: str = "all"
+) -> None:
+    """Configure and build a project with the compiler of a machine."""
     absent = missing(machine)
     if absent:
         packages = " ".join(machine.packages)
@@ -93,7 +102,7 @@ def build(machine: Machine) -> Path:
         )
     bin_folder = Path(sys.executable).parent
     path = os.pathsep.join((str(bin_folder), os.environ["PATH"]))
-    options = [f"-DETX_RUN_FAMILIES={FAMILIES}", f"-DPython_EXECUTABLE={sys.executable}"]
+    options = [*options, f"-DPython_EXECUTABLE={sys.executable}"]
     if machine.toolchain is not None:
         file = HERE / "toolchains" / f"{machine.toolchain}.cmake"
         options.append(f"-DCMAKE_TOOLCHAIN_FILE={file}")
@@ -101,8 +110,8 @@ def build(machine: Machine) -> Path:
     if launcher is not None:
         options.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
     for command in (
-        ["cmake", "-S", str(HERE), "-B", str(folder), "-G", "Ninja", *options],
-        ["cmake", "--build", str(folder), "-j2"],
+        ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", *options],
+        ["cmake", "--build", str(folder), "-j2", "--target", target],
     ):
         done = subprocess.run(
             command,
@@ -113,8 +122,6 @@ def build(machine: Machine) -> Path:
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}\n{done.stdout[-4000:]}")
-    (program,) = (p for p in folder.iterdir() if p.stem == "etx-run" and p.suffix != ".map")
-    return program
 
 
 def main() -> None:

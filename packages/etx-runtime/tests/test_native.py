@@ -12,7 +12,6 @@ import sysconfig
 from pathlib import Path
 
 import etx_runtime
-import pytest
 from building import call, configure, tool
 from conftest import HERE
 from programs import counter, loop, waiting
@@ -20,9 +19,9 @@ from programs import counter, loop, waiting
 PACKAGE = Path(etx_runtime.__file__).parent
 CORE = PACKAGE / "lib" / "libetx_core.a"
 SHARED = "libetx_runtime.so"
-TEXT_BUDGETS = {"object by object": 27 * 1024, "whole program": 24 * 1024}
+TEXT_BUDGET = 24_000
 
-ALLOWED = re.compile(r"mem(cpy|move|set|cmp)|str(len|cmp|ncmp)|etx_pal_\w+|_GLOBAL_OFFSET_TABLE_")
+ALLOWED = re.compile(r"mem(cpy|move|set|cmp)|etx_pal_\w+|_GLOBAL_OFFSET_TABLE_")
 
 
 def test_installed_package_builds_and_passes(tmp_path: Path) -> None:
@@ -84,20 +83,16 @@ def test_core_writes_no_globals() -> None:
     assert data == []
 
 
-@pytest.mark.parametrize("kind", TEXT_BUDGETS)
-def test_text_size(tmp_path: Path, kind: str) -> None:
+def test_text_size(tmp_path: Path) -> None:
     """Core, verifier and readers with one kernel, at a fixed address as firmware is."""
     options = ["-DCMAKE_BUILD_TYPE=MinSizeRel", "-DETX_BUILD_HOSTED=OFF", "-DETX_BUILD_TESTS=ON"]
     options += ["-DETX_BUILD_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}"]
     options += ["-DCMAKE_CXX_FLAGS=-fno-pie", "-DCMAKE_EXE_LINKER_FLAGS=-no-pie"]
-    options += [
-        f"-DCMAKE_INTERPROCEDURAL_OPTIMIZATION={'ON' if kind == 'whole program' else 'OFF'}"
-    ]
     configure(HERE.parent, tmp_path, *options)
     call(tool("cmake"), "--build", tmp_path, "--target", "one_kernel", "-j2")
     sizes = call("size", "-A", tmp_path / "tests" / "cpp" / "one_kernel")
     text = next(int(line.split()[1]) for line in sizes.split("\n") if line.startswith(".text"))
-    assert text <= TEXT_BUDGETS[kind], f"{text} bytes"
+    assert text <= TEXT_BUDGET, f"{text} bytes"
 
 
 def best_import_time(code: str) -> float:

@@ -106,8 +106,7 @@ class Program {
   FreeableBuffer program_data_;
   FreeableBuffer constants_;
   const void* root_ = nullptr;
-  uint64_t segment_base_ = 0;
-  uint64_t file_size_ = 0;
+  size_t segment_base_ = 0;
 };
 
 }  // namespace etx

@@ -74,7 +74,7 @@ bool equals(const char* text, const char* other) {
   return rest != nullptr && *rest == '\0';
 }
 
-bool fits(uint64_t offset, uint64_t size, uint64_t room) {
+bool fits(uint64_t offset, uint64_t size, size_t room) {
   return offset <= room && size <= room - offset;
 }
 

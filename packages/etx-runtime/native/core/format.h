@@ -92,7 +92,7 @@ inline bool equals(const ::flatbuffers::String* string, const char* other) {
 }
 
 /// True when `size` bytes from `offset` lie inside of `room` bytes.
-bool fits(uint64_t offset, uint64_t size, uint64_t room);
+bool fits(uint64_t offset, uint64_t size, size_t room);
 
 inline const fbs::ExecutionPlan* as_plan(const void* plan) {
   return static_cast<const fbs::ExecutionPlan*>(plan);

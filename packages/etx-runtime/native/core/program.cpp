@@ -31,7 +31,7 @@ bool is(const char* bytes, const char* name) {
 
 /// Sets `segment_base` and the program's size, by the extended header or what its absence means.
 /// Why not, when there is a reason.
-const char* parse_head(const Head& head, uint64_t file_size, uint64_t* size, uint64_t* base) {
+const char* parse_head(const Head& head, size_t file_size, size_t* size, size_t* base) {
   using ::flatbuffers::EndianScalar;
   *size = file_size;
   *base = 0;
@@ -39,12 +39,14 @@ const char* parse_head(const Head& head, uint64_t file_size, uint64_t* size, uin
   if (!is(head.magic, "eh00")) return nullptr;
   const uint32_t header_size = EndianScalar(head.header_size);
   if (header_size < kOldHeaderSize) return "the extended header is too short";
-  *size = EndianScalar(head.program_size);
-  *base = EndianScalar(head.segment_base);
+  const uint64_t program = EndianScalar(head.program_size);
   const uint64_t segments = header_size < kHeaderSize ? 0 : EndianScalar(head.segment_size);
-  if (*size > file_size || *size < kHeadSize || !fits(*base, segments, file_size)) {
+  if (program < kHeadSize || !fits(0, program, file_size) ||
+      !fits(EndianScalar(head.segment_base), segments, file_size)) {
     return "the file is shorter than its header says: it was truncated";
   }
+  *size = static_cast<size_t>(program);
+  *base = static_cast<size_t>(EndianScalar(head.segment_base));
   return nullptr;
 }
 
@@ -81,13 +83,12 @@ Error Program::read(uint64_t offset, uint64_t size, const DataLoader::SegmentInf
 
 Error Program::read_program(Verification verification, FailureSink* failures) {
   ETX_ASSIGN(const size_t file_size, loader_->size());
-  file_size_ = file_size;
   if (file_size < kHeadSize) {
     return fail(failures, Error::InvalidProgram,
                 "the file is shorter than 64 bytes: it is no program or was truncated", file_size);
   }
   const DataLoader::SegmentInfo info;
-  uint64_t size = kHeadSize;
+  size_t size = kHeadSize;
   // First the head, then all of the program.
   for (int part = 0; part < 2; ++part) {
     ETX_TRY(read(0, size, info, &program_data_));
@@ -119,7 +120,7 @@ Error Program::read_program(Verification verification, FailureSink* failures) {
                 "the program is of a newer version; upgrade the runtime", where);
   }
   if (verification == Verification::Minimal) return Error::Ok;
-  return Verifier(root, bytes, file_size_ - segment_base_, failures).check_program();
+  return Verifier(root, bytes, file_size - segment_base_, failures).check_program();
 }
 
 Error Program::load_constants(FailureSink* failures) {

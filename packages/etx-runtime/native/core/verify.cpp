@@ -25,6 +25,8 @@ Error Verifier::fail(const char* reason, Error error) {
   return report(failures_, failure);
 }
 
+Error Verifier::fail(const char* reason) { return fail(reason, Error::InvalidProgram); }
+
 Error Verifier::check_program() {
   ETX_TRY(check_segments());
   const auto* plans = program_.execution_plan();

@@ -14,7 +14,7 @@ class Verifier {
  public:
   /// `base` is the first byte of the program, for offsets in reports; `room` what the file has for
   /// segments.
-  Verifier(const fbs::Program& program, const void* base, uint64_t room, FailureSink* failures)
+  Verifier(const fbs::Program& program, const void* base, size_t room, FailureSink* failures)
       : program_(program),
         base_(static_cast<const uint8_t*>(base)),
         room_(room),
@@ -28,7 +28,8 @@ class Verifier {
   struct CallRule;
 
   /// Reports the table that is looked at.
-  Error fail(const char* reason, Error error = Error::InvalidProgram);
+  Error fail(const char* reason, Error error);
+  Error fail(const char* reason);
 
   Error check_segments();
   Error check_offsets(const fbs::SubsegmentOffsets* subsegment);
@@ -51,7 +52,7 @@ class Verifier {
 
   const fbs::Program& program_;
   const uint8_t* base_;
-  uint64_t room_;
+  size_t room_;
   FailureSink* failures_;
   const fbs::ExecutionPlan* plan_ = nullptr;
   /// The table that is looked at, and which item of it when not -1.

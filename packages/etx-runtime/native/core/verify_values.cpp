@@ -106,7 +106,7 @@ Error Verifier::check_memory(const fbs::Tensor& tensor) {
     if (id == 0 || id >= length(sizes)) {
       return fail("a tensor lies in an arena that does not exist");
     }
-    if (!fits(offset_of(*place), nbytes_of(tensor), static_cast<uint64_t>(sizes->Get(id)))) {
+    if (!fits(offset_of(*place), nbytes_of(tensor), static_cast<size_t>(sizes->Get(id)))) {
       return fail("a tensor ends after its arena");
     }
     if ((place->memory_offset_low() & (alignment_of(tensor) - 1)) != 0) {
@@ -139,7 +139,8 @@ Error Verifier::check_stored(const fbs::SubsegmentOffsets* subsegment, const fbs
   const uint32_t index = tensor.data_buffer_idx();
   const auto* offsets = subsegment == nullptr ? nullptr : subsegment->offsets();
   if (index >= length(offsets)) return fail("a tensor's stored data does not exist");
-  const uint64_t size = at(program_.segments(), subsegment->segment_index()).size();
+  const auto size =
+      static_cast<size_t>(at(program_.segments(), subsegment->segment_index()).size());
   if (!fits(offsets->Get(index), nbytes_of(tensor), size)) {
     return fail("a tensor's stored data ends after its segment");
   }
