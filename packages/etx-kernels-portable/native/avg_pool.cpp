@@ -3,6 +3,7 @@
 #include <etx/portable/dispatch.h>
 
 #include "gemm.h"
+#include "loops.h"
 #include "operand.h"
 #include "pool_shape.h"
 #include "shape.h"
@@ -23,6 +24,12 @@ struct Divisor {
   }
 };
 
+/// The lowest integer has no negative: it wraps.
+template <typename T>
+T divide(T sum, T count) {
+  return count == T{-1} ? wrap_mul(sum, count) : sum / count;
+}
+
 /// Sums whole lines first, then the columns of the sum.
 template <typename T>
 void avg_pool_plane(const PoolShape& p, const Divisor& divisor, const T* x, T* line, T* y) {
@@ -32,14 +39,14 @@ void avg_pool_plane(const PoolShape& p, const Divisor& divisor, const T* x, T* l
     for (int64_t i = 0; i < width; ++i) line[i] = T{0};
     for (int64_t iy = p.begin(1, oy); iy < p.end(1, oy); ++iy) {
       const T* const from = x + iy * width;
-      for (int64_t i = 0; i < width; ++i) line[i] += from[i];
+      for (int64_t i = 0; i < width; ++i) line[i] = wrap_add(line[i], from[i]);
     }
     const int64_t height = divisor.axis(p, 1, oy);
     for (int64_t ox = 0; ox < w.out[2]; ++ox, ++y) {
       T sum = T{0};
-      for (int64_t i = p.begin(2, ox); i < p.end(2, ox); ++i) sum += line[i];
+      for (int64_t i = p.begin(2, ox); i < p.end(2, ox); ++i) sum = wrap_add(sum, line[i]);
       const int64_t count = divisor.forced != 0 ? divisor.forced : height * divisor.axis(p, 2, ox);
-      *y = count == 0 ? T{0} : static_cast<T>(sum / static_cast<T>(count));
+      *y = count == 0 ? T{0} : divide(sum, static_cast<T>(count));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include "conv_shape.h"
 #include "conv_sweep.h"
 #include "gemm.h"
+#include "loops.h"
 #include "operand.h"
 #include "shape.h"
 
@@ -21,11 +22,15 @@ void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
       if (s.transposed) {
         const T* const from = in + (cz * s.in[1] + cy) * s.in[2];
         T* const to = out + (z.fine(cz) * s.out[1] + y.fine(cy)) * s.out[2];
-        for (int64_t cx = x.begin; cx < x.end; ++cx) to[x.fine(cx)] += w * from[cx];
+        for (int64_t cx = x.begin; cx < x.end; ++cx) {
+          to[x.fine(cx)] = wrap_add(to[x.fine(cx)], wrap_mul(w, from[cx]));
+        }
       } else {
         const T* const from = in + (z.fine(cz) * s.in[1] + y.fine(cy)) * s.in[2];
         T* const to = out + (cz * s.out[1] + cy) * s.out[2];
-        for (int64_t cx = x.begin; cx < x.end; ++cx) to[cx] += w * from[x.fine(cx)];
+        for (int64_t cx = x.begin; cx < x.end; ++cx) {
+          to[cx] = wrap_add(to[cx], wrap_mul(w, from[x.fine(cx)]));
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <etx/portable/dispatch.h>
 
 #include "gemm.h"
+#include "loops.h"
 #include "operand.h"
 #include "shape.h"
 
@@ -18,7 +19,7 @@ Error multiply_plain(const T* a, const T* b, T* c, int64_t batch, int64_t m, int
     for (int64_t l = 0; l < k; ++l) {
       const T s = a[i * k + l];
       const T* const from = b + (i / m * k + l) * n;
-      for (int64_t j = 0; j < n; ++j) row[j] += s * from[j];
+      for (int64_t j = 0; j < n; ++j) row[j] = wrap_add(row[j], wrap_mul(s, from[j]));
     }
   }
   return Error::Ok;
@@ -83,6 +84,11 @@ Error bmm_out(Context& context, const Tensor& self, const Tensor& mat2, Tensor& 
   return matrix_product(context, self, mat2, out);
 }
 
+template <typename T>
+T scaled_sum(T alpha, T a, T beta, T b) {
+  return wrap_add(wrap_mul(alpha, a), wrap_mul(beta, b));
+}
+
 /// c = alpha c + beta self, where self is broadcast by its strides.
 template <typename T>
 void add_scaled_matrix(const T* self, int64_t row_stride, int64_t column_stride, T beta, T alpha,
@@ -91,11 +97,11 @@ void add_scaled_matrix(const T* self, int64_t row_stride, int64_t column_stride,
     const T* const from = self + i * row_stride;
     T* const to = c + i * n;
     if (beta == T{0}) {
-      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j];
+      for (int64_t j = 0; j < n; ++j) to[j] = wrap_mul(alpha, to[j]);
     } else if (column_stride == 0) {
-      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j] + beta * from[0];
+      for (int64_t j = 0; j < n; ++j) to[j] = scaled_sum(alpha, to[j], beta, from[0]);
     } else {
-      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j] + beta * from[j];
+      for (int64_t j = 0; j < n; ++j) to[j] = scaled_sum(alpha, to[j], beta, from[j]);
     }
   }
 }
@@ -137,7 +143,9 @@ Error linear_plain(const T* x, const T* w, const T* bias, T* y, int64_t m, int64
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       T sum = bias == nullptr ? T{0} : bias[j];
-      for (int64_t l = 0; l < k; ++l) sum += x[i * k + l] * w[j * k + l];
+      for (int64_t l = 0; l < k; ++l) {
+        sum = wrap_add(sum, wrap_mul(x[i * k + l], w[j * k + l]));
+      }
       y[i * n + j] = sum;
     }
   }

@@ -151,3 +151,24 @@ def test_bounds_that_no_integer_holds() -> None:
     nan, inf = float("nan"), float("inf")
     (actual,) = PLUGIN.call("aten::hardtanh.out", x, nan, inf, out(3, dtype=torch.int64))
     assert actual.tolist() == [0, 0, 5]
+
+
+def test_integer_products_wrap() -> None:
+    """Under sanitizers too: the calls are recorded."""
+    big = torch.full((2, 2), 2**62)
+    for name, args in (
+        ("aten::mm.out", (big, big)),
+        ("aten::linear.out", (big, big, None)),
+        ("aten::addmm.out", (big, big, big, 2**62, 3)),
+    ):
+        (actual,) = PLUGIN.call(name, *args, out(2, 2, dtype=torch.int64))
+        expected = (2 * 2**124) * (3 if "addmm" in name else 1)
+        expected += 2**124 if "addmm" in name else 0
+        assert actual.tolist() == [[(expected + 2**63) % 2**64 - 2**63] * 2] * 2, name
+
+
+def test_the_lowest_integer_is_divided_by_minus_one() -> None:
+    lowest = torch.full((1, 1, 2), -(2**63))
+    args = (lowest[None], [1, 1], [], [0, 0], False, True, -1)
+    (actual,) = PLUGIN.call("aten::avg_pool2d.out", *args, out(1, 1, 1, 2, dtype=torch.int64))
+    assert actual.tolist() == [[[[-(2**63)] * 2]]]
