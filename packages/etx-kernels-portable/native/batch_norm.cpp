@@ -31,6 +31,7 @@ struct BatchNorm {
     batch = input.size(0);
     channels = input.size(1);
     for (ssize_t d = 2; d < input.dim(); ++d) points *= input.size(d);
+    if (points == 0) batch = 0;
     for (const auto* parameter : {&weight, &bias}) {
       ETX_CHECK(context, !parameter->has_value() || (*parameter)->numel() == channels,
                 InvalidArgument, "weight and bias must have one element per channel");
@@ -115,10 +116,17 @@ struct Running {
   double momentum;
 };
 
+Error check_running(Context& context, const BatchNorm& n, const Tensor& mean, const Tensor& var) {
+  ETX_CHECK(context, mean.numel() == n.channels && var.numel() == n.channels, InvalidArgument,
+            "running_mean and running_var must have one element per channel");
+  return Error::Ok;
+}
+
 /// Batch statistics normalise; they are saved, and added to the running ones where there are any.
 Error normalize_by_batch(Context& context, BatchNorm& n, const Running* running, Tensor& out,
                          Tensor& save_mean, Tensor& save_invstd) {
   ETX_TRY(n.check(context, out));
+  if (running != nullptr) ETX_TRY(check_running(context, n, *running->mean, *running->var));
   Shape stats;
   stats.push(n.channels);
   ETX_TRY(resize_out(context, out, Shape(n.input)));
@@ -158,8 +166,7 @@ Error normalize_by_running(Context& context, BatchNorm& n, const Tensor& running
                            const Tensor& running_var, Tensor& out, Tensor& save_mean,
                            Tensor& save_invstd) {
   ETX_TRY(n.check(context, out));
-  ETX_CHECK(context, running_mean.numel() == n.channels && running_var.numel() == n.channels,
-            InvalidArgument, "running_mean and running_var must have one element per channel");
+  ETX_TRY(check_running(context, n, running_mean, running_var));
   Shape none;
   none.push(0);
   ETX_TRY(resize_out(context, out, Shape(n.input)));

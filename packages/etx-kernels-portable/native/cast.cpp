@@ -7,6 +7,8 @@
 
 #include <etx/portable/dispatch.h>
 
+#include "element.h"
+
 namespace etx::portable {
 namespace {
 
@@ -51,9 +53,9 @@ void cast_loop(const void* src, int64_t stride, void* dst, int64_t n) {
   const From* from = static_cast<const From*>(src);
   To* to = static_cast<To*>(dst);
   if (stride == 1) {
-    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(load_element(from + i));
   } else {
-    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i * stride]);
+    for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(load_element(from + i * stride));
   }
 }
 

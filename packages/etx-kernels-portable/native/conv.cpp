@@ -8,6 +8,7 @@
 #include "gemm.h"
 #include "loops.h"
 #include "operand.h"
+#include "padded_planes.h"
 #include "shape.h"
 
 namespace etx::portable {
@@ -57,10 +58,14 @@ Error convolve_plain(const ConvShape& s, const T* input, const T* weight, const 
 
 Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
                const float* bias, float* out) {
+  const bool pointwise = s.is_pointwise() && s.in_channels != 1;
+  if (!pointwise && (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s))) {
+    return convolve_plain(s, input, weight, bias, out);
+  }
   if (!s.transposed && s.in_channels == 1) {
     return depthwise_convolution(context, s, input, weight, bias, out);
   }
-  if (!s.is_pointwise()) return sweep_convolution(context, s, input, weight, bias, out);
+  if (!pointwise) return sweep_convolution(context, s, input, weight, bias, out);
   for (int64_t p = 0; p < s.batch * s.groups; ++p) {
     const int64_t row = p % s.groups * s.out_channels;
     ETX_TRY(multiply(context, weight + row * s.in_channels, input + p * s.in_channels * s.in_size(),

@@ -124,11 +124,15 @@ Error convolution_backward_out(Context& context, const Tensor& grad_output, cons
             "convolution_backward takes floating dtypes");
   ETX_CHECK(context, grad_output.dim() == input.dim(), InvalidArgument,
             "grad_output must have the shape of the convolution's output");
-  const int64_t outputs = shape.batch * shape.groups * shape.out_channels * shape.out_size();
-  ETX_CHECK(context, grad_output.numel() == outputs, InvalidArgument,
+  const int64_t outputs = shape.groups * shape.out_channels;
+  bool fits = grad_output.size(0) == shape.batch && grad_output.size(1) == outputs;
+  for (ssize_t d = 2; d < input.dim(); ++d) {
+    fits &= grad_output.size(d) == shape.out[ConvShape::kAxes - input.dim() + d];
+  }
+  ETX_CHECK(context, fits, InvalidArgument,
             "grad_output must have the shape of the convolution's output");
   Shape channels;
-  channels.push(shape.groups * shape.out_channels);
+  channels.push(outputs);
   ResultOperand results[3];
   ETX_TRY(prepare(context, output_mask[0], out0, Shape(input), dtype, results[0]));
   ETX_TRY(prepare(context, output_mask[1], out1, Shape(weight), dtype, results[1]));

@@ -64,8 +64,6 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
   const int64_t planes = shape.batch * shape.groups, multiple = shape.out_channels;
   const int64_t taps = shape.taps();
   const int64_t threads = useful_threads(context, planes * multiple * taps * shape.out_size());
-  ETX_CHECK(context, work.planes.channel() <= INT32_MAX, NotSupported,
-            "a padded channel must have less than 2^31 elements");
   float* const memory =
       context.allocate_temp_array<float>(static_cast<size_t>(threads * work.floats() + taps));
   ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,

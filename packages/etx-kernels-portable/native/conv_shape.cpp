@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "conv_shape.h"
 
+#include "shape.h"
+
 namespace etx::portable {
 namespace {
 
@@ -27,8 +29,8 @@ Error check_operands(Context& context, const Tensor& input, const Tensor& weight
             InvalidArgument,
             "input must have a batch, a channel and one to three spatial dimensions, and weight "
             "the same rank");
-  ETX_CHECK(context, groups >= 1 && weight.size(0) % groups == 0, InvalidArgument,
-            "groups must be positive and divide the first dimension of weight");
+  ETX_CHECK(context, groups >= 1 && groups <= kLargest && weight.size(0) % groups == 0,
+            InvalidArgument, "groups must be positive and divide the first dimension of weight");
   const int64_t channels = transposed ? weight.size(0) : weight.size(1) * groups;
   ETX_CHECK(context, input.size(1) == channels, InvalidArgument,
             "input must have as many channels as weight and groups ask for");

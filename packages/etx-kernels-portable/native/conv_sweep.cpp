@@ -95,6 +95,11 @@ Sweep plan_transposed(const ConvShape& s, const PaddedPlanes& planes, const int6
   return sweep;
 }
 
+/// How many phases occur among the outputs of an axis: those of the first ones.
+int64_t used_phases(const ConvShape& s, int axis) {
+  return s.out[axis] < s.stride[axis] ? s.out[axis] : s.stride[axis];
+}
+
 /// What the products of one call share.
 struct Workspace {
   const Isa& isa;
@@ -188,14 +193,17 @@ Error sweep_convolution(Context& context, const ConvShape& shape, const float* i
       work.run(context, sweep, weight, bias, out + n * out_image);
       continue;
     }
-    int64_t phase[kAxes];
-    for (phase[0] = 0; phase[0] < shape.stride[0]; ++phase[0]) {
-      for (phase[1] = 0; phase[1] < shape.stride[1]; ++phase[1]) {
-        for (phase[2] = 0; phase[2] < shape.stride[2]; ++phase[2]) {
-          sweep = plan_transposed(shape, work.planes, phase, work.tables);
-          work.run(context, sweep, weight, bias, out + n * out_image);
-        }
+    const int64_t phases[kAxes] = {used_phases(shape, 0), used_phases(shape, 1),
+                                   used_phases(shape, 2)};
+    for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; ++i) {
+      const int64_t first[kAxes] = {i / phases[2] / phases[1], i / phases[2] % phases[1],
+                                    i % phases[2]};
+      int64_t phase[kAxes];
+      for (int a = 0; a < kAxes; ++a) {
+        phase[a] = (first[a] + shape.padding[a]) % shape.stride[a];
       }
+      sweep = plan_transposed(shape, work.planes, phase, work.tables);
+      work.run(context, sweep, weight, bias, out + n * out_image);
     }
   }
   return Error::Ok;

@@ -20,7 +20,7 @@ void copy_loop(const void*, const void* const* in, uint32_t scalars, void* out, 
   const Bits* x = static_cast<const Bits*>(in[0]);
   Bits* y = static_cast<Bits*>(out);
   if ((scalars & 1u) == 0) {
-    std::memcpy(y, x, static_cast<size_t>(n) * sizeof(Bits));
+    std::memmove(y, x, static_cast<size_t>(n) * sizeof(Bits));
   } else {
     for (int64_t i = 0; i < n; ++i) y[i] = *x;
   }

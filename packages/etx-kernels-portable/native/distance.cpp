@@ -51,7 +51,7 @@ struct Batches {
       b[d] = n == 1 ? 0 : b_stride;
       a_stride *= m;
       b_stride *= n;
-      count *= sizes[d];
+      count = size_product(count, sizes[d]);
     }
     return Error::Ok;
   }
@@ -84,6 +84,7 @@ Error _cdist_forward_out(Context& context, const Tensor& x1, const Tensor& x2, d
   shape.push(rows);
   shape.push(columns);
   ETX_TRY(resize_out(context, out, shape));
+  if (out.numel() == 0) return Error::Ok;
   const ScalarType type = wide(out.scalar_type());
   return dispatch(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -7,6 +7,7 @@
 #include <etx/portable/dispatch.h>
 
 #include "convert.h"
+#include "element.h"
 #include "index_plan.h"
 #include "shape.h"
 #include "strided_copy.h"
@@ -198,13 +199,8 @@ Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const T
     T* const to = out.mutable_data_ptr<T>();
     const auto add = [&](const Block& block) {
       for (int64_t k = 0; k < block.n; ++k) {
-        T& sum = to[block.base + block.offsets[k]];
-        const T item = from[block.other + k * block.stride];
-        if constexpr (std::is_same_v<T, bool>) {
-          sum = sum || item;
-        } else {
-          sum = static_cast<T>(static_cast<Compute<T>>(sum) + static_cast<Compute<T>>(item));
-        }
+        T* const sum = to + block.base + block.offsets[k];
+        *sum = add_elements(load_element(sum), load_element(from + block.other + k * block.stride));
       }
     };
     return finish_scatter(context, pairing.run(0, pairing.nest.outer(), add));

@@ -2,6 +2,7 @@
 #include <etx/kernel.h>
 #include <etx/portable/dispatch.h>
 
+#include "element.h"
 #include "index_plan.h"
 #include "shape.h"
 #include "strided_copy.h"
@@ -49,11 +50,7 @@ void add_run(char* dst, const char* src, size_t bytes) {
   T* to = reinterpret_cast<T*>(dst);
   const T* from = reinterpret_cast<const T*>(src);
   for (size_t i = 0; i < bytes / sizeof(T); ++i) {
-    if constexpr (std::is_same_v<T, bool>) {
-      to[i] = to[i] || from[i];
-    } else {
-      to[i] = static_cast<T>(static_cast<Compute<T>>(to[i]) + static_cast<Compute<T>>(from[i]));
-    }
+    to[i] = add_elements(load_element(to + i), load_element(from + i));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <etx/portable/map.h>
 
+#include "element.h"
 #include "isa.h"
 
 namespace etx::portable {
@@ -52,15 +53,17 @@ void each_pair(const void* const* in, uint32_t scalars, void* out, int64_t n, co
   const T* b = static_cast<const T*>(in[1]);
   R* y = static_cast<R*>(out);
   if (scalars == 0) {
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(a[i], b[i]));
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = static_cast<R>(f(load_element(a + i), load_element(b + i)));
+    }
   } else if (scalars == 2) {
-    const T shared = *b;
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(a[i], shared));
+    const T shared = load_element(b);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(load_element(a + i), shared));
   } else if (scalars == 1) {
-    const T shared = *a;
-    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(shared, b[i]));
+    const T shared = load_element(a);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(shared, load_element(b + i)));
   } else {
-    const R same = static_cast<R>(f(*a, *b));
+    const R same = static_cast<R>(f(load_element(a), load_element(b)));
     for (int64_t i = 0; i < n; ++i) y[i] = same;
   }
 }

@@ -55,7 +55,7 @@ int64_t count_true(const Tensor& mask) {
 
 int64_t product(const Shape& shape) {
   int64_t count = 1;
-  for (const int64_t size : shape.sizes()) count *= size;
+  for (const int64_t size : shape.sizes()) count = size_product(count, size);
   return count;
 }
 
@@ -66,7 +66,7 @@ Error masked_select_out(Context& context, const Tensor& self, const Tensor& mask
   ETX_TRY(broadcast_shape(context, self, mask, shape));
   const int64_t repeats = mask.numel() == 0 ? 0 : product(shape) / mask.numel();
   Shape selected;
-  selected.push(count_true(mask) * repeats);
+  selected.push(size_product(count_true(mask), repeats));
   ETX_TRY(resize_out(context, out, selected));
   const int64_t limit = out.numel();
   if (limit == 0) return Error::Ok;

@@ -122,6 +122,7 @@ Error addmm_out(Context& context, const Tensor& self, const Tensor& mat1, const 
   shape.push(m);
   shape.push(n);
   ETX_TRY(resize_out(context, out, shape));
+  if (out.numel() == 0) return Error::Ok;
   const ScalarType type = wide(out.scalar_type());
   return dispatch(Computed{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -5,6 +5,7 @@
 #include <etx/portable/dispatch.h>
 
 #include "gemm.h"
+#include "loops.h"
 #include "operand.h"
 #include "padded_planes.h"
 #include "pool_shape.h"
@@ -111,11 +112,10 @@ struct MaxTaps {
 };
 
 Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, int64_t* indices) {
-  MaxTaps work(p);
   const ConvShape& w = p.window;
+  if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
+  MaxTaps work(p);
   const int64_t threads = useful_threads(context, p.planes * w.out_size() * work.taps);
-  ETX_CHECK(context, work.planes.channel() <= INT32_MAX, NotSupported,
-            "a padded channel must have less than 2^31 elements");
   float* const memory = context.allocate_temp_array<float>(
       static_cast<size_t>(threads * work.floats() + 3 * work.taps + 1));
   ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,
@@ -194,7 +194,7 @@ Error max_pool2d_with_indices_backward_grad_input(Context& context, const Tensor
   const int64_t in = self.size(-1) * self.size(-2);
   const int64_t out = grad_output.size(-1) * grad_output.size(-2);
   const int64_t planes = self.size(-3) * (rank == 4 ? self.size(0) : 1);
-  ETX_CHECK(context, planes * out == grad_output.numel(), InvalidArgument,
+  ETX_CHECK(context, is_product({planes, out}, grad_output.numel()), InvalidArgument,
             "grad_output must have the batch and channels of self");
   const ScalarType type = wide(self.scalar_type());
   return dispatch(Computed{}, type, [&](auto tag) {
@@ -210,7 +210,8 @@ Error max_pool2d_with_indices_backward_grad_input(Context& context, const Tensor
     for (int64_t i = 0; i < planes * out; ++i) {
       ETX_CHECK(context, index[i] >= 0 && index[i] < in, InvalidArgument,
                 "indices must lie within a plane of self");
-      to[i / out * in + index[i]] += gradient[i];
+      T& sum = to[i / out * in + index[i]];
+      sum = wrap_add(sum, gradient[i]);
     }
     return result.finish(context, grad_input);
   });

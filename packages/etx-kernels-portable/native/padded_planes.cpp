@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "padded_planes.h"
 
+#include "shape.h"
+
 namespace etx::portable {
 
 PaddedPlanes::PaddedPlanes(const ConvShape& s) {
@@ -20,6 +22,15 @@ PaddedPlanes::PaddedPlanes(const ConvShape& s) {
       length[a] = s.out[a] + reach / s.stride[a];
     }
   }
+}
+
+bool PaddedPlanes::is_worthwhile(const ConvShape& s) const {
+  constexpr int64_t kMostWaste = 64, kSmall = 4096;
+  int64_t floats = 1;
+  for (int a = 0; a < kAxes; ++a) {
+    floats = size_product(floats, size_product(phases[a], length[a]));
+  }
+  return floats <= INT32_MAX && (floats - kSmall) / kMostWaste <= s.in_size() + s.out_size();
 }
 
 int64_t PaddedPlanes::offset(const int64_t (&at)[kAxes]) const {

@@ -32,6 +32,9 @@ struct PaddedPlanes {
   int64_t line_stride(int axis) const {
     return axis == 2 ? 1 : (axis == 1 ? length[2] : length[1] * length[2]);
   }
+  /// False where the padding is so much larger than the image and the result that the planes are
+  /// not worth making. Products of their sizes fit int64 only where this is true.
+  bool is_worthwhile(const ConvShape& shape) const;
   /// Where point `at`, in units of the input with its padding, lies from the channel's begin.
   int64_t offset(const int64_t (&at)[kAxes]) const;
   /// Points to sweep over for outputs of these sizes.

@@ -7,6 +7,7 @@
 #include <etx/kernel.h>
 #include <etx/portable/dispatch.h>
 
+#include "element.h"
 #include "shape.h"
 #include "strided_copy.h"
 
@@ -176,7 +177,7 @@ Error local_scalar_dense(Context& context, const Tensor& self, EValue& out) {
   ETX_CHECK(context, self.numel() == 1, InvalidArgument, "self must have exactly one element");
   return dispatch(context, RealBool{}, self.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T value = *self.const_data_ptr<T>();
+    const T value = load_element(self.const_data_ptr<T>());
     if constexpr (std::is_same_v<T, bool>) {
       out.set(value);
     } else if constexpr (std::is_integral_v<T>) {

@@ -86,7 +86,7 @@ Error read_operands(Context& context, const Tensor& input, const Tensor& weight,
   shape[static_cast<size_t>(input.dim()) - 1] = n;
   ETX_TRY(resize_out(context, out, shape));
   operands.depth = input.size(-1);
-  operands.m = 1;
+  operands.m = out.numel() == 0 ? 0 : 1;
   for (ssize_t d = 0; d < input.dim() - 1; ++d) operands.m *= input.size(d);
   ETX_TRY(to_float(context, input, operands.x));
   ETX_TRY(to_float(context, scales, operands.scales));

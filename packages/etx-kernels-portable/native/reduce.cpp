@@ -86,7 +86,7 @@ struct Any {
   static bool pair(bool a, bool b) { return a | b; }
   static bool run(const bool* x, int64_t n) {
     bool found = false;
-    for (int64_t i = 0; i < n; ++i) found |= x[i];
+    for (int64_t i = 0; i < n; ++i) found |= load_element(x + i);
     return found;
   }
 };
@@ -115,7 +115,9 @@ constexpr Folding make_folding(ScalarType as) {
           [](void* acc, const void* x, int64_t n) {
             C* total = static_cast<C*>(acc);
             const C* values = static_cast<const C*>(x);
-            for (int64_t i = 0; i < n; ++i) total[i] = Op::pair(total[i], values[i]);
+            for (int64_t i = 0; i < n; ++i) {
+              total[i] = Op::pair(total[i], load_element(values + i));
+            }
           }};
 }
 

@@ -69,6 +69,12 @@ inline Error check_output(Context& context, const Tensor& in, const Tensor& out)
   return Error::Ok;
 }
 
+/// The product of two sizes; the largest int64 where that cannot hold it.
+inline int64_t size_product(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 /// True when no factor is negative and their product, as far as int64 holds it, is `expected`.
 inline bool is_product(std::initializer_list<int64_t> factors, int64_t expected) {
   int64_t product = 1;
@@ -86,10 +92,10 @@ inline int64_t stride_of(const Tensor& tensor, ssize_t d) {
   return tensor.dim() == 0 ? 1 : tensor.stride(d);
 }
 
-/// Null for a tensor without elements that has no memory.
+/// The begin of a tensor without elements, whose sizes say nothing about its memory.
 inline char* mutable_element_ptr(const Tensor& tensor, int64_t offset) {
   char* const data = static_cast<char*>(tensor.mutable_data_ptr());
-  return data == nullptr ? nullptr : data + offset * static_cast<int64_t>(tensor.element_size());
+  return tensor.numel() == 0 ? data : data + offset * static_cast<int64_t>(tensor.element_size());
 }
 inline const char* element_ptr(const Tensor& tensor, int64_t offset) {
   return mutable_element_ptr(tensor, offset);

@@ -5,6 +5,7 @@
 #include <etx/kernel.h>
 #include <etx/portable/dispatch.h>
 
+#include "element.h"
 #include "shape.h"
 
 namespace etx::portable {
@@ -42,7 +43,7 @@ void read_keys(const void* data, int64_t offset, int64_t stride, int64_t count, 
   const T* from = static_cast<const T*>(data) + offset;
   const uint64_t flip = descending ? UINT64_MAX : 0;
   for (int64_t i = 0; i < count; ++i) {
-    items[i] = {key_of(from[i * stride]) ^ flip, i};
+    items[i] = {key_of(load_element(from + i * stride)) ^ flip, i};
   }
 }
 

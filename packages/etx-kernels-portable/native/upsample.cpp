@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
 #include <cstring>
 
 #include <etx/kernel.h>
@@ -71,11 +70,15 @@ Error nearest_table(Context& context, const Axis& axis, int32_t*& table) {
             "no temporary memory for the table of positions");
   const float step = static_cast<float>(axis.step);
   for (int64_t i = 0; i < axis.out; ++i) {
-    const float position = std::floor(static_cast<float>(i) * step);
-    const float last = static_cast<float>(axis.in - 1);
-    table[i] = static_cast<int32_t>(position < last ? position : last);
+    const int64_t position = static_cast<int64_t>(static_cast<float>(i) * step);
+    table[i] = static_cast<int32_t>(position < axis.in ? position : axis.in - 1);
   }
   return Error::Ok;
+}
+
+/// True when the numbers of a pixel, and the pixels of a row, follow each other.
+bool is_pixels(const Tensor& image) {
+  return image.stride(1) == 1 && (image.size(3) == 1 || image.stride(3) == image.size(1));
 }
 
 /// One row of out, all from one row of input; strides in elements.
@@ -97,10 +100,11 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
   int32_t* rows = nullptr;
   int32_t* columns = nullptr;
   ETX_TRY(prepare(context, input, output_size, scale_factors, false, out, y, x));
+  if (out.numel() == 0) return Error::Ok;
   ETX_TRY(nearest_table(context, y, rows));
   ETX_TRY(nearest_table(context, x, columns));
   const int64_t channels = input.size(1);
-  const bool pixels = input.stride(1) == 1 && out.stride(1) == 1 && channels > 1;
+  const bool pixels = channels > 1 && is_pixels(input) && is_pixels(out);
   const int64_t planes = input.size(0) * (pixels ? 1 : channels);
   const int64_t row_cost = x.out * (pixels ? channels : 1);
   by_size(input.element_size(), [&](auto unit) {
@@ -118,7 +122,7 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
             src + n * input.stride(0) + c * input.stride(1) + rows[row] * int64_t{input.stride(2)};
         T* const to = dst + n * out.stride(0) + c * out.stride(1) + row * out.stride(2);
         if (row > 0 && i > begin && rows[row] == rows[row - 1] && (pixels || out.stride(3) == 1)) {
-          std::memcpy(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
+          std::memmove(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
         } else if (pixels) {
           for (int64_t k = 0; k < x.out; ++k) {
             std::memmove(to + k * channels, from + columns[k] * channels, pixel);
@@ -146,12 +150,12 @@ Error linear_table(Context& context, const Axis& axis, bool align_corners, Betwe
   ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,
             "no temporary memory for the table of positions");
   const C step = static_cast<C>(axis.step);
-  const C last = static_cast<C>(axis.in - 1);
   for (int64_t i = 0; i < axis.out; ++i) {
     const C at = static_cast<C>(i);
     const C raw = align_corners ? step * at : step * (at + C(0.5)) - C(0.5);
     const C position = raw > 0 ? raw : 0;
-    const int32_t first = static_cast<int32_t>(position < last ? position : last);
+    const int64_t near = static_cast<int64_t>(position);
+    const int32_t first = static_cast<int32_t>(near < axis.in ? near : axis.in - 1);
     const C rest = position - static_cast<C>(first);
     table[i] = {first, first + (first < axis.in - 1 ? 1 : 0), rest < 1 ? rest : 1};
   }
@@ -242,7 +246,7 @@ Error upsample_bilinear2d_vec_out(Context& context, const Tensor& input,
   ETX_TRY(prepare(context, input, output_size, scale_factors, align_corners, out, y, x));
   if (out.numel() == 0) return Error::Ok;
   const bool planar = input.stride(3) == 1;
-  ETX_CHECK(context, planar || input.stride(1) == 1, NotSupported,
+  ETX_CHECK(context, planar || is_pixels(input), NotSupported,
             "input must be contiguous or channels last");
   const int64_t channels = input.size(1);
   const int64_t area = y.out * x.out;

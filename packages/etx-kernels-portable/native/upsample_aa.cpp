@@ -109,6 +109,7 @@ Error upsample_bilinear2d_aa_out(Context& context, const Tensor& self, IntList o
   shape[2] = output_size[0];
   shape[3] = output_size[1];
   ETX_TRY(resize_out(context, out, shape));
+  if (out.numel() == 0) return Error::Ok;
   return dispatch(context, Floating{}, self.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
