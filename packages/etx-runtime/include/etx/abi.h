@@ -135,6 +135,7 @@ typedef struct etx_kernel_table {
   size_t count;
 } etx_kernel_table;
 
+/// A word that the exporter left to the backend; key and value live as long as the program.
 typedef struct etx_compile_spec {
   const char* key;
   const void* value;

@@ -121,6 +121,7 @@ ETX_API etx_status etx_program_load_fd(int descriptor, uint64_t offset, uint64_t
 /// Gives a program up; its methods keep what they need. Null does nothing.
 ETX_API void etx_program_free(etx_program* program);
 
+/// Methods of the program.
 ETX_API size_t etx_program_num_methods(const etx_program* program);
 /// The name lives as long as the program; null when there is no method `index`.
 ETX_API const char* etx_program_method_name(const etx_program* program, size_t index);
@@ -177,6 +178,7 @@ ETX_API etx_status etx_program_required_bytes(const etx_program* program, const 
 ETX_API etx_status etx_method_load(etx_program* program, const char* name, etx_method** method);
 /// Not while it executes. Null does nothing.
 ETX_API void etx_method_free(etx_method* method);
+/// Flat inputs and outputs of the method.
 ETX_API size_t etx_method_num_inputs(const etx_method* method);
 ETX_API size_t etx_method_num_outputs(const etx_method* method);
 

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+/// How grave a message is, from below: debug, info, error, fatal.
 enum etx_log_level {
   ETX_LOG_DEBUG = 'D',
   ETX_LOG_INFO = 'I',

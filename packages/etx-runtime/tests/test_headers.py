@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Public headers say what each type and each function of the C interface is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import etx_runtime
+import pytest
+
+INCLUDE = Path(etx_runtime.__file__).parent / "include" / "etx"
+TYPE = re.compile(
+    r"(?:typedef )?(?:class|struct|enum class|enum) (?:\[\[nodiscard\]\] )?(\w+)( final)?( :.*)? \{$"
+)
+FUNCTION = re.compile(r"ETX_API .*?\b(etx_\w+)\(")
+
+
+def undocumented(text: str) -> Iterator[str]:
+    """Yield what no comment precedes; functions without a blank line between them share one."""
+    lines = re.sub(r"^namespace detail \{.*?^\}", "", text, flags=re.M | re.S).splitlines()
+    is_documented = False
+    for number, line in enumerate(lines):
+        if line.startswith("///") or not line:
+            is_documented = bool(line)
+        elif TYPE.match(line):
+            above = number - 1
+            while lines[above].startswith("template"):
+                above -= 1
+            if not lines[above].startswith("///"):
+                yield line
+        elif FUNCTION.match(line) and not is_documented:
+            yield line
+
+
+@pytest.mark.parametrize(
+    "header", sorted(INCLUDE.rglob("*.h")), ids=lambda path: str(path.relative_to(INCLUDE))
+)
+def test_is_documented(header: Path) -> None:
+    assert list(undocumented(header.read_text())) == []
+
+
+def test_finds_what_is_undocumented() -> None:
+    text = "/// A.\nclass A {\n};\n\nstruct B final : A {\n};\n\nETX_API int etx_c(void);\n"
+    assert list(undocumented(text)) == ["struct B final : A {", "ETX_API int etx_c(void);"]
