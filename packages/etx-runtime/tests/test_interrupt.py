@@ -20,10 +20,11 @@ CANCELLED = 0x40
 BUDGET = 10**15
 
 CHILD = """
-import sys, threading
+import signal, sys, threading
 import etx_runtime
 from programs import loop
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 {before}
 runtime = etx_runtime.Runtime.get()
 runtime.load_plugin(sys.argv[1])
@@ -89,7 +90,7 @@ def test_ctrl_c_raises_keyboard_interrupt(plugin: Path, call: str) -> None:
 
 def test_a_handler_of_the_users_own_decides(plugin: Path) -> None:
     """It is not Python's own, so that the execution goes on and ends by its budget."""
-    before = "import signal; signal.signal(signal.SIGINT, lambda *_: print('handled', flush=True))"
+    before = "signal.signal(signal.SIGINT, lambda *_: print('handled', flush=True))"
     call = "method.set_instruction_budget(5 * 10**7); method.execute([])"
     text = interrupted(plugin, call, before)
     assert "interrupted" not in text
