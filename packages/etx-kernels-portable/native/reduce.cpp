@@ -85,9 +85,10 @@ struct Any {
   static bool start() { return false; }
   static bool pair(bool a, bool b) { return a | b; }
   static bool run(const bool* x, int64_t n) {
-    bool found = false;
-    for (int64_t i = 0; i < n; ++i) found |= load_element(x + i);
-    return found;
+    const uint8_t* const bytes = reinterpret_cast<const uint8_t*>(x);
+    uint8_t found = 0;
+    for (int64_t i = 0; i < n; ++i) found |= bytes[i];
+    return found != 0;
   }
 };
 
