@@ -153,6 +153,18 @@ def counter() -> bytes:
     return b.serialize()
 
 
+def left_open(name: str = "forward") -> Builder:
+    """`counter` of two, without memory or initial value of its buffer."""
+    b = Builder(name)
+    x = b.input(b.tensor((2, 1)))
+    state = b.tensor((2, 1), memory="caller", name="count")
+    first = b.tensor((2, 1))
+    b.add(state, x, first)
+    b.call("aten::copy_", state, first, b.bool(False), state)
+    b.output(first)
+    return b
+
+
 def waiting() -> Builder:
     """A method `wait` of one instruction that lasts until it is cancelled."""
     b = Builder("wait")

@@ -8,7 +8,7 @@ import etx_schema as es
 import numpy as np
 import pytest
 from etx_runtime import ExecutionError, InputError, LoadError, MetadataError, Runtime
-from programs import Builder, counter
+from programs import Builder, counter, left_open
 
 ONE = np.ones(1, np.float32)
 FIVE = np.float32(5).tobytes()
@@ -142,20 +142,8 @@ def test_sharing_methods_run_one_at_a_time(runtime: Runtime) -> None:
 ONES = np.ones((2, 1), np.float32)
 
 
-def left_open() -> bytes:
-    """`counter` without memory or initial value of its buffer."""
-    b = Builder()
-    x = b.input(b.tensor((2, 1)))
-    state = b.tensor((2, 1), memory="caller", name="count")
-    first = b.tensor((2, 1))
-    b.add(state, x, first)
-    b.call("aten::copy_", state, first, b.bool(False), state)
-    b.output(first)
-    return b.serialize()
-
-
 def test_state_left_to_the_caller_is_bound(runtime: Runtime) -> None:
-    method = runtime.load_program(left_open()).load_method("forward")
+    method = runtime.load_program(left_open().serialize()).load_method("forward")
     assert method.state_names == ("count",)
     with pytest.raises(ExecutionError, match="buffer 'count' has no memory: the file leaves it"):
         method.execute([ONES])
@@ -176,7 +164,7 @@ def test_state_left_to_the_caller_is_bound(runtime: Runtime) -> None:
 
 
 def test_state_left_to_the_caller_is_set(runtime: Runtime) -> None:
-    method = runtime.load_program(left_open()).load_method("forward")
+    method = runtime.load_program(left_open().serialize()).load_method("forward")
     method.set_state({"count": np.array([[3.0], [4.0]], np.float32)})
     assert method.execute([ONES])[0].tolist() == [[4.0], [5.0]]
     assert method.get_state()["count"].tolist() == [[4.0], [5.0]]
@@ -194,7 +182,7 @@ def test_state_left_to_the_caller_is_set(runtime: Runtime) -> None:
     ],
 )
 def test_wrong_bindings(runtime: Runtime, given: object, message: str) -> None:
-    method = runtime.load_program(left_open()).load_method("forward")
+    method = runtime.load_program(left_open().serialize()).load_method("forward")
     with pytest.raises(InputError, match=message):
         method.bind_state({"count": given})
     with pytest.raises(MetadataError, match="no buffer 'x'"):

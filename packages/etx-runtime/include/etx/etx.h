@@ -8,8 +8,9 @@
 /// Handles are opaque. Functions that can fail return an `etx_status`, 0 for success, and leave
 /// their results alone on failure; `etx_last_error()` then says in words what failed, and where.
 /// Structs begin with their size, which the caller sets: newer libraries fill in what an older
-/// caller knows of. Strings are UTF-8. No function throws. Null handles are not allowed unless a
-/// function says so.
+/// caller knows of. Strings are UTF-8. No function throws. A null pointer is ETX_INVALID_ARGUMENT
+/// unless a function says what it means; functions without a status return 0 or null, or do
+/// nothing.
 ///
 /// Threads: a program may be shared. A method is used by one thread at a time; `etx_method_cancel`
 /// alone may be called by others meanwhile. All else is safe from any thread.
@@ -231,8 +232,9 @@ ETX_API etx_status etx_method_get_output(const etx_method* method, size_t index,
 /// A mutable buffer by its name (etx_program_buffer_info): `data` may be read, and written to set
 /// it, while the method does not execute. Errors: ETX_NOT_FOUND, ETX_INVALID_ARGUMENT.
 ETX_API etx_status etx_method_get_buffer(etx_method* method, const char* name, etx_output* buffer);
-/// Copies `size` bytes, all of them, into a buffer of that name.
-/// Errors: ETX_NOT_FOUND, ETX_INVALID_ARGUMENT when the buffer has another size.
+/// Copies `size` bytes, all of them, into a buffer of that name. One whose memory the file leaves
+/// to the caller has none before this gives it some; an execution needs it. Errors: ETX_NOT_FOUND,
+/// ETX_INVALID_ARGUMENT when the buffer has another size.
 ETX_API etx_status etx_method_set_buffer(etx_method* method, const char* name, const void* data,
                                          size_t size);
 /// Puts the initial values back into all buffers. Errors: those of reading them.

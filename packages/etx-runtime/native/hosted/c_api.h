@@ -3,6 +3,7 @@
 #define ETX_NATIVE_HOSTED_C_API_H_
 
 #include <cstring>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <string>
@@ -27,15 +28,28 @@ inline etx_status fail(const ErrorText& text) noexcept {
   return fail(text.error, text.message.c_str());
 }
 
-/// Runs a body that returns an etx_status and may run out of memory.
+/// An argument that must not be null.
+struct Required {
+  const void* pointer;
+  const char* name;
+};
+
+/// Runs a body that returns an etx_status and may throw, unless a required argument is null.
 template <typename Body>
-etx_status guard(const Body& body) noexcept {
+etx_status guard(std::initializer_list<Required> arguments, const Body& body) noexcept {
   try {
+    for (const Required& argument : arguments) {
+      if (argument.pointer != nullptr) continue;
+      const std::string text = std::string("the argument '") + argument.name + "' is null";
+      return fail(Error::InvalidArgument, text.c_str());
+    }
     return body();
   } catch (const std::bad_alloc&) {
     return fail(Error::MemoryAllocationFailed, "not enough memory");
   } catch (const std::exception& error) {
     return fail(Error::Internal, error.what());
+  } catch (...) {
+    return fail(Error::Internal, "something unknown was thrown");
   }
 }
 

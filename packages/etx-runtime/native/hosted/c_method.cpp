@@ -14,16 +14,8 @@ namespace etx {
 namespace c_api {
 namespace {
 
-etx_status no_input(const etx_method* method, size_t index) {
-  const size_t count = method->loaded->method().inputs_size();
-  const std::string text =
-      "there is no input " + std::to_string(index) + ": the method has " + std::to_string(count);
-  return fail(Error::InvalidArgument, text.c_str());
-}
-
 etx_status set_number(etx_method* method, size_t index, const EValue& value) {
-  return guard([&]() -> etx_status {
-    if (index >= method->loaded->method().inputs_size()) return no_input(method, index);
+  return guard({{method, "method"}}, [&]() -> etx_status {
     ErrorText error;
     if (method->loaded->set_value(index, value, &error)) return ETX_OK;
     return fail(error);
@@ -52,10 +44,11 @@ etx_status describe(const EValue& value, etx_output* output) {
   return fill(output, filled);
 }
 
-/// Calls `use(tensor)` with a mutable buffer.
+/// Calls `use(tensor)` with a mutable buffer; `argument` is what the caller gives or takes.
 template <typename Use>
-etx_status with_buffer(const etx_method* method, const char* name, const Use& use) {
-  return guard([&]() -> etx_status {
+etx_status with_buffer(const etx_method* method, const char* name, Required argument,
+                       const Use& use) {
+  return guard({{method, "method"}, {name, "name"}, argument}, [&]() -> etx_status {
     const auto tensor = method->loaded->method().get_attribute(name);
     if (tensor.ok()) return use(*tensor);
     const std::string text = "the method has no buffer '" + std::string(name) + "'";
@@ -68,7 +61,7 @@ etx_status with_buffer(const etx_method* method, const char* name, const Use& us
 }  // namespace etx
 
 etx_status etx_method_load(etx_program* program, const char* name, etx_method** method) {
-  return guard([&]() -> etx_status {
+  return guard({{program, "program"}, {name, "name"}, {method, "method"}}, [&]() -> etx_status {
     ErrorText error;
     auto handle = std::make_unique<etx_method>();
     handle->loaded = etx::LoadedMethod::load(program->loaded, name, &error);
@@ -84,19 +77,17 @@ etx_status etx_method_load(etx_program* program, const char* name, etx_method** 
 void etx_method_free(etx_method* method) { delete method; }
 
 size_t etx_method_num_inputs(const etx_method* method) {
-  return method->loaded->method().inputs_size();
+  return method == nullptr ? 0 : method->loaded->method().inputs_size();
 }
 
 size_t etx_method_num_outputs(const etx_method* method) {
-  return method->loaded->method().outputs_size();
+  return method == nullptr ? 0 : method->loaded->method().outputs_size();
 }
 
 etx_status etx_method_set_tensor(etx_method* method, size_t index, const void* data, int32_t dtype,
                                  size_t rank, const int32_t* sizes, const int64_t* strides) {
-  return guard([&]() -> etx_status {
-    if (index >= method->loaded->method().inputs_size()) {
-      return etx::c_api::no_input(method, index);
-    }
+  const etx::c_api::Required shape = {rank == 0 ? "" : static_cast<const void*>(sizes), "sizes"};
+  return guard({{method, "method"}, shape}, [&]() -> etx_status {
     if (rank > etx::kMaxRank) return fail(Error::InvalidArgument, "a tensor has at most 16 sizes");
     const bool is_valid = dtype >= 0 && dtype < etx::kNumScalarTypes;
     const auto type = is_valid ? static_cast<etx::ScalarType>(dtype) : etx::ScalarType(-1);
@@ -134,51 +125,64 @@ etx_status etx_method_set_bool(etx_method* method, size_t index, bool value) {
 }
 
 etx_status etx_method_execute(etx_method* method) {
-  return guard([&]() -> etx_status {
+  return guard({{method, "method"}}, [&]() -> etx_status {
     ErrorText error;
     if (method->loaded->execute(&error)) return ETX_OK;
     return fail(error);
   });
 }
 
-void etx_method_cancel(etx_method* method) { method->loaded->method().cancel(); }
+void etx_method_cancel(etx_method* method) {
+  if (method != nullptr) method->loaded->method().cancel();
+}
 
-void etx_method_clear_cancel(etx_method* method) { method->loaded->method().clear_cancel(); }
+void etx_method_clear_cancel(etx_method* method) {
+  if (method != nullptr) method->loaded->method().clear_cancel();
+}
 
 void etx_method_set_instruction_budget(etx_method* method, uint64_t instructions) {
-  method->loaded->method().set_instruction_budget(instructions);
+  if (method != nullptr) method->loaded->method().set_instruction_budget(instructions);
 }
 
 etx_status etx_method_get_output(const etx_method* method, size_t index, etx_output* output) {
-  const etx::Method& native = method->loaded->method();
-  if (index >= native.outputs_size()) {
-    return fail(Error::InvalidArgument, "the method has fewer outputs");
-  }
-  return etx::c_api::describe(native.get_output(index), output);
+  return guard({{method, "method"}, {output, "output"}}, [&]() -> etx_status {
+    const etx::Method& native = method->loaded->method();
+    if (index >= native.outputs_size()) {
+      return fail(Error::InvalidArgument, "the method has fewer outputs");
+    }
+    return etx::c_api::describe(native.get_output(index), output);
+  });
 }
 
 etx_status etx_method_get_buffer(etx_method* method, const char* name, etx_output* buffer) {
-  return etx::c_api::with_buffer(method, name, [&](const etx::Tensor& tensor) {
+  return etx::c_api::with_buffer(method, name, {buffer, "buffer"}, [&](const etx::Tensor& tensor) {
     return etx::c_api::describe(EValue(tensor.impl()), buffer);
   });
 }
 
 etx_status etx_method_set_buffer(etx_method* method, const char* name, const void* data,
                                  size_t size) {
-  return etx::c_api::with_buffer(method, name, [&](const etx::Tensor& tensor) -> etx_status {
+  const auto set = [&](const etx::Tensor& tensor) -> etx_status {
     if (size != tensor.nbytes()) {
       const std::string text = "buffer '" + std::string(name) + "': expected " +
                                std::to_string(tensor.nbytes()) + " bytes, got " +
                                std::to_string(size);
       return fail(Error::InvalidArgument, text.c_str());
     }
+    if (!method->loaded->has_state(name)) {
+      const Error error = method->loaded->bind_state(name);
+      if (error != Error::Ok) return fail(error, "the buffer cannot be given memory");
+    }
     if (size != 0) std::memcpy(tensor.mutable_data_ptr(), data, size);
     return ETX_OK;
-  });
+  };
+  return etx::c_api::with_buffer(method, name, {size == 0 ? "" : data, "data"}, set);
 }
 
 etx_status etx_method_reset_state(etx_method* method) {
-  const Error error = method->loaded->reset_state();
-  if (error == Error::Ok) return ETX_OK;
-  return fail(error, "the initial values cannot be read");
+  return guard({{method, "method"}}, [&]() -> etx_status {
+    const Error error = method->loaded->reset_state();
+    if (error == Error::Ok) return ETX_OK;
+    return fail(error, "the initial values cannot be read");
+  });
 }

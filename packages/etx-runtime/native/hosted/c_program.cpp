@@ -16,25 +16,31 @@ namespace {
 
 thread_local std::string last_error;
 
-bool read_options(const etx_load_options* given, LoadedProgram::Options* options) {
-  if (given == nullptr) return true;
-  if (given->struct_size < sizeof(etx_load_options)) return false;
+/// What is wrong with the options, or null.
+const char* read_options(const etx_load_options* given, LoadedProgram::Options* options) {
+  if (given == nullptr) return nullptr;
+  if (given->struct_size < sizeof(etx_load_options)) {
+    return "struct_size of the options is too small";
+  }
   options->verification =
       given->verify != 0 ? Program::Verification::Full : Program::Verification::Minimal;
   options->use_mmap = given->use_mmap != 0;
   for (size_t i = 0; i < given->num_data_paths; ++i) {
+    if (given->data_paths == nullptr || given->data_paths[i] == nullptr) {
+      return "one of the data_paths is null";
+    }
     options->data_paths.emplace_back(given->data_paths[i]);
   }
-  return true;
+  return nullptr;
 }
 
 template <typename Load>
-etx_status load(const etx_load_options* given, etx_program** program, const Load& from) {
-  return guard([&]() -> etx_status {
+etx_status load(const etx_load_options* given, etx_program** program, Required source,
+                const Load& from) {
+  return guard({source, {program, "program"}}, [&]() -> etx_status {
     LoadedProgram::Options options;
-    if (!read_options(given, &options)) {
-      return fail(Error::InvalidArgument, "struct_size of the options is too small");
-    }
+    const char* reason = read_options(given, &options);
+    if (reason != nullptr) return fail(Error::InvalidArgument, reason);
     ErrorText error;
     auto handle = std::make_unique<etx_program>();
     handle->loaded = from(options, &error);
@@ -47,7 +53,7 @@ etx_status load(const etx_load_options* given, etx_program** program, const Load
 /// Calls `use(meta)` with what the file says of a method.
 template <typename Use>
 etx_status with_meta(const etx_program* program, const char* method, const Use& use) {
-  return guard([&]() -> etx_status {
+  return guard({{program, "program"}, {method, "method"}}, [&]() -> etx_status {
     const auto meta = program->loaded->program().method_meta(method);
     if (meta.ok()) return use(*meta);
     const std::string text = "the program has no method '" + std::string(method) + "'";
@@ -56,6 +62,7 @@ etx_status with_meta(const etx_program* program, const char* method, const Use& 
 }
 
 etx_status describe(Result<Tag> tag, Result<TensorInfo> tensor, etx_value_info* info) {
+  if (info == nullptr) return fail(Error::InvalidArgument, "the argument 'info' is null");
   if (!tag.ok()) return fail(Error::InvalidArgument, "there is no such index");
   etx_value_info filled{};
   filled.tag = static_cast<uint32_t>(*tag);
@@ -97,55 +104,63 @@ const char* etx_last_error(void) { return etx::c_api::last_error.c_str(); }
 
 etx_status etx_program_load_file(const char* path, const etx_load_options* options,
                                  etx_program** program) {
-  return etx::c_api::load(options, program, [&](const auto& chosen, ErrorText* error) {
+  const auto from = [&](const auto& chosen, ErrorText* error) {
     return LoadedProgram::from_file(path, chosen, error);
-  });
+  };
+  return etx::c_api::load(options, program, {path, "path"}, from);
 }
 
 etx_status etx_program_load_memory(const void* data, size_t size,
                                    void (*release)(void* context, const void* data), void* context,
                                    const etx_load_options* options, etx_program** program) {
-  return guard([&] {
+  return guard({}, [&] {
     std::shared_ptr<void> owner;
     if (release != nullptr) {
       owner = std::shared_ptr<void>(const_cast<void*>(data),
                                     [=](void* bytes) { release(context, bytes); });
     }
-    return etx::c_api::load(options, program, [&](const auto& chosen, ErrorText* error) {
+    const auto from = [&](const auto& chosen, ErrorText* error) {
       return LoadedProgram::from_memory(data, size, std::move(owner), chosen, error);
-    });
+    };
+    return etx::c_api::load(options, program, {data, "data"}, from);
   });
 }
 
 etx_status etx_program_load_fd(int descriptor, uint64_t offset, uint64_t size,
                                const etx_load_options* options, etx_program** program) {
-  return etx::c_api::load(options, program, [&](const auto& chosen, ErrorText* error) {
+  const auto from = [&](const auto& chosen, ErrorText* error) {
     return LoadedProgram::from_descriptor(descriptor, offset, size, chosen, error);
-  });
+  };
+  return etx::c_api::load(options, program, {"", "descriptor"}, from);
 }
 
 void etx_program_free(etx_program* program) { delete program; }
 
 size_t etx_program_num_methods(const etx_program* program) {
-  return program->loaded->program().num_methods();
+  return program == nullptr ? 0 : program->loaded->program().num_methods();
 }
 
 const char* etx_program_method_name(const etx_program* program, size_t index) {
+  if (program == nullptr) return nullptr;
   const auto name = program->loaded->program().get_method_name(index);
   return name.ok() ? *name : nullptr;
 }
 
 etx_status etx_program_named_data(const etx_program* program, const char* key, void* data,
                                   size_t* size) {
-  return guard([&]() -> etx_status {
+  return guard({{program, "program"}, {key, "key"}, {size, "size"}}, [&]() -> etx_status {
     const auto found = program->loaded->program().load_named_data(key);
     if (!found.ok()) {
-      const std::string text = "the program has no data under '" + std::string(key) + "'";
+      const bool exists = found.error() != Error::NotFound;
+      const std::string text = (exists ? "the file cannot be read for data under '"
+                                       : "the program has no data under '") +
+                               std::string(key) + "'";
       return fail(found.error(), text.c_str());
     }
     const size_t room = *size;
     *size = found->size();
     if (data == nullptr && room == 0) return ETX_OK;
+    if (data == nullptr) return fail(Error::InvalidArgument, "the argument 'data' is null");
     if (room < found->size()) {
       const std::string text = "expected room for " + std::to_string(found->size()) +
                                " bytes, got " + std::to_string(room);
@@ -194,6 +209,10 @@ etx_status etx_program_required_bytes(const etx_program* program, const char* me
                                       size_t* method_bytes, size_t* arena_bytes,
                                       size_t* num_arenas) {
   return etx::c_api::with_meta(program, method, [&](const etx::MethodMeta& meta) -> etx_status {
+    if (method_bytes == nullptr || num_arenas == nullptr ||
+        (arena_bytes == nullptr && *num_arenas != 0)) {
+      return fail(Error::InvalidArgument, "an argument for the results is null");
+    }
     *method_bytes = meta.required_bytes();
     const size_t count = meta.num_memory_planned_buffers();
     for (size_t i = 0; i < count && i < *num_arenas; ++i) {
@@ -205,7 +224,7 @@ etx_status etx_program_required_bytes(const etx_program* program, const char* me
 }
 
 etx_status etx_load_plugin(const char* path) {
-  return guard([&]() -> etx_status {
+  return guard({{path, "path"}}, [&]() -> etx_status {
     std::string message;
     if (etx::Plugins::shared().load(path, &message) != nullptr) return ETX_OK;
     return fail(Error::NotFound, message.c_str());
@@ -213,7 +232,7 @@ etx_status etx_load_plugin(const char* path) {
 }
 
 etx_status etx_add_plugin(const etx_plugin* plugin) {
-  return guard([&]() -> etx_status {
+  return guard({{plugin, "plugin"}}, [&]() -> etx_status {
     std::string message;
     if (etx::Plugins::shared().add(plugin, &message)) return ETX_OK;
     return fail(Error::NotSupported, message.c_str());
@@ -221,19 +240,28 @@ etx_status etx_add_plugin(const etx_plugin* plugin) {
 }
 
 void etx_set_num_threads(uint32_t num_threads) {
-  guard([&]() -> etx_status {
+  guard({}, [&]() -> etx_status {
     etx::ThreadPool::shared().resize(num_threads);
     return ETX_OK;
   });
 }
 
-uint32_t etx_num_threads(void) { return etx::ThreadPool::shared().num_threads(); }
+uint32_t etx_num_threads(void) {
+  uint32_t count = 1;
+  guard({}, [&]() -> etx_status {
+    count = etx::ThreadPool::shared().num_threads();
+    return ETX_OK;
+  });
+  return count;
+}
 
 void etx_set_log_level(enum etx_log_level minimum) { etx::set_log_level(minimum); }
 
 etx_status etx_set_log_sink(void (*sink)(void* user, enum etx_log_level level, const char* message),
                             void* user) {
-  const Error error = etx::set_log_sink(sink, user);
-  if (error == Error::Ok) return ETX_OK;
-  return fail(error, "a log sink must not replace itself while it is called");
+  return guard({}, [&]() -> etx_status {
+    const Error error = etx::set_log_sink(sink, user);
+    if (error == Error::Ok) return ETX_OK;
+    return fail(error, "a log sink must not replace itself while it is called");
+  });
 }

@@ -124,7 +124,10 @@ PtdDataMap::~PtdDataMap() = default;
 std::unique_ptr<PtdDataMap> PtdDataMap::from(std::shared_ptr<const DataLoader> loader,
                                              std::string* message) {
   const DataLoader::SegmentInfo info{DataLoader::SegmentInfo::Type::External, 0, nullptr};
-  const size_t size = *loader->size();
+  const auto known = loader->size();
+  *message = "its size is not known";
+  if (!known.ok()) return nullptr;
+  const size_t size = *known;
   Head head{};
   *message = "it is no .ptd file, or was truncated";
   auto bytes = loader->load(0, size < kHeadSize ? size : kHeadSize, info);

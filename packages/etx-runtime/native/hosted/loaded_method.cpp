@@ -246,9 +246,19 @@ bool LoadedMethod::is_callers(const void* data) const {
   return false;
 }
 
+bool LoadedMethod::has_input(size_t index, ErrorText* error) const {
+  const size_t count = method_->inputs_size();
+  if (index < count) return true;
+  error->error = Error::InvalidArgument;
+  error->message =
+      "there is no input " + std::to_string(index) + ": the method has " + std::to_string(count);
+  return false;
+}
+
 bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_type,
                               Span<const int32_t> shape, Span<const int64_t> strides,
                               bool is_constant, ErrorText* error) {
+  if (!has_input(index, error)) return false;
   Error status = method_->resize_input(index, scalar_type, shape);
   if (status != Error::Ok) {
     error->error = status;
@@ -286,16 +296,16 @@ bool LoadedMethod::set_tensor(size_t index, const void* data, ScalarType scalar_
 }
 
 bool LoadedMethod::set_value(size_t index, const EValue& value, ErrorText* error) {
+  if (!has_input(index, error)) return false;
   const Error status = method_->set_input(value, index);
   if (status == Error::Ok) return true;
   error->error = status;
   error->index = static_cast<int32_t>(index);
   error->message =
       input_label(index) + ": expected " + expected_input(index) + ", got " + describe_value(value);
-  const bool exists = index < method_->inputs_size();
-  if (exists && method_->is_input_free(index)) {
+  if (method_->is_input_free(index)) {
     error->message += "; the kind of number must be the same";
-  } else if (exists && !method_->get_input(index).is_tensor()) {
+  } else if (!method_->get_input(index).is_tensor()) {
     error->message += "; it was specialised to this value at export";
   }
   return false;

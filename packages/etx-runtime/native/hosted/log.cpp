@@ -4,7 +4,10 @@
 #include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
+
+#include "../platform/os.h"
 
 namespace etx {
 namespace {
@@ -28,7 +31,19 @@ int rank(int level) {
   }
 }
 
+/// In the child of a fork a lock that another thread held is held for ever.
+void renew_lock() {
+  ::new (&mutex) std::shared_mutex();
+  if (depth != 0) mutex.lock_shared();
+}
+
+void watch_forks() {
+  static const bool watches = (os::on_fork(renew_lock), true);
+  static_cast<void>(watches);
+}
+
 void send(etx_log_level level, const char* message) {
+  watch_forks();
   std::shared_lock<std::shared_mutex> lock(mutex, std::defer_lock);
   if (depth == 0) lock.lock();
   const Sink current = sink;
@@ -51,6 +66,7 @@ etx_log_level log_level() { return static_cast<etx_log_level>(minimum.load()); }
 
 Error set_log_sink(LogSink function, void* user) {
   if (depth != 0) return Error::InvalidState;
+  watch_forks();
   const std::unique_lock<std::shared_mutex> lock(mutex);
   sink = {function, user};
   return Error::Ok;

@@ -4,6 +4,19 @@
 
 namespace etx {
 
+/// Makes a method the one that `cancel` ends, for as long as it executes.
+struct Module::Execution {
+  Execution(Module& owner, Method& method) : module(owner) {
+    module.running_ = &method;
+    if (module.is_cancelled_) method.cancel();
+  }
+  ~Execution() {
+    module.running_ = nullptr;
+    module.is_cancelled_ = false;
+  }
+  Module& module;
+};
+
 Error Module::fail(Error error, std::string message) {
   ErrorText text;
   text.error = error;
@@ -149,6 +162,7 @@ Result<std::vector<EValue>> Module::execute(const std::string& name) {
     }
   }
   error_ = ErrorText();
+  const Execution execution(*this, found->loaded->method());
   if (!found->loaded->execute(&error_)) return error_.error;
   return get_outputs(name);
 }
@@ -175,8 +189,25 @@ Result<std::vector<EValue>> Module::get_outputs(const std::string& name) {
   return outputs;
 }
 
+Error Module::bind_state(const std::string& name, const std::string& buffer, void* data) {
+  ETX_ASSIGN(Entry * found, entry(name));
+  const Error error = found->loaded->bind_state(buffer, data);
+  if (error == Error::Ok) return error;
+  const char* reason = error == Error::NotFound       ? "the method has no such buffer"
+                       : error == Error::InvalidState ? "the file plans its memory"
+                                                      : "not enough memory";
+  return fail(error, name + ": buffer '" + buffer + "': " + reason);
+}
+
 void Module::cancel() {
-  for (const auto& entry : methods_) entry->loaded->method().cancel();
+  is_cancelled_ = true;
+  Method* running = running_;
+  if (running != nullptr) running->cancel();
+}
+
+void Module::clear_cancel() {
+  is_cancelled_ = false;
+  for (const auto& entry : methods_) entry->loaded->method().clear_cancel();
 }
 
 }  // namespace etx

@@ -16,6 +16,10 @@ std::string number(const char* label, uint16_t major, uint16_t minor) {
 bool is_usable(const etx_plugin& plugin, std::string* message) {
   const char* reason = check_abi(plugin);
   if (reason == nullptr) return true;
+  if (plugin.abi_major == ETX_ABI_MAJOR && plugin.abi_minor <= ETX_ABI_MINOR) {
+    *message = reason;
+    return false;
+  }
   const bool newer = plugin.abi_major > ETX_ABI_MAJOR ||
                      (plugin.abi_major == ETX_ABI_MAJOR && plugin.abi_minor > ETX_ABI_MINOR);
   const bool has_name = plugin.name != nullptr && plugin.abi_major == ETX_ABI_MAJOR;

@@ -68,6 +68,42 @@ static void describe(const etx_program* program) {
   CHECK(arenas == 1 && arena > 0 && method_bytes > 0);
 }
 
+static void nulls(const etx_program* program, etx_method* method) {
+  etx_program* loaded = NULL;
+  etx_load_options options = ETX_LOAD_OPTIONS_INIT;
+  size_t size = 0;
+  const int32_t sizes[] = {1};
+  CHECK(etx_program_load_file(NULL, NULL, &loaded) == ETX_INVALID_ARGUMENT);
+  CHECK(says("the argument 'path' is null"));
+  CHECK(etx_program_load_file("/none.pte", NULL, NULL) == ETX_INVALID_ARGUMENT);
+  options.num_data_paths = 1;
+  CHECK(etx_program_load_file("/none.pte", &options, &loaded) == ETX_INVALID_ARGUMENT);
+  CHECK(says("data_paths is null"));
+  CHECK(etx_program_load_memory(NULL, 64, NULL, NULL, NULL, &loaded) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_program_num_methods(NULL) == 0 && etx_program_method_name(NULL, 0) == NULL);
+  CHECK(etx_program_named_data(program, NULL, NULL, &size) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_program_named_data(program, "key", NULL, NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_program_method_counts(program, NULL, NULL, NULL, NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_program_input_info(program, "forward", 0, NULL) == ETX_INVALID_ARGUMENT);
+  size = 1;
+  CHECK(etx_program_required_bytes(program, "forward", &size, NULL, &size) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_method_load(NULL, "forward", &method) == ETX_INVALID_ARGUMENT && says("'program'"));
+  CHECK(etx_method_num_inputs(NULL) == 0 && etx_method_num_outputs(NULL) == 0);
+  CHECK(etx_method_set_tensor(method, 0, sizes, 3, 1, NULL, NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(says("'sizes' is null"));
+  CHECK(etx_method_set_int(NULL, 0, 1) == ETX_INVALID_ARGUMENT && says("'method' is null"));
+  CHECK(etx_method_execute(NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_method_get_output(method, 0, NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_method_get_buffer(method, "count", NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_method_set_buffer(method, "count", NULL, 4) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_method_reset_state(NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_load_plugin(NULL) == ETX_INVALID_ARGUMENT);
+  CHECK(etx_add_plugin(NULL) == ETX_INVALID_ARGUMENT);
+  etx_method_cancel(NULL);
+  etx_method_clear_cancel(NULL);
+  etx_method_set_instruction_budget(NULL, 1);
+}
+
 static void inputs_and_state(etx_program* program) {
   const int32_t sizes[] = {1, 2};
   const float x = 1, nine = 9;
@@ -75,6 +111,7 @@ static void inputs_and_state(etx_program* program) {
   etx_output count = {sizeof(count), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0};
   CHECK(etx_method_load(program, "other", &method) == ETX_NOT_FOUND && method == NULL);
   CHECK(etx_method_load(program, "forward", &method) == ETX_OK);
+  nulls(program, method);
   etx_program_free(program);
   CHECK(etx_method_num_inputs(method) == 1 && etx_method_num_outputs(method) == 1);
   CHECK(run(method, 1) == 6 && run(method, 1) == 7);
@@ -138,6 +175,25 @@ static void memory(const char* path) {
   fclose(file);
 }
 
+/// A buffer that the file leaves to the caller.
+static void open_buffer(const char* path) {
+  const float two[] = {2, 3};
+  const int32_t sizes[] = {2, 1};
+  etx_program* program = NULL;
+  etx_method* method = NULL;
+  etx_output out = {sizeof(out), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0};
+  CHECK(etx_program_load_file(path, NULL, &program) == ETX_OK);
+  CHECK(etx_method_load(program, "open", &method) == ETX_OK);
+  CHECK(etx_method_set_tensor(method, 0, two, ETX_FLOAT32, 2, sizes, NULL) == ETX_OK);
+  CHECK(etx_method_execute(method) == ETX_INVALID_STATE && says("'count' has no memory"));
+  CHECK(etx_method_get_buffer(method, "count", &out) == ETX_OK && out.data == NULL);
+  CHECK(etx_method_set_buffer(method, "count", two, sizeof(two)) == ETX_OK);
+  CHECK(etx_method_execute(method) == ETX_OK);
+  CHECK(etx_method_get_buffer(method, "count", &out) == ETX_OK && ((float*)out.data)[1] == 6);
+  etx_method_free(method);
+  etx_program_free(program);
+}
+
 static void loop(const char* path) {
   etx_program* program = NULL;
   etx_method* method = NULL;
@@ -176,6 +232,7 @@ int main(int count, char** arguments) {
   describe(program);
   inputs_and_state(program);
   memory(arguments[1]);
+  open_buffer(arguments[2]);
   loop(arguments[2]);
   CHECK(etx_set_log_sink(NULL, NULL) == ETX_OK && messages == 4);
   etx_program_free(NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // test_cancel <loop.pte> <plugin>: ends executions from other threads. `forward` counts without
-// end, `wait` is one instruction that lasts until it is cancelled.
+// end, `wait` is one instruction that lasts until it is cancelled, `open` has a buffer without
+// memory.
 #include <etx/hosted/module.h>
 
 #include <chrono>
@@ -69,6 +70,38 @@ void cancel_loaded(etx::LoadedMethod& loaded) {
   CHECK(error.message == "cancelled at instruction 0 [Cancelled (0x40)]");
 }
 
+/// A request ends one execution: of the method that runs, or else the next one of any.
+void cancel_module(const std::shared_ptr<etx::LoadedProgram>& program) {
+  etx::Module module(program);
+  (*module.method("forward"))->set_instruction_budget(1000);
+  CHECK(module.load_method("wait") == etx::Error::Ok);
+  std::thread other([&module] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    module.cancel();
+  });
+  CHECK(module.execute("wait").error() == etx::Error::Cancelled);
+  other.join();
+  CHECK(module.execute("forward").error() == etx::Error::OutOfResources);
+  module.cancel();
+  CHECK(module.execute("forward").error() == etx::Error::Cancelled);
+  CHECK(module.execute("forward").error() == etx::Error::OutOfResources);
+  module.cancel();
+  module.clear_cancel();
+  CHECK(module.execute("forward").error() == etx::Error::OutOfResources);
+}
+
+void bind_module(const std::shared_ptr<etx::LoadedProgram>& program) {
+  etx::Module module(program);
+  float state[] = {2, 3};
+  const auto x = etx::ones({2, 1});
+  CHECK(module.execute("open", x).error() == etx::Error::InvalidState);
+  CHECK(module.bind_state("open", "none") == etx::Error::NotFound);
+  CHECK(module.bind_state("open", "count", state) == etx::Error::Ok);
+  CHECK(module.execute("open", x).ok() && state[0] == 3 && state[1] == 4);
+  CHECK(module.bind_state("open", "count") == etx::Error::Ok);
+  CHECK(module.execute("open", x)->at(0).toTensor().const_data_ptr<float>()[0] == 1);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -84,6 +117,8 @@ int main(int count, char** arguments) {
   cancel_before(loop->method());
   cancel_between_steps(loop->method());
   cancel_loaded(*loop);
+  cancel_module(program);
+  bind_module(program);
   for (int milliseconds : {0, 5}) cancel_from_thread(wait->method(), milliseconds);
   CHECK(etx::to_string(etx::Error::Cancelled) == std::string("Cancelled"));
   return 0;

@@ -120,6 +120,25 @@ void no_files(const std::string& folder) {
   ::close(empty);
 }
 
+struct Offline final : DataLoader {
+  virtual ~Offline() = default;
+  etx::Result<etx::FreeableBuffer> load(size_t, size_t, const SegmentInfo&) const override {
+    return Error::AccessFailed;
+  }
+  etx::Result<size_t> size() const override { return Error::AccessFailed; }
+};
+
+/// A loader that has not even a size.
+void offline() {
+  std::string message;
+  etx::ErrorText error;
+  const auto loader = std::make_shared<const Offline>();
+  CHECK(LoadedProgram::from_loader(loader, {}, &error) == nullptr);
+  CHECK(error.error == Error::AccessFailed);
+  CHECK(etx::PtdDataMap::from(loader, &message) == nullptr);
+  CHECK(message == "its size is not known");
+}
+
 /// Signals that interrupt system calls, as long as a large file is read again and again.
 void interrupted(const std::string& folder) {
   std::string message;
@@ -155,6 +174,7 @@ int main(int count, char** arguments) {
   shrinks(folder, bytes);
   no_files(folder);
   interrupted(folder);
+  offline();
   etx::ErrorText error;
   auto own = std::make_shared<const etx::BufferDataLoader>(bytes.data(), size_t{0});
   CHECK(LoadedProgram::from_loader(own, {}, &error) == nullptr && !error.message.empty());

@@ -132,6 +132,33 @@ void module(const char* path) {
   CHECK(nothing.load() == etx::Error::AccessFailed && !nothing.method_names().ok());
 }
 
+void wrong_inputs(const char* path) {
+  etx::ErrorText error;
+  const auto program = etx::LoadedProgram::from_file(path, {}, &error);
+  const auto loaded = etx::LoadedMethod::load(program, "forward", &error);
+  CHECK(loaded != nullptr);
+  const float x = 1;
+  const int32_t size = 1;
+  const int64_t stride = 1;
+  const auto type = etx::ScalarType::Float;
+  CHECK(!loaded->set_tensor(1, &x, type, {&size, 1}, {&stride, 1}, true, &error));
+  CHECK(error.message == "there is no input 1: the method has 1");
+  CHECK(!loaded->set_value(SIZE_MAX, etx::EValue(1.0), &error));
+  CHECK(error.error == etx::Error::InvalidArgument);
+}
+
+void refused_plugins() {
+  std::string message;
+  etx_plugin plugin = {};
+  plugin.abi_major = ETX_ABI_MAJOR;
+  plugin.struct_size = sizeof(plugin) - 1;
+  CHECK(!etx::Plugins::shared().add(&plugin, &message));
+  CHECK(message == "its table is too small; rebuild it");
+  plugin.abi_minor = ETX_ABI_MINOR + 1;
+  CHECK(!etx::Plugins::shared().add(&plugin, &message));
+  CHECK(message.find("upgrade etx-runtime") != std::string::npos);
+}
+
 void file_loader(const char* path) {
   std::string message;
   const auto loader = etx::FileDataLoader::from(path, &message);
@@ -148,6 +175,8 @@ int main(int count, char** arguments) {
   CHECK(plugin != nullptr);
   core(arguments[1], plugin);
   module(arguments[1]);
+  wrong_inputs(arguments[1]);
+  refused_plugins();
   file_loader(arguments[1]);
   return 0;
 }

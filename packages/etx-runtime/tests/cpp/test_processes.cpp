@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// test_processes <library>: the thread pool through fork, exit and dlclose, and what sizes it.
+// test_processes <library>: the thread pool and the log through fork, the pool
+// through exit and dlclose, and what sizes it.
 #include <dlfcn.h>
+#include <etx/hosted/log.h>
 #include <etx/hosted/thread_pool.h>
 
 #include <atomic>
@@ -67,6 +69,39 @@ void through_fork() {
   }
   stop = true;
   busy.join();
+}
+
+std::atomic<bool> is_heard{false};
+std::atomic<bool> may_return{false};
+
+void linger(void*, etx_log_level, const char*) {
+  is_heard = true;
+  while (!may_return) usleep(100);
+}
+
+void count(void* user, etx_log_level, const char*) { ++*static_cast<int*>(user); }
+
+void fork_and_log(void*, etx_log_level, const char* message) {
+  if (message[0] != 'f') return;
+  in_child([] { etx::log(ETX_LOG_ERROR, "within"); });
+}
+
+/// A child logs and takes another sink, also when its parent's was called meanwhile.
+void log_through_fork() {
+  CHECK(etx::set_log_sink(linger, nullptr) == etx::Error::Ok);
+  std::thread logs([] { etx::log(ETX_LOG_ERROR, "lingers"); });
+  while (!is_heard) usleep(100);
+  in_child([] {
+    int messages = 0;
+    CHECK(etx::set_log_sink(count, &messages) == etx::Error::Ok);
+    etx::log(ETX_LOG_ERROR, "of the child");
+    CHECK(messages == 1 && etx::set_log_sink(nullptr, nullptr) == etx::Error::Ok);
+  });
+  may_return = true;
+  logs.join();
+  CHECK(etx::set_log_sink(fork_and_log, nullptr) == etx::Error::Ok);
+  etx::log(ETX_LOG_ERROR, "forks");
+  CHECK(etx::set_log_sink(nullptr, nullptr) == etx::Error::Ok);
 }
 
 /// A thread goes on while the process ends.
@@ -159,6 +194,7 @@ int main(int argc, char** argv) {
   environment();
   through_exit();
   through_fork();
+  log_through_fork();
   through_unloading(argv[1]);
   return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef ETX_HOSTED_MODULE_H_
 #define ETX_HOSTED_MODULE_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -143,6 +144,7 @@ class LoadedMethod {
                                                      const std::string& name, ErrorText* error,
                                                      const std::vector<LoadedMethod*>& sharing);
   bool bind_outputs(ErrorText* error);
+  bool has_input(size_t index, ErrorText* error) const;
   void find_open_state();
   void explain(ErrorText* error) const;
   struct Shared;
@@ -242,9 +244,16 @@ class Module {
   Result<EValue> get_output(size_t index = 0) { return get_output("forward", index); }
   Result<std::vector<EValue>> get_outputs(const std::string& name = "forward");
 
-  /// Ends the running execution, whose method it is, as Method::cancel does. From any thread, while
-  /// no method is loaded or unloaded.
+  /// Gives a mutable buffer of a method that the file leaves to the caller memory: `data`, or zeros
+  /// of the module's own. Errors: as load_method and LoadedMethod::bind_state.
+  Error bind_state(const std::string& name, const std::string& buffer, void* data = nullptr);
+
+  /// Ends the running execution, or the next one where none is running, with Error::Cancelled; what
+  /// ends an execution takes the request back. From any thread and from signal handlers, while no
+  /// method is unloaded.
   void cancel();
+  /// Takes back a request that came after the end of an execution. On the module's own thread.
+  void clear_cancel();
 
   /// What the last failed call has to say; the log says it, too.
   const ErrorText& last_error() const { return error_; }
@@ -265,6 +274,10 @@ class Module {
   std::vector<std::string> data_paths_;
   std::shared_ptr<LoadedProgram> program_;
   std::vector<std::unique_ptr<Entry>> methods_;
+  struct Execution;
+  /// The method that executes, or null.
+  std::atomic<Method*> running_{nullptr};
+  std::atomic<bool> is_cancelled_{false};
   ErrorText error_;
 };
 
