@@ -12,7 +12,8 @@ import pytest
 
 INCLUDE = Path(etx_runtime.__file__).parent / "include" / "etx"
 TYPE = re.compile(
-    r"(?:typedef )?(?:class|struct|enum class|enum) (?:\[\[nodiscard\]\] )?(\w+)( final)?( :.*)? \{$"
+    r"(?:typedef )?(?:class|struct|enum class|enum) "
+    r"(?:\[\[nodiscard\]\] )?(\w+)( final)?( :.*)? \{$"
 )
 FUNCTION = re.compile(r"ETX_API .*?\b(etx_\w+)\(")
 
