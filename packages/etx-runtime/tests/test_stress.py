@@ -25,6 +25,7 @@ from building import call, configure, tool
 from conftest import HERE
 
 KERNELS = HERE.parents[1] / "etx-kernels-portable"
+FAMILIES = "binary;conv;copy;matmul;prim;reduce;softmax;unary"
 SECONDS = os.environ.get("ETX_STRESS_SECONDS", "6")
 
 
@@ -33,6 +34,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stress")
     options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
     options += [f"-DPython_EXECUTABLE={sys.executable}", f"-DETX_STRESS_KERNELS={KERNELS}"]
+    options += [f"-DETX_KERNELS_FAMILIES={FAMILIES}"]
     configure(HERE / "stress", folder, *options)
     call(tool("cmake"), "--build", folder, "-j2")
     thread_programs.write(folder, portable=True)
