@@ -31,6 +31,7 @@ from side_by_side import run_all
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "tests"]
 
+NOX: tuple[object, ...] = (sys.executable, "-m", "nox", "-f", ROOT / "noxfile.py", "-s")
 WHEELS = ROOT / "tools" / "wheels.py"
 ENVIRONMENTS = ROOT / ".build" / "env"
 PROJECTS = load_projects()
@@ -109,14 +110,13 @@ def tests(session: nox.Session) -> None:
     Cores share the steps, the longest first.
     """
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
-    own = [sys.executable, "-m", "nox", "-f", ROOT / "noxfile.py", "-s"]
     names = sorted(PROJECTS, key=lambda name: SLOWEST.index(name) if name in SLOWEST else 9)
-    steps: dict[str, list[object]] = {"tests/": [*own, "root-tests"]}
+    steps: dict[str, list[object]] = {
+        "tests/": [*NOX, "root-tests"],
+        "machines": [*NOX, "machines", "--", "--if-possible"],
+    }
     steps |= {name: [*tox, name.removeprefix("etx-")] for name in names}
-    steps["machines"] = [*own, "machines", "--", "--if-possible"]
-    failed = run_all(steps)
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
+    finish(session, run_all(steps))
 
 
 @nox.session
@@ -169,17 +169,21 @@ def lint(session: nox.Session) -> None:
     listed = ENVIRONMENTS / "native-files.txt"
     listed.write_text(str(native))
     clang_format = Path(python).parent / "clang-format"
-    steps = {
-        "sources": partial(run, session, python, ROOT / "tools" / "check_sources.py"),
-        "ruff format": partial(run, session, python, "-m", "ruff", "format", "--check", ROOT),
-        "ruff check": partial(run, session, python, "-m", "ruff", "check", ROOT),
-        "clang-format": partial(
-            run, session, clang_format, "--dry-run", "-Werror", f"--files={listed}"
-        ),
-        "types": partial(types, session),
-        "generated": partial(generate, session, "--check"),
+    steps: dict[str, list[object]] = {
+        "types": [*NOX, "types"],
+        "generated": [*NOX, "generated", "--", "--check"],
+        "sources": [python, ROOT / "tools" / "check_sources.py"],
+        "ruff format": [python, "-m", "ruff", "format", "--check", ROOT],
+        "ruff check": [python, "-m", "ruff", "check", ROOT],
+        "clang-format": [clang_format, "--dry-run", "-Werror", f"--files={listed}"],
     }
-    attempt(session, steps)
+    finish(session, run_all(steps))
+
+
+def finish(session: nox.Session, failed: list[str]) -> None:
+    """Fail with the names of steps that failed."""
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 def attempt(session: nox.Session, steps: dict[str, Callable[[], None]]) -> None:
@@ -190,8 +194,7 @@ def attempt(session: nox.Session, steps: dict[str, Callable[[], None]]) -> None:
             step()
         except nox.command.CommandFailed:
             failed.append(name)
-    if failed:
-        session.error(f"failed: {', '.join(failed)}")
+    finish(session, failed)
 
 
 @nox.session

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -62,18 +63,22 @@ class Workshop:
         missing = [m for m in self.models if not (self.folder / m / "calls.npz").exists()]
         if missing:
             self.run("--host", "reference.py", folder, *missing)
-        for exporter, environment in (("etx", "--host"), ("executorch", "--executorch")):
-            todo = [m for m in self.models if not self.lowered(exporter, m)]
-            if todo:
-                self.run(environment, "lower.py", exporter, folder, *todo)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self.lower, EXPORTERS, ("--host", "--executorch")))
         cells = [
             f"{exporter}:{model}"
             for model in self.models
             for exporter in EXPORTERS
             if (self.folder / model / f"{exporter}.pte").exists()
         ]
-        self.execute("etx", "--device", cells)
-        self.execute("executorch", "--executorch", cells)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self.execute, RUNTIMES, ("--device", "--executorch"), (cells, cells)))
+
+    def lower(self, exporter: str, environment: str) -> None:
+        """Write the files of an exporter that are not there."""
+        todo = [m for m in self.models if not self.lowered(exporter, m)]
+        if todo:
+            self.run(environment, "lower.py", exporter, str(self.folder), *todo)
 
     def execute(self, runtime: str, environment: str, cells: list[str]) -> None:
         """Run the files on a runtime; one that kills the process is noted, and the rest goes on."""
