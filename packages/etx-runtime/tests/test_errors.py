@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,28 +175,59 @@ def change_boxed(b: Builder) -> None:
     b.value(es.IntList(items=[0]))
 
 
+def change_source(b: Builder) -> None:
+    b.move(99, 0)
+
+
+def change_target(b: Builder) -> None:
+    b.move(0, 99)
+
+
+def drop_condition(b: Builder) -> None:
+    b.jump_false(99, 0)
+
+
+def drop_bounds(b: Builder) -> None:
+    tensor_of(b, 0).shape_dynamism = es.TensorShapeDynamism.DYNAMIC_UNBOUND
+
+
+def change_name(b: Builder) -> None:
+    b.plan.name = "forward\0"
+
+
+def drop_name(b: Builder) -> None:
+    b.plan.name = None  # type: ignore[assignment]
+
+
 @pytest.mark.parametrize(
-    "change",
+    ("change", "reason"),
     [
-        change_size,
-        change_rank,
-        change_order,
-        change_offset,
-        change_arena,
-        change_storage_offset,
-        change_argument,
-        change_operator,
-        change_jump,
-        change_condition,
-        change_kind,
-        change_dtype,
-        change_output,
-        change_constant,
-        change_list,
-        change_boxed,
+        (change_size, "a tensor ends after its arena"),
+        (change_rank, "a tensor's dim order and sizes differ in length"),
+        (change_order, "a tensor's dim order is no permutation"),
+        (change_offset, "a tensor ends after its arena"),
+        (change_arena, "a tensor lies in an arena that does not exist"),
+        (change_storage_offset, "a tensor has a storage offset"),
+        (change_argument, "an argument is no value of the method"),
+        (change_operator, "a kernel call has no operator"),
+        (change_jump, "a jump leaves the method"),
+        (change_condition, "a jump's condition is no bool and no integer"),
+        (change_kind, "a move changes the kind, dtype or rank of a value"),
+        (change_dtype, "a move changes the kind, dtype or rank of a value"),
+        (change_output, "an output is no value of the method"),
+        (change_constant, "a tensor's stored data does not exist"),
+        (change_list, "an item of a tensor list is no tensor"),
+        (change_boxed, "an item of an int list is no int value"),
+        (change_source, "a move is from no value of the method"),
+        (change_target, "a move is to no value of the method"),
+        (drop_condition, "a jump has no condition"),
+        (drop_bounds, "a tensor has a shape without bounds"),
+        (change_name, "a method's name holds a zero byte"),
+        (drop_name, "a method has no name"),
     ],
 )
-def test_wrong_tables(runtime: Runtime, change: Callable[[Builder], None]) -> None:
+def test_wrong_tables(runtime: Runtime, change: Callable[[Builder], None], reason: str) -> None:
+    """A message names one cause, and the byte of the table that has it."""
     b = Builder()
     x, y, out = (b.tensor((2, 3)) for _ in range(3))
     b.input(x), b.input(y)
@@ -203,7 +235,7 @@ def test_wrong_tables(runtime: Runtime, change: Callable[[Builder], None]) -> No
     b.output(out)
     assert runtime.load_program(b.serialize()).method_names == {"forward"}
     change(b)
-    with pytest.raises(LoadError, match=r"forward: .* byte|forward: .*\[byte"):
+    with pytest.raises(LoadError, match=rf"^(forward: )?{re.escape(reason)} \[.*byte \d+, "):
         runtime.load_program(b.serialize())
 
 

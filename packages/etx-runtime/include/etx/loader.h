@@ -79,7 +79,8 @@ class DataLoader {
   };
 
   /// `size` bytes from `offset`, at an address aligned to 16, valid until freed.
-  /// Errors: InvalidArgument when they lie outside, AccessFailed, MemoryAllocationFailed.
+  /// Errors: InvalidArgument when they lie outside, AccessFailed (fewer bytes count as that),
+  /// MemoryAllocationFailed.
   virtual Result<FreeableBuffer> load(size_t offset, size_t size,
                                       const SegmentInfo& segment) const = 0;
 

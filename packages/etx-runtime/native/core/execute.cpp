@@ -143,10 +143,8 @@ etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
     void* const planned = out.data;
     const etx_status status = instruction.run(&context, instruction.args);
     out.data = planned;
-    if (status == 0 && self.data != planned) {
-      const size_t size = element_size(static_cast<ScalarType>(self.dtype));
-      std::memmove(planned, self.data, static_cast<size_t>(out.numel) * size);
-    }
+    const size_t size = Tensor(&out).nbytes();
+    if (status == 0 && self.data != planned && size != 0) std::memmove(planned, self.data, size);
     return status;
   }
   out.capacity = self.capacity;

@@ -77,8 +77,9 @@ Result<Program> Program::load(const DataLoader* loader, Verification verificatio
 Error Program::read(uint64_t offset, uint64_t size, const DataLoader::SegmentInfo& info,
                     FreeableBuffer* bytes) const {
   auto loaded = loader_->load(static_cast<size_t>(offset), static_cast<size_t>(size), info);
-  if (loaded.ok()) *bytes = std::move(loaded.get());
-  return loaded.error();
+  if (!loaded.ok()) return loaded.error();
+  *bytes = std::move(loaded.get());
+  return bytes->size() < size ? Error::AccessFailed : Error::Ok;
 }
 
 Error Program::read_program(Verification verification, FailureSink* failures) {

@@ -60,7 +60,10 @@ Error Verifier::check_segments() {
   for (uint32_t i = 0; i < length(program_.named_data()); ++i) {
     const fbs::NamedData& entry = at(program_.named_data(), i);
     where_ = &entry;
-    if (!is_text(entry.key())) return fail("named data has no key, or one with a zero byte");
+    if (!is_text(entry.key())) {
+      const bool is_there = entry.key() != nullptr;
+      return fail(is_there ? "a key of named data holds a zero byte" : "named data has no key");
+    }
     if (entry.segment_index() >= length(segments)) return fail("named data has no segment");
   }
   return Error::Ok;
@@ -85,7 +88,10 @@ Error Verifier::check_offsets(const fbs::SubsegmentOffsets* subsegment) {
 Error Verifier::check_plan() {
   where_ = plan_;
   index_ = -1;
-  if (!is_text(plan_->name())) return fail("a method has no name, or one with a zero byte");
+  if (!is_text(plan_->name())) {
+    const bool is_there = plan_->name() != nullptr;
+    return fail(is_there ? "a method's name holds a zero byte" : "a method has no name");
+  }
   if (length(plan_->chains()) > 1) {
     return fail("a method has several chains", Error::NotSupported);
   }
@@ -175,7 +181,7 @@ Error Verifier::check_args(const FbVector<int32_t>* args, const char* reason) {
 struct Verifier::CallRule {
   Kind first;
   Kind second;
-  const char* reason;
+  const char* reasons[2];
 };
 
 Error Verifier::check_instructions() {
@@ -193,18 +199,21 @@ Error Verifier::check_instructions() {
 
 Error Verifier::check_call(const Call& call) {
   constexpr CallRule kRules[] = {
-      {kOperators, kAnything, "a kernel call has no operator"},
-      {kDelegates, kAnything, "a delegate call has no delegate"},
-      {kValues, kValues, "a move refers to no value of the method"},
-      {kValues, kDestinations, "a jump has no condition or leaves the method"},
-      {kValues, kAnything, "a free call has no tensor"},
+      {kOperators, kAnything, {"a kernel call has no operator", nullptr}},
+      {kDelegates, kAnything, {"a delegate call has no delegate", nullptr}},
+      {kValues,
+       kValues,
+       {"a move is from no value of the method", "a move is to no value of the method"}},
+      {kValues, kDestinations, {"a jump has no condition", "a jump leaves the method"}},
+      {kValues, kAnything, {"a free call has no tensor", nullptr}},
   };
   const size_t kind = static_cast<size_t>(call.kind) - 1;
   if (kind >= sizeof(kRules) / sizeof(kRules[0])) {
     return fail("an instruction of an unknown kind", Error::NotSupported);
   }
   const CallRule& rule = kRules[kind];
-  if (!has(rule.first, call.first) || !has(rule.second, call.second)) return fail(rule.reason);
+  if (!has(rule.first, call.first)) return fail(rule.reasons[0]);
+  if (!has(rule.second, call.second)) return fail(rule.reasons[1]);
   if (call.is_call()) {
     if (length(call.args) > UINT16_MAX) return fail("an instruction has too many arguments");
     return check_args(call.args, "an argument is no value of the method");
@@ -212,7 +221,7 @@ Error Verifier::check_call(const Call& call) {
   const fbs::KernelTypes type = kind_of(call.first);
   const fbs::Tensor* tensor = tensor_of(*plan_, call.first);
   if (call.kind == fbs::InstructionArguments::FreeCall) {
-    return tensor != nullptr ? Error::Ok : fail(rule.reason);
+    return tensor != nullptr ? Error::Ok : fail(rule.reasons[0]);
   }
   if (call.kind == fbs::InstructionArguments::JumpFalseCall) {
     const bool is_bool = tensor != nullptr

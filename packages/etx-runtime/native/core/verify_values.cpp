@@ -61,9 +61,12 @@ Error Verifier::check_tensor(const fbs::Tensor& tensor) {
     return fail("a tensor has a storage offset", Error::NotSupported);
   }
   if (tensor.layout() != 0) return fail("a tensor is not strided", Error::NotSupported);
-  const auto dynamism = static_cast<uint8_t>(tensor.shape_dynamism());
-  if (dynamism > static_cast<uint8_t>(fbs::TensorShapeDynamism::DYNAMIC_BOUND)) {
-    return fail("a tensor has a shape without bounds or of an unknown kind", Error::NotSupported);
+  const fbs::TensorShapeDynamism dynamism = tensor.shape_dynamism();
+  if (dynamism > fbs::TensorShapeDynamism::DYNAMIC_BOUND) {
+    const bool is_known = dynamism == fbs::TensorShapeDynamism::DYNAMIC_UNBOUND;
+    return fail(
+        is_known ? "a tensor has a shape without bounds" : "a tensor has an unknown kind of shape",
+        Error::NotSupported);
   }
   const fbs::ExtraTensorInfo* extra = tensor.extra_tensor_info();
   if (extra != nullptr && extra->device_type() != fbs::DeviceType::CPU) {

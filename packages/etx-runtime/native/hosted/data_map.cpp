@@ -131,7 +131,8 @@ std::unique_ptr<PtdDataMap> PtdDataMap::from(std::shared_ptr<const DataLoader> l
   Head head{};
   *message = "it is no .ptd file, or was truncated";
   auto bytes = loader->load(0, size < kHeadSize ? size : kHeadSize, info);
-  if (size < kHeadSize || !bytes.ok() || !parse_head(bytes->bytes(), size, &head)) return nullptr;
+  const bool is_whole = size >= kHeadSize && bytes.ok() && bytes->size() >= kHeadSize;
+  if (!is_whole || !parse_head(bytes->bytes(), size, &head)) return nullptr;
   auto contents = std::make_unique<Contents>();
   auto table = loader->load(0, static_cast<size_t>(head.table_size), info);
   if (!table.ok()) return nullptr;

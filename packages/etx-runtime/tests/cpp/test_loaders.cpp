@@ -9,8 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -139,6 +141,35 @@ void offline() {
   CHECK(message == "its size is not known");
 }
 
+struct Short final : DataLoader {
+  virtual ~Short() = default;
+  etx::Result<etx::FreeableBuffer> load(size_t offset, size_t size,
+                                        const SegmentInfo&) const override {
+    const size_t given = std::min(size, limit);
+    auto* copy = static_cast<char*>(std::aligned_alloc(16, (given + 16) / 16 * 16));
+    std::memcpy(copy, bytes->data() + offset, given);
+    return etx::FreeableBuffer(copy, given, [](void*, void* data, size_t) { std::free(data); });
+  }
+  etx::Result<size_t> size() const override { return bytes->size(); }
+  const std::string* bytes = nullptr;
+  size_t limit = 0;
+};
+
+/// A loader that gives fewer bytes than it was asked for.
+void short_loads(const std::string& bytes) {
+  Short loader;
+  loader.bytes = &bytes;
+  loader.limit = bytes.size();
+  CHECK(etx::Program::load(&loader).ok());
+  for (const size_t limit : {size_t{0}, size_t{63}, size_t{64}}) {
+    loader.limit = limit;
+    CHECK(etx::Program::load(&loader).error() == Error::AccessFailed);
+    std::string message;
+    const auto shared = std::make_shared<const Short>(loader);
+    CHECK(etx::PtdDataMap::from(shared, &message) == nullptr);
+  }
+}
+
 /// Signals that interrupt system calls, as long as a large file is read again and again.
 void interrupted(const std::string& folder) {
   std::string message;
@@ -175,6 +206,7 @@ int main(int count, char** arguments) {
   no_files(folder);
   interrupted(folder);
   offline();
+  short_loads(bytes);
   etx::ErrorText error;
   auto own = std::make_shared<const etx::BufferDataLoader>(bytes.data(), size_t{0});
   CHECK(LoadedProgram::from_loader(own, {}, &error) == nullptr && !error.message.empty());
