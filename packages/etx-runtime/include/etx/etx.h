@@ -127,8 +127,9 @@ ETX_API size_t etx_program_num_methods(const etx_program* program);
 /// The name lives as long as the program; null when there is no method `index`.
 ETX_API const char* etx_program_method_name(const etx_program* program, size_t index);
 /// The bytes that the file stores under `key`, for instance "etx/constraints", copied to `data`
-/// where `*size` is enough; `*size` becomes theirs. `data` may be null, with a size of 0, to ask.
-/// Errors: ETX_NOT_FOUND, ETX_INVALID_ARGUMENT when `*size` is too small.
+/// where `*size` is enough; `*size` becomes theirs, then and when it is too small. `data` may be
+/// null, with a size of 0, to ask. Errors: ETX_NOT_FOUND, ETX_INVALID_ARGUMENT when `*size` is too
+/// small, ETX_ACCESS_FAILED.
 ETX_API etx_status etx_program_named_data(const etx_program* program, const char* key, void* data,
                                           size_t* size);
 

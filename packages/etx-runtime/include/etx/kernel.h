@@ -49,7 +49,9 @@ class Context {
   template <typename Body>
   void parallel_for(int64_t begin, int64_t end, int64_t grain, const Body& body) {
     if (end <= begin) return;
-    if (raw_->num_threads <= 1 || raw_->parallel_for == nullptr || end - begin <= grain) {
+    const uint64_t count = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+    const bool is_small = grain > 0 && count <= static_cast<uint64_t>(grain);
+    if (raw_->num_threads <= 1 || raw_->parallel_for == nullptr || is_small) {
       body(begin, end);
       return;
     }

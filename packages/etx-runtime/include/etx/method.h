@@ -36,10 +36,11 @@ class Method {
   size_t inputs_size() const;
   size_t outputs_size() const;
 
-  /// Sets input `index`. A planned tensor's bytes are copied; of another the pointer is kept, and
-  /// the bytes must stay valid until the execution is over. Numbers that the program reads are set;
-  /// those it does not, and strings, must have the value that they had at export.
-  /// Errors: InvalidArgument (index, kind, dtype, layout or value), NotSupported (shape).
+  /// Sets input `index`. A planned tensor's bytes are copied; of another the pointer is kept: it
+  /// must be aligned to the elements, and the bytes must stay valid until the execution is over.
+  /// Numbers that the program reads are set; those it does not, and strings, must have the value
+  /// that they had at export. Errors: InvalidArgument (index, kind, dtype, layout or value),
+  /// NotSupported (shape).
   Error set_input(const EValue& value, size_t index);
 
   /// Gives tensor input `index` a shape, all but the bytes: those of a planned one are then written
@@ -53,7 +54,7 @@ class Method {
   bool is_input_planned(size_t index) const;
 
   /// Binds the bytes of an output that is not planned, until set again. `size` bytes must do for
-  /// the upper bounds.
+  /// the upper bounds, and the address must be aligned to the elements.
   /// Errors: InvalidArgument (index, no tensor, too small), InvalidState (the output is planned).
   Error set_output_data_ptr(void* data, size_t size, size_t index);
 

@@ -40,19 +40,33 @@ uint32_t default_threads() {
   return usable_cores();
 }
 
+/// Items of [begin, end), which may be more than int64 holds.
+uint64_t count_items(int64_t begin, int64_t end) {
+  return static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+}
+
+/// Rounded up.
+uint64_t divide(uint64_t a, uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
 /// One `parallel_for`: chunks are taken until none is left.
 struct Job {
   Parallel::Body body;
   void* user;
+  int64_t begin;
   int64_t end;
-  int64_t chunk;
-  std::atomic<int64_t> next;
+  uint64_t chunk;
+  uint64_t num_chunks;
+  std::atomic<uint64_t> next;
+
+  int64_t start_of(uint64_t index) const {
+    return static_cast<int64_t>(static_cast<uint64_t>(begin) + index * chunk);
+  }
 
   void work() {
     for (;;) {
-      const int64_t begin = next.fetch_add(chunk, std::memory_order_relaxed);
-      if (begin >= end) return;
-      body(user, begin, std::min(end, begin + chunk));
+      const uint64_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= num_chunks) return;
+      body(user, start_of(index), index + 1 == num_chunks ? end : start_of(index + 1));
     }
   }
 };
@@ -216,18 +230,19 @@ void ThreadPool::resize(uint32_t num_threads) {
 
 void ThreadPool::parallel_for(int64_t begin, int64_t end, int64_t grain, Body body, void* user) {
   if (end <= begin) return;
-  const int64_t smallest = std::max<int64_t>(grain, 1);
+  const uint64_t count = count_items(begin, end);
+  const auto smallest = static_cast<uint64_t>(std::max<int64_t>(grain, 1));
   State& own = state();
   std::unique_lock<std::mutex> users(own.users, std::defer_lock);
-  const bool is_alone =
-      is_inside || own.limit() <= 1 || end - begin <= smallest || !users.try_lock();
+  const bool is_alone = is_inside || own.limit() <= 1 || count <= smallest || !users.try_lock();
   if (is_alone) {
     body(user, begin, end);
     return;
   }
   own.fit();
-  const auto pieces = static_cast<int64_t>(own.threads.size() + 1) * 4;
-  Job job{body, user, end, std::max(smallest, (end - begin + pieces - 1) / pieces), {begin}};
+  const uint64_t pieces = (own.threads.size() + uint64_t{1}) * 4;
+  const uint64_t chunk = std::max(smallest, divide(count, pieces));
+  Job job{body, user, begin, end, chunk, divide(count, chunk), {0}};
   own.run(job);
 }
 

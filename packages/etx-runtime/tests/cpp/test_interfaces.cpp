@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every interface of the core, subclassed with RTTI and exceptions against a core without them.
+// Every interface of the core, subclassed with RTTI and exceptions against a core without them, and
+// the log of the platform.
+#include <etx/platform.h>
 #include <etx/program.h>
 
 #include <stdexcept>
+#include <string>
 #include <typeinfo>
 #include <vector>
 
@@ -61,6 +64,8 @@ struct Arena final : etx::MemoryAllocator {
   void* allocate(size_t, size_t) override { return nullptr; }
 };
 
+std::vector<std::string> messages;
+
 template <typename Derived, typename Base>
 void check_type(Base& base) {
   CHECK(typeid(base) == typeid(Derived));
@@ -68,6 +73,11 @@ void check_type(Base& base) {
 }
 
 }  // namespace
+
+extern "C" void etx_pal_log(enum etx_log_level level, const char* message, const char*) {
+  CHECK(level == ETX_LOG_ERROR);
+  messages.emplace_back(message);
+}
 
 int main() {
   Loader loader;
@@ -85,5 +95,9 @@ int main() {
   CHECK(arena.allocate_list<int>(4) == nullptr);
   const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &sink);
   CHECK(program.error() == etx::Error::AccessFailed);
+  alignas(16) const char none[64] = {};
+  const etx::BufferDataLoader zeros(none, sizeof(none));
+  CHECK(etx::Program::load(&zeros).error() == etx::Error::InvalidProgram);
+  CHECK(messages == std::vector<std::string>{"this is no .pte file: ET12 is missing"});
   return 0;
 }

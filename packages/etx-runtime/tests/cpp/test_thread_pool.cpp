@@ -43,6 +43,23 @@ void rounds(etx::ThreadPool& pool, int count) {
   }
 }
 
+void count_range(void* user, int64_t begin, int64_t end) {
+  CHECK(begin < end);
+  *static_cast<std::atomic<uint64_t>*>(user) +=
+      static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+}
+
+/// Ranges whose ends, and whose lengths, are those of int64.
+void wide_ranges(etx::ThreadPool& pool) {
+  for (const int64_t grain : {int64_t{-1}, int64_t{1}, int64_t{1} << 62, INT64_MAX}) {
+    for (const int64_t begin : {INT64_MIN, int64_t{-1}, int64_t{0}, INT64_MAX - 3}) {
+      std::atomic<uint64_t> items{0};
+      pool.parallel_for(begin, INT64_MAX, grain, count_range, &items);
+      CHECK(items == static_cast<uint64_t>(INT64_MAX) - static_cast<uint64_t>(begin));
+    }
+  }
+}
+
 void several_users(etx::ThreadPool& pool) {
   std::vector<std::thread> users;
   for (int i = 0; i < 3; ++i) {
@@ -62,6 +79,7 @@ void several_users(etx::ThreadPool& pool) {
 int main() {
   etx::ThreadPool pool(4);
   rounds(pool, 500);
+  wide_ranges(pool);
   several_users(pool);
   return 0;
 }
