@@ -156,6 +156,22 @@ def test_other_packages_add_commands(etx, installed):
     assert "the command 'fail' does not load: no_such_module:register: No module named" in err
 
 
+def test_one_command_loads_no_other(etx, installed, data):
+    installed.append(EntryPoint("greet", f"{__name__}:register_greet", "etx.commands"))
+    installed.append(EntryPoint("other", f"{__name__}:interrupt", "etx.commands"))
+    assert etx("greet") == (0, "hello\n", "")
+    assert etx("show", data / "cond.pte")[0] == 0
+
+
+def test_stopped_while_commands_load(etx, installed):
+    installed.append(EntryPoint("other", f"{__name__}:interrupt", "etx.commands"))
+    assert etx("other") == (130, "", "etx: stopped\n")
+
+
+def interrupt(subparsers):
+    raise KeyboardInterrupt
+
+
 def register_greet(subparsers):
     subparsers.add_parser("greet").set_defaults(run=lambda _: print("hello"))
 

@@ -38,8 +38,8 @@ Times of operators come from calls of their own, in which each instruction is ti
 """
 
 
-def register(subparsers: Any) -> None:
-    """Add the commands to `etx`."""
+def register_run(subparsers: Any) -> None:
+    """Add `etx run`."""
     run = subparsers.add_parser(
         "run",
         usage="etx run FILE [OPTION]...",
@@ -84,6 +84,10 @@ def register(subparsers: Any) -> None:
     outputs.add_argument("--atol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
     outputs.add_argument("--rtol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
     run.set_defaults(run=_run)
+
+
+def register_bench(subparsers: Any) -> None:
+    """Add `etx bench`."""
     bench = subparsers.add_parser(
         "bench",
         usage="etx bench FILE... [OPTION]...",

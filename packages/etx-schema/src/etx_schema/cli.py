@@ -35,8 +35,9 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, 1 when a check found problems, 2 on an error."""
-    options = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        options = build_parser(*words[:1]).parse_args(words)
         return int(options.run(options) or 0)
     except EtxError as error:
         print(f"etx: {error}", file=sys.stderr)
@@ -49,8 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Build the parser of all installed commands."""
+def build_parser(command: str = "") -> argparse.ArgumentParser:
+    """Build the parser of all installed commands, or of `command` alone where it is known.
+
+    An entry point has the name of the command that it adds.
+    """
     parser = argparse.ArgumentParser(
         prog="etx",
         description="Look at, check and (with other packages) make and run .pte files.",
@@ -61,7 +65,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.set_defaults(run=lambda _: parser.print_help())
     subparsers = parser.add_subparsers(metavar="COMMAND")
     _register(subparsers)
-    for entry in contributions(COMMANDS):
+    added = [] if command in subparsers.choices else contributions(COMMANDS)
+    for entry in [entry for entry in added if entry.name == command] or added:
         try:
             entry.load()(subparsers)
         except Exception as error:
