@@ -14,10 +14,16 @@ from etx_runtime.measure import format_bytes, format_time, summarise
 from programs import Builder, addition, counter
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+def commands_of(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    commands.register(parser.add_subparsers())
-    options = parser.parse_args(arguments)
+    subparsers = parser.add_subparsers()
+    commands.register_run(subparsers)
+    commands.register_bench(subparsers)
+    return parser.parse_args(arguments)
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    options = commands_of(*arguments)
     assert int(options.run(options) or 0) == code
     return capsys.readouterr().out
 
@@ -27,6 +33,34 @@ def model(runtime: Runtime, tmp_path: Path) -> str:
     path = tmp_path / "add.pte"
     path.write_bytes(addition())
     return str(path)
+
+
+@pytest.mark.parametrize("form", ["npy", "npz", "bin"])
+def test_files_are_whole_or_as_before(
+    model: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C before a file has its name."""
+    name = "outputs.npz" if form == "npz" else f"output_0.{form}"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / name).write_bytes(b"before")
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", stop)
+    options = commands_of("run", model, "--output-dir", str(tmp_path / "out"), "--format", form)
+    with pytest.raises(KeyboardInterrupt):
+        options.run(options)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [name]
+    assert (tmp_path / "out" / name).read_bytes() == b"before"
+
+
+def test_state_that_cannot_be_written(tmp_path: Path, runtime: Runtime) -> None:
+    (tmp_path / "c.pte").write_bytes(counter())
+    absent = tmp_path / "absent" / "s.npz"
+    options = commands_of("run", str(tmp_path / "c.pte"), "--save-state", str(absent))
+    with pytest.raises(RuntimeFailure, match=r"No such file or directory: '.*absent/s\.npz'$"):
+        options.run(options)
 
 
 @pytest.mark.parametrize("command", ["run", "bench"])
@@ -67,11 +101,13 @@ def test_shapes(runtime: Runtime, tmp_path: Path, capsys: pytest.CaptureFixture[
     path = tmp_path / "dynamic.pte"
     path.write_bytes(b.serialize())
     assert "shape [4, 5]" in run(capsys, "run", str(path))
-    assert "shape [2, 3]" in run(capsys, "run", str(path), "--shape", "2,3")
+    assert "shape [4, 3]" in run(capsys, "run", str(path), "--shape", "4,3")
     assert "shape [4, 1]" in run(capsys, "run", str(path), "--shape", "min")
     assert "shape [4, 5]" in run(capsys, "run", str(path), "--shape", "max")
     with pytest.raises(InputError, match=r"'x'.*must be at most 5"):
-        run(capsys, "run", str(path), "--shape", "2,6")
+        run(capsys, "run", str(path), "--shape", "4,6")
+    with pytest.raises(InputError, match=r"'x'.*dimension 0 is 2, but must be 4"):
+        run(capsys, "run", str(path), "--shape", "2,3")
 
 
 def test_bench(model: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -351,10 +387,8 @@ def test_bundled_programs_are_named(
     ],
 )
 def test_wrong_options(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    commands.register(parser.add_subparsers())
     with pytest.raises(SystemExit):
-        parser.parse_args(["run", "model.pte", *words])
+        commands_of("run", "model.pte", *words)
     assert message in capsys.readouterr().err
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from etx_runtime.expected import compare, read_expected
 from etx_runtime.measure import Progress, format_bytes, format_time, measure_load, time_call
 from etx_runtime.runtime import Method
 from etx_runtime.samples import prepare_calls
-from etx_runtime.state_file import load_state, save_state, write_npz
+from etx_runtime.state_file import check_can_save, load_state, save_state
 from etx_runtime.threads import get_num_threads, set_num_threads
 from etx_runtime.values import ValueInfo
+from etx_runtime.whole_file import write, write_npz
 
 
 def run(options: argparse.Namespace) -> int:
@@ -34,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
     expected = read_expected(options.expect, infos, len(calls)) if options.expect else []
     if options.load_state:
         load_state(method, options.load_state)
+    if options.save_state:
+        check_can_save(method, options.save_state)
     results, times = _execute(method, calls, options.iterations)
     if options.save_state:
         save_state(method, options.save_state)
@@ -177,7 +181,7 @@ def _write(
             for index, array in enumerate(arrays):
                 if form != "npz":
                     path = folder / f"{prefix}output_{index}.{form}"
-                    _write_array(path, array)
+                    write(path, partial(_write_array, form, array))
                 rows[call][index]["path"] = str(path)
     except OSError as error:
         raise RuntimeFailure(f"the outputs cannot be written: {error}") from error
@@ -185,8 +189,8 @@ def _write(
         raise RuntimeFailure(f"an output has no form as .{form}: {error}") from error
 
 
-def _write_array(path: Path, value: np.ndarray[Any, Any]) -> None:
-    if path.suffix == ".bin":
-        path.write_bytes(value.tobytes())
+def _write_array(form: str, value: np.ndarray[Any, Any], file: BinaryIO) -> None:
+    if form == "bin":
+        file.write(value.tobytes())
     else:
-        np.save(path, value, allow_pickle=False)
+        np.save(file, value, allow_pickle=False)

@@ -3,10 +3,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +11,7 @@ from etx_runtime import bits
 from etx_runtime.errors import InputError, MetadataError, RuntimeFailure
 from etx_runtime.runtime import Method
 from etx_runtime.samples import read_arrays
+from etx_runtime.whole_file import write_npz
 
 
 def load_state(method: Method, path: str) -> None:
@@ -33,32 +31,22 @@ def load_state(method: Method, path: str) -> None:
         raise type(error)(f"{path}: {error}", error.code) from error
 
 
-def save_state(method: Method, path: str) -> None:
-    """Write all buffers; the file is there whole, or as it was before."""
+def check_can_save(method: Method, path: str) -> None:
+    """Raise for a path or a method that `save_state` refuses."""
     if Path(path).suffix != ".npz":
         raise InputError(f"{path}: state is written to .npz files")
     if not method.state_names:
         raise MetadataError(f"method {method.metadata.name()} has no buffers with names to save")
+
+
+def save_state(method: Method, path: str) -> None:
+    """Write all buffers; the file is there whole, or as it was before."""
+    check_can_save(method, path)
     arrays = {name: bits.as_numpy(value) for name, value in method.get_state().items()}
     try:
         write_npz(Path(path), arrays)
     except OSError as error:
         raise RuntimeFailure(f"the state cannot be written: {error}") from error
-
-
-def write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write under a temporary name beside `path`, then rename."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent or Path(), prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _dtypes(method: Method) -> dict[str, str]:
