@@ -46,6 +46,11 @@ def number(symbol: str, **bounds: Any) -> dict[str, Any]:
     return {"value": {"symbol": symbol, "divisor": 1, "min": None, "max": None, **bounds}}
 
 
+def closed(file: Any) -> Any:
+    file.close()
+    return file
+
+
 def vector(size: int) -> Any:
     return np.zeros(size, np.float32)
 
@@ -132,7 +137,7 @@ def test_inputs_and_outputs(runtime: Runtime) -> None:
     assert (first.shape, first.is_dynamic, first.nbytes) == ((4, 3), True, 48)
     assert first.bounds[1] is None
     assert (first.bounds[0].min, first.bounds[0].max, first.bounds[0].divisor) == (2, 4, 2)
-    assert str(first) == "x['a']: float32[s0 (>= 2, <= 4, a multiple of 2), <=3]"
+    assert str(first) == "x['a']: float32[s0 (>= 2, <= 4, a multiple of 2), 3]"
     assert str(second) == "flag: bool"
     assert [str(info) for info in program.outputs()] == [
         "output['y']: float32[<=4, <=3]",
@@ -297,7 +302,10 @@ def test_lifetimes_of_sources(runtime: Runtime, tmp_path: Path) -> None:
     ("source", "message"),
     [
         (3, "path, bytes, or a binary file object, got int"),
-        (io.StringIO("text"), "got StringIO that reads str"),
+        (io.StringIO("text"), "StringIO reads text; open the file with mode 'rb'"),
+        (io.TextIOWrapper(io.BytesIO()), "TextIOWrapper reads text; open the file with mode"),
+        (closed(io.BytesIO()), "BytesIO is closed; load before it is closed"),
+        ("no\0path", r"no path: 'no\\x00path'"),
         (memoryview(addition())[::2], "got memoryview"),
         (b"", "shorter than 64 bytes"),
     ],

@@ -144,6 +144,17 @@ def test_constraints(runtime: Runtime) -> None:
     assert e.value.index == 1
 
 
+def test_fixed_dimensions_of_dynamic_inputs(runtime: Runtime) -> None:
+    s0 = {"symbol": "s0", "min": 1, "max": 8, "divisor": 1}
+    model = constrained([[s0, None]], [(8, 4)])
+    assert str(model.method().inputs[0]) == "in0: float32[s0 (>= 1, <= 8), 4]"
+    assert model(np.zeros((3, 4), np.float32)).shape == (3, 4)
+    message = r"input 0 \('in0'\): dimension 1 is 2, but must be 4 \(shape given: \(8, 2\)\)"
+    with pytest.raises(InputError, match=message) as e:
+        model(np.zeros((8, 2), np.float32))
+    assert e.value.index == 0
+
+
 def test_derived_dimensions(runtime: Runtime) -> None:
     s0 = {"symbol": "s0", "min": 0, "max": 8, "divisor": 1}
     derived = {**s0, "max": 17, "expr": "2*s0 + 1"}

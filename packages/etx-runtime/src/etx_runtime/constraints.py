@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -70,12 +70,34 @@ class Constraints(NamedTuple):
     names: tuple[str, ...] = ()
     bounds: tuple[Bound, ...] = ()
     guards: tuple[Expression, ...] = ()
+    fixed: tuple[tuple[int, int, int], ...] = ()
+    """Input, dimension and size where a shape is dynamic and this dimension is not."""
 
     def __bool__(self) -> bool:
-        return bool(self.bounds or self.guards)
+        return bool(self.bounds or self.guards or self.fixed)
+
+    def with_shapes(self, shapes: Mapping[int, tuple[int, ...]]) -> Constraints:
+        """Add what is fixed in `shapes`, those of inputs that have other dimensions with bounds."""
+        free = {(bound.input, bound.dim) for bound in self.bounds}
+        fixed = (
+            (index, dim, size)
+            for index in sorted({index for index, dim in free if dim is not None})
+            for dim, size in enumerate(shapes.get(index, ()))
+            if (index, dim) not in free
+        )
+        return self._replace(fixed=tuple(fixed))
 
     def check(self, given: Sequence[Given]) -> None:
         """Raise InputError for the first size or value that is not as the program needs it."""
+        for index, dim, expected in self.fixed:
+            shape = given[index]
+            if isinstance(shape, tuple) and dim < len(shape) and shape[dim] != expected:
+                raise InputError(
+                    f"{self._label(index)}: dimension {dim} is {shape[dim]}, but must be "
+                    f"{expected} (shape given: {shape})",
+                    INVALID_ARGUMENT,
+                    index=index,
+                )
         values: dict[str, int] = {}
         places: dict[str, Bound] = {}
         for bound in self.bounds:

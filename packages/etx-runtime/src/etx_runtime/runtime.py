@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from etx_runtime import _native, origins, plugins
 from etx_runtime._native import MethodMeta, TensorInfo
 from etx_runtime.errors import InputError, LoadError, MetadataError
-from etx_runtime.values import RequiredBytes, ValueInfo, describe_inputs, describe_outputs
+from etx_runtime.values import (
+    TENSOR_TAG,
+    RequiredBytes,
+    ValueInfo,
+    describe_inputs,
+    describe_outputs,
+)
 
 if TYPE_CHECKING:
     from etx_runtime.constraints import Constraints
@@ -201,7 +207,13 @@ class Program:
 
         if self._constraints is None:
             self._constraints = constraints.read(self.native.named_data(constraints.KEY))
-        return self._constraints.get(name, constraints.Constraints())
+        found = self._constraints.get(name, constraints.Constraints())
+        if not found.bounds or name not in self.method_names:
+            return found
+        meta = self.native.method_meta(name)
+        tensors = (i for i in range(meta.num_inputs()) if meta.input_tag(i) == TENSOR_TAG)
+        infos = {index: meta.input_tensor_meta(index) for index in tensors}
+        return found.with_shapes({i: x.sizes() for i, x in infos.items() if x.is_dynamic()})
 
     @property
     def method_names(self) -> set[str]:
@@ -287,7 +299,14 @@ def _map(source: Any) -> Any:
 def _content(source: Any) -> Any:
     """Return a path as text, else an object with the buffer protocol."""
     if isinstance(source, (str, os.PathLike)):
-        return os.fsdecode(source)
+        path = os.fsdecode(source)
+        if "\0" in path:
+            raise LoadError(f"no path: {path!r}")
+        return path
+    if isinstance(source, io.TextIOBase):
+        raise LoadError(f"{type(source).__name__} reads text; open the file with mode 'rb'")
+    if getattr(source, "closed", False) is True:
+        raise LoadError(f"{type(source).__name__} is closed; load before it is closed")
     content = _map(source)
     if content is source and hasattr(source, "read") and not isinstance(source, mmap.mmap):
         content = source.read()

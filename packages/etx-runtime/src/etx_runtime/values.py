@@ -36,7 +36,8 @@ class ValueInfo(NamedTuple):
             what = self.kind + "".join(f" {bound}" for bound in self.bounds)
         else:
             limits = self.bounds or (None,) * len(self.shape)
-            plain = [f"<={size}" if self.is_dynamic else str(size) for size in self.shape]
+            mark = "<=" if self.is_dynamic and not self.bounds else ""
+            plain = [f"{mark}{size}" for size in self.shape]
             sizes = [
                 str(bound) if bound else size for size, bound in zip(plain, limits, strict=True)
             ]
