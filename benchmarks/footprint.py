@@ -35,6 +35,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--litert", required=True, help="python with litert-torch")
     parser.add_argument("--folder", type=Path, default=HERE.parent / ".build" / "bench-footprint")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of every runtime (default: 1)")
     return parser.parse_args()
 
 
@@ -60,7 +61,8 @@ def ask(options: argparse.Namespace, runtime: str, models: tuple[str, ...]) -> d
     python = getattr(options, "device" if kind == "etx" else kind)
     files = [options.folder / f"{model}.{SUFFIX[kind]}" for model in models]
     inputs = options.folder / f"{models[0]}.npz"
-    command = [python, "-W", "ignore", HERE / "footprint_worker.py", runtime, inputs, *files]
+    worker = [python, "-W", "ignore", HERE / "footprint_worker.py", runtime]
+    command = [*worker, str(options.threads), inputs, *files]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return answer

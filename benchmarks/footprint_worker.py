@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A process of ``footprint.py``: Python, NumPy and one runtime.
 
-usage: footprint_worker.py RUNTIME INPUTS.npz FILE...
+usage: footprint_worker.py RUNTIME THREADS INPUTS.npz FILE...
 
 Imports the runtime, loads each file, calls it once, then repeatedly, and prints one line of JSON:
 milliseconds of each step, nanoseconds of a call of each file, kilobytes after each step as the
@@ -26,9 +26,10 @@ KEYS = ("Rss", "Pss", "Anonymous")
 class Etx:
     """ETX with its portable kernels."""
 
-    def __init__(self) -> None:
-        from etx_runtime import Runtime
+    def __init__(self, threads: int) -> None:
+        from etx_runtime import Runtime, set_num_threads
 
+        set_num_threads(threads)
         self.runtime = Runtime.get()
 
     def load(self, path: str, inputs: list[np.ndarray]) -> None:
@@ -42,9 +43,11 @@ class Etx:
 class ExecuTorch:
     """ExecuTorch with the kernels of its wheel, no delegate."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
+        from executorch.extension.pybindings.portable_lib import _unsafe_reset_threadpool
         from executorch.runtime import Runtime
 
+        _unsafe_reset_threadpool(threads)
         self.runtime = Runtime.get()
 
     def load(self, path: str, inputs: list[np.ndarray]) -> None:
@@ -62,14 +65,16 @@ class LiteRt:
 
     resolver = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
         from ai_edge_litert import interpreter
 
-        self.module = interpreter
+        self.module, self.threads = interpreter, threads
 
     def load(self, path: str, inputs: list[np.ndarray]) -> None:
         resolver = self.module.OpResolverType[self.resolver]
-        self.interpreter = self.module.Interpreter(path, experimental_op_resolver_type=resolver)
+        self.interpreter = self.module.Interpreter(
+            path, experimental_op_resolver_type=resolver, num_threads=self.threads
+        )
         self.interpreter.allocate_tensors()
         details = self.interpreter.get_signature_runner().get_input_details()
         named = [details[name] for name in sorted(details)]
@@ -123,12 +128,12 @@ def steady(run: Any) -> float:
     return statistics.median(timed(repeat, run, count)[1] / count for _ in range(turns))
 
 
-def main(name: str, inputs: str, files: list[str]) -> None:
+def main(name: str, threads: int, inputs: str, files: list[str]) -> None:
     """Take the steps."""
     with np.load(inputs) as stored:
         arrays = [stored[key] for key in stored.files]
     sizes, times, calls = {"start": resident()}, {}, []
-    runtime, times["import"] = timed(RUNTIMES[name])
+    runtime, times["import"] = timed(RUNTIMES[name], threads)
     sizes["import"] = resident()
     for path in files:
         _, times["load"] = timed(runtime.load, path, arrays)
@@ -141,4 +146,4 @@ def main(name: str, inputs: str, files: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4:])
