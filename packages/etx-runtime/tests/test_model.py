@@ -96,6 +96,12 @@ def test_positional_arguments_by_name(runtime: Runtime) -> None:
         model(ONE, z=ONE)
     with pytest.raises(InputError, match=r"input 1 \('y'\): expected float32\[2\], got float64"):
         model(ONE, np.ones(2))
+    nest = nested(((None,), {"k": None}), (None, None), names=("x", "k"))
+    model = etx_runtime.load(nest)
+    with pytest.raises(InputError, match=r"takes \(x, k=\), got 2 positional$"):
+        model(ONE, ONE)
+    with pytest.raises(InputError, match=r"takes \(x, k=\), got 0 positional; 'x' is missing$"):
+        model(k=ONE)
 
 
 def test_single_result_and_no_spec(runtime: Runtime) -> None:

@@ -58,6 +58,11 @@ class Signature:
         if unknown:
             expected = ", ".join([*names[:count], *named]) or "no keyword"
             raise InputError(f"unknown argument '{unknown[0]}'; the method takes: {expected}")
+        is_named = len(names) >= count and all(names[:count])
+        if self.inputs is not None and is_named and len(values) != count:
+            takes = ", ".join([*names[:count], *(f"{name}=" for name in named)])
+            absent = "".join(f"; '{name}' is missing" for name in names[len(values) : count][:1])
+            raise InputError(f"the method takes ({takes}), got {len(args)} positional{absent}")
         return values
 
     def _argument_names(self) -> tuple[str, ...]:
