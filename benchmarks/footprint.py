@@ -3,7 +3,7 @@
 
 Each runtime's own exporter writes the models; then every round starts a process for each runtime
 and model, one at a time, in an order that rotates. Figures are medians of the rounds; ratios to
-ETX are formed within a round.
+ETX are formed within a round. At last, what ETX itself costs (``costs.py``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 RUNTIMES = ("etx", "executorch", "litert", "litert_xnnpack")
+SMALL = HERE.parent / "packages" / "etx-schema" / "tests" / "data" / "add.pte"
 LENGTHS = (100, 300)
 CHAINS = tuple(f"chain{length}" for length in LENGTHS)
 MODELS = ("mobilenet_v2", "llama110m")
@@ -142,6 +143,8 @@ def main() -> None:
         (options.folder / "footprint.md").write_text(text)
         print(f"round {turn + 1} of {options.rounds}", flush=True)
     print(text)
+    mobilenet = options.folder / "mobilenet_v2.etx.pte"
+    subprocess.run([options.device, HERE / "costs.py", SMALL, mobilenet], check=True)
 
 
 if __name__ == "__main__":
