@@ -92,22 +92,27 @@ Error sub(Context& context, const Side& a, const Side& b, const Scalar& alpha, T
   return add_scaled(context, a, b, negated(alpha), out);
 }
 
-Error add_out(Context& c, const Tensor& self, const Tensor& other, Scalar alpha, Tensor& out) {
+Error add_out(Context& c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+              Tensor& out) {
   if (is_one(alpha) && run_few(self, other, out, kAdd)) return Error::Ok;
   return add(c, self, other, alpha, out);
 }
-Error add_scalar_out(Context& c, const Tensor& self, Scalar other, Scalar alpha, Tensor& out) {
+Error add_scalar_out(Context& c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                     Tensor& out) {
   return add(c, self, other, alpha, out);
 }
-Error sub_out(Context& c, const Tensor& self, const Tensor& other, Scalar alpha, Tensor& out) {
+Error sub_out(Context& c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+              Tensor& out) {
   if (is_one(alpha) && run_few(self, other, out, kSub)) return Error::Ok;
   return sub(c, self, other, alpha, out);
 }
-Error sub_scalar_out(Context& c, const Tensor& self, Scalar other, Scalar alpha, Tensor& out) {
+Error sub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                     Tensor& out) {
   return sub(c, self, other, alpha, out);
 }
 /// other - alpha * self.
-Error rsub_scalar_out(Context& c, const Tensor& self, Scalar other, Scalar alpha, Tensor& out) {
+Error rsub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                      Tensor& out) {
   return sub(c, other, self, alpha, out);
 }
 

@@ -19,10 +19,13 @@ std::string read_text(const std::string& path) {
   std::string text;
   std::FILE* file = std::fopen(path.c_str(), "r");
   if (file == nullptr) return text;
+  std::setvbuf(file, nullptr, _IONBF, 0);
   char buffer[4096];
-  for (size_t size; (size = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) {
+  size_t size;
+  do {
+    size = std::fread(buffer, 1, sizeof(buffer), file);
     text.append(buffer, size);
-  }
+  } while (size == sizeof(buffer));
   std::fclose(file);
   return text;
 }
@@ -102,7 +105,7 @@ double least_quota(const std::string& root) {
     group.remove_prefix(is_below && mount.group != "/" ? mount.group.size() : 0);
     std::string folder = root + std::string(mount.folder);
     const size_t top = folder.size();
-    folder += group;
+    if (group != "/") folder += group;
     for (;;) {
       least = std::min(least, quota_of(folder, mount.is_v2));
       if (folder.size() <= top) break;
