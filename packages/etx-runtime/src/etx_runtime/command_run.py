@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
+from etx_schema.files import write_atomically
 
 from etx_runtime import bits
 from etx_runtime.errors import RuntimeFailure
@@ -17,10 +18,9 @@ from etx_runtime.expected import compare, read_expected
 from etx_runtime.measure import Progress, format_bytes, format_time, measure_load, time_call
 from etx_runtime.runtime import Method
 from etx_runtime.samples import prepare_calls
-from etx_runtime.state_file import check_can_save, load_state, save_state
+from etx_runtime.state_file import check_can_save, load_state, save_state, write_npz
 from etx_runtime.threads import get_num_threads, set_num_threads
 from etx_runtime.values import ValueInfo
-from etx_runtime.whole_file import write, write_npz
 
 
 def run(options: argparse.Namespace) -> int:
@@ -181,7 +181,7 @@ def _write(
             for index, array in enumerate(arrays):
                 if form != "npz":
                     path = folder / f"{prefix}output_{index}.{form}"
-                    write(path, partial(_write_array, form, array))
+                    write_atomically(path, [_array_bytes(form, array)])
                 rows[call][index]["path"] = str(path)
     except OSError as error:
         raise RuntimeFailure(f"the outputs cannot be written: {error}") from error
@@ -189,8 +189,9 @@ def _write(
         raise RuntimeFailure(f"an output has no form as .{form}: {error}") from error
 
 
-def _write_array(form: str, value: np.ndarray[Any, Any], file: BinaryIO) -> None:
+def _array_bytes(form: str, value: np.ndarray[Any, Any]) -> bytes | memoryview:
     if form == "bin":
-        file.write(value.tobytes())
-    else:
-        np.save(file, value, allow_pickle=False)
+        return value.tobytes()
+    buffer = BytesIO()
+    np.save(buffer, value, allow_pickle=False)
+    return buffer.getbuffer()

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from etx_schema.files import write_atomically
 
 from etx_runtime import bits
-from etx_runtime.errors import InputError, MetadataError, RuntimeFailure
+from etx_runtime.errors import InputError, MetadataError
 from etx_runtime.runtime import Method
 from etx_runtime.samples import read_arrays
-from etx_runtime.whole_file import write_npz
 
 
 def load_state(method: Method, path: str) -> None:
@@ -43,10 +45,14 @@ def save_state(method: Method, path: str) -> None:
     """Write all buffers; the file is there whole, or as it was before."""
     check_can_save(method, path)
     arrays = {name: bits.as_numpy(value) for name, value in method.get_state().items()}
-    try:
-        write_npz(Path(path), arrays)
-    except OSError as error:
-        raise RuntimeFailure(f"the state cannot be written: {error}") from error
+    write_npz(path, arrays)
+
+
+def write_npz(path: str | Path, arrays: dict[str, Any]) -> None:
+    """Write arrays by name; the file is there whole, or as it was before."""
+    buffer = BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    write_atomically(path, [buffer.getbuffer()])
 
 
 def _dtypes(method: Method) -> dict[str, str]:

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from etx_schema.errors import EtxError
+from etx_schema.files import write_atomically
 from etx_schema.memory import Arena, MethodMemory, Tenant
 from etx_schema.memory_picture import bytes_text, label_of, picture
 
@@ -38,13 +38,7 @@ def write_report(
         text = json.dumps(document(methods, name, names), indent=1) + "\n"
     else:
         text = "\n".join(lines(methods, name, names)) + "\n"
-    part = Path(f"{path}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise EtxError(f"cannot write {path}: {error.strerror}") from error
+    write_atomically(path, [text.encode()])
 
 
 def document(
