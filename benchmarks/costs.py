@@ -14,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 from etx_runtime import Runtime, Verification, load
@@ -61,7 +62,7 @@ def main(small: str, file: str) -> None:
         hardly = each(lambda: runtime.load_program(file, verification=Verification.Minimal), 20)
         return fully - hardly
 
-    print(f"verifying {file} costs {median_of(verification) / 1e3:.1f} µs")
+    print(f"verifying {Path(file).name} costs {median_of(verification) / 1e3:.1f} µs")
 
 
 if __name__ == "__main__":
