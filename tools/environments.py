@@ -10,6 +10,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from projects import ROOT, PackagingError, split_requirement
 
 STATE = ROOT / ".build"
 CONSTRAINTS = ROOT / "constraints.txt"
+REPORT_SECONDS = 10.0
 POOLED = "torch"  # 700 MB an installation: unpacked once, then hard-linked
 PROBE = """
 import json, sys, sysconfig
@@ -30,19 +33,45 @@ def say(text: str) -> None:
 
 
 def run(command: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
-    """Run quietly; when it fails, show all that it printed."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    if done.returncode:
-        shown = " ".join(str(part) for part in command)
-        raise PackagingError(f"{done.stdout}\nexit code {done.returncode}: {shown}")
+    """Run with a line now and then while it takes long; when it fails, show all that it printed."""
+    words = [str(part) for part in command]
+    printed: list[str] = []
+    with (
+        subprocess.Popen(
+            words,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        ) as process,
+        _reporting(printed),
+    ):
+        printed.extend(process.stdout or ())
+    if process.returncode:
+        shown = " ".join(words)
+        raise PackagingError(f"{''.join(printed)}\nexit code {process.returncode}: {shown}")
+
+
+@contextlib.contextmanager
+def _reporting(printed: Sequence[str]) -> Iterator[None]:
+    """Say every few seconds what was printed last."""
+    ended = threading.Event()
+    begin = time.monotonic()
+
+    def report() -> None:
+        while not ended.wait(REPORT_SECONDS):
+            last = next((line.strip() for line in reversed(printed) if line.strip()), "...")
+            say(f"  {time.monotonic() - begin:.0f} s: {last[:100]}")
+
+    reporter = threading.Thread(target=report, daemon=True)
+    reporter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        reporter.join()
 
 
 @contextlib.contextmanager
