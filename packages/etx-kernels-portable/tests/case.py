@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
@@ -52,14 +52,17 @@ class Case:
     def info(self) -> OpInfo:
         return op_infos()[self.op, self.variant]
 
-    def inputs(self, dtype: torch.dtype, every: bool) -> list[Any]:
+    def inputs(self, dtype: torch.dtype) -> list[Any]:
         """Return samples spread over the first ones; fewer for dtypes after the first two."""
-        samples = self.info.sample_inputs("cpu", dtype, requires_grad=False)
-        found = list(samples if every else islice(samples, CONSIDERED))
+        found = list(islice(self.samples_of(dtype), CONSIDERED))
         count = self.samples if dtype in self.dtypes[:2] else min(self.samples, FEWER_SAMPLES)
-        if every or len(found) <= count:
+        if len(found) <= count:
             return found
         return [found[i * len(found) // count] for i in range(count)]
+
+    def samples_of(self, dtype: torch.dtype) -> Iterator[Any]:
+        """Yield all of PyTorch's samples, the same ones after the same seed of torch."""
+        yield from self.info.sample_inputs("cpu", dtype, requires_grad=False)
 
 
 def label(dtype: torch.dtype) -> str:

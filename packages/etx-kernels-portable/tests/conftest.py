@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import random
 import sys
 from pathlib import Path
 
@@ -12,18 +13,31 @@ sys.path.insert(0, str(FOLDER))
 torch.set_num_threads(1)
 
 LAST = ("test_every_op_has_a_case", "test_every_call_again")
+DRAWN = 500
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    seed = random.SystemRandom().randrange(10**6)
+    parser.addoption("--seed", type=int, default=seed, help="draws samples; random by default")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"samples drawn by --seed {config.getoption('seed')}"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "drawn" in metafunc.fixturenames:
+        first = metafunc.config.getoption("seed") * DRAWN
+        metafunc.parametrize("drawn", range(first, first + DRAWN))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the tests of what all others called last, and only in a run of all; leave out slow
-    ones."""
-    slow = "slow" in config.getoption("markexpr")
+    """Run the tests of what all others called last, and only in a run of all."""
     files = {item.path for item in items}
     whole = files >= set(FOLDER.glob("test_*.py")) and not config.getoption("keyword")
     chosen, left = [], []
     for item in items:
         is_last = item.name in LAST
-        is_out = (is_last and not whole) or (not slow and "slow" in item.keywords)
-        (left if is_out else chosen).append(item)
+        (left if is_last and not whole else chosen).append(item)
     items[:] = sorted(chosen, key=lambda item: item.name in LAST)
     config.hook.pytest_deselected(items=left)
