@@ -112,7 +112,8 @@ def test_show_asks_a_printer_for_the_blob(etx, data, installed):
     installed[0] = EntryPoint("XnnpackBackend", f"{__name__}:broken", "etx.show")
     code, out, _ = etx("show", data / "xnn.pte")
     assert code == 0
-    assert "broken failed: RuntimeError: no" in out
+    assert "the blob cannot be described: " in out
+    assert ":broken: RuntimeError: no" in out
 
 
 def printer(blob, named_data):
@@ -153,7 +154,7 @@ def test_other_packages_add_commands(etx, installed):
     assert etx("greet") == (0, "hello\n", "")
     code, _, err = etx("fail", "--option", "x")
     assert code == 2
-    assert "the command 'fail' does not load: no_such_module:register: No module named" in err
+    assert "the command 'fail' does not load: no_such_module:register: ModuleNotFoundError" in err
 
 
 def test_one_command_loads_no_other(etx, installed, data):
@@ -161,6 +162,15 @@ def test_one_command_loads_no_other(etx, installed, data):
     installed.append(EntryPoint("other", f"{__name__}:interrupt", "etx.commands"))
     assert etx("greet") == (0, "hello\n", "")
     assert etx("show", data / "cond.pte")[0] == 0
+
+
+def test_commands_of_packages_that_are_not_there(etx, installed):
+    for name, packages in cli.ELSEWHERE.items():
+        code, out, err = etx(name, "model.pte", "--option")
+        assert (code, out) == (2, "")
+        assert f"the command '{name}' comes with {packages.split()[0]}, which is not" in err
+        assert f"install {packages.replace(' ', ' and ')}\n" in err
+        assert f"comes with {packages.split()[0]}" in cli.build_parser().format_help()
 
 
 def test_stopped_while_commands_load(etx, installed):

@@ -82,6 +82,73 @@ def test_permissions_follow_the_umask(tmp_path):
     assert (tmp_path / "m.pte").stat().st_mode & 0o777 == 0o640
 
 
+def test_permissions_of_the_old_file_are_kept(tmp_path):
+    path = tmp_path / "m.pte"
+    path.write_bytes(b"old")
+    path.chmod(0o604)
+    write_pte(counter(), path)
+    assert path.stat().st_mode & 0o777 == 0o604
+
+
+def test_the_umask_is_left_alone(tmp_path, monkeypatch):
+    def umask(_):
+        raise AssertionError("another thread may make a file now")
+
+    monkeypatch.setattr(os, "umask", umask)
+    write_pte(counter(), tmp_path / "m.pte")
+
+
+NAMES = {
+    "not UTF-8": os.fsdecode(b"bad\xff"),
+    "spaces": " a b ",
+    "new line": "a\nb",
+    "dash": "-o",
+    "equals": "a=b",
+    "plus": "a+b",
+    "colon": "a:b",
+    "percent": "100%s",
+    "quotes": "'\"`$(ls)",
+    "other script": "модель",
+    "emoji": "🙂" * 60,
+    "longest": "a" * 251,
+    "dots": "...",
+    "wildcard": "*?[a]",
+    "backslash": "a\\b",
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_odd_names(name, tmp_path, etx, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = f"{tmp_path}/{NAMES[name]}.pte"
+    write_pte(counter(), path)
+    assert read_pte(path).program.execution_plan
+    write_pte(counter(), path)
+    for command in (["show"], ["show", "--json"], ["check"], ["memory"]):
+        assert etx(*command, path)[0] == 0
+    for command, ending in (("strip", "pte"), ("memory", "svg"), ("memory", "json")):
+        output = f"{tmp_path}/{NAMES[name]}.{ending}".replace("aa.json", "a.json")
+        assert etx(command, path, "-o", output)[0] == 0
+        assert os.path.getsize(output)
+    target = f"{tmp_path}/{NAMES[name][:60]}.json"
+    with open(target, "w") as file:
+        file.write('{"name": "mine", "operators": {"aten::add.out": {}}}')
+    assert etx("targets", target)[0] == 0
+    assert etx("check", path, "--target", target)[0] in (0, 1)
+    assert not [each for each in os.listdir() if each.endswith(".tmp")]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
+@pytest.mark.parametrize("command", ["show", "check", "memory", "strip", "targets"])
+def test_what_is_no_name(name, command, etx, tmp_path):
+    options = ["-o", tmp_path / "out.pte"] if command == "strip" else []
+    code, out, err = etx(command, f"{tmp_path}/{name}.json", *options)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    with pytest.raises(FileError, match="no file can have this name"):
+        write_pte(counter(), name)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [("", "it is a directory"), ("missing/m.pte", "no such file or folder")],

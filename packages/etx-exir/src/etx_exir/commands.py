@@ -7,6 +7,7 @@ import argparse
 import io
 import json
 import logging
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -146,7 +147,7 @@ def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -
     if text:
         print(f"{text}\n")
     if facts["bytes"] is None:
-        print(f"{output}: written")
+        print(f"{output}: written", file=sys.stderr)
     else:
         form = "{file}: {bytes:,} bytes, {instructions} instructions, arena {arena:,} bytes"
         print(form.format(**facts))

@@ -10,8 +10,8 @@ import argparse
 import json
 from typing import Any
 
-from etx_schema import CompileSpec, EtxError
-from etx_schema.entry_points import contributions
+from etx_schema import CompileSpec, ContributionError, EtxError
+from etx_schema.entry_points import contributions, describe, name_of, use, version_of
 
 from etx_exir.explain import table
 
@@ -39,13 +39,13 @@ def load_backend(text: str) -> Any:
             "a partitioner with --partitioner"
         )
     try:
-        made = entries[name].load()(specs)
-    except EtxError:
-        raise
-    except Exception as error:
+        made = use(entries[name], specs)
+    except ContributionError as error:
+        reason = error.__cause__ or error
+        if isinstance(reason, EtxError):
+            raise reason from None
         raise EtxError(
-            f"backend {name!r} ({_package(entries[name])}) cannot be used: "
-            f"{type(error).__name__}: {error}"
+            f"backend {name!r} ({_package(entries[name])}) cannot be used: {describe(reason)}"
         ) from error
     if not isinstance(made, Partitioner):
         raise EtxError(
@@ -81,4 +81,4 @@ def run(options: argparse.Namespace) -> int:
 
 def _package(entry: Any) -> str:
     dist = getattr(entry, "dist", None)
-    return f"{dist.name} {dist.version}" if dist is not None else ""
+    return f"{name_of(dist)} {version_of(dist)}".strip()

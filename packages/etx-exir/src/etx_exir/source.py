@@ -77,7 +77,7 @@ def _call(source: str, what: str) -> Any:
         raise EtxError(f"{place} has no function or class {name!r}{known}")
     try:
         return found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EtxError(f"{source}() raised {type(error).__name__}: {error}") from error
 
 
@@ -98,5 +98,5 @@ def _load(place: str) -> ModuleType:
         return module
     except EtxError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise EtxError(f"cannot import {place}: {type(error).__name__}: {error}") from error

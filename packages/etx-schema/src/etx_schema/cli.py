@@ -5,16 +5,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from etx_schema import commands
 from etx_schema._version import __version__
-from etx_schema.entry_points import contributions
+from etx_schema.entry_points import (
+    contributions,
+    describe,
+    name_of,
+    use,
+    version_of,
+    warn_of,
+)
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.files import load_bytes
+from etx_schema.streams import complain, flush, tolerant
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -33,21 +40,48 @@ examples:
 """
 
 
+ELSEWHERE = {
+    "backends": "etx-exir",
+    "bench": "etx-runtime etx-kernels-portable",
+    "compile": "etx-exir",
+    "run": "etx-runtime etx-kernels-portable",
+    "size": "etx-devtools",
+}
+"""Commands of other packages: the package that brings each, and what else it wants."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0, 1 when a check found problems, 2 on an error."""
     words = sys.argv[1:] if arguments is None else list(arguments)
-    try:
-        options = build_parser(*words[:1]).parse_args(words)
-        return int(options.run(options) or 0)
-    except EtxError as error:
-        print(f"etx: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        print("etx: stopped", file=sys.stderr)
-        return 130
+    with tolerant():
+        try:
+            code, problem, stop = _run(words), "", None
+        except SystemExit as error:
+            code, problem, stop = 0, "", error
+        except EtxError as error:
+            code, problem, stop = 2, str(error), None
+        except BrokenPipeError:
+            code, problem, stop = 0, "", None
+        except OSError as error:
+            code, problem, stop = 2, str(error), None
+        except KeyboardInterrupt:
+            code, problem, stop = 130, "stopped", None
+        lost = flush(sys.stdout)
+        if isinstance(lost, BrokenPipeError):
+            return 0
+        if lost is not None:
+            code, stop = 2, None
+            problem = f"standard output cannot be written: {lost.strerror}"
+        if problem:
+            complain(problem)
+    if stop is not None:
+        raise stop
+    return code
+
+
+def _run(words: list[str]) -> int:
+    options = build_parser(*words[:1]).parse_args(words)
+    return int(options.run(options) or 0)
 
 
 def build_parser(command: str = "") -> argparse.ArgumentParser:
@@ -67,11 +101,45 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     _register(subparsers)
     added = [] if command in subparsers.choices else contributions(COMMANDS)
     for entry in [entry for entry in added if entry.name == command] or added:
-        try:
-            entry.load()(subparsers)
-        except Exception as error:
-            _register_broken(subparsers, entry.name, f"{entry.value}: {error}")
+        _contribute(parser, subparsers, entry)
+    for name in ELSEWHERE.keys() - subparsers.choices.keys():
+        package = ELSEWHERE[name].split()[0]
+        text = f"the command {name!r} comes with {package}, which is not installed in {sys.prefix}"
+        problem = f"{text}; install {ELSEWHERE[name].replace(' ', ' and ')}"
+        _register_broken(subparsers, name, f"comes with {package}", problem)
     return parser
+
+
+def _contribute(parser: argparse.ArgumentParser, subparsers: Any, entry: EntryPoint) -> None:
+    """Let a package add its command, and nothing but that; one that cannot says why."""
+    commands = subparsers.choices
+    before, rows = dict(commands), len(subparsers._choices_actions)
+    reason = ""
+    try:
+        use(entry, subparsers)
+        parser.format_help()
+        commands[entry.name].format_help()
+    except EtxError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"{entry.value}: {describe(error)}"
+    if entry.name in before or commands.keys() != {*before, entry.name}:
+        names = ", ".join(sorted({name for name in commands if name not in before})) or "nothing"
+        reason = reason or f"{entry.value}: it adds {names}"
+    if any(commands.get(name) is not found for name, found in before.items()):
+        reason = reason or f"{entry.value}: it replaces another command"
+    if not reason:
+        return
+    commands.clear()
+    commands.update(before)
+    del subparsers._choices_actions[rows:]
+    if entry.name in before:
+        warn_of(f"a command {entry.name!r} is left out ({reason})", name_of(entry.dist))
+        return
+    package = name_of(entry.dist)
+    fix = f"; reinstall or remove {package}" if package else ""
+    problem = f"the command {entry.name!r} does not load: {reason}{fix}"
+    _register_broken(subparsers, entry.name, f"not usable: {reason}", problem)
 
 
 def _register(subparsers: Any) -> None:
@@ -93,13 +161,13 @@ def _register(subparsers: Any) -> None:
     commands.register(subparsers)
 
 
-def _register_broken(subparsers: Any, name: str, reason: str) -> None:
-    summary = f"not usable: {reason}".replace("%", "%%")
+def _register_broken(subparsers: Any, name: str, summary: str, problem: str) -> None:
+    summary = summary.replace("%", "%%")
     parser = subparsers.add_parser(name, help=summary, add_help=False, prefix_chars="\0")
     parser.add_argument("rest", nargs="*")
 
     def run(_: argparse.Namespace) -> None:
-        raise EtxError(f"the command {name!r} does not load: {reason}")
+        raise EtxError(problem)
 
     parser.set_defaults(run=run)
 
@@ -129,7 +197,7 @@ def _show(options: argparse.Namespace) -> None:
 def _print(rows: Iterable[str]) -> None:
     """Print lines; with rich on a terminal, headings stand out and origins step back."""
     console: Any = None
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         try:
             from rich.console import Console
 
@@ -156,22 +224,29 @@ def versions() -> list[str]:
     """List the installed packages, what else they version (the plugin ABI), plugins, targets."""
     from importlib.metadata import distributions
 
-    found = {d.metadata["Name"]: d.version for d in distributions() if d.metadata["Name"]}
-    rows = {name: version for name, version in found.items() if name.startswith("etx-")}
+    found = {name_of(each): each for each in distributions()}
+    rows = {name: version_of(each) for name, each in found.items() if name.startswith("etx-")}
     rows.setdefault("etx-schema", __version__)
     lines = [f"{name} {rows[name]}" for name in sorted(rows)]
     lines += [f"{entry.name} ABI: {_load(entry)}" for entry in contributions("etx.abi")]
     for what, group in (("plugins", "etx.plugins"), ("targets", "etx.targets")):
-        names = [f"{e.name} ({e.dist.name})" if e.dist else e.name for e in contributions(group)]
+        names = [_offered(entry) for entry in contributions(group)]
         lines.append(f"{what}: {', '.join(names) or 'none'}")
     return lines
+
+
+def _offered(entry: EntryPoint) -> str:
+    package = name_of(entry.dist)
+    return f"{entry.name} ({package})" if package else entry.name
 
 
 def _load(entry: EntryPoint) -> object:
     try:
         return entry.load()
-    except Exception as error:
-        return f"not known: {error}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return f"not known: {describe(error)}"
 
 
 if __name__ == "__main__":

@@ -6,12 +6,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from etx_schema.entry_points import contributions
+from etx_schema.entry_points import contributions, describe, name_of, use, version_of
 from etx_schema.errors import EtxError, ProgramError
+from etx_schema.files import is_stream
 from etx_schema.problem import Problem, grouped, report
 
 __all__ = ["register"]
@@ -132,14 +134,16 @@ def _row(entry: Any) -> dict[str, Any]:
     dist = entry.dist
     row: dict[str, Any] = {
         "name": entry.name,
-        "package": dist.name if dist else None,
-        "package_version": dist.version if dist else None,
+        "package": name_of(dist) or None,
+        "package_version": version_of(dist) or None,
     }
     try:
-        path = Path(entry.load()())
+        path = Path(use(entry))
         target = Target.load(path)
+    except EtxError as error:
+        return row | {"error": str(error)}
     except Exception as error:
-        return row | {"error": f"{entry.value}: {error}"}
+        return row | {"error": f"{entry.value}: {describe(error)}"}
     return row | {
         "version": target.version,
         "description": target.description,
@@ -218,8 +222,8 @@ def _strip(options: argparse.Namespace) -> None:
     before = Path(options.file).stat().st_size if os.path.isfile(options.file) else 0
     strip_file(options.file, options.output)
     output = Path(options.output)
-    if not output.is_file():
-        print(f"{output}: written")
+    if is_stream(output):
+        print(f"{output}: written", file=sys.stderr)
         return
     after = output.stat().st_size
     print(f"{output}: {after:,} bytes, {before - after:,} fewer")

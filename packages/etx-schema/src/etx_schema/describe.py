@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,8 @@ from etx_schema._generated.program import (
 from etx_schema.calls import operator_name
 from etx_schema.dtypes import dtype_name
 from etx_schema.effects import split_results
-from etx_schema.entry_points import contributions
+from etx_schema.entry_points import contributions, describe, use
+from etx_schema.errors import EtxError
 from etx_schema.problem import CONSTRAINTS_KEY, Origins, read_json
 from etx_schema.ptd import PtdFile, PtdLayout
 from etx_schema.pte import PteFile
@@ -305,8 +307,11 @@ def _print_blob(backend: str, blob: Any, pte: PteFile) -> Mapping[str, Any] | No
     for entry in contributions(PRINTERS):
         if entry.name == backend:
             try:
-                document: Mapping[str, Any] = entry.load()(blob, pte.named_data)
+                document: Mapping[str, Any] = use(entry, blob, pte.named_data)
+                json.dumps(document)
+                list(document.get("lines", ()))
             except Exception as error:
-                return {"lines": [f"{entry.value} failed: {type(error).__name__}: {error}"]}
+                reason = str(error) if isinstance(error, EtxError) else describe(error)
+                return {"lines": [f"the blob cannot be described: {entry.name}: {reason}"]}
             return document
     return None

@@ -8,6 +8,14 @@ class EtxError(Exception):
     """Base of every error that ETX raises on purpose; its text is meant for the user."""
 
 
+class EtxWarning(UserWarning):
+    """Warn of something that was left out; the command goes on."""
+
+
+class ContributionError(EtxError):
+    """Report an installed package whose contribution to ETX cannot be used."""
+
+
 class FileError(EtxError):
     """Report a file or folder that cannot be read or written."""
 

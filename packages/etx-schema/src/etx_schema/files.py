@@ -20,7 +20,7 @@ def load_bytes(source: PathLike | Blob) -> memoryview:
     """Return the bytes of a file (mapped, not copied) or of a buffer."""
     if not isinstance(source, (str, os.PathLike)):
         return memoryview(source).cast("B")
-    path = Path(source)
+    path = _path(source, "read")
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
@@ -36,33 +36,39 @@ def load_bytes(source: PathLike | Blob) -> memoryview:
 def write_atomically(path: PathLike, chunks: Iterable[Blob]) -> None:
     """Write `chunks` to a temporary file beside `path`, then give it that name.
 
-    On any error `path` is as it was. A device or pipe is written to directly.
+    On any error `path` is as it was. A device, a pipe and standard output are written to directly.
     """
-    target = Path(os.path.realpath(path))
+    path = _path(path, "write")
     try:
-        if target.is_dir():
-            raise IsADirectoryError(None, "it is a directory; give the name of a file")
-        if target.exists() and not target.is_file():
-            with target.open("wb") as file:
+        if is_stream(path):
+            with path.open("wb") as file:
                 file.writelines(chunks)
             return
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise IsADirectoryError(None, "it is a directory; give the name of a file")
         _write_beside(target, chunks)
     except OSError as error:
-        raise FileError(f"cannot write {Path(path)}: {_reason(error)}") from error
+        raise FileError(f"cannot write {path}: {_reason(error)}") from error
+
+
+def is_stream(path: PathLike) -> bool:
+    """Tell whether `path` is a device, a pipe or a descriptor, which cannot be replaced."""
+    if os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _write_beside(target: Path, chunks: Iterable[Blob]) -> None:
-    import tempfile
-
-    handle, name = tempfile.mkstemp(
-        prefix=f".{target.name[:64]}.", suffix=".tmp", dir=target.parent
-    )
+    mode = target.stat().st_mode & 0o777 if target.exists() else None
+    name, handle = _make_beside(target.parent, 0o666 if mode is None else mode)
     try:
         with os.fdopen(handle, "wb") as file:
             file.writelines(chunks)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, _mode(target))
+        if mode is not None:
+            os.chmod(name, mode)
         os.replace(name, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -70,12 +76,26 @@ def _write_beside(target: Path, chunks: Iterable[Blob]) -> None:
         raise
 
 
-def _mode(target: Path) -> int:
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+def _make_beside(folder: Path, mode: int) -> tuple[Path, int]:
+    """Make an empty file in `folder`: the system takes the umask from its permissions."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    while True:
+        name = folder / f".etx-{os.urandom(8).hex()}.tmp"
+        try:
+            return name, os.open(name, flags, mode)
+        except FileExistsError:
+            continue
+
+
+def _path(path: PathLike, what: str) -> Path:
+    """Return `path`; raise FileError where no file of this system can have the name."""
+    try:
+        if b"\0" not in os.fsencode(path):
+            return Path(path)
+    except UnicodeEncodeError:
+        pass
+    raise FileError(f"cannot {what} {os.fspath(path)!r}: no file can have this name")
 
 
 def _reason(error: OSError) -> str:

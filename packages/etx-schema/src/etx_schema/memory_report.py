@@ -38,7 +38,7 @@ def write_report(
         text = json.dumps(document(methods, name, names), indent=1) + "\n"
     else:
         text = "\n".join(lines(methods, name, names)) + "\n"
-    write_atomically(path, [text.encode()])
+    write_atomically(path, [text.encode(errors="backslashreplace")])
 
 
 def document(

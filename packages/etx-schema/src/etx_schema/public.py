@@ -11,7 +11,9 @@ from etx_schema.codec import Blob, Table, UnknownMember, encode
 from etx_schema.decoder import decode, decode_size_prefixed
 from etx_schema.dtypes import dtype_name, scalar_type, tensor_nbytes
 from etx_schema.errors import (
+    ContributionError,
     EtxError,
+    EtxWarning,
     FileError,
     ProgramError,
     TargetError,
@@ -27,7 +29,9 @@ from etx_schema.verifier import verify
 
 __all__ = [
     "Blob",
+    "ContributionError",
     "EtxError",
+    "EtxWarning",
     "FileError",
     "NamedBlob",
     "Problem",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etx_schema.dtypes import DTYPES
-from etx_schema.entry_points import contributions
+from etx_schema.entry_points import contributions, describe, name_of, use, warn_of
 from etx_schema.errors import EtxError, TargetError
 from etx_schema.problem import Problem
 
@@ -69,7 +68,8 @@ class Target:
         """
         names = {**target_paths(), **(known or {})}
         text = os.fspath(name_or_path)
-        return reduce(_joined, [_load(part, names, ()) for part in text.split("+")])
+        parts = [text] if os.path.isfile(text) else text.split("+")
+        return reduce(_joined, [_load(part, names, ()) for part in parts])
 
     @classmethod
     def parse(cls, document: object, known: Mapping[str, Path] | None = None) -> Target:
@@ -93,8 +93,8 @@ def installed_targets() -> dict[str, Target]:
     for name, path in target_paths().items():
         try:
             found[name] = Target.load(path)
-        except EtxError:
-            continue
+        except EtxError as error:
+            warn_of(f"target {name!r} cannot be used ({error})", "")
     return found
 
 
@@ -102,8 +102,11 @@ def target_paths() -> dict[str, Path]:
     """Return the targets that installed packages offer, by name, without broken ones."""
     found = {}
     for entry in contributions(GROUP):
-        with contextlib.suppress(Exception):
-            found[entry.name] = Path(entry.load()())
+        try:
+            found[entry.name] = Path(use(entry))
+        except Exception as error:
+            reason = str(error) if isinstance(error, EtxError) else describe(error)
+            warn_of(f"target {entry.name!r} cannot be used ({reason})", name_of(entry.dist))
     return found
 
 
@@ -117,7 +120,11 @@ def _load(text: str, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Targ
 
 
 def _read(path: Path, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
-    if path.resolve() in outer:
+    try:
+        place = path.resolve()
+    except (ValueError, OSError, RuntimeError) as error:
+        raise TargetError(f"cannot read target {str(path)!r}: {error}") from error
+    if place in outer:
         raise TargetError(f"target {path} extends itself")
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +133,7 @@ def _read(path: Path, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Tar
     except (ValueError, RecursionError) as error:
         raise TargetError(f"target {path} is no JSON: {error}") from error
     try:
-        return _parse(document, names, path.parent, (*outer, path.resolve()))
+        return _parse(document, names, path.parent, (*outer, place))
     except TargetError as error:
         raise TargetError(f"target {path}: {error}") from None
 
