@@ -35,10 +35,10 @@ NOX: tuple[object, ...] = (sys.executable, "-m", "nox", "-f", ROOT / "noxfile.py
 WHEELS = ROOT / "tools" / "wheels.py"
 ENVIRONMENTS = ROOT / ".build" / "env"
 PROJECTS = load_projects()
-GENERATORS = (  # in order: the compiler's target is made from that of the kernels
+GENERATORS = (  # in order: the compiler carries the target of the kernels
     "etx-schema/src/etx_schema/generate.py",
     "etx-kernels-portable/tools/etx_target.py",
-    "etx-exir/tools/portable_target.py",
+    "etx-exir/tools/targets.py",
 )
 COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"

@@ -19,10 +19,11 @@ from modelset import build
 
 
 def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
-    """Lower with ETX, as its users would."""
-    from etx_exir import to_edge
+    """Lower with ETX for both runtimes, as its users would."""
+    from etx_exir import ExecutorchBackendConfig, to_edge
 
-    to_edge(program).to_executorch().save(str(path))
+    config = ExecutorchBackendConfig(target="executorch")
+    to_edge(program).to_executorch(config).save(str(path))
 
 
 def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:

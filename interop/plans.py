@@ -34,6 +34,9 @@ def planning(plan: str, arena: int) -> MemoryPlanningPass:
     )
 
 
+BOTH = ExecutorchBackendConfig(target="executorch")
+
+
 def main(folder: Path, names: list[str]) -> None:
     """Lower each model under each plan."""
     for name in names:
@@ -41,10 +44,11 @@ def main(folder: Path, names: list[str]) -> None:
         edge = to_edge(
             torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)
         )
-        (method,) = edge.to_executorch().executorch_program.execution_plan
+        (method,) = edge.to_executorch(BOTH).executorch_program.execution_plan
         for plan in PLANS:
             config = ExecutorchBackendConfig(
-                memory_planning_pass=planning(plan, sum(method.non_const_buffer_sizes))
+                target="executorch",
+                memory_planning_pass=planning(plan, sum(method.non_const_buffer_sizes)),
             )
             edge.to_executorch(config).save(folder / name / f"{plan}.pte")
         print(f"{name}: lowered under {', '.join(PLANS)}", flush=True)

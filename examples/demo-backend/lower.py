@@ -17,7 +17,7 @@ from pointwise_aot import PointwisePartitioner
 
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    target = replace(load_target("portable"), backends=("PointwiseBackend",))
+    target = replace(load_target("etx"), backends=("PointwiseBackend",))
     for name, (module, calls, dynamic_shapes) in models().items():
         program = torch.export.export(module.eval(), calls[0], dynamic_shapes=dynamic_shapes)
         edge = to_edge_transform_and_lower(program, partitioner=[PointwisePartitioner()])

@@ -31,6 +31,12 @@ def dynamic():
 def bare():
     return torch.nn.ReLU()
 
+class Sorted(torch.nn.Module):
+    example_inputs = (torch.ones(2),)
+
+    def forward(self, x):
+        return x.sort(stable=True).values
+
 def broken():
     raise ValueError("no weights")
 
@@ -75,6 +81,26 @@ def test_a_file_comes_out(model, capsys):
     assert captured.out.startswith("net.pte: ")
     assert "3 instructions" in captured.out
     assert captured.err == ""
+
+
+def test_a_line_says_whether_executorch_runs_the_file(model, capsys):
+    etx(f"{model}:Net", "-o", "net.pte")
+    assert "\nit runs on ExecuTorch 1.5.1, too\n" in capsys.readouterr().out
+    etx(f"{model}:Sorted", "-o", "net.pte")
+    why = "it does not run on ExecuTorch 1.5.1, because of aten::sort.values_stable"
+    assert f"\n{why}\n" in capsys.readouterr().out
+    etx(f"{model}:Sorted", "-o", "net.pte", "--json")
+    assert json.loads(capsys.readouterr().out)["executorch"]["runs"] is False
+    with pytest.raises(EtxError, match="choose target etx, which has it"):
+        etx(f"{model}:Sorted", "-o", "other.pte", "--target", "executorch")
+
+
+def test_a_backend_of_ones_own_is_warned_of_in_a_line(model, capsys):
+    Path("model_of_test.py").write_text(ADD)
+    etx(f"{model}:Add", "-o", "net.pte", "--partitioner", "toy:ToyPartitioner")
+    line = "etx: the device must have backend ToyBackend; to have this checked, lower for a .json "
+    document = '{"name": "mine", "extends": ["etx"], "backends": ["ToyBackend"]}'
+    assert capsys.readouterr().err == f"{line}file with {document}\n"
 
 
 def test_progress_where_there_is_no_terminal(model, capsys):

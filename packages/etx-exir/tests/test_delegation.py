@@ -141,7 +141,7 @@ def test_a_lowered_module_writes_itself_as_a_program():
     assert method.executed == ["SavedBackend"]
     assert [each.id for each in lowered.program().execution_plan[0].delegates] == ["SavedBackend"]
     with pytest.raises(EtxError, match="no backend SavedBackend"):
-        lowered.buffer(ExecutorchBackendConfig())
+        lowered.buffer(ExecutorchBackendConfig(target="executorch"))
 
 
 def test_a_lowered_module_sees_other_shapes():

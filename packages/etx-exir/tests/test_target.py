@@ -8,13 +8,16 @@ import json
 import pytest
 import torch
 from etx_exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
+from etx_exir.decompose import whole_operators
+from etx_exir.decompositions import OURS, SIMPLER
 from etx_exir.emit import emit
 from etx_exir.out_variants import out_variant
 from etx_exir.target import UnsupportedError, check_target, load_target
-from etx_exir.targets import portable
+from etx_exir.targets import etx, executorch
 from etx_schema import Target, TargetError
 from running import edge
 from torch import nn
+from torch.export import default_decompositions
 
 aten = torch.ops.aten
 
@@ -29,13 +32,14 @@ class Net(nn.Module):
 
 
 def target(*missing, **more):
-    document = json.loads(portable().read_text())
+    document = json.loads(etx().read_text())
     operators = {k: v for k, v in document["operators"].items() if k not in missing}
     return Target.parse({**document, "name": "small", "operators": operators, **more})
 
 
-def test_portable_has_what_a_network_needs():
-    emit({"forward": edge(Net(), (torch.randn(1, 4),))}, target="portable")
+@pytest.mark.parametrize("name", ["etx", "executorch"])
+def test_each_has_what_a_network_needs(name):
+    emit({"forward": edge(Net(), (torch.randn(1, 4),))}, target=name)
 
 
 def test_all_that_is_missing_is_reported_at_once():
@@ -86,19 +90,66 @@ def test_advice_names_what_the_compiler_can_do():
     to_edge(program).to_executorch(ExecutorchBackendConfig(target=target("aten::gelu.out")))
 
 
-def test_portable_says_who_has_what_it_lacks():
-    portable_target = load_target("portable")
-    assert portable_target.elsewhere
-    assert not portable_target.elsewhere.keys() & portable_target.operators.keys()
-    assert set(portable_target.elsewhere.values()) == {"etx (of etx-kernels-portable)"}
+def test_executorch_says_who_has_what_it_lacks():
+    peer = load_target("executorch")
+    assert peer.elsewhere
+    assert peer.elsewhere.keys() == load_target("etx").operators.keys() - peer.operators.keys()
+    assert set(peer.elsewhere.values()) == {"etx"}
 
 
-def test_targets_join_portable(tmp_path):
+def test_targets_join(tmp_path):
     path = tmp_path / "npu.json"
-    document = {"name": "npu", "extends": ["portable"], "backends": ["Npu"]}
+    document = {"name": "npu", "extends": ["etx"], "backends": ["Npu"]}
     path.write_text(json.dumps(document))
-    assert load_target(str(path)).operators == load_target("portable").operators
-    assert load_target(f"portable+{path}").backends == ("Npu",)
+    assert load_target(str(path)).operators == load_target("etx").operators
+    assert load_target(f"etx+{path}").backends == ("Npu",)
+
+
+class Sorted(nn.Module):
+    def forward(self, x):
+        return torch.sort(x, stable=True)[0] + torch.sort(x)[0]
+
+
+def test_an_operator_stays_whole_where_the_target_has_its_kernel():
+    program = torch.export.export(Sorted(), (torch.randn(4),))
+    operators = names_of(to_edge(program).to_executorch())
+    assert {"aten::sort.values_stable", "aten::topk.values"} <= operators
+    with pytest.raises(UnsupportedError, match="has no operator aten::sort"):
+        to_edge(program).to_executorch(ExecutorchBackendConfig(target="executorch"))
+
+
+def names_of(manager):
+    (plan,) = manager.executorch_program.execution_plan
+    return {f"{op.name}.{op.overload}" for op in plan.operators}
+
+
+@pytest.mark.parametrize(
+    ("missing", "call", "instead"),
+    [
+        ("aten::roll.out", lambda x: x.roll(1, 0), "aten::index_select.out"),
+        ("aten::linear.out", lambda x: nn.functional.linear(x, x), "aten::mm.out"),
+        ("aten::glu.out", nn.functional.glu, "aten::sigmoid.out"),
+    ],
+)
+def test_what_a_target_lacks_is_decomposed_for_it(missing, call, instead):
+    class Call(nn.Module):
+        def forward(self, x):
+            return call(x)
+
+    manager = to_edge(torch.export.export(Call(), (torch.randn(4, 4),)))
+    assert missing in names_of(manager.to_executorch())
+    small = manager.to_executorch(ExecutorchBackendConfig(target=target(missing)))
+    assert instead in names_of(small)
+    assert missing not in names_of(small)
+    assert missing in names_of(manager.to_executorch())
+
+
+def test_every_simpler_operator_has_a_decomposition():
+    """The exceptions to "what has a kernel stays whole" are not stale."""
+    table = default_decompositions()
+    known = {op for op in SIMPLER if op in OURS or op in table or op._can_decompose()}
+    assert known == SIMPLER
+    assert not whole_operators() & SIMPLER
 
 
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
@@ -127,8 +178,8 @@ def test_operators_without_an_out_variant_are_named_together():
 def test_unknown_targets():
     with pytest.raises(TargetError, match="no target 'toaster'"):
         load_target("toaster")
-    assert load_target("portable").name == "portable"
-    assert load_target(portable()).name == "portable"
+    assert load_target("etx").name == "etx"
+    assert load_target(executorch()).name == "executorch"
 
 
 @pytest.mark.parametrize(
@@ -165,9 +216,9 @@ def test_out_variants(op, key):
     assert variant.key == key
 
 
-def test_most_of_the_portable_operators_are_some_out_variant():
+def test_most_of_the_operators_are_some_out_variant():
     reached = set()
-    names = json.loads(portable().read_text())["operators"]
+    names = json.loads(etx().read_text())["operators"]
     for name in {n.split("::")[1].split(".")[0] for n in names if n.startswith("aten::")}:
         packet = getattr(aten, name)
         for overload in packet.overloads():

@@ -86,14 +86,18 @@ def test_show_ptd(etx, data):
     assert "  weight: float32[3, 4] 48 bytes" in out
 
 
-def test_show_marks_what_the_portable_target_lacks(etx, data, installed, tmp_path):
-    path = tmp_path / "portable.json"
-    path.write_text(json.dumps({"name": "portable", "operators": {"aten::add.out": {}}}))
-    installed.append(EntryPoint("portable", f"{__name__}:target_path", "etx.targets"))
+def test_show_marks_what_executorch_lacks(etx, data, installed, tmp_path):
+    path = tmp_path / "executorch.json"
+    document = {"name": "executorch", "runtime": {"executorch": "1.5.1"}}
+    path.write_text(json.dumps({**document, "operators": {"aten::add.out": {}}}))
+    installed.append(EntryPoint("executorch", f"{__name__}:target_path", "etx.targets.carried"))
     global TARGET
     TARGET = path
+    _, out, _ = etx("show", data / "add.pte")
+    assert "\n  runs on ExecuTorch 1.5.1, too\n" in out
     _, out, _ = etx("show", data / "cond.pte")
-    assert "needs operators that target 'portable' lacks (marked !):\n    aten::gt" in out
+    why = "because of aten::gt.Scalar_out, aten::mul.out, aten::sum.IntList_out (marked !)"
+    assert f"\n  does not run on ExecuTorch 1.5.1, {why}\n" in out
     assert "   !0  %1: float32[] = aten::sum.IntList_out" in out
     assert "    3  %9: float32[3] = aten::add.out" in out
 

@@ -8,6 +8,7 @@ import io
 import json
 import logging
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,8 +18,14 @@ from etx_schema import EtxError
 
 from etx_exir.console import CHOICES, Console
 from etx_exir.progress import reporting
+from etx_exir.targets import DEFAULT
 
 __all__ = ["register"]
+
+TARGET_HELP = (
+    f"what the file must run on (default: {DEFAULT}, all that ETX can do; executorch: what "
+    "ExecuTorch can do, too)"
+)
 
 
 def register(subparsers: Any) -> None:
@@ -32,7 +39,7 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("source", metavar="MODULE:FACTORY", help="model.py:Net or package.mod:make")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .pte to write")
-    parser.add_argument("--target", metavar="NAME|FILE", default="portable", help="checked against")
+    parser.add_argument("--target", metavar="NAME|FILE", default=DEFAULT, help=TARGET_HELP)
     parser.add_argument(
         "--partitioner",
         metavar="MODULE:CLASS",
@@ -106,9 +113,10 @@ def run(options: argparse.Namespace) -> int:
             program = capture(model, inputs, dynamic_shapes=dynamic_shapes)
         edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
         target = _target(options, edge)
-        result = edge.to_executorch(
-            ExecutorchBackendConfig(memory_planning_pass=planning, target=target)
-        )
+        with _warnings_as_lines():
+            result = edge.to_executorch(
+                ExecutorchBackendConfig(memory_planning_pass=planning, target=target)
+            )
         result.save(output)
     _report(options, output, result, edge)
     if options.memory_report is not None:
@@ -132,13 +140,20 @@ def _target(options: argparse.Namespace, edge: Any) -> Any:
 
 
 def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -> None:
+    from etx_schema.peer import PEER, compare
+
+    from etx_exir.target import load_target
+
     plan = result.executorch_program.execution_plan[0]
-    facts = {
+    facts: dict[str, Any] = {
         "file": str(output),
         "bytes": output.stat().st_size if output.is_file() else None,
         "instructions": len(plan.chains[0].instructions),
         "arena": sum(plan.non_const_buffer_sizes[1:]),
     }
+    peer = compare(result.pte_file, load_target(PEER))
+    if peer is not None:
+        facts["executorch"] = peer
     programs = {name: edge.exported_program(name) for name in sorted(edge.methods)}
     text, document = _explain(programs) if options.explain else ("", {})
     if options.json:
@@ -151,6 +166,8 @@ def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -
     else:
         form = "{file}: {bytes:,} bytes, {instructions} instructions, arena {arena:,} bytes"
         print(form.format(**facts))
+    if peer is not None:
+        print(f"it {peer['text']}")
 
 
 def _report_memory(result: Any, name: str, path: str) -> None:
@@ -162,6 +179,21 @@ def _report_memory(result: Any, name: str, path: str) -> None:
         print("\n".join(lines(methods, name, result.memory_banks)))
     else:
         write_report(path, methods, name, result.memory_banks)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print what a target file should say as a line of standard error."""
+    from etx_exir.target import TargetWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for item in caught:
+        if issubclass(item.category, TargetWarning):
+            print(f"etx: {item.message}", file=sys.stderr)
+        else:
+            warnings.warn_explicit(item.message, item.category, item.filename, item.lineno)
 
 
 @contextmanager

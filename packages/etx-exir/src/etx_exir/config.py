@@ -12,6 +12,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from etx_exir.errors import ConfigError
+from etx_exir.targets import DEFAULT
 
 __all__ = ["EdgeCompileConfig", "ExecutorchBackendConfig", "config_from"]
 
@@ -57,8 +58,8 @@ class ExecutorchBackendConfig:
     `passes` run on the Edge programs before emission. `memory_planning_pass` is one planner for
     all methods or a dict from method to planner. `external_constants` is True (all weights go to
     a `.ptd` file) or a function from a node to the tag of its file, None meaning inside.
-    `extract_delegate_segments=False` stores delegates in the program's tables. `target` names what
-    the program is checked against.
+    `extract_delegate_segments=False` stores delegates in the program's tables. `target` is what
+    the program is made for and checked against: a name, a `.json` file, or None for no check.
 
     `run_reinplace_pass` and `enable_non_cpu_memory_planning` change nothing: results lie in place
     wherever that is safe, and all memory is planned. What replaces a step of ExecuTorch's own is
@@ -85,7 +86,7 @@ class ExecutorchBackendConfig:
     enable_non_cpu_memory_planning: bool = True
     reinplace_extra_ops: Any = None
     emit_debug: bool = True
-    target: str | Target | None = "portable"
+    target: str | Target | None = DEFAULT
 
     def __post_init__(self) -> None:
         for name, reason in REFUSED.items():

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ATen to Core ATen: torch's decompositions, but for the operators that have better kernels."""
+"""ATen to Core ATen: torch's decompositions and ours, but for operators that have kernels."""
 
 from __future__ import annotations
 
 import gc
 import operator
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,25 +16,83 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 
-from etx_exir.decompositions import KEPT, OURS
+from etx_exir.decompositions import OURS, SIMPLER
+from etx_exir.out_variants import out_variant
+from etx_exir.passes import PIPELINE
+from etx_exir.passes.copies import COPIES
 from etx_exir.separate import separate
+from etx_exir.targets import default_operators
 from etx_exir.transform import copy_program
 
-__all__ = ["decompose", "decomposition_table"]
+__all__ = ["decompose", "decomposition_table", "whole_operators"]
+
+Table = dict[Any, Callable[..., Any]]
 
 
-def decomposition_table(preserved: Iterable[OpOverload] = ()) -> dict[Any, Callable[..., Any]]:
-    """Return the table from ATen to Core ATen without the operators that stay whole."""
-    table: dict[Any, Callable[..., Any]] = default_decompositions()
+def whole_operators(kernels: Container[str] | None = None) -> frozenset[OpOverload]:
+    """Return what stays whole for a target with these kernels, by default those of `etx`.
+
+    An operator does that has a kernel, as itself or as the copying form of a view, and does
+    not stand in SIMPLER; and one that a pass lowers.
+    """
+    return _whole_by_default() if kernels is None else frozenset(_whole(kernels))
+
+
+@cache
+def _whole_by_default() -> frozenset[OpOverload]:
+    return frozenset(_whole(default_operators()))
+
+
+def _whole(kernels: Container[str]) -> Iterator[OpOverload]:
+    for op in _written_operators():
+        if _key(op) in kernels and op not in SIMPLER:
+            yield op
+    for view, copy in COPIES.items():
+        if _key(copy) in kernels and view not in SIMPLER:
+            yield view
+    for item in PIPELINE:
+        yield from item.lowers
+
+
+@cache
+def _written_operators() -> tuple[OpOverload, ...]:
+    """Return torch's operators that a kernel of ours may stand for, but for views and copies."""
+    names = {key.partition(".")[0] for key in default_operators()}
+    names = {name.removeprefix("aten::") for name in names if name.startswith("aten::")}
+    found = []
+    for name in sorted(names):
+        packet = getattr(torch.ops.aten, name)
+        ops = [getattr(packet, overload) for overload in packet.overloads()]
+        found += [op for op in ops if not any(a.is_out for a in op._schema.arguments)]
+    return tuple(op for op in found if op not in COPIES and not _copies(op))
+
+
+def _copies(op: OpOverload) -> bool:
+    return op._schema.name.endswith("_copy")
+
+
+def _key(op: OpOverload) -> str | None:
+    variant = out_variant(op)
+    return None if variant is None else variant.key
+
+
+def decomposition_table(
+    preserved: Iterable[OpOverload] = (), kernels: Container[str] | None = None
+) -> Table:
+    """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
+    table: Table = default_decompositions()
     table.update(OURS)
-    for op in (*KEPT, *preserved):
+    for op in (*whole_operators(kernels), *preserved):
         table.pop(op, None)
     return table
 
 
 def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) -> ExportedProgram:
-    """Return `program` in functional Core ATen; the given program stays as it is."""
-    whole = frozenset((*KEPT, *preserved))
+    """Return `program` functional, in Core ATen and what target `etx` has kernels for.
+
+    The given program stays as it is.
+    """
+    whole = whole_operators().union(preserved)
     if all(_is_final(node, whole) for node in program.graph.nodes):
         return copy_program(program)
     with _no_collection(), warnings.catch_warnings():
@@ -65,6 +124,6 @@ def _is_final(node: Node, whole: frozenset[Any]) -> bool:
     target = node.target
     if target is operator.getitem:
         return True
-    if not isinstance(target, OpOverload) or target._schema.is_mutable or target in OURS:
+    if not isinstance(target, OpOverload) or target._schema.is_mutable:
         return False
-    return torch.Tag.core in target.tags or target in whole
+    return target in whole or (torch.Tag.core in target.tags and target not in OURS)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which operators stay whole, and decompositions where torch has none or a longer one.
+"""Decompositions where torch has none or a longer one, used where a target has no kernel.
 
-Each of ours is written with operators that have kernels, in the fewest instructions.
+Each of them is written with operators that have kernels, in the fewest instructions.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from torch._ops import OpOverload
 
 aten = torch.ops.aten
 
-KEPT: tuple[OpOverload, ...] = (
-    aten.linear.default,
-    aten.scaled_dot_product_attention.default,
-    aten.upsample_bilinear2d.vec,
-    aten.upsample_nearest2d.vec,
-    aten.rsub.Scalar,
-    aten.stack.default,
-    aten.split_with_sizes.default,
-    aten.split.Tensor,
-    aten.unbind.int,
-    aten.glu.default,
-    aten.pixel_shuffle.default,
-    aten.pixel_unshuffle.default,
-    aten.roll.default,
-    aten.reflection_pad1d.default,
-    aten.reflection_pad2d.default,
-    aten.reflection_pad3d.default,
-    aten.replication_pad1d.default,
-    aten.replication_pad2d.default,
-    aten.replication_pad3d.default,
-    aten.masked_fill.Scalar,
-    aten.select_scatter.default,
-    aten.tril.default,
-    aten.logit.default,
+SIMPLER: frozenset[OpOverload] = frozenset(
+    {
+        aten._reshape_alias.default,
+        aten._unsafe_view.default,
+        aten.arange.default,
+        aten.arange.start,
+        aten.detach.default,
+        aten.fill.Scalar,
+        aten.fill.Tensor,
+        aten.floor_divide.default,
+        aten.narrow.default,
+        aten.ones.default,
+        aten.reshape.default,
+        aten.sort.default,
+        aten.squeeze.dim,
+        aten.sum.default,
+        aten.t.default,
+        aten.transpose.int,
+        aten.var.default,
+        aten.var.dim,
+        aten.zeros.default,
+    }
 )
+"""Decomposed although there are kernels: it is to one operator as fast, which passes and
+ExecuTorch know."""
 
 
 def _hardsigmoid(self: Tensor) -> Any:

@@ -3,21 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_exir.debug import number_nodes
-from etx_exir.decompose import decompose, decomposition_table
+from etx_exir.decompose import decompose, decomposition_table, whole_operators
 from etx_exir.passes import PIPELINE, Pass
-from etx_exir.passes.base import recompile
+from etx_exir.passes.base import graph_modules, recompile
+from etx_exir.passes.copies import COPIES
 from etx_exir.passes.decompose_kept import DecomposeKept
 from etx_exir.progress import naming, report
 from etx_exir.state import mark_shared_state
+from etx_exir.transform import copy_program
 
-__all__ = ["Observer", "lower", "lower_all", "lower_kept", "run_passes"]
+__all__ = ["Observer", "fit", "lower", "lower_all", "lower_kept", "run_passes"]
 
 Observer = Callable[[str, ExportedProgram, bool], None]
 """Called after each step with its name, the program and whether the step changed it."""
@@ -77,14 +79,38 @@ def lower_kept(
     ops: Iterable[OpOverload],
     keep: Callable[[Node], bool] | None = None,
     observer: Observer | None = None,
+    kernels: Container[str] | None = None,
 ) -> None:
-    """Decompose in place the calls of `ops` that were kept whole, but for those `keep` names."""
+    """Decompose in place the calls of `ops` that were kept whole, but for those `keep` names.
+
+    `kernels` are those of the target, by default of `etx`.
+    """
     chosen = frozenset(ops)
     if not chosen:
         return
-    kept = DecomposeKept(chosen, decomposition_table(), keep)
-    lowering = [item for item in PIPELINE if item.lowers & chosen and keep is None]
+    passes = [item for item in PIPELINE if kernels is None or not item.makes & chosen]
+    kept = DecomposeKept(chosen, decomposition_table(kernels=kernels), keep)
+    lowering = [item for item in passes if item.lowers & chosen and keep is None]
     if run_passes(program, (kept, *lowering), observer):
-        run_passes(
-            program, (i for i in PIPELINE if keep is None or not i.lowers & chosen), observer
-        )
+        run_passes(program, (i for i in passes if keep is None or not i.lowers & chosen), observer)
+
+
+def fit(
+    program: ExportedProgram,
+    kernels: Container[str],
+    preserved: Iterable[OpOverload] = (),
+    observer: Observer | None = None,
+) -> ExportedProgram:
+    """Return `program` with what `etx` has kernels for, but `kernels` lacks, decomposed.
+
+    The given program stays as it is.
+    """
+    lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
+    lacking = lacking.union(COPIES[op] for op in lacking & COPIES.keys())
+    graphs = graph_modules(program.graph_module)
+    used = {node.target for graph in graphs for node in graph.graph.nodes} & lacking
+    if not used:
+        return program
+    fitted = copy_program(program)
+    lower_kept(fitted, used, observer=observer, kernels=kernels)
+    return fitted

@@ -19,9 +19,10 @@ from torch.fx import Node
 from etx_exir.backend import Partitioner
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.errors import ConfigError
-from etx_exir.lower import Observer, lower_all, lower_kept
+from etx_exir.lower import Observer, fit, lower_all, lower_kept
 from etx_exir.partition import delegate
 from etx_exir.progress import Progress, naming, report, reporting
+from etx_exir.target import load_target
 from etx_exir.transform import apply_passes
 from etx_exir.verify import Dialect, verify
 
@@ -219,13 +220,16 @@ class EdgeProgramManager:
         from etx_exir.emit import emit_all
 
         config = config or ExecutorchBackendConfig()
-        programs = {
-            name: apply_passes(program, config.passes) if config.passes else program
-            for name, program in self._programs.items()
-        }
+        target = None if config.target is None else load_target(config.target)
+        programs = dict(self._programs)
+        if target is not None:
+            kept = self._config.preserve_ops
+            programs = {n: fit(p, target.operators, kept) for n, p in programs.items()}
+        if config.passes:
+            programs = {n: apply_passes(p, config.passes) for n, p in programs.items()}
         with reporting(progress):
             report("plan memory and emit")
-            emitted = emit_all(programs, config, self._constant_methods, config.target)
+            emitted = emit_all(programs, config, self._constant_methods, target)
         return ExecutorchProgramManager(emitted, programs, config, self._constant_methods)
 
     def _derive(self, programs: dict[str, ExportedProgram]) -> EdgeProgramManager:

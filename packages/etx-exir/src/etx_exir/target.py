@@ -5,14 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from warnings import warn
 
 import torch
 from etx_schema import EtxError, Problem, PteFile, Target
+from etx_schema.check import mine, namespaces
 from etx_schema.problem import Origins, grouped, report
+from etx_schema.target import installed_targets
 from torch._ops import OpOverload
 
 from etx_exir.decompose import decomposition_table
-from etx_exir.targets import portable
+from etx_exir.targets import CARRIED, DEFAULT
 
 Others = Iterable[Target] | None
 
@@ -25,26 +28,65 @@ class UnsupportedError(EtxError):
         super().__init__("\n".join([title, *report(problems)]))
 
 
+class TargetWarning(UserWarning):
+    """A program needs a backend or operator that a device must add to what ETX brings."""
+
+
 def load_target(target: str | Target) -> Target:
-    """Return a target by name or path; `portable` is there even when nothing is installed."""
+    """Return a target by name or path; the compiler carries `etx` and `executorch` itself."""
     if isinstance(target, Target):
         return target
-    return Target.load(target, {"portable": portable()})
+    return Target.load(target, CARRIED)
 
 
 def check_target(pte: PteFile, target: str | Target, others: Others = None) -> None:
     """Raise with everything that `pte` needs and `target` lacks.
 
-    Advice names the `others` that have it: the installed targets, unless they are given.
+    Advice names the `others` that have it: the installed targets, unless they are given. Devices
+    of target `etx` may have more: a backend or an operator that no package of ours knows is
+    warned of alone, with what a target file would say.
     """
     wanted = load_target(target)
-    problems = _advised(wanted.check(pte, others), Origins.of(pte.named_data))
+    others = list(installed_targets().values() if others is None else others)
+    found = wanted.check(pte, others)
+    if wanted.name == DEFAULT:
+        found = _without_own(found, wanted, others)
+    problems = _advised(found, Origins.of(pte.named_data))
     if problems:
         count = len(grouped(problems))
         what = "1 thing is" if count == 1 else f"{count} things are"
         raise UnsupportedError(
             f"the program cannot run on target {wanted.name!r}, {what} missing:", problems
         )
+
+
+def _without_own(
+    problems: Sequence[Problem], target: Target, others: Sequence[Target]
+) -> list[Problem]:
+    """Return the problems but for the user's own operators and backends, which are warned of."""
+    installed = {backend for other in others for backend in other.backends}
+    own: dict[str, list[str]] = {"operator": [], "backend": []}
+    left = []
+    for problem in problems:
+        if not _is_own(problem, target):
+            left.append(problem)
+        elif problem.subject not in {*own[problem.kind], *installed}:
+            own[problem.kind].append(problem.subject)
+    if any(own.values()) and not left:
+        what = [f"{kind} {name}" for kind, names in own.items() for name in names]
+        warn(
+            f"the device must have {', '.join(what)}; to have this checked, lower for a .json file "
+            f"with {mine(target.name, own['operator'], own['backend'])}",
+            TargetWarning,
+            stacklevel=5,
+        )
+    return left
+
+
+def _is_own(problem: Problem, target: Target) -> bool:
+    if problem.kind != "operator":
+        return problem.kind == "backend"
+    return problem.subject.partition("::")[0] not in namespaces(target)
 
 
 def _advised(problems: Sequence[Problem], origins: Origins) -> list[Problem]:

@@ -98,11 +98,19 @@ class _Method:
                 elif isinstance(call, DelegateCall):
                     yield from self.delegate(i, call)
 
-    def at(self, i: int | None, message: str, hint: str, kind: str, subject: str = "") -> Problem:
+    def at(
+        self,
+        i: int | None,
+        message: str,
+        hint: str,
+        kind: str,
+        subject: str = "",
+        operator: str = "",
+    ) -> Problem:
         """Return a problem of an instruction, with what the file says of its origin."""
         origin = {} if i is None else self.origins.get(self.name, i)
         module, source = origin.get("module", ""), origin.get("source", "")
-        return Problem(message, self.name, i, module, source, hint, kind, subject)
+        return Problem(message, self.name, i, module, source, hint, kind, subject, operator)
 
     def arenas(self) -> Iterator[Problem]:
         capacities = self.target.limits.get(ARENAS)
@@ -161,7 +169,7 @@ class _Method:
         if dtypes is None or dtype is None or dtype in dtypes:
             return
         text = f"target {self.target.name!r} has {name} for {', '.join(dtypes)}, not for {dtype}"
-        yield self.at(i, text, self.advice.dtype(name, dtype, dtypes), "dtype", dtype)
+        yield self.at(i, text, self.advice.dtype(name, dtype, dtypes), "dtype", dtype, name)
 
     def delegate(self, i: int, call: DelegateCall) -> Iterator[Problem]:
         if not 0 <= call.delegate_index < len(self.plan.delegates):
@@ -196,10 +204,10 @@ class _Advice:
         alike = sorted(op for op in self.target.operators if f"{op}.".startswith(prefix))
         if alike:
             parts.append(f"use a form that it has ({', '.join(alike)})")
-        if name.partition("::")[0] in _namespaces(self.target):
+        if name.partition("::")[0] in namespaces(self.target):
             parts.append("rewrite the model without it, or delegate it to a backend")
             return "; ".join(parts)
-        row = json.dumps({"name": "mine", "extends": [self.target.name], "operators": {name: {}}})
+        row = mine(self.target.name, [name])
         parts.append(f"if the device registers the kernel, check against a .json file with {row}")
         return "; ".join(parts)
 
@@ -221,10 +229,9 @@ class _Advice:
         own = self.target.name
         if have:
             return f"choose target {own}+{have[0]}, or lower the model without this backend"
-        row = json.dumps({"name": "mine", "extends": [own], "backends": [name]})
         return (
             "install the package of the backend, which brings its target; or check against a "
-            f".json file with {row}; or lower the model without this backend"
+            f".json file with {mine(own, (), [name])}; or lower the model without this backend"
         )
 
 
@@ -233,5 +240,17 @@ def wider_dtype(dtype: str, dtypes: list[str]) -> str | None:
     return next((each for each in WIDER.get(dtype, ()) if each in dtypes), None)
 
 
-def _namespaces(target: Target) -> set[str]:
+def mine(base: str, operators: Iterable[str] = (), backends: Iterable[str] = ()) -> str:
+    """Return a target file for a device that has these besides what target `base` has."""
+    document: dict[str, object] = {"name": "mine", "extends": [base]}
+    rows: dict[str, object] = {name: {} for name in operators}
+    if rows:
+        document["operators"] = rows
+    if names := list(backends):
+        document["backends"] = names
+    return json.dumps(document)
+
+
+def namespaces(target: Target) -> set[str]:
+    """Return the namespaces whose operators the target knows."""
     return {name.partition("::")[0] for name in target.operators} | {"aten"}

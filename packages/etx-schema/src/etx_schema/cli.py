@@ -34,7 +34,7 @@ examples:
   etx show model.pte --json            the same for machines
   etx show weights.ptd                 tensors outside of a program
   etx memory model.pte -o model.svg    draw the planned memory: bytes over instructions
-  etx check model.pte --target portable    does it run there? exit code 1 says no
+  etx check model.pte                      does it run here? exit code 1 says no
   etx targets                          the targets of the packages that are installed
   etx strip model.pte -o small.pte     without source lines and stack traces
 """

@@ -23,10 +23,11 @@ def register(subparsers: Any) -> None:
     """Add the commands to `etx`."""
     check = subparsers.add_parser(
         "check",
-        help="verify a .pte file and compare it with targets",
+        help="verify a .pte file and compare it with what is installed, or with targets",
         description="Verify a program and list everything in it that each target lacks: where, "
-        "how often, and what to do. Exit code 1 if anything is wrong or missing.",
-        epilog="example: etx check model.pte --target portable --target board.json",
+        "how often, and what to do. Without --target it is compared with what is installed here. "
+        "Exit code 1 if anything is wrong or missing.",
+        epilog="example: etx check model.pte --target executorch --target board.json",
     )
     check.add_argument("file", help="a .pte file")
     check.add_argument(
@@ -42,7 +43,7 @@ def register(subparsers: Any) -> None:
         "targets",
         help="list the installed targets, or describe one",
         description="List what devices there are to compile for, or all that one of them has.",
-        epilog="example: etx targets portable",
+        epilog="example: etx targets executorch",
     )
     targets.add_argument("target", metavar="NAME|FILE", nargs="?", help="describe this one")
     targets.add_argument("--json", action="store_true", help="print one JSON document")
@@ -73,10 +74,9 @@ def register(subparsers: Any) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from etx_schema.pte_reader import read_pte
-    from etx_schema.target import Target
     from etx_schema.verifier import verify
 
-    targets = [Target.load(name) for name in options.target]
+    targets = _chosen(options.target)
     try:
         pte = read_pte(options.file)
     except ProgramError as error:
@@ -93,6 +93,18 @@ def _check(options: argparse.Namespace) -> int:
     else:
         _print_check(options.file, invalid, [(t.name, found) for t, found in missing])
     return 1 if invalid or any(found for _, found in missing) else 0
+
+
+def _chosen(names: list[str]) -> list[Any]:
+    """Return the targets by name; without any what is installed here, else what ETX brings."""
+    from etx_schema.target import DEFAULT, Target, device_target, target_paths
+
+    if names:
+        return [Target.load(name) for name in names]
+    here = device_target()
+    if here is not None:
+        return [here]
+    return [Target.load(DEFAULT)] if DEFAULT in target_paths() else []
 
 
 def _rows(problems: list[Problem]) -> list[dict[str, Any]]:
@@ -114,10 +126,14 @@ def _count(problems: list[Problem]) -> str:
 
 
 def _targets(options: argparse.Namespace) -> None:
+    from etx_schema.target import CARRIED, GROUP
+
     if options.target is not None:
         _describe(options.target, as_json=options.json)
         return
-    rows = [_row(entry) for entry in contributions("etx.targets")]
+    offered = [*contributions(CARRIED), *contributions(GROUP)]
+    entries = {entry.name: entry for entry in offered}
+    rows = [_row(entry) for _, entry in sorted(entries.items())]
     if options.json:
         print(json.dumps(rows, indent=1))
         return

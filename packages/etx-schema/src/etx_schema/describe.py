@@ -33,14 +33,13 @@ from etx_schema.dtypes import dtype_name
 from etx_schema.effects import split_results
 from etx_schema.entry_points import contributions, describe, use
 from etx_schema.errors import EtxError
+from etx_schema.peer import compare
 from etx_schema.problem import CONSTRAINTS_KEY, Origins, read_json
 from etx_schema.ptd import PtdFile, PtdLayout
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import PteLayout, assemble, read_program, segment_table
-from etx_schema.target import Target, target_paths
 
 PRINTERS = "etx.show"
-REFERENCE_TARGET = "portable"
 
 
 def describe_pte(view: memoryview) -> dict[str, Any]:
@@ -56,7 +55,7 @@ def describe_pte(view: memoryview) -> dict[str, Any]:
         "methods": methods,
         "segments": segments,
         "named_data": {name: len(blob.data) for name, blob in pte.named_data.items()},
-        "target": _target(methods),
+        "executorch": compare(pte),
     }
 
 
@@ -79,15 +78,6 @@ def _sizes(layout: PteLayout | PtdLayout) -> dict[str, int]:
         "program": layout.program_size,
         "segments": layout.segment_data_size,
     }
-
-
-def _target(methods: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Compare the operators with the target that every runtime of the format can run."""
-    if REFERENCE_TARGET not in target_paths():
-        return None
-    target = Target.load(REFERENCE_TARGET)
-    used = {i["op"] for method in methods for i in method["instructions"] if i["kind"] == "kernel"}
-    return {"name": target.name, "missing": sorted(used - set(target.operators))}
 
 
 class Method:

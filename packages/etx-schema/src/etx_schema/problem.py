@@ -20,7 +20,8 @@ class Problem:
     """One defect: what, in which method and instruction, from which line, and what to do.
 
     `kind` is `invalid` for what breaks the format's rules; else it says what a target lacks:
-    `operator`, `dtype`, `backend`, or the name of a limit. `subject` names what is missing.
+    `operator`, `dtype`, `backend`, or the name of a limit. `subject` names what is missing,
+    `operator` the one that lacks a dtype.
     """
 
     message: str
@@ -31,6 +32,7 @@ class Problem:
     hint: str = ""
     kind: str = "invalid"
     subject: str = ""
+    operator: str = ""
 
     def __str__(self) -> str:
         place = self.method

@@ -19,13 +19,12 @@ def lines(name: str, document: dict[str, Any], *, debug: bool = False) -> Iterat
         for entry in document["entries"]:
             yield f"  {entry['name']}: {_type(entry)}{entry['bytes']:,} bytes"
         return
-    target = document["target"]
-    if target is not None and target["missing"]:
-        yield f"  needs operators that target {target['name']!r} lacks (marked !):"
-        yield from (f"    {op}" for op in target["missing"])
+    peer = document["executorch"]
+    if peer is not None:
+        yield f"  {peer['text']}" + (" (marked !)" if peer["missing"] else "")
     for method in document["methods"]:
         yield ""
-        missing = set(target["missing"]) if target else set()
+        missing = set(peer["missing"]) if peer else set()
         yield from _method(method, missing, debug=debug)
     yield ""
     yield "segments"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from etx_schema.pte import PteFile
 
 GROUP = "etx.targets"
+CARRIED = "etx.targets.carried"
+DEFAULT = "etx"
 _DTYPE_NAMES = {name for name, _ in DTYPES.values()}
 _KEYS = {
     "backends",
@@ -31,6 +33,7 @@ _KEYS = {
     "operators",
     "runtime",
     "version",
+    "without",
 }
 COUNTS = ("max_rank", "max_instructions", "max_data_bytes")
 ARENAS = "arena_bytes"
@@ -99,9 +102,22 @@ def installed_targets() -> dict[str, Target]:
 
 
 def target_paths() -> dict[str, Path]:
-    """Return the targets that installed packages offer, by name, without broken ones."""
+    """Return the targets that installed packages offer, by name, without broken ones.
+
+    What is installed here goes before the table of the same name that a compiler carries.
+    """
+    return {**_paths(CARRIED), **_paths(GROUP)}
+
+
+def device_target() -> Target | None:
+    """Return what is installed here, kernels and backends together; else None."""
+    paths = _paths(GROUP)
+    return reduce(_joined, [Target.load(path) for path in paths.values()]) if paths else None
+
+
+def _paths(group: str) -> dict[str, Path]:
     found = {}
-    for entry in contributions(GROUP):
+    for entry in contributions(group):
         try:
             found[entry.name] = Path(use(entry))
         except Exception as error:
@@ -165,14 +181,17 @@ def _parse(
         bases.append(_load(place, names, outer))
     if not bases:
         return own
-    kept = [_without(base, own.limits) for base in bases]
+    removed = _strings(document, "without")
+    kept = [_without(base, own.limits, removed) for base in bases]
     joined = reduce(_joined, [*kept, own])
     return replace(joined, name=own.name, version=own.version, description=own.description)
 
 
-def _without(target: Target, limits: Mapping[str, Any]) -> Target:
+def _without(target: Target, limits: Mapping[str, Any], removed: Iterable[str]) -> Target:
+    """Return `target` with neither the limits that are stated anew nor the `removed` operators."""
     left = {key: value for key, value in target.limits.items() if key not in limits}
-    return replace(target, limits=left)
+    operators = {k: row for k, row in target.operators.items() if k not in set(removed)}
+    return replace(target, limits=left, operators=operators)
 
 
 def _joined(one: Target, other: Target) -> Target:

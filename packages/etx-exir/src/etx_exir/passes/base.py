@@ -36,9 +36,11 @@ class Pass(ABC):
     """Change a program in place; return truly whether anything changed.
 
     `lowers` are the operators it takes apart: where one is to be kept whole, it is not run.
+    `makes` are those it puts together: where a target lacks one, it is not run.
     """
 
     lowers: ClassVar[frozenset[Any]] = frozenset()
+    makes: ClassVar[frozenset[Any]] = frozenset()
 
     @property
     def name(self) -> str:

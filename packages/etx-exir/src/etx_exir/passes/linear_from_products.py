@@ -21,6 +21,7 @@ class LinearFromProducts(NodePass):
     """Read the weight as it is stored: nothing transposes it, neither now nor at run time."""
 
     targets = (MM, ADDMM)
+    makes = frozenset({LINEAR})
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         left, right = node.args[-2:]
