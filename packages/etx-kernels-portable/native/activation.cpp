@@ -55,12 +55,19 @@ struct Clamp {
     high_double = v.to<double>();
     if (!v.is_floating()) high_long = v.to<int64_t>();
   }
+  /// NaN is a bound that nothing keeps: every element becomes NaN.
+  bool is_nan() const { return low_double != low_double || high_double != high_double; }
   int64_t operator()(int64_t x) const { return minimum(maximum(x, low_long), high_long); }
   double operator()(double x) const { return minimum(maximum(x, low_double), high_double); }
 };
 
+void fill_nan(float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = std::numeric_limits<float>::quiet_NaN();
+}
+
 void clamp_float_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
   const Clamp& c = *static_cast<const Clamp*>(user);
+  if (c.is_nan()) return fill_nan(static_cast<float*>(out), n);
   isa().clamp(static_cast<const float*>(in[0]), c.low_float, c.high_float, static_cast<float*>(out),
               static_cast<size_t>(n));
 }
@@ -140,9 +147,9 @@ Error clamp_tensor_out(Context& context, const Tensor& self, std::optional<Tenso
   const Element low = lowest(m.out_as);
   const Element high = highest(m.out_as);
   const Operand operands[] = {
-      Operand(self, m.out_as),
-      min.has_value() ? Operand(*min, m.out_as) : Operand(low, m.out_as),
-      max.has_value() ? Operand(*max, m.out_as) : Operand(high, m.out_as),
+      Operand(self, out.scalar_type(), m.out_as),
+      min.has_value() ? Operand(*min, out.scalar_type(), m.out_as) : Operand(low, m.out_as),
+      max.has_value() ? Operand(*max, out.scalar_type(), m.out_as) : Operand(high, m.out_as),
   };
   return map(context, operands, out, m);
 }

@@ -2,6 +2,15 @@
 #include "arithmetic.h"
 
 namespace etx::portable {
+namespace {
+
+/// Integers whose result is floating are not rounded to its dtype.
+ScalarType first_dtype(const Side& a, const Side& b, ScalarType out) {
+  const bool same_kind = a.kind == kind_of(out) || b.kind == kind_of(out);
+  return same_kind ? out : wide(out);
+}
+
+}  // namespace
 
 Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& out,
                  const Loops& loops, const void* user) {
@@ -12,10 +21,13 @@ Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& o
             "out must have a dtype that holds those of the inputs");
   Map m;
   m.out_as = wide(to);
-  m.loop = loops[m.out_as];
+  const bool wide_b = loops.wide_single && b.is_one_element();
+  m.loop = wide_b ? loops[m.out_as] : loops.for_dtype(to);
   m.user = user;
+  const ScalarType first = first_dtype(a, b, to);
+  const ScalarType first_b = wide_b && is_floating(to) ? m.out_as : first;
   Element p, q;
-  const Operand operands[] = {a.operand(m.out_as, p), b.operand(m.out_as, q)};
+  const Operand operands[] = {a.operand(first, m.out_as, p), b.operand(first_b, m.out_as, q)};
   return map(context, operands, out, m);
 }
 

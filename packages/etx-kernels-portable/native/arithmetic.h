@@ -30,9 +30,12 @@ struct Side {
   bool is_listed() const { return tensor == nullptr || RealBool::contains(tensor->scalar_type()); }
   /// True for numbers and tensors of rank 0, which promote only across kinds.
   bool is_single() const { return tensor == nullptr || tensor->dim() == 0; }
-  Operand operand(ScalarType as, Element& storage) const {
-    if (tensor != nullptr) return Operand(*tensor, as);
-    storage = cast(*scalar, as);
+  bool is_one_element() const { return tensor == nullptr || tensor->numel() == 1; }
+  /// Converted to `first`, then seen in the wider `as`; `storage` must outlive the operand.
+  Operand operand(ScalarType first, ScalarType as, Element& storage) const {
+    if (tensor != nullptr) return Operand(*tensor, first, as);
+    const Element converted = cast(*scalar, first);
+    cast(converted.bytes, first, 1, storage.bytes, as, 1);
     return Operand(storage, as);
   }
 
@@ -42,7 +45,7 @@ struct Side {
 };
 
 /// out = f(a, b), computed in the wide type of out's dtype, which must be one the inputs can be
-/// cast to. `user` goes to the loop.
+/// cast to. Both are converted to out's dtype first, as ATen does. `user` goes to the loop.
 Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& out,
                  const Loops& loops, const void* user = nullptr);
 

@@ -42,10 +42,14 @@ void sub_loop_float(const void*, const void* const* in, uint32_t scalars, void* 
 }
 constexpr Loops kSub = {&binary_loop<sub_op, int64_t, int64_t>, &sub_loop_float,
                         &binary_loop<sub_op, double, double>};
-constexpr Loops kMul =
-    with_isa<mul_op, &Isa::mul, &Isa::mul_scalar, &Isa::mul_scalar>(loops_of<mul_op>());
-constexpr Loops kDiv =
-    with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(floating_loops<div_op>());
+constexpr Loops with_wide_single(Loops loops) {
+  loops.wide_single = true;
+  return loops;
+}
+constexpr Loops kMul = with_wide_single(
+    with_isa<mul_op, &Isa::mul, &Isa::mul_scalar, &Isa::mul_scalar>(loops_of<mul_op>()));
+constexpr Loops kDiv = with_wide_single(
+    with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(floating_loops<div_op>()));
 
 /// y = a + b * *user.
 template <typename T>
@@ -61,8 +65,18 @@ void add_scaled_loop(const void* user, const void* const* in, uint32_t scalars, 
   each_pair<T, T>(in, scalars, out, n,
                   [scale](T a, T b) { return wrap_add(a, wrap_mul(b, scale)); });
 }
+/// The product is rounded before it is added.
+template <typename Step>
+void add_rounded_loop(const void* user, const void* const* in, uint32_t scalars, void* out,
+                      int64_t n) {
+  const float scale = *static_cast<const float*>(user);
+  each_pair<float, float>(in, scalars, out, n, [scale](float a, float b) {
+    return a + static_cast<float>(Step(b * scale));
+  });
+}
 constexpr Loops kAddScaled = {&add_scaled_loop<int64_t>, &add_scaled_loop<float>,
-                              &add_scaled_loop<double>};
+                              &add_scaled_loop<double>, &add_rounded_loop<Half>,
+                              &add_rounded_loop<BFloat16>};
 
 bool is_one(const Scalar& value) {
   return value.is_integral() ? value.to<int64_t>() == 1 : value.to<double>() == 1;
@@ -71,7 +85,10 @@ bool is_one(const Scalar& value) {
 Error add_scaled(Context& context, const Side& a, const Side& b, const Scalar& alpha, Tensor& out) {
   ETX_CHECK(context, !alpha.is_floating() || is_floating(out.scalar_type()), InvalidArgument,
             "alpha must be an integer where the result is one");
-  const Element scale = cast(alpha, wide(out.scalar_type()));
+  const ScalarType to = out.scalar_type();
+  const Element rounded = cast(alpha, to);
+  Element scale;
+  cast(rounded.bytes, to, 1, scale.bytes, wide(to), 1);
   return arithmetic(context, a, b, out, kAddScaled, scale.bytes);
 }
 

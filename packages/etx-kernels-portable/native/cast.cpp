@@ -135,6 +135,19 @@ void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarTyp
   }
 }
 
+void cast_through(const void* src, ScalarType from, int64_t stride, ScalarType through, void* dst,
+                  ScalarType to, int64_t n) {
+  if (through == from || through == to) return cast(src, from, stride, dst, to, n);
+  const int64_t src_step = stride * static_cast<int64_t>(element_size(from));
+  const int64_t dst_step = static_cast<int64_t>(element_size(to));
+  alignas(64) unsigned char block[kBlock * 8];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    cast(static_cast<const char*>(src) + i * src_step, from, stride, block, through, count);
+    cast(block, through, 1, static_cast<char*>(dst) + i * dst_step, to, count);
+  }
+}
+
 Element cast(Scalar value, ScalarType to) {
   Element element;
   if (value.is_floating()) {

@@ -30,14 +30,6 @@ ScalarType promote(const Side& a, const Side& b) {
   return kind == Kind::Float ? ScalarType::Float : ScalarType::Long;
 }
 
-/// A number is rounded to the dtype of the comparison before it is seen in the wider one.
-Operand operand(const Side& side, ScalarType dtype, Element& storage) {
-  if (side.tensor != nullptr) return Operand(*side.tensor, wide(dtype));
-  const Element rounded = cast(*side.scalar, dtype);
-  cast(rounded.bytes, dtype, 1, storage.bytes, wide(dtype), 1);
-  return Operand(storage, wide(dtype));
-}
-
 Error compare(Context& context, const Side& a, const Side& b, const Tensor& out,
               const Loops& loops) {
   ETX_CHECK(context, a.is_listed() && b.is_listed(), NotSupported,
@@ -47,7 +39,8 @@ Error compare(Context& context, const Side& a, const Side& b, const Tensor& out,
   m.out_as = ScalarType::Bool;
   m.loop = loops[wide(dtype)];
   Element p, q;
-  const Operand operands[] = {operand(a, dtype, p), operand(b, dtype, q)};
+  const ScalarType as = wide(dtype);
+  const Operand operands[] = {a.operand(dtype, as, p), b.operand(dtype, as, q)};
   return map(context, operands, out, m);
 }
 
@@ -58,7 +51,8 @@ Error logic(Context& context, const Side& a, const Side& b, const Tensor& out, L
   m.out_as = ScalarType::Bool;
   m.loop = loop;
   Element p, q;
-  const Operand operands[] = {a.operand(ScalarType::Bool, p), b.operand(ScalarType::Bool, q)};
+  const ScalarType first = promote(a, b);
+  const Operand operands[] = {a.operand(first, m.out_as, p), b.operand(first, m.out_as, q)};
   return map(context, operands, out, m);
 }
 

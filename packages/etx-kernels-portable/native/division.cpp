@@ -16,16 +16,22 @@ int64_t floor_divide(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-/// The quotient is rounded from the exact rest, so that it agrees with `remainder`.
-template <typename T>
-T floor_divide(T a, T b) {
+/// The quotient is rounded from the exact rest, so that it agrees with `remainder`. Each step is
+/// rounded to `Step`.
+template <typename Step, typename T>
+T floor_divide_by_steps(T a, T b) {
+  const auto step = [](T x) { return static_cast<T>(Step(x)); };
   if (b == 0) return a / b;
   const T rest = std::fmod(a, b);
-  T quotient = (a - rest) / b;
-  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= 1;
+  T quotient = step(step(a - rest) / b);
+  if (rest != 0 && (b < 0) != (rest < 0)) quotient = step(quotient - 1);
   if (quotient == 0) return std::copysign(T(0), a / b);
   const T down = std::floor(quotient);
-  return quotient - down > T(0.5) ? down + 1 : down;
+  return step(quotient - down) > T(0.5) ? down + 1 : down;
+}
+template <typename T>
+T floor_divide(T a, T b) {
+  return floor_divide_by_steps<T>(a, b);
 }
 
 int64_t trunc_divide(int64_t a, int64_t b) { return b == -1 ? wrap_sub(0, a) : a / b; }
@@ -49,6 +55,14 @@ T remainder(T a, T b) {
 
 ETX_OP(floor_divide, floor_divide(a, b));
 ETX_OP(trunc_divide, trunc_divide(a, b));
+template <typename Step>
+struct floor_steps_op {
+  static float apply(float a, float b) { return floor_divide_by_steps<Step>(a, b); }
+};
+template <typename Step>
+struct trunc_steps_op {
+  static float apply(float a, float b) { return std::trunc(static_cast<float>(Step(a / b))); }
+};
 ETX_OP(true_divide, a / b);
 ETX_OP(fmod, fmod(a, b));
 ETX_OP(remainder, remainder(a, b));
@@ -67,11 +81,26 @@ void checked_loop(const void* user, const void* const* in, uint32_t scalars, voi
 }
 
 template <typename Op>
-Error divide(Context& context, const Side& a, const Side& b, const Tensor& out) {
-  static constexpr Loops kLoops = {&checked_loop<Op>, &binary_loop<Op, float, float>,
-                                   &binary_loop<Op, double, double>};
+constexpr Loops checked_loops() {
+  return {&checked_loop<Op>, &binary_loop<Op, float, float>, &binary_loop<Op, double, double>};
+}
+template <typename Op, template <typename> class Steps>
+constexpr Loops stepped_loops() {
+  Loops loops = checked_loops<Op>();
+  loops.of_half = &binary_loop<Steps<Half>, float, float>;
+  loops.of_bfloat16 = &binary_loop<Steps<BFloat16>, float, float>;
+  loops.wide_single = true;
+  return loops;
+}
+constexpr Loops kFloor = stepped_loops<floor_divide_op, floor_steps_op>();
+constexpr Loops kTrunc = stepped_loops<trunc_divide_op, trunc_steps_op>();
+constexpr Loops kFmod = checked_loops<fmod_op>();
+constexpr Loops kRemainder = checked_loops<remainder_op>();
+
+Error divide(Context& context, const Side& a, const Side& b, const Tensor& out,
+             const Loops& loops) {
   std::atomic<bool> by_zero{false};
-  ETX_TRY(arithmetic(context, a, b, out, kLoops, &by_zero));
+  ETX_TRY(arithmetic(context, a, b, out, loops, &by_zero));
   ETX_CHECK(context, !by_zero.load(), InvalidArgument, "integers must not be divided by zero");
   return Error::Ok;
 }
@@ -83,12 +112,16 @@ Error divide_by_mode(Context& context, const Side& a, const Side& b, const Mode&
   if (!mode.has_value()) {
     ETX_CHECK(context, is_floating(out.scalar_type()), InvalidArgument,
               "out must have a floating dtype unless rounding_mode is given");
-    static constexpr Loops kDiv = {nullptr, &binary_loop<true_divide_op, float, float>,
-                                   &binary_loop<true_divide_op, double, double>};
+    static constexpr Loops kDiv = {nullptr,
+                                   &binary_loop<true_divide_op, float, float>,
+                                   &binary_loop<true_divide_op, double, double>,
+                                   nullptr,
+                                   nullptr,
+                                   true};
     return arithmetic(context, a, b, out, kDiv);
   }
-  if (*mode == "floor") return divide<floor_divide_op>(context, a, b, out);
-  if (*mode == "trunc") return divide<trunc_divide_op>(context, a, b, out);
+  if (*mode == "floor") return divide(context, a, b, out, kFloor);
+  if (*mode == "trunc") return divide(context, a, b, out, kTrunc);
   return context.fail(Error::InvalidArgument, "rounding_mode must be 'floor', 'trunc' or None");
 }
 
@@ -101,19 +134,19 @@ Error div_scalar_mode_out(Context& c, const Tensor& self, Scalar other, Mode rou
   return divide_by_mode(c, self, other, rounding_mode, out);
 }
 Error floor_divide_out(Context& c, const Tensor& self, const Tensor& other, Tensor& out) {
-  return divide<floor_divide_op>(c, self, other, out);
+  return divide(c, self, other, out, kFloor);
 }
 Error fmod_out(Context& c, const Tensor& self, const Tensor& other, Tensor& out) {
-  return divide<fmod_op>(c, self, other, out);
+  return divide(c, self, other, out, kFmod);
 }
 Error fmod_scalar_out(Context& c, const Tensor& self, Scalar other, Tensor& out) {
-  return divide<fmod_op>(c, self, other, out);
+  return divide(c, self, other, out, kFmod);
 }
 Error remainder_out(Context& c, const Tensor& self, const Tensor& other, Tensor& out) {
-  return divide<remainder_op>(c, self, other, out);
+  return divide(c, self, other, out, kRemainder);
 }
 Error remainder_scalar_out(Context& c, const Tensor& self, Scalar other, Tensor& out) {
-  return divide<remainder_op>(c, self, other, out);
+  return divide(c, self, other, out, kRemainder);
 }
 
 constexpr uint64_t kNumbers = Real::bits;

@@ -18,6 +18,20 @@ struct Loops {
   Loop of_long = nullptr;
   Loop of_float = nullptr;
   Loop of_double = nullptr;
+  /// On float, where float16 and bfloat16 are rounded on the way and not only at the end.
+  Loop of_half = nullptr;
+  Loop of_bfloat16 = nullptr;
+  /// A second operand of one element is not rounded to float16 or bfloat16 first, nor anything on
+  /// the way.
+  bool wide_single = false;
+
+  /// The loop for results of this dtype, in its wide type.
+  constexpr Loop for_dtype(ScalarType dtype) const {
+    if (dtype == ScalarType::Half && of_half != nullptr) return of_half;
+    if (dtype == ScalarType::BFloat16 && of_bfloat16 != nullptr) return of_bfloat16;
+    const bool floats = dtype != ScalarType::Double && is_floating(dtype);
+    return floats ? of_float : dtype == ScalarType::Double ? of_double : of_long;
+  }
 
   constexpr Loop operator[](ScalarType wide_type) const {
     switch (wide_type) {

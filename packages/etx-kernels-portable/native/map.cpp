@@ -17,7 +17,7 @@ bool is_flat(Span<const Operand> in, const Tensor& out, const Map& map, uint32_t
   bool any_full = false;
   bool flat = out.scalar_type() == map.out_as;
   for (size_t k = 0; k < in.size(); ++k) {
-    flat &= in[k].dtype == in[k].as;
+    flat &= !in[k].needs_conversion();
     if (in[k].impl == nullptr) {
       scalars |= 1u << k;
       continue;
@@ -82,7 +82,7 @@ struct Inner {
       : in(operands), map(m), out_dtype(dtype), stride(strides) {
     for (size_t k = 0; k < in.size(); ++k) {
       if (stride[k] == 0) scalars |= 1u << k;
-      gathered[k] = in[k].dtype != in[k].as || (stride[k] != 0 && stride[k] != 1);
+      gathered[k] = in[k].needs_conversion() || (stride[k] != 0 && stride[k] != 1);
     }
   }
 
@@ -103,7 +103,8 @@ struct Inner {
                             i * stride[k] * static_cast<int64_t>(element_size(in[k].dtype));
         pieces[k] = piece;
         if (!gathered[k]) continue;
-        cast(piece, in[k].dtype, stride[k], blocks[k], in[k].as, stride[k] == 0 ? 1 : count);
+        cast_through(piece, in[k].dtype, stride[k], in[k].through, blocks[k], in[k].as,
+                     stride[k] == 0 ? 1 : count);
         pieces[k] = blocks[k];
       }
       char* y = out + i * static_cast<int64_t>(element_size(out_dtype));

@@ -142,6 +142,13 @@ void divide(const Folding& folding, void* totals, int64_t n, int64_t count) {
   }
 }
 
+/// A dtype that is asked for is that of the elements: they are converted before they are folded.
+ScalarType first_dtype(const Tensor& in, const std::optional<ScalarType>& asked,
+                       const Folding& folding, const Tensor& out) {
+  return asked.has_value() && in.scalar_type() != out.scalar_type() ? out.scalar_type()
+                                                                    : folding.as;
+}
+
 struct Job {
   const Reduction& plan;
   const Folding& folding;
@@ -235,8 +242,10 @@ void fold_neighbours(const Tensor& in, const Folding& folding, int64_t length, b
   }
 }
 
+using Asked = std::optional<ScalarType>;
+
 Error fold(Context& context, const Tensor& in, const Folding& folding, const Fold& dims, bool mean,
-           const Tensor& out) {
+           const Tensor& out, const Asked& asked = std::nullopt) {
   const int64_t length = row_length(in, folding.as, dims, out);
   if (length > 0 && in.numel() <= kGrain && out.is_contiguous()) {
     ETX_TRY(resize_to_rows(context, in, dims, out));
@@ -249,7 +258,8 @@ Error fold(Context& context, const Tensor& in, const Folding& folding, const Fol
   const Tensor outs[] = {out};
   ETX_TRY(plan_reduction(context, in, dims, outs, plan));
   if (out.numel() == 0) return Error::Ok;
-  const Job job{plan, folding, Reader(in, folding.as), Writer(out, folding.as), mean};
+  const Reader reader(in, first_dtype(in, asked, folding, out), folding.as);
+  const Job job{plan, folding, reader, Writer(out, folding.as), mean};
   if (plan.count > 1 && plan.kept.levels > 0 && plan.kept.stride[0][0] == 1) {
     const int64_t width = plan.kept.inner() < kBlock ? plan.kept.inner() : kBlock;
     context.parallel_for(0, plan.kept.outer() * blocks_of(plan), 1 + kGrain / (plan.count * width),
@@ -266,8 +276,8 @@ Error fold(Context& context, const Tensor& in, const Folding& folding, const Fol
 /// Folds with Op in the type `as`.
 template <template <typename> class Op>
 Error fold(Context& context, const Tensor& in, ScalarType as, const Fold& dims, bool mean,
-           const Tensor& out) {
-  return fold(context, in, folding<Op>(as), dims, mean, out);
+           const Tensor& out, const Asked& asked = std::nullopt) {
+  return fold(context, in, folding<Op>(as), dims, mean, out, asked);
 }
 
 IntList dims_or_all(const std::optional<IntList>& dims) { return dims.value_or(IntList()); }
@@ -280,7 +290,8 @@ Error sum_out(Context& context, const Tensor& self, std::optional<IntList> dim, 
               std::optional<ScalarType> dtype, Tensor& out) {
   ETX_CHECK(context, dtype.has_value() || sums_into(self, out), InvalidArgument,
             "out must have a floating dtype when self has one");
-  return fold<Sum>(context, self, wide(out.scalar_type()), {dims_or_all(dim), keepdim}, false, out);
+  return fold<Sum>(context, self, wide(out.scalar_type()), {dims_or_all(dim), keepdim}, false, out,
+                   dtype);
 }
 
 Error mean_out(Context& context, const Tensor& self, std::optional<IntList> dim, bool keepdim,
@@ -298,7 +309,7 @@ Error mean_all_out(Context& context, const Tensor& self, std::optional<ScalarTyp
 Error prod_out(Context& context, const Tensor& self, std::optional<ScalarType> dtype, Tensor& out) {
   ETX_CHECK(context, dtype.has_value() || sums_into(self, out), InvalidArgument,
             "out must have a floating dtype when self has one");
-  return fold<Product>(context, self, wide(out.scalar_type()), {}, false, out);
+  return fold<Product>(context, self, wide(out.scalar_type()), {}, false, out, dtype);
 }
 
 Error prod_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdim,
@@ -306,7 +317,7 @@ Error prod_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepd
   ETX_CHECK(context, dtype.has_value() || sums_into(self, out), InvalidArgument,
             "out must have a floating dtype when self has one");
   return fold<Product>(context, self, wide(out.scalar_type()), {IntList(&dim, 1), keepdim}, false,
-                       out);
+                       out, dtype);
 }
 
 /// The extreme of nothing is an error.

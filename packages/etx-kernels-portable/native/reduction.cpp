@@ -58,11 +58,12 @@ Error plan_reduction(Context& context, const Tensor& in, const Fold& fold, Span<
 void Reader::for_each_piece(int64_t offset, int64_t stride, int64_t count, const Piece& f) const {
   const int64_t size = static_cast<int64_t>(element_size(dtype_));
   const char* first = data_ + offset * size;
-  if (dtype_ == as_ && (stride == 1 || count == 1)) return f(first, count);
+  const bool converts = dtype_ != as_ || through_ != as_;
+  if (!converts && (stride == 1 || count == 1)) return f(first, count);
   alignas(64) unsigned char block[kBlock * 8];
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t n = count - i < kBlock ? count - i : kBlock;
-    cast(first + i * stride * size, dtype_, stride, block, as_, n);
+    cast_through(first + i * stride * size, dtype_, stride, through_, block, as_, n);
     f(block, n);
   }
 }

@@ -30,6 +30,10 @@ constexpr ScalarType wide(ScalarType type) {
 /// Between integers: modulo 2^bits. A number beyond an integer dtype's range gives any value.
 void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarType to, int64_t n);
 
+/// The same, by way of a third dtype, to which the elements are rounded or cut.
+void cast_through(const void* src, ScalarType from, int64_t stride, ScalarType through, void* dst,
+                  ScalarType to, int64_t n);
+
 /// One element of any castable dtype.
 struct Element {
   alignas(8) unsigned char bytes[8] = {};

@@ -40,8 +40,13 @@ class Reader {
   static constexpr int64_t kBlock = 256;
   using Piece = Callback<const void*, int64_t>;
 
-  Reader(const Tensor& tensor, ScalarType as)
-      : data_(tensor.const_data_ptr<char>()), dtype_(tensor.scalar_type()), as_(as) {}
+  Reader(const Tensor& tensor, ScalarType as) : Reader(tensor, as, as) {}
+  /// Elements are converted to dtype `first` before they are seen in `as`.
+  Reader(const Tensor& tensor, ScalarType first, ScalarType as)
+      : data_(tensor.const_data_ptr<char>()),
+        dtype_(tensor.scalar_type()),
+        through_(first == tensor.scalar_type() ? as : first),
+        as_(as) {}
 
   /// Calls `f(x, n)` for consecutive pieces of the `count` elements from `offset`, which lie
   /// `stride` apart.
@@ -53,6 +58,7 @@ class Reader {
  private:
   const char* data_;
   ScalarType dtype_;
+  ScalarType through_;
   ScalarType as_;
 };
 
