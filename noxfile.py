@@ -253,7 +253,9 @@ def size(session: nox.Session) -> None:
 def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
     python, sides = both_sides(session)
-    run(session, python, "-m", "pytest", ROOT / "interop", *sides, *session.posargs)
+    both = environment(session, "interop-both", COMPILER, *DEVICE, others=EXECUTORCH)
+    tests = ("-m", "pytest", ROOT / "interop", *sides, "--both", both)
+    run(session, python, *tests, *session.posargs)
 
 
 @nox.session

@@ -2,7 +2,8 @@
 """Prepares the model set once: eager's calls, both exporters' files, both runtimes' results.
 
 Three environments take part: ``--host`` (ETX's compiler), ``--device`` (ETX's runtime and kernels,
-no torch) and ``--executorch`` (ExecuTorch, no ETX). This process needs only numpy and pytest.
+no torch) and ``--executorch`` (ExecuTorch, no ETX); ``--both`` is for what one process does with
+both. This process needs only numpy and pytest.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--host", required=True, help="has etx-exir and the models' packages")
     group.addoption("--device", required=True, help="has etx-runtime and kernels, no torch")
     group.addoption("--executorch", required=True, help="has executorch, no ETX")
+    group.addoption("--both", help="has executorch and all of ETX")
     group.addoption("--by-hand", action="store_true", help="include the slow models")
     group.addoption("--programs", type=int, default=SEEDS, help="how many random programs")
     group.addoption("--folder", type=Path, help="keep the files here and reuse what exists")

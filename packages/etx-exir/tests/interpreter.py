@@ -7,6 +7,7 @@ import math
 import operator
 
 import torch
+from etx_exir.dim_order import FILE_NAMESPACE, NAMESPACE
 from etx_exir.emit.tensors import SCALAR_TYPES
 from etx_schema import (
     Bool,
@@ -27,6 +28,7 @@ from etx_schema import (
 )
 from toy import DELEGATES
 
+GRAPH_NAMESPACES = {FILE_NAMESPACE: NAMESPACE}
 DTYPES = {number: dtype for dtype, number in SCALAR_TYPES.items()}
 
 PRIMITIVES = {
@@ -207,7 +209,8 @@ class Method:
             given = [self.get(a) for a in args[1:-1]]
             target.store(getattr(torch.ops.aten, name).default(source, *given))
         else:
-            self.out_variant(getattr(getattr(torch.ops, namespace), name), op.overload, args)
+            operators = getattr(torch.ops, GRAPH_NAMESPACES.get(namespace, namespace))
+            self.out_variant(getattr(operators, name), op.overload, args)
 
     def primitive(self, name, args):
         if name == "et_view":

@@ -3,22 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from etx_schema import CompileSpec, Program
 from torch import Tensor, nn
-from torch._higher_order_ops.utils import autograd_not_implemented
-from torch._ops import HigherOrderOperator
-from torch._subclasses import FakeTensorMode
+from torch._guards import active_fake_mode
+from torch._higher_order_ops import executorch_call_delegate
+from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import Interpreter, Node
-from torch.fx.experimental.proxy_tensor import (
-    ProxyTorchDispatchMode,
-    disable_proxy_modes_tracing,
-    track_tensor_tree,
-)
 from torch.utils import _pytree as pytree
 
 from etx_exir.data_store import NamedDataStoreOutput
@@ -30,6 +25,8 @@ if TYPE_CHECKING:
     from etx_exir.program import ExecutorchProgramManager
 
 __all__ = ["CALL_DELEGATE", "LoweredBackendModule", "executorch_call_delegate"]
+
+CALL_DELEGATE = executorch_call_delegate
 
 
 class LoweredBackendModule(nn.Module):
@@ -54,6 +51,7 @@ class LoweredBackendModule(nn.Module):
         super().__init__()
         self._out_spec = edge_program.call_spec.out_spec if out_spec is None else out_spec
         self._original = edge_program
+        self._delegated = _Delegated(edge_program, self._compute)
         self._backend_id = backend_id
         self._processed_bytes = processed_bytes
         self._compile_specs = list(compile_specs)
@@ -77,8 +75,8 @@ class LoweredBackendModule(nn.Module):
 
     @property
     def original_module(self) -> ExportedProgram:
-        """The program that was handed to the backend."""
-        return self._original
+        """The program that was handed to the backend; its module returns a flat list."""
+        return self._delegated
 
     @property
     def named_data_store_output(self) -> NamedDataStoreOutput | Mapping[str, Any]:
@@ -114,14 +112,20 @@ class LoweredBackendModule(nn.Module):
         exported = torch.export.export(self, *examples)
         return to_edge(exported).to_executorch(config or ExecutorchBackendConfig(target=None))
 
-    def eager(self, *args: Any) -> list[Any]:
+    def _compute(self, *args: Any, **kwargs: Any) -> list[Any]:
+        flat = pytree.tree_leaves((args, kwargs))
+        fakes = (x.fake_mode for x in flat if isinstance(x, FakeTensor))
+        mode = next(fakes, None) or active_fake_mode()
+        return self._eager(*flat) if mode is None else self._fake(mode, *flat)
+
+    def _eager(self, *args: Any) -> list[Any]:
         """Return what the partition's own program computes; its state is kept between calls."""
         if "_callable" not in self.__dict__:  # not a submodule: its weights are the delegate's
             self.__dict__["_callable"] = self._original.module(check_guards=False)
         flat = pytree.tree_unflatten(list(args), self._original.call_spec.in_spec)
         return list(pytree.tree_leaves(self.__dict__["_callable"](*flat[0], **flat[1])))
 
-    def fake(self, mode: FakeTensorMode, *args: Any) -> list[Any]:
+    def _fake(self, mode: FakeTensorMode, *args: Any) -> list[Any]:
         """Return the outputs without their data for inputs of these shapes."""
         graph = self._original.graph
         signature = self._original.graph_signature
@@ -162,52 +166,12 @@ def _laid_out(result: Any, node: Any) -> Any:
     return result.permute(order).contiguous().permute(inverse)
 
 
-class ExecutorchCallDelegate(HigherOrderOperator):
-    """``executorch_call_delegate(lowered_module, *inputs) -> list of outputs``."""
+class _Delegated(ExportedProgram):
+    """A program that a backend lowered: what torch's operator runs in the delegate's place."""
 
-    def __init__(self) -> None:
-        super().__init__("executorch_call_delegate")  # type: ignore[no-untyped-call]
+    def __init__(self, program: ExportedProgram, run: Callable[..., list[Any]]) -> None:
+        self.__dict__.update(program.__dict__, _run=run)
 
-    def __call__(self, lowered_module: LoweredBackendModule, *args: Any) -> Any:
-        """Dispatch the call; eager and fake tensors run the original module."""
-        return super().__call__(lowered_module, *args)  # type: ignore[no-untyped-call]
-
-
-executorch_call_delegate = ExecutorchCallDelegate()
-CALL_DELEGATE = executorch_call_delegate
-
-executorch_call_delegate.py_autograd_impl(
-    autograd_not_implemented(executorch_call_delegate, deferred_error=True)
-)
-
-
-@executorch_call_delegate.py_impl(torch._C.DispatchKey.CompositeExplicitAutograd)
-def _run(lowered_module: LoweredBackendModule, *args: Any) -> Any:
-    return lowered_module.eager(*args)
-
-
-@executorch_call_delegate.py_impl(FakeTensorMode)
-def _run_fake(mode: FakeTensorMode, lowered_module: LoweredBackendModule, *args: Any) -> Any:
-    return lowered_module.fake(mode, *args)
-
-
-@executorch_call_delegate.py_functionalize_impl
-def _run_functional(context: Any, lowered_module: LoweredBackendModule, *args: Any) -> Any:
-    inner = context.unwrap_tensors(args)
-    with context.redispatch_to_next():
-        return context.wrap_tensors(executorch_call_delegate(lowered_module, *inner))
-
-
-@executorch_call_delegate.py_impl(ProxyTorchDispatchMode)
-def _trace(mode: ProxyTorchDispatchMode, lowered_module: LoweredBackendModule, *args: Any) -> Any:
-    with disable_proxy_modes_tracing():
-        outputs = executorch_call_delegate(lowered_module, *args)
-    tracer: Any = mode.tracer
-    name = f"lowered_module_{len(tracer.root._modules)}"
-    while hasattr(tracer.root, name):
-        name += "_"
-    tracer.root.register_module(name, lowered_module)
-    module = tracer.create_proxy("get_attr", name, (), {})
-    inputs = pytree.tree_map(tracer.unwrap_proxy, args)
-    call = tracer.create_proxy("call_function", executorch_call_delegate, (module, *inputs), {})
-    return track_tensor_tree(outputs, call, constant=None, tracer=tracer)
+    def module(self, check_guards: bool = True) -> Any:
+        """Return what computes the delegate's outputs, in a flat list, from its inputs."""
+        return self.__dict__["_run"]

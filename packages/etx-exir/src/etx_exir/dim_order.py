@@ -2,7 +2,8 @@
 """Memory formats as permutations of dimensions, and the three operators that set them.
 
 ``dim_order[k]`` is the dimension at depth ``k`` of memory, outermost first: ``(0, 1, 2, 3)`` is
-contiguous, ``(0, 2, 3, 1)`` is channels last. ``None`` keeps the order of the input.
+contiguous, ``(0, 2, 3, 1)`` is channels last. ``None`` keeps the order of the input. In the graph
+the operators have a namespace of their own, since ExecuTorch defines that of the file as its own.
 """
 
 from __future__ import annotations
@@ -20,13 +21,17 @@ from torch._prims_common import (
 __all__ = [
     "CLONE",
     "EMPTY",
+    "FILE_NAMESPACE",
+    "NAMESPACE",
     "TO_COPY",
     "dim_order_of",
     "dim_order_of_format",
     "strides_of",
 ]
 
-_LIBRARY: Any = torch.library.Library("dim_order_ops", "FRAGMENT")  # type: ignore[no-untyped-call]
+NAMESPACE = "etx_dim_order"
+FILE_NAMESPACE = "dim_order_ops"
+_LIBRARY: Any = torch.library.Library(NAMESPACE, "DEF")  # type: ignore[no-untyped-call]
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 
@@ -119,7 +124,7 @@ def _define(name: str, arguments: str, out_arguments: str, functional: Any, out:
     _LIBRARY.define(f"{name}.out({out_arguments}, Tensor(a!) out) -> Tensor(a!)")
     _LIBRARY.impl(name, functional, "CompositeExplicitAutograd")
     _LIBRARY.impl(f"{name}.out", out, "CompositeExplicitAutograd")
-    return getattr(torch.ops.dim_order_ops, name).default
+    return getattr(getattr(torch.ops, NAMESPACE), name).default
 
 
 _TAIL = "bool non_blocking=False, int[]? dim_order=None"

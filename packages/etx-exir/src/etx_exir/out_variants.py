@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
+from etx_exir import dim_order
+
 FACTORY_ARGUMENTS = frozenset({"dtype", "layout", "device", "pin_memory"})
 TORCH_NAMESPACES = frozenset({"aten", "prim", "prims", "higher_order"})
 PREFERRED = {
@@ -104,7 +106,7 @@ def _distance(functional: list[Argument], schema: Any) -> int | None:
 def _from_schema(schema: Any) -> OutVariant:
     outs = [a for a in schema.arguments if a.is_out]
     return OutVariant(
-        name=schema.name,
+        name=_name_in_file(schema.name),
         overload=schema.overload_name,
         arguments=tuple(_argument(a) for a in schema.arguments if not a.is_out),
         out_names=tuple(a.name for a in outs),
@@ -112,16 +114,21 @@ def _from_schema(schema: Any) -> OutVariant:
     )
 
 
+def _name_in_file(name: str) -> str:
+    namespace, _, rest = name.partition("::")
+    return f"{dim_order.FILE_NAMESPACE}::{rest}" if namespace == dim_order.NAMESPACE else name
+
+
 def _derived(op: OpOverload) -> OutVariant:
     """Follow the naming rule for operators whose out variants exist on the device alone."""
     schema = op._schema
     functional = [_argument(a) for a in schema.arguments]
-    factory = op.namespace == "dim_order_ops"
+    factory = op.namespace == dim_order.NAMESPACE
     kept = [a for a in functional if not (factory and a.name in FACTORY_ARGUMENTS)]
     overload = op._overloadname
     count = len(schema.returns)
     return OutVariant(
-        name=schema.name,
+        name=_name_in_file(schema.name),
         overload="out" if overload == "default" else f"{overload}_out",
         arguments=tuple(kept),
         out_names=("out",) if count == 1 else tuple(f"out{i}" for i in range(count)),

@@ -118,7 +118,7 @@ def _edge(node: Node) -> Iterator[Finding]:
     if op in COPIES:
         yield Finding(f"{op} is a view", where(node), f"use {COPIES[op]}")
     if node.kwargs.get("memory_format") is not None:
-        yield Finding(f"{op} has a memory format", where(node), "use dim_order_ops")
+        yield Finding(f"{op} has a memory format", where(node), "use etx_exir.dim_order")
 
 
 def _out_variant(node: Node) -> Iterator[Finding]:

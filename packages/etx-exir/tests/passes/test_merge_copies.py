@@ -33,7 +33,7 @@ def copied(function, x):
 
 def test_there_and_back_is_one_copy():
     x = torch.randn(3)
-    assert copied(lambda x: x.double().float(), x) == {"dim_order_ops._clone_dim_order.default": 1}
+    assert copied(lambda x: x.double().float(), x) == {"etx_dim_order._clone_dim_order.default": 1}
     assert counts(edge(Calls(lambda x: x.double().float() + 1), (x,))) == {"aten.add.Scalar": 1}
 
 
@@ -42,7 +42,7 @@ def test_the_last_dtype_and_layout_decide():
         return x.to(torch.float32).to(memory_format=torch.channels_last).to(torch.float64)
 
     found = copied(function, torch.randn(1, 2, 3, 4).half())
-    assert found == {"dim_order_ops._to_dim_order_copy.default": 1}
+    assert found == {"etx_dim_order._to_dim_order_copy.default": 1}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from etx_schema import Problem
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
+from etx_exir.dim_order import NAMESPACE
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError
@@ -193,10 +194,10 @@ def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Refe
 def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int, ...] | None:
     """Return the dim order of a result, None for that of `fake`.
 
-    Only the operators of dim_order_ops change the layout: what comes from contiguous tensors is
+    Only the operators of dim_order change the layout: what comes from contiguous tensors is
     contiguous, whatever strides eager mode would have chosen.
     """
-    if getattr(node.target, "namespace", "") == "dim_order_ops":
+    if getattr(node.target, "namespace", "") == NAMESPACE:
         return None
     for source in node.all_input_nodes:
         reference = emitter.environment[source]

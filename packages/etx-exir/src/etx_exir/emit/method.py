@@ -21,6 +21,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_exir.constraints import ranges_of
+from etx_exir.dim_order import FILE_NAMESPACE
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
 from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
@@ -158,5 +159,5 @@ class MethodEmitter:
             out = self.fresh(self.fakes[value], self.shapes[value].dim_order)
         order = self.values.int_list([self.values.integer(d) for d in self.shapes[out].dim_order])
         args = [value, self.values.boolean(False), order, out, out]
-        self.call("dim_order_ops::_clone_dim_order", "out", args, [value], [out])
+        self.call(f"{FILE_NAMESPACE}::_clone_dim_order", "out", args, [value], [out])
         return out
