@@ -116,7 +116,7 @@ def test_alpha_of_bools() -> None:
     a, b = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
     for alpha in (-1, 2, 0, True):
         check(aten.add.Tensor, a, b, alpha=alpha)
-    assert BOOL == a.dtype
+    assert a.dtype == BOOL
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16, F32, F64, I64], ids=label)
