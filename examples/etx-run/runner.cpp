@@ -14,7 +14,8 @@ constexpr char kUsage[] =
     "usage: etx-run MODEL [--method NAME] [--input FILE]... [--shape 1,3,8]... [--output PREFIX]\n"
     "               [--iterations N] [--temp BYTES]\n"
     "Inputs are raw bytes, one file for each tensor input; --shape gives the shape of the tensor\n"
-    "inputs in order where it is not the largest. Outputs are written to PREFIX<index>.bin.\n";
+    "inputs in order where it is not the largest. Outputs are written to PREFIX<index>.bin.\n"
+    "Scratch memory of kernels begins with --temp bytes (65536) and grows as they ask for more.\n";
 
 constexpr size_t kMaxInputs = 32;
 constexpr size_t kMaxArenas = 8;
@@ -74,17 +75,21 @@ class Failures final : public etx::FailureSink {
   explicit Failures(Platform& platform) : platform_(platform) {}
   void report(const etx::Failure& failure) override { print(failure); }
 
-  int print(const etx::Failure& failure) {
+  /// Prints a failure of `what`, a file, and returns the exit code.
+  int print(const etx::Failure& failure, const char* what = nullptr) {
     Text line;
-    line << "error " << static_cast<int64_t>(failure.error);
-    if (failure.reason != nullptr) line << ": " << failure.reason;
-    if (failure.name != nullptr) line << " [" << failure.name;
-    if (failure.overload != nullptr) line << "." << failure.overload;
-    if (failure.name != nullptr) line << "]";
-    if (failure.instruction >= 0) line << " at instruction " << failure.instruction;
-    if (failure.offset >= 0) line << " at byte " << failure.offset;
-    if (failure.index >= 0) line << " (index " << failure.index << ")";
-    line << "\n";
+    line << "etx-run: ";
+    if (what != nullptr) line << what << ": ";
+    if (failure.name != nullptr) line << failure.name;
+    if (failure.name != nullptr && failure.overload != nullptr && *failure.overload != '\0') {
+      line << "." << failure.overload;
+    }
+    if (failure.name != nullptr) line << ": ";
+    line << (failure.reason == nullptr ? "failed" : failure.reason) << " [";
+    if (failure.instruction >= 0) line << "instruction " << failure.instruction << ", ";
+    if (failure.index >= 0) line << "index " << failure.index << ", ";
+    if (failure.offset >= 0) line << "byte " << failure.offset << ", ";
+    line << failure.error << "]\n";
     platform_.print(line.c_str());
     return 1;
   }
@@ -93,17 +98,76 @@ class Failures final : public etx::FailureSink {
   Platform& platform_;
 };
 
+/// Scratch memory that grows: a piece that does not fit goes into a block of its own size or twice
+/// all that there is. Blocks are kept, and used again after a reset.
+class Scratch final : public etx::MemoryAllocator {
+ public:
+  Scratch(Platform& platform, size_t size) : MemoryAllocator(0, nullptr), platform_(platform) {
+    add(size);
+  }
+  ~Scratch() = default;
+
+  void* allocate(size_t size, size_t alignment) override {
+    void* piece = MemoryAllocator::allocate(size, alignment);
+    while (piece == nullptr && current_ + 1 < count_) {
+      use(current_ + 1);
+      piece = MemoryAllocator::allocate(size, alignment);
+    }
+    if (piece == nullptr && size < SIZE_MAX / 4 && alignment < SIZE_MAX / 4) {
+      const size_t room = size + alignment;
+      const bool doubles = total_ > room / 2 && total_ < SIZE_MAX / 4;
+      if ((doubles && add(total_ * 2)) || add(room)) {
+        piece = MemoryAllocator::allocate(size, alignment);
+      }
+    }
+    if (full_ + used_ > most_) most_ = full_ + used_;
+    return piece;
+  }
+
+  void reset() override {
+    full_ = 0;
+    used_ = 0;
+    use(0);
+  }
+
+  size_t most() const { return most_; }
+
+ private:
+  static constexpr size_t kMaxBlocks = 32;
+
+  bool add(size_t size) {
+    uint8_t* const data = count_ == kMaxBlocks ? nullptr : platform_.allocate(size, 0);
+    if (data == nullptr) return false;
+    blocks_[count_] = etx::Span<uint8_t>(data, size);
+    total_ += size;
+    use(count_++);
+    return true;
+  }
+
+  void use(size_t index) {
+    full_ += used_;
+    used_ = 0;
+    current_ = index;
+    base_ = blocks_[index].data();
+    size_ = blocks_[index].size();
+  }
+
+  Platform& platform_;
+  etx::Span<uint8_t> blocks_[kMaxBlocks];
+  size_t count_ = 0, current_ = 0, total_ = 0, full_ = 0, most_ = 0;
+};
+
 class Runner {
  public:
-  Runner(Platform& platform, const Options& options) : platform_(platform), options_(options) {}
+  Runner(Platform& platform, const Options& options)
+      : platform_(platform), options_(options), failures_(platform) {}
 
   int run(const etx::Registry& registry) {
     size_t size = 0;
     const uint8_t* const file = read_file(options_.model, size);
     if (file == nullptr) return 1;
     const etx::BufferDataLoader loader(file, size);
-    Failures failures(platform_);
-    const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &failures);
+    const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &failures_);
     if (!program.ok()) return fail("the program cannot be loaded", options_.model);
     const auto meta = program->method_meta(options_.method);
     if (!meta.ok()) return fail("the program has no method", options_.method);
@@ -113,23 +177,22 @@ class Runner {
     for (size_t i = 0; i < count; ++i) {
       if (!allocate(*meta->memory_planned_buffer_size(i), i + 1, arenas[i])) return 1;
     }
-    etx::Span<uint8_t> own, scratch;
+    etx::Span<uint8_t> own;
     if (!allocate(meta->required_bytes(), 0, own)) return 1;
-    if (!allocate(static_cast<size_t>(options_.temp), 0, scratch)) return 1;
     etx::MemoryAllocator method_memory(own.size(), own.data());
-    etx::MemoryAllocator temp_memory(scratch.size(), scratch.data());
+    Scratch temp_memory(platform_, static_cast<size_t>(options_.temp));
     etx::HierarchicalAllocator planned(etx::Span<etx::Span<uint8_t>>(arenas, count));
     etx::MemoryManager memory(&method_memory, &planned, &temp_memory);
     auto method =
-        program->load_method(options_.method, &memory, registry, nullptr, nullptr, &failures);
+        program->load_method(options_.method, &memory, registry, nullptr, nullptr, &failures_);
     if (!method.ok()) return fail("the method cannot be loaded", options_.method);
     if (!bind_outputs(*method)) return 1;
     for (int32_t i = 0; i < options_.iterations; ++i) {
       if (!set_inputs(*method)) return 1;
-      if (method->execute() != Error::Ok) return failures.print(method->last_failure());
+      if (method->execute() != Error::Ok) return failures_.print(method->last_failure());
     }
     print_memory("method", method_memory.peak_size());
-    print_memory("temp", temp_memory.peak_size());
+    print_memory("temp", temp_memory.most());
     return write_outputs(*method) ? 0 : 1;
   }
 
@@ -185,7 +248,7 @@ class Runner {
       etx::Span<uint8_t> bytes;
       if (!allocate(info->nbytes(), 0, bytes)) return false;
       if (method.set_output_data_ptr(bytes.data(), bytes.size(), i) != Error::Ok) {
-        return fail("an output cannot be bound", method.last_failure().reason) == 0;
+        return failures_.print(method.last_failure(), "an output cannot be bound") == 0;
       }
     }
     return true;
@@ -224,7 +287,7 @@ class Runner {
     if (!shape_of(info, file, sizes)) return fail("wrong --shape", options_.shapes[file]) == 0;
     const etx::Span<const int32_t> shape(sizes, info.sizes().size());
     if (method.resize_input(index, info.scalar_type(), shape) != Error::Ok) {
-      return fail(method.last_failure().reason, options_.inputs[file]) == 0;
+      return failures_.print(method.last_failure(), options_.inputs[file]) == 0;
     }
     etx::TensorImpl given = *method.get_input(index).to_tensor().impl();
     given.sizes = sizes;
@@ -242,7 +305,7 @@ class Runner {
     }
     given.data = buffers_[file].data();
     if (method.set_input(etx::EValue(&given), index) == Error::Ok) return true;
-    return fail(method.last_failure().reason, options_.inputs[file]) == 0;
+    return failures_.print(method.last_failure(), options_.inputs[file]) == 0;
   }
 
   bool write_outputs(const etx::Method& method) {
@@ -260,8 +323,8 @@ class Runner {
   }
 
   bool write_output(const etx::Tensor& tensor, size_t index, Text& line) {
-    line << " dtype " << static_cast<int64_t>(tensor.scalar_type()) << " [";
-    for (etx::ssize_t d = 0; d < tensor.dim(); ++d) line << (d == 0 ? "" : ",") << tensor.size(d);
+    line << " " << etx::to_string(tensor.scalar_type()) << "[";
+    for (etx::ssize_t d = 0; d < tensor.dim(); ++d) line << (d == 0 ? "" : ", ") << tensor.size(d);
     line << "]";
     if (options_.output == nullptr) return true;
     Text path;
@@ -274,6 +337,7 @@ class Runner {
 
   Platform& platform_;
   const Options& options_;
+  Failures failures_;
   etx::Span<uint8_t> buffers_[kMaxInputs];
 };
 

@@ -2,6 +2,8 @@
 #ifndef ETX_EXAMPLES_TEXT_H_
 #define ETX_EXAMPLES_TEXT_H_
 
+#include <etx/error.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -27,6 +29,13 @@ class Text {
     } while (rest != 0);
     if (number < 0) digits[--at] = '-';
     return *this << digits + at;
+  }
+  /// `NotFound (0x20)`.
+  Text& operator<<(etx::Error error) {
+    static constexpr char kDigits[] = "0123456789abcdef";
+    const auto code = static_cast<uint32_t>(error);
+    const char digits[] = {kDigits[code / 16 % 16], kDigits[code % 16], '\0'};
+    return *this << etx::to_string(error) << " (0x" << digits << ")";
   }
   const char* c_str() const { return text_; }
 

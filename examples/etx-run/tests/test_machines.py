@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -47,10 +48,22 @@ def test_the_numbers_are_those_of_eager(
     assert sizes[f"arena 2 in {dram}"] > 0
 
 
+@pytest.mark.parametrize("temp", ["0", "1", "64", "65536"])
+def test_scratch_memory_grows(etx_run: tuple[Machine, Path], model: Model, temp: str) -> None:
+    shape = ",".join(map(str, model.inputs[0].shape))
+    files = ("--input", "x0.bin", "--shape", shape, "--output", f"temp-{temp}-")
+    done = start(etx_run, model, "net.pte", *files, "--iterations", "3", "--temp", temp)
+    assert done.returncode == 0, done.stdout
+    assert f"output 0: float32[{shape[0]}, 5] -> temp-{temp}-0.bin" in done.stdout
+    actual = np.fromfile(model.folder / f"temp-{temp}-0.bin", np.float32)
+    np.testing.assert_allclose(actual, model.outputs[0].reshape(-1), rtol=1e-5, atol=1e-6)
+    assert int(re.findall(r"^temp: (\d+) bytes$", done.stdout, re.M)[0]) > 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        (("cut.pte", "--input", "x0.bin"), 1, "error "),
+        (("cut.pte", "--input", "x0.bin"), 1, "InvalidProgram (0x23)]"),
         (("none.pte",), 1, "cannot be read: none.pte"),
         (("net.pte",), 1, "too few --input"),
         (("net.pte", "--input", "x1.bin"), 1, "must have 1536 bytes"),

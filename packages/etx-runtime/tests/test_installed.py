@@ -7,7 +7,9 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from etx_runtime import installed
+import pytest
+from etx_runtime import PluginError, installed, plugins
+from etx_schema import EtxWarning
 
 
 def test_what_the_standard_library_finds():
@@ -52,3 +54,40 @@ def test_another_finder_is_asked(tmp_path, monkeypatch):
 
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
     assert installed.entry_points("g") == [("a", "os:sep", "elsewhere")]
+
+
+def test_entry_points_that_are_not_utf8(tmp_path, monkeypatch):
+    distribution(tmp_path, "fine", "[g]\na = os:sep\n")
+    distribution(tmp_path, "broken", "")
+    (tmp_path / "broken-1.0.dist-info" / "entry_points.txt").write_bytes(b"[g]\n\xff = os:sep\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    with pytest.warns(EtxWarning, match="entry points of broken cannot be read") as caught:
+        assert installed.entry_points("g") == [("a", "os:sep", "fine")]
+    assert "reinstall or remove broken" in str(caught[0].message)
+
+
+BROKEN = {
+    "exits": "raise SystemExit(3)",
+    "raises": "raise RuntimeError('no')",
+    "syntax": "def",
+    "no path": "make = lambda: 3",
+    "no library": "make = lambda: '/nowhere/x.so'",
+    "fails": "def make(): raise ValueError('no')",
+    "no such name": "",
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_plugin_is_left_out(kind, tmp_path, monkeypatch):
+    distribution(tmp_path, "bad", "[etx.plugins]\nbad = broken_plugin:make\n")
+    (tmp_path / "broken_plugin.py").write_text(BROKEN[kind])
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.delitem(sys.modules, "broken_plugin", raising=False)
+    monkeypatch.setattr(plugins, "_left_out", {})
+    entries = [entry for entry in installed.entry_points("etx.plugins") if entry.name == "bad"]
+    monkeypatch.setattr(installed, "entry_points", lambda _: entries)
+    with pytest.warns(EtxWarning, match="the plugin 'bad' of bad cannot be loaded"):
+        plugins._load_entry_points(None)
+    assert "bad" in plugins.left_out()
+    with pytest.raises(PluginError, match="take it out of ETX_PLUGINS"):
+        plugins._load_entry_points("bad")

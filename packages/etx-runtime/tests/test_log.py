@@ -30,8 +30,8 @@ def test_log(runtime: Runtime, messages: list[tuple[str, str]], tmp_path: Path) 
     etx_runtime.set_log_level("info")
     runtime.load_program(path).load_method("forward")
     assert [level for level, _ in messages] == ["info", "info"]
-    assert f"{path}: loaded {path.stat().st_size} bytes, 1 methods" in messages[0][1]
-    assert "method 'forward': loaded 1 instructions, planned" in messages[1][1]
+    assert f"{path}: loaded {path.stat().st_size} bytes, 1 method," in messages[0][1]
+    assert "method 'forward': loaded 1 instruction, planned" in messages[1][1]
     path.write_bytes(b"x" * 100)
     with pytest.raises(LoadError) as caught:
         runtime.load_program(path)

@@ -129,9 +129,11 @@ def test_sharing_methods_run_one_at_a_time(runtime: Runtime) -> None:
     b.plan.chains[0].instructions.clear()
     b.plan.operators.clear()
     b.call("my::nested.out", b.plan.inputs[0], b.plan.outputs[0], b.plan.outputs[0])
-    model = etx_runtime.load(b.serialize())
-    etx_runtime.register_kernel("my::nested.out", lambda x, out: model.call("read", x))
+    models: list[etx_runtime.Model] = []
+    etx_runtime.register_kernel("my::nested.out", lambda x, out: models[0].call("read", x))
     try:
+        models.append(etx_runtime.load(b.serialize()))
+        model = models[0]
         model.method("read"), model.method("write")
         with pytest.raises(ExecutionError, match="shares its state"):
             model.call("write", ONE)

@@ -66,6 +66,10 @@ std::string describe_value(const etx_value& raw) {
   }
 }
 
+std::string counted(size_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string describe_error(Error error) {
   char code[16];
   std::snprintf(code, sizeof(code), " (0x%02x)", static_cast<unsigned>(error));
@@ -105,10 +109,8 @@ ErrorText MessageSink::text(Error error) const {
     result.missing = missing_;
     result.name = names.front();
     result.instruction = missing_.front().second;
-    result.message = "no kernel for " + std::to_string(names.size()) +
-                     (names.size() == 1 ? " operator: " : " operators: ") + join(names) +
-                     "; install or load a plugin that has " +
-                     (missing_.size() == 1 ? "it" : "them") +
+    result.message = "no kernel for " + counted(names.size(), "operator") + ": " + join(names) +
+                     "; install or load a plugin that has " + (names.size() == 1 ? "it" : "them") +
                      " (etx-kernels-portable holds the standard ones)";
   } else if (!others_.empty()) {
     result = others_.back();

@@ -14,6 +14,8 @@ namespace etx {
 std::string describe_tensor(ScalarType type, Span<const int32_t> sizes, bool bounds = false);
 /// A tensor, or the value of a number or list.
 std::string describe_value(const etx_value& value);
+/// `1 input`, `2 inputs`.
+std::string counted(size_t count, const char* noun);
 /// `InvalidArgument (0x12)`.
 std::string describe_error(Error error);
 

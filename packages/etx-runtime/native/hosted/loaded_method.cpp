@@ -82,8 +82,8 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
     log(ETX_LOG_ERROR, "method '" + name + "': " + error->message);
   } else if (is_logged(ETX_LOG_INFO)) {
     const size_t instructions = loaded->method().method_meta().num_instructions();
-    log(ETX_LOG_INFO, "method '" + name + "': loaded " + std::to_string(instructions) +
-                          " instructions, planned " + std::to_string(loaded->planned_bytes()) +
+    log(ETX_LOG_INFO, "method '" + name + "': loaded " + counted(instructions, "instruction") +
+                          ", planned " + std::to_string(loaded->planned_bytes()) +
                           " bytes, method " + std::to_string(loaded->method_bytes()) +
                           " bytes, in " + std::to_string((etx_pal_current_ticks() - start) / 1000) +
                           " us");

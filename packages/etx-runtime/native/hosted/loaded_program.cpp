@@ -112,7 +112,7 @@ bool LoadedProgram::load(const std::string& source, const Options& options, Erro
   if (is_logged(ETX_LOG_INFO)) {
     const auto size = loader_->size();
     log(ETX_LOG_INFO, label(source) + ": loaded " + std::to_string(size.ok() ? *size : 0) +
-                          " bytes, " + std::to_string(program_->num_methods()) + " methods, in " +
+                          " bytes, " + counted(program_->num_methods(), "method") + ", in " +
                           std::to_string((etx_pal_current_ticks() - start) / 1000) + " us");
   }
   return true;

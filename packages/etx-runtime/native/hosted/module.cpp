@@ -2,6 +2,8 @@
 #include <etx/hosted/log.h>
 #include <etx/hosted/module.h>
 
+#include "describe.h"
+
 namespace etx {
 
 /// Makes a method the one that `cancel` ends, for as long as it executes.
@@ -102,8 +104,9 @@ Result<Method*> Module::method(const std::string& name) {
 Error Module::set(Entry& entry, const EValue& value, size_t index) {
   LoadedMethod& loaded = *entry.loaded;
   if (index >= entry.is_set.size()) {
-    return fail(Error::InvalidArgument, entry.name + " has " + std::to_string(entry.is_set.size()) +
-                                            " inputs, there is none at " + std::to_string(index));
+    return fail(Error::InvalidArgument, entry.name + " has " +
+                                            counted(entry.is_set.size(), "input") +
+                                            ", there is none at " + std::to_string(index));
   }
   error_ = ErrorText();
   bool ok;
@@ -129,8 +132,8 @@ Error Module::set_input(const std::string& name, const EValue& value, size_t ind
 Error Module::set_inputs(const std::string& name, const std::vector<EValue>& values) {
   ETX_ASSIGN(Entry * found, entry(name));
   if (values.size() != found->is_set.size()) {
-    return fail(Error::InvalidArgument, name + " takes " + std::to_string(found->is_set.size()) +
-                                            " inputs, got " + std::to_string(values.size()));
+    return fail(Error::InvalidArgument, name + " takes " + counted(found->is_set.size(), "input") +
+                                            ", got " + std::to_string(values.size()));
   }
   for (size_t i = 0; i < values.size(); ++i) ETX_TRY(set(*found, values[i], i));
   return Error::Ok;
@@ -176,8 +179,8 @@ Result<EValue> Module::get(const std::string& name, const std::vector<EValue>& i
 Result<EValue> Module::get_output(const std::string& name, size_t index) {
   ETX_ASSIGN(const std::vector<EValue> outputs, get_outputs(name));
   if (index < outputs.size()) return EValue(outputs[index]);
-  return fail(Error::InvalidArgument, name + " has " + std::to_string(outputs.size()) +
-                                          " outputs, there is none at " + std::to_string(index));
+  return fail(Error::InvalidArgument, name + " has " + counted(outputs.size(), "output") +
+                                          ", there is none at " + std::to_string(index));
 }
 
 Result<std::vector<EValue>> Module::get_outputs(const std::string& name) {

@@ -205,19 +205,6 @@ nb::object copy_to_numpy(const Tensor& tensor, int number) {
   return nb::steal(turned);
 }
 
-/// Types that NumPy lacks: the array API's interface, whose `__dlpack__` others read.
-nb::object copy_to_dlpack(const void* bytes, size_t size, Span<const int32_t> sizes,
-                          const int64_t* strides, const DtypeRow& row) {
-  void* data = std::malloc(size + 1);
-  if (data == nullptr) throw std::bad_alloc();
-  const nb::capsule owner(data, [](void* raw) noexcept { std::free(raw); });
-  if (size != 0) std::memcpy(data, bytes, size);
-  size_t shape[kMaxRank];
-  for (size_t i = 0; i < sizes.size(); ++i) shape[i] = static_cast<size_t>(sizes[i]);
-  const nb::dlpack::dtype dtype = {static_cast<uint8_t>(row.code), row.bits, 1};
-  return nb::cast(nb::ndarray<nb::array_api>(data, sizes.size(), shape, owner, strides, dtype));
-}
-
 int unsigned_of_width(size_t bytes) {
   switch (bytes) {
     case 1: return NPY_UINT8;
@@ -233,9 +220,9 @@ nb::object copy_tensor(const Tensor& tensor) {
   const DtypeRow* row = find_row(tensor.scalar_type());
   if (row == nullptr) return copy_to_numpy(tensor, unsigned_of_width(tensor.element_size()));
   if (row->numpy != kNoNumpy) return copy_to_numpy(tensor, row->numpy);
-  int64_t strides[kMaxRank];
-  for (size_t i = 0; i < tensor.sizes().size(); ++i) strides[i] = tensor.strides()[i];
-  return copy_to_dlpack(tensor.const_data_ptr(), tensor.nbytes(), tensor.sizes(), strides, *row);
+  const nb::object bits = copy_to_numpy(tensor, unsigned_of_width(tensor.element_size()));
+  return nb::module_::import_("etx_runtime.foreign")
+      .attr("ForeignArray")(bits, to_string(row->type));
 }
 
 nb::object to_bits(nb::handle object) {
@@ -274,14 +261,11 @@ nb::object from_bits(nb::handle bits, const std::string& dtype) {
       element_size(view.type) != element_size(row->type)) {
     return nb::object();
   }
-  int64_t step = 1;
-  bool is_contiguous = true;
-  for (size_t i = view.rank; i-- > 0; step *= view.sizes[i]) {
-    is_contiguous &= view.sizes[i] == 1 || view.strides[i] == step;
-  }
-  if (!is_contiguous) return nb::object();
-  const size_t size = static_cast<size_t>(step) * element_size(view.type);
-  return copy_to_dlpack(view.data, size, view.shape(), view.strides, *row);
+  size_t shape[kMaxRank];
+  for (size_t i = 0; i < view.rank; ++i) shape[i] = static_cast<size_t>(view.sizes[i]);
+  const nb::dlpack::dtype kind = {static_cast<uint8_t>(row->code), row->bits, 1};
+  void* data = const_cast<void*>(view.data);
+  return nb::cast(nb::ndarray<nb::array_api>(data, view.rank, shape, bits, view.strides, kind));
 }
 
 nb::object view_tensor(const Tensor& tensor, nb::handle owner, bool writable) {

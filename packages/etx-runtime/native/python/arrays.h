@@ -43,7 +43,7 @@ const char* view_array(nanobind::handle object, ArrayView* view, Keep* keep);
 /// A 0-d array of `type` that holds a Python number; invalid when it is of another kind of number.
 nanobind::object from_number(nanobind::handle number, ScalarType type);
 
-/// A copy of a tensor: a NumPy array, or for types that NumPy lacks an object with `__dlpack__`.
+/// A copy of a tensor: a NumPy array, or for types that NumPy lacks an etx_runtime ForeignArray.
 nanobind::object copy_tensor(const Tensor& tensor);
 
 /// A NumPy view of a tensor's memory, which `owner` keeps valid. Types that NumPy lacks appear as
@@ -54,8 +54,8 @@ nanobind::object view_tensor(const Tensor& tensor, nanobind::handle owner, bool 
 /// is no array.
 nanobind::object to_bits(nanobind::handle object);
 
-/// The reverse for type `dtype`: an object with DLPack. Invalid when `bits` is no row-major array
-/// of elements as wide.
+/// The same memory as elements of type `dtype`: an object with DLPack. Invalid when `bits` is not
+/// an array of elements as wide.
 nanobind::object from_bits(nanobind::handle bits, const std::string& dtype);
 
 /// True when NumPy has the tensor's type.

@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "../hosted/describe.h"
 #include "convert.h"
 
 namespace nb = nanobind;
@@ -26,6 +27,31 @@ std::optional<std::string> text_or_none(const char* text) {
   return clean(text);
 }
 
+std::string describe_info(const TensorInfo& info) {
+  std::string text;
+  const bool bounds = info.shape_dynamism() != TensorShapeDynamism::Static;
+  if (!info.name().empty()) text = clean(std::string(info.name())) + ": ";
+  return text + describe_tensor(info.scalar_type(), info.sizes(), bounds);
+}
+
+/// `forward(float32[2, 16]) -> (float32[2, 4])`.
+std::string describe_method(const MethodMeta& meta) {
+  static constexpr const char* kKinds[] = {"None", "tensor", "str", "float", "int", "bool"};
+  std::string text = clean(meta.name());
+  for (const bool is_input : {true, false}) {
+    const size_t count = is_input ? meta.num_inputs() : meta.num_outputs();
+    text += is_input ? "(" : ") -> (";
+    for (size_t i = 0; i < count; ++i) {
+      if (i != 0) text += ", ";
+      const auto info = is_input ? meta.input_tensor_meta(i) : meta.output_tensor_meta(i);
+      const auto tag = is_input ? meta.input_tag(i) : meta.output_tag(i);
+      const size_t kind = tag.ok() ? static_cast<size_t>(*tag) : 0;
+      text += info.ok() ? describe_info(*info) : kind < 6 ? kKinds[kind] : "list";
+    }
+  }
+  return text + ")";
+}
+
 void bind_tensor_info(nb::module_& m) {
   nb::class_<TensorInfo>(m, "TensorInfo", "What the file says of a tensor.")
       .def("sizes", sizes_of, nb::sig("def sizes(self) -> tuple[int, ...]"),
@@ -44,7 +70,8 @@ void bind_tensor_info(nb::module_& m) {
       .def("nbytes", &TensorInfo::nbytes, "Bytes at the upper bounds.")
       .def(
           "name", [](const TensorInfo& t) { return clean(std::string(t.name())); },
-          "Fully qualified name of a buffer, else empty.");
+          "Fully qualified name of a buffer, else empty.")
+      .def("__repr__", [](const TensorInfo& t) { return "TensorInfo(" + describe_info(t) + ")"; });
 }
 
 }  // namespace
@@ -54,6 +81,8 @@ void bind_metadata(nb::module_& m) {
   const char* const no_tensor = "there is no such tensor";
   nb::class_<MethodMeta>(m, "MethodMeta", "What the file says of a method.")
       .def("name", [](const MethodMeta& meta) { return clean(meta.name()); })
+      .def("__repr__",
+           [](const MethodMeta& meta) { return "MethodMeta(" + describe_method(meta) + ")"; })
       .def("num_inputs", &MethodMeta::num_inputs)
       .def("num_outputs", &MethodMeta::num_outputs)
       .def("num_attributes", &MethodMeta::num_attributes)

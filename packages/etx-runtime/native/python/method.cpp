@@ -192,8 +192,8 @@ nb::object PyMethod::run_unguarded(PyObject* const* inputs, size_t count, Style 
   Method& method = loaded().method();
   if (count != method.inputs_size()) {
     raise("InputError", Error::InvalidArgument,
-          std::string(meta().name()) + " takes " + std::to_string(method.inputs_size()) +
-              " inputs, got " + std::to_string(count));
+          std::string(meta().name()) + " takes " + counted(method.inputs_size(), "input") +
+              ", got " + std::to_string(count));
   }
   Keep keep;
   set_inputs(inputs, count, &keep);

@@ -71,13 +71,21 @@ class BytesLoader final : public DataLoader {
   BufferDataLoader loader_;
 };
 
+/// A path as the file system has it, which need not be UTF-8.
+std::string path_of(nb::handle path) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) throw nb::python_error();
+  const nb::bytes owner = nb::steal<nb::bytes>(bytes);
+  return {owner.c_str(), owner.size()};
+}
+
 LoadedProgram::Options make_options(bool mmap, bool verify, const nb::list& data) {
   LoadedProgram::Options options;
   options.use_mmap = mmap;
   options.verification = verify ? Program::Verification::Full : Program::Verification::Minimal;
   for (const nb::handle item : data) {
     if (nb::isinstance<nb::str>(item)) {
-      options.data_paths.push_back(nb::cast<std::string>(item));
+      options.data_paths.push_back(path_of(item));
     } else {
       options.data_loaders.push_back(std::make_shared<const BytesLoader>(bytes_of(item)));
     }
@@ -85,8 +93,9 @@ LoadedProgram::Options make_options(bool mmap, bool verify, const nb::list& data
   return options;
 }
 
-PyProgram load_file(const std::string& path, bool mmap, bool verify, const nb::list& data) {
+PyProgram load_file(const nb::str& name, bool mmap, bool verify, const nb::list& data) {
   const LoadedProgram::Options options = make_options(mmap, verify, data);
+  const std::string path = path_of(name);
   ErrorText error;
   PyProgram program;
   {
@@ -125,11 +134,11 @@ std::optional<nb::bytes> named_data(const PyProgram& self, const std::string& ke
   return nb::bytes(data->data(), data->size());
 }
 
-std::pair<std::string, std::string> load_plugin(const std::string& path) {
+std::pair<std::string, std::string> load_plugin(const nb::str& path) {
   std::string message;
-  const etx_plugin* plugin = Plugins::shared().load(path, &message);
+  const etx_plugin* plugin = Plugins::shared().load(path_of(path), &message);
   if (plugin == nullptr) raise("PluginError", Error::NotFound, message);
-  return {plugin->name, plugin->version};
+  return {clean(plugin->name), clean(plugin->version)};
 }
 
 std::vector<std::string> operator_names() {

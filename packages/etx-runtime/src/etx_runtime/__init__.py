@@ -18,6 +18,7 @@ from etx_runtime.errors import (
     PluginError,
     RuntimeFailure,
 )
+from etx_runtime.foreign import ForeignArray
 from etx_runtime.log import set_log_level, set_log_sink
 from etx_runtime.model import Model, load
 from etx_runtime.pytree import register_container
@@ -41,6 +42,7 @@ __all__ = [
     "BackendRegistry",
     "CompileSpecs",
     "ExecutionError",
+    "ForeignArray",
     "InputError",
     "LoadError",
     "MetadataError",

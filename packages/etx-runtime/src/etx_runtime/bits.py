@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from etx_runtime import _native
+from etx_runtime.foreign import FLOAT8, ForeignArray, numbers
 
 Array = np.ndarray[Any, Any]
 
@@ -25,6 +26,8 @@ def is_numpy_type(dtype: str) -> bool:
 
 def as_numpy(value: Any) -> Array:
     """Return `value` as an array that NumPy can write: of its bits where NumPy lacks the type."""
+    if isinstance(value, ForeignArray):
+        return value.bits
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufcU":
         return value
     if not hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
@@ -40,8 +43,9 @@ def of_type(array: Array, dtype: str) -> Any:
     unsigned = np.ascontiguousarray(array)
     if array.dtype.kind == "V" and array.dtype.itemsize in (1, 2, 4, 8):
         unsigned = unsigned.view(f"u{array.dtype.itemsize}")
-    converted = _native.from_bits(unsigned.reshape(array.shape), dtype)
-    return array if converted is None else converted
+    unsigned = unsigned.reshape(array.shape)
+    known = _native.from_bits(unsigned, dtype) is not None
+    return ForeignArray(unsigned, dtype) if known else array
 
 
 def from_float32(values: Array, dtype: str) -> Any:
@@ -49,7 +53,7 @@ def from_float32(values: Array, dtype: str) -> Any:
     if dtype != "bfloat16":
         return None
     bits = (np.ascontiguousarray(values, np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    return _native.from_bits(bits.reshape(values.shape), dtype)
+    return ForeignArray(bits.reshape(values.shape), dtype)
 
 
 def as_numbers(value: Any, dtype: str = "") -> Array | None:
@@ -57,6 +61,5 @@ def as_numbers(value: Any, dtype: str = "") -> Array | None:
     array = as_numpy(value)
     if array is value or array.dtype.kind not in "u":
         return array if array.dtype.kind in "biuf" else None
-    if dtype == "bfloat16":
-        return (array.astype(np.uint32) << 16).view(np.float32).reshape(array.shape)
-    return None
+    known = dtype in ("bfloat16", "float8_e5m2", *FLOAT8)
+    return numbers(array, dtype) if known else None

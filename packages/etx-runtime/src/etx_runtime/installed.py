@@ -10,6 +10,9 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, NamedTuple
 
+from etx_schema import entry_points as contributed
+from etx_schema.entry_points import warn_of
+
 
 class EntryPoint(NamedTuple):
     """A name, an object as `module:attribute`, and the distribution that offers it."""
@@ -32,15 +35,18 @@ def entry_points(group: str) -> list[EntryPoint]:
     path."""
     finders = [f for f in sys.meta_path if getattr(f, "find_distributions", None) is not None]
     if finders != [PathFinder]:
-        from importlib import metadata
-
-        found = metadata.entry_points(group=group)
-        return [EntryPoint(e.name, e.value, e.dist.name if e.dist else e.value) for e in found]
+        found = contributed.entries(group)
+        return [EntryPoint(e.name, e.value, contributed.name_of(e.dist) or e.value) for e in found]
     entries: dict[str, list[EntryPoint]] = {}
     for folder in sys.path:
         for dist, path in _distributions(folder or os.curdir):
             if dist not in entries:
-                entries[dist] = [EntryPoint(*line, dist) for line in _section(path, group)]
+                entries[dist] = []
+                try:
+                    entries[dist] = [EntryPoint(*line, dist) for line in _section(path, group)]
+                except UnicodeDecodeError as error:
+                    reason = contributed.describe(error)
+                    warn_of(f"the entry points of {dist} cannot be read ({reason})", dist)
     return [entry for found in entries.values() for entry in found]
 
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
-from etx_runtime import pytree
-from etx_runtime.errors import InputError
+from etx_runtime import foreign, pytree
+from etx_runtime.errors import ExecutionError, InputError
 from etx_runtime.runtime import Method, Program, Runtime, Source
 
 
@@ -98,11 +99,22 @@ class Model:
     call are views that the next call of the method writes over.
     """
 
-    def __init__(self, program: Program, borrow: bool = False) -> None:
+    def __init__(self, program: Program, borrow: bool = False, outputs: str | None = None) -> None:
         self.program = program
         self._borrow = borrow
+        self._outputs = outputs
+        self._convert = _converter(outputs, borrow)
         self._methods: dict[str, tuple[Method, Signature]] = {}
         self._plain: Callable[..., Any] | None = None
+
+    def __repr__(self) -> str:
+        return "\n".join(["Model", *(f"  {row}" for row in self.program.describe())])
+
+    def __reduce__(self) -> Any:
+        """Pickle the program by its path, or its bytes, and the values of the buffers."""
+        named = [(name, method) for name, (method, _) in self._methods.items()]
+        states = {name: _packed(method) for name, method in named if method.state_names}
+        return _restore, (self.program, self._borrow, self._outputs, states)
 
     @property
     def method_names(self) -> set[str]:
@@ -121,14 +133,18 @@ class Model:
             signature = Signature(method)
             found = self._methods[name] = (method, signature)
             if name == "forward" and signature.is_plain:
-                self._plain = method.flat_caller(self._borrow)
+                self._plain = _converted(method.flat_caller(self._borrow), self._convert)
         return found
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call method `name` with the arguments its module took."""
         method, signature = self._get(name)
         flat = signature.flatten(args, kwargs)
-        return signature.unflatten(method.execute(flat, borrow=self._borrow))
+        return signature.unflatten(self._execute(method, flat))
+
+    def _execute(self, method: Method, inputs: Sequence[Any]) -> list[Any]:
+        outputs = method.execute(inputs, borrow=self._borrow)
+        return outputs if self._convert is None else [self._convert(value) for value in outputs]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the method `forward`."""
@@ -140,7 +156,55 @@ class Model:
 
     def run_method(self, name: str, inputs: Sequence[Any] = ()) -> list[Any]:
         """Run method `name` on flat inputs and return flat outputs."""
-        return self.method(name).execute(inputs, borrow=self._borrow)
+        return self._execute(self.method(name), inputs)
+
+
+def _converter(outputs: str | None, borrow: bool) -> Callable[[Any], Any] | None:
+    """Return what makes an output what was asked for, None where it is that already."""
+    if outputs is None:
+        return None
+    if outputs == "numpy":
+        return foreign.to_numpy
+    if outputs != "torch":
+        raise ValueError(f"outputs: expected 'numpy' or 'torch', got {outputs!r}")
+    if borrow:
+        raise ValueError("borrow lends read-only memory, which torch cannot; leave one of both out")
+    if find_spec("torch") is None:
+        raise ModuleNotFoundError("outputs='torch' needs torch, which is not installed here")
+    return foreign.to_torch
+
+
+def _converted(
+    call: Callable[..., Any], convert: Callable[[Any], Any] | None
+) -> Callable[..., Any]:
+    if convert is None:
+        return call
+
+    def converted(*inputs: Any) -> Any:
+        found = call(*inputs)
+        return tuple(map(convert, found)) if isinstance(found, tuple) else convert(found)
+
+    return converted
+
+
+def _packed(method: Method) -> dict[str, Any]:
+    """Return the buffers that have memory; those left to the caller may have none."""
+    state = {}
+    for name in method.state_names:
+        try:
+            state[name] = method.get_attribute(name)
+        except ExecutionError:
+            continue
+    return state
+
+
+def _restore(
+    program: Program, borrow: bool, outputs: str | None, states: dict[str, dict[str, Any]]
+) -> Model:
+    model = Model(program, borrow, outputs)
+    for name, state in states.items():
+        model.method(name).set_state(state)
+    return model
 
 
 def load(
@@ -149,11 +213,21 @@ def load(
     data: Source | Sequence[Source] = (),
     data_paths: Sequence[Source] = (),
     borrow: bool = False,
+    outputs: str | None = None,
 ) -> Model:
     """Load a program to call: ``model = load("model.pte"); y = model(x)``.
 
     `data` is a `.ptd` file, or several, with weights of the program: others give another model.
+    `outputs="torch"` gives tensors; `"numpy"` gives nothing but NumPy's arrays: bfloat16 and float8
+    as types of ml_dtypes where it is installed, else as float32. Without either, these are
+    `ForeignArray`s.
+
+    Errors: LoadError where the file is not valid, or a kernel or backend of any of its methods is
+    missing: kernels in Python are registered before.
     """
     is_one = isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Sequence)
     files: Sequence[Any] = [data] if is_one else data  # type: ignore[assignment]
-    return Model(Runtime.get().load_program(path, data_paths=[*files, *data_paths]), borrow)
+    program = Runtime.get().load_program(path, data_paths=[*files, *data_paths])
+    model = Model(program, borrow, outputs)
+    program.check_methods()
+    return model

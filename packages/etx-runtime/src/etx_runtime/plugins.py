@@ -6,6 +6,9 @@ from __future__ import annotations
 import os
 from _thread import allocate_lock
 
+from etx_schema import EtxError
+from etx_schema.entry_points import describe, use, warn_of
+
 from etx_runtime import _native, installed
 from etx_runtime.errors import PluginError
 
@@ -13,6 +16,7 @@ GROUP = "etx.plugins"
 
 _lock = allocate_lock()
 _loaded: dict[str, tuple[str, str]] = {}
+_left_out: dict[str, str] = {}
 _is_done = False
 
 
@@ -26,7 +30,8 @@ def load_plugin(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 def load_installed() -> None:
     """Load what is installed (entry points `etx.plugins`), limited by ETX_PLUGINS, and
-    ETX_PLUGIN_PATHS; once a process."""
+    ETX_PLUGIN_PATHS; once a process. An installed plugin that cannot be loaded is left out with a
+    warning, one that a variable names is a PluginError."""
     global _is_done
     if _is_done:
         return
@@ -44,6 +49,11 @@ def loaded_plugins() -> dict[str, tuple[str, str]]:
     return dict(_loaded)
 
 
+def left_out() -> dict[str, str]:
+    """Return why installed plugins could not be loaded, by name."""
+    return dict(_left_out)
+
+
 def _load_entry_points(wanted: str | None) -> None:
     names = None if wanted is None else {name.strip() for name in wanted.split(",") if name.strip()}
     found = installed.entry_points(GROUP)
@@ -51,12 +61,15 @@ def _load_entry_points(wanted: str | None) -> None:
         if names is not None and entry.name not in names:
             continue
         try:
-            load_plugin(entry.load()())
+            load_plugin(use(entry))
         except Exception as error:
-            raise PluginError(
-                f"the plugin '{entry.name}' of {entry.dist} cannot be loaded: {error}; reinstall "
-                f"{entry.dist}, or leave it out by listing the others in ETX_PLUGINS"
-            ) from error
+            reason = str(error) if isinstance(error, EtxError) else describe(error)
+            problem = f"the plugin '{entry.name}' of {entry.dist} cannot be loaded: {reason}"
+            if names is not None:
+                text = f"{problem}; reinstall {entry.dist}, or take it out of ETX_PLUGINS"
+                raise PluginError(text) from error
+            _left_out[entry.name] = problem
+            warn_of(problem, entry.dist)
     missing = (names or set()) - {entry.name for entry in found}
     if missing:
         known = ", ".join(sorted(entry.name for entry in found)) or "none"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import io
 import mmap
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -53,16 +53,26 @@ class Method:
     def __init__(self, program: Program, name: str, sharing: Sequence[Method] = ()) -> None:
         self._program = program
         self.constraints = program.constraints_of(name)
-        self._native: _native.Method = _native.Method(
-            program.native,
-            name,
-            list(self.constraints.names),
-            partial(origins.describe_origin, program.native, name),
-            self.constraints.check if self.constraints else None,
-            [method._native for method in sharing],
-        )
+        try:
+            self._native: _native.Method = _native.Method(
+                program.native,
+                name,
+                list(self.constraints.names),
+                partial(origins.describe_origin, program.native, name),
+                self.constraints.check if self.constraints else None,
+                [method._native for method in sharing],
+            )
+        except LoadError as error:
+            raise program.advised(error, name) from error.__cause__
         self._execute = self._native.caller(False)
         self._borrow = self._native.caller(True)
+
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(str, x)) for x in (self.inputs, self.outputs))
+        return f"Method {self.metadata.name()}({inputs}) -> {outputs or None}"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a method has memory of its own; pickle its Program, or a Model")
 
     @property
     def metadata(self) -> MethodMeta:
@@ -197,9 +207,54 @@ class Method:
 class Program:
     """A verified program; immutable, so threads may share it."""
 
-    def __init__(self, native: _native.Program) -> None:
+    def __init__(self, native: _native.Program, origin: tuple[Any, ...] = ()) -> None:
         self.native = native
+        self._origin = origin
         self._constraints: dict[str, Constraints] | None = None
+
+    def __repr__(self) -> str:
+        place = self._origin[0] if self._origin else None
+        source = f" of {place!r}" if isinstance(place, str) else ""
+        return "\n".join([f"Program{source}", *(f"  {row}" for row in self.describe())])
+
+    def describe(self) -> Iterator[str]:
+        """Yield a line for each method: its name, inputs and outputs with dtypes and shapes."""
+        for name in sorted(self.method_names):
+            inputs = ", ".join(map(str, self.inputs(name)))
+            yield f"{name}({inputs}) -> {', '.join(map(str, self.outputs(name))) or None}"
+
+    def __reduce__(self) -> Any:
+        """Pickle where the program comes from: a path, which must be there, or the bytes."""
+        if not self._origin:
+            raise TypeError("a Program is pickled if it comes from Runtime.load_program")
+        return _load_again, _portable(*self._origin)
+
+    def advised(self, error: LoadError, name: str) -> LoadError:
+        """Return `error` of loading method `name`, with advice where kernels are missing."""
+        from etx_runtime import advice
+
+        known = name in self.method_names
+        return advice.advised(error, self.native.method_meta(name) if known else None)
+
+    def check_methods(self) -> None:
+        """Raise LoadError for each method whose kernels or backends are not there, in one."""
+        from etx_runtime import advice
+
+        errors = []
+        names = [
+            n for n in sorted(self.method_names) if any(advice.missing(self.native.method_meta(n)))
+        ]
+        for name in names:
+            try:
+                self.load_method(name)
+            except LoadError as error:
+                errors.append(error)
+        if not errors:
+            return
+        if len(errors) == 1:
+            raise errors[0]
+        text = "; ".join(f"method {n}: {e}" for n, e in zip(names, errors, strict=False))
+        raise LoadError(text, errors[0].code, errors[0].name) from errors[0]
 
     def constraints_of(self, name: str) -> Constraints:
         """Return what the program asks of the inputs of method `name`."""
@@ -300,9 +355,12 @@ def _content(source: Any) -> Any:
     """Return a path as text, else an object with the buffer protocol."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fsdecode(source)
-        if "\0" in path:
-            raise LoadError(f"no path: {path!r}")
-        return path
+        try:
+            if b"\0" not in os.fsencode(path):
+                return path
+        except UnicodeEncodeError:
+            pass
+        raise LoadError(f"no file can have this name: {path!r}")
     if isinstance(source, io.TextIOBase):
         raise LoadError(f"{type(source).__name__} reads text; open the file with mode 'rb'")
     if getattr(source, "closed", False) is True:
@@ -311,13 +369,28 @@ def _content(source: Any) -> Any:
     if content is source and hasattr(source, "read") and not isinstance(source, mmap.mmap):
         content = source.read()
     try:
-        return memoryview(content).cast("B")
+        view = memoryview(content).cast("B")
+        return view if view.readonly else memoryview(bytes(view))
     except TypeError as error:
         kind = type(source).__name__
         raise LoadError(
             f"a program or its data is a path, bytes, or a binary file object, got {kind}"
             + (f" that reads {type(content).__name__}" if content is not source else "")
         ) from error
+
+
+def _portable(content: Any, weights: list[Any], verification: Verification) -> tuple[Any, ...]:
+    """Return what another process can load: paths, and bytes."""
+    sources = [each if isinstance(each, str) else bytes(each) for each in (content, *weights)]
+    return sources[0], sources[1:], verification
+
+
+def _absolute(content: Any) -> Any:
+    return os.path.abspath(content) if isinstance(content, str) else content
+
+
+def _load_again(content: Any, weights: list[Any], verification: Verification) -> Program:
+    return Runtime.get().load_program(content, data_paths=weights, verification=verification)
 
 
 class Runtime:
@@ -356,9 +429,10 @@ class Runtime:
         verify = verification is not Verification.Minimal
         weights = [_content(source) for source in data_paths]
         content = _content(data)
+        origin = (_absolute(content), list(map(_absolute, weights)), verification)
         if isinstance(content, str):
-            return Program(_native.load_file(content, True, verify, weights))
-        return Program(_native.load_buffer(content, verify, weights))
+            return Program(_native.load_file(content, True, verify, weights), origin)
+        return Program(_native.load_buffer(content, verify, weights), origin)
 
     def load_plugin(self, path: Path) -> tuple[str, str]:
         """Load a kernel or backend library and return its name and version."""

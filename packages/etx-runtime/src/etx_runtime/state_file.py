@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import zipfile
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from etx_schema.files import write_atomically
@@ -14,6 +17,8 @@ from etx_runtime import bits
 from etx_runtime.errors import InputError, MetadataError
 from etx_runtime.runtime import Method
 from etx_runtime.samples import read_arrays
+
+LONGEST = 200
 
 
 def load_state(method: Method, path: str) -> None:
@@ -26,7 +31,9 @@ def load_state(method: Method, path: str) -> None:
     with np.load(path, allow_pickle=False) as content:
         arrays = {key: content[key] for key in content.files}
     dtypes = _dtypes(method)
-    state = {name: bits.of_type(array, dtypes.get(name, "")) for name, array in arrays.items()}
+    names = {member_of(name): name for name in dtypes}
+    named = {names.get(member, member): array for member, array in arrays.items()}
+    state = {name: bits.of_type(array, dtypes.get(name, "")) for name, array in named.items()}
     try:
         method.set_state(state)
     except (InputError, MetadataError) as error:
@@ -51,8 +58,27 @@ def save_state(method: Method, path: str) -> None:
 def write_npz(path: str | Path, arrays: dict[str, Any]) -> None:
     """Write arrays by name; the file is there whole, or as it was before."""
     buffer = BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{member_of(name)}.npy")
+            with archive.open(member, "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
     write_atomically(path, [buffer.getbuffer()])
+
+
+def member_of(name: str) -> str:
+    """Return what the array called `name` is called in an archive: itself where it is plain.
+
+    Other characters are escaped as in an address (`%2F`), so that no member lies outside of the
+    folder that an archive is unpacked to; a long name is cut and ends in a digest.
+    """
+    text = "".join(c if c.isalnum() or c in "_-." else quote(c, "", None, "replace") for c in name)
+    if text.endswith(".npy"):
+        text = f"{text[:-4]}%2Enpy"
+    if len(text.encode()) <= LONGEST:
+        return text or "%"
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+    return f"{text[:32]}%{digest[:32]}"
 
 
 def _dtypes(method: Method) -> dict[str, str]:

@@ -125,7 +125,7 @@ void module(const char* path) {
   auto outputs = model.forward({etx::EValue(&x.raw)});
   CHECK(outputs.ok() && (*outputs)[0].to_tensor().const_data_ptr<float>()[0] == 7);
   CHECK(!model.forward(std::vector<etx::EValue>()).ok());
-  CHECK(model.last_error().message == "forward takes 1 inputs, got 0");
+  CHECK(model.last_error().message == "forward takes 1 input, got 0");
   CHECK(!model.execute("other", {}).ok());
   CHECK(model.last_error().message == "the program has no method 'other'; it has 'forward'");
   etx::Module nothing("/nonexistent.pte");

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from etx_schema._generated.program import (
@@ -16,9 +16,10 @@ from etx_schema._generated.program import (
     TensorList,
 )
 from etx_schema.calls import operator_name, out_dtype
+from etx_schema.entry_points import contributions
 from etx_schema.problem import DEBUG_KEY, Origins, Problem
 from etx_schema.pte import PteFile
-from etx_schema.target import ARENAS, Target, installed_targets
+from etx_schema.target import ARENAS, GROUP, Target, installed_targets
 
 FLOATS = ("float32", "float64")
 WIDER = {
@@ -39,6 +40,13 @@ WIDER = {
     "complex64": ("complex128",),
     "complex128": ("complex64",),
 }
+
+
+NO_OPERATOR = "rewrite the model without it, or delegate it to a backend"
+NO_BACKEND = (
+    "install the package of the backend, which brings its target, or lower the model without this "
+    "backend"
+)
 
 
 def check(pte: PteFile, target: Target, others: Iterable[Target] | None = None) -> list[Problem]:
@@ -200,12 +208,10 @@ class _Advice:
         if not have and name in self.target.elsewhere:
             have = [self.target.elsewhere[name]]
         parts = [f"choose target {' or '.join(have)}, which has it"] if have else []
-        prefix = name.partition(".")[0] + "."
-        alike = sorted(op for op in self.target.operators if f"{op}.".startswith(prefix))
-        if alike:
+        if alike := _alike(name, self.target.operators):
             parts.append(f"use a form that it has ({', '.join(alike)})")
         if name.partition("::")[0] in namespaces(self.target):
-            parts.append("rewrite the model without it, or delegate it to a backend")
+            parts.append(NO_OPERATOR)
             return "; ".join(parts)
         row = mine(self.target.name, [name])
         parts.append(f"if the device registers the kernel, check against a .json file with {row}")
@@ -229,10 +235,32 @@ class _Advice:
         own = self.target.name
         if have:
             return f"choose target {own}+{have[0]}, or lower the model without this backend"
-        return (
-            "install the package of the backend, which brings its target; or check against a "
-            f".json file with {mine(own, (), [name])}; or lower the model without this backend"
-        )
+        row = mine(own, (), [name])
+        return f"{NO_BACKEND}; if the device has it, check against a .json file with {row}"
+
+
+def advise(
+    operators: Iterable[str], backends: Iterable[str], known: Collection[str]
+) -> Iterator[str]:
+    """Say what to do on a machine that has the kernels `known` and lacks these.
+
+    No target is read: the package that offers it may be a compiler.
+    """
+    for name in operators:
+        alike = _alike(name, known)
+        form = f"use a form that is here ({', '.join(alike)}); " if alike else ""
+        yield f"{name}: {form}{NO_OPERATOR}"
+    if list(backends):
+        yield NO_BACKEND
+    names = " --target ".join(entry.name for entry in contributions(GROUP))
+    if names:
+        yield f"`etx check FILE --target {names}` lists all that is missing, with its lines"
+
+
+def _alike(name: str, operators: Iterable[str]) -> list[str]:
+    """Return the other overloads of an operator."""
+    prefix = name.partition(".")[0] + "."
+    return sorted(op for op in operators if f"{op}.".startswith(prefix))
 
 
 def wider_dtype(dtype: str, dtypes: list[str]) -> str | None:

@@ -63,7 +63,7 @@ def version_of(distribution: Distribution | None) -> str:
         return ""
 
 
-def use(entry: EntryPoint, *arguments: Any) -> Any:
+def use(entry: Any, *arguments: Any) -> Any:
     """Import what `entry` names and return what it returns for `arguments`.
 
     Errors: ContributionError for whatever is raised, `SystemExit` included.
