@@ -17,13 +17,20 @@ from pathlib import Path
 import torch
 from modelset import build
 
+EXIR_TESTS = Path(__file__).parents[1] / "packages/etx-exir/tests"
+
 
 def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
-    """Lower with ETX for both runtimes, as its users would."""
+    """Lower with ETX for both runtimes; note what folding did to the size of the constants."""
     from etx_exir import ExecutorchBackendConfig, to_edge
 
+    sys.path.insert(0, str(EXIR_TESTS))
+    from growth import Growth
+
+    growth = Growth()
     config = ExecutorchBackendConfig(target="executorch")
-    to_edge(program).to_executorch(config).save(str(path))
+    to_edge(program, observer=growth).to_executorch(config).save(str(path))
+    path.with_name("growth.json").write_text(json.dumps(growth.bytes))
 
 
 def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:

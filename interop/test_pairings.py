@@ -43,6 +43,10 @@ def compare(actual: np.ndarray, expected: np.ndarray, key: str, classes: bool) -
         np.testing.assert_array_equal(actual.argmax(-1), expected.argmax(-1), key)
 
 
+def test_folding_lets_no_file_grow(model: str, workshop: Workshop) -> None:
+    assert json.loads((workshop.folder / model / "growth.json").read_text()) <= 0
+
+
 def test_eager_is_worth_comparing(model: str, workshop: Workshop) -> None:
     arrays = np.load(workshop.folder / model / "calls.npz")
     first, second = arrays["call0_output0"], arrays["call1_output0"]

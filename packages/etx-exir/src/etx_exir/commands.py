@@ -56,7 +56,10 @@ def register(subparsers: Any) -> None:
         "several times; `etx backends` lists them",
     )
     parser.add_argument(
-        "--explain", action="store_true", help="say why each operator stayed out of a delegate"
+        "--explain",
+        action="store_true",
+        help="say why each operator stayed out of a delegate, and which expressions of constants "
+        "are computed at run time since the file would grow",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
@@ -240,7 +243,7 @@ def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     from dataclasses import asdict
 
     from etx_exir.delegation_info import get_delegation_info
-    from etx_exir.explain import explanation, outside
+    from etx_exir.explain import at_run_time, costs, explanation, outside
 
     texts: list[str] = []
     document: dict[str, Any] = {}
@@ -249,5 +252,11 @@ def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         rows = outside(program, name)
         parts = [info.get_summary(), info.get_operator_delegation_table()]
         texts += [*parts, explanation(rows)] if rows else parts
-        document[name] = {**asdict(info), "outside": [asdict(row) for row in rows]}
+        kept = at_run_time(program, name)
+        texts += [costs(kept)] if kept else []
+        document[name] = {
+            **asdict(info),
+            "outside": [asdict(row) for row in rows],
+            "at_run_time": [asdict(row) for row in kept],
+        }
     return "\n\n".join(texts), document

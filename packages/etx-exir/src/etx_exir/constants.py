@@ -14,8 +14,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, TensorArgument
 from torch.fx import Graph, Node
 
-from etx_exir.nested import Captures, captures
-from etx_exir.state import state_names
+from etx_exir.nested import Captures, captures, graph_modules
+from etx_exir.state import SHARED, state_names
 
 __all__ = ["Constants", "fake_mode_of"]
 
@@ -73,6 +73,39 @@ class Constants:
         spec = self._spec(node)
         saved = spec is not None and spec.kind is InputKind.BUFFER and spec.persistent is not False
         return saved or self.is_parameter(node)
+
+    def is_shared(self, node: Node) -> bool:
+        """Tell whether another method of the file holds what `node` holds."""
+        tensor = self.get(node)
+        shared = self.program.graph_module.meta.get(SHARED, ())
+        return tensor is not None and tensor.data_ptr() in shared
+
+    def readers(self, node: Node) -> list[Node]:
+        """Return what reads the tensor that `node` holds, in graphs that capture it too."""
+        tensor = self.get(node)
+        holders = [node] if tensor is None else self._holders.get(tensor.data_ptr(), [node])
+        return [
+            user for holder in holders for user in holder.users if not self._hands_on(user, holder)
+        ]
+
+    @cached_property
+    def _holders(self) -> dict[int, list[Node]]:
+        """By address, the placeholders of every graph that hold the constant there."""
+        found: dict[int, list[Node]] = {}
+        for module in graph_modules(self.program.graph_module):
+            for node in module.graph.find_nodes(op="placeholder"):
+                tensor = self.get(node)
+                if tensor is not None and tensor.numel():
+                    found.setdefault(tensor.data_ptr(), []).append(node)
+        return found
+
+    def _hands_on(self, user: Node, holder: Node) -> bool:
+        """Tell whether `user` only captures `holder` for the graphs that it runs."""
+        owners = (owner for owner in self._owners.values() if owner.node is user)
+        owner = next(owners, None)
+        if owner is None:
+            return False
+        return user.all_input_nodes.count(holder) <= owner.operands.count(holder)
 
     def reaches(self, graph: Graph) -> bool:
         """Tell whether constants can be added to `graph`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Why operators stayed out of delegates: noted while partitioning, shown by `--explain`."""
+"""What `--explain` shows: why operators stayed out of delegates, which constants are not folded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,24 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_exir.backend import DELEGATION_TAG, Partitioner
+from etx_exir.constants import Constants
 from etx_exir.delegate import CALL_DELEGATE
 from etx_exir.origin import module_path, source_line
 from etx_exir.passes.base import graph_modules
+from etx_exir.passes.expressions import Expression, expressions_of
 
-__all__ = ["Outside", "explanation", "name_of", "note_reasons", "operators", "outside", "table"]
+__all__ = [
+    "AtRunTime",
+    "Outside",
+    "at_run_time",
+    "costs",
+    "explanation",
+    "name_of",
+    "note_reasons",
+    "operators",
+    "outside",
+    "table",
+]
 
 REASONS = "why_not_delegated"
 
@@ -103,3 +116,77 @@ def table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> str:
     lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(line.rstrip() for line in lines)
+
+
+@dataclass(frozen=True)
+class AtRunTime:
+    """Operators on constants alone that are not computed ahead, and what either way would take.
+
+    `saved_bytes` is what the file would grow by, `arena_bytes` the size of all that they compute.
+    """
+
+    operators: tuple[str, ...]
+    constants: tuple[str, ...]
+    method: str
+    module: str
+    source: str
+    saved_bytes: int
+    arena_bytes: int
+
+
+def at_run_time(program: ExportedProgram, method: str = "forward") -> list[AtRunTime]:
+    """Return what `program` computes of constants alone, for its file would grow otherwise."""
+    constants = Constants(program)
+    items = {item.node: item for item in expressions_of(constants)}
+    rows = []
+    for node, item in items.items():
+        if item.is_leaf or item.nbytes is None or all(user in items for user in node.users):
+            continue
+        region = _computing(node, items)
+        reads = [i for i in items if i in item.leaves]
+        only = [
+            leaf
+            for leaf in reads
+            if all(r in region for r in constants.readers(leaf)) and not constants.is_shared(leaf)
+        ]
+        rows.append(
+            AtRunTime(
+                tuple(name_of(n) for n in items if n in region and items[n].instruction),
+                tuple(constants.name(leaf) for leaf in reads),
+                method,
+                module_path(node) or "",
+                source_line(node),
+                item.nbytes - sum(items[leaf].nbytes or 0 for leaf in only),
+                sum(items[n].nbytes or 0 for n in region if items[n].instruction),
+            )
+        )
+    return rows
+
+
+def _computing(node: Node, items: Mapping[Node, Expression]) -> set[Node]:
+    """Return `node` and the calls before it."""
+    region: set[Node] = set()
+    pending = [node]
+    while pending:
+        top = pending.pop()
+        if top not in region and not items[top].is_leaf:
+            region.add(top)
+            pending += top.all_input_nodes
+    return region
+
+
+def costs(rows: Sequence[AtRunTime]) -> str:
+    """Return a table of what is computed of constants at run time."""
+    heads = ("computed at run time", "of", "module", "source", "file saves", "arena holds")
+    cells = [
+        (
+            ", ".join(row.operators),
+            ", ".join(row.constants) or "numbers",
+            row.module,
+            row.source,
+            f"{row.saved_bytes:,} bytes",
+            f"{row.arena_bytes:,} bytes",
+        )
+        for row in rows
+    ]
+    return table(cells, heads)

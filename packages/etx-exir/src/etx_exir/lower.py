@@ -16,7 +16,7 @@ from etx_exir.passes.base import graph_modules, recompile
 from etx_exir.passes.copies import COPIES
 from etx_exir.passes.decompose_kept import DecomposeKept
 from etx_exir.progress import naming, report
-from etx_exir.state import mark_shared_state
+from etx_exir.state import mark_shared
 from etx_exir.transform import copy_program
 
 __all__ = ["Observer", "fit", "lower", "lower_all", "lower_kept", "run_passes"]
@@ -63,14 +63,24 @@ def lower_all(
         with naming(name):
             report("decompose")
             lowered[name] = decompose(program, frozenset(preserved[name]))
-    mark_shared_state(lowered.values())
-    for name, edge in lowered.items():
-        kept = frozenset(preserved[name])
+    mark_shared(lowered.values())
+    for edge in lowered.values():
         if observer is not None:
             observer("decompose", edge, True)
         number_nodes(edge)
-        with naming(name):
-            run_passes(edge, [item for item in PIPELINE if not item.lowers & kept], observer)
+    changed = set[str]()
+    for done, item in enumerate(PIPELINE):
+        chosen = [name for name in lowered if not item.lowers & frozenset(preserved[name])]
+        for name in chosen:
+            with naming(name):
+                report(item.name, done, len(PIPELINE))
+        together = item.change_all([lowered[name] for name in chosen])
+        for name, did in zip(chosen, together, strict=True):
+            changed |= {name} if did else set()
+            if observer is not None:
+                observer(item.name, lowered[name], did)
+    for name in changed:
+        recompile(lowered[name])
     return lowered
 
 

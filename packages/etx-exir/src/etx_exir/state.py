@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""State of methods: what one changes is no constant in another that only reads it."""
+"""What methods share: what one changes is no constant in another that only reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from torch import Tensor
 from torch.export import ExportedProgram
 
-__all__ = ["KEY", "mark_shared_state", "mutated_names", "state_names"]
+__all__ = ["KEY", "SHARED", "mark_shared", "mutated_names", "state_names"]
 
 KEY = "etx_state"
+SHARED = "etx_shared"
 
 
 def mutated_names(program: ExportedProgram) -> frozenset[str]:
@@ -25,10 +27,21 @@ def state_names(program: ExportedProgram) -> frozenset[str]:
     return marked | mutated_names(program)
 
 
-def mark_shared_state(programs: Iterable[ExportedProgram]) -> None:
-    """Let each of the functional `programs` of a file know which of its buffers others change."""
+def mark_shared(programs: Iterable[ExportedProgram]) -> None:
+    """Let each of the functional `programs` of a file know what others change, and what they hold.
+
+    The latter as memory: `SHARED` is a set of addresses.
+    """
     programs = list(programs)
     changed = frozenset[str]().union(*map(mutated_names, programs))
-    for program in programs:
+    addresses = [_addresses(program) for program in programs]
+    for i, program in enumerate(programs):
         held = {spec.target for spec in program.graph_signature.input_specs if spec.target}
         program.graph_module.meta[KEY] = frozenset(changed & held)
+        others = frozenset[int]().union(*addresses[:i], *addresses[i + 1 :])
+        program.graph_module.meta[SHARED] = addresses[i] & others
+
+
+def _addresses(program: ExportedProgram) -> frozenset[int]:
+    held = (*program.state_dict.values(), *program.constants.values())
+    return frozenset(t.data_ptr() for t in held if isinstance(t, Tensor) and t.numel())

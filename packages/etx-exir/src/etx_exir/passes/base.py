@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -60,6 +61,10 @@ class Pass(ABC):
         if changed:
             name_outputs(program)
         return changed
+
+    def change_all(self, programs: Sequence[ExportedProgram]) -> list[bool]:
+        """Do as `change` for the methods of one file; return which of them changed."""
+        return [self.change(program) for program in programs]
 
     @abstractmethod
     def apply(self, program: ExportedProgram) -> bool:

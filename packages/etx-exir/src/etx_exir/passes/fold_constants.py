@@ -3,25 +3,19 @@
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 from torch.fx.node import map_arg
 
 from etx_exir import dim_order
 from etx_exir.constants import Constants, fake_mode_of
-from etx_exir.nested import graph_modules
-from etx_exir.passes.base import Pass
-
-FREE_BYTES = 64 * 1024
-"""A result of this size is stored even if nothing shrinks for it."""
-
-KEPT_NAMESPACES = frozenset({"quantized_decomposed", "torchao", "pt2e"})
+from etx_exir.passes.base import Pass, graph_modules, name_outputs, propagate
+from etx_exir.passes.expressions import Expression, expressions_of, to_store
 
 EMPTY = frozenset(
     {
@@ -32,120 +26,98 @@ EMPTY = frozenset(
         torch.ops.aten.empty_strided.default,
     }
 )
-"""Their contents are whatever memory held; stored, they are zeros, the same in every run."""
+FULL = torch.ops.aten.full.default
 
 
 class FoldConstants(Pass):
-    """Compute ahead of time what depends on constants alone.
+    """Compute ahead of time what depends on constants alone, as long as the file gets no larger.
 
-    A result with more elements than the constants it comes from, as of `expand` or `full`, stays
-    in the program when it is larger than `FREE_BYTES`; its arguments are folded instead.
+    Constants that others read, or other methods of the file, stay in it whatever is folded, and
+    an instruction takes room too. An int8 weight that becomes float32 becomes so at run time.
+    Memory that nothing wrote is zero.
     """
 
     def apply(self, program: ExportedProgram) -> bool:
-        self.constants = Constants(program)
-        self.values: dict[Node, Any] = {}
-        self.leaves: dict[Node, frozenset[Node]] = {}
-        self.foldable: dict[Node, None] = {}
-        self.mode = fake_mode_of(program)
-        changed = False
-        for module in graph_modules(program.graph_module):
-            if self.constants.reaches(module.graph):
-                changed |= self._fold(module)
+        return self._fold([program])[0]
+
+    def change_all(self, programs: Sequence[ExportedProgram]) -> list[bool]:
+        """Fold the methods of a file together: they share their constants."""
+        changed = self._fold(programs)
+        for program, did in zip(programs, changed, strict=True):
+            if did:
+                name_outputs(program)
         return changed
 
-    def _fold(self, module: GraphModule) -> bool:
-        graph = self.constants.graph = module.graph
-        for node in graph.find_nodes(op="placeholder"):
-            tensor = self.constants.get(node)
-            if tensor is not None:
-                self.values[node] = tensor
-                self.leaves[node] = frozenset({node})
-        for node in graph.nodes:
-            if _is_pure(node) and all(
-                arg in self.values or arg in self.foldable for arg in node.all_input_nodes
-            ):
-                self.foldable[node] = None
-        pending = [
-            node
-            for node in self.foldable
-            if node.graph is graph and any(u not in self.foldable for u in node.users)
-        ]
-        chosen = self._choose(pending)
-        results = [(node, self._value(node), self._name(node)) for node in chosen]
-        for node, value, name in results:
-            node.replace_all_uses_with(self.constants.add(value, name, self.mode))
-        if chosen:
-            graph.eliminate_dead_code()
-        return bool(chosen)
-
-    def _choose(self, pending: list[Node]) -> list[Node]:
-        chosen: dict[Node, None] = {}
-        seen: set[Node] = set()
-        while pending:
-            node = pending.pop()
-            if node in seen:
-                continue
-            seen.add(node)
-            if isinstance(node.meta.get("val"), Tensor) and self._fits(node):
-                chosen[node] = None
-            else:
-                pending += [arg for arg in node.all_input_nodes if arg in self.foldable]
-        return list(chosen)
-
-    def _fits(self, node: Node) -> bool:
-        value = node.meta["val"]
-        if any(not isinstance(extent, int) for extent in value.shape):
-            return False
-        elements = sum(self.values[leaf].numel() for leaf in self._leaves(node))
-        return bool(value.numel() <= elements) or value.numel() * value.itemsize <= FREE_BYTES
-
-    def _leaves(self, node: Node) -> frozenset[Node]:
-        pending = [node]
-        while pending:
-            top = pending[-1]
-            missing = [arg for arg in top.all_input_nodes if arg not in self.leaves]
-            if missing:
-                pending += missing
-                continue
-            pending.pop()
-            if top not in self.leaves:
-                found = [self.leaves[arg] for arg in top.all_input_nodes]
-                self.leaves[top] = frozenset().union(*found)
-        return self.leaves[node]
-
-    def _value(self, node: Node) -> Any:
-        pending = [node]
-        while pending:
-            top = pending[-1]
-            missing = [arg for arg in top.all_input_nodes if arg not in self.values]
-            if missing:
-                pending += missing
-                continue
-            pending.pop()
-            if top not in self.values:
-                args, kwargs = map_arg((top.args, top.kwargs), self.values.__getitem__)
-                with torch.no_grad():
-                    target: Any = top.target
-                    value = target(*args, **kwargs)
-                self.values[top] = value.zero_() if target in EMPTY else value
-        value = self.values[node]
-        return value.contiguous() if isinstance(value, Tensor) else value
-
-    def _name(self, node: Node) -> str:
-        leaves = self._leaves(node)
-        if len(leaves) != 1:
-            return node.name
-        return f"{self.constants.name(next(iter(leaves)))}_{node.name}"
+    def _fold(self, programs: Sequence[ExportedProgram]) -> list[bool]:
+        changed = [_clear_empty(program) for program in programs]
+        again = True
+        while again:
+            held = [Constants(program) for program in programs]
+            found = [expressions_of(constants, len(held) == 1) for constants in held]
+            chosen = to_store([item for items in found for item in items])
+            did = [_store(*pair, chosen) for pair in zip(held, found, strict=True)]
+            changed = [a or b for a, b in zip(changed, did, strict=True)]
+            # What was folded here may be all that a branch or body computes with.
+            again = any(did)
+        return changed
 
 
-def _is_pure(node: Node) -> bool:
-    if node.op != "call_function":
-        return False
-    if node.target is operator.getitem:
-        return True
-    if not isinstance(node.target, OpOverload) or node.target.namespace in KEPT_NAMESPACES:
-        return False
-    if torch.Tag.nondeterministic_seeded in node.target.tags:
-        return False
-    return not node.target._schema.is_mutable
+def _clear_empty(program: ExportedProgram) -> bool:
+    """``empty`` -> ``full`` of zeros."""
+    changed = False
+    mode = fake_mode_of(program)
+    nodes = [n for m in graph_modules(program.graph_module) for n in m.graph.nodes]
+    for node in nodes:
+        value = node.meta.get("val")
+        if node.target not in EMPTY or any(not isinstance(n, int) for n in value.shape):
+            continue
+        if not value.is_contiguous():
+            continue
+        with node.graph.inserting_before(node):
+            zeros = node.graph.call_function(FULL, (list(value.shape), 0), {"dtype": value.dtype})
+        zeros.meta = {key: item for key, item in node.meta.items() if key != "val"}
+        propagate(zeros, mode)
+        node.replace_all_uses_with(zeros)
+        node.graph.erase_node(node)
+        changed = True
+    return changed
+
+
+def _store(constants: Constants, items: Sequence[Expression], chosen: set[Node]) -> bool:
+    """Replace those of `items` that are chosen by constants."""
+    results = [item for item in items if item.node in chosen]
+    mode = fake_mode_of(constants.program)
+    values: dict[Node, Any] = {item.node: item.value for item in items if item.is_leaf}
+    stored = [(item.node, _compute(item.node, values), _name(item, constants)) for item in results]
+    for node, value, name in stored:
+        constants.graph = node.graph
+        node.replace_all_uses_with(constants.add(value, name, mode))
+    for graph in dict.fromkeys(item.node.graph for item in results):
+        graph.eliminate_dead_code()
+    return bool(results)
+
+
+def _compute(node: Node, values: dict[Node, Any]) -> Any:
+    pending = [node]
+    while pending:
+        top = pending[-1]
+        missing = [arg for arg in top.all_input_nodes if arg not in values]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if top not in values:
+            args, kwargs = map_arg((top.args, top.kwargs), values.__getitem__)
+            with torch.no_grad():
+                target: Any = top.target
+                value = target(*args, **kwargs)
+            values[top] = value.zero_() if target in EMPTY else value
+    value = values[node]
+    return value.contiguous() if isinstance(value, Tensor) else value
+
+
+def _name(item: Expression, constants: Constants) -> str:
+    constants.graph = item.node.graph
+    if len(item.leaves) != 1:
+        return item.node.name
+    return f"{constants.name(next(iter(item.leaves)))}_{item.node.name}"

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import operator
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from etx_exir.passes.layers import (
     compute_dtype,
     normalisation,
     parameters,
+    same_normalisation,
     scaled_outputs,
 )
 
@@ -36,7 +38,7 @@ class FuseBatchNorm(NodePass):
             return None
         if len(layer.users) != 1 or (layer.target is LINEAR and layer.meta["val"].dim() != 2):
             return None
-        held = parameters(layer, self.constants)
+        held = parameters(layer, self.constants, partial(self._alike, norm))
         affine = None if held is None else normalisation(norm, self.constants)
         if held is None or affine is None:
             return None
@@ -51,3 +53,7 @@ class FuseBatchNorm(NodePass):
         new = graph.call_function(layer.target, (layer.args[0], *fused, *layer.args[3:]))
         new.meta = {key: item for key, item in layer.meta.items() if key != "val"}
         return new
+
+    def _alike(self, norm: Node, reader: Node) -> bool:
+        """Whether `reader` is a layer that the same normalisation follows."""
+        return reader.target in LAYERS and same_normalisation(reader, norm, self.constants)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from etx_exir.constants import Constants
-from etx_exir.passes.fold_constants import FREE_BYTES
+from etx_exir.passes.expressions import INSTRUCTION_BYTES
 
 aten = torch.ops.aten
 
@@ -39,16 +40,39 @@ def channels(layer: Node) -> int:
     return count
 
 
-def parameters(layer: Node, constants: Constants) -> tuple[Tensor, Tensor | None] | None:
-    """Return weight and bias; None where one is no constant or the weight has other readers."""
+def parameters(
+    layer: Node, constants: Constants, alike: Callable[[Node], bool] | None = None
+) -> tuple[Tensor, Tensor | None] | None:
+    """Return weight and bias; None where one is no constant, or the file would hold both weights.
+
+    Other readers of the weight that are `alike` will read the new one too.
+    """
     held: Any = layer.args[1]
     bias_node: Any = layer.args[2] if len(layer.args) > 2 else None
     weight, bias = constants.get(held), constants.get(bias_node)
     if weight is None or not weight.is_floating_point() or (bias is None) != (bias_node is None):
         return None
-    if len(held.users) > 1 and weight.nbytes > FREE_BYTES:
-        return None
+    if weight.nbytes > INSTRUCTION_BYTES:
+        others = [reader for reader in constants.readers(held) if reader is not layer]
+        if any(alike is None or not alike(reader) for reader in others):
+            return None
+        if constants.is_shared(held) and alike is None:
+            return None
     return weight, bias
+
+
+def same_normalisation(layer: Node, norm: Node, constants: Constants) -> bool:
+    """Whether only a batch norm with the parameters of `norm` reads what `layer` computes."""
+    other = next(iter(layer.users), None)
+    if other is None or len(layer.users) > 1 or other.target is not norm.target:
+        return False
+    pairs: Any = zip(other.args[1:5], norm.args[1:5], strict=True)
+    return other.args[5:] == norm.args[5:] and all(_same(*pair, constants) for pair in pairs)
+
+
+def _same(one: Node | None, other: Node | None, constants: Constants) -> bool:
+    a, b = constants.get(one), constants.get(other)
+    return a is b or (a is not None and b is not None and a.data_ptr() == b.data_ptr())
 
 
 def normalisation(norm: Node, constants: Constants) -> tuple[Tensor, Tensor] | None:

@@ -13,7 +13,7 @@ from torch.fx import Graph, Node
 from etx_exir.dim_order import CLONE, TO_COPY, dim_order_of
 from etx_exir.passes.base import NodePass
 from etx_exir.passes.elementwise import BROADCASTING, UNARY
-from etx_exir.passes.fold_constants import FREE_BYTES
+from etx_exir.passes.expressions import INSTRUCTION_BYTES
 from etx_exir.passes.merge_views import PERMUTATIONS, PERMUTE, permutation
 
 ELEMENTWISE = BROADCASTING | UNARY
@@ -38,7 +38,7 @@ class MovePermutes(NodePass):
             arg for inner in region for arg in inner.all_input_nodes if arg not in region
         )
         order = permutation(node)
-        if any(self._unaligned(leaf, len(order)) for leaf in leaves):
+        if any(self._unaligned(leaf, region, len(order)) for leaf in leaves):
             return None
         if sum(self._cost(leaf, region, order) for leaf in leaves) > 0:
             return None
@@ -47,11 +47,14 @@ class MovePermutes(NodePass):
             moved[inner] = _copy(inner, moved, order, graph)
         return moved[top]
 
-    def _unaligned(self, leaf: Node, rank: int) -> bool:
+    def _unaligned(self, leaf: Node, region: dict[Node, None], rank: int) -> bool:
         """Whether a permutation cannot move up to `leaf`: it has fewer dimensions or a layout."""
         value = self.constant(leaf)
         if value is not None:
-            return len(leaf.users) > 1 and value.nbytes > FREE_BYTES
+            others = set(self.constants.readers(leaf)) - region.keys()
+            return value.nbytes > INSTRUCTION_BYTES and bool(
+                others or self.constants.is_shared(leaf)
+            )
         if _plain(leaf):
             return False
         source = leaf.all_input_nodes[0] if leaf.target in PERMUTATIONS else leaf
