@@ -93,12 +93,12 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     The given program stays as it is.
     """
     whole = whole_operators().union(preserved)
-    if all(_is_final(node, whole) for node in program.graph.nodes):
+    table = decomposition_table(preserved)
+    if all(_is_final(node, whole, table) for node in program.graph.nodes):
         return copy_program(program)
     with _no_collection(), warnings.catch_warnings():
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
-        table = decomposition_table(preserved)
         result: ExportedProgram = separate(program).run_decompositions(table)
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
@@ -117,7 +117,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _is_final(node: Node, whole: frozenset[Any]) -> bool:
+def _is_final(node: Node, whole: frozenset[Any], table: Table) -> bool:
     """Tell whether torch's decomposition, which traces the program anew, would keep `node`."""
     if node.op != "call_function":
         return node.op in ("placeholder", "output")
@@ -126,4 +126,4 @@ def _is_final(node: Node, whole: frozenset[Any]) -> bool:
         return True
     if not isinstance(target, OpOverload) or target._schema.is_mutable:
         return False
-    return target in whole or (torch.Tag.core in target.tags and target not in OURS)
+    return target in whole or (torch.Tag.core in target.tags and target not in table)

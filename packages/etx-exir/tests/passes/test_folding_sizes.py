@@ -193,10 +193,9 @@ class Bound(nn.Module):
 def test_explain_tells_what_is_kept_and_what_it_costs(tmp_path, capsys):
     module, inputs = MODELS["view, cast, scale"]
     (row,) = at_run_time(to_edge(torch.export.export(module, inputs)).exported_program())
-    assert row.operators == (
-        "dim_order_ops._to_dim_order_copy.default",
-        "aten.mul.Tensor",
-    )
+    convert, scale = row.operators
+    assert convert.endswith("._to_dim_order_copy.default")
+    assert scale == "aten.mul.Tensor"
     assert set(row.constants) == {"w_view", "k"}
     assert row.saved_bytes == 96 * 64 * 3 - SCALE.nbytes
     assert row.arena_bytes == 2 * 96 * 64 * 4

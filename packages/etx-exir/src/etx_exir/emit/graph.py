@@ -26,6 +26,9 @@ from etx_exir.plan.listing import Kind, Place
 
 aten = torch.ops.aten
 
+ABSENT = torch.empty(0, device="meta")
+"""Stands for a result that a mask leaves out: every kernel is given a tensor for it."""
+
 CHECKS = frozenset(
     {
         "_assert_async",
@@ -148,9 +151,10 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     reads = list(args)
     fakes = node.meta["val"]
     many = isinstance(fakes, (list, tuple))
+    results = list(fakes) if many else [fakes]
     outs = [
-        emitter.values.null() if fake is None else emitter.fresh(fake, _order(emitter, node, fake))
-        for fake in (fakes if many else [fakes])
+        emitter.fresh(ABSENT) if fake is None else emitter.fresh(fake, _order(emitter, node, fake))
+        for fake in results
     ]
     if variant.out_list:
         out_list = emitter.values.tensor_list(outs)
@@ -161,7 +165,8 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     step = emitter.call(variant.name, variant.overload, args, _deep(emitter, reads), outs)
     if step.op in ELEMENTWISE and not many:
         step.sharable = _sharable(emitter, reads, outs[0])
-    return outs if many else outs[0]
+    given = [emitter.values.null() if r is None else o for r, o in zip(results, outs, strict=True)]
+    return given if many else given[0]
 
 
 def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Reference:
@@ -187,7 +192,7 @@ def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Refe
     )
     fakes = node.meta["val"]
     if isinstance(fakes, (list, tuple)):
-        return [emitter.fresh(fake) for fake in fakes]
+        return [emitter.values.null() if fake is None else emitter.fresh(fake) for fake in fakes]
     return emitter.fresh(fakes) if isinstance(fakes, torch.Tensor) else emitter.values.null()
 
 

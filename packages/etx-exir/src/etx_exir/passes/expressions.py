@@ -166,8 +166,11 @@ def _identity(tensor: Tensor) -> Key:
 
 def _call_key(node: Node, found: dict[Node, Expression]) -> Key:
     """Equal calls of equal arguments have equal keys."""
-    arguments = map_arg((node.args, node.kwargs), lambda arg: _Reference(found[arg].key))
-    return (str(node.target), repr(arguments))
+
+    def refer(node: Node) -> Any:
+        return _Reference(found[node].key)
+
+    return (str(node.target), repr(map_arg((node.args, node.kwargs), refer)))
 
 
 class _Reference:

@@ -67,7 +67,7 @@ def same_normalisation(layer: Node, norm: Node, constants: Constants) -> bool:
     if other is None or len(layer.users) > 1 or other.target is not norm.target:
         return False
     pairs: Any = zip(other.args[1:5], norm.args[1:5], strict=True)
-    return other.args[5:] == norm.args[5:] and all(_same(*pair, constants) for pair in pairs)
+    return other.args[5:] == norm.args[5:] and all(_same(a, b, constants) for a, b in pairs)
 
 
 def _same(one: Node | None, other: Node | None, constants: Constants) -> bool:
