@@ -21,6 +21,7 @@ ETX_OP(div, a / b);
 ETX_OP(maximum, maximum(a, b));
 ETX_OP(minimum, minimum(a, b));
 ETX_OP(atan2, std::atan2(a, b));
+ETX_OP(hypot, std::hypot(a, b));
 ETX_OP(bitwise_and, a& b);
 ETX_OP(bitwise_or, a | b);
 ETX_OP(bitwise_xor, a ^ b);
@@ -151,6 +152,7 @@ ETX_BINARY_SCALAR(div, kDiv)
 ETX_BINARY(maximum, (with_isa<maximum_op, &Isa::maximum>(loops_of<maximum_op>())))
 ETX_BINARY(minimum, (with_isa<minimum_op, &Isa::minimum>(loops_of<minimum_op>())))
 ETX_BINARY(atan2, floating_loops<atan2_op>())
+ETX_BINARY(hypot, floating_loops<hypot_op>())
 ETX_BINARY(bitwise_and, integral_loops<bitwise_and_op>())
 ETX_BINARY_SCALAR(bitwise_and, integral_loops<bitwise_and_op>())
 ETX_BINARY(bitwise_or, integral_loops<bitwise_or_op>())
@@ -180,6 +182,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::maximum.out", maximum_out, kAll),
     ETX_KERNEL("aten::minimum.out", minimum_out, kAll),
     ETX_KERNEL("aten::atan2.out", atan2_out, kAll),
+    ETX_KERNEL("aten::hypot.out", hypot_out, Floating::bits),
     ETX_KERNEL("aten::bitwise_and.Tensor_out", bitwise_and_out, kIntegers),
     ETX_KERNEL("aten::bitwise_and.Scalar_out", bitwise_and_scalar_out, kIntegers),
     ETX_KERNEL("aten::bitwise_or.Tensor_out", bitwise_or_out, kIntegers),

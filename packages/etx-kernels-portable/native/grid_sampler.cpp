@@ -5,6 +5,7 @@
 #include <etx/portable/dispatch.h>
 
 #include "operand.h"
+#include "rounded.h"
 #include "shape.h"
 
 namespace etx::portable {
@@ -14,97 +15,125 @@ enum Interpolation : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
 template <typename T>
-T clip(T x, int64_t size) {
-  const T last = static_cast<T>(size - 1);
-  return x > T{0} ? (x < last ? x : last) : T{0};
-}
+using Computing = std::conditional_t<std::is_same_v<Compute<T>, T>, T, Rounded<T>>;
 
-/// Folds `x` back at `low / 2` and `high / 2` until it lies between them.
-template <typename T>
-T reflect(T x, int64_t low, int64_t high) {
-  if (low == high) return T{0};
-  const T least = static_cast<T>(low) / 2, span = static_cast<T>(high - low) / 2;
-  x = std::fabs(x - least);
-  const T extra = std::fmod(x, span);
-  const bool backwards = std::fmod(std::floor(x / span), T{2}) != T{0};
-  return backwards ? span - extra + least : extra + least;
-}
-
+/// The operations and their order are those of ATen, whose every step rounds float16 and bfloat16:
+/// there `T` is Rounded.
 template <typename T>
 struct Sampler {
+  using Value = Stored<T>;
+
   int64_t interpolation, padding;
   bool align_corners;
   int64_t height, width;
 
+  static T number(double x) { return T(static_cast<Value>(x)); }
+  static T floor(T x) { return T(std::floor(stored(x))); }
+
   /// A grid coordinate, -1 to 1 over the image, in pixels.
   T to_pixels(T x, int64_t size) const {
-    const T n = static_cast<T>(size);
-    return align_corners ? (x + 1) / 2 * (n - 1) : ((x + 1) * n - 1) / 2;
+    const double n = static_cast<double>(size);
+    if (align_corners) return (x + number(1)) * number((n - 1) / 2);
+    return (x + number(1)) * number(n / 2) - number(0.5);
+  }
+
+  /// NaN becomes 0.
+  static T clip(T x, int64_t size) {
+    const T low = number(0), last = number(static_cast<double>(size - 1));
+    const T above = low < x ? x : low;
+    return above < last ? above : last;
+  }
+
+  /// Folds `x` back at the borders until it lies between them.
+  T reflect(T x, int64_t size) const {
+    const double n = static_cast<double>(size);
+    const T twice = number(2 * (align_corners ? n - 1 : n));
+    const T low = number(align_corners ? 0 : -0.5);
+    if (align_corners && size == 1) return number(0);
+    const T from_low = T(std::fabs(stored(x - low)));
+    const T extra = from_low - T(std::trunc(stored(from_low / twice))) * twice;
+    const T back = twice - extra;
+    return (back < extra ? back : extra) + low;
   }
 
   T keep_inside(T x, int64_t size) const {
     if (padding == kBorder) return clip(x, size);
-    if (padding == kReflection) {
-      x = align_corners ? reflect(x, 0, 2 * (size - 1)) : reflect(x, -1, 2 * size - 1);
-      return clip(x, size);
-    }
-    return x;
+    return padding == kReflection ? clip(reflect(x, size), size) : x;
   }
 
   /// A pixel by its coordinates; zero outside of the image, and for those no image could have.
-  T pixel(const T* plane, T y, T x) const {
-    if (!(y >= 0 && y < static_cast<T>(height) && x >= 0 && x < static_cast<T>(width))) return 0;
-    return plane[static_cast<int64_t>(y) * width + static_cast<int64_t>(x)];
+  T pixel(const Value* plane, T at_y, T at_x) const {
+    const Value y = stored(at_y), x = stored(at_x);
+    const Value rows = static_cast<Value>(height), columns = static_cast<Value>(width);
+    if (!(y >= 0 && y < rows && x >= 0 && x < columns)) return number(0);
+    return T(plane[static_cast<int64_t>(y) * width + static_cast<int64_t>(x)]);
   }
 
-  T bilinear(const T* plane, T y, T x) const {
+  T bilinear(const Value* plane, T y, T x) const {
     y = keep_inside(y, height);
     x = keep_inside(x, width);
-    const T top = std::floor(y), left = std::floor(x);
-    const T v = y - top, u = x - left;
-    return pixel(plane, top, left) * (1 - v) * (1 - u) + pixel(plane, top, left + 1) * (1 - v) * u +
-           pixel(plane, top + 1, left) * v * (1 - u) + pixel(plane, top + 1, left + 1) * v * u;
+    const T top = floor(y), left = floor(x), one = number(1);
+    const T n = y - top, s = one - n, w = x - left, e = one - w;
+    return pixel(plane, top, left) * (e * s) + pixel(plane, top, left + one) * (w * s) +
+           pixel(plane, top + one, left) * (e * n) + pixel(plane, top + one, left + one) * (w * n);
   }
 
-  T nearest(const T* plane, T y, T x) const {
-    return pixel(plane, std::nearbyint(keep_inside(y, height)),
-                 std::nearbyint(keep_inside(x, width)));
+  T nearest(const Value* plane, T y, T x) const {
+    return pixel(plane, T(std::nearbyint(stored(keep_inside(y, height)))),
+                 T(std::nearbyint(stored(keep_inside(x, width)))));
   }
 
   /// Weights of the four neighbours of a point `t` behind the second: cubic convolution, A = -3/4.
   static void cubic_weights(T t, T (&w)[4]) {
-    constexpr T a = T(-0.75);
-    const auto inner = [](T d) { return ((a + 2) * d - (a + 3)) * d * d + 1; };
-    const auto outer = [](T d) { return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a; };
-    w[0] = outer(t + 1);
+    const T a = number(-0.75), one = number(1);
+    const auto inner = [&](T d) { return (number(1.25) * d - number(2.25)) * d * d + one; };
+    const auto outer = [&](T d) {
+      return ((a * d + number(3.75)) * d - number(6)) * d + number(3);
+    };
+    w[0] = outer(t + one);
     w[1] = inner(t);
-    w[2] = inner(1 - t);
-    w[3] = outer(2 - t);
+    w[2] = inner(one - t);
+    w[3] = outer(number(2) - t);
   }
 
-  T bicubic(const T* plane, T y, T x) const {
-    const T top = std::floor(y), left = std::floor(x);
-    T v[4], u[4], sum = 0;
+  T bicubic(const Value* plane, T y, T x) const {
+    const T top = floor(y), left = floor(x);
+    T v[4], u[4], sum = number(0);
     cubic_weights(y - top, v);
     cubic_weights(x - left, u);
     for (int i = 0; i < 4; ++i) {
-      T line = 0;
+      const T at_y = keep_inside(top + number(i - 1), height);
+      T line = number(0);
       for (int j = 0; j < 4; ++j) {
-        line += u[j] * pixel(plane, keep_inside(top - 1 + static_cast<T>(i), height),
-                             keep_inside(left - 1 + static_cast<T>(j), width));
+        line = line + u[j] * pixel(plane, at_y, keep_inside(left + number(j - 1), width));
       }
-      sum += v[i] * line;
+      sum = sum + v[i] * line;
     }
     return sum;
   }
 
-  T sample(const T* plane, T y, T x) const {
-    y = to_pixels(y, height);
-    x = to_pixels(x, width);
-    if (interpolation == kNearest) return nearest(plane, y, x);
-    return interpolation == kBilinear ? bilinear(plane, y, x) : bicubic(plane, y, x);
+  Value sample(const Value* plane, Value grid_y, Value grid_x) const {
+    const T y = to_pixels(T(grid_y), height), x = to_pixels(T(grid_x), width);
+    if (interpolation == kNearest) return stored(nearest(plane, y, x));
+    return stored(interpolation == kBilinear ? bilinear(plane, y, x) : bicubic(plane, y, x));
   }
 };
+
+/// Samples all planes; `at` has `points` pairs for each image.
+template <typename T>
+void sample_all(Context& context, const Sampler<T>& sampler, const Stored<T>* x,
+                const Stored<T>* at, int64_t images, int64_t channels, int64_t points,
+                Stored<T>* y) {
+  const int64_t plane = sampler.height * sampler.width;
+  context.parallel_for(0, images * channels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Stored<T>* const pairs = at + i / channels * points * 2;
+      for (int64_t j = 0; j < points; ++j) {
+        y[i * points + j] = sampler.sample(x + i * plane, pairs[2 * j + 1], pairs[2 * j]);
+      }
+    }
+  });
+}
 
 Error grid_sampler_2d_out(Context& context, const Tensor& input, const Tensor& grid,
                           int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
@@ -131,26 +160,17 @@ Error grid_sampler_2d_out(Context& context, const Tensor& input, const Tensor& g
   }
   ETX_TRY(resize_out(context, out, shape));
   const ScalarType type = wide(out.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch(Floating{}, out.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T *x, *at;
+    using Value = Stored<Computing<T>>;
+    const Value *x, *at;
     ResultOperand result;
     ETX_TRY(read_operand(context, input, type, x));
     ETX_TRY(read_operand(context, grid, type, at));
     ETX_TRY(result.prepare(context, out, type));
-    const Sampler<T> sampler{interpolation_mode, padding_mode, align_corners, input.size(2),
-                             input.size(3)};
-    const int64_t plane = input.size(2) * input.size(3);
-    T* const y = result.data<T>();
-    context.parallel_for(0, input.size(0) * channels, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* const coordinates = at + i / channels * points * 2;
-        for (int64_t j = 0; j < points; ++j) {
-          y[i * points + j] =
-              sampler.sample(x + i * plane, coordinates[2 * j + 1], coordinates[2 * j]);
-        }
-      }
-    });
+    const Sampler<Computing<T>> sampler{interpolation_mode, padding_mode, align_corners,
+                                        input.size(2), input.size(3)};
+    sample_all(context, sampler, x, at, input.size(0), channels, points, result.data<Value>());
     return result.finish(context, out);
   });
 }

@@ -7,7 +7,8 @@ Each of them is written with operators that have kernels, in the fewest instruct
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
@@ -16,6 +17,32 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 aten = torch.ops.aten
+
+NARROW = (torch.float16, torch.bfloat16)
+ERFC = (
+    -0.6717940840567213,
+    0.6726432239778204,
+    0.04734330684911401,
+    -0.04689561024729135,
+    -0.009872689661261511,
+    0.008824939032094137,
+    0.0017589382239087974,
+    -0.00234581897983641,
+    -0.00014628420146902592,
+    0.0006737276124420571,
+    -9.356476581941274e-05,
+    -0.00017452469351210675,
+    7.093581910208779e-05,
+    3.237850647375999e-05,
+    -2.9429434038905636e-05,
+    -1.010958876266044e-06,
+    7.88967329262955e-06,
+    -1.655053267015326e-06,
+    -1.0822213974710155e-06,
+    4.128645213262901e-07,
+    1.714739676280123e-09,
+)
+"""Of p in erfc(x) = t exp(-x^2 + p(2t - 1)), t = 1 / (1 + x / 2), by interpolation."""
 
 SIMPLER: frozenset[OpOverload] = frozenset(
     {
@@ -60,6 +87,23 @@ def _relu6(self: Tensor) -> Any:
     return aten.hardtanh.default(self, 0.0, 6.0)
 
 
+def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compute what is given in float16 or bfloat16 in float32, as eager does, and round once."""
+
+    def widened(value: Any) -> Any:
+        narrow = isinstance(value, Tensor) and value.dtype in NARROW
+        return value.to(torch.float32) if narrow else value
+
+    @wraps(function)
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        dtype = next(a.dtype for a in args if isinstance(a, Tensor))
+        if dtype not in NARROW:
+            return function(*args, **kwargs)
+        return function(*map(widened, args), **kwargs).to(dtype)
+
+    return compute
+
+
 def _vector_norm(
     self: Tensor,
     ord: float = 2,
@@ -70,14 +114,19 @@ def _vector_norm(
 ) -> Any:
     x = self if dtype is None else self.to(dtype)
     dims = list(range(x.dim())) if dim is None else dim
-    if ord == 2:
-        return aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(x, x), dims, keepdim))
-    size = aten.abs.default(x)
+    if math.isinf(ord):
+        size = aten.abs.default(x)
+        return (aten.amax if ord > 0 else aten.amin).default(size, dims, keepdim)
     if ord == 0:
         counted = aten.ne.Scalar(x, 0).to(x.dtype)
         return aten.sum.dim_IntList(counted, dims, keepdim)
-    if math.isinf(ord):
-        return (aten.amax if ord > 0 else aten.amin).default(size, dims, keepdim)
+    return _in_float32(_sum_of_powers)(x, ord, dims, keepdim)
+
+
+def _sum_of_powers(x: Tensor, ord: float, dims: list[int], keepdim: bool) -> Any:
+    if ord == 2:
+        return aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(x, x), dims, keepdim))
+    size = aten.abs.default(x)
     if ord == 1:
         return aten.sum.dim_IntList(size, dims, keepdim)
     total = aten.sum.dim_IntList(aten.pow.Tensor_Scalar(size, ord), dims, keepdim)
@@ -89,16 +138,47 @@ def _sort(self: Tensor, dim: int = -1, descending: bool = False) -> Any:
     return aten.topk.default(self, length, dim, descending, True)
 
 
+def _as_float(self: Tensor) -> Tensor:
+    return self if self.is_floating_point() else self.to(torch.float32)
+
+
 def _exp2(self: Tensor) -> Any:
-    return aten.pow.Scalar(2, self)
+    return aten.pow.Scalar(2, _as_float(self))
 
 
 def _erfc(self: Tensor) -> Any:
-    return aten.rsub.Scalar(aten.erf.default(self), 1)
+    """Return t exp(-x^2 + p(2t - 1)) with t = 1 / (1 + |x| / 2), whose relative error is small
+    where that of 1 - erf(x) is not; computed in float64."""
+    given = _as_float(self)
+    x = given.to(torch.float64)
+    size = aten.abs.default(x)
+    t = aten.reciprocal.default(aten.add.Scalar(aten.mul.Scalar(size, 0.5), 1.0))
+    u = aten.sub.Scalar(aten.mul.Scalar(t, 2.0), 1.0)
+    power = aten.mul.Scalar(u, ERFC[-1])
+    for coefficient in ERFC[-2:0:-1]:
+        power = aten.mul.Tensor(aten.add.Scalar(power, coefficient), u)
+    power = aten.sub.Tensor(aten.add.Scalar(power, ERFC[0]), aten.mul.Tensor(x, x))
+    tail = aten.mul.Tensor(t, aten.exp.default(power))
+    mirrored = aten.rsub.Scalar(tail, 2.0)
+    return aten.where.self(aten.lt.Scalar(x, 0.0), mirrored, tail).to(given.dtype)
 
 
 def _hypot(self: Tensor, other: Tensor) -> Any:
-    return aten.sqrt.default(self * self + other * other)
+    """Return sqrt(a^2 + b^2) in a wider type; in float64, m sqrt(1 + (n / m)^2), m the larger."""
+    dtype = torch.result_type(self, other)
+    wider = torch.float32 if dtype == torch.float16 else torch.float64
+    a, b = (aten.abs.default(x.to(wider)) for x in (self, other))
+    if dtype != torch.float64:
+        squares = aten.add.Tensor(aten.mul.Tensor(a, a), aten.mul.Tensor(b, b))
+        length = aten.sqrt.default(squares)
+    else:
+        most, least = aten.maximum.default(a, b), aten.minimum.default(a, b)
+        whole = aten.where.self(aten.eq.Scalar(most, 0.0), aten.add.Scalar(most, 1.0), most)
+        part = aten.div.Tensor(least, whole)
+        square = aten.add.Scalar(aten.mul.Tensor(part, part), 1.0)
+        length = aten.mul.Tensor(most, aten.sqrt.default(square))
+    infinite = aten.logical_or.default(aten.isinf.default(a), aten.isinf.default(b))
+    return aten.masked_fill.Scalar(length, infinite, math.inf).to(dtype)
 
 
 def _fmax(self: Tensor, other: Tensor) -> Any:
@@ -118,9 +198,63 @@ def _bucketize(
 ) -> Any:
     values = aten.unsqueeze.default(self, -1)
     passed = aten.ge.Tensor(values, boundaries) if right else aten.gt.Tensor(values, boundaries)
+    if self.is_floating_point():
+        passed = aten.logical_or.default(passed, aten.isnan.default(values))
     count = aten.sum.dim_IntList(passed, [-1])
     return count.to(torch.int32) if out_int32 else count
 
+
+def _resized_narrow(
+    self: Tensor, sizes: Sequence[int], align_corners: bool, scales: Sequence[float | None]
+) -> Tensor:
+    """Interpolate float16 and bfloat16 as eager does: weights have that dtype, sums are float32."""
+    y = self.to(torch.float32)
+    for dim in range(self.dim() - 1, 1, -1):
+        size, out, scale = self.shape[dim], sizes[dim - 2], scales[dim - 2]
+        place = torch.arange(out, dtype=torch.float32, device=self.device)
+        if align_corners:
+            place = place * ((size - 1) / (out - 1) if out > 1 else 0.0)
+        else:
+            step = size / out if scale is None or scale <= 0 else 1.0 / scale
+            place = ((place + 0.5) * step - 0.5).clamp(min=0.0)
+        first = place.to(torch.int64).clamp(max=size - 1)
+        second = (first + 1).clamp(max=size - 1)
+        right = (place - first).clamp(0.0, 1.0).to(self.dtype).to(torch.float32)
+        left = (1.0 - right).to(self.dtype).to(torch.float32)
+        rest = [-1, *([1] * (self.dim() - 1 - dim))]
+        y = y.index_select(dim, first) * left.view(rest) + y.index_select(dim, second) * right.view(
+            rest
+        )
+    return y.to(self.dtype)
+
+
+def _upsample_linear(
+    self: Tensor, sizes: list[int], align_corners: bool, *scales: float | None
+) -> Any:
+    if self.dtype in NARROW:
+        given = scales or (None,) * len(sizes)
+        return _resized_narrow(self, sizes, align_corners, given)
+    function = UPSAMPLE_LINEAR[len(sizes)]
+    return function(self, sizes, align_corners, *scales)
+
+
+def _upsample_linear_vec(
+    self: Tensor,
+    sizes: list[int] | None,
+    align_corners: bool,
+    scales: list[float] | None,
+) -> Any:
+    if self.dtype not in NARROW:
+        return torch_decompositions._upsample_linear_vec(self, sizes, align_corners, scales)
+    found = OUTPUT_SIZE(self.size(), sizes, scales)
+    return _resized_narrow(self, found, align_corners, scales or (None,) * len(found))
+
+
+OUTPUT_SIZE: Callable[..., Any] = torch_decompositions.upsample_compute_output_size
+UPSAMPLE_LINEAR: dict[int, Callable[..., Any]] = {
+    1: torch_decompositions.upsample_linear1d,
+    3: torch_decompositions.upsample_trilinear3d,
+}
 
 OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.hardsigmoid.default: _hardsigmoid,
@@ -139,6 +273,11 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.addmv.default: torch_decompositions.addmv,
     aten.adaptive_max_pool2d.default: torch_decompositions.adaptive_max_pool2d,
     aten.dist.default: torch_decompositions.dist,
-    aten.upsample_bicubic2d.default: torch_decompositions.upsample_bicubic2d_default,
-    aten.upsample_bilinear2d.default: torch_decompositions.upsample_bilinear2d,
+    aten.upsample_bicubic2d.default: _in_float32(torch_decompositions.upsample_bicubic2d_default),
+    aten.upsample_bilinear2d.default: _in_float32(torch_decompositions.upsample_bilinear2d),
+    aten.upsample_linear1d.default: _upsample_linear,
+    aten.upsample_linear1d.vec: _upsample_linear_vec,
+    aten.upsample_trilinear3d.default: _upsample_linear,
+    aten.upsample_trilinear3d.vec: _upsample_linear_vec,
+    aten.upsample_bicubic2d.vec: _in_float32(torch_decompositions.upsample_bicubic2d_vec),
 }

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each decomposition of ours computes what the operator does: every dtype, odd numbers too."""
+
+import math
+
+import pytest
+import torch
+from etx_exir.decompositions import OURS
+
+aten = torch.ops.aten
+FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+ODD = (0.0, -0.0, 1.0, -1.0, 0.3, -3.0, 5.0, 9.0, -9.0, 300.0, -300.0, 6e4, math.inf, -math.inf)
+HUGE = (1e30, -1e30, 3e-30, 1e38)
+TOLERANCE = {
+    torch.float32: 2e-6,
+    torch.float64: 1e-12,
+    torch.float16: 2e-3,
+    torch.bfloat16: 1.6e-2,
+}
+POINTWISE = (
+    *(aten.hardsigmoid.default, aten.hardswish.default, aten.silu.default, aten.relu6.default),
+    *(aten.exp2.default, aten.erfc.default, aten.special_erfc.default),
+)
+PIECEWISE = (aten.hardsigmoid.default, aten.hardswish.default)
+"""Straight between -3 and 3, computed from 1/6 x: of numbers up to 1."""
+PAIRS = (aten.hypot.default, aten.fmax.default, aten.fmin.default)
+RESIZED = {
+    aten.upsample_linear1d.default: (1, ([7], False)),
+    aten.upsample_linear1d.vec: (1, (None, False, [1.7])),
+    aten.upsample_bilinear2d.default: (2, ([7, 3], True)),
+    aten.upsample_bicubic2d.default: (2, ([7, 3], False)),
+    aten.upsample_bicubic2d.vec: (2, (None, False, [1.7, 2.0])),
+    aten.upsample_trilinear3d.default: (3, ([7, 3, 6], False)),
+    aten.upsample_trilinear3d.vec: (3, (None, True, [1.7, 2.0, 0.6])),
+}
+ELSEWHERE = {
+    aten.linalg_vector_norm.default,
+    aten.sort.default,
+    aten.bucketize.Tensor,
+    aten.addmv.default,
+    aten.adaptive_max_pool2d.default,
+    aten.dist.default,
+}
+
+
+def numbers(dtype: torch.dtype) -> torch.Tensor:
+    values = torch.tensor([*ODD, *HUGE, math.nan], dtype=torch.float64)
+    return torch.cat([values, torch.randn(40, dtype=torch.float64) * 3]).to(dtype)
+
+
+def check(op, *args, **named):
+    actual, expected = OURS[op](*args, **named), op(*args, **named)
+    tolerance = TOLERANCE.get(expected.dtype, 0)
+    near_zero = tolerance if op in PIECEWISE else tolerance / 100
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=near_zero, equal_nan=True)
+
+
+def test_each_has_a_test():
+    assert {*POINTWISE, *PAIRS, *RESIZED, *ELSEWHERE} == set(OURS)
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", POINTWISE, ids=str)
+def test_one_operand(op, dtype):
+    x = numbers(dtype)
+    if op in PIECEWISE:
+        x = x[x.isfinite() & (x.abs() < 1e37)]
+    check(op, x)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.bool], ids=str)
+@pytest.mark.parametrize("op", [aten.exp2.default, aten.erfc.default], ids=str)
+def test_of_integers(op, dtype):
+    check(op, torch.tensor([0, 1, 2, 5, 70, -1, -3]).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", PAIRS, ids=str)
+def test_two_operands(op, dtype):
+    x = numbers(dtype)
+    check(op, x[:, None], x[None])
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, math.inf, -math.inf])
+def test_norm(order, dtype):
+    x = torch.tensor([[300.0, -300.0, 0.0, 2.5], [6e4, 6e4, 6e4, 1e-4]]).to(dtype)
+    for dims in (None, [0], [1], [0, 1]):
+        check(aten.linalg_vector_norm.default, x, order, dims)
+    x = torch.full((3000,), 0.7).to(dtype)
+    actual = OURS[aten.linalg_vector_norm.default](x, order)
+    expected = torch.linalg.vector_norm(x.double(), order).to(dtype)
+    step = TOLERANCE[dtype] * 4
+    torch.testing.assert_close(actual, expected, rtol=step, atol=step)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", [*FLOATING, torch.int64, torch.uint8], ids=str)
+def test_bucketize(dtype, right):
+    x = torch.tensor([math.nan, -math.inf, 0.0, 0.5, 1.0, 7.0, 300.0, math.inf])
+    x = x.to(dtype) if dtype.is_floating_point else x.nan_to_num(3.0, 250, 0).to(dtype)
+    for bounds in (torch.tensor([0.0, 0.5, 7.0]), torch.tensor([0, 1, 7])):
+        for narrow in (False, True):
+            check(aten.bucketize.Tensor, x, bounds, out_int32=narrow, right=right)
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("op", RESIZED, ids=str)
+def test_resized(op, dtype):
+    rank, arguments = RESIZED[op]
+    x = torch.randn([2, 3, 4, 5, 6][: rank + 2], dtype=torch.float64).to(dtype)
+    actual, expected = OURS[op](x, *arguments), op(x, *arguments)
+    step = TOLERANCE[dtype] if dtype in (torch.float32, torch.float64) else 0
+    step = TOLERANCE[dtype] if rank == 2 else step
+    torch.testing.assert_close(actual, expected, rtol=step, atol=step)
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_pools_and_products(dtype):
+    x = torch.randn(3, 4, dtype=torch.float64).to(dtype)
+    check(aten.addmv.default, x[:, 0].contiguous(), x, x[0])
+    check(aten.dist.default, x * 100, x.flip(0))
+    actual = OURS[aten.adaptive_max_pool2d.default](x[None, None], [3, 2])
+    expected = aten.adaptive_max_pool2d.default(x[None, None], [3, 2])
+    assert all(torch.equal(a, b) for a, b in zip(actual, expected, strict=True))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_sort(dtype, descending):
+    x = numbers(dtype)
+    actual = OURS[aten.sort.default](x, 0, descending)[0]
+    torch.testing.assert_close(actual, x.sort(0, descending)[0], rtol=0, atol=0, equal_nan=True)
