@@ -6,7 +6,7 @@
 ///
 /// Plain C structs and function pointers only, so that nothing has to link across shared libraries.
 /// Structs that may grow begin with their size; later additions are appended and never reordered.
-/// C++ code uses the wrappers in tensor.h, value.h, kernel.h, backend.h and plugin.h instead.
+/// No member is null unless its text says so. C++ uses tensor.h, value.h, kernel.h and plugin.h.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -159,13 +159,13 @@ typedef struct etx_init_context {
                        void (*body)(void* user, int64_t begin, int64_t end), void* user);
 } etx_init_context;
 
-/// A delegate. `user` belongs to the backend; the runtime only passes the struct back.
+/// A delegate. `user` belongs to the backend and may be null; the runtime only passes it back.
 typedef struct etx_backend {
   uint32_t struct_size;
   /// The id programs refer to, e.g. `XnnpackBackend`.
   const char* name;
   void* user;
-  bool (*is_available)(const struct etx_backend* self);
+  bool (*is_available)(const struct etx_backend* self);  ///< Null: always.
   /// Prepares `blob`, which stays valid until `destroy`; `*handle` is given back to the others.
   etx_status (*init)(const struct etx_backend* self, etx_init_context* context, const void* blob,
                      size_t size, const etx_compile_spec* specs, size_t num_specs, void** handle);
@@ -173,7 +173,7 @@ typedef struct etx_backend {
   /// memory; kinds, dtypes, shapes and ETX_TENSOR_CONSTANT are for the backend to check.
   etx_status (*execute)(const struct etx_backend* self, void* handle, etx_context* context,
                         etx_value* const* args, size_t num_args);
-  void (*destroy)(const struct etx_backend* self, void* handle);
+  void (*destroy)(const struct etx_backend* self, void* handle);  ///< Null: nothing to do.
 } etx_backend;
 
 /// What a plugin's entry point returns: constant data that lives as long as the library is loaded.

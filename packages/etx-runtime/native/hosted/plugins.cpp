@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "../platform/os.h"
+#include "check_plugin.h"
 
 namespace etx {
 namespace {
@@ -14,10 +15,13 @@ std::string number(const char* label, uint16_t major, uint16_t minor) {
 }
 
 bool is_usable(const etx_plugin& plugin, std::string* message) {
-  const char* reason = check_abi(plugin);
-  if (reason == nullptr) return true;
-  if (plugin.abi_major == ETX_ABI_MAJOR && plugin.abi_minor <= ETX_ABI_MINOR) {
-    *message = reason;
+  const bool has_abi = plugin.abi_major == ETX_ABI_MAJOR && plugin.abi_minor <= ETX_ABI_MINOR;
+  if (has_abi) {
+    std::string defect = find_defect(plugin);
+    if (defect.empty()) return true;
+    const bool is_named = plugin.struct_size >= sizeof(plugin) && plugin.name != nullptr;
+    *message = "the plugin " + (is_named ? "'" + std::string(plugin.name) + "' " : "") +
+               "is broken: " + defect + "; rebuild or reinstall it";
     return false;
   }
   const bool newer = plugin.abi_major > ETX_ABI_MAJOR ||

@@ -15,10 +15,12 @@ class Plugins {
  public:
   static Plugins& shared();
 
-  /// Loads the library at `path` and checks its ABI; loading it again does nothing. Null on
-  /// failure, and `message` then says why; the log, too.
+  /// Loads the library at `path` and checks its ABI, and that every member which the runtime reads
+  /// is there; loading it again does nothing. Null on failure, and `message` then names path and
+  /// member; the log, too.
   const etx_plugin* load(const std::string& path, std::string* message);
-  /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs.
+  /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs or a
+  /// member is missing.
   bool add(const etx_plugin* plugin, std::string* message);
   /// The same, before all others: of kernels with equal names its one is used.
   bool add_first(const etx_plugin* plugin, std::string* message);
