@@ -93,7 +93,8 @@ typedef struct etx_load_options {
   size_t struct_size;
   /// 1: check everything, so that no file can do harm. 0: trust the file.
   int32_t verify;
-  /// 1: map files; they must not shrink while a program or method of theirs lives. 0: read them.
+  /// 1: map files; they must not be cut short or written to in place while a program or method of
+  /// theirs lives. 0: read them whole; what becomes of them afterwards is no matter.
   int32_t use_mmap;
   /// Paths of the `.ptd` files with the program's external weights; read during the call.
   const char* const* data_paths;
@@ -242,9 +243,11 @@ ETX_API etx_status etx_method_set_buffer(etx_method* method, const char* name, c
 ETX_API etx_status etx_method_reset_state(etx_method* method);
 
 /// Loads a library of kernels or backends for the process; doing it again does nothing.
-/// Errors: ETX_NOT_FOUND when it is no plugin, or one of another ABI.
+/// Errors: ETX_NOT_FOUND when it is no plugin, one of another ABI, or one that lacks a member: the
+/// text names path and member.
 ETX_API etx_status etx_load_plugin(const char* path);
-/// Adds a plugin that is linked into the program and lives as long. Errors: ETX_NOT_SUPPORTED.
+/// Adds a plugin that is linked into the program and lives as long. Errors: ETX_NOT_SUPPORTED when
+/// it is of another ABI or lacks a member.
 ETX_API etx_status etx_add_plugin(const etx_plugin* plugin);
 
 /// Threads that kernels may use, shared by all methods; 0 means one for each usable core.

@@ -19,6 +19,40 @@ ErrorText access_failed(const std::string& message) {
 
 std::string label(const std::string& source) { return source.empty() ? "a program" : source; }
 
+/// A file's bytes, read at once: what becomes of the file afterwards is no matter.
+class ReadLoader final : public DataLoader {
+ public:
+  /// Null on failure, and `message` then says why.
+  static std::shared_ptr<const DataLoader> read(std::unique_ptr<FileDataLoader> file,
+                                                const std::string& source, std::string* message) {
+    if (file == nullptr) return nullptr;
+    auto bytes = file->load(0, *file->size(), {});
+    if (bytes.ok()) return std::make_shared<const ReadLoader>(std::move(bytes.get()));
+    const bool is_full = bytes.error() == Error::MemoryAllocationFailed;
+    *message = source + ": " +
+               (is_full ? "not enough memory to read it" : "it cannot be read, or became shorter");
+    return nullptr;
+  }
+
+  explicit ReadLoader(FreeableBuffer bytes)
+      : bytes_(std::move(bytes)), loader_(bytes_.data(), bytes_.size()) {}
+  ~ReadLoader() = default;
+  Result<FreeableBuffer> load(size_t offset, size_t size, const SegmentInfo& info) const override {
+    return loader_.load(offset, size, info);
+  }
+  Result<size_t> size() const override { return loader_.size(); }
+
+ private:
+  FreeableBuffer bytes_;
+  BufferDataLoader loader_;
+};
+
+std::shared_ptr<const DataLoader> open_file(const std::string& path, bool use_mmap,
+                                            std::string* message) {
+  if (use_mmap) return MmapDataLoader::from(path, message);
+  return ReadLoader::read(FileDataLoader::from(path, message), path, message);
+}
+
 /// Logs `error` with its source, which it gets, too, when there is one.
 bool refuse(const std::string& source, ErrorText* error) {
   log(ETX_LOG_ERROR, label(source) + ": " + error->message);
@@ -32,11 +66,7 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_file(const std::string& path,
                                                         const Options& options, ErrorText* error) {
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   std::string message;
-  if (options.use_mmap) {
-    loaded->loader_ = MmapDataLoader::from(path, &message);
-  } else {
-    loaded->loader_ = FileDataLoader::from(path, &message);
-  }
+  loaded->loader_ = open_file(path, options.use_mmap, &message);
   if (loaded->loader_ != nullptr) return loaded->load(path, options, error) ? loaded : nullptr;
   *error = access_failed(message);
   log(ETX_LOG_ERROR, message);
@@ -48,16 +78,15 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_descriptor(int descriptor, ui
                                                               ErrorText* error) {
   std::shared_ptr<LoadedProgram> loaded(new LoadedProgram());
   std::string message;
+  const std::string source =
+      "descriptor " + std::to_string(descriptor) + " from byte " + std::to_string(offset);
   if (options.use_mmap && offset % MemoryAllocator::kDefaultAlignment == 0) {
     loaded->loader_ = MmapDataLoader::from_descriptor(descriptor, offset, size, &message);
   } else {
-    loaded->loader_ = FileDataLoader::from_descriptor(descriptor, offset, size, &message);
+    auto file = FileDataLoader::from_descriptor(descriptor, offset, size, &message);
+    loaded->loader_ = ReadLoader::read(std::move(file), source, &message);
   }
-  if (loaded->loader_ != nullptr) {
-    const std::string source =
-        "descriptor " + std::to_string(descriptor) + " from byte " + std::to_string(offset);
-    return loaded->load(source, options, error) ? loaded : nullptr;
-  }
+  if (loaded->loader_ != nullptr) return loaded->load(source, options, error) ? loaded : nullptr;
   *error = access_failed(message);
   log(ETX_LOG_ERROR, message);
   return nullptr;
@@ -122,7 +151,7 @@ bool LoadedProgram::load_data(const Options& options, ErrorText* error) {
   std::vector<std::shared_ptr<const NamedDataMap>> maps;
   for (const std::string& path : options.data_paths) {
     std::string message;
-    std::shared_ptr<const MmapDataLoader> file = MmapDataLoader::from(path, &message);
+    const std::shared_ptr<const DataLoader> file = open_file(path, options.use_mmap, &message);
     if (file != nullptr) {
       std::shared_ptr<const NamedDataMap> map = PtdDataMap::from(file, &message);
       if (map != nullptr) {

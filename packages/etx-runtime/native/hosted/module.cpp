@@ -36,6 +36,7 @@ Error Module::load(Program::Verification verification) {
   if (program_ != nullptr) return Error::Ok;
   LoadedProgram::Options options;
   options.verification = verification;
+  options.use_mmap = load_mode_ == LoadMode::Mmap;
   options.data_paths = data_paths_;
   error_ = ErrorText();
   program_ = LoadedProgram::from_file(path_, options, &error_);
@@ -78,7 +79,8 @@ Error Module::load_method(const std::string& name) {
   if (loaded == nullptr) return error_.error;
   const size_t count = loaded->method().inputs_size();
   methods_.push_back(
-      std::make_unique<Entry>(Entry{name, std::move(loaded), std::vector<bool>(count)}));
+      std::make_unique<Entry>(Entry{name, std::move(loaded), std::vector<bool>(count), {}}));
+  methods_.back()->copies.resize(count);
   return Error::Ok;
 }
 
@@ -135,7 +137,18 @@ Error Module::set_inputs(const std::string& name, const std::vector<EValue>& val
     return fail(Error::InvalidArgument, name + " takes " + counted(found->is_set.size(), "input") +
                                             ", got " + std::to_string(values.size()));
   }
-  for (size_t i = 0; i < values.size(); ++i) ETX_TRY(set(*found, values[i], i));
+  // Setting one may write over another that lies in the method's memory, as outputs do.
+  std::vector<EValue> given = values;
+  for (size_t i = 0; i < given.size(); ++i) {
+    if (!given[i].is_tensor() || !found->loaded->is_tensor_input(i)) continue;
+    const Tensor tensor = given[i].to_tensor();
+    if (!found->loaded->owns(tensor.const_data_ptr(), tensor.nbytes())) continue;
+    found->copies[i] = clone_tensor_ptr(tensor);
+    if (found->copies[i] == nullptr)
+      return fail(Error::MemoryAllocationFailed, "not enough memory");
+    given[i] = EValue(found->copies[i]);
+  }
+  for (size_t i = 0; i < given.size(); ++i) ETX_TRY(set(*found, given[i], i));
   return Error::Ok;
 }
 

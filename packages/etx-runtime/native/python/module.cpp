@@ -13,6 +13,7 @@
 #include <etx/hosted/log.h>
 
 #include "callbacks.h"
+#include "gil.h"
 #include "interrupt.h"
 #include "log_sink.h"
 #include "method.h"
@@ -33,26 +34,21 @@ struct Bytes {
 };
 
 Bytes bytes_of(nb::handle object) {
-  const std::unique_ptr<Py_buffer> view(new Py_buffer());
+  auto view = std::make_unique<Py_buffer>();
   if (PyObject_GetBuffer(object.ptr(), view.get(), PyBUF_SIMPLE) != 0) throw nb::python_error();
-  struct Release {
-    void operator()(Py_buffer* buffer) const {
-      const nb::gil_scoped_acquire acquired;
-      PyBuffer_Release(buffer);
-      delete buffer;
-    }
+  const auto release = [](Py_buffer* buffer) {
+    const GilAcquired acquired;
+    PyBuffer_Release(buffer);
+    delete buffer;
   };
-  const auto size = static_cast<size_t>(view->len);
-  const void* data = view->buf;
-  const bool is_writable = view->readonly == 0;
-  std::shared_ptr<void> owner(new Py_buffer(*view),
-                              [](void* raw) { Release()(static_cast<Py_buffer*>(raw)); });
-  const bool is_aligned = reinterpret_cast<uintptr_t>(data) % 16 == 0;
-  if (is_aligned && !is_writable) return {owner, data, size};
+  const std::shared_ptr<Py_buffer> owner(view.release(), release);
+  const auto size = static_cast<size_t>(owner->len);
+  const bool is_aligned = reinterpret_cast<uintptr_t>(owner->buf) % 16 == 0;
+  if (is_aligned && owner->readonly != 0) return {owner, owner->buf, size};
   std::shared_ptr<void> copy(std::malloc(size + 1), std::free);
   if (copy == nullptr) throw std::bad_alloc();
-  std::memcpy(copy.get(), data, size);
-  data = copy.get();
+  std::memcpy(copy.get(), owner->buf, size);
+  const void* data = copy.get();
   return {std::move(copy), data, size};
 }
 
@@ -99,20 +95,20 @@ PyProgram load_file(const nb::str& name, bool mmap, bool verify, const nb::list&
   ErrorText error;
   PyProgram program;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     program.loaded = LoadedProgram::from_file(path, options, &error);
   }
   if (program.loaded == nullptr) throw Raised("LoadError", error);
   return program;
 }
 
-PyProgram load_buffer(nb::handle object, bool verify, const nb::list& data) {
-  const LoadedProgram::Options options = make_options(true, verify, data);
+PyProgram load_buffer(nb::handle object, bool mmap, bool verify, const nb::list& data) {
+  const LoadedProgram::Options options = make_options(mmap, verify, data);
   const Bytes bytes = bytes_of(object);
   ErrorText error;
   PyProgram program;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     program.loaded =
         LoadedProgram::from_memory(bytes.data, bytes.size, bytes.owner, options, &error);
   }
@@ -146,19 +142,22 @@ std::vector<std::string> operator_names() {
   for (const etx_plugin* plugin : Plugins::shared().list()) {
     for (size_t t = 0; t < plugin->num_tables; ++t) {
       const etx_kernel_table& table = *plugin->tables[t];
-      for (size_t i = 0; i < table.count; ++i) names.emplace_back(table.rows[i].name);
+      for (size_t i = 0; i < table.count; ++i) names.push_back(clean(table.rows[i].name));
     }
   }
   return names;
 }
 
 std::vector<std::pair<std::string, bool>> backends() {
+  // An `is_available` in Python may take others away.
+  const LoadScope scope;
   std::vector<std::pair<std::string, bool>> found;
   for (const etx_plugin* plugin : Plugins::shared().list()) {
     for (size_t i = 0; i < plugin->num_backends; ++i) {
       const etx_backend* backend = plugin->backends[i];
-      found.emplace_back(backend->name,
+      found.emplace_back(clean(backend->name),
                          backend->is_available == nullptr || backend->is_available(backend));
+      take_python_exception();
     }
   }
   return found;
@@ -175,8 +174,15 @@ int clear(PyObject* self) {
   return 0;
 }
 
+/// Before the garbage collector clears anything.
+void finalize(PyObject* self) {
+  const nb::error_scope raised;
+  if (nb::inst_ready(self)) nb::inst_ptr<PyMethod>(self)->unload();
+}
+
 PyType_Slot method_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                               {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                              {Py_tp_finalize, reinterpret_cast<void*>(finalize)},
                               {0, nullptr}};
 
 void translate(const std::exception_ptr& pointer, void*) {
@@ -241,9 +247,9 @@ NB_MODULE(_native, m) {
   m.def("load_file", load_file, "path"_a, "mmap"_a, "verify"_a, "data"_a,
         nb::sig("def load_file(path: str, mmap: bool, verify: bool, data: list[str | object]) -> "
                 "Program"));
-  m.def("load_buffer", load_buffer, "content"_a, "verify"_a, "data"_a,
-        nb::sig("def load_buffer(content: object, verify: bool, data: list[str | object]) -> "
-                "Program"));
+  m.def("load_buffer", load_buffer, "content"_a, "mmap"_a, "verify"_a, "data"_a,
+        nb::sig("def load_buffer(content: object, mmap: bool, verify: bool, "
+                "data: list[str | object]) -> Program"));
   m.def("load_plugin", load_plugin, "path"_a);
   m.def("operator_names", operator_names);
   m.def("backends", backends);

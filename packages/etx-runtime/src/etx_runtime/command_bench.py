@@ -37,7 +37,9 @@ def bench(options: argparse.Namespace) -> None:
     """Measure each file; an iteration calls every one of them once."""
     if options.threads:
         set_num_threads(options.threads)
-    loaded = [measure_load(path, options.data, options.method) for path in options.file]
+    loaded = [
+        measure_load(path, options.data, options.method, options.mmap) for path in options.file
+    ]
     methods = [method for method, _ in loaded]
     inputs = [_one_call(method, options) for method in methods]
     first = [time_call(method, given) for method, given in zip(methods, inputs, strict=True)]

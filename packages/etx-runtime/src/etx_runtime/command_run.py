@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.threads:
         set_num_threads(options.threads)
-    method, load_ms = measure_load(options.file, options.data, options.method)
+    method, load_ms = measure_load(options.file, options.data, options.method, options.mmap)
     infos = method.outputs
     calls = prepare_calls(method, options.wanted)
     expected = read_expected(options.expect, infos, len(calls)) if options.expect else []

@@ -122,6 +122,12 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         help="a .ptd file with weights; once for each",
     )
     parser.add_argument(
+        "--no-mmap",
+        dest="mmap",
+        action="store_false",
+        help="read the files, which may change then; they are mapped otherwise",
+    )
+    parser.add_argument(
         "--threads", type=_threads, metavar="N", help="default: the cores that may be used"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -15,13 +15,15 @@ from etx_runtime.runtime import Method, Runtime
 BUNDLED = b"BP08"
 
 
-def measure_load(path: str, data_paths: Sequence[str], name: str) -> tuple[Method, float]:
+def measure_load(
+    path: str, data_paths: Sequence[str], name: str, mmap: bool = True
+) -> tuple[Method, float]:
     """Load a method and return it with the milliseconds that took, plugins not counted."""
     runtime = Runtime.get()
     assert runtime.operator_registry.operator_names is not None
     start = time.perf_counter()
     try:
-        program = runtime.load_program(path, data_paths=data_paths)
+        program = runtime.load_program(path, data_paths=data_paths, mmap=mmap)
         method = program.load_method(name)
     except LoadError as error:
         if _identifier(path) == BUNDLED:

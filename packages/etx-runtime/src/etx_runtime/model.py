@@ -214,6 +214,7 @@ def load(
     data_paths: Sequence[Source] = (),
     borrow: bool = False,
     outputs: str | None = None,
+    mmap: bool = True,
 ) -> Model:
     """Load a program to call: ``model = load("model.pte"); y = model(x)``.
 
@@ -222,12 +223,14 @@ def load(
     as types of ml_dtypes where it is installed, else as float32. Without either, these are
     `ForeignArray`s.
 
+    With `mmap=False` files are read rather than mapped, and may change once this has returned.
+
     Errors: LoadError where the file is not valid, or a kernel or backend of any of its methods is
     missing: kernels in Python are registered before.
     """
     is_one = isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Sequence)
     files: Sequence[Any] = [data] if is_one else data  # type: ignore[assignment]
-    program = Runtime.get().load_program(path, data_paths=[*files, *data_paths])
+    program = Runtime.get().load_program(path, data_paths=[*files, *data_paths], mmap=mmap)
     model = Model(program, borrow, outputs)
     program.check_methods()
     return model

@@ -351,7 +351,7 @@ def _map(source: Any) -> Any:
     return rest
 
 
-def _content(source: Any) -> Any:
+def _content(source: Any, may_map: bool) -> Any:
     """Return a path as text, else an object with the buffer protocol."""
     if isinstance(source, (str, os.PathLike)):
         path = os.fsdecode(source)
@@ -365,7 +365,7 @@ def _content(source: Any) -> Any:
         raise LoadError(f"{type(source).__name__} reads text; open the file with mode 'rb'")
     if getattr(source, "closed", False) is True:
         raise LoadError(f"{type(source).__name__} is closed; load before it is closed")
-    content = _map(source)
+    content = _map(source) if may_map else source
     if content is source and hasattr(source, "read") and not isinstance(source, mmap.mmap):
         content = source.read()
     try:
@@ -379,18 +379,21 @@ def _content(source: Any) -> Any:
         ) from error
 
 
-def _portable(content: Any, weights: list[Any], verification: Verification) -> tuple[Any, ...]:
+def _portable(content: Any, weights: list[Any], *options: Any) -> tuple[Any, ...]:
     """Return what another process can load: paths, and bytes."""
     sources = [each if isinstance(each, str) else bytes(each) for each in (content, *weights)]
-    return sources[0], sources[1:], verification
+    return sources[0], sources[1:], *options
 
 
 def _absolute(content: Any) -> Any:
     return os.path.abspath(content) if isinstance(content, str) else content
 
 
-def _load_again(content: Any, weights: list[Any], verification: Verification) -> Program:
-    return Runtime.get().load_program(content, data_paths=weights, verification=verification)
+def _load_again(
+    content: Any, weights: list[Any], verification: Verification, mmap: bool
+) -> Program:
+    runtime = Runtime.get()
+    return runtime.load_program(content, data_paths=weights, verification=verification, mmap=mmap)
 
 
 class Runtime:
@@ -415,24 +418,26 @@ class Runtime:
         *,
         verification: Verification = Verification.InternalConsistency,
         data_paths: Sequence[Source] = (),
+        mmap: bool = True,
     ) -> Program:
         """Load a program from a path, from bytes or from a binary file object.
 
-        A file is mapped and must not shrink while it is in use; so is a file object of
-        `open(path, "rb")`, from its position to its end. Another file object is read to its end.
-        Either may be closed. Read-only memory (bytes, a mapping) is kept alive and not copied where
-        it is aligned to 16; writable memory (bytearray) is copied, so that nobody changes what was
-        verified. `data_paths` are the `.ptd` files that hold weights of the program, from the same
-        sources; they live as long as the program.
+        A file is mapped and must not be cut short or written to in place while it is in use (that
+        ends the process); a rename over it is safe. So is a file object of `open(path, "rb")`, from
+        its position to its end. With `mmap=False` they are read, all at once, and may change then.
+        Another file object is read to its end. Either may be closed. Read-only memory (bytes, a
+        mapping) is kept alive and not copied where it is aligned to 16; writable memory (bytearray)
+        is copied, so that nobody changes what was verified. `data_paths` are the `.ptd` files that
+        hold weights of the program, from the same sources; they live as long as the program.
         """
         plugins.load_installed()
         verify = verification is not Verification.Minimal
-        weights = [_content(source) for source in data_paths]
-        content = _content(data)
-        origin = (_absolute(content), list(map(_absolute, weights)), verification)
+        weights = [_content(source, mmap) for source in data_paths]
+        content = _content(data, mmap)
+        origin = (_absolute(content), list(map(_absolute, weights)), verification, mmap)
         if isinstance(content, str):
-            return Program(_native.load_file(content, True, verify, weights), origin)
-        return Program(_native.load_buffer(content, verify, weights), origin)
+            return Program(_native.load_file(content, mmap, verify, weights), origin)
+        return Program(_native.load_buffer(content, mmap, verify, weights), origin)
 
     def load_plugin(self, path: Path) -> tuple[str, str]:
         """Load a kernel or backend library and return its name and version."""

@@ -12,7 +12,9 @@
 namespace etx {
 
 /// A file mapped into memory: pages are read when touched, and shared between processes. Where
-/// files cannot be mapped it is read. The file must not shrink while it is in use.
+/// files cannot be mapped it is read. While it is in use the file must not be cut short (reading
+/// what is gone ends the process with SIGBUS) nor written to in place (what was verified is changed
+/// then, with any consequence). To unlink it, or to put another in its place by a rename, is safe.
 class MmapDataLoader final : public DataLoader {
  public:
   /// Opens and maps `path`. On failure returns null and says why in `message`.
@@ -37,8 +39,9 @@ class MmapDataLoader final : public DataLoader {
   size_t size_;
 };
 
-/// A file that is read piece by piece into memory of its own, by several threads at once. When it
-/// has become shorter than it was, `load` fails with AccessFailed.
+/// A file that is read piece by piece into memory of its own, by several threads at once: segments
+/// when a method is loaded or reset, which must not have been written to by then. When it has
+/// become shorter than it was, `load` fails with AccessFailed.
 class FileDataLoader final : public DataLoader {
  public:
   /// Opens `path`. On failure returns null and says why in `message`.

@@ -37,6 +37,9 @@ struct ErrorText {
 class LoadedProgram {
  public:
   struct Options {
+    /// True: files are mapped and must not be cut short or written to in place while the program
+    /// lives (see MmapDataLoader). False: they are read whole, and what becomes of them afterwards
+    /// is no matter.
     bool use_mmap = true;
     Program::Verification verification = Program::Verification::Full;
     /// `.ptd` files with the program's external weights.
@@ -88,8 +91,8 @@ class LoadedMethod {
                                             const std::string& name, ErrorText* error,
                                             const std::vector<LoadedMethod*>& sharing = {});
   ~LoadedMethod();
-  /// Destroys the method and its delegates but not the memory of its tensors; nothing else of this
-  /// object is used afterwards.
+  /// Destroys the method and its delegates but not the memory of its tensors, other than what
+  /// `bind_state` gave; nothing else of this object is used afterwards.
   void unload();
 
   Method& method() { return *method_; }
@@ -109,11 +112,19 @@ class LoadedMethod {
   Error reset_state();
   /// True when mutable buffer `name` has memory: the file plans it, or `bind_state` gave it some.
   bool has_state(const std::string& name) const;
-  /// Gives a mutable buffer that the file leaves to the caller memory: `data`, which must outlive
-  /// this object or the next call for `name`, be writable and as large as the buffer; or zeros of
-  /// this object where `data` is null. No execution starts before each such buffer has some.
+  /// Mutable buffer `name` where its values are, whatever the program made of the slot while it
+  /// executed. Errors: NotFound.
+  Result<Tensor> state(const std::string& name);
+  /// Gives a mutable buffer that the file leaves to the caller memory: `data`, which must be
+  /// writable and as large as the buffer; or zeros where `data` is null. `owner` keeps `data` alive
+  /// until the next call for `name`; without one it must outlive that, or this object. What was
+  /// bound before is let go. No execution starts before each such buffer has some.
   /// Errors: as Method::set_attribute_data_ptr.
-  Error bind_state(const std::string& name, void* data = nullptr);
+  Error bind_state(const std::string& name, void* data = nullptr,
+                   std::shared_ptr<void> owner = nullptr);
+  /// What keeps the memory at `data` alive when it is that of a buffer which `bind_state` gave some
+  /// with an owner or as zeros: it may have to outlive this binding. Else null.
+  std::shared_ptr<void> state_owner(const void* data) const;
   /// True when it shares buffers with another method.
   bool shares_state() const { return group_ != nullptr && group_->size() > 1; }
 
@@ -121,7 +132,8 @@ class LoadedMethod {
   bool is_tensor_input(size_t index) const { return is_tensor_input_[index]; }
   /// True when the bytes lie in memory that lives as long as this object: planned or of an output.
   bool owns(const void* data, size_t size) const;
-  /// True when `data` lies in memory that was given with `set_tensor`.
+  /// True when `data` lies in memory that was given with `set_tensor`, or with `bind_state` without
+  /// an owner.
   bool is_callers(const void* data) const;
   /// `input 0 ('x')`.
   std::string input_label(size_t index) const;
@@ -137,7 +149,10 @@ class LoadedMethod {
     std::string name;
     size_t size;
     bool is_bound;
-    std::unique_ptr<uint8_t[]> own;
+    void* data;
+    std::shared_ptr<void> owner;
+
+    bool contains(const void* address) const;
   };
   explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
   static std::unique_ptr<LoadedMethod> load_unlogged(std::shared_ptr<LoadedProgram> program,
@@ -145,7 +160,7 @@ class LoadedMethod {
                                                      const std::vector<LoadedMethod*>& sharing);
   bool bind_outputs(ErrorText* error);
   bool has_input(size_t index, ErrorText* error) const;
-  void find_open_state();
+  void find_state();
   void explain(ErrorText* error) const;
   struct Shared;
   Shared find_shared(const MethodMeta& meta, const std::vector<LoadedMethod*>& others) const;
@@ -156,7 +171,9 @@ class LoadedMethod {
   std::unique_ptr<PlannedMemory> planned_;
   std::unique_ptr<MemoryManager> memory_;
   std::unique_ptr<Method> method_;
-  /// Mutable buffers that the file leaves to the caller.
+  /// The mutable buffers as they were before the first execution, which may move the slots.
+  std::vector<std::pair<std::string, Tensor>> state_;
+  /// Those that the file leaves to the caller.
   std::vector<OpenState> open_state_;
   size_t num_unbound_ = 0;
   /// The methods that share state with this one, itself included; null when there are none.
@@ -172,10 +189,16 @@ class LoadedMethod {
 /// Used by one thread at a time; `cancel` alone may be called by others while it executes.
 class Module {
  public:
+  /// File: read whole into memory. Mmap: mapped, so that pages are read when they are touched; the
+  /// files must not be cut short or written to in place while the program lives.
+  enum class LoadMode { File, Mmap };
+
   /// Of the file at `path`, with the `.ptd` files that hold its external weights. Nothing is loaded
   /// until it is needed.
-  explicit Module(std::string path, std::vector<std::string> data_paths = {})
-      : path_(std::move(path)), data_paths_(std::move(data_paths)) {}
+  explicit Module(std::string path, std::vector<std::string> data_paths = {},
+                  LoadMode load_mode = LoadMode::Mmap)
+      : path_(std::move(path)), data_paths_(std::move(data_paths)), load_mode_(load_mode) {}
+  Module(std::string path, LoadMode load_mode) : Module(std::move(path), {}, load_mode) {}
   /// Of a program that is loaded already, from memory for instance.
   explicit Module(std::shared_ptr<LoadedProgram> program) : program_(std::move(program)) {}
 
@@ -208,7 +231,8 @@ class Module {
   Error set_input(const EValue& value, size_t index = 0) {
     return set_input("forward", value, index);
   }
-  /// Sets all of them. Errors: InvalidArgument for another number of inputs; as set_input.
+  /// Sets all of them, which may be outputs of the method. Errors: InvalidArgument for another
+  /// number of inputs; as set_input.
   Error set_inputs(const std::string& name, const std::vector<EValue>& values);
   Error set_inputs(const std::vector<EValue>& values) { return set_inputs("forward", values); }
   /// Has an output that is not planned written to the tensor's bytes from now on.
@@ -263,6 +287,8 @@ class Module {
     std::string name;
     std::unique_ptr<LoadedMethod> loaded;
     std::vector<bool> is_set;
+    /// Of inputs that were given in the method's own memory.
+    std::vector<TensorPtr> copies;
   };
   const Entry* find(const std::string& name) const;
   Result<Entry*> entry(const std::string& name);
@@ -272,6 +298,7 @@ class Module {
 
   std::string path_;
   std::vector<std::string> data_paths_;
+  LoadMode load_mode_ = LoadMode::Mmap;
   std::shared_ptr<LoadedProgram> program_;
   std::vector<std::unique_ptr<Entry>> methods_;
   struct Execution;
