@@ -61,6 +61,18 @@ bool has_layout(const TensorImpl& given, const TensorImpl& expected) {
   return true;
 }
 
+/// The first value of that name which is not constant, or the number of values.
+size_t find_attribute(const MethodState& state, const char* name) {
+  size_t index = 0;
+  for (; index < state.values.size(); ++index) {
+    const fbs::Tensor* stored = tensor_of(*state.plan, index);
+    if (stored == nullptr || is_constant(*stored)) continue;
+    const fbs::ExtraTensorInfo* extra = stored->extra_tensor_info();
+    if (extra != nullptr && equals(extra->fully_qualified_name(), name)) break;
+  }
+  return index;
+}
+
 }  // namespace
 
 Method::~Method() {
@@ -195,24 +207,20 @@ Error Method::set_output_data_ptr(void* data, size_t size, size_t index) {
 Error Method::reset_state(bool zero) { return MethodLoader::reset_memory(state_, zero); }
 
 Result<Tensor> Method::get_attribute(const char* name) const {
-  for (uint32_t i = 0; i < state_->values.size(); ++i) {
-    const fbs::Tensor* stored = tensor_of(*state_->plan, i);
-    if (stored == nullptr || is_constant(*stored)) continue;
-    const fbs::ExtraTensorInfo* extra = stored->extra_tensor_info();
-    if (extra != nullptr && equals(extra->fully_qualified_name(), name)) {
-      return state_->values[i].to_tensor();
-    }
-  }
-  return Error::NotFound;
+  const size_t index = find_attribute(*state_, name);
+  if (index == state_->values.size()) return Error::NotFound;
+  return state_->values[index].to_tensor();
 }
 
 Error Method::set_attribute_data_ptr(void* data, size_t size, const char* name) {
-  ETX_ASSIGN(const Tensor tensor, get_attribute(name));
+  const size_t index = find_attribute(*state_, name);
+  if (index == state_->values.size()) return Error::NotFound;
+  const fbs::Tensor* stored = tensor_of(*state_->plan, index);
   for (Rebind& rebind : state_->rebinds) {
-    if (rebind.tensor != tensor.impl() || !is_unbound(*rebind.stored)) continue;
-    if (size < nbytes_of(*rebind.stored)) return Error::InvalidArgument;
+    if (rebind.stored != stored || !is_unbound(*stored)) continue;
+    if (size < nbytes_of(*stored)) return Error::InvalidArgument;
     rebind.data = data;
-    rebind.capacity = numel_of(*rebind.stored);
+    rebind.capacity = numel_of(*stored);
     restore(rebind);
     return Error::Ok;
   }

@@ -49,7 +49,7 @@ template <typename Use>
 etx_status with_buffer(const etx_method* method, const char* name, Required argument,
                        const Use& use) {
   return guard({{method, "method"}, {name, "name"}, argument}, [&]() -> etx_status {
-    const auto tensor = method->loaded->method().get_attribute(name);
+    const auto tensor = method->loaded->state(name);
     if (tensor.ok()) return use(*tensor);
     const std::string text = "the method has no buffer '" + std::string(name) + "'";
     return fail(tensor.error(), text.c_str());

@@ -62,6 +62,7 @@ void LoadedMethod::unload() {
     group_.reset();
   }
   method_.reset();
+  open_state_.clear();
 }
 
 Error LoadedMethod::reset_state() {
@@ -140,51 +141,82 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load_unlogged(
   for (size_t i = 0; i < num_inputs; ++i) {
     loaded->is_tensor_input_.push_back(loaded->method_->get_input(i).is_tensor());
   }
-  loaded->find_open_state();
+  loaded->find_state();
   return loaded->bind_outputs(error) ? std::move(loaded) : nullptr;
 }
 
-void LoadedMethod::find_open_state() {
+void LoadedMethod::find_state() {
   const MethodMeta meta = method_->method_meta();
   for (size_t i = 0; i < meta.num_attributes(); ++i) {
     const TensorInfo info = *meta.attribute_tensor_meta(i);
-    if (info.is_memory_planned()) continue;
     const std::string name(info.name().data(), info.name().size());
     const auto tensor = method_->get_attribute(name.c_str());
-    bool is_other = !tensor.ok();
+    const bool is_known = std::any_of(state_.begin(), state_.end(),
+                                      [&](const auto& known) { return known.first == name; });
+    if (!tensor.ok() || is_known) continue;
+    state_.emplace_back(name, *tensor);
+    bool is_other = info.is_memory_planned();
     for (size_t k = 0; !is_other && k < method_->inputs_size(); ++k) {
       const EValue& input = method_->get_input(k);
       is_other = input.is_tensor() && input.to_tensor().impl() == tensor->impl();
     }
-    if (!is_other) open_state_.push_back({name, info.nbytes(), false, nullptr});
+    if (!is_other) open_state_.push_back({name, tensor->nbytes(), false, nullptr, nullptr});
   }
   num_unbound_ = open_state_.size();
 }
 
-bool LoadedMethod::has_state(const std::string& name) const {
-  for (const OpenState& state : open_state_) {
-    if (state.name == name) return state.is_bound;
-  }
-  const auto tensor = method_->get_attribute(name.c_str());
-  return tensor.ok() && planned_->contains(tensor->const_data_ptr(), tensor->nbytes());
+bool LoadedMethod::OpenState::contains(const void* address) const {
+  const auto begin = reinterpret_cast<uintptr_t>(data);
+  const auto place = reinterpret_cast<uintptr_t>(address);
+  return is_bound && place >= begin && (place - begin < size || place == begin);
 }
 
-Error LoadedMethod::bind_state(const std::string& name, void* data) {
-  for (OpenState& state : open_state_) {
-    if (state.name != name) continue;
-    std::unique_ptr<uint8_t[]> own;
+bool LoadedMethod::has_state(const std::string& name) const {
+  for (const OpenState& open : open_state_) {
+    if (open.name == name) return open.is_bound;
+  }
+  for (const auto& [known, tensor] : state_) {
+    if (known == name) return planned_->contains(tensor.const_data_ptr(), tensor.nbytes());
+  }
+  return false;
+}
+
+Result<Tensor> LoadedMethod::state(const std::string& name) {
+  for (const OpenState& open : open_state_) {
+    if (open.name != name || !open.is_bound) continue;
+    // A view may have given the slot another tensor's memory, which may be gone.
+    ETX_TRY(method_->set_attribute_data_ptr(open.data, open.size, name.c_str()));
+  }
+  for (const auto& [known, tensor] : state_) {
+    if (known == name) return Tensor(tensor);
+  }
+  return Error::NotFound;
+}
+
+Error LoadedMethod::bind_state(const std::string& name, void* data, std::shared_ptr<void> owner) {
+  for (OpenState& open : open_state_) {
+    if (open.name != name) continue;
     if (data == nullptr) {
-      own.reset(new (std::nothrow) uint8_t[state.size + 1]());
-      if (own == nullptr) return Error::MemoryAllocationFailed;
-      data = own.get();
+      auto* zeros = new (std::nothrow) uint8_t[open.size + 1]();
+      if (zeros == nullptr) return Error::MemoryAllocationFailed;
+      owner = std::shared_ptr<uint8_t>(zeros, std::default_delete<uint8_t[]>());
+      data = zeros;
     }
-    ETX_TRY(method_->set_attribute_data_ptr(data, state.size, name.c_str()));
-    state.own = std::move(own);
-    if (!state.is_bound) --num_unbound_;
-    state.is_bound = true;
+    ETX_TRY(method_->set_attribute_data_ptr(data, open.size, name.c_str()));
+    open.owner.swap(owner);
+    open.data = data;
+    if (!open.is_bound) --num_unbound_;
+    open.is_bound = true;
     return Error::Ok;
   }
   return method_->get_attribute(name.c_str()).ok() ? Error::InvalidState : Error::NotFound;
+}
+
+std::shared_ptr<void> LoadedMethod::state_owner(const void* data) const {
+  for (const OpenState& open : open_state_) {
+    if (open.contains(data)) return open.owner;
+  }
+  return nullptr;
 }
 
 bool LoadedMethod::bind_outputs(ErrorText* error) {
@@ -241,9 +273,11 @@ bool LoadedMethod::is_callers(const void* data) const {
     if (!is_tensor_input_[i] || method_->is_input_planned(i)) continue;
     const Tensor tensor = method_->get_input(i).to_tensor();
     const auto begin = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
-    if (address >= begin && address - begin <= tensor.nbytes()) return true;
+    if (address == begin || (address > begin && address - begin < tensor.nbytes())) return true;
   }
-  return false;
+  return std::any_of(open_state_.begin(), open_state_.end(), [data](const OpenState& open) {
+    return open.owner == nullptr && open.contains(data);
+  });
 }
 
 bool LoadedMethod::has_input(size_t index, ErrorText* error) const {

@@ -7,7 +7,8 @@
 
 namespace etx {
 
-/// Copies elements of `element` bytes from one layout to another; strides in elements.
+/// Copies elements of `element` bytes from one layout to another, which may overlap; strides in
+/// elements.
 void copy_strided(void* to, const int32_t* to_strides, const void* from,
                   const int64_t* from_strides, const int32_t* sizes, size_t rank, size_t element);
 

@@ -9,6 +9,7 @@
 
 #include "../hosted/describe.h"
 #include "../hosted/strided_copy.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,6 +19,7 @@ namespace python {
 namespace {
 
 thread_local CallScope* current_scope = nullptr;
+thread_local LoadScope* current_load = nullptr;
 thread_local PyObject* pending = nullptr;
 
 constexpr auto kFailed = static_cast<etx_status>(Error::Internal);
@@ -45,11 +47,28 @@ void keep_exception() {
   throw nb::python_error();
 }
 
-/// True when the memory of a tensor lives as long as the method, else it is the caller's.
+/// True when the method, or what it binds, owns the memory of a tensor; else it is the caller's.
 bool is_lent(const Tensor& tensor) {
   const CallScope* scope = current_scope;
   return scope != nullptr && scope->owner.is_valid() &&
          !scope->method->is_callers(tensor.const_data_ptr());
+}
+
+/// The base of a view of `tensor`, whose memory is lent: the method, and of a buffer that was given
+/// memory what keeps that, as another may be bound while the view lives.
+nb::object owner_of(const Tensor& tensor) {
+  const nb::object method = nb::borrow(current_scope->owner);
+  std::shared_ptr<void> memory = current_scope->method->state_owner(tensor.const_data_ptr());
+  if (memory == nullptr) return method;
+  struct Owner {
+    nb::object method;
+    std::shared_ptr<void> memory;
+  };
+  const auto release = [](void* held) noexcept { delete static_cast<Owner*>(held); };
+  auto owner = std::make_unique<Owner>(Owner{method, std::move(memory)});
+  nb::object base = nb::capsule(owner.get(), release);
+  owner.release();
+  return base;
 }
 
 /// An argument as a Python function gets it: tensors are views where their memory is lent, and
@@ -68,7 +87,7 @@ nb::object to_argument(const etx_value& raw, bool writable) {
   const Tensor tensor = value.to_tensor();
   const bool is_constant = (tensor.impl()->flags & ETX_TENSOR_CONSTANT) != 0;
   if (is_lent(tensor)) {
-    return view_tensor(tensor, current_scope->owner, writable && !is_constant);
+    return view_tensor(tensor, owner_of(tensor), writable && !is_constant);
   }
   return copy_tensor(tensor);
 }
@@ -178,7 +197,7 @@ struct Arguments {
 
 etx_status run_kernel(etx_context* context, etx_value* const* args) {
   const auto& kernel = *static_cast<const PyKernel*>(context->kernel);
-  const nb::gil_scoped_acquire acquired;
+  const GilAcquired acquired;
   try {
     const Arguments arguments(args, context->num_args);
     const auto& outs = arguments.outs;
@@ -186,7 +205,7 @@ etx_status run_kernel(etx_context* context, etx_value* const* args) {
     for (size_t i = 0; i < arguments.count; ++i) {
       given.append(to_argument(*args[i], is_among(outs.data(), outs.size(), args[i])));
     }
-    const nb::object results = nb::handle(kernel.object)(*given);
+    const nb::object results = call_python(kernel.object, *given);
     for (size_t i = 0; results.is_none() && i < arguments.count; ++i) {
       const bool is_out = is_among(outs.data(), outs.size(), args[i]);
       if (is_out && !is_lent(static_cast<const EValue*>(args[i])->to_tensor())) {
@@ -204,10 +223,12 @@ etx_status run_kernel(etx_context* context, etx_value* const* args) {
 const PyBackend& as_python(const etx_backend* self) { return *static_cast<const PyBackend*>(self); }
 
 bool is_available(const etx_backend* self) {
-  const nb::gil_scoped_acquire acquired;
+  const GilAcquired acquired;
   try {
     const nb::handle object(as_python(self).object);
-    return !nb::hasattr(object, "is_available") || nb::cast<bool>(object.attr("is_available")());
+    if (!nb::hasattr(object, "is_available")) return true;
+    const nb::object answer = call_python(object.attr("is_available"));
+    return nb::cast<bool>(answer);
   } catch (...) {
     keep_exception();
   }
@@ -231,7 +252,7 @@ struct InitData {
 
 etx_status init(const etx_backend* self, etx_init_context* context, const void* blob, size_t size,
                 const etx_compile_spec* specs, size_t num_specs, void** handle) {
-  const nb::gil_scoped_acquire acquired;
+  const GilAcquired acquired;
   const auto data = std::make_shared<InitData>(InitData{context});
   try {
     nb::dict values;
@@ -242,10 +263,11 @@ etx_status init(const etx_backend* self, etx_init_context* context, const void* 
     const nb::object given =
         type(values, context->method,
              nb::cpp_function([data](const std::string& key) { return data->named_data(key); }));
-    const nb::object made =
-        nb::handle(as_python(self).object).attr("init")(nb::bytes(blob, size), given);
+    nb::object made =
+        call_python(nb::handle(as_python(self).object).attr("init"), nb::bytes(blob, size), given);
     data->context = nullptr;
-    *handle = nb::object(made).release().ptr();
+    *handle = made.ptr();
+    current_load->keep_handle(std::move(made));
     return 0;
   } catch (...) {
     keep_exception();
@@ -256,13 +278,12 @@ etx_status init(const etx_backend* self, etx_init_context* context, const void* 
 
 etx_status execute(const etx_backend* self, void* handle, etx_context* context,
                    etx_value* const* args, size_t num_args) {
-  const nb::gil_scoped_acquire acquired;
+  const GilAcquired acquired;
   try {
     nb::list given;
     for (size_t i = 0; i < num_args; ++i) given.append(to_argument(*args[i], true));
-    const nb::object results =
-        nb::handle(as_python(self).object)
-            .attr("execute")(nb::handle(static_cast<PyObject*>(handle)), given);
+    const nb::object results = call_python(nb::handle(as_python(self).object).attr("execute"),
+                                           nb::handle(static_cast<PyObject*>(handle)), given);
     store_results(results, args, num_args, false);
     return 0;
   } catch (...) {
@@ -271,12 +292,14 @@ etx_status execute(const etx_backend* self, void* handle, etx_context* context,
   return context->fail(context, kFailed, "the Python backend raised an exception");
 }
 
+/// Also while an exception unwinds the frame that held the method.
 void destroy(const etx_backend* self, void* handle) {
-  const nb::gil_scoped_acquire acquired;
-  const nb::object state = nb::steal(static_cast<PyObject*>(handle));
+  const GilAcquired acquired;
+  const nb::error_scope raised;
+  const nb::object state = nb::borrow(static_cast<PyObject*>(handle));
   try {
     const nb::handle object(as_python(self).object);
-    if (nb::hasattr(object, "destroy")) object.attr("destroy")(state);
+    if (nb::hasattr(object, "destroy")) call_python(object.attr("destroy"), state);
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("destroy");
   }
@@ -347,13 +370,15 @@ CallScope::CallScope(nb::handle owner_, LoadedMethod* method_)
 
 CallScope::~CallScope() { current_scope = outer_; }
 
-LoadScope::LoadScope() {
+LoadScope::LoadScope() : outer_(current_load) {
+  current_load = this;
   Registry& registry = Registry::shared();
   const std::lock_guard<std::mutex> lock(registry.mutex);
   ++registry.loads;
 }
 
 LoadScope::~LoadScope() {
+  current_load = outer_;
   Registry& registry = Registry::shared();
   std::vector<PyObject*> free;
   {

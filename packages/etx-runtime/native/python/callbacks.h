@@ -3,6 +3,7 @@
 #define ETX_NATIVE_PYTHON_CALLBACKS_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "convert.h"
@@ -35,6 +36,14 @@ class LoadScope {
   LoadScope& operator=(const LoadScope&) = delete;
   /// All that is registered and was meanwhile.
   std::vector<nanobind::object> callbacks() const;
+  /// What the `init` of Python backends returned in this thread; who destroys their delegates keeps
+  /// it until then.
+  void keep_handle(nanobind::object handle) { handles_.push_back(std::move(handle)); }
+  std::vector<nanobind::object> take_handles() { return std::move(handles_); }
+
+ private:
+  LoadScope* outer_;
+  std::vector<nanobind::object> handles_;
 };
 
 /// The exception of the kernel or backend that failed in this thread, or invalid; takes it away.

@@ -6,6 +6,7 @@
 #include <etx/hosted/log.h>
 
 #include "convert.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 
@@ -28,7 +29,7 @@ const char* name_of(etx_log_level level) {
 
 void send(void*, etx_log_level level, const char* message) {
   if (!nb::is_alive()) return;
-  const nb::gil_scoped_acquire acquired;
+  const GilAcquired acquired;
   nb::error_scope pending;
   nb::object current;
   {
@@ -37,7 +38,7 @@ void send(void*, etx_log_level level, const char* message) {
   }
   if (!current.is_valid()) return;
   try {
-    current(name_of(level), clean(message));
+    call_python(current, name_of(level), clean(message));
   } catch (nb::python_error& error) {
     error.discard_as_unraisable("the sink of etx_runtime's log");
   }
@@ -56,7 +57,7 @@ void set_sink(nb::object wanted) {
   }
   Error error;
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     error = set_log_sink(is_given ? send : nullptr, nullptr);
   }
   if (error != Error::Ok) raise("RuntimeFailure", error, "the sink cannot be changed by itself");

@@ -9,6 +9,7 @@
 #include "../hosted/describe.h"
 #include "../hosted/strided_copy.h"
 #include "callbacks.h"
+#include "gil.h"
 #include "interrupt.h"
 
 namespace nb = nanobind;
@@ -70,7 +71,7 @@ PyMethod::PyMethod(const PyProgram& program, const std::string& name,
   ErrorText error;
   const CallScope scope(nb::handle(), nullptr);
   {
-    const LoadScope loading;
+    LoadScope loading;
     std::vector<std::unique_ptr<Use>> uses;
     std::vector<LoadedMethod*> methods;
     for (PyMethod* other : sharing) {
@@ -87,6 +88,7 @@ PyMethod::PyMethod(const PyProgram& program, const std::string& name,
       }
     }
     callbacks_ = loading.callbacks();
+    handles_ = loading.take_handles();
   }
   if (loaded_->method == nullptr) throw failure("LoadError", std::move(error));
   loaded_->method->set_input_names(std::move(inputs));
@@ -107,6 +109,7 @@ int PyMethod::traverse(visitproc visit, void* arg) const {
   Py_VISIT(origin_.ptr());
   Py_VISIT(check_.ptr());
   for (const nb::object& callback : callbacks_) Py_VISIT(callback.ptr());
+  for (const nb::object& handle : handles_) Py_VISIT(handle.ptr());
   return 0;
 }
 
@@ -117,10 +120,12 @@ void PyMethod::clear() {
   callbacks_.clear();
 }
 
+/// Backends in Python run while it goes on, and may come back to this object.
 void PyMethod::unload() {
-  if (loaded_ != nullptr && loaded_->method != nullptr) loaded_->method->unload();
-  loaded_.reset();
-  memory_.reset();
+  const std::vector<nb::object> handles = std::move(handles_);
+  const std::shared_ptr<Loaded> loaded = std::move(loaded_);
+  const nb::object memory = std::move(memory_);
+  if (loaded != nullptr && loaded->method != nullptr) loaded->method->unload();
 }
 
 /// Adds where the instruction comes from, and the Python exception behind it.
@@ -149,7 +154,7 @@ void PyMethod::execute_released() {
   bool ok;
   Interruptible interruptible(loaded().method());
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     ok = loaded().execute(&error);
   }
   interruptible.finish();
@@ -171,6 +176,23 @@ void PyMethod::check_inputs() {
   check_(given);
 }
 
+/// The inputs, with copies of those in the method's own memory, such as borrowed outputs: setting
+/// another input, or the execution, may write over them.
+std::vector<PyObject*> PyMethod::copy_own(PyObject* const* inputs, size_t count, Keep* keep) {
+  std::vector<PyObject*> all(inputs, inputs + count);
+  for (PyObject*& input : all) {
+    ArrayView view;
+    if (PyLong_Check(input) || PyFloat_Check(input) || view_array(input, &view, keep) != nullptr) {
+      continue;
+    }
+    if (!loaded().owns(view.data, 1)) continue;
+    const nb::object bits = to_bits(input);
+    if (bits.is_valid()) keep->objects.push_back(from_bits(bits, to_string(view.type)));
+    if (bits.is_valid() && keep->objects.back().is_valid()) input = keep->objects.back().ptr();
+  }
+  return all;
+}
+
 /// A shape that does not fit at all is refused with the constraint that it breaks, if there is one.
 void PyMethod::set_inputs(PyObject* const* inputs, size_t count, Keep* keep) {
   try {
@@ -188,16 +210,21 @@ void PyMethod::set_inputs(PyObject* const* inputs, size_t count, Keep* keep) {
   }
 }
 
-nb::object PyMethod::run_unguarded(PyObject* const* inputs, size_t count, Style style) {
+/// `keep` gets what the inputs need for as long as the method may execute on them.
+nb::object PyMethod::run_unguarded(PyObject* const* inputs, size_t count, Style style, Keep* keep) {
   Method& method = loaded().method();
   if (count != method.inputs_size()) {
     raise("InputError", Error::InvalidArgument,
           std::string(meta().name()) + " takes " + counted(method.inputs_size(), "input") +
               ", got " + std::to_string(count));
   }
-  Keep keep;
-  set_inputs(inputs, count, &keep);
+  if (has_lent_) {
+    set_inputs(copy_own(inputs, count, keep).data(), count, keep);
+  } else {
+    set_inputs(inputs, count, keep);
+  }
   check_inputs();
+  has_lent_ = has_lent_ || style.borrow || !callbacks_.empty();
   const CallScope scope(memory_, &loaded());
   execute_released();
   const size_t num_outputs = method.outputs_size();
@@ -222,21 +249,24 @@ nb::object PyMethod::run_unguarded(PyObject* const* inputs, size_t count, Style 
 
 nb::object PyMethod::run(PyObject* const* inputs, size_t count, Style style) {
   const Use use(*this);
-  return run_unguarded(inputs, count, style);
+  Keep keep;
+  return run_unguarded(inputs, count, style, &keep);
 }
 
-nb::object PyMethod::run_list(nb::handle inputs, bool borrow) {
+nb::object PyMethod::run_list(nb::handle inputs, bool borrow, Keep* keep) {
   const nb::object items = as_tuple(inputs);
   std::vector<PyObject*> pointers(static_cast<size_t>(PyTuple_Size(items.ptr())));
   for (size_t i = 0; i < pointers.size(); ++i) {
     pointers[i] = PyTuple_GetItem(items.ptr(), static_cast<Py_ssize_t>(i));
   }
-  return run_unguarded(pointers.data(), pointers.size(), {true, borrow});
+  keep->objects.push_back(items);
+  return run_unguarded(pointers.data(), pointers.size(), {true, borrow}, keep);
 }
 
 nb::object PyMethod::execute(nb::handle inputs, bool borrow) {
   const Use use(*this);
-  return run_list(inputs, borrow);
+  Keep keep;
+  return run_list(inputs, borrow, &keep);
 }
 
 std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
@@ -247,21 +277,23 @@ std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
     ~Tracing() { method.set_tracer(nullptr); }
     Method& method;
   } const tracing(loaded().method(), &recorder);
-  nb::object outputs = run_list(inputs, false);
+  Keep keep;
+  nb::object outputs = run_list(inputs, false, &keep);
   for (Event& event : recorder.events) std::get<1>(event) = clean(std::get<1>(event));
   return {outputs, std::move(recorder.events)};
 }
 
 std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterations) {
   const Use use(*this);
-  run_list(inputs, false);
+  Keep keep;
+  run_list(inputs, false, &keep);
   std::vector<uint64_t> times(iterations);
   ErrorText error;
   bool ok = true;
   const CallScope scope(memory_, &loaded());
   Interruptible interruptible(loaded().method());
   {
-    const nb::gil_scoped_release released;
+    const GilReleased released;
     for (size_t i = 0; ok && i < iterations; ++i) {
       const uint64_t start = etx_pal_current_ticks();
       ok = loaded().execute(&error);
@@ -292,22 +324,21 @@ bool PyMethod::has_attribute(const std::string& name) const { return loaded().ha
 
 nb::object PyMethod::get_attribute(const std::string& name) {
   const Use use(*this);
-  if (!loaded().has_state(name) && loaded().method().get_attribute(name.c_str()).ok()) {
+  if (!loaded().has_state(name) && loaded().state(name).ok()) {
     raise("ExecutionError", Error::InvalidState,
           "buffer '" + clean(name) +
               "' has no memory: the file leaves it to the caller; bind_state or set_state gives it "
               "some");
   }
-  return copy_tensor(value_of(loaded().method().get_attribute(name.c_str()),
-                              ("the method has no buffer '" + clean(name) + "'").c_str()));
+  return copy_tensor(
+      value_of(loaded().state(name), ("the method has no buffer '" + clean(name) + "'").c_str()));
 }
 
 /// Reads `value` as an array for the mutable buffer `name` and returns the buffer.
 Tensor PyMethod::view_attribute(const std::string& name, nb::handle value, ArrayView* view,
                                 Keep* keep) {
   const std::string label = "buffer '" + clean(name) + "'";
-  const Tensor tensor = value_of(loaded().method().get_attribute(name.c_str()),
-                                 ("the method has no " + label).c_str());
+  const Tensor tensor = value_of(loaded().state(name), ("the method has no " + label).c_str());
   nb::object number;
   if (PyLong_Check(value.ptr()) || PyFloat_Check(value.ptr())) {
     number = from_number(value, tensor.scalar_type());
@@ -353,10 +384,9 @@ void PyMethod::bind_attribute(const std::string& name, nb::handle value) {
           "buffer '" + clean(name) + "': memory to bind must be writable, aligned and lie as the " +
               "file says (" + describe_tensor(view.type, view.shape()) + " without gaps)");
   }
-  check_bound(name, loaded().bind_state(name, const_cast<void*>(view.data)));
-  // Python kernels may hold views of what was bound before.
-  if (callbacks_.empty()) loaded_->bound.erase(name);
-  loaded_->bound.emplace(name, std::make_pair(nb::borrow(value), std::move(keep)));
+  keep.objects.push_back(nb::borrow(value));
+  check_bound(name, loaded().bind_state(name, const_cast<void*>(view.data),
+                                        std::make_shared<Keep>(std::move(keep))));
 }
 
 void PyMethod::check_bound(const std::string& name, Error error) {

@@ -3,7 +3,6 @@
 #define ETX_NATIVE_PYTHON_METHOD_H_
 
 #include <atomic>
-#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -71,15 +70,17 @@ class PyMethod {
   /// For Python's garbage collector.
   int traverse(visitproc visit, void* arg) const;
   void clear();
+  /// Destroys the delegates, as long as all that they refer to is there.
+  void unload();
 
  private:
   struct Use;
-  void unload();
   void execute_released();
   void check_inputs();
   void set_inputs(PyObject* const* inputs, size_t count, Keep* keep);
-  nanobind::object run_list(nanobind::handle inputs, bool borrow);
-  nanobind::object run_unguarded(PyObject* const* inputs, size_t count, Style style);
+  std::vector<PyObject*> copy_own(PyObject* const* inputs, size_t count, Keep* keep);
+  nanobind::object run_list(nanobind::handle inputs, bool borrow, Keep* keep);
+  nanobind::object run_unguarded(PyObject* const* inputs, size_t count, Style style, Keep* keep);
   Raised failure(const char* kind, ErrorText text) const;
   Tensor view_attribute(const std::string& name, nanobind::handle value, ArrayView* view,
                         Keep* keep);
@@ -87,17 +88,19 @@ class PyMethod {
 
   /// The Python kernels and backends that the method may use.
   std::vector<nanobind::object> callbacks_;
+  /// What the `init` of Python backends returned; their delegates borrow it.
+  std::vector<nanobind::object> handles_;
   /// What lives as long as views of tensors, which may outlive this object: the garbage collector
   /// does not look into NumPy's arrays, so that they must not keep the kernels alive that made
   /// them.
   struct Loaded {
-    /// What the memory of buffers is bound to, by name.
-    std::multimap<std::string, std::pair<nanobind::object, Keep>> bound;
     std::unique_ptr<LoadedMethod> method;
   };
   nanobind::object origin_;
   nanobind::object check_;
   std::shared_ptr<Loaded> loaded_ = std::make_shared<Loaded>();
+  /// Views of the method's memory may be in Python's hands.
+  bool has_lent_ = false;
   /// The base of views: shares `loaded_`.
   nanobind::object memory_;
   /// One for all methods that share state.

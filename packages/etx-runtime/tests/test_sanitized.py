@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The Python module under AddressSanitizer: the tests that hand memory to Python run once more."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import etx_runtime
+import pytest
+from building import call, configure, tool
+from conftest import HERE
+
+FILES = (
+    "test_views.py",
+    "test_lifetimes.py",
+    "test_callbacks.py",
+    "test_state.py",
+    "test_calls.py",
+    "test_runtime.py",
+    "test_errors.py",
+    "test_safety.py",
+    "test_threads.py",
+    "test_interrupt.py",
+    "test_reading.py",
+)
+FOUND = 99
+READS_FREED = """
+import ctypes
+from etx_runtime import _native
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+block = ctypes.c_void_p(libc.malloc(1000))
+libc.free(block)
+ctypes.string_at(block, 1000)
+"""
+
+
+def runtime_library(name: str) -> str:
+    return call("g++", f"-print-file-name={name}").strip()
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables with which Python imports the package with a sanitized module."""
+    folder = tmp_path_factory.mktemp("sanitized")
+    options = ["-DETX_BUILD_PYTHON=ON", "-DETX_SANITIZE=address", "-DCMAKE_CXX_COMPILER=g++"]
+    options += ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
+    configure(HERE.parent, folder / "build", *options, f"-DPython_EXECUTABLE={sys.executable}")
+    call(tool("cmake"), "--build", folder / "build", "--target", "_native", "-j2")
+    package = folder / "etx_runtime"
+    installed = Path(etx_runtime.__file__).parent
+    shutil.copytree(installed, package, ignore=shutil.ignore_patterns("_native*.so", "__pycache__"))
+    shutil.copy2(next((folder / "build" / "native" / "python").glob("_native*.so")), package)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return kept | {
+        "LD_PRELOAD": f"{runtime_library('libasan.so')} {runtime_library('libstdc++.so.6')}",
+        "ASAN_OPTIONS": f"detect_leaks=0:exitcode={FOUND}",
+        "PYTHONMALLOC": "malloc",
+        "PYTHONPATH": str(folder),
+    }
+
+
+def run(environment: dict[str, str], *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, cwd=HERE
+    )
+
+
+def test_python_is_given_no_freed_memory(environment: dict[str, str]) -> None:
+    options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider"]
+    files = [HERE / name for name in FILES]
+    done = run(environment, "-m", "pytest", *options, "-c", HERE.parent / "pyproject.toml", *files)
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[:10000]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None
+    assert int(passed[1]) > 250
+
+
+def test_freed_memory_is_noticed(environment: dict[str, str]) -> None:
+    package = Path(environment["PYTHONPATH"]) / "etx_runtime"
+    assert "__asan_report_load" in call("nm", "-D", next(package.glob("_native*.so")))
+    done = run(environment, "-c", READS_FREED)
+    assert done.returncode == FOUND
+    assert "heap-use-after-free" in done.stderr
