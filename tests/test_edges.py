@@ -14,7 +14,7 @@ from projects import Project, load_projects, split_requirement
 PROJECTS = load_projects(ROOT)
 EIGHT = {
     "etx-schema": {"flatbuffers", "numpy"},
-    "etx-exir": {"torch", "numpy", "etx-schema"},
+    "etx-exir": {"torch", "networkx", "numpy", "etx-schema"},
     "etx-quant": {"torch", "torchao"},
     "etx-runtime": {"etx-schema", "numpy"},
     "etx-kernels-portable": {"etx-runtime"},
