@@ -44,6 +44,7 @@ COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
 SLOWEST = ("etx-runtime", "etx-exir", "etx-kernels-portable")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
+PORT = ("etx-executorch", COMPILER, *DEVICE)
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
 LITERT = ("torch==2.13.0", "numpy==2.4.6")
@@ -253,7 +254,7 @@ def size(session: nox.Session) -> None:
 def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
     python, sides = both_sides(session)
-    both = environment(session, "interop-both", COMPILER, *DEVICE, others=EXECUTORCH)
+    both = environment(session, "interop-both", *PORT, others=EXECUTORCH)
     tests = ("-m", "pytest", ROOT / "interop", *sides, "--both", both)
     run(session, python, *tests, *session.posargs)
 
@@ -271,7 +272,7 @@ def exporter_tests(session: nox.Session) -> None:
     """Run ExecuTorch's own exporter tests, as they lie in its wheel, on ETX. Run by hand."""
     theirs = environment(session, "exporter-tests-executorch", others_no_deps=EXECUTORCH[:1])
     tools = ("pytest==9.2.0", "parameterized==0.9.0", "safetensors==0.8.0", "torchao==0.18.0")
-    python = environment(session, "exporter-tests", COMPILER, *DEVICE, others=tools)
+    python = environment(session, "exporter-tests", *PORT, others=tools)
     query = "import sysconfig; print(sysconfig.get_path('purelib'))"
     found = session.run(theirs, "-c", query, external=True, silent=True)
     script = ROOT / "interop" / "exporter_tests" / "run.py"

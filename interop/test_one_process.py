@@ -61,3 +61,10 @@ def test_operators_have_a_namespace_of_their_own(both):
     added = both("registered.py", "etx")["operators"]["added"]
     assert added
     assert [name for name in added if not name.startswith(NAMESPACE)] == []
+
+
+def test_names_of_the_port_are_executorchs(both):
+    """And what ExecuTorch has beside them is refused in one sentence."""
+    found = both("port_tree.py")
+    assert found["sentences"] > 0
+    assert (found["unknown"], found["errors"]) == ([], [])

@@ -98,6 +98,18 @@ for view in VIEWS:
     assert sum(row.bytes for row in report.by(view)) == len(data)
 """
 
+EXECUTORCH = """
+import etx_executorch.exir
+import etx_executorch.runtime
+for module, name in (("exir", "to_edge"), ("runtime", "Runtime")):
+    try:
+        exec(f"from etx_executorch.{module} import {name}")
+    except ModuleNotFoundError as error:
+        assert "which is not installed: pip install etx-" in str(error), error
+    else:
+        raise AssertionError(f"{name} came from nowhere")
+"""
+
 WORKS = {
     "etx-schema": SCHEMA,
     "etx-exir": EXIR,
@@ -107,4 +119,5 @@ WORKS = {
     "etx-backend-xnnpack": XNNPACK,
     "etx-backend-arm": ARM,
     "etx-devtools": DEVTOOLS,
+    "etx-executorch": EXECUTORCH,
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ExecuTorch's calls about bytes, over ETX's reader and writer of files."""
+"""Files as bytes, in ExecuTorch's forms over ETX's reader and writer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from etx_schema import (
     serialize_pte,
 )
 from etx_schema.pte import HEADER, MAGIC
-from shims import with_blobs
+
+from etx_executorch.adapters.managers import with_blobs
 
 MINIMUM = 24
 
@@ -103,7 +104,7 @@ def serialize_pte_binary(
 ) -> Bytes:
     """Move the blobs out of the tables and write the file."""
     program = copy.deepcopy(pte_file.program)
-    delegates: list[bytes] = []
+    delegates: list[Any] = []
     if extract_delegate_segments:
         delegates = [each.data for each in program.backend_delegate_data]
         for plan in program.execution_plan:
@@ -112,14 +113,14 @@ def serialize_pte_binary(
                 if place is not None and place.location == DataLocation.INLINE:
                     each.processed = BackendDelegateDataReference(DataLocation.SEGMENT, place.index)
         program.backend_delegate_data = []
-    constants = [each.storage for each in program.constant_buffer[1:]]
+    constants: list[Any] = [each.storage for each in program.constant_buffer[1:]]
     program.constant_buffer = []
     named = {}
     if pte_file.named_data is not None:
         output = pte_file.named_data
         for key, entry in output.pte_data.items():
             named[key] = NamedBlob(output.buffers[entry.buffer_index], entry.alignment or 16)
-    mutable = [each.storage for each in (pte_file.mutable_data or [])[1:]]
+    mutable: list[Any] = [each.storage for each in (pte_file.mutable_data or [])[1:]]
     pte = PteFile(program, constants, mutable, delegates, named)
     options = {} if constant_tensor_alignment is None else {
         "constant_alignment": constant_tensor_alignment

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ETX does not have, by module or name of ExecuTorch, and in one sentence what to use."""
+
+from __future__ import annotations
+
+__all__ = ["ABSENT", "INTERNAL"]
+
+INTERNAL = (
+    "ETX has no counterpart of this part of ExecuTorch 1.5.1; the README of etx-executorch lists"
+    " what is there, and executorch itself can be imported in the same process"
+)
+_NO_DELEGATE = "cannot be lowered to yet: leave the partitioner out, or lower with executorch"
+_NUMBERED = (
+    "memory is planned over instructions, not over specs of nodes: choose the algorithm by"
+    " MemoryPlanningPass(memory_planning_algo=...), and read memory_reports of the result"
+)
+_ALWAYS = "its effect is a part of to_edge or to_executorch in ETX: leave the pass out"
+
+ABSENT = {
+    "backends": f"this backend {_NO_DELEGATE}",
+    "backends.arm": f"Ethos-U and TOSA {_NO_DELEGATE}",
+    "backends.transforms": "shared transforms of backends are not there: use etx_exir.passes",
+    "backends.xnnpack": (
+        "XNNPACK cannot be lowered to yet: leave the partitioner out, and the program runs on the"
+        " kernels of etx-kernels-portable"
+    ),
+    "backends.xnnpack.quantizer": (
+        "XNNPACKQuantizer is not there yet: use etx_quant.Int8Quantizer with prepare_pt2e and"
+        " convert_pt2e of torchao"
+    ),
+    "backends.xnnpack.recipes": "recipes are not there: call to_edge_transform_and_lower",
+    "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
+    "data": "the schemas are package data of etx_schema",
+    "devtools": (
+        "ETRecord, ETDump, Inspector and bundled programs are not there yet: the file itself names"
+        " module and line of each instruction (etx show --debug), and etx bench measures it"
+    ),
+    "devtools.size_analysis_tool": "use etx size, or etx_devtools.sizes",
+    "devtools.visualization": "graphs are not drawn: use etx show, or etx memory for the plan",
+    "examples": "examples lie in the repository's folder examples",
+    "exir.capture.capture": "call torch.export.export, then to_edge",
+    "exir.CaptureConfig": "call torch.export.export, then to_edge",
+    "exir.ExirExportedProgram": "call torch.export.export, then to_edge",
+    "exir.capture": "call torch.export.export, then to_edge",
+    "exir.dialects.edge": "operators of the Edge dialect are torch's own overloads in ETX",
+    "exir.memory": "views are planned at emission, and allocations are no nodes of the graph",
+    "exir.memory_planning": _NUMBERED,
+    "exir.passes": _ALWAYS,
+    "exir.passes.quantize_io_pass": (
+        "quantized inputs and outputs are not there yet: quantize in the model's forward"
+    ),
+    "exir.serde": "use torch.export.save and torch.export.load on the exported program",
+    "exir.tensor": "sizes, layouts and memory of a tensor are fields of etx_schema.Tensor",
+    "exir.tracer": "programs are captured by torch.export alone",
+    "exir.verification": "use etx_exir.verify",
+    "export": "recipes and sessions are not there: use etx_exir.compile, or to_edge and its steps",
+    "extension.flat_tensor": "use etx_schema.read_ptd and etx_schema.write_ptd",
+    "extension.llm": (
+        "export of language models is not there yet: export the model with torch.export, and lower"
+        " it with to_edge"
+    ),
+    "extension.pybindings.portable_lib._create_profile_block": "use Method.profile of etx_runtime",
+    "extension.pybindings.portable_lib._load_bundled_program_from_buffer": (
+        "bundled programs are not there yet: run the program and compare with torch.testing"
+    ),
+    "extension.pybindings.portable_lib._load_for_executorch_from_bundled_program": (
+        "bundled programs are not there yet: run the program and compare with torch.testing"
+    ),
+    "extension.training": (
+        "training on the device is not there yet: train before torch.export, or run a step that"
+        " was exported whole"
+    ),
+    "kernels": "the kernels are those of etx-kernels-portable, and installing it is enough",
+}

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The options of lowering as ExecuTorch's users give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import etx_exir
+from torch.fx import GraphModule
+
+__all__ = [
+    "ConstraintBasedSymShapeEvalPass",
+    "DynamicMemoryPlanningMode",
+    "EdgeCompileConfig",
+    "ExecutorchBackendConfig",
+    "HintBasedSymShapeEvalPass",
+    "InitializedMutableBufferPass",
+    "MemoryPlanningPass",
+    "ToOutVarPass",
+]
+
+MemoryPlanningPass = etx_exir.MemoryPlanningPass
+
+
+class DynamicMemoryPlanningMode(Enum):
+    """How memory of tensors of dynamic size is planned; ETX has the first alone."""
+
+    UPPER_BOUND = 0
+    SYMBOLIC = 1
+
+
+class _Always:
+    """A pass whose effect ETX always has: given to an option or in a list, it changes nothing."""
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __call__(self, graph_module: GraphModule) -> None:
+        """Leave the module."""
+
+
+class ConstraintBasedSymShapeEvalPass(_Always):
+    """Sizes are planned at the bounds of the exported program's constraints."""
+
+
+class HintBasedSymShapeEvalPass:
+    """Not there: memory planned for the example's sizes would be too small for others."""
+
+
+class ToOutVarPass(_Always):
+    """Out variants are chosen at emission."""
+
+
+class InitializedMutableBufferPass(_Always):
+    """The initial values of all mutable buffers are kept, whatever their names."""
+
+
+class EdgeCompileConfig(etx_exir.EdgeCompileConfig):
+    """How `to_edge` lowers.
+
+    `_skip_dim_order` and `_use_edge_ops` change nothing: the file stores every tensor's dim order,
+    and operators stay torch's own.
+    """
+
+    def __init__(self, *args: Any, _use_edge_ops: bool = True, **options: Any) -> None:
+        names = ("_check_ir_validity", "_skip_dim_order")
+        given = dict(zip(names, args, strict=False)) | options
+        given.pop("_skip_dim_order", None)
+        for name, value in zip(
+            ("_core_aten_ops_exception_list", "preserve_ops"), args[2:], strict=False
+        ):
+            given[name] = value
+        super().__init__(**given)
+
+
+class ExecutorchBackendConfig(etx_exir.ExecutorchBackendConfig):
+    """How `to_executorch` plans memory and writes the file.
+
+    `do_quant_fusion_and_const_prop` changes nothing: constants are always folded. So do passes
+    whose effect ETX always has, given as `sym_shape_eval_pass` and `to_out_var_pass`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.pop("do_quant_fusion_and_const_prop", None)
+        for name in ("sym_shape_eval_pass", "to_out_var_pass"):
+            value = options.get(name)
+            each = value.values() if isinstance(value, Mapping) else [value]
+            if all(isinstance(item, _Always) for item in each):
+                options.pop(name, None)
+        super().__init__(*args, **options)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ExecuTorch's modules and where their names are in ETX: `module:attribute`, `*` for the rest."""
+
+from __future__ import annotations
+
+__all__ = ["MOVED", "NAMES"]
+
+_CONFIG = "etx_executorch.adapters.config"
+_EXPORT_PASS = "etx_executorch.adapters.export_pass"
+_EXPORT_UTIL = "etx_executorch.adapters.export_util"
+_GRAPHS = "etx_executorch.adapters.graphs"
+_MANAGERS = "etx_executorch.adapters.managers"
+_OPERATORS = "etx_executorch.adapters.operators"
+_PARTITIONS = "etx_executorch.adapters.partitions"
+_PORTABLE = "etx_executorch.adapters.portable_lib"
+_PRINTING = "etx_executorch.adapters.printing"
+_RUNTIME = "etx_executorch.adapters.runtime"
+_SERIALIZE = "etx_executorch.adapters.serialize"
+_PARTITIONERS = "etx_exir.partitioners"
+
+
+def _of(module: str, *names: str) -> dict[str, str]:
+    return {name: f"{module}:{name}" for name in names}
+
+
+_PROGRAM = _of(
+    _MANAGERS,
+    "EdgeProgramManager",
+    "ExecutorchProgramManager",
+    "to_edge",
+    "to_edge_transform_and_lower",
+)
+_OPTIONS = _of(_CONFIG, "EdgeCompileConfig", "ExecutorchBackendConfig")
+_PASSES = _of(
+    _EXPORT_PASS,
+    "ExportPass",
+    "ExportPassBaseError",
+    "ExportedProgramPassBase",
+    "ExportedProgramPassResult",
+    "NodeMetadata",
+    "ProxyValue",
+    "map_args",
+)
+_PASS_RESULT = "torch.fx.passes.infra.pass_base:PassResult"
+_PYTREE = "torch.utils._pytree"
+
+EXIR = {
+    "exir": {
+        **_PROGRAM,
+        **_OPTIONS,
+        **_of("torch.export", "ExportedProgram", "save", "load"),
+        **_of(_MANAGERS, "emit_program", "EmitterOutput"),
+        **_of("torch.export.graph_signature", "ExportGraphSignature"),
+        "Value": "typing:Any",
+    },
+    "exir.program": _PROGRAM,
+    "exir.program._program": _PROGRAM,
+    "exir.capture": _OPTIONS,
+    "exir.capture._config": _OPTIONS,
+    "exir.delegate": _of("etx_exir", "executorch_call_delegate"),
+    "exir.dialects": {},
+    "exir.dialects._ops": _of(_OPERATORS, "ops", "bind_pattern_to_op"),
+    "exir.dialects.edge": {},
+    "exir.dialects.edge._ops": {"EdgeOpOverload": "torch._ops:OpOverload"},
+    "exir.dialects.backend": {},
+    "exir.dialects.backend._ops": {"BackendOpOverload": "torch._ops:OpOverload"},
+    "exir.dynamic_shape": _of(_CONFIG, "DynamicMemoryPlanningMode"),
+    "exir.emit": _of(_MANAGERS, "emit_program", "EmitterOutput"),
+    "exir.error": {
+        "ExportError": "etx_schema:EtxError",
+        "InternalError": "etx_schema:EtxError",
+    },
+    "exir.graph_module": _of(
+        _GRAPHS,
+        "bfs_trace_with_node_process",
+        "contains_any_call_fn_target_op",
+        "get_cond_while_submodules",
+        "get_control_flow_submodules",
+        "get_scan_submodules",
+    ),
+    "exir.lowered_backend_module": {
+        **_of("etx_exir", "LoweredBackendModule"),
+        **_of(_GRAPHS, "get_lowered_backend_modules", "get_lowered_submodules"),
+    },
+    "exir.memory_planning": _of("etx_exir.plan", "MemoryPlanningAlgorithmSuite", "greedy", "naive"),
+    "exir.pass_base": {
+        **_PASSES,
+        "PassResult": _PASS_RESULT,
+        "PassBase": "torch.fx.passes.infra.pass_base:PassBase",
+        **dict.fromkeys(("Argument", "Fn", "PassType", "Value"), "typing:Any"),
+    },
+    "exir.pass_manager": {
+        **_of(_EXPORT_PASS, "PassManager"),
+        "PassType": "typing:Any",
+    },
+    "exir.passes": {
+        **_of(_CONFIG, "MemoryPlanningPass", "ToOutVarPass"),
+        **_of(_EXPORT_PASS, "ExportPass"),
+        **_of("etx_exir", "executorch_call_delegate"),
+        "PassResult": _PASS_RESULT,
+        "HintBasedSymShapeEvalPass": "etx_executorch.adapters.config:HintBasedSymShapeEvalPass",
+    },
+    "exir.passes.init_mutable_pass": _of(_CONFIG, "InitializedMutableBufferPass"),
+    "exir.passes.memory_planning_pass": _of(_CONFIG, "MemoryPlanningPass"),
+    "exir.passes.sym_shape_eval_pass": _of(
+        _CONFIG, "ConstraintBasedSymShapeEvalPass", "HintBasedSymShapeEvalPass"
+    ),
+    "exir.print_program": _of(
+        _PRINTING,
+        "add_cursor_to_graph",
+        "inspect_node",
+        "pretty_print",
+        "pretty_print_stacktraces",
+        "print_program",
+    ),
+    "exir.banked_memory_planning": _of("etx_exir", "Bank", "TargetMemoryMap"),
+    "exir.scalar_type": _of("etx_schema", "ScalarType"),
+    "exir.schema": {"*": "etx_schema"},
+    "exir.tensor_layout": _of("etx_schema", "TensorLayout"),
+    "exir.tracer": {"Value": "typing:Any"},
+}
+
+BACKEND = {
+    "exir.backend": {},
+    "exir.backend.backend_api": {
+        **_of(_PARTITIONS, "MethodProgramsPartitionerSpec", "to_backend"),
+        **_of("etx_exir", "LoweredBackendModule"),
+    },
+    "exir.backend.backend_details": {
+        **_of("etx_exir", "BackendDetails", "CompileSpec", "PreprocessResult"),
+        **_of("torch.export", "ExportedProgram"),
+    },
+    "exir.backend.canonical_partitioners": {},
+    "exir.backend.canonical_partitioners.all_node_partitioner": _of(
+        _PARTITIONERS, "AllNodePartitioner"
+    ),
+    "exir.backend.canonical_partitioners.group_partitioner": _of(
+        _PARTITIONS, "GroupBasedPartitioner"
+    ),
+    "exir.backend.canonical_partitioners.pattern_op_partitioner": _of(
+        _PARTITIONS,
+        "generate_grouped_partitions_from_list_of_nodes",
+        "generate_partitions_from_list_of_nodes",
+        "generate_pattern_op_partitions",
+    ),
+    "exir.backend.compile_spec_schema": _of("etx_exir", "CompileSpec"),
+    "exir.backend.operator_support": _of(_PARTITIONS, "DontPartition", "DontPartitionName"),
+    "exir.backend.partitioner": _of("etx_exir", "DelegationSpec", "PartitionResult", "Partitioner"),
+    "exir.backend.utils": {
+        **_of("etx_exir", "DelegateMappingBuilder"),
+        **_of(_PARTITIONERS, "tag_constant_data", "tag_mutated_buffer"),
+        **_of(
+            _GRAPHS,
+            "format_delegated_graph",
+            "get_delegates",
+            "get_non_lowered_nodes",
+            "is_shape_dynamic",
+            "print_delegated_graph",
+        ),
+    },
+}
+
+SERIALIZE = {
+    "exir._serialize": {
+        "_PTEFile": f"{_SERIALIZE}:PTEFile",
+        "_serialize_pte_binary": f"{_SERIALIZE}:serialize_pte_binary",
+        "_deserialize_pte_binary": f"{_SERIALIZE}:deserialize_pte_binary",
+    },
+    "exir._serialize._flatbuffer_program": {
+        "_flatbuffer_to_program": f"{_SERIALIZE}:flatbuffer_to_program",
+        "_program_to_flatbuffer": f"{_SERIALIZE}:program_to_flatbuffer",
+    },
+    "exir._serialize._named_data_store": _of(_SERIALIZE, "NamedDataStore", "NamedDataStoreOutput"),
+    "exir._serialize._program": {
+        **_of(_SERIALIZE, "PTEFile", "deserialize_pte_binary", "serialize_pte_binary"),
+        "_ExtendedHeader": f"{_SERIALIZE}:ExtendedHeader",
+        "_program_to_json": f"{_SERIALIZE}:program_to_json",
+        "_get_extended_header": f"{_SERIALIZE}:extended_header",
+    },
+    "exir._serialize.data_serializer": _of(_SERIALIZE, "DataEntry"),
+    "exir._serialize.padding": {"aligned_size": "etx_schema.segments:align"},
+}
+
+RUNTIME = {
+    "runtime": _of(
+        _RUNTIME,
+        "BackendRegistry",
+        "Method",
+        "MethodMeta",
+        "OperatorRegistry",
+        "Program",
+        "Runtime",
+        "Verification",
+    ),
+    "extension": {},
+    "extension.export_util": _of(
+        _EXPORT_UTIL, "export_to_edge", "export_to_exec_prog", "save_pte_program"
+    ),
+    "extension.export_util.utils": _of(
+        _EXPORT_UTIL, "export_to_edge", "export_to_exec_prog", "save_pte_program"
+    ),
+    "extension.pybindings": {},
+    "extension.pybindings.portable_lib": {
+        **_of(_PORTABLE, "ExecuTorchModule"),
+        **_of(_RUNTIME, "MethodMeta", "TensorInfo", "Verification"),
+        "_load_for_executorch": f"{_PORTABLE}:load_for_executorch",
+        "_load_for_executorch_from_buffer": f"{_PORTABLE}:load_for_executorch",
+        "_get_operator_names": f"{_PORTABLE}:get_operator_names",
+        "_get_registered_backend_names": f"{_PORTABLE}:get_registered_backend_names",
+        "_is_available": f"{_PORTABLE}:is_available",
+        "_threadpool_get_thread_count": f"{_PORTABLE}:get_thread_count",
+        "_unsafe_reset_threadpool": f"{_PORTABLE}:reset_threadpool",
+    },
+    "extension.pytree": {
+        **_of(_PYTREE, "TreeSpec", "tree_flatten", "tree_map", "tree_unflatten"),
+        "register_custom": f"{_PYTREE}:register_pytree_node",
+    },
+}
+
+DEVTOOLS = {
+    "devtools": {},
+    "devtools.backend_debug": {
+        **_of(_GRAPHS, "get_delegation_info"),
+        **_of("etx_exir.delegation_info", "DelegationBreakdown", "print_delegation_info"),
+    },
+    "devtools.backend_debug.delegation_info": {
+        **_of(_GRAPHS, "DelegationInfo", "get_delegation_info"),
+        **_of("etx_exir.delegation_info", "DelegationBreakdown"),
+    },
+    "devtools.size_analysis_tool": {},
+}
+
+# Folders whose modules say what to use instead.
+FOLDERS: dict[str, dict[str, str]] = {"backends": {}, "backends.xnnpack": {}}
+
+# Where ExecuTorch had a name before 1.5.1, and tutorials still look for it.
+MOVED = {"exir.backend.utils": _of(_GRAPHS, "get_delegation_info")}
+
+NAMES: dict[str, dict[str, str]] = {
+    **EXIR,
+    **BACKEND,
+    **SERIALIZE,
+    **RUNTIME,
+    **DEVTOOLS,
+    **FOLDERS,
+}
+for _module, _rows in MOVED.items():
+    NAMES[_module] = NAMES[_module] | _rows
