@@ -116,6 +116,30 @@ def test_exceptions_are_causes(runtime: Runtime) -> None:
         assert (e.value.name, e.value.instruction) == ("my::op.out", 0)
 
 
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("\udcff"), r"ValueError: \\udcff"),
+        (ValueError("caf\u00e9"), "ValueError: caf\u00e9"),
+        (ValueError("a\0b"), "ValueError: a"),
+        (Unprintable(), "Unprintable"),
+    ],
+)
+def test_exceptions_of_any_text_are_causes(runtime: Runtime, error: Exception, text: str) -> None:
+    def op(*args: object) -> None:
+        raise error
+
+    etx_runtime.register_kernel("my::op.out", op)
+    with pytest.raises(ExecutionError, match=rf"my::op\.out failed .*{text}") as caught:
+        load(program()).execute([X])
+    assert caught.value.__cause__ is error
+
+
 def test_interrupts_pass(runtime: Runtime) -> None:
     def op(*args: object) -> None:
         raise KeyboardInterrupt

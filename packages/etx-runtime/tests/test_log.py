@@ -60,3 +60,26 @@ def test_a_sink_that_raises_is_reported(
     runtime.load_program(addition())
     etx_runtime.set_log_level("fatal")
     assert "etx I: a program: loaded" in capfd.readouterr().err
+
+
+def test_a_sink_does_not_replace_itself(runtime: Runtime) -> None:
+    seen: list[str] = []
+    refused: list[Exception] = []
+
+    def sink(level: str, text: str) -> None:
+        seen.append(text)
+        for other in (None, print):
+            try:
+                etx_runtime.set_log_sink(other)
+            except etx_runtime.RuntimeFailure as error:
+                refused.append(error)
+
+    etx_runtime.set_log_sink(sink)
+    etx_runtime.set_log_level("info")
+    try:
+        for _ in range(2):
+            runtime.load_program(addition())
+    finally:
+        etx_runtime.set_log_sink(None)
+        etx_runtime.set_log_level("fatal")
+    assert (len(seen), len(refused)) == (2, 4)

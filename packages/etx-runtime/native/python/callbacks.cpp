@@ -414,8 +414,17 @@ void forget_python_exception() {
 }
 
 std::string describe_exception(nb::handle exception) {
-  const nb::str name(exception.type().attr("__name__"));
-  return nb::cast<std::string>(name) + ": " + nb::cast<std::string>(nb::str(exception));
+  const auto encode = [](nb::handle text) -> std::string {
+    const nb::object bytes =
+        nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "backslashreplace"));
+    if (!bytes.is_valid()) throw nb::python_error();
+    return nb::borrow<nb::bytes>(bytes).c_str();
+  };
+  const std::string name = encode(exception.type().attr("__name__"));
+  const nb::object text = nb::steal(PyObject_Str(exception.ptr()));
+  if (text.is_valid()) return name + ": " + encode(text);
+  PyErr_Clear();
+  return name;
 }
 
 void register_kernel(const std::string& name, nb::object function) {

@@ -60,7 +60,12 @@ void set_sink(nb::object wanted) {
     const GilReleased released;
     error = set_log_sink(is_given ? send : nullptr, nullptr);
   }
-  if (error != Error::Ok) raise("RuntimeFailure", error, "the sink cannot be changed by itself");
+  if (error == Error::Ok) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    std::swap(sink, wanted);
+  }
+  raise("RuntimeFailure", error, "the sink cannot be changed by itself");
 }
 
 }  // namespace python

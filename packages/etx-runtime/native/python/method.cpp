@@ -130,6 +130,7 @@ void PyMethod::unload() {
 
 /// Adds where the instruction comes from, and the Python exception behind it.
 Raised PyMethod::failure(const char* kind, ErrorText text) const {
+  const nb::object cause = take_python_exception();
   const auto origin = [this](int32_t instruction) -> std::string {
     if (instruction < 0 || !origin_.is_valid() || origin_.is_none()) return "";
     const nb::object found = origin_(instruction);
@@ -142,7 +143,7 @@ Raised PyMethod::failure(const char* kind, ErrorText text) const {
   const std::string from = text.missing.empty() ? origin(text.instruction) : "";
   if (!from.empty()) text.message += " (from " + from + ")";
   Raised raised(kind, std::move(text));
-  raised.cause = take_python_exception();
+  raised.cause = cause;
   if (raised.cause.is_valid()) {
     raised.text.message += ": " + describe_exception(raised.cause);
   }
