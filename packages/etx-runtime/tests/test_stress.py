@@ -23,6 +23,7 @@ import pytest
 import thread_programs
 from building import call, configure, tool
 from conftest import HERE
+from programs import counter
 
 KERNELS = HERE.parents[1] / "etx-kernels-portable"
 FAMILIES = "binary;conv;copy;matmul;prim;reduce;softmax;unary"
@@ -69,6 +70,19 @@ def test_threads_share_a_program(build: Path) -> None:
 def test_pool(build: Path) -> None:
     done = run(build / "stress_pool")
     assert done.returncode == 0, done.stderr[:5000]
+
+
+def test_c_interface(build: Path) -> None:
+    """What etx.h says of threads: all of it, and a race where it forbids one."""
+    (build / "counter.pte").write_bytes(counter())
+    arguments = [build / "stress_c_api", build / "counter.pte", build / "libstress_kernels.so"]
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr[:5000]
+    assert "WARNING" not in done.stderr
+    assert done.stdout == "8 threads\n"
+    done = run(*arguments, "race")
+    assert done.returncode != 0
+    assert "SUMMARY: ThreadSanitizer: data race" in done.stderr
 
 
 @pytest.mark.parametrize(

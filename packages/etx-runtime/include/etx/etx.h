@@ -12,8 +12,10 @@
 /// unless a function says what it means; functions without a status return 0 or null, or do
 /// nothing.
 ///
-/// Threads: a program may be shared. A method is used by one thread at a time; `etx_method_cancel`
-/// alone may be called by others meanwhile. All else is safe from any thread.
+/// Threads: a program may be shared, and given up by any thread while methods of it are in use. A
+/// method, and what it gives pointers to, is used by one thread at a time; `etx_method_cancel`
+/// alone may be called by others meanwhile, until the method is freed. All else is safe from any
+/// thread. What the caller says is there (elements, strings, counted lists) is read unchecked.
 
 #include <etx/abi.h>
 #include <etx/platform.h>
@@ -187,7 +189,8 @@ ETX_API size_t etx_method_num_outputs(const etx_method* method);
 
 /// Sets a tensor input of `rank` `sizes`, whose elements lie `strides` elements apart; null strides
 /// mean row-major. Copied where the input is planned or its layout differs; else `data` is read in
-/// place and must stay valid until the execution is over.
+/// place and must stay valid until the execution is over. An output of the method itself is copied
+/// by the caller before any input is set, as setting one may write over it.
 /// Errors: ETX_INVALID_ARGUMENT (index, kind, dtype), ETX_NOT_SUPPORTED (shape).
 ETX_API etx_status etx_method_set_tensor(etx_method* method, size_t index, const void* data,
                                          int32_t dtype, size_t rank, const int32_t* sizes,

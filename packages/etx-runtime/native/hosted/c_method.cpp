@@ -102,7 +102,7 @@ etx_status etx_method_set_tensor(etx_method* method, size_t index, const void* d
       count *= sizes[i];
     }
     const bool is_missing = data == nullptr && count != 0;
-    if (is_missing) return fail(Error::InvalidArgument, "the input has no data");
+    if (is_missing) return fail(Error::InvalidArgument, "the argument 'data' is null");
     ErrorText error;
     const bool ok =
         method->loaded->set_tensor(index, data, type, {sizes, rank},
