@@ -34,6 +34,14 @@ def test_snippets_run(page: Path) -> None:
     everything.python(ROOT / "tools" / "snippets.py", page)
 
 
+def test_the_first_page_runs_in_what_one_line_of_it_installs() -> None:
+    page = ROOT / "README.md"
+    shells = [block.text for block in blocks(page.read_text()) if block.language == "sh"]
+    (line,) = (line for text in shells for line in text.splitlines() if "--venv etx" in line)
+    wanted = wheels.parse(shlex.split(line)[2:]).install
+    environment("first-hour", *wanted).python(ROOT / "tools" / "snippets.py", page)
+
+
 @pytest.mark.parametrize("page", READMES, ids=identity)
 def test_readme_has_a_snippet_that_runs(page: Path) -> None:
     found = [block for block in blocks(page.read_text()) if block.language in ("python", "console")]

@@ -35,7 +35,7 @@ def test_log(runtime: Runtime, messages: list[tuple[str, str]], tmp_path: Path) 
     path.write_bytes(b"x" * 100)
     with pytest.raises(LoadError) as caught:
         runtime.load_program(path)
-    assert messages[2] == ("error", str(caught.value))
+    assert messages[2] == ("info", str(caught.value))
 
 
 def test_log_refuses(messages: list[tuple[str, str]]) -> None:

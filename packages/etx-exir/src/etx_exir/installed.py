@@ -31,7 +31,7 @@ def load_backend(text: str) -> Any:
         if not key or not equals:
             raise EtxError(f"--backend {text}: {item!r} is no spec; expected spec=value")
         specs.append(CompileSpec(key, value.encode()))
-    entries = {entry.name: entry for entry in contributions(GROUP)}
+    entries = {entry.name: entry for entry in reversed(contributions(GROUP))}
     if name not in entries:
         known = ", ".join(sorted(entries)) or "none"
         raise EtxError(

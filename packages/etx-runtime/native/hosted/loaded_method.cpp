@@ -80,7 +80,7 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
   const uint64_t start = etx_pal_current_ticks();
   auto loaded = load_unlogged(std::move(program), name, error, sharing);
   if (loaded == nullptr) {
-    log(ETX_LOG_ERROR, "method '" + name + "': " + error->message);
+    log(ETX_LOG_INFO, "method '" + name + "': " + error->message);
   } else if (is_logged(ETX_LOG_INFO)) {
     const size_t instructions = loaded->method().method_meta().num_instructions();
     log(ETX_LOG_INFO, "method '" + name + "': loaded " + counted(instructions, "instruction") +

@@ -55,7 +55,7 @@ std::shared_ptr<const DataLoader> open_file(const std::string& path, bool use_mm
 
 /// Logs `error` with its source, which it gets, too, when there is one.
 bool refuse(const std::string& source, ErrorText* error) {
-  log(ETX_LOG_ERROR, label(source) + ": " + error->message);
+  log(ETX_LOG_INFO, label(source) + ": " + error->message);
   if (!source.empty()) error->message = source + ": " + error->message;
   return false;
 }
@@ -69,7 +69,7 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_file(const std::string& path,
   loaded->loader_ = open_file(path, options.use_mmap, &message);
   if (loaded->loader_ != nullptr) return loaded->load(path, options, error) ? loaded : nullptr;
   *error = access_failed(message);
-  log(ETX_LOG_ERROR, message);
+  log(ETX_LOG_INFO, message);
   return nullptr;
 }
 
@@ -88,7 +88,7 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_descriptor(int descriptor, ui
   }
   if (loaded->loader_ != nullptr) return loaded->load(source, options, error) ? loaded : nullptr;
   *error = access_failed(message);
-  log(ETX_LOG_ERROR, message);
+  log(ETX_LOG_INFO, message);
   return nullptr;
 }
 

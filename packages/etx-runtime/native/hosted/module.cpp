@@ -28,7 +28,7 @@ Error Module::fail(Error error, std::string message) {
 
 Error Module::fail(ErrorText text) {
   error_ = std::move(text);
-  log(ETX_LOG_ERROR, error_.message);
+  log(ETX_LOG_INFO, error_.message);
   return error_.error;
 }
 

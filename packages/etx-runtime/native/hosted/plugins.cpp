@@ -44,7 +44,7 @@ Plugins& Plugins::shared() {
 const etx_plugin* Plugins::load(const std::string& path, std::string* message) {
   const etx_plugin* plugin = open(path, message);
   if (plugin == nullptr) {
-    log(ETX_LOG_ERROR, *message);
+    log(ETX_LOG_INFO, *message);
   } else {
     log(ETX_LOG_INFO, path + ": plugin " + plugin->name + " " + plugin->version);
   }

@@ -100,8 +100,12 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(metavar="COMMAND")
     _register(subparsers)
     added = [] if command in subparsers.choices else contributions(COMMANDS)
+    broken: dict[str, tuple[str, str]] = {}
     for entry in [entry for entry in added if entry.name == command] or added:
-        _contribute(parser, subparsers, entry)
+        if reasons := _contribute(parser, subparsers, entry):
+            broken.setdefault(entry.name, reasons)
+    for name in broken.keys() - subparsers.choices.keys():
+        _register_broken(subparsers, name, *broken[name])
     for name in ELSEWHERE.keys() - subparsers.choices.keys():
         package = ELSEWHERE[name].split()[0]
         text = f"the command {name!r} comes with {package}, which is not installed in {sys.prefix}"
@@ -110,8 +114,10 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def _contribute(parser: argparse.ArgumentParser, subparsers: Any, entry: EntryPoint) -> None:
-    """Let a package add its command, and nothing but that; one that cannot says why."""
+def _contribute(
+    parser: argparse.ArgumentParser, subparsers: Any, entry: EntryPoint
+) -> tuple[str, str] | None:
+    """Let a package add its command and nothing but that, else return why not: short and long."""
     commands = subparsers.choices
     before, rows = dict(commands), len(subparsers._choices_actions)
     reason = ""
@@ -129,17 +135,16 @@ def _contribute(parser: argparse.ArgumentParser, subparsers: Any, entry: EntryPo
     if any(commands.get(name) is not found for name, found in before.items()):
         reason = reason or f"{entry.value}: it replaces another command"
     if not reason:
-        return
+        return None
     commands.clear()
     commands.update(before)
     del subparsers._choices_actions[rows:]
-    if entry.name in before:
-        warn_of(f"a command {entry.name!r} is left out ({reason})", name_of(entry.dist))
-        return
     package = name_of(entry.dist)
+    if entry.name in before:
+        warn_of(f"a command {entry.name!r} is not added ({reason})", package)
     fix = f"; reinstall or remove {package}" if package else ""
     problem = f"the command {entry.name!r} does not load: {reason}{fix}"
-    _register_broken(subparsers, entry.name, f"not usable: {reason}", problem)
+    return f"not usable: {reason}", problem
 
 
 def _register(subparsers: Any) -> None:

@@ -193,7 +193,7 @@ def _describe(name: str, *, as_json: bool) -> None:
     if os.path.isfile(name):
         print(f"{_titled(target.name, target.version)}: {target.description}")
     else:
-        found = {entry.name: entry for entry in contributions("etx.targets")}
+        found = {entry.name: entry for entry in reversed(contributions("etx.targets"))}
         parts = [found[part] for part in name.split("+") if part in found]
         print(*[_line(_row(entry)) for entry in parts], sep="\n")
     print(*_details(target), sep="\n")

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def contributions(group: str) -> list[EntryPoint]:
-    """Return the entry points of `group`, by name; of two equal names the first on the path."""
-    found: dict[str, EntryPoint] = {}
-    for entry in entries(group):
-        found.setdefault(entry.name, entry)
-    return sorted(found.values(), key=lambda entry: entry.name)
+    """Return the entry points of `group` by name, equal ones in the order of the path.
+
+    Of equal names the first that works counts.
+    """
+    return sorted(entries(group), key=lambda entry: entry.name)
 
 
 def entries(group: str) -> list[EntryPoint]:

@@ -92,8 +92,13 @@ class Target:
 
 def installed_targets() -> dict[str, Target]:
     """Return the targets that installed packages offer and that can be read, by name."""
+    return _loaded(target_paths())
+
+
+def _loaded(paths: Mapping[str, Path]) -> dict[str, Target]:
+    """Read targets; warn of those that cannot be read."""
     found = {}
-    for name, path in target_paths().items():
+    for name, path in paths.items():
         try:
             found[name] = Target.load(path)
         except EtxError as error:
@@ -111,15 +116,20 @@ def target_paths() -> dict[str, Path]:
 
 def device_target() -> Target | None:
     """Return what is installed here, kernels and backends together; else None."""
-    paths = _paths(GROUP)
-    return reduce(_joined, [Target.load(path) for path in paths.values()]) if paths else None
+    found = list(_loaded(_paths(GROUP)).values())
+    return reduce(_joined, found) if found else None
 
 
 def _paths(group: str) -> dict[str, Path]:
     found = {}
     for entry in contributions(group):
+        if entry.name in found:
+            continue
         try:
-            found[entry.name] = Path(use(entry))
+            path = Path(use(entry))
+            if not path.is_file():
+                raise TargetError(f"{str(path)!r} is not a file")
+            found[entry.name] = path
         except Exception as error:
             reason = str(error) if isinstance(error, EtxError) else describe(error)
             warn_of(f"target {entry.name!r} cannot be used ({reason})", name_of(entry.dist))

@@ -48,7 +48,7 @@ class LoadedProgram {
     std::vector<std::shared_ptr<const DataLoader>> data_loaders;
   };
 
-  /// Loads `path`. On failure returns null, fills in `error` and logs it.
+  /// Loads `path`. On failure returns null, fills in `error`.
   static std::shared_ptr<LoadedProgram> from_file(const std::string& path, const Options& options,
                                                   ErrorText* error);
   /// Loads from memory that `owner` keeps alive; copied when it is not aligned to 16.
@@ -84,7 +84,7 @@ class LoadedProgram {
 /// A method with memory from the heap and the process's plugins and threads.
 class LoadedMethod {
  public:
-  /// On failure returns null, fills in `error` and logs it. Buffers that the file places alike in
+  /// On failure returns null, fills in `error`. Buffers that the file places alike in
   /// the method and in one of `sharing`, methods of the same program, are the same memory and keep
   /// their values; such methods are used, and loaded, by one thread at a time.
   static std::unique_ptr<LoadedMethod> load(std::shared_ptr<LoadedProgram> program,
@@ -279,7 +279,7 @@ class Module {
   /// Takes back a request that came after the end of an execution. On the module's own thread.
   void clear_cancel();
 
-  /// What the last failed call has to say; the log says it, too.
+  /// What the last failed call has to say; the log says it at its level of information.
   const ErrorText& last_error() const { return error_; }
 
  private:

@@ -17,7 +17,7 @@ class Plugins {
 
   /// Loads the library at `path` and checks its ABI, and that every member which the runtime reads
   /// is there; loading it again does nothing. Null on failure, and `message` then names path and
-  /// member; the log, too.
+  /// member.
   const etx_plugin* load(const std::string& path, std::string* message);
   /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs or a
   /// member is missing.
