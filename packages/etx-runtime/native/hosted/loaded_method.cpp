@@ -358,9 +358,7 @@ bool LoadedMethod::execute(ErrorText* error) {
   if (method_->execute() == Error::Ok) return true;
   *error = describe_execution(*method_, method_->last_failure());
   if (error->error == Error::InvalidState) explain(error);
-  const bool is_wanted = error->error == Error::Cancelled;
-  log(is_wanted ? ETX_LOG_INFO : ETX_LOG_ERROR,
-      method_->method_meta().name() + (": " + error->message));
+  log(ETX_LOG_INFO, method_->method_meta().name() + (": " + error->message));
   return false;
 }
 
