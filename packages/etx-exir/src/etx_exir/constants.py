@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -166,7 +167,8 @@ class Constants:
             else next(node for node in program.graph.nodes if node.op != "placeholder")
         )
         with program.graph.inserting_before(first):
-            node: Node = program.graph.placeholder("c_" + target.replace(".", "_"))
+            node: Node = program.graph.placeholder("c_" + re.sub(r"\W", "_", target))
+        node.target = node.name
         mode = fake_mode or fake_mode_of(program)
         node.meta["val"] = mode.from_tensor(value, static_shapes=True)
         spec = InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(name=node.name), target)

@@ -20,6 +20,7 @@ from etx_exir.decompositions import OURS, SIMPLER
 from etx_exir.out_variants import out_variant
 from etx_exir.passes import PIPELINE
 from etx_exir.passes.copies import COPIES
+from etx_exir.plain_names import plain, restore
 from etx_exir.separate import separate
 from etx_exir.targets import default_operators
 from etx_exir.transform import copy_program
@@ -99,9 +100,11 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     with _no_collection(), warnings.catch_warnings():
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
-        result: ExportedProgram = separate(program).run_decompositions(table)
+        spelled, names = plain(program)
+        result: ExportedProgram = separate(spelled).run_decompositions(table)
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
+    restore(result, names, program)
     return result
 
 
