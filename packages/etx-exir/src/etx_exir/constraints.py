@@ -80,13 +80,15 @@ def _argument_names(program: ExportedProgram) -> list[str]:
 
 def _path_name(path: tuple[Any, ...], fallback: str, arguments: list[str]) -> str:
     """Return `x` or `x['key'][0]`: the name of the argument, then the path in its containers."""
-    if len(path) <= 2:
+    if len(path) < 2:
         return fallback
     inner = "".join(pytree.keystr((key,)) for key in path[2:])
     first = path[1]
     if isinstance(first, pytree.MappingKey):
         return f"{first.key}{inner}"
     if not isinstance(first, pytree.SequenceKey):
+        return fallback
+    if not inner and first.idx >= len(arguments):
         return fallback
     name = arguments[first.idx] if first.idx < len(arguments) else f"args[{first.idx}]"
     return f"{name}{inner}"
@@ -118,12 +120,36 @@ def ranges_of(program: ExportedProgram) -> Ranges:
     return ranges
 
 
+def dimension_names(program: ExportedProgram) -> dict[sympy.Symbol, sympy.Symbol]:
+    """Return for each symbol that `torch.export.Dim` named the symbol of that name."""
+    env: Any = fake_mode_of(program).shape_env
+    if env is None:
+        return {}
+    given: dict[str, str] = env.source_name_to_debug_name
+    found: dict[sympy.Symbol, str] = {}
+    for symbol, sources in env.var_to_sources.items():
+        for source in sources:
+            constant = getattr(source, "source_name", "")
+            name = given.get(source.name) if not constant else constant
+            final = env.replace(symbol)
+            if name and name.isidentifier() and final.is_symbol:
+                found[final] = min(name, found.get(final, name))
+    taken = {str(symbol) for symbol in env.var_to_sources}
+    names = list(found.values())
+    return {
+        symbol: sympy.Symbol(name, **symbol._assumptions_orig)
+        for symbol, name in found.items()
+        if names.count(name) == 1 and name not in taken
+    }
+
+
 class Symbols:
     """What is known of the symbolic sizes among a program's inputs."""
 
     def __init__(self, program: ExportedProgram) -> None:
         self._ranges = ranges_of(program)
         self._seen: set[sympy.Symbol] = set()
+        self._names = dimension_names(program)
         self._relations = relations_of(program)
         self._divisors: dict[sympy.Expr, int] = {}
         for relation in self._relations:
@@ -141,11 +167,12 @@ class Symbols:
         low = -LARGEST if least is None else least
         lower = int(bounds.lower) if bool(bounds.lower >= low) else least
         upper = int(bounds.upper) if bool(bounds.upper <= LARGEST) else None
-        row: dict[str, Any] = {"symbol": str(expr), "divisor": 1, "min": lower, "max": upper}
+        named = expr.xreplace(self._names)
+        row: dict[str, Any] = {"symbol": str(named), "divisor": 1, "min": lower, "max": upper}
         if expr in self._divisors:
             row["divisor"] = self._divisors[expr]
-        if not expr.is_symbol and (text := _as_python(expr)) is not None:
-            row["symbol"] = str(min(expr.free_symbols, key=str))
+        if not expr.is_symbol and (text := _as_python(named)) is not None:
+            row["symbol"] = str(min(named.free_symbols, key=str))
             row["expr"] = text
             row["divisor"] = math.lcm(row["divisor"], _factor(expr))
         return row
@@ -159,7 +186,7 @@ class Symbols:
             stated = divisibility is not None and divisibility[0].is_symbol
             if not known or stated or self._is_implied(relation):
                 continue
-            text = _as_python(relation)
+            text = _as_python(relation.xreplace(self._names))
             if text is not None and text not in texts:
                 texts.append(text)
         return texts
