@@ -129,7 +129,7 @@ REFUSED = {
     "too large": (({0: N},), ((17,),), "must be at most 16"),
     "no multiple": (({0: 4 * Dim("k", max=4)},), ((10,),), "multiple of 4"),
     "not equal": (({0: N}, {0: N}), ((4,), (5,)), "must equal dimension 0 of"),
-    "not twice": (({0: N}, {0: 2 * N}), ((4,), (10,)), r"must be 2 \* s\d+ = 8"),
+    "not twice": (({0: N}, {0: 2 * N}), ((4,), (10,)), r"must be 2 \* n = 8"),
 }
 
 

@@ -130,7 +130,7 @@ def dimension_names(program: ExportedProgram) -> dict[sympy.Symbol, sympy.Symbol
     for symbol, sources in env.var_to_sources.items():
         for source in sources:
             constant = getattr(source, "source_name", "")
-            name = given.get(source.name) if not constant else constant
+            name = constant or given.get(source.name)
             final = env.replace(symbol)
             if name and name.isidentifier() and final.is_symbol:
                 found[final] = min(name, found.get(final, name))

@@ -23,6 +23,7 @@ from etx_exir.passes.copies import COPIES
 from etx_exir.plain_names import plain, restore
 from etx_exir.separate import separate
 from etx_exir.targets import default_operators
+from etx_exir.tokens import remove_tokens
 from etx_exir.transform import copy_program
 
 __all__ = ["decompose", "decomposition_table", "whole_operators"]
@@ -105,6 +106,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     restore(result, names, program)
+    remove_tokens(result)
     return result
 
 

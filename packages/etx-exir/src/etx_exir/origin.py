@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import sysconfig
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import NamedTuple
@@ -15,6 +16,9 @@ from torch.fx import Node
 __all__ = ["Line", "lines", "module_path", "module_stack", "source_line", "source_path"]
 
 TORCH = str(PurePath(torch.__file__).parent) + os.sep
+INSTALLED = tuple(
+    str(PurePath(sysconfig.get_path(name))) + os.sep for name in ("purelib", "platlib", "stdlib")
+)
 FRAME = re.compile(r'File "([^"]+)", line (\d+)(?:, in (\S+))?(?:\n\s*(?!File )(\S.*))?')
 PREFIXES = ("L['self'].", "L['self']")
 
@@ -73,7 +77,8 @@ def source_path(node: Node) -> str:
 
 
 def _authors(stack: Sequence[Line]) -> Line | None:
-    """Return the innermost line outside of torch, else the innermost."""
+    """Return the innermost line outside of installed packages, else outside of torch, else any."""
     outside = [line for line in stack if not line.file.startswith(TORCH)]
-    found = outside or stack
+    own = [line for line in outside if not line.file.startswith(INSTALLED)]
+    found = own or outside or stack
     return found[-1] if found else None

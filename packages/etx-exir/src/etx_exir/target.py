@@ -47,17 +47,23 @@ def check_target(pte: PteFile, target: str | Target, others: Others = None) -> N
     warned of alone, with what a target file would say.
     """
     wanted = load_target(target)
-    others = list(installed_targets().values() if others is None else others)
-    found = wanted.check(pte, others)
-    if wanted.name == DEFAULT:
-        found = _without_own(found, wanted, others)
-    problems = _advised(found, Origins.of(pte.named_data))
+    problems = missing(pte, wanted, others)
     if problems:
         count = len(grouped(problems))
         what = "1 thing is" if count == 1 else f"{count} things are"
         raise UnsupportedError(
             f"the program cannot run on target {wanted.name!r}, {what} missing:", problems
         )
+
+
+def missing(pte: PteFile, target: str | Target, others: Others = None) -> list[Problem]:
+    """Return what `pte` needs and `target` lacks, with advice; see `check_target`."""
+    wanted = load_target(target)
+    others = list(installed_targets().values() if others is None else others)
+    found = wanted.check(pte, others)
+    if wanted.name == DEFAULT:
+        found = _without_own(found, wanted, others)
+    return _advised(found, Origins.of(pte.named_data))
 
 
 def _without_own(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
@@ -158,7 +159,8 @@ class Constraints(NamedTuple):
 
     def _fail(self, bound: Bound, given: Sequence[Given], reason: str) -> None:
         shape = given[bound.input]
-        shown = f" (shape given: {shape})" if bound.dim is not None else ""
+        named = _named(bound)
+        shown = f" (shape given: {shape}{named})" if bound.dim is not None else ""
         raise InputError(
             f"{self._label(bound.input)}: {_what(bound)} is {_size(bound, given)}, but {reason}"
             f"{shown}",
@@ -179,6 +181,16 @@ class Constraints(NamedTuple):
             INVALID_ARGUMENT,
             index=index,
         )
+
+
+_NUMBERED = re.compile(r"\b[suz]\d+\b")
+"""Names that torch gives to sizes."""
+
+
+def _named(bound: Bound) -> str:
+    """Return what the author calls the size."""
+    text = bound.expr.text if bound.expr else bound.symbol
+    return "" if _NUMBERED.search(text) else f"; {_what(bound)} is '{text}'"
 
 
 def _what(bound: Bound) -> str:

@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from etx_exir.dim_order import NAMESPACE
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.errors import EmitError
+from etx_exir.emit.errors import EmitError, UnboundedError
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.emit.sharable import ELEMENTWISE
 from etx_exir.emit.tensors import same_sizes, shape_of
@@ -46,7 +46,7 @@ def emit_nodes(emitter: MethodEmitter, module: GraphModule) -> list[Reference]:
     for node in module.graph.nodes:
         emitter.current = node
         if node.op == "call_function":
-            emitter.environment[node] = _call(emitter, module, node)
+            emitter.environment[node] = _noted_call(emitter, module, node)
         elif node.op == "get_attr":
             emitter.environment[node] = _attribute(emitter, module, node)
         elif node.op == "output":
@@ -54,6 +54,17 @@ def emit_nodes(emitter: MethodEmitter, module: GraphModule) -> list[Reference]:
         elif node.op != "placeholder":
             raise EmitError(f"{emitter.where()}: a node of kind {node.op} cannot be emitted")
     return results
+
+
+def _noted_call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
+    """Append the steps of a call; what is wrong with it is kept, for all to be told at once."""
+    try:
+        return _call(emitter, module, node)
+    except EmitError as error:
+        emitter.note(error)
+        if not isinstance(error, UnboundedError):
+            return _stand_in(emitter, node)
+    return _noted_call(emitter, module, node)
 
 
 def _flat(outputs: Any) -> Sequence[Any]:
@@ -190,10 +201,21 @@ def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Refe
             name,
         )
     )
-    fakes = node.meta["val"]
+    return _stand_in(emitter, node)
+
+
+def _stand_in(emitter: MethodEmitter, node: Node) -> Reference:
+    """Return values of the kinds that `node` computes, for what follows to be looked at too."""
+    fakes = node.meta.get("val")
     if isinstance(fakes, (list, tuple)):
-        return [emitter.values.null() if fake is None else emitter.fresh(fake) for fake in fakes]
-    return emitter.fresh(fakes) if isinstance(fakes, torch.Tensor) else emitter.values.null()
+        return [_of_kind(emitter, fake) for fake in fakes]
+    return _of_kind(emitter, fakes)
+
+
+def _of_kind(emitter: MethodEmitter, fake: Any) -> Reference:
+    if isinstance(fake, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return symbolic.slot(emitter, fake)
+    return emitter.fresh(fake) if isinstance(fake, torch.Tensor) else emitter.values.null()
 
 
 def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int, ...] | None:

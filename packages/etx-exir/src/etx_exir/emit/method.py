@@ -23,9 +23,10 @@ from torch.fx import Node
 from etx_exir.constraints import ranges_of
 from etx_exir.dim_order import FILE_NAMESPACE
 from etx_exir.emit.constants import Pools
-from etx_exir.emit.errors import EmitError
+from etx_exir.emit.errors import EmitError, UnboundedError
 from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
 from etx_exir.emit.values import Values
+from etx_exir.origin import module_path, source_line
 from etx_exir.plan import MemoryPlanningPass
 from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
 
@@ -53,6 +54,7 @@ class MethodEmitter:
         self.delegates: list[BackendDelegate] = []
         self.lowered: list[Any] = []
         self.problems: list[Problem] = []
+        self.errors: list[EmitError] = []
         self.environment: dict[Node, Reference] = {}
         self.shapes: dict[int, Shape] = {}
         self.fakes: dict[int, torch.Tensor] = {}
@@ -70,6 +72,18 @@ class MethodEmitter:
         """Return the start of an error message."""
         node = node or self.current
         return f"method {self.name!r}, {node.format_node() if node is not None else 'inputs'}"
+
+    def note(self, error: EmitError) -> None:
+        """Keep what is wrong with the current node, to be raised with all else that is."""
+        node = self.current
+        what, advice = str(error), ""
+        if isinstance(error, UnboundedError):
+            what, advice = error.what, error.advice
+            if node is not None and node.op == "call_function":
+                what = f"{node.target}: {what}"
+        place = ("", "") if node is None else (module_path(node) or "", source_line(node))
+        self.errors.append(error)
+        self.problems.append(Problem(what, self.name, None, *place, advice, "size"))
 
     def lookup(self, node: Node) -> int:
         """Return the value index of `node`."""

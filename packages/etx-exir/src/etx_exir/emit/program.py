@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from etx_schema import (
     BackendDelegateInlineData,
@@ -20,6 +20,7 @@ from etx_schema import (
     PteFile,
     Target,
 )
+from etx_schema.problem import grouped
 from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
@@ -37,7 +38,7 @@ from etx_exir.emit.treespec import dump_treespec
 from etx_exir.named import as_json
 from etx_exir.plan import Pin, PlanReport, plan
 from etx_exir.plan.state import place_shared_state
-from etx_exir.target import UnsupportedError, check_target
+from etx_exir.target import UnsupportedError, check_target, missing
 
 
 @dataclass
@@ -73,8 +74,8 @@ def emit_all(
     check_planning(config, programs)
     pools = Pools()
     emitters = [_emit_method(name, programs[name], pools, config) for name in sorted(programs)]
-    if problems := [problem for emitter in emitters for problem in emitter.problems]:
-        raise UnsupportedError("operators without an out variant cannot be stored:", problems)
+    if any(emitter.problems for emitter in emitters):
+        _refuse(emitters, target)
     place_shared_state(e.listing for e in emitters if e.options.share_mutable_buffers)
     plans, reports = [], {}
     matched: set[Pin] = set()
@@ -110,6 +111,26 @@ def emit_all(
     if not config.emit_debug:
         del named[DEBUG_KEY]
     return Emitted(pte, reports, dict(sorted(pools.external.items())), origins)
+
+
+def _refuse(emitters: list[MethodEmitter], target: str | Target | None) -> NoReturn:
+    """Raise with what could not be emitted, and with what `target` lacks for the rest."""
+    problems = [problem for emitter in emitters for problem in emitter.problems]
+    errors = [error for emitter in emitters for error in emitter.errors]
+    plans = [_execution_plan(emitter, [0], stacks=False) for emitter in emitters]
+    debug = {e.name: Origins.of(e.program, e.listing).document({}) for e in emitters}
+    pte = PteFile(
+        program=Program(version=0, execution_plan=plans),
+        named_data={DEBUG_KEY: NamedBlob(as_json(debug))},
+    )
+    noted = {problem.subject for problem in problems if problem.subject}
+    found = [] if target is None else missing(pte, target)
+    problems += [p for p in found if p.kind == "operator" and p.subject not in noted]
+    if len(grouped(problems)) == len(errors) == 1:
+        raise errors[0]
+    if any(problem.kind != "operator" for problem in problems):
+        raise UnsupportedError("the program cannot be written to a file that runs:", problems)
+    raise UnsupportedError("operators without an out variant cannot be stored:", problems)
 
 
 def _store_inline(pte: PteFile) -> None:

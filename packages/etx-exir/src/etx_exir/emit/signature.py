@@ -19,7 +19,7 @@ from torch.fx import Node
 from etx_exir.config import ExecutorchBackendConfig
 from etx_exir.emit import symbolic
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.errors import EmitError
+from etx_exir.emit.errors import EmitError, UnboundedError
 from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.plan.listing import Kind, Storage
@@ -44,7 +44,11 @@ def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None
     for node, spec in zip(placeholders, specs, strict=True):
         emitter.current = node
         if spec.kind is InputKind.USER_INPUT:
-            given, index = _user_input(emitter, node, spec)
+            try:
+                given, index = _user_input(emitter, node, spec)
+            except UnboundedError as error:
+                emitter.note(error)
+                given, index = _user_input(emitter, node, spec)
             emitter.listing.inputs.append(given)
         elif spec.kind in DATA:
             if not node.users and spec.target not in written:

@@ -12,7 +12,7 @@ import sympy  # type: ignore[import-untyped]
 import torch
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
-from etx_exir.emit.errors import EmitError
+from etx_exir.emit.errors import EmitError, UnboundedError
 
 LARGEST = 2**31 - 1
 
@@ -115,10 +115,16 @@ class Bounds:
         free = sorted(expr.free_symbols, key=str)
         loose = [s for s in free if s not in ranges or not ranges[s].upper <= LARGEST] or free
         names = ", ".join(f"{s} ({self.origins.get(s, 'computed at run time')})" for s in loose)
-        raise EmitError(
-            f"{where()}: the size {expr} has no upper bound, so its memory cannot be planned."
-            f" Unbounded: {names}. Give the dimension a maximum, as in"
-            " torch.export.Dim(name, max=...), or state it in the model with torch._check(n <= ...)"
+        for symbol in loose:
+            # What follows is emitted as if it were bounded, to find what else is wrong.
+            least = ranges[symbol].lower if symbol in ranges else 0
+            self.ranges[symbol] = ValueRanges(least, max(least, 1))
+        raise UnboundedError(
+            where(),
+            f"the size {expr} has no upper bound, so its memory cannot be planned;"
+            f" unbounded: {names}",
+            "Give the dimension a maximum, as in torch.export.Dim(name, max=...), or state it in"
+            " the model with torch._check(n <= ...)",
         )
 
 
