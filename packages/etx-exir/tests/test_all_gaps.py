@@ -81,9 +81,9 @@ LIBRARY = nn.__file__.replace("torch/nn/__init__.py", "timm/layers/mlp.py")
 @pytest.mark.parametrize(
     ("files", "wanted"),
     [
-        (["/home/me/model.py", nn.__file__], "model.py:1"),
-        (["/home/me/model.py", LIBRARY, nn.__file__], "model.py:1"),
-        (["/home/me/model.py", "/home/me/block.py", LIBRARY], "block.py:2"),
+        (["/models/model.py", nn.__file__], "model.py:1"),
+        (["/models/model.py", LIBRARY, nn.__file__], "model.py:1"),
+        (["/models/model.py", "/models/block.py", LIBRARY], "block.py:2"),
         ([LIBRARY, nn.__file__], "mlp.py:1"),
         ([nn.__file__], "__init__.py:1"),
     ],

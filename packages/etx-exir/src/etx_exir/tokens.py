@@ -24,7 +24,8 @@ def remove_tokens(program: ExportedProgram) -> None:
     if not any(spec.kind is InputKind.TOKEN for spec in signature.input_specs):
         return
     output = graph.output_node()
-    pairs = zip(signature.output_specs, output.args[0], strict=True)  # type: ignore[arg-type]
+    returned: Any = output.args[0]
+    pairs = zip(signature.output_specs, returned, strict=True)
     kept = [(spec, node) for spec, node in pairs if spec.kind is not OutputKind.TOKEN]
     output.args = (tuple(node for _, node in kept),)
     signature.output_specs[:] = [spec for spec, _ in kept]
@@ -39,9 +40,9 @@ def remove_tokens(program: ExportedProgram) -> None:
 
 
 def _remove(node: Node) -> None:
-    token, target, *args = node.args
-    op: Any = target
-    values = node.meta["val"][1:] if isinstance(node.meta.get("val"), (list, tuple)) else ()
+    given: Any = node.args
+    token, op, *args = given
+    values: Any = node.meta["val"][1:] if isinstance(node.meta.get("val"), (list, tuple)) else ()
     call = None
     if op._schema.returns:
         with node.graph.inserting_before(node):
@@ -50,7 +51,7 @@ def _remove(node: Node) -> None:
     for user in list(node.users):
         index: Any = user.args[1]
         if index == 0:
-            user.replace_all_uses_with(token)  # type: ignore[arg-type]
+            user.replace_all_uses_with(token)
         elif call is not None and len(values) == 1:
             user.replace_all_uses_with(call)
         elif call is not None:
