@@ -6,6 +6,7 @@ from __future__ import annotations
 __all__ = ["MOVED", "NAMES"]
 
 _CONFIG = "etx_executorch.adapters.config"
+_CORD = "etx_executorch.adapters.cord"
 _EXPORT_PASS = "etx_executorch.adapters.export_pass"
 _EXPORT_UTIL = "etx_executorch.adapters.export_util"
 _GRAPHS = "etx_executorch.adapters.graphs"
@@ -15,6 +16,7 @@ _PARTITIONS = "etx_executorch.adapters.partitions"
 _PORTABLE = "etx_executorch.adapters.portable_lib"
 _PRINTING = "etx_executorch.adapters.printing"
 _RUNTIME = "etx_executorch.adapters.runtime"
+_TRANSFORMS = "etx_executorch.adapters.transforms"
 _SERIALIZE = "etx_executorch.adapters.serialize"
 _PARTITIONERS = "etx_exir.partitioners"
 
@@ -54,7 +56,7 @@ EXIR = {
         "Value": "typing:Any",
     },
     "exir.program": _PROGRAM,
-    "exir.program._program": _PROGRAM,
+    "exir.program._program": {**_PROGRAM, "_transform": f"{_TRANSFORMS}:transform"},
     "exir.capture": _OPTIONS,
     "exir.capture._config": _OPTIONS,
     "exir.delegate": _of("etx_exir", "executorch_call_delegate"),
@@ -66,6 +68,7 @@ EXIR = {
     "exir.dialects.backend._ops": {"BackendOpOverload": "torch._ops:OpOverload"},
     "exir.dynamic_shape": _of(_CONFIG, "DynamicMemoryPlanningMode"),
     "exir.emit": _of(_MANAGERS, "emit_program", "EmitterOutput"),
+    "exir.emit._emit_program": _of(_MANAGERS, "emit_program", "EmitterOutput"),
     "exir.error": {
         "ExportError": "etx_schema:EtxError",
         "InternalError": "etx_schema:EtxError",
@@ -81,6 +84,7 @@ EXIR = {
     "exir.lowered_backend_module": {
         **_of("etx_exir", "LoweredBackendModule"),
         **_of(_GRAPHS, "get_lowered_backend_modules", "get_lowered_submodules"),
+        **_of(_TRANSFORMS, "create_submodule_from_nodes"),
     },
     "exir.memory_planning": _of("etx_exir.plan", "MemoryPlanningAlgorithmSuite", "greedy", "naive"),
     "exir.pass_base": {
@@ -97,9 +101,11 @@ EXIR = {
         **_of(_CONFIG, "MemoryPlanningPass", "ToOutVarPass"),
         **_of(_EXPORT_PASS, "ExportPass"),
         **_of("etx_exir", "executorch_call_delegate"),
+        **_of(_TRANSFORMS, "dead_code_elimination_pass"),
         "PassResult": _PASS_RESULT,
         "HintBasedSymShapeEvalPass": "etx_executorch.adapters.config:HintBasedSymShapeEvalPass",
     },
+    "exir.passes.constant_prop_pass": _of(_TRANSFORMS, "constant_prop_pass"),
     "exir.passes.init_mutable_pass": _of(_CONFIG, "InitializedMutableBufferPass"),
     "exir.passes.memory_planning_pass": _of(_CONFIG, "MemoryPlanningPass"),
     "exir.passes.sym_shape_eval_pass": _of(
@@ -117,7 +123,12 @@ EXIR = {
     "exir.scalar_type": _of("etx_schema", "ScalarType"),
     "exir.schema": {"*": "etx_schema"},
     "exir.tensor_layout": _of("etx_schema", "TensorLayout"),
-    "exir.tracer": {"Value": "typing:Any"},
+    "exir.tracer": {
+        "Value": "typing:Any",
+        "_default_decomposition_table": f"{_TRANSFORMS}:default_decomposition_table",
+    },
+    "exir.verification": {},
+    "exir.verification.verifier": _of(_TRANSFORMS, "EXIREdgeDialectVerifier"),
 }
 
 BACKEND = {
@@ -152,8 +163,10 @@ BACKEND = {
         **_of(
             _GRAPHS,
             "format_delegated_graph",
+            "get_delegated_payload",
             "get_delegates",
             "get_non_lowered_nodes",
+            "is_identical_graph",
             "is_shape_dynamic",
             "print_delegated_graph",
         ),
@@ -166,6 +179,8 @@ SERIALIZE = {
         "_serialize_pte_binary": f"{_SERIALIZE}:serialize_pte_binary",
         "_deserialize_pte_binary": f"{_SERIALIZE}:deserialize_pte_binary",
     },
+    "exir._serialize._cord": _of(_CORD, "Cord"),
+    "exir._serialize._serialize": _of(_CORD, "serialize_for_executorch"),
     "exir._serialize._flatbuffer_program": {
         "_flatbuffer_to_program": f"{_SERIALIZE}:flatbuffer_to_program",
         "_program_to_flatbuffer": f"{_SERIALIZE}:program_to_flatbuffer",
@@ -177,7 +192,10 @@ SERIALIZE = {
         "_program_to_json": f"{_SERIALIZE}:program_to_json",
         "_get_extended_header": f"{_SERIALIZE}:extended_header",
     },
-    "exir._serialize.data_serializer": _of(_SERIALIZE, "DataEntry"),
+    "exir._serialize.data_serializer": {
+        **_of(_SERIALIZE, "DataEntry"),
+        **_of(_CORD, "DataPayload", "DataSerializer"),
+    },
     "exir._serialize.padding": {"aligned_size": "etx_schema.segments:align"},
 }
 

@@ -201,7 +201,7 @@ def _store(part: Part, result: Any) -> None:
     lowered._processed_bytes = blob
     lowered._named_data = result.data_store_output
     lowered.meta["debug_handle_map"] = dict(result.debug_handle_map or {})
-    lowered.meta["delegate_info"] = result._delegate_info_meta
+    lowered.meta["_delegate_info_meta"] = result._delegate_info_meta
 
 
 def _sort(graph: Graph) -> None:

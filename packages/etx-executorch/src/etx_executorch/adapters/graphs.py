@@ -11,6 +11,7 @@ import etx_exir
 from etx_exir import LoweredBackendModule, executorch_call_delegate
 from etx_exir.delegation_info import DelegationBreakdown
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
 
 __all__ = [
     "DelegationInfo",
@@ -19,12 +20,14 @@ __all__ = [
     "format_delegated_graph",
     "get_cond_while_submodules",
     "get_control_flow_submodules",
+    "get_delegated_payload",
     "get_delegates",
     "get_delegation_info",
     "get_lowered_backend_modules",
     "get_lowered_submodules",
     "get_non_lowered_nodes",
     "get_scan_submodules",
+    "is_identical_graph",
     "is_shape_dynamic",
     "print_delegated_graph",
 ]
@@ -119,6 +122,31 @@ def format_delegated_graph(graph_module: GraphModule) -> str:
 def print_delegated_graph(graph_module: GraphModule) -> None:
     """Print that text."""
     print(format_delegated_graph(graph_module))
+
+
+def get_delegated_payload(graph_module: GraphModule) -> dict[str, tuple[str, list[Any], bytes]]:
+    """Return backend, options and blob of each delegate of this graph, by name."""
+    return {
+        name: (lowered.backend_id, lowered.compile_specs, lowered.processed_bytes)
+        for name, lowered, _ in get_lowered_submodules(graph_module)
+    }
+
+
+def is_identical_graph(graph_left: GraphModule, graph_right: GraphModule) -> bool:
+    """Tell whether two graphs have the same nodes in the same order, whatever their names."""
+    if len(graph_left.graph.nodes) != len(graph_right.graph.nodes):
+        return False
+    twin: dict[Node, Node] = {}
+    for left, right in zip(graph_left.graph.nodes, graph_right.graph.nodes, strict=True):
+        if left.op != right.op or len(left.users) != len(right.users):
+            return False
+        if left.op.startswith("call_") and left.target != right.target:
+            return False
+        arguments = map_arg((left.args, left.kwargs), lambda node: twin[node])
+        if arguments != (right.args, right.kwargs):
+            return False
+        twin[left] = right
+    return True
 
 
 def is_shape_dynamic(node: Node) -> bool:

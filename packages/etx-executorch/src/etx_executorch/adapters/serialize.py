@@ -9,11 +9,13 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from etx_exir import data_store
 from etx_schema import (
     BackendDelegateDataReference,
     Buffer,
     DataLocation,
+    EtxError,
     NamedBlob,
     Program,
     PteFile,
@@ -57,8 +59,33 @@ class NamedDataStoreOutput:
     external_data: dict[str, dict[str, DataEntry]]
 
 
+class DataError(EtxError, ValueError):
+    """Named data, or an alignment, that cannot be stored."""
+
+
 class NamedDataStore(data_store.NamedDataStore):
     """The store of ETX; its output has each blob once, and entries that number the blobs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._layouts: dict[str, Any] = {}
+
+    def add_named_data(
+        self,
+        key: str,
+        data: Any,
+        alignment: int | None = 1,
+        external_tag: str | None = None,
+        tensor_layout: Any = None,
+    ) -> None:
+        """Store `data` under `key`; the layout of a tensor is kept beside it."""
+        if isinstance(data, torch.Tensor):
+            tensor_layout = tensor_layout or data_store._layout(data)
+        try:
+            super().add_named_data(key, data, alignment, external_tag, tensor_layout)
+        except EtxError as error:
+            raise DataError(str(error)) from error
+        self._layouts.setdefault(key, tensor_layout)
 
     def merge_named_data_store(self, other: Any) -> None:
         """Add what another store holds."""
@@ -78,7 +105,7 @@ class NamedDataStore(data_store.NamedDataStore):
                 data = bytes(blob.data)
                 if data not in buffers:
                     buffers.append(data)
-                found[key] = DataEntry(buffers.index(data), blob.alignment, blob.layout)
+                found[key] = DataEntry(buffers.index(data), blob.alignment, self._layouts.get(key))
             return found
 
         inside = entries(output.pte_data)
@@ -103,6 +130,10 @@ def serialize_pte_binary(
     delegate_alignment: int | None = None,
 ) -> Bytes:
     """Move the blobs out of the tables and write the file."""
+    if (constant_tensor_alignment or 1).bit_count() != 1:
+        raise DataError(
+            f"constant_tensor_alignment={constant_tensor_alignment} is not a power of 2"
+        )
     program = copy.deepcopy(pte_file.program)
     delegates: list[Any] = []
     if extract_delegate_segments:

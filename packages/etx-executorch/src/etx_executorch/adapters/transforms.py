@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions that change a graph or check it."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from etx_exir.passes.fold_constants import FoldConstants
+from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.transform import apply_passes
+from etx_exir.verify import Dialect, verify
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+from torch.fx.passes.infra.pass_base import PassResult
+from torch.fx.passes.tools_common import legalize_graph
+from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule, insert_subgm, topo_sort
+
+__all__ = [
+    "EXIREdgeDialectVerifier",
+    "constant_prop_pass",
+    "create_submodule_from_nodes",
+    "dead_code_elimination_pass",
+    "default_decomposition_table",
+    "transform",
+]
+
+
+class EXIREdgeDialectVerifier:
+    """Checks a program in the Edge dialect; a graph module alone is linted."""
+
+    dialect = "EDGE"
+
+    def __init__(self, edge_compile_config: Any = None, class_only: bool = False) -> None:
+        self.config = edge_compile_config
+
+    def __call__(self, program: ExportedProgram | GraphModule) -> None:
+        """Raise a VerificationError that names each node and rule."""
+        if isinstance(program, GraphModule):
+            program.graph.lint()
+            return
+        allowed: tuple[Any, ...] = ()
+        if self.config is not None:
+            allowed = (*self.config.preserve_ops, *self.config._core_aten_ops_exception_list)
+        verify(program, Dialect.EDGE, allowed)
+
+    check = __call__
+
+
+def constant_prop_pass(
+    exported_program: ExportedProgram, custom_skip_targets: Any = None
+) -> ExportedProgram:
+    """Return a copy whose constant expressions are computed."""
+    return apply_passes(exported_program, [FoldConstants(), RemoveDeadCode()])
+
+
+def dead_code_elimination_pass(graph_module: GraphModule) -> PassResult:
+    """Remove what nothing uses."""
+    changed = bool(graph_module.graph.eliminate_dead_code())
+    graph_module.recompile()
+    return PassResult(graph_module, changed)
+
+
+def transform(
+    program: ExportedProgram, *passes: Any, override_verifiers: Sequence[type] | None = None
+) -> ExportedProgram:
+    """Return a copy of a program with passes applied, and verifiers of its own."""
+    result = apply_passes(program, passes)
+    if override_verifiers is not None:
+        result = copy.copy(result)
+        result._verifiers = list(override_verifiers)
+    return result
+
+
+def default_decomposition_table() -> dict[torch._ops.OperatorBase, Callable[..., Any]]:
+    """Return the decompositions that lead to Core ATen."""
+    return dict(torch.export.default_decompositions())
+
+
+def create_submodule_from_nodes(
+    gm: GraphModule, node_list: Sequence[Node], tag: str, skip_legalize_graph: bool = False
+) -> tuple[GraphModule, Node]:
+    """Move nodes into a module of their own, in place; return it and the call of it.
+
+    The module returns a list; the results are picked from the call by `getitem`.
+    """
+    name = f"fused_{tag}"
+    inner, inputs, outputs = fuse_as_graphmodule(gm, topo_sort(list(node_list)), name)
+    insert_subgm(gm, inner, inputs, outputs)
+    (call,) = (n for n in gm.graph.nodes if n.op == "call_module" and n.target == name)
+    _return_list(gm, inner, call, outputs)
+    if not skip_legalize_graph:
+        legalize_graph(gm)
+        gm.graph.lint()
+    gm.recompile()
+    return inner, call
+
+
+def _return_list(gm: GraphModule, inner: GraphModule, call: Node, outputs: Sequence[Node]) -> None:
+    returned = inner.graph.output_node()
+    if isinstance(returned.args[0], Node):
+        returned.args = ([returned.args[0]],)
+        with gm.graph.inserting_after(call):
+            item = gm.graph.call_function(operator.getitem, (call, 0))
+        call.replace_all_uses_with(item, delete_user_cb=lambda user: user is not item)
+        item.meta.update(outputs[0].meta)
+    else:
+        returned.args = (list(returned.args[0]),)  # type: ignore[arg-type]
+    call.meta["val"] = [node.meta.get("val") for node in outputs]
+    inner.recompile()
