@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 import etx_exir
+from torch._ops import OpOverload
 from torch.fx import GraphModule
 
 __all__ = [
@@ -63,15 +64,18 @@ class EdgeCompileConfig(etx_exir.EdgeCompileConfig):
     and operators stay torch's own.
     """
 
-    def __init__(self, *args: Any, _use_edge_ops: bool = True, **options: Any) -> None:
-        names = ("_check_ir_validity", "_skip_dim_order")
-        given = dict(zip(names, args, strict=False)) | options
-        given.pop("_skip_dim_order", None)
-        for name, value in zip(
-            ("_core_aten_ops_exception_list", "preserve_ops"), args[2:], strict=False
-        ):
-            given[name] = value
-        super().__init__(**given)
+    def __init__(
+        self,
+        _check_ir_validity: bool = True,
+        _skip_dim_order: bool = False,
+        _core_aten_ops_exception_list: list[OpOverload] | None = None,
+        preserve_ops: list[OpOverload] | None = None,
+        *,
+        _use_edge_ops: bool = True,
+    ) -> None:
+        super().__init__(
+            _check_ir_validity, False, _core_aten_ops_exception_list or [], preserve_ops or []
+        )
 
 
 class ExecutorchBackendConfig(etx_exir.ExecutorchBackendConfig):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import etx_runtime
+import numpy as np
 import torch
 from etx_runtime import (
     BackendRegistry,
@@ -44,6 +45,8 @@ def run(method: etx_runtime.Method, inputs: Any) -> list[Any]:
 
 
 def _tensor(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value)
     return from_dlpack(value) if hasattr(value, "__dlpack__") else value
 
 
