@@ -108,6 +108,50 @@ def test_what_was_read_stays(
     assert program.named_data("etx/note") == b"n" * N
 
 
+def locked(array: Any) -> Any:
+    array.flags.writeable = False
+    return array
+
+
+def map_writable(data: bytearray) -> Any:
+    path = Path(f"mapped-{len(data)}")
+    path.write_bytes(data)
+    return np.memmap(path, np.uint8, mode="r+")
+
+
+WRITABLE: dict[str, Callable[[bytearray], tuple[Any, Any]]] = {
+    "bytearray": lambda data: (data, data),
+    "memoryview": lambda data: (data, memoryview(data)),
+    "read-only memoryview": lambda data: (data, memoryview(data).toreadonly()),
+    "slice": lambda data: (data, memoryview(data).toreadonly()[:]),
+    "array": lambda data: (data, locked(np.frombuffer(data, np.uint8))),
+    "view of an array": lambda data: (data, locked(np.frombuffer(data, np.uint8)[:])),
+    "mapping": lambda data: (mapped := map_writable(data), memoryview(mapped).toreadonly()),
+}
+
+
+@pytest.mark.parametrize("kind", WRITABLE)
+def test_memory_that_can_change_is_copied(
+    runtime: Runtime, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = write_files(tmp_path)
+    memory, given = WRITABLE[kind](bytearray(paths[0].read_bytes()))
+    weights, given_weights = WRITABLE[kind](bytearray(paths[1].read_bytes()))
+    program = runtime.load_program(given, data_paths=[given_weights])
+    for target in (memory, weights):
+        np.frombuffer(target, np.uint8)[:] = 255
+    assert (program.load_method("forward").execute([X])[0] == 10).all()
+
+
+def test_an_array_that_is_unlocked(runtime: Runtime, tmp_path: Path) -> None:
+    array = locked(np.frombuffer(write_files(tmp_path)[0].read_bytes(), np.uint8).copy())
+    program = runtime.load_program(array)
+    array.flags.writeable = True
+    array[:] = 255
+    assert program.method_names == {"forward"}
+
+
 def test_models_are_read(runtime: Runtime, tmp_path: Path) -> None:
     paths = write_files(tmp_path)
     model = etx_runtime.load(paths[0], data=paths[1], mmap=False)

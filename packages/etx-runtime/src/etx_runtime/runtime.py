@@ -370,13 +370,20 @@ def _content(source: Any, may_map: bool) -> Any:
         content = source.read()
     try:
         view = memoryview(content).cast("B")
-        return view if view.readonly else memoryview(bytes(view))
+        return view if _is_fixed(view.obj) else memoryview(bytes(view))
     except TypeError as error:
         kind = type(source).__name__
         raise LoadError(
             f"a program or its data is a path, bytes, or a binary file object, got {kind}"
             + (f" that reads {type(content).__name__}" if content is not source else "")
         ) from error
+
+
+def _is_fixed(owner: Any) -> bool:
+    """Tell whether nobody can write to an object's memory: that of bytes or a read-only mapping."""
+    while owner is not None and not isinstance(owner, (bytes, mmap.mmap)):
+        owner = getattr(owner, "base", getattr(owner, "obj", None))
+    return owner is not None and memoryview(owner).readonly
 
 
 def _portable(content: Any, weights: list[Any], *options: Any) -> tuple[Any, ...]:
@@ -426,8 +433,8 @@ class Runtime:
         ends the process); a rename over it is safe. So is a file object of `open(path, "rb")`, from
         its position to its end. With `mmap=False` they are read, all at once, and may change then.
         Another file object is read to its end. Either may be closed. Read-only memory (bytes, a
-        mapping) is kept alive and not copied where it is aligned to 16; writable memory (bytearray)
-        is copied, so that nobody changes what was verified. `data_paths` are the `.ptd` files that
+        mapping) is kept alive and not copied where it is aligned to 16; what somebody could write
+        to (bytearray, a read-only view of one) is copied, so that what was verified stays. `data_paths` are the `.ptd` files that
         hold weights of the program, from the same sources; they live as long as the program.
         """
         plugins.load_installed()
