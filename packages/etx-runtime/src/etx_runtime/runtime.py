@@ -434,8 +434,9 @@ class Runtime:
         its position to its end. With `mmap=False` they are read, all at once, and may change then.
         Another file object is read to its end. Either may be closed. Read-only memory (bytes, a
         mapping) is kept alive and not copied where it is aligned to 16; what somebody could write
-        to (bytearray, a read-only view of one) is copied, so that what was verified stays. `data_paths` are the `.ptd` files that
-        hold weights of the program, from the same sources; they live as long as the program.
+        to (bytearray, a read-only view of one) is copied, so that what was verified stays.
+        `data_paths` are the `.ptd` files that hold weights of the program, from the same sources;
+        they live as long as the program.
         """
         plugins.load_installed()
         verify = verification is not Verification.Minimal

@@ -99,6 +99,24 @@ void forward(Module& module) {
 /// What a call returns with a text is not logged as an error, too.
 void hear(void*, etx_log_level level, const char*) { CHECK(level == ETX_LOG_INFO); }
 
+void outputs_are_inputs(Module& module) {
+  const TensorPtr x = etx::full({1}, 2.0f);
+  CHECK(module.load_forward() == Error::Ok);
+  CHECK((*module.method("forward"))->reset_state() == Error::Ok);
+  CHECK(module.forward(x)->at(0).toTensor().const_data_ptr<float>()[0] == 7);
+  const EValue output = *module.get_output();
+  CHECK(module.forward({output})->at(0).toTensor().const_data_ptr<float>()[0] == 14);
+}
+
+void read_whole(const char* path) {
+  Module module(path, Module::LoadMode::File);
+  CHECK(module.forward(etx::ones({1}))->at(0).toTensor().const_data_ptr<float>()[0] == 6);
+  Module other(path, {}, Module::LoadMode::File);
+  CHECK(other.load() == Error::Ok);
+  Module missing("/none.pte", Module::LoadMode::File);
+  CHECK(missing.load() == Error::AccessFailed && says(missing, "/none.pte: "));
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -110,6 +128,8 @@ int main(int count, char** arguments) {
   values();
   Module module(arguments[1]);
   forward(module);
+  outputs_are_inputs(module);
+  read_whole(arguments[1]);
   const Module shared(module.program());
   CHECK(shared.is_loaded());
   return 0;
