@@ -163,6 +163,14 @@ def test_odd_names_of_weights(runtime: Runtime, tmp_path: Path) -> None:
     assert etx_runtime.load(b.serialize(), data=path)(np.ones(2, np.float32)).tolist() == [2, 2]
 
 
+def test_a_file_that_is_not_there_is_named_once(runtime: Runtime, tmp_path: Path) -> None:
+    path = f"{tmp_path}/{FILES['not UTF-8']}.pte"
+    options = commands_of("run", path)
+    with pytest.raises(LoadError) as caught:
+        options.run(options)
+    assert str(caught.value) == f"{path}: No such file or directory"
+
+
 @pytest.mark.parametrize("name", [os.fsdecode(b"none\xff.pte"), "none\nthere", "a\0b", "\ud800"])
 def test_files_that_are_not_there(name: str, runtime: Runtime) -> None:
     with pytest.raises(LoadError):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
@@ -31,7 +32,8 @@ def measure_load(
             raise InputError(
                 f"{path} is {reason}; save its program field as a .pte, and its inputs as .npy"
             ) from error
-        text = str(error) if path in str(error) else f"{path}: {error}"
+        shown = os.fsencode(path).decode(errors="replace")
+        text = str(error).replace(shown, path) if shown in str(error) else f"{path}: {error}"
         raise LoadError(text, error.code, error.name, error.instruction) from error.__cause__
     return method, (time.perf_counter() - start) * 1e3
 

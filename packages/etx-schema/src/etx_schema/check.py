@@ -234,7 +234,7 @@ class _Advice:
         have = [other.name for other in self.others if name in other.backends]
         own = self.target.name
         if have:
-            return f"choose target {own}+{have[0]}, or lower the model without this backend"
+            return f"choose target {own}+{have[0]} if the device has both, else {NO_BACKEND}"
         row = mine(own, (), [name])
         return f"{NO_BACKEND}; if the device has it, check against a .json file with {row}"
 

@@ -63,15 +63,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BrokenPipeError:
             code, problem, stop = 0, "", None
         except OSError as error:
-            code, problem, stop = 2, str(error), None
+            lost = f"standard output cannot be written: {error.strerror}"
+            code, problem, stop = 2, lost if error.filename is None else str(error), None
         except KeyboardInterrupt:
             code, problem, stop = 130, "stopped", None
-        lost = flush(sys.stdout)
-        if isinstance(lost, BrokenPipeError):
+        failure = flush(sys.stdout)
+        if isinstance(failure, BrokenPipeError):
             return 0
-        if lost is not None:
+        if failure is not None:
             code, stop = 2, None
-            problem = f"standard output cannot be written: {lost.strerror}"
+            problem = f"standard output cannot be written: {failure.strerror}"
         if problem:
             complain(problem)
     if stop is not None:
@@ -104,9 +105,9 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
     for entry in [entry for entry in added if entry.name == command] or added:
         if reasons := _contribute(parser, subparsers, entry):
             broken.setdefault(entry.name, reasons)
-    for name in broken.keys() - subparsers.choices.keys():
+    for name in sorted(broken.keys() - subparsers.choices.keys()):
         _register_broken(subparsers, name, *broken[name])
-    for name in ELSEWHERE.keys() - subparsers.choices.keys():
+    for name in sorted(ELSEWHERE.keys() - subparsers.choices.keys()):
         package = ELSEWHERE[name].split()[0]
         text = f"the command {name!r} comes with {package}, which is not installed in {sys.prefix}"
         problem = f"{text}; install {ELSEWHERE[name].replace(' ', ' and ')}"

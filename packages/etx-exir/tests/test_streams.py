@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The commands of all packages on a full standard output, and on files with odd names."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from etx_schema import cli
+
+SOURCE = """
+import torch
+
+class Net(torch.nn.Module):
+    example_inputs = (torch.ones(2),)
+
+    def forward(self, x):
+        return x.relu()
+"""
+COMMANDS = {
+    "run": ["run", "net.pte"],
+    "run json": ["run", "net.pte", "--json"],
+    "bench": ["bench", "net.pte", "--iterations", "1"],
+    "backends": ["backends"],
+    "compile": ["compile", "net.py:Net", "-o", "again.pte"],
+}
+NAMES = {
+    "not UTF-8": os.fsdecode(b"bad\xff"),
+    "spaces": " a b ",
+    "new line": "a\nb",
+    "colon": "a:b",
+    "percent": "100%s",
+    "dots": "a.b.c",
+    "a module of Python": "json",
+    "other script": "модель",
+    "longest": "a" * 243,
+}
+
+
+@pytest.fixture
+def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("net.py").write_text(SOURCE)
+    assert cli.main(["compile", "net.py:Net", "-o", "net.pte"]) == 0
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_full_output(name: str, unbuffered: str, net: None) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "etx_schema.cli", *COMMANDS[name]],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.stderr == b"etx: standard output cannot be written: No space left on device\n"
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_odd_names_of_files(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = NAMES[kind]
+    # torch cannot trace code whose file has no UTF-8 name.
+    source = "plain" if kind == "not UTF-8" else name
+    with open(f"{source}.py", "w") as file:
+        file.write(SOURCE)
+    modules, path = dict(sys.modules), list(sys.path)
+    report = ["--memory-report", f"{name}.txt", "--dump-passes", f"{name}.passes"]
+    try:
+        assert cli.main(["compile", f"./{source}.py:Net", "-o", f"{name}.pte", *report]) == 0
+    finally:
+        sys.path[:] = path
+        sys.modules.update(modules)
+    for ending in ("pte", "txt", "passes"):
+        assert os.path.exists(f"{name}.{ending}")
+    assert cli.main(["run", f"{name}.pte", "--output-dir", f"{name}.out"]) == 0
+    assert cli.main(["check", f"{name}.pte", "--target", "etx"]) == 0
+    assert "Traceback" not in capsys.readouterr().err
