@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import ctypes as c
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import etx_kernels_portable
 import torch
+from abi import ABI
 from arguments import DTYPES, FORMATS, Out, Parameter, Same, Slot, dim_order_of, parse_signature
 from etx_kernels_portable._tables import rows
 from record import Recorder
@@ -23,64 +25,25 @@ ERRORS = {
     0x13: "InvalidType",
     0x21: "MemoryAllocationFailed",
 }
-NONE, TENSOR, STRING, DOUBLE, INT, BOOL = range(6)
-LIST_BOOL, LIST_DOUBLE, LIST_INT, LIST_TENSOR, LIST_SCALAR, LIST_OPTIONAL = range(6, 12)
+NUMBERS = ABI.numbers
+TENSOR, STRING = NUMBERS["ETX_TAG_TENSOR"], NUMBERS["ETX_TAG_STRING"]
+DOUBLE, INT, BOOL = (NUMBERS[f"ETX_TAG_{kind}"] for kind in ("DOUBLE", "INT", "BOOL"))
+LIST_BOOL, LIST_DOUBLE, LIST_INT, LIST_TENSOR, LIST_OPTIONAL = (
+    NUMBERS[f"ETX_TAG_LIST_{kind}"]
+    for kind in ("BOOL", "DOUBLE", "INT", "TENSOR", "OPTIONAL_TENSOR")
+)
 DYNAMIC_BOUND = 1
 CANARY = 64
+LARGE = 2**28
 GARBAGE = 0x7B
 
 
-class EtxTensor(c.Structure):
-    _fields_ = (
-        ("data", c.c_void_p),
-        ("sizes", c.POINTER(c.c_int32)),
-        ("strides", c.POINTER(c.c_int32)),
-        ("dim_order", c.POINTER(c.c_uint8)),
-        ("numel", c.c_int64),
-        ("capacity", c.c_int64),
-        ("dtype", c.c_int8),
-        ("rank", c.c_uint8),
-        ("dynamism", c.c_uint8),
-        ("flags", c.c_uint8),
-        ("reserved", c.c_uint32),
-    )
-
-
-class Payload(c.Union):
-    _fields_ = (
-        ("as_int", c.c_int64),
-        ("as_double", c.c_double),
-        ("as_bool", c.c_bool),
-        ("as_pointer", c.c_void_p),
-    )
-
-
-class EtxValue(c.Structure):
-    _fields_ = (("payload", Payload), ("tag", c.c_uint32), ("count", c.c_uint32))
-
-
-class EtxIntList(c.Structure):
-    _fields_ = (("items", c.POINTER(c.c_int64)), ("boxed", c.c_void_p))
-
-
-class EtxContext(c.Structure):
-    pass
-
-
-BODY = c.CFUNCTYPE(None, c.c_void_p, c.c_int64, c.c_int64)
-ALLOCATE = c.CFUNCTYPE(c.c_void_p, c.POINTER(EtxContext), c.c_size_t, c.c_size_t)
-FAIL = c.CFUNCTYPE(c.c_uint32, c.POINTER(EtxContext), c.c_uint32, c.c_char_p)
-PARALLEL = c.CFUNCTYPE(
-    None, c.POINTER(EtxContext), c.c_int64, c.c_int64, c.c_int64, BODY, c.c_void_p
-)
-EtxContext._fields_ = (
-    ("struct_size", c.c_uint32),
-    ("num_threads", c.c_uint32),
-    ("allocate_temp", ALLOCATE),
-    ("fail", FAIL),
-    ("parallel_for", PARALLEL),
-)
-RUN = c.CFUNCTYPE(c.c_uint32, c.POINTER(EtxContext), c.POINTER(c.POINTER(EtxValue)))
+EtxTensor: Any = ABI.structs["etx_tensor"]
+EtxValue: Any = ABI.structs["etx_value"]
+EtxIntList: Any = ABI.structs["etx_int_list"]
+EtxContext: Any = ABI.structs["etx_context"]
+KINDS = dict(EtxContext._fields_)
+RUN = ABI.types["etx_kernel_fn"]
 
 
 class KernelError(Exception):
@@ -98,6 +61,7 @@ class Kernel:
     run: Callable[..., int]
     parameters: list[Parameter]
     dtypes: int
+    row: int
 
     def lists(self, dtype: torch.dtype) -> bool:
         return self.dtypes == 0 or bool(self.dtypes >> DTYPES[dtype] & 1)
@@ -114,7 +78,8 @@ class Plugin:
     def _rows(self) -> Iterator[Kernel]:
         for row in rows(self.library):
             signature = parse_signature(row.signature.decode())
-            yield Kernel(row.name.decode(), RUN(row.run), signature, row.dtypes)
+            name, run = row.name.decode(), RUN(row.run)
+            yield Kernel(name, run, signature, row.dtypes, c.addressof(row))
 
     def call(self, name: str, *args: Any, threads: int = 2, temp: bool = True) -> list[Any]:
         """Run a kernel; return what it wrote: tensors of Out, in-place tensors, and slots."""
@@ -139,6 +104,21 @@ class Plugin:
         self.called.add(name)
         struct = next(k for k in reversed(call.kept) if isinstance(k, EtxTensor))
         return struct.data, struct.sizes[: struct.rank]
+
+
+def reserved(length: int) -> torch.Tensor:
+    """Return zero bytes that take memory only where they are touched."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    return torch.frombuffer(mmap.mmap(-1, length, flags=flags), dtype=torch.uint8)
+
+
+def garbage(length: int) -> torch.Tensor:
+    """Return the memory of an output; of a large one, the end alone is garbage."""
+    if length < LARGE:
+        return torch.full((length,), GARBAGE, dtype=torch.uint8)
+    memory = reserved(length)
+    memory[-CANARY:] = GARBAGE
+    return memory
 
 
 def strides_of(sizes: Sequence[int], dim_order: Sequence[int]) -> list[int]:
@@ -168,12 +148,12 @@ class Call:
             values.append(values[arg.index] if same else self.value(parameter, arg))
         pointers = (c.POINTER(EtxValue) * max(len(values), 1))(*map(c.pointer, values))
         context = self.context()
-        code = self.kernel.run(c.byref(context), pointers)
+        code = self.kernel.run(c.addressof(context), c.addressof(pointers))
         if code:
             raise KernelError(self.kernel.name, code, self.reason)
         return [result() for result in self.results]
 
-    def context(self) -> EtxContext:
+    def context(self) -> Any:
         def allocate(_: Any, size: int, alignment: int) -> int | None:
             if not self.temp:
                 return None
@@ -192,9 +172,16 @@ class Call:
             if middle < end:
                 body(user, middle, end)
 
-        callbacks = ALLOCATE(allocate), FAIL(fail), PARALLEL(parallel)
-        self.kept.extend(callbacks)
-        return EtxContext(c.sizeof(EtxContext), self.threads, *callbacks)
+        members = {
+            "allocate_temp": KINDS["allocate_temp"](allocate),
+            "fail": KINDS["fail"](fail),
+            "parallel_for": KINDS["parallel_for"](parallel),
+            "kernel": self.kernel.row,
+            "num_args": len(self.kernel.parameters),
+            "is_cancelled": KINDS["is_cancelled"](lambda _: False),
+        }
+        self.kept.append(members)
+        return EtxContext(struct_size=c.sizeof(EtxContext), num_threads=self.threads, **members)
 
     def value(self, parameter: Parameter, arg: Any) -> EtxValue:
         if isinstance(arg, Slot):
@@ -232,7 +219,7 @@ class Call:
         self.kept.append(target)
         value = EtxValue()
         value.tag, value.count = tag, count
-        value.payload.as_pointer = c.cast(c.pointer(target), c.c_void_p).value
+        value.payload.as_tensor = c.addressof(target)
         return value
 
     def string(self, _: Parameter, arg: str) -> EtxValue:
@@ -295,7 +282,7 @@ class Call:
         for size in sizes:
             capacity *= size
         length = capacity * spec.dtype.itemsize
-        memory = torch.full((length + CANARY,), GARBAGE, dtype=torch.uint8)
+        memory = garbage(length + CANARY)
         self.kept.append(memory)
         value = self.tensor_struct(memory.data_ptr(), sizes, dims, spec.dtype, capacity)
         struct = self.kept[-1]
