@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every kernel has a test, whichever tests are chosen to run: nothing here asks what has run."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import test_scalars
+import torch
+from case import Case
+from harness import PLUGIN, Kernel
+from intercept import Intercept, kernel_name, variant_of
+from test_ops import CASES
+
+FOLDER = Path(__file__).parent
+NAMES = {n for kernel in PLUGIN.kernels for n in (kernel, kernel.split("::")[1])}
+REFUSALS = {"test_errors.py", "test_bounds.py", "test_abi.py", Path(__file__).name}
+
+
+class Reach(Intercept):
+    """Collects the kernels that a call would be compared with."""
+
+    def run(self, kernel: Kernel, given: list[Any], expected: Any, in_place: bool) -> None:
+        self.reached.append(kernel.name)
+
+
+def texts(path: Path) -> Iterator[str]:
+    """Yield the strings of a file, and what its f-strings give with holes filled from these."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    words = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    yield from words
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            parts = [p.value if isinstance(p, ast.Constant) else None for p in node.values]
+            pattern = "".join(r"([\w.]+)" if p is None else re.escape(str(p)) for p in parts)
+            for name in NAMES:
+                match = re.fullmatch(pattern, name)
+                if match and words.issuperset(match.groups()):
+                    yield name
+
+
+def named(path: Path) -> set[str]:
+    """Return the kernels that a test file names, with or without the namespace."""
+    found = set(texts(path))
+    return {kernel for kernel in PLUGIN.kernels if {kernel, kernel.split("::")[1]} & found}
+
+
+def called_with_numbers() -> Iterator[str]:
+    for op, overload, *_ in test_scalars.CASES:
+        variant = variant_of(getattr(getattr(torch.ops.aten, op), overload))
+        assert variant is not None, f"no kernel for aten::{op}.{overload}"
+        yield kernel_name(variant)
+
+
+def reached(case: Case, dtype: torch.dtype) -> set[str]:
+    found: set[str] = set()
+    for sample in case.inputs(dtype):
+        with Reach() as reach, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            case.info.op(sample.input, *sample.args, **sample.kwargs)
+        found |= set(reach.reached)
+    return found
+
+
+def test_every_op_has_a_case() -> None:
+    missing = set(PLUGIN.kernels) - set(called_with_numbers())
+    for path in sorted(FOLDER.glob("test_*.py")):
+        if path.name not in REFUSALS:
+            missing -= named(path)
+    for case in CASES:
+        for dtype in case.dtypes[:2]:
+            if missing and dtype not in case.xfail:
+                missing -= reached(case, dtype)
+    assert not missing, f"no case reaches {sorted(missing)}"
