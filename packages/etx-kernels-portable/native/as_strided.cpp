@@ -16,21 +16,14 @@ Error as_strided_copy_out(Context& context, const Tensor& self, IntList size, In
   ETX_CHECK(context, offset >= 0 && offset <= count, InvalidArgument,
             "storage_offset must lie within self");
   Shape shape;
-  bool empty = false;
+  Footprint footprint(offset);
   for (size_t i = 0; i < size.size(); ++i) {
     ETX_CHECK(context, size[i] >= 0 && size[i] <= INT32_MAX && stride[i] >= 0, InvalidArgument,
               "size and stride must not be negative");
-    empty |= size[i] == 0;
+    footprint.add(size[i], stride[i]);
     shape.push(size[i]);
   }
-  int64_t last = offset;
-  for (size_t i = 0; i < size.size() && !empty; ++i) {
-    if (size[i] == 1) continue;
-    ETX_CHECK(context, stride[i] <= count && last <= count, InvalidArgument,
-              "size and stride must stay within self");
-    last += (size[i] - 1) * stride[i];
-  }
-  ETX_CHECK(context, empty || last < count, InvalidArgument,
+  ETX_CHECK(context, footprint.stays_within(count), InvalidArgument,
             "size and stride must stay within self");
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(resize_out(context, out, shape));
@@ -38,8 +31,7 @@ Error as_strided_copy_out(Context& context, const Tensor& self, IntList size, In
   for (size_t i = 0; i < size.size(); ++i) {
     copy.add(size[i], out.stride(static_cast<ssize_t>(i)), stride[i]);
   }
-  copy.run(context, out.mutable_data_ptr(), element_ptr(self, offset), self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, Place(self, offset), self.element_size());
 }
 
 Error diagonal_copy_out(Context& context, const Tensor& self, int64_t offset, int64_t dim1,
@@ -70,10 +62,10 @@ Error diagonal_copy_out(Context& context, const Tensor& self, int64_t offset, in
     copy.add(self.size(d), out.stride(to), self.stride(d));
     ++to;
   }
-  copy.add(length, out.stride(to), self.stride(row) + self.stride(column));
-  const int64_t start = offset < 0 ? -offset * self.stride(row) : offset * self.stride(column);
-  copy.run(context, out.mutable_data_ptr(), element_ptr(self, start), self.element_size());
-  return Error::Ok;
+  copy.add(length, out.stride(to), Checked(self.stride(row)) + self.stride(column));
+  const ssize_t along = offset < 0 ? row : column;
+  const Checked start = Checked(offset < 0 ? -offset : offset) * self.stride(along);
+  return copy.run(context, out, Place(self, start), self.element_size());
 }
 
 Error unfold_copy_out(Context& context, const Tensor& self, int64_t dimension, int64_t size,
@@ -94,10 +86,9 @@ Error unfold_copy_out(Context& context, const Tensor& self, int64_t dimension, i
   for (ssize_t d = 0; d < self.dim(); ++d) {
     if (d != dim) copy.add(self.size(d), out.stride(d), self.stride(d));
   }
-  if (self.dim() > 0) copy.add(windows, out.stride(dim), windows > 1 ? stride * step : 0);
+  if (self.dim() > 0) copy.add(windows, out.stride(dim), Checked(stride) * step);
   copy.add(size, out.stride(-1), stride);
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, self, self.element_size());
 }
 
 constexpr etx_kernel kRows[] = {

@@ -68,7 +68,8 @@ Error avg_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, 
   return dispatch(Computed{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const ConvShape& w = shape.window;
-    const int64_t threads = useful_threads(context, shape.planes * w.in_size() * w.kernel[1]);
+    const Checked work = Checked(shape.planes) * w.in_size() * w.kernel[1];
+    const int64_t threads = useful_threads(context, work);
     const T* x;
     ResultOperand result;
     ETX_TRY(read_operand(context, self, type, x));

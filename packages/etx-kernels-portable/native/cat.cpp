@@ -19,8 +19,8 @@ Error place(Context& context, const Tensor& part, ssize_t dim, int64_t start, co
   }
   StridedCopy copy;
   copy.add_dims(part, out, part);
-  copy.run(context, mutable_element_ptr(out, start * out.stride(dim)), src, out.element_size());
-  return Error::Ok;
+  return copy.run(context, Place(out, Checked(start) * out.stride(dim)), Place(src, part.numel()),
+                  out.element_size());
 }
 
 Error cat_out(Context& context, TensorList tensors, int64_t dim, Tensor& out) {
@@ -83,8 +83,8 @@ Error stack_out(Context& context, TensorList tensors, int64_t dim, Tensor& out) 
     for (ssize_t d = 0; d < part.dim(); ++d) {
       copy.add(part.size(d), out.stride(d < axis ? d : d + 1), part.stride(d));
     }
-    copy.run(context, mutable_element_ptr(out, static_cast<int64_t>(i) * out.stride(axis)), src,
-             out.element_size());
+    const Checked first = Checked(static_cast<int64_t>(i)) * out.stride(axis);
+    ETX_TRY(copy.run(context, Place(out, first), Place(src, part.numel()), out.element_size()));
   }
   return Error::Ok;
 }

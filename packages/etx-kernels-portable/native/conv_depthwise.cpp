@@ -63,7 +63,8 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
   Depthwise work(shape);
   const int64_t planes = shape.batch * shape.groups, multiple = shape.out_channels;
   const int64_t taps = shape.taps();
-  const int64_t threads = useful_threads(context, planes * multiple * taps * shape.out_size());
+  const Checked products = Checked(planes) * multiple * taps * shape.out_size();
+  const int64_t threads = useful_threads(context, products);
   float* const memory =
       context.allocate_temp_array<float>(static_cast<size_t>(threads * work.floats() + taps));
   ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,

@@ -31,12 +31,12 @@ Error check_operands(Context& context, const Tensor& input, const Tensor& weight
             "the same rank");
   ETX_CHECK(context, groups >= 1 && groups <= kLargest && weight.size(0) % groups == 0,
             InvalidArgument, "groups must be positive and divide the first dimension of weight");
-  const int64_t channels = transposed ? weight.size(0) : weight.size(1) * groups;
-  ETX_CHECK(context, input.size(1) == channels, InvalidArgument,
+  const Checked channels = transposed ? weight.size(0) : Checked(weight.size(1)) * groups;
+  ETX_CHECK(context, channels.is(input.size(1)), InvalidArgument,
             "input must have as many channels as weight and groups ask for");
   if (bias.has_value()) {
-    const int64_t outputs = transposed ? weight.size(1) * groups : weight.size(0);
-    ETX_CHECK(context, bias->dim() == 1 && bias->numel() == outputs, InvalidArgument,
+    const Checked outputs = transposed ? Checked(weight.size(1)) * groups : weight.size(0);
+    ETX_CHECK(context, bias->dim() == 1 && outputs.is(bias->numel()), InvalidArgument,
               "bias must have one element per output channel");
   }
   return Error::Ok;
@@ -71,25 +71,26 @@ Error read_conv_shape(Context& context, const Tensor& input, const Tensor& weigh
   for (int i = 0; i < rank; ++i) {
     const int a = ConvShape::kAxes - rank + i;
     const int64_t in = input.size(i + 2), kernel = weight.size(i + 2);
-    const int64_t reach = shape.dilation[a] * (kernel - 1) + 1;
-    ETX_CHECK(context, kernel >= 1 && reach <= kLargest, InvalidArgument,
+    const Checked reach = Checked(shape.dilation[a]) * (kernel - 1) + 1;
+    ETX_CHECK(context, kernel >= 1 && reach.is_within(1, kLargest), InvalidArgument,
               "weight must not be empty, nor reach over more than 2147483647 elements");
-    const int64_t room = in + 2 * shape.padding[a] - reach;
-    int64_t out;
+    const Checked margins = Checked(2) * shape.padding[a];
+    Checked out;
     if (transposed) {
       ETX_CHECK(context, extra[a] < shape.stride[a] || extra[a] < shape.dilation[a],
                 InvalidArgument, "output_padding must be less than stride or dilation");
-      out = (in - 1) * shape.stride[a] - 2 * shape.padding[a] + reach + extra[a];
-      ETX_CHECK(context, in >= 1 && out >= 1 && out <= kLargest, InvalidArgument,
+      out = Checked(in - 1) * shape.stride[a] - margins + reach + extra[a];
+      ETX_CHECK(context, in >= 1 && out.is_within(1, kLargest), InvalidArgument,
                 "the result of the transposed convolution must not be empty");
     } else {
+      const int64_t room = (in + margins - reach).value_or(-1);
       ETX_CHECK(context, room >= 0, InvalidArgument,
                 "the kernel must not be larger than the padded input");
       out = room / shape.stride[a] + 1;
     }
     shape.in[a] = in;
     shape.kernel[a] = kernel;
-    shape.out[a] = out;
+    shape.out[a] = out.value_or(0);
   }
   return Error::Ok;
 }

@@ -114,16 +114,18 @@ struct Workspace {
       : isa(etx::portable::isa()),
         shape(s),
         planes(s),
-        threads(useful_threads(context, s.out_channels * s.in_channels * s.taps() * s.out_size())) {
-  }
+        threads(useful_threads(
+            context, Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())) {}
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
   int64_t channels() const { return shape.groups * shape.in_channels; }
 
   Error allocate(Context& context) {
-    const int64_t floats = channels() * planes.channel();
-    ETX_CHECK(context, floats <= INT32_MAX && shape.out_channels * depth() <= INT32_MAX,
+    const Checked padded_floats = Checked(channels()) * planes.channel();
+    const Checked weights = Checked(shape.out_channels) * depth();
+    ETX_CHECK(context, padded_floats.is_within(0, INT32_MAX) && weights.is_within(0, INT32_MAX),
               NotSupported, "the padded input of one image must have less than 2^31 elements");
+    const int64_t floats = padded_floats.value_or(0);
     const int64_t index = 2 * depth() + 16, rows = gemm_scratch(isa, depth(), threads);
     padded = context.allocate_temp_array<float>(
         static_cast<size_t>(floats + PaddedPlanes::kSlack + index + rows));

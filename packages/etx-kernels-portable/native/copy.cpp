@@ -51,8 +51,7 @@ Error copy_into(Context& context, const Tensor& src, const Tensor& out) {
   const bool same_dtype = src.scalar_type() == out.scalar_type();
   if (same_dtype && same_sizes(src, out)) {
     if (same_layout(src, out) && src.const_data_ptr() == out.const_data_ptr()) return Error::Ok;
-    copy_elements(context, out, src);
-    return Error::Ok;
+    return copy_elements(context, out, src);
   }
   ETX_CHECK(context, is_castable(src.scalar_type()) && is_castable(out.scalar_type()), NotSupported,
             "there is no conversion between these dtypes");

@@ -40,19 +40,20 @@ struct Batches {
 
   Error broadcast(Context& context, const Tensor& x1, const Tensor& x2) {
     rank = (x1.dim() > x2.dim() ? x1.dim() : x2.dim()) - 2;
-    int64_t a_stride = 1, b_stride = 1;
+    Checked a_stride = 1, b_stride = 1, product = 1;
     for (ssize_t d = 0; d < rank; ++d) {
       const int64_t m = d < x1.dim() - 2 ? x1.size(x1.dim() - 3 - d) : 1;
       const int64_t n = d < x2.dim() - 2 ? x2.size(x2.dim() - 3 - d) : 1;
       ETX_CHECK(context, m == n || m == 1 || n == 1, InvalidArgument,
                 "the batch dimensions of x1 and x2 must be broadcastable");
       sizes[d] = m == 1 ? n : m;
-      a[d] = m == 1 ? 0 : a_stride;
-      b[d] = n == 1 ? 0 : b_stride;
+      a[d] = m == 1 ? 0 : a_stride.value_or(0);
+      b[d] = n == 1 ? 0 : b_stride.value_or(0);
       a_stride *= m;
       b_stride *= n;
-      count = size_product(count, sizes[d]);
+      product *= sizes[d];
     }
+    count = product.value_or(INT64_MAX);
     return Error::Ok;
   }
 

@@ -19,10 +19,9 @@ Error native_dropout_out(Context& context, const Tensor& input, double p, std::o
             InvalidArgument, "out0 must have the dtype of input and out1 must have dtype bool");
   ETX_TRY(resize_out(context, out0, Shape(input)));
   ETX_TRY(resize_out(context, out1, Shape(input)));
-  copy_elements(context, out0, input);
+  ETX_TRY(copy_elements(context, out0, input));
   const bool one = true;
-  fill_elements(context, out1.mutable_data_ptr(), out1.numel(), &one, 1);
-  return Error::Ok;
+  return fill_elements(context, out1, &one);
 }
 
 constexpr etx_kernel kRows[] = {

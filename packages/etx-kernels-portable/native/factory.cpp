@@ -27,8 +27,7 @@ Error fill(Context& context, const Tensor& out, const Shape& shape, const Scalar
             "the operator does not support the dtype of out");
   ETX_TRY(resize_out(context, out, shape));
   const Element element = cast(value, out.scalar_type());
-  fill_elements(context, out.mutable_data_ptr(), out.numel(), element.bytes, out.element_size());
-  return Error::Ok;
+  return fill_elements(context, out, element.bytes);
 }
 
 Error full_out(Context& context, IntList size, Scalar fill_value, Tensor& out) {
@@ -62,8 +61,7 @@ Error fill_tensor_out(Context& context, const Tensor& self, const Tensor& value,
   ETX_TRY(resize_out(context, out, Shape(self)));
   Element element;
   cast(value.const_data_ptr(), value.scalar_type(), 1, element.bytes, to, 1);
-  fill_elements(context, out.mutable_data_ptr(), out.numel(), element.bytes, out.element_size());
-  return Error::Ok;
+  return fill_elements(context, out, element.bytes);
 }
 
 template <typename T, typename N>

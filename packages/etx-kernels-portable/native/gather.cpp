@@ -137,7 +137,7 @@ Error begin_scatter(Context& context, const Tensor& self, int64_t dim, const Ten
               "src must have the rank of index and be at least as large");
   }
   ETX_TRY(resize_out(context, out, Shape(self)));
-  if (out.const_data_ptr() != self.const_data_ptr()) copy_elements(context, out, self);
+  if (out.const_data_ptr() != self.const_data_ptr()) ETX_TRY(copy_elements(context, out, self));
   return Error::Ok;
 }
 

@@ -41,7 +41,7 @@ struct InPlaceProduct {
 Error multiply_packed(Context& context, const Isa& isa, Gemm g, const float* b, int64_t n) {
   const int64_t m = g.row_end, k = g.depth;
   const int64_t panels = divide_up(n, isa.tile_columns);
-  const int64_t threads = useful_threads(context, m * k * n);
+  const int64_t threads = useful_threads(context, Checked(m) * k * n);
   float* const packed = context.allocate_temp_array<float>(
       static_cast<size_t>(panels * isa.tile_columns * k + gemm_scratch(isa, k, threads)));
   ETX_CHECK(context, packed != nullptr, MemoryAllocationFailed,
@@ -92,7 +92,7 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
   if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const Isa& table = isa();
   InPlaceProduct product{table, m, k, n, nullptr};
-  const int64_t threads = useful_threads(context, m * k * n);
+  const int64_t threads = useful_threads(context, Checked(m) * k * n);
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;
   if (m > 2 * table.tile_rows && k > 256) return multiply_packed(context, table, g, b, n);
@@ -111,7 +111,7 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
 
 Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
                      int64_t m, int64_t k, int64_t n) {
-  const int64_t threads = useful_threads(context, batch * m * k * n);
+  const int64_t threads = useful_threads(context, Checked(batch) * m * k * n);
   if (batch < threads || (m > 64 && k > 256)) {
     for (int64_t i = 0; i < batch; ++i) {
       ETX_TRY(multiply(context, a + i * m * k, b + i * k * n, nullptr, c + i * m * n, m, k, n));
@@ -144,7 +144,7 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
 Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n) {
   const Isa& table = isa();
-  const int64_t threads = useful_threads(context, m * k * n);
+  const int64_t threads = useful_threads(context, Checked(m) * k * n);
   if (m <= dot_rows(table)) {
     Dots d;
     d.x = x, d.x_stride = k, d.rows = m;

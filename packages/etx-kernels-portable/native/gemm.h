@@ -4,6 +4,7 @@
 
 #include <etx/kernel.h>
 
+#include "checked.h"
 #include "isa.h"
 
 namespace etx::portable {
@@ -14,8 +15,8 @@ constexpr int64_t kThreadWork = 256 * 1024;
 constexpr int64_t kCacheBytes = 384 * 1024;
 
 /// How many threads `work` multiplications deserve.
-inline int64_t useful_threads(const Context& context, int64_t work) {
-  const int64_t wanted = work / kThreadWork, have = context.num_threads();
+inline int64_t useful_threads(const Context& context, Checked work) {
+  const int64_t wanted = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
   return wanted <= 1 ? 1 : (wanted < have ? wanted : have);
 }
 

@@ -93,7 +93,7 @@ Error index_put_out(Context& context, const Tensor& self, OptionalTensorList ind
                     const Tensor& values, bool accumulate, Tensor& out) {
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(resize_out(context, out, Shape(self)));
-  if (out.const_data_ptr() != self.const_data_ptr()) copy_elements(context, out, self);
+  if (out.const_data_ptr() != self.const_data_ptr()) ETX_TRY(copy_elements(context, out, self));
   return put(context, indices, values, accumulate, out);
 }
 

@@ -203,11 +203,11 @@ Error make_index_plan(Context& context, const Tensor& self, const OptionalTensor
   ETX_CHECK(context, dim <= self.dim() && plan.entries.rank() <= kMaxRank, InvalidArgument,
             "indices must not cover more dimensions than self has");
   place_entries(self, groups, first, plan);
-  for (size_t i = 0; i < plan.entries.rank(); ++i) {
-    ETX_CHECK(context, plan.count <= INT32_MAX, InvalidArgument,
-              "indices must not select more than 2147483647 entries");
-    plan.count *= plan.entries[i];
-  }
+  Checked entries = 1;
+  for (size_t i = 0; i < plan.entries.rank(); ++i) entries *= plan.entries[i];
+  ETX_CHECK(context, entries.is_within(0, INT32_MAX), InvalidArgument,
+            "indices must not select more than 2147483647 entries");
+  plan.count = entries.value_or(0);
   int64_t* offsets = context.allocate_temp_array<int64_t>(static_cast<size_t>(plan.count + 1));
   ETX_CHECK(context, offsets != nullptr, MemoryAllocationFailed,
             "no temporary memory for the table of offsets");

@@ -54,9 +54,9 @@ int64_t count_true(const Tensor& mask) {
 }
 
 int64_t product(const Shape& shape) {
-  int64_t count = 1;
-  for (const int64_t size : shape.sizes()) count = size_product(count, size);
-  return count;
+  Checked count = 1;
+  for (const int64_t size : shape.sizes()) count *= size;
+  return count.value_or(INT64_MAX);
 }
 
 Error masked_select_out(Context& context, const Tensor& self, const Tensor& mask, Tensor& out) {
@@ -66,7 +66,7 @@ Error masked_select_out(Context& context, const Tensor& self, const Tensor& mask
   ETX_TRY(broadcast_shape(context, self, mask, shape));
   const int64_t repeats = mask.numel() == 0 ? 0 : product(shape) / mask.numel();
   Shape selected;
-  selected.push(size_product(count_true(mask), repeats));
+  selected.push(Checked(count_true(mask)) * repeats);
   ETX_TRY(resize_out(context, out, selected));
   const int64_t limit = out.numel();
   if (limit == 0) return Error::Ok;
@@ -97,9 +97,10 @@ Error masked_scatter_out(Context& context, const Tensor& self, const Tensor& mas
   ETX_TRY(broadcast_shape(context, self, mask, shape));
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
-  const int64_t needed = count_true(mask) * (out.numel() / mask.numel());
-  ETX_CHECK(context, source.numel() >= needed, InvalidArgument,
+  const Checked chosen_elements = Checked(count_true(mask)) * (out.numel() / mask.numel());
+  ETX_CHECK(context, chosen_elements.is_within(0, source.numel()), InvalidArgument,
             "source must have an element for each true element of mask");
+  const int64_t needed = chosen_elements.value_or(0);
   const void* in_order = nullptr;
   ETX_TRY(row_major(context, source, in_order));
   const Nest<3> nest = make_nest(shape, self, mask, &out);

@@ -115,7 +115,7 @@ Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, i
   const ConvShape& w = p.window;
   if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
   MaxTaps work(p);
-  const int64_t threads = useful_threads(context, p.planes * w.out_size() * work.taps);
+  const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps);
   float* const memory = context.allocate_temp_array<float>(
       static_cast<size_t>(threads * work.floats() + 3 * work.taps + 1));
   ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,
@@ -194,7 +194,7 @@ Error max_pool2d_with_indices_backward_grad_input(Context& context, const Tensor
   const int64_t in = self.size(-1) * self.size(-2);
   const int64_t out = grad_output.size(-1) * grad_output.size(-2);
   const int64_t planes = self.size(-3) * (rank == 4 ? self.size(0) : 1);
-  ETX_CHECK(context, is_product({planes, out}, grad_output.numel()), InvalidArgument,
+  ETX_CHECK(context, (Checked(planes) * out).is(grad_output.numel()), InvalidArgument,
             "grad_output must have the batch and channels of self");
   const ScalarType type = wide(self.scalar_type());
   return dispatch(Computed{}, type, [&](auto tag) {

@@ -95,12 +95,13 @@ Error repeat_interleave_out(Context& context, const Tensor& repeats,
   return dispatch(context, Indices{}, repeats.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* const from = repeats.const_data_ptr<T>();
-    int64_t total = 0;
+    Checked sum = 0;
     for (ssize_t i = 0; i < repeats.numel(); ++i) {
       ETX_CHECK(context, from[i] >= 0 && from[i] <= INT32_MAX, InvalidArgument,
                 "repeats must be from 0 to 2147483647");
-      total += from[i];
+      sum += from[i];
     }
+    const int64_t total = sum.value_or(INT64_MAX);
     ETX_CHECK(context, !output_size.has_value() || *output_size == total, InvalidArgument,
               "output_size must be the sum of repeats");
     Shape shape;

@@ -145,7 +145,8 @@ Error native_group_norm_out(Context& context, const Tensor& input,
   ETX_TRY(check_floating(context, input, out0));
   ETX_CHECK(context, group >= 1 && channels >= 0 && channels % group == 0, InvalidArgument,
             "group must be positive and divide C");
-  ETX_CHECK(context, is_product({batch, channels, points}, input.numel()), InvalidArgument,
+  const bool fits = (Checked(batch) * channels * points).is(input.numel());
+  ETX_CHECK(context, fits && batch >= 0 && points >= 0, InvalidArgument,
             "input must have N * C * HxW elements");
   ETX_TRY(check_parameter(context, weight, channels));
   ETX_TRY(check_parameter(context, bias, channels));

@@ -44,9 +44,8 @@ Error read_operand(Context& context, const Tensor& tensor, ScalarType as, const 
   source.data = const_cast<void*>(data);
   source.dtype = static_cast<int8_t>(as);
   RowMajor target(tensor, as, memory);
-  copy_elements(context, target.tensor(), Tensor(&source));
   data = memory;
-  return Error::Ok;
+  return copy_elements(context, target.tensor(), Tensor(&source));
 }
 
 Error ResultOperand::prepare(Context& context, const Tensor& out, ScalarType as) {
@@ -74,8 +73,7 @@ Error ResultOperand::finish(Context& context, const Tensor& out) const {
     cast(data_, as_, 1, converted, type, out.numel());
   }
   RowMajor source(out, type, converted);
-  copy_elements(context, out, source.tensor());
-  return Error::Ok;
+  return copy_elements(context, out, source.tensor());
 }
 
 }  // namespace etx::portable

@@ -47,20 +47,20 @@ Error resize_padded(Context& context, const Tensor& self, const Margins& margins
 }
 
 /// The part of `self` that stays, copied to its place in `out`.
-void copy_interior(Context& context, const Tensor& self, const Margins& margins,
-                   const Tensor& out) {
+Error copy_interior(Context& context, const Tensor& self, const Margins& margins,
+                    const Tensor& out) {
   StridedCopy copy;
-  int64_t to = 0;
-  int64_t from = 0;
+  Checked to = 0;
+  Checked from = 0;
   for (ssize_t d = 0; d < self.dim(); ++d) {
     const int64_t low = margins.low[d];
     const int64_t high = margins.high[d];
     copy.add(self.size(d) - at_least_zero(-low) - at_least_zero(-high), out.stride(d),
              self.stride(d));
-    to += at_least_zero(low) * out.stride(d);
-    from += at_least_zero(-low) * self.stride(d);
+    to += Checked(at_least_zero(low)) * out.stride(d);
+    from += Checked(at_least_zero(-low)) * self.stride(d);
   }
-  copy.run(context, mutable_element_ptr(out, to), element_ptr(self, from), self.element_size());
+  return copy.run(context, Place(out, to), Place(self, from), self.element_size());
 }
 
 /// Where the slab of `count` elements at `start` of dimension `dim` gets its elements: the first
@@ -74,38 +74,38 @@ struct Slab {
 };
 
 /// Fills a slab from `out` itself. Dimensions after `dim` are complete, those before it are not.
-void copy_slab(Context& context, const Margins& margins, const Slab& slab, const Tensor& out) {
-  if (slab.count <= 0) return;
+Error copy_slab(Context& context, const Margins& margins, const Slab& slab, const Tensor& out) {
+  if (slab.count <= 0) return Error::Ok;
   StridedCopy copy;
-  int64_t corner = 0;
+  Checked corner = 0;
   for (ssize_t d = 0; d < out.dim(); ++d) {
     if (d == slab.dim) continue;
     const int64_t low = d < slab.dim ? at_least_zero(margins.low[d]) : 0;
     const int64_t high = d < slab.dim ? at_least_zero(margins.high[d]) : 0;
     copy.add(out.size(d) - low - high, out.stride(d), out.stride(d));
-    corner += low * out.stride(d);
+    corner += Checked(low) * out.stride(d);
   }
-  const int64_t stride = out.stride(slab.dim);
+  const Checked stride = out.stride(slab.dim);
   copy.add(slab.count, stride, slab.step * stride);
-  copy.run(context, mutable_element_ptr(out, corner + slab.start * stride),
-           element_ptr(out, corner + slab.from * stride), out.element_size());
+  return copy.run(context, Place(out, corner + slab.start * stride),
+                  Place(out, corner + slab.from * stride), out.element_size());
 }
 
 /// Fills the slabs of constant padding: as copy_slab, from one value.
-void fill_slab(Context& context, const Margins& margins, const Slab& slab, const void* value,
-               const Tensor& out) {
-  if (slab.count <= 0) return;
+Error fill_slab(Context& context, const Margins& margins, const Slab& slab, const void* value,
+                const Tensor& out) {
+  if (slab.count <= 0) return Error::Ok;
   StridedCopy copy;
-  int64_t corner = slab.start * out.stride(slab.dim);
+  Checked corner = Checked(slab.start) * out.stride(slab.dim);
   copy.add(slab.count, out.stride(slab.dim), 0);
   for (ssize_t d = 0; d < out.dim(); ++d) {
     if (d == slab.dim) continue;
     const int64_t low = d < slab.dim ? at_least_zero(margins.low[d]) : 0;
     const int64_t high = d < slab.dim ? at_least_zero(margins.high[d]) : 0;
     copy.add(out.size(d) - low - high, out.stride(d), 0);
-    corner += low * out.stride(d);
+    corner += Checked(low) * out.stride(d);
   }
-  copy.run(context, mutable_element_ptr(out, corner), value, out.element_size());
+  return copy.run(context, Place(out, corner), Place(value, 1), out.element_size());
 }
 
 Error constant_pad_nd_out(Context& context, const Tensor& self, IntList pad, Scalar value,
@@ -115,12 +115,12 @@ Error constant_pad_nd_out(Context& context, const Tensor& self, IntList pad, Sca
   ETX_TRY(read_margins(context, self, pad, margins));
   ETX_TRY(resize_padded(context, self, margins, out));
   ETX_TRY(scalar_bytes(context, value, out.scalar_type(), element));
-  copy_interior(context, self, margins, out);
+  ETX_TRY(copy_interior(context, self, margins, out));
   for (ssize_t d = out.dim() - 1; d >= 0; --d) {
     const int64_t low = margins.low[d];
     const int64_t high = margins.high[d];
-    fill_slab(context, margins, {d, 0, low, 0, 0}, element, out);
-    fill_slab(context, margins, {d, out.size(d) - high, high, 0, 0}, element, out);
+    ETX_TRY(fill_slab(context, margins, {d, 0, low, 0, 0}, element, out));
+    ETX_TRY(fill_slab(context, margins, {d, out.size(d) - high, high, 0, 0}, element, out));
   }
   return Error::Ok;
 }
@@ -145,17 +145,17 @@ Error border_pad_out(Context& context, const Tensor& self, IntList padding, Tens
               InvalidArgument, "padding must be less than self's size in that dimension");
   }
   ETX_TRY(resize_padded(context, self, margins, out));
-  copy_interior(context, self, margins, out);
+  ETX_TRY(copy_interior(context, self, margins, out));
   for (ssize_t d = self.dim() - 1; d >= self.dim() - dims; --d) {
     const int64_t low = at_least_zero(margins.low[d]);
     const int64_t high = at_least_zero(margins.high[d]);
     const int64_t last = out.size(d) - high - 1;
     if constexpr (border == Border::Reflect) {
-      copy_slab(context, margins, {d, 0, low, 2 * low, -1}, out);
-      copy_slab(context, margins, {d, last + 1, high, last - 1, -1}, out);
+      ETX_TRY(copy_slab(context, margins, {d, 0, low, 2 * low, -1}, out));
+      ETX_TRY(copy_slab(context, margins, {d, last + 1, high, last - 1, -1}, out));
     } else {
-      copy_slab(context, margins, {d, 0, low, low, 0}, out);
-      copy_slab(context, margins, {d, last + 1, high, last, 0}, out);
+      ETX_TRY(copy_slab(context, margins, {d, 0, low, low, 0}, out));
+      ETX_TRY(copy_slab(context, margins, {d, last + 1, high, last, 0}, out));
     }
   }
   return Error::Ok;

@@ -26,11 +26,10 @@ PaddedPlanes::PaddedPlanes(const ConvShape& s) {
 
 bool PaddedPlanes::is_worthwhile(const ConvShape& s) const {
   constexpr int64_t kMostWaste = 64, kSmall = 4096;
-  int64_t floats = 1;
-  for (int a = 0; a < kAxes; ++a) {
-    floats = size_product(floats, size_product(phases[a], length[a]));
-  }
-  return floats <= INT32_MAX && (floats - kSmall) / kMostWaste <= s.in_size() + s.out_size();
+  Checked product = 1;
+  for (int a = 0; a < kAxes; ++a) product *= Checked(phases[a]) * length[a];
+  if (!product.is_within(0, INT32_MAX)) return false;
+  return (product.value_or(0) - kSmall) / kMostWaste <= s.in_size() + s.out_size();
 }
 
 int64_t PaddedPlanes::offset(const int64_t (&at)[kAxes]) const {

@@ -17,8 +17,7 @@ Error permute(Context& context, const Tensor& self, Span<const ssize_t> dims, Te
   for (size_t i = 0; i < dims.size(); ++i) {
     copy.add(self.size(dims[i]), out.stride(static_cast<ssize_t>(i)), self.stride(dims[i]));
   }
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, self, self.element_size());
 }
 
 Error permute_copy_out(Context& context, const Tensor& self, IntList dims, Tensor& out) {
@@ -70,14 +69,13 @@ Error pixel_shuffle_out(Context& context, const Tensor& self, int64_t factor, Te
   ETX_TRY(resize_out(context, out, shape));
   StridedCopy copy;
   for (ssize_t d = 0; d < rank - 3; ++d) copy.add(self.size(d), out.stride(d), self.stride(d));
-  const int64_t channel = self.stride(rank - 3);
+  const Checked channel = self.stride(rank - 3);
   copy.add(out.size(rank - 3), out.stride(rank - 3), channel * factor * factor);
   copy.add(factor, out.stride(rank - 2), channel * factor);
   copy.add(factor, out.stride(rank - 1), channel);
-  copy.add(self.size(rank - 2), out.stride(rank - 2) * factor, self.stride(rank - 2));
-  copy.add(self.size(rank - 1), out.stride(rank - 1) * factor, self.stride(rank - 1));
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
-  return Error::Ok;
+  copy.add(self.size(rank - 2), Checked(out.stride(rank - 2)) * factor, self.stride(rank - 2));
+  copy.add(self.size(rank - 1), Checked(out.stride(rank - 1)) * factor, self.stride(rank - 1));
+  return copy.run(context, out, self, self.element_size());
 }
 
 Error pixel_unshuffle_out(Context& context, const Tensor& self, int64_t factor, Tensor& out) {
@@ -95,14 +93,13 @@ Error pixel_unshuffle_out(Context& context, const Tensor& self, int64_t factor, 
   ETX_TRY(resize_out(context, out, shape));
   StridedCopy copy;
   for (ssize_t d = 0; d < rank - 3; ++d) copy.add(self.size(d), out.stride(d), self.stride(d));
-  const int64_t channel = out.stride(rank - 3);
+  const Checked channel = out.stride(rank - 3);
   copy.add(self.size(rank - 3), channel * factor * factor, self.stride(rank - 3));
   copy.add(factor, channel * factor, self.stride(rank - 2));
   copy.add(factor, channel, self.stride(rank - 1));
-  copy.add(out.size(rank - 2), out.stride(rank - 2), self.stride(rank - 2) * factor);
-  copy.add(out.size(rank - 1), out.stride(rank - 1), self.stride(rank - 1) * factor);
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
-  return Error::Ok;
+  copy.add(out.size(rank - 2), out.stride(rank - 2), Checked(self.stride(rank - 2)) * factor);
+  copy.add(out.size(rank - 1), out.stride(rank - 1), Checked(self.stride(rank - 1)) * factor);
+  return copy.run(context, out, self, self.element_size());
 }
 
 constexpr etx_kernel kRows[] = {

@@ -196,18 +196,17 @@ Error et_view(Context& context, const Tensor& self, IntList size, Tensor& out) {
   ETX_CHECK(context, self.scalar_type() == out.scalar_type(), InvalidArgument,
             "out must have the dtype of self");
   int64_t inferred = -1;
-  int64_t known = 1;
+  Checked product = 1;
   Shape shape;
   for (size_t i = 0; i < size.size(); ++i) {
     ETX_CHECK(context, size[i] >= -1, InvalidArgument, "items of size must be at least -1");
     ETX_CHECK(context, size[i] != -1 || inferred < 0, InvalidArgument,
               "only one item of size may be -1");
     if (size[i] == -1) inferred = static_cast<int64_t>(i);
-    const int64_t factor = size[i] == -1 ? 1 : size[i];
-    ETX_CHECK(context, !__builtin_mul_overflow(known, factor, &known), InvalidArgument,
-              "size must have as many elements as self");
+    product *= size[i] == -1 ? 1 : size[i];
     shape.push(size[i]);
   }
+  const int64_t known = product.value_or(-1);
   if (inferred >= 0) {
     ETX_CHECK(context, known > 0 && self.numel() % known == 0, InvalidArgument,
               "the items of size must divide the number of elements of self");

@@ -26,8 +26,7 @@ Error expand_copy_out(Context& context, const Tensor& self, IntList size, bool /
     const bool repeated = d < added || self.size(d - added) == 1;
     copy.add(out.size(d), out.stride(d), repeated ? 0 : self.stride(d - added));
   }
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, self, self.element_size());
 }
 
 Error repeat_out(Context& context, const Tensor& self, IntList repeats, Tensor& out) {
@@ -38,18 +37,17 @@ Error repeat_out(Context& context, const Tensor& self, IntList repeats, Tensor& 
     const ssize_t d = static_cast<ssize_t>(i) - added;
     ETX_CHECK(context, repeats[i] >= 0 && repeats[i] <= INT32_MAX, InvalidArgument,
               "repeats must be from 0 to 2147483647");
-    shape.push(repeats[i] * (d < 0 ? 1 : self.size(d)));
+    shape.push(Checked(repeats[i]) * (d < 0 ? 1 : self.size(d)));
   }
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(resize_out(context, out, shape));
   StridedCopy copy;
   for (ssize_t d = 0; d < out.dim(); ++d) {
     const int64_t size = d < added ? 1 : self.size(d - added);
-    copy.add(repeats[static_cast<size_t>(d)], out.stride(d) * size, 0);
+    copy.add(repeats[static_cast<size_t>(d)], Checked(out.stride(d)) * size, 0);
     if (d >= added) copy.add(size, out.stride(d), self.stride(d - added));
   }
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, self, self.element_size());
 }
 
 Error flip_out(Context& context, const Tensor& self, IntList dims, Tensor& out) {
@@ -63,14 +61,12 @@ Error flip_out(Context& context, const Tensor& self, IntList dims, Tensor& out) 
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(resize_out(context, out, Shape(self)));
   StridedCopy copy;
-  int64_t start = 0;
+  Checked start = 0;
   for (ssize_t d = 0; d < self.dim(); ++d) {
     copy.add(self.size(d), out.stride(d), flipped[d] ? -self.stride(d) : self.stride(d));
-    if (flipped[d]) start += (self.size(d) - 1) * self.stride(d);
+    if (flipped[d]) start += Checked(self.size(d) - 1) * self.stride(d);
   }
-  if (self.numel() == 0) return Error::Ok;
-  copy.run(context, out.mutable_data_ptr(), element_ptr(self, start), self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, Place(self, start), self.element_size());
 }
 
 int64_t wrap_shift(int64_t shift, int64_t size) {
@@ -82,34 +78,20 @@ int64_t wrap_shift(int64_t shift, int64_t size) {
 Error roll_flat(Context& context, const Tensor& self, int64_t shift, const Tensor& out) {
   const int64_t count = self.numel();
   const int64_t head = wrap_shift(shift, count);
-  const bool direct = self.is_contiguous() && out.is_contiguous();
-  const size_t bytes = self.nbytes();
-  char* row = static_cast<char*>(direct ? nullptr : context.allocate_temp(2 * bytes));
-  ETX_CHECK(context, direct || row != nullptr, MemoryAllocationFailed,
-            "no temporary memory to reorder the dimensions of self");
-  TensorImpl flat = *self.impl();
-  int32_t size = static_cast<int32_t>(count);
-  int32_t stride = 1;
-  const uint8_t order = 0;
-  flat.rank = 1;
-  flat.sizes = &size;
-  flat.strides = &stride;
-  flat.dim_order = &order;
-  TensorImpl rolled = flat;
-  if (!direct) {
-    flat.data = row;
-    rolled.data = row + bytes;
-    ETX_TRY(copy_reshaped(context, Tensor(&flat), self));
-  } else {
-    rolled.data = out.mutable_data_ptr();
-  }
+  const size_t size = self.element_size();
+  const bool direct = out.is_contiguous();
+  const void* flat = nullptr;
+  ETX_TRY(row_major(context, self, flat));
+  void* const rolled = direct ? out.mutable_data_ptr() : context.allocate_temp(out.nbytes());
+  ETX_CHECK(context, rolled != nullptr, MemoryAllocationFailed,
+            "no temporary memory to reorder the dimensions of out");
   StridedCopy low;
   low.add(count - head, 1, 1);
-  low.run(context, mutable_element_ptr(Tensor(&rolled), head), flat.data, self.element_size());
+  ETX_TRY(low.run(context, Place(rolled, count, head), Place(flat, count), size));
   StridedCopy high;
   high.add(head, 1, 1);
-  high.run(context, rolled.data, element_ptr(Tensor(&flat), count - head), self.element_size());
-  return direct ? Error::Ok : copy_reshaped(context, out, Tensor(&rolled));
+  ETX_TRY(high.run(context, Place(rolled, count), Place(flat, count, count - head), size));
+  return direct ? Error::Ok : from_row_major(context, out, rolled);
 }
 
 Error roll_out(Context& context, const Tensor& self, IntList shifts, IntList dims, Tensor& out) {
@@ -133,19 +115,16 @@ Error roll_out(Context& context, const Tensor& self, IntList shifts, IntList dim
   // Each rolled dimension has two parts, so that 2^(rolled dimensions) boxes are moved.
   for (uint32_t box = 0; box < uint32_t{1} << self.dim(); ++box) {
     StridedCopy copy;
-    int64_t to = 0;
-    int64_t from = 0;
-    bool empty = false;
+    Checked to = 0;
+    Checked from = 0;
     for (ssize_t d = 0; d < self.dim(); ++d) {
       const bool wrapped = (box >> d) & 1;
       const int64_t size = wrapped ? offset[d] : self.size(d) - offset[d];
-      empty |= size == 0;
       copy.add(size, out.stride(d), self.stride(d));
-      to += wrapped ? 0 : offset[d] * out.stride(d);
-      from += wrapped ? (self.size(d) - offset[d]) * self.stride(d) : 0;
+      to += wrapped ? 0 : Checked(offset[d]) * out.stride(d);
+      from += wrapped ? Checked(self.size(d) - offset[d]) * self.stride(d) : 0;
     }
-    if (empty) continue;
-    copy.run(context, mutable_element_ptr(out, to), element_ptr(self, from), self.element_size());
+    ETX_TRY(copy.run(context, Place(out, to), Place(self, from), self.element_size()));
   }
   return Error::Ok;
 }

@@ -3,9 +3,10 @@
 #define ETX_PORTABLE_SHAPE_H_
 
 #include <cstdint>
-#include <initializer_list>
 
 #include <etx/kernel.h>
+
+#include "checked.h"
 
 namespace etx::portable {
 
@@ -20,9 +21,10 @@ class Shape {
     for (ssize_t d = 0; d < tensor.dim(); ++d) push(tensor.size(d));
   }
 
-  /// Ignored beyond the highest rank; `resize_out` then fails.
-  void push(int64_t size) {
-    if (rank_ < kMaxRank) sizes_[rank_] = size;
+  /// Ignored beyond the highest rank; `resize_out` then fails, and so it does on a size that is
+  /// lost.
+  void push(Checked size) {
+    if (rank_ < kMaxRank) sizes_[rank_] = size.value_or(-1);
     ++rank_;
   }
   size_t rank() const { return rank_; }
@@ -67,21 +69,6 @@ inline Error check_output(Context& context, const Tensor& in, const Tensor& out)
   ETX_CHECK(context, in.scalar_type() == out.scalar_type(), InvalidArgument,
             "out must have the dtype of the input");
   return Error::Ok;
-}
-
-/// The product of two sizes; the largest int64 where that cannot hold it.
-inline int64_t size_product(int64_t a, int64_t b) {
-  int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-/// True when no factor is negative and their product, as far as int64 holds it, is `expected`.
-inline bool is_product(std::initializer_list<int64_t> factors, int64_t expected) {
-  int64_t product = 1;
-  for (const int64_t factor : factors) {
-    if (factor < 0 || __builtin_mul_overflow(product, factor, &product)) return false;
-  }
-  return product == expected;
 }
 
 /// Size of dimension `d`; a tensor of rank 0 has one dimension of size 1.

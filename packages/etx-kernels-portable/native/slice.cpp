@@ -40,10 +40,9 @@ Error copy_range(Context& context, const Tensor& self, const Range& range, Tenso
   ETX_TRY(resize_out(context, out, shape));
   StridedCopy copy;
   copy.add_dims(out, out, self, range.dim);
-  copy.add(range.length, out.stride(range.dim), self.stride(range.dim) * range.step);
-  copy.run(context, out.mutable_data_ptr(), element_ptr(self, range.start * self.stride(range.dim)),
-           self.element_size());
-  return Error::Ok;
+  copy.add(range.length, out.stride(range.dim), Checked(self.stride(range.dim)) * range.step);
+  return copy.run(context, out, Place(self, Checked(range.start) * self.stride(range.dim)),
+                  self.element_size());
 }
 
 Error slice_copy_out(Context& context, const Tensor& self, int64_t dim,
@@ -94,9 +93,8 @@ Error select_copy_out(Context& context, const Tensor& self, int64_t dim, int64_t
   for (ssize_t d = 0; d < out.dim(); ++d) {
     copy.add(out.size(d), out.stride(d), self.stride(d < range.dim ? d : d + 1));
   }
-  copy.run(context, out.mutable_data_ptr(), element_ptr(self, range.start * self.stride(range.dim)),
-           self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, Place(self, Checked(range.start) * self.stride(range.dim)),
+                  self.element_size());
 }
 
 /// out = self, where the program has not planned both into the same memory.
@@ -104,7 +102,7 @@ Error copy_base(Context& context, const Tensor& self, const Tensor& src, Tensor&
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(check_output(context, src, out));
   ETX_TRY(resize_out(context, out, Shape(self)));
-  if (out.const_data_ptr() != self.const_data_ptr()) copy_elements(context, out, self);
+  if (out.const_data_ptr() != self.const_data_ptr()) ETX_TRY(copy_elements(context, out, self));
   return Error::Ok;
 }
 
@@ -121,10 +119,9 @@ Error slice_scatter_out(Context& context, const Tensor& self, const Tensor& src,
   ETX_TRY(copy_base(context, self, src, out));
   StridedCopy copy;
   copy.add_dims(src, out, src, range.dim);
-  copy.add(range.length, out.stride(range.dim) * range.step, src.stride(range.dim));
-  copy.run(context, mutable_element_ptr(out, range.start * out.stride(range.dim)),
-           src.const_data_ptr(), src.element_size());
-  return Error::Ok;
+  copy.add(range.length, Checked(out.stride(range.dim)) * range.step, src.stride(range.dim));
+  return copy.run(context, Place(out, Checked(range.start) * out.stride(range.dim)), src,
+                  src.element_size());
 }
 
 Error select_scatter_out(Context& context, const Tensor& self, const Tensor& src, int64_t dim,
@@ -141,9 +138,8 @@ Error select_scatter_out(Context& context, const Tensor& self, const Tensor& src
   for (ssize_t d = 0; d < src.dim(); ++d) {
     copy.add(src.size(d), out.stride(d < range.dim ? d : d + 1), src.stride(d));
   }
-  copy.run(context, mutable_element_ptr(out, range.start * out.stride(range.dim)),
-           src.const_data_ptr(), src.element_size());
-  return Error::Ok;
+  return copy.run(context, Place(out, Checked(range.start) * out.stride(range.dim)), src,
+                  src.element_size());
 }
 
 constexpr etx_kernel kRows[] = {

@@ -18,9 +18,8 @@ Error take(Context& context, const Tensor& self, ssize_t dim, int64_t start, int
   ETX_TRY(resize_out(context, out, shape));
   StridedCopy copy;
   copy.add_dims(out, out, self);
-  copy.run(context, out.mutable_data_ptr(), element_ptr(self, start * self.stride(dim)),
-           self.element_size());
-  return Error::Ok;
+  return copy.run(context, out, Place(self, Checked(start) * self.stride(dim)),
+                  self.element_size());
 }
 
 Error split_copy_out(Context& context, const Tensor& self, int64_t split_size, int64_t dim,
@@ -81,8 +80,8 @@ Error unbind_copy_int_out(Context& context, const Tensor& self, int64_t dim, Ten
     for (ssize_t d = 0; d < part.dim(); ++d) {
       copy.add(part.size(d), part.stride(d), self.stride(d < axis ? d : d + 1));
     }
-    copy.run(context, part.mutable_data_ptr(),
-             element_ptr(self, static_cast<int64_t>(i) * self.stride(axis)), self.element_size());
+    const Checked first = Checked(static_cast<int64_t>(i)) * self.stride(axis);
+    ETX_TRY(copy.run(context, part, Place(self, first), self.element_size()));
   }
   return Error::Ok;
 }

@@ -144,10 +144,13 @@ void copy_bytes(Context& context, char* dst, const char* src, int64_t bytes) {
 
 }  // namespace
 
-void StridedCopy::add(int64_t size, int64_t dst_stride, int64_t src_stride) {
-  empty_ |= size == 0;
-  if (size <= 1) return;
-  dims_[rank_++] = {size, dst_stride, src_stride};
+void StridedCopy::add(Checked size, Checked dst_stride, Checked src_stride) {
+  empty_ |= size.is_within(INT64_MIN, 0);
+  if (size.is_within(INT64_MIN, 1)) return;
+  for (const Checked number : {size, dst_stride, src_stride}) {
+    lost_ |= !number.is_within(INT64_MIN, INT64_MAX);
+  }
+  dims_[rank_++] = {size.value_or(0), dst_stride.value_or(0), src_stride.value_or(0)};
 }
 
 void StridedCopy::add_dims(const Tensor& sizes, const Tensor& dst, const Tensor& src,
@@ -155,6 +158,16 @@ void StridedCopy::add_dims(const Tensor& sizes, const Tensor& dst, const Tensor&
   for (ssize_t d = 0; d < sizes.dim(); ++d) {
     if (d != skip) add(sizes.size(d), dst.stride(d), src.stride(d));
   }
+}
+
+bool StridedCopy::stays_within(const Place& dst, const Place& src) const {
+  Footprint written(dst.first);
+  Footprint read(src.first);
+  for (int i = 0; i < rank_; ++i) {
+    written.add(dims_[i].size, dims_[i].dst);
+    read.add(dims_[i].size, dims_[i].src);
+  }
+  return !lost_ && written.stays_within(dst.count) && read.stays_within(src.count);
 }
 
 /// Strides in bytes, outermost first in the destination, loops that are one in both merged.
@@ -229,11 +242,14 @@ void StridedCopy::copy_planes(const Plane& plane, char* dst, const char* src, in
   }
 }
 
-void StridedCopy::run(Context& context, void* dst, const void* src, size_t element_size) {
-  if (empty_) return;
+Error StridedCopy::run(Context& context, const Place& dst, const Place& src, size_t element_size) {
+  if (empty_) return Error::Ok;
+  ETX_CHECK(context, stays_within(dst, src), InvalidArgument,
+            "the elements to copy must lie within the tensors");
   normalize(element_size);
-  char* const to = static_cast<char*>(dst);
-  const char* const from = static_cast<const char*>(src);
+  const int64_t unit = static_cast<int64_t>(element_size);
+  char* const to = dst.data + dst.first.value_or(0) * unit;
+  const char* const from = src.data + src.first.value_or(0) * unit;
   const Plane plane = take_plane(element_size);
   int64_t planes = 1;
   for (int i = 0; i < rank_; ++i) planes *= dims_[i].size;
@@ -256,28 +272,29 @@ void StridedCopy::run(Context& context, void* dst, const void* src, size_t eleme
                  from + begin * (by_row ? part.row_src : part.col_src));
     });
   }
+  return Error::Ok;
 }
 
-void copy_elements(Context& context, const Tensor& dst, const Tensor& src) {
+Error copy_elements(Context& context, const Tensor& dst, const Tensor& src) {
   StridedCopy copy;
   copy.add_dims(src, dst, src);
-  copy.run(context, dst.mutable_data_ptr(), src.const_data_ptr(), src.element_size());
+  return copy.run(context, dst, src, src.element_size());
 }
 
 namespace {
 
 /// Adds loops over `tensor`, one side with its strides, the other in the order of the indices.
-void copy_row_major(Context& context, const Tensor& tensor, void* dst, const void* src,
-                    bool tensor_is_dst) {
+Error copy_row_major(Context& context, const Tensor& tensor, void* dst, const void* src,
+                     bool tensor_is_dst) {
   StridedCopy copy;
-  int64_t stride = 1;
+  Checked stride = 1;
   for (ssize_t d = tensor.dim() - 1; d >= 0; --d) {
-    copy.add(tensor.size(d), tensor_is_dst ? tensor.stride(d) : stride,
-             tensor_is_dst ? stride : tensor.stride(d));
+    const Checked own = tensor.stride(d);
+    copy.add(tensor.size(d), tensor_is_dst ? own : stride, tensor_is_dst ? stride : own);
     stride *= tensor.size(d);
   }
-  if (stride == 0) return;
-  copy.run(context, dst, src, tensor.element_size());
+  return copy.run(context, Place(dst, tensor.numel()), Place(src, tensor.numel()),
+                  tensor.element_size());
 }
 
 }  // namespace
@@ -288,31 +305,29 @@ Error row_major(Context& context, const Tensor& tensor, const void*& data) {
   void* temp = context.allocate_temp(tensor.nbytes() + 1);
   ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
             "no temporary memory to reorder the dimensions of a tensor");
-  copy_row_major(context, tensor, temp, tensor.const_data_ptr(), false);
   data = temp;
-  return Error::Ok;
+  return copy_row_major(context, tensor, temp, tensor.const_data_ptr(), false);
 }
 
 Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src) {
+  ETX_CHECK(context, dst.numel() == src.numel(), InvalidArgument,
+            "out must have as many elements as the input");
   if (dst.is_contiguous()) {
-    copy_row_major(context, src, dst.mutable_data_ptr(), src.const_data_ptr(), false);
-    return Error::Ok;
+    return copy_row_major(context, src, dst.mutable_data_ptr(), src.const_data_ptr(), false);
   }
-  if (src.is_contiguous()) {
-    copy_row_major(context, dst, dst.mutable_data_ptr(), src.const_data_ptr(), true);
-    return Error::Ok;
-  }
-  const void* data = nullptr;
-  ETX_TRY(row_major(context, src, data));
-  copy_row_major(context, dst, dst.mutable_data_ptr(), data, true);
-  return Error::Ok;
+  const void* data = src.const_data_ptr();
+  if (!src.is_contiguous()) ETX_TRY(row_major(context, src, data));
+  return from_row_major(context, dst, data);
 }
 
-void fill_elements(Context& context, void* dst, int64_t count, const void* value,
-                   size_t element_size) {
+Error from_row_major(Context& context, const Tensor& tensor, const void* data) {
+  return copy_row_major(context, tensor, tensor.mutable_data_ptr(), data, true);
+}
+
+Error fill_elements(Context& context, const Tensor& out, const void* value) {
   StridedCopy copy;
-  copy.add(count, 1, 0);
-  copy.run(context, dst, value, element_size);
+  copy.add(out.numel(), 1, 0);
+  return copy.run(context, out, Place(value, 1), out.element_size());
 }
 
 }  // namespace etx::portable

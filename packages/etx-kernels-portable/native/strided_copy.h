@@ -7,7 +7,23 @@
 
 #include <etx/kernel.h>
 
+#include "checked.h"
+
 namespace etx::portable {
+
+/// Where the loops of a copy begin: at element `first` of a tensor, or of `count` elements.
+struct Place {
+  Place(const Tensor& tensor, Checked first_element = 0)
+      : data(static_cast<char*>(tensor.mutable_data_ptr())),
+        count(tensor.numel()),
+        first(first_element) {}
+  Place(const void* memory, int64_t count_, Checked first_element = 0)
+      : data(static_cast<char*>(const_cast<void*>(memory))), count(count_), first(first_element) {}
+
+  char* data;
+  int64_t count;
+  Checked first;
+};
 
 /// A loop nest that copies elements, whatever they mean: each kernel that only moves data
 /// describes its movement with this and leaves the order of the loops to `run`.
@@ -20,13 +36,14 @@ class StridedCopy {
   static constexpr int kMaxDims = 2 * ETX_MAX_RANK;
 
   /// Adds a loop of `size` iterations; strides are in elements.
-  void add(int64_t size, int64_t dst_stride, int64_t src_stride);
+  void add(Checked size, Checked dst_stride, Checked src_stride);
   /// Adds a loop for each dimension of `sizes`, with the strides of `dst` and `src`, which have
   /// at least that rank. Dimension `skip` is left out.
   void add_dims(const Tensor& sizes, const Tensor& dst, const Tensor& src, ssize_t skip = -1);
 
   /// Copies elements of `element_size` (1, 2, 4, 8 or 16) bytes.
-  void run(Context& context, void* dst, const void* src, size_t element_size);
+  /// Errors: InvalidArgument when a loop would leave the elements of `dst` or `src`.
+  Error run(Context& context, const Place& dst, const Place& src, size_t element_size);
 
   /// The two innermost loops; strides in bytes, `unit` bytes are consecutive on both sides.
   struct Plane {
@@ -42,6 +59,7 @@ class StridedCopy {
     int64_t src;
   };
 
+  bool stays_within(const Place& dst, const Place& src) const;
   void normalize(size_t element_size);
   Plane take_plane(size_t element_size);
   void copy_planes(const Plane& plane, char* dst, const char* src, int64_t begin,
@@ -50,10 +68,11 @@ class StridedCopy {
   Dim dims_[kMaxDims];
   int rank_ = 0;
   bool empty_ = false;
+  bool lost_ = false;
 };
 
 /// Copies `src` to `dst`, which have the same sizes and element size, each with its dim order.
-void copy_elements(Context& context, const Tensor& dst, const Tensor& src);
+Error copy_elements(Context& context, const Tensor& dst, const Tensor& src);
 
 /// Copies `src` to `dst`, which have the same number of elements and the same element size: the
 /// k-th in the order of the indices goes to the k-th.
@@ -63,9 +82,11 @@ Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src);
 /// temporary memory. Errors: MemoryAllocationFailed.
 Error row_major(Context& context, const Tensor& tensor, const void*& data);
 
-/// Writes `value`, one element of `element_size` bytes, `count` times.
-void fill_elements(Context& context, void* dst, int64_t count, const void* value,
-                   size_t element_size);
+/// Copies to `tensor` its elements that lie at `data` in the order of the indices.
+Error from_row_major(Context& context, const Tensor& tensor, const void* data);
+
+/// Writes `value`, one element of out's dtype, to all of `out`.
+Error fill_elements(Context& context, const Tensor& out, const void* value);
 
 }  // namespace etx::portable
 

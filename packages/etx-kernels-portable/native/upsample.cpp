@@ -266,8 +266,7 @@ Error upsample_bilinear2d_vec_out(Context& context, const Tensor& input,
   if (direct) return Error::Ok;
   StridedCopy copy;
   for (ssize_t d = 0; d < 4; ++d) copy.add(out.size(d), out.stride(d), strides[d]);
-  copy.run(context, out.mutable_data_ptr(), dst, out.element_size());
-  return Error::Ok;
+  return copy.run(context, out, Place(dst, out.numel()), out.element_size());
 }
 
 constexpr etx_kernel kRows[] = {

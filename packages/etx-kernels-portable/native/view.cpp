@@ -18,7 +18,7 @@ Error reshape(Context& context, const Tensor& self, const Tensor& out) {
 
 Error view_copy_out(Context& context, const Tensor& self, IntList size, Tensor& out) {
   Shape shape;
-  int64_t known = 1;
+  Checked product = 1;
   size_t inferred = size.size();
   for (size_t i = 0; i < size.size(); ++i) {
     shape.push(size[i]);
@@ -28,12 +28,11 @@ Error view_copy_out(Context& context, const Tensor& self, IntList size, Tensor& 
     }
     ETX_CHECK(context, size[i] >= 0 && size[i] <= INT32_MAX, InvalidArgument,
               "size may hold one -1 and otherwise numbers from 0 to 2147483647");
-    ETX_CHECK(context, size[i] == 0 || known <= INT64_MAX / size[i], InvalidArgument,
-              "size must have as many elements as self");
-    known *= size[i];
+    product *= size[i];
   }
+  const int64_t known = product.value_or(-1);
   if (inferred < size.size() && inferred < kMaxRank) {
-    ETX_CHECK(context, known != 0 && self.numel() % known == 0, InvalidArgument,
+    ETX_CHECK(context, known > 0 && self.numel() % known == 0, InvalidArgument,
               "the product of size must divide the number of elements of self");
     shape[inferred] = self.numel() / known;
   } else {
@@ -48,8 +47,7 @@ Error view_copy_out(Context& context, const Tensor& self, IntList size, Tensor& 
 Error copy_out_of_place(Context& context, const Tensor& self, Tensor& out) {
   ETX_TRY(resize_out(context, out, Shape(self)));
   ETX_TRY(check_output(context, self, out));
-  copy_elements(context, out, self);
-  return Error::Ok;
+  return copy_elements(context, out, self);
 }
 
 Error squeeze(Context& context, const Tensor& self, IntList dims, Tensor& out) {
@@ -112,11 +110,12 @@ Error view_as_real_copy_out(Context& context, const Tensor& self, Tensor& out) {
   ETX_TRY(resize_out(context, out, shape));
   StridedCopy copy;
   for (ssize_t d = 0; d < self.dim(); ++d) {
-    copy.add(self.size(d), out.stride(d), 2 * self.stride(d));
+    copy.add(self.size(d), out.stride(d), Checked(2) * self.stride(d));
   }
   copy.add(2, out.stride(-1), 1);
-  copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), out.element_size());
-  return Error::Ok;
+  const Checked parts = Checked(2) * self.numel();
+  return copy.run(context, out, Place(self.const_data_ptr(), parts.value_or(0)),
+                  out.element_size());
 }
 
 template <typename T>

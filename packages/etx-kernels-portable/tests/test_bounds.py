@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from arguments import Out, Slot
-from harness import PLUGIN, KernelError
+from harness import PLUGIN, KernelError, reserved
 
 F32 = torch.float32
 LONG = torch.int64
@@ -78,6 +78,27 @@ def test_sizes_that_do_not_fit_are_refused(case: tuple[str, Any, Any, str]) -> N
     with pytest.raises(KernelError, match=reason) as caught:
         PLUGIN.call(name, *args, *outs)
     assert caught.value.error == "InvalidArgument"
+
+
+@pytest.mark.parametrize("size", [[LARGE], [3, LARGE], [2, 2, LARGE]])
+@pytest.mark.parametrize("stride", [4 * LARGE, 2**33 - 5, 2**32 + 3, HUGE, 2**63 - 1])
+def test_a_view_whose_last_element_no_int64_counts(size: list[int], stride: int) -> None:
+    """The product of a size and a stride wraps to a number within self, or to a negative one."""
+    x = reserved(4 * LARGE).reshape(4, LARGE)
+    view = (size, [1] * (len(size) - 1) + [stride], None)
+    with pytest.raises(KernelError, match="size and stride must stay within self"):
+        PLUGIN.call("aten::as_strided_copy.out", x, *view, out(*size, dtype=BYTE))
+
+
+@pytest.mark.slow
+def test_a_roll_of_more_elements_than_int32_counts() -> None:
+    """Not row-major, so that the elements are put in order and back; 9 GB."""
+    x = reserved(2**31 + 2**17).reshape(1, 2**10, 2**20 + 64, 2).permute(0, 3, 1, 2)
+    x[0, 0, 0, 0], x[0, 1, -1, -1], x[0, 1, 5, 7] = 1, 2, 3
+    result = Out(x.shape, BYTE, [0, 2, 3, 1], slack=0)
+    (actual,) = PLUGIN.call("aten::roll.out", x, [3], [], result)
+    assert (actual[0, 0, 0, 3], actual[0, 0, 0, 2], actual[0, 1, 5, 10]) == (1, 2, 3)
+    assert actual.count_nonzero() == 3
 
 
 @pytest.mark.parametrize("channels", [1, 2])
