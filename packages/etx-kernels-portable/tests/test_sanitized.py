@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
 
-Runs once more what the other tests called, each tensor in a block of its own, and then what the
-runtime's fuzzer makes of these programs.
+Runs once more what the other tests called, each tensor in a block of its own, then what the
+runtime's fuzzer makes of these programs, and them at sizes near 2^31 and 2^33. By hand, all of
+them ten times: ETX_ENLARGED=10.
 """
 
 from __future__ import annotations
 
+import os
+import random
 import re
 import shutil
 import subprocess
@@ -20,6 +23,8 @@ from record import Recorder
 PACKAGE = Path(__file__).parents[1]
 RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
 SECONDS = 25
+TOOLS = ("fuzz_execute", "broken_files", "enlarged")
+PART = 1500
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
 
 
@@ -47,7 +52,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if clang := shutil.which("clang++"):
         options.append(f"-DCMAKE_CXX_COMPILER={clang}")
     call(tool("cmake"), "-S", RUNTIME_TESTS / "fuzz", "-B", build, "-G", "Ninja", *options)
-    call(tool("cmake"), "--build", build, "-j2", "--target", "fuzz_execute", "broken_files")
+    call(tool("cmake"), "--build", build, "-j2", "--target", *TOOLS)
     return build
 
 
@@ -68,6 +73,22 @@ def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
     runs = re.search(r"(?:Done |executed_units: )(\d+)", text)
     assert runs is not None, text
     assert int(runs.group(1)) > len(RECORDER.programs)
+
+
+def test_every_call_enlarged(sanitized: Path, tmp_path: Path) -> None:
+    """Sizes up to 2^31 - 1, tensors of gigabytes, numbers at the ends of int64: refused, or right
+    as far as a run gets; in no case outside of a tensor or of int64."""
+    seed = random.randrange(2**31)
+    print("seed", seed)
+    write(RECORDER, tmp_path / "calls")
+    files = sorted((tmp_path / "calls").iterdir())
+    rounds = os.environ.get("ETX_ENLARGED")
+    if rounds is None:
+        files = random.Random(seed).sample(files, min(PART, len(files)))
+    last = tmp_path / "last.pte"
+    text = call(sanitized / "enlarged", seed, rounds or 1, last, *files)
+    loaded, right, refused, left = map(int, re.findall(r"\d+", text))
+    assert min(loaded, right, refused, left) > len(files) // 50, text
 
 
 def test_every_field_of_files_of_executorch(sanitized: Path) -> None:

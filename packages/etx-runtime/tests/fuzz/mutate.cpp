@@ -10,6 +10,7 @@ int64_t Random::number() {
       -1,        INT8_MAX,         UINT8_MAX,           INT16_MAX, UINT16_MAX, INT32_MIN,
       INT32_MAX, int64_t{1} << 31, int64_t{UINT32_MAX}, INT64_MIN, INT64_MAX,  int64_t{1} << 40};
   if (one_in(3)) return pick(kBoundaries);
+  if (one_in(8)) return (int64_t{1} << below(63)) + static_cast<int64_t>(below(3)) - 1;
   if (one_in(8)) return static_cast<int64_t>(uint64_t{engine_()} << 33 ^ engine_());
   return static_cast<int64_t>(below(9)) - 1;
 }

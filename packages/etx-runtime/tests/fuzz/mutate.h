@@ -43,6 +43,10 @@ void corrupt_each_field(const Bytes& file, const std::function<void(const Bytes&
 /// False when the file is no program that can be read.
 bool mutate_program(Bytes& file, Random& random);
 
+/// Gives the tensors of a method sizes up to 2^31 - 1 that still fit together, and its numbers
+/// values that are critical for them. False when the file is no program that can be read.
+bool enlarge_program(Bytes& file, Random& random);
+
 /// Changes bytes, whatever they mean.
 void mutate_bytes(Bytes& file, Random& random);
 

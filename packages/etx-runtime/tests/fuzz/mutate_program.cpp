@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "../../native/core/tables.h"
 
+#include <etx/dtype.h>
 #include <program_objects.h>
 
 #include "mutate.h"
@@ -37,7 +39,7 @@ class Method {
   }
 
   void mutate() {
-    switch (random_.below(12)) {
+    switch (random_.below(13)) {
       case 0: return rearrange();
       case 1:
       case 2:
@@ -49,11 +51,104 @@ class Method {
       case 8: return change_tensor();
       case 9: return change_value();
       case 10: return change_io();
+      case 11: return enlarge();
       default: return change_memory();
     }
   }
 
+  /// Makes one size another, mostly a large one, in all tensors that have it, so that they go on
+  /// fitting together, and numbers ones that such sizes are critical for.
+  void enlarge() {
+    const std::vector<fb::TensorT*> all = tensors();
+    std::vector<int32_t> found;
+    for (const fb::TensorT* tensor : all) {
+      found.insert(found.end(), tensor->sizes.begin(), tensor->sizes.end());
+    }
+    if (!found.empty()) {
+      const int32_t from = random_.pick(found);
+      for (size_t tries = 0; tries < 4 && !rename_size(all, from, random_.pick(kLarge));) ++tries;
+    }
+    for (auto& value : plan_.values) {
+      if (auto* number = value->val.AsInt()) {
+        if (random_.one_in(4)) number->int_val = critical(all);
+      } else if (auto* real = value->val.AsDouble()) {
+        if (random_.one_in(8)) real->double_val = random_.pick(kReals);
+      }
+    }
+  }
+
  private:
+  std::vector<fb::TensorT*> tensors() {
+    std::vector<fb::TensorT*> all;
+    for (auto& value : plan_.values) {
+      if (fb::TensorT* tensor = value->val.AsTensor()) all.push_back(tensor);
+    }
+    return all;
+  }
+
+  /// In all places, or in one of each tensor; bounds of a dynamic tensor may be one more than what
+  /// it holds. False, and nothing changes, when a tensor became too large.
+  bool rename_size(const std::vector<fb::TensorT*>& all, int32_t from, int32_t to) {
+    const bool everywhere = random_.one_in(2), bounds_too = to > from && random_.one_in(2);
+    std::vector<std::vector<int32_t>> renamed;
+    for (const fb::TensorT* tensor : all) {
+      std::vector<int32_t> sizes = tensor->sizes;
+      const bool is_static = tensor->shape_dynamism == fb::TensorShapeDynamism::STATIC;
+      const auto fits = [&](int32_t size) {
+        return size == from || (size == from + 1 && bounds_too && !is_static);
+      };
+      if (everywhere) {
+        std::replace_if(sizes.begin(), sizes.end(), fits, to);
+      } else if (!sizes.empty()) {
+        int32_t& size = random_.pick(sizes);
+        size = fits(size) ? to : size;
+      }
+      int64_t bytes = 16;
+      for (const int32_t size : sizes) {
+        if (__builtin_mul_overflow(bytes, size, &bytes) || bytes > kMostBytes) return false;
+      }
+      renamed.push_back(std::move(sizes));
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (renamed[i] == all[i]->sizes) continue;
+      all[i]->sizes = std::move(renamed[i]);
+      move_to_own_arena(*all[i]);
+    }
+    for (auto& value : plan_.values) {
+      auto* number = value->val.AsInt();
+      if (number != nullptr && number->int_val == from && !random_.one_in(4)) number->int_val = to;
+    }
+    return true;
+  }
+
+  void move_to_own_arena(fb::TensorT& tensor) {
+    auto& sizes = plan_.non_const_buffer_sizes;
+    if (sizes.empty()) sizes.push_back(0);
+    int64_t bytes = element_bytes(tensor);
+    for (const int32_t size : tensor.sizes) bytes *= size;
+    sizes.push_back(bytes);
+    tensor.data_buffer_idx = 0;
+    tensor.allocation_info = std::make_unique<fb::AllocationDetailsT>();
+    tensor.allocation_info->memory_id = static_cast<uint32_t>(sizes.size() - 1);
+  }
+
+  static int64_t element_bytes(const fb::TensorT& tensor) {
+    const auto type = static_cast<ScalarType>(tensor.scalar_type);
+    return is_valid(type) ? static_cast<int64_t>(element_size(type)) : 16;
+  }
+
+  /// A number near to how many elements a tensor has, or that times a size is near to 2^63.
+  int64_t critical(const std::vector<fb::TensorT*>& all) {
+    if (all.empty() || random_.one_in(3)) return random_.number();
+    const fb::TensorT& tensor = *all[random_.below(all.size())];
+    int64_t count = 1;
+    for (const int32_t size : tensor.sizes) {
+      if (!__builtin_mul_overflow(count, size, &count) && random_.one_in(4)) break;
+    }
+    if (random_.one_in(4) && count > 0) count = INT64_MAX / count;
+    return count + static_cast<int64_t>(random_.below(3)) - 1;
+  }
+
   Instructions& code() { return plan_.chains[0]->instructions; }
 
   void insert(std::unique_ptr<fb::InstructionT> instruction) {
@@ -352,6 +447,19 @@ class Method {
                                                           fb::TensorShapeDynamism::DYNAMIC_BOUND,
                                                           fb::TensorShapeDynamism::DYNAMIC_BOUND};
 
+  static constexpr int32_t kLarge[] = {
+      INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX - 1, 1 << 30, 0x55555556, 1 << 16, 46341, 4, 0};
+  static constexpr int64_t kMostBytes = int64_t{1} << 38;
+  static constexpr double kReals[] = {0,
+                                      -1,
+                                      1e300,
+                                      -1e300,
+                                      5e-324,
+                                      9223372036854775808.0,
+                                      std::numeric_limits<double>::infinity(),
+                                      -std::numeric_limits<double>::infinity(),
+                                      std::numeric_limits<double>::quiet_NaN()};
+
   fb::ExecutionPlanT& plan_;
   Random& random_;
 };
@@ -399,7 +507,11 @@ Bytes write(const fb::ProgramT& program, const Bytes& segments) {
 
 }  // namespace
 
-bool mutate_program(Bytes& file, Random& random) {
+namespace {
+
+/// Calls `change` with one of the program's methods and writes the program anew.
+template <typename Change>
+bool rewrite(Bytes& file, Random& random, const Change& change) {
   if (file.size() < 64 || std::memcmp(&file[4], "ET12", 4) != 0) return false;
   size_t where = 0;
   if (!verify_tables(file.data(), file.size(), fb::ProgramTypeTable(), &where)) return false;
@@ -410,10 +522,24 @@ bool mutate_program(Bytes& file, Random& random) {
   }
   if (program->execution_plan.empty()) return false;
   for (auto& plan : program->execution_plan) complete(*plan);
-  fb::ExecutionPlanT& plan = *random.pick(program->execution_plan);
-  for (size_t count = 1 + random.below(4); count > 0; --count) Method(plan, random).mutate();
+  Method method(*random.pick(program->execution_plan), random);
+  change(method);
   file = write(*program, segments);
   return true;
+}
+
+}  // namespace
+
+bool mutate_program(Bytes& file, Random& random) {
+  return rewrite(file, random, [&](Method& method) {
+    for (size_t count = 1 + random.below(4); count > 0; --count) method.mutate();
+  });
+}
+
+bool enlarge_program(Bytes& file, Random& random) {
+  return rewrite(file, random, [&](Method& method) {
+    for (size_t count = 1 + random.below(3); count > 0; --count) method.enlarge();
+  });
 }
 
 }  // namespace etx::fuzz

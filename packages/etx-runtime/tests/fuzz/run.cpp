@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,20 +12,26 @@
 #include <etx/hosted/loaders.h>
 #include <etx/program.h>
 
+#include "reserved.h"
+
 namespace etx::fuzz {
 namespace {
 
 constexpr size_t kMostMemory = 1 << 20;
+/// Of what is reserved: sizes of 2^33 elements and more.
+constexpr size_t kMostReserved = size_t{1} << 37;
+/// Bytes at either end of a large tensor that are written or read.
+constexpr size_t kEdge = 4096;
 constexpr uint64_t kBudget = 300;
 
-/// Gives each piece a block of its own.
+/// Gives each piece a block of its own; large ones are reserved, not committed, and zero.
 class Pieces final : public MemoryAllocator {
  public:
   Pieces() : MemoryAllocator(0, nullptr) {}
   ~Pieces() { Pieces::reset(); }
   void* allocate(size_t size, size_t alignment) override {
     void* piece = nullptr;
-    if (size > kMostMemory - total_) return nullptr;
+    if (size > kMostMemory - total_) return reserve(size, alignment);
     if (posix_memalign(&piece, alignment < 16 ? 16 : alignment, size) != 0) return nullptr;
     std::memset(piece, 0xa5, size);
     pieces_.push_back(piece);
@@ -34,12 +41,23 @@ class Pieces final : public MemoryAllocator {
   void reset() override {
     for (void* piece : pieces_) std::free(piece);
     pieces_.clear();
-    total_ = 0;
+    large_.clear();
+    total_ = reserved_ = 0;
   }
 
  private:
+  void* reserve(size_t size, size_t alignment) {
+    if (size > kMostReserved - reserved_) return nullptr;
+    const size_t most = alignment < 16 ? 16 : alignment;
+    reserved_ += size;
+    large_.push_back(std::make_unique<Reserved>((size + most - 1) / most * most));
+    return large_.back()->data();
+  }
+
   std::vector<void*> pieces_;
+  std::vector<std::unique_ptr<Reserved>> large_;
   size_t total_ = 0;
+  size_t reserved_ = 0;
 };
 
 [[noreturn]] void give_up(const char* what, const Failure& failure) {
@@ -78,23 +96,56 @@ struct Weights final : NamedDataMap {
   static constexpr uint8_t kOrder[2] = {0, 1};
 };
 
-/// Small numbers in the tensor's dtype, taken from the bytes of the file.
+/// The numbers that break arithmetic: those at the ends of a type, and of others that have no
+/// order.
+template <typename T>
+T extreme(uint8_t byte) {
+  using Limits = std::numeric_limits<T>;
+  const T kNumbers[] = {Limits::lowest(),
+                        Limits::max(),
+                        Limits::has_infinity ? Limits::infinity() : static_cast<T>(INT32_MAX),
+                        Limits::has_quiet_NaN ? Limits::quiet_NaN() : static_cast<T>(INT32_MIN),
+                        static_cast<T>(-Limits::infinity()),
+                        Limits::denorm_min(),
+                        Limits::min(),
+                        static_cast<T>(-1)};
+  return kNumbers[byte % std::size(kNumbers)];
+}
+
+template <typename T>
+T number_of(uint8_t byte) {
+  return byte >= 0xf0 ? extreme<T>(byte) : static_cast<T>(byte % 11 - 2);
+}
+
+/// One element of the tensor's dtype: mostly a small number, else one at the end of the dtype.
+void make_element(ScalarType type, uint8_t byte, uint8_t (&bytes)[16]) {
+  if (type == ScalarType::Bool) {
+    bytes[0] = byte & 1;
+  } else if (type == ScalarType::Float) {
+    const auto number = number_of<float>(byte);
+    std::memcpy(bytes, &number, sizeof(number));
+  } else if (type == ScalarType::Double) {
+    const auto number = number_of<double>(byte);
+    std::memcpy(bytes, &number, sizeof(number));
+  } else if (type == ScalarType::Int) {
+    const auto number = number_of<int32_t>(byte);
+    std::memcpy(bytes, &number, sizeof(number));
+  } else if (is_integral(type, false)) {
+    const auto number = number_of<int64_t>(byte);
+    std::memcpy(bytes, &number, sizeof(number));
+  } else {
+    std::memset(bytes, byte, sizeof(bytes));
+  }
+}
+
+/// Numbers taken from the bytes of the file; a large tensor has zeros between its ends.
 void fill(const TensorInfo& info, const uint8_t* data, size_t size, void* target) {
   const size_t element = element_size(info.scalar_type());
-  for (size_t i = 0; i < info.nbytes() / element; ++i) {
-    const uint8_t byte = data[(i * 7 + 64) % size];
+  const size_t count = info.nbytes() / element;
+  for (size_t i = 0; i < count; ++i) {
+    if (i == kEdge && count > kMostMemory) i = count - kEdge;
     uint8_t bytes[16] = {};
-    if (info.scalar_type() == ScalarType::Bool) {
-      bytes[0] = byte & 1;
-    } else if (info.scalar_type() == ScalarType::Float) {
-      const float number = static_cast<float>(byte % 9) - 2;
-      std::memcpy(bytes, &number, sizeof(number));
-    } else if (is_integral(info.scalar_type(), false)) {
-      const int64_t number = byte % 11 - 2;
-      std::memcpy(bytes, &number, sizeof(number));
-    } else {
-      std::memset(bytes, byte, sizeof(bytes));
-    }
+    make_element(info.scalar_type(), data[(i * 7 + 64) % size], bytes);
     std::memcpy(static_cast<uint8_t*>(target) + i * element, bytes, element);
   }
 }
@@ -169,25 +220,25 @@ void read_outputs(const Method& method) {
     const Tensor tensor = value.to_tensor();
     const auto* bytes = tensor.const_data_ptr<uint8_t>();
     if (bytes == nullptr) continue;
-    for (size_t k = 0; k < tensor.nbytes(); ++k) total = total + bytes[k];
+    for (size_t k = 0; k < tensor.nbytes(); ++k) {
+      if (k == kEdge && tensor.nbytes() > kMostMemory) k = tensor.nbytes() - kEdge;
+      total = total + bytes[k];
+    }
   }
 }
 
 void run_method(const Program& program, const MethodMeta& meta, const uint8_t* data, size_t size,
-                bool execute) {
-  size_t planned_size = 0;
-  for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
-    const size_t arena = *meta.memory_planned_buffer_size(i);
-    if (arena > kMostMemory || (planned_size += arena) > kMostMemory) return;
-  }
+                bool execute, Counts& counts) {
   Pieces method_memory, planned_memory, temporary;
   std::vector<Span<uint8_t>> arenas;
+  bool is_large = false;
   for (size_t i = 0; i < meta.num_memory_planned_buffers(); ++i) {
     const size_t arena = *meta.memory_planned_buffer_size(i);
     arenas.emplace_back(static_cast<uint8_t*>(planned_memory.allocate(arena, 16)), arena);
     if (arenas.back().data() == nullptr) return;
+    is_large |= arena > kMostMemory;
   }
-  HierarchicalAllocator planned(Span<Span<uint8_t>>(arenas.data(), arenas.size()));
+  HierarchicalAllocator planned(Span<Span<uint8_t>>(arenas.data(), arenas.size()), is_large);
   MemoryManager memory(&method_memory, &planned, &temporary);
   const Weights weights;
   Sink sink;
@@ -199,13 +250,23 @@ void run_method(const Program& program, const MethodMeta& meta, const uint8_t* d
     if (sink.count == 0) give_up("a method failed to load without a report", failure);
     return;
   }
+  ++counts.methods;
   if (!execute) return;
   method->set_instruction_budget(kBudget);
   Bindings bindings(*method, data, size);
   if (!bindings.set_outputs()) return;
   for (int turn = 0; turn < 2; ++turn) {
-    if (!bindings.set_inputs(turn == 1)) return;
-    if (method->execute() == Error::Ok) {
+    Error error = Error::Ok;
+    bool is_set = false;
+    const bool ended = run_within_budget([&] {
+      is_set = bindings.set_inputs(turn == 1);
+      if (is_set) error = method->execute();
+    });
+    counts.left += !ended;
+    counts.ran += is_set && ended && error == Error::Ok;
+    counts.refused += is_set && ended && error != Error::Ok;
+    if (!ended || !is_set) return;
+    if (error == Error::Ok) {
       read_outputs(*method);
       continue;
     }
@@ -225,7 +286,7 @@ Copy::Copy(const uint8_t* data, size_t size) : data_(nullptr) {
 
 Copy::~Copy() { std::free(data_); }
 
-void run_program(const uint8_t* data, size_t size, bool execute) {
+void run_program(const uint8_t* data, size_t size, bool execute, Counts* counts) {
   const Copy copy(data, size);
   const BufferDataLoader loader(copy.data(), size);
   Sink sink;
@@ -238,7 +299,8 @@ void run_program(const uint8_t* data, size_t size, bool execute) {
   }
   for (size_t i = 0; i < program->num_methods() && i < 4; ++i) {
     const MethodMeta meta = *program->method_meta(*program->get_method_name(i));
-    run_method(*program, meta, copy.data(), size, execute);
+    Counts unread;
+    run_method(*program, meta, copy.data(), size, execute, counts == nullptr ? unread : *counts);
   }
 }
 

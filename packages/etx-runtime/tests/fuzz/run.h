@@ -14,9 +14,17 @@ namespace etx::fuzz {
 /// `Probe` that reads all it is given.
 Span<const etx_plugin* const> plugins();
 
+/// What became of executions.
+struct Counts {
+  size_t methods = 0;  ///< Loaded.
+  size_t ran = 0;
+  size_t refused = 0;
+  size_t left = 0;  ///< Touched more reserved memory than they may.
+};
+
 /// Loads the program with full verification and all of its methods; with `execute`, runs each
 /// twice, the second time at other sizes. Traps when a failure does not say what and where.
-void run_program(const uint8_t* data, size_t size, bool execute);
+void run_program(const uint8_t* data, size_t size, bool execute, Counts* counts = nullptr);
 
 /// Reads all named data of the program, then does what run_program does without `execute`.
 void run_named_data(const uint8_t* data, size_t size);
