@@ -27,7 +27,7 @@ from conftest import HERE
 from programs import Builder
 
 EXECUTORCH = HERE / "executorch"
-TARGETS = {"program": 5, "execute": 15, "named_data": 5, "ptd": 3}
+TARGETS = {"program": 5, "execute": 15, "named_data": 5, "ptd": 3, "c_api": 5}
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-print_final_stats=1", "-seed=1"]
 
 CHILD = """
@@ -102,6 +102,12 @@ def fuzzers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     configure(HERE / "fuzz", build, *options)
     call(tool("cmake"), "--build", build, "-j2")
     return build
+
+
+@pytest.fixture(autouse=True)
+def program_with_weights(fuzzers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs with the weights of each `.ptd`."""
+    monkeypatch.setenv("ETX_FUZZ_PROGRAM", str(fuzzers / "seeds" / "pte" / "external.pte"))
 
 
 @pytest.mark.parametrize("name", TARGETS)

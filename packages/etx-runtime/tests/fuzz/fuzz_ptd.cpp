@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// `.ptd` files.
+// `.ptd` files, alone and as the weights of a program.
 #include "run.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

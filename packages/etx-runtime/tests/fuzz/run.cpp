@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <string>
@@ -228,7 +230,7 @@ void read_outputs(const Method& method) {
 }
 
 void run_method(const Program& program, const MethodMeta& meta, const uint8_t* data, size_t size,
-                bool execute, Counts& counts) {
+                const NamedDataMap& weights, bool execute, Counts& counts) {
   Pieces method_memory, planned_memory, temporary;
   std::vector<Span<uint8_t>> arenas;
   bool is_large = false;
@@ -240,7 +242,6 @@ void run_method(const Program& program, const MethodMeta& meta, const uint8_t* d
   }
   HierarchicalAllocator planned(Span<Span<uint8_t>>(arenas.data(), arenas.size()), is_large);
   MemoryManager memory(&method_memory, &planned, &temporary);
-  const Weights weights;
   Sink sink;
   const Registry registry(plugins());
   auto method = program.load_method(meta.name(), &memory, registry, nullptr, &weights, &sink);
@@ -300,7 +301,8 @@ void run_program(const uint8_t* data, size_t size, bool execute, Counts* counts)
   for (size_t i = 0; i < program->num_methods() && i < 4; ++i) {
     const MethodMeta meta = *program->method_meta(*program->get_method_name(i));
     Counts unread;
-    run_method(*program, meta, copy.data(), size, execute, counts == nullptr ? unread : *counts);
+    run_method(*program, meta, copy.data(), size, Weights(), execute,
+               counts == nullptr ? unread : *counts);
   }
 }
 
@@ -322,6 +324,30 @@ void run_named_data(const uint8_t* data, size_t size) {
   run_program(data, size, false);
 }
 
+namespace {
+
+/// Runs the program of ETX_FUZZ_PROGRAM, if any, with weights of `map`.
+void run_with_weights(const NamedDataMap& map) {
+  static const std::vector<uint8_t> file = [] {
+    const char* const path = std::getenv("ETX_FUZZ_PROGRAM");
+    std::ifstream stream(path == nullptr ? "" : path, std::ios::binary);
+    return std::vector<uint8_t>{std::istreambuf_iterator<char>(stream),
+                                std::istreambuf_iterator<char>()};
+  }();
+  if (file.empty()) return;
+  const Copy copy(file.data(), file.size());
+  const BufferDataLoader loader(copy.data(), file.size());
+  const auto program = Program::load(&loader);
+  if (!program.ok()) give_up("the program of ETX_FUZZ_PROGRAM was refused", Failure());
+  Counts unread;
+  for (size_t i = 0; i < program->num_methods(); ++i) {
+    const MethodMeta meta = *program->method_meta(*program->get_method_name(i));
+    run_method(*program, meta, copy.data(), file.size(), map, true, unread);
+  }
+}
+
+}  // namespace
+
 void run_ptd(const uint8_t* data, size_t size) {
   const Copy copy(data, size);
   std::string message;
@@ -342,6 +368,7 @@ void run_ptd(const uint8_t* data, size_t size) {
     for (const uint8_t item : layout->dim_order) total = total + item;
   }
   if (map->get_data("no such key").ok()) give_up("a key that is not there is found", Failure());
+  run_with_weights(*map);
 }
 
 }  // namespace etx::fuzz

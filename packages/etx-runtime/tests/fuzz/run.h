@@ -29,7 +29,7 @@ void run_program(const uint8_t* data, size_t size, bool execute, Counts* counts 
 /// Reads all named data of the program, then does what run_program does without `execute`.
 void run_named_data(const uint8_t* data, size_t size);
 
-/// Reads all of a `.ptd`.
+/// Reads all of a `.ptd`; the file that ETX_FUZZ_PROGRAM names then runs with its weights.
 void run_ptd(const uint8_t* data, size_t size);
 
 /// A copy of its own, so that a sanitizer sees what is read past its end; aligned to 16.
