@@ -24,7 +24,7 @@ def test_a_branch_on_data_names_the_line_and_the_way_out():
 def test_wrong_inputs():
     with pytest.raises(CaptureError, match="expected a tuple, got Tensor; for one input write"):
         capture(nn.ReLU(), torch.ones(2))
-    with pytest.raises(CaptureError, match="one entry for each argument of forward"):
+    with pytest.raises(CaptureError, match="one entry for each positional argument"):
         capture(nn.ReLU(), (torch.ones(2), torch.ones(2)))
 
 

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import re
+import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +35,8 @@ _ADVICE = (
     ),
     (
         r"missing (\d+|a) required|(too many|takes \d+) positional|unexpected keyword",
-        "example_inputs must be a tuple with one entry for each argument of forward",
+        "example_inputs is a tuple with one entry for each positional argument of forward; "
+        "keyword inputs go into example_kwargs, a dict by name",
     ),
 )
 
@@ -59,12 +63,13 @@ def capture(
     report("export")
     with _evaluation(model):
         try:
-            return torch.export.export(
-                model,
-                example_inputs,
-                dict(example_kwargs or {}),
-                dynamic_shapes=dynamic_shapes,
-            )
+            with _held_back():
+                return torch.export.export(
+                    model,
+                    example_inputs,
+                    dict(example_kwargs or {}),
+                    dynamic_shapes=dynamic_shapes,
+                )
         except Exception as error:
             raise CaptureError(_explain(model, error)) from error
 
@@ -78,6 +83,22 @@ def _evaluation(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Print what is printed meanwhile at the end, unless export fails: the error says it then."""
+    logger = logging.getLogger("torch")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    out, err = io.StringIO(), io.StringIO()
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            yield
+        sys.stdout.write(out.getvalue())
+        sys.stderr.write(err.getvalue())
+    finally:
+        logger.setLevel(level)
 
 
 def _explain(model: nn.Module, error: Exception) -> str:

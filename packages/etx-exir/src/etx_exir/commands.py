@@ -34,7 +34,9 @@ def register(subparsers: Any) -> None:
         "compile",
         help="make a .pte file from a PyTorch model",
         description="Export, lower and write the model that FACTORY returns: a module with "
-        "`example_inputs`, or (module, example_inputs[, dynamic_shapes]).",
+        "`example_inputs` (and `example_kwargs`, `dynamic_shapes`); (module, inputs[, "
+        "dynamic_shapes]), where inputs is a tuple, or a dict of keyword inputs; (module, inputs, "
+        "keyword_inputs, dynamic_shapes); or, for several methods, a dict of these by name.",
         epilog="example: etx compile model.py:Net -o net.pte --dump-passes",
     )
     parser.add_argument("source", metavar="MODULE:FACTORY", help="model.py:Net or package.mod:make")
@@ -70,6 +72,18 @@ def register(subparsers: Any) -> None:
         help="write the program after each pass that changed it (default: FILE.passes)",
     )
     parser.add_argument(
+        "--weights",
+        metavar="FILE.ptd",
+        help="write the weights to this file, to be loaded beside the program",
+    )
+    for what in ("segment", "constant", "delegate"):
+        parser.add_argument(
+            f"--{what}-alignment",
+            metavar="BYTES",
+            type=int,
+            help=f"where each {what} may begin in the file: multiples of this power of two",
+        )
+    parser.add_argument(
         "--memory-map",
         metavar="FILE",
         help="a .json file of the device's memories: banks with sizes, and pins",
@@ -102,7 +116,8 @@ def run(options: argparse.Namespace) -> int:
 
     banks = TargetMemoryMap.load(options.memory_map) if options.memory_map is not None else None
     planning = MemoryPlanningPass(memory_map=banks)
-    model, inputs, dynamic_shapes = load_factory(options.source)
+    sources = load_factory(options.source)
+    storing = _storing(options)
     chosen = [load_backend(name) for name in options.backend]
     partitioners = [*chosen, *(load_partitioner(name) for name in options.partitioner)]
     from etx_exir.capture import capture
@@ -113,18 +128,37 @@ def run(options: argparse.Namespace) -> int:
     dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
     with Console(options.progress) as console, reporting(console):
         with _quiet():
-            program = capture(model, inputs, dynamic_shapes=dynamic_shapes)
-        edge = to_edge_transform_and_lower(program, partitioner=partitioners, observer=dump)
+            programs = {name: capture(*source) for name, source in sources.items()}
+        edge = to_edge_transform_and_lower(programs, partitioner=partitioners, observer=dump)
         target = _target(options, edge)
         with _warnings_as_lines():
             result = edge.to_executorch(
-                ExecutorchBackendConfig(memory_planning_pass=planning, target=target)
+                ExecutorchBackendConfig(memory_planning_pass=planning, target=target, **storing)
             )
+        if options.weights is not None:
+            result.write_tensor_data_to_file(Path(options.weights).parent)
         result.save(output)
     _report(options, output, result, edge)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
     return 0
+
+
+def _storing(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that say how and where bytes are stored."""
+    chosen: dict[str, Any] = {
+        "segment_alignment": options.segment_alignment,
+        "constant_tensor_alignment": options.constant_alignment,
+        "delegate_alignment": options.delegate_alignment,
+    }
+    storing = {name: value for name, value in chosen.items() if value is not None}
+    if options.weights is not None:
+        weights = Path(options.weights)
+        if weights.suffix != ".ptd":
+            raise EtxError(f"--weights {weights}: expected a name that ends in .ptd")
+        _check_output(weights)
+        storing["external_constants"] = lambda _: weights.stem
+    return storing
 
 
 def _target(options: argparse.Namespace, edge: Any) -> Any:
@@ -147,12 +181,12 @@ def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -
 
     from etx_exir.target import load_target
 
-    plan = result.executorch_program.execution_plan[0]
+    plans = result.executorch_program.execution_plan
     facts: dict[str, Any] = {
         "file": str(output),
         "bytes": output.stat().st_size if output.is_file() else None,
-        "instructions": len(plan.chains[0].instructions),
-        "arena": sum(plan.non_const_buffer_sizes[1:]),
+        "instructions": sum(len(plan.chains[0].instructions) for plan in plans),
+        "arena": sum(sum(plan.non_const_buffer_sizes[1:]) for plan in plans),
     }
     peer = compare(result.pte_file, load_target(PEER))
     if peer is not None:

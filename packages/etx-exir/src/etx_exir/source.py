@@ -9,35 +9,59 @@ import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from etx_schema import EtxError
 from torch import nn
 
-__all__ = ["load_factory", "load_partitioner"]
+__all__ = ["Source", "load_factory", "load_partitioner"]
 
 
-def load_factory(source: str) -> tuple[nn.Module, tuple[Any, ...], Any]:
-    """Return the module, the example inputs and the dynamic shapes that `source` gives."""
+FORMS = (
+    "a torch.nn.Module with `example_inputs`, (module, inputs[, dynamic_shapes]) where inputs is a "
+    "tuple, or a dict of keyword inputs, (module, inputs, keyword_inputs, dynamic_shapes), or a "
+    "dict of these by method name"
+)
+
+
+class Source(NamedTuple):
+    """A method to be: a module, its example inputs, and which of their sizes may change."""
+
+    module: nn.Module
+    inputs: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    dynamic_shapes: Any
+
+
+def load_factory(source: str) -> dict[str, Source]:
+    """Return what `source` gives, by the name of the method."""
     made = _call(source, "a factory")
+    if isinstance(made, dict):
+        if not made or not all(isinstance(name, str) for name in made):
+            raise EtxError(f"{source} returned a dict of {list(made)}; expected names of methods")
+        return {name: _read(item, f"{source}, method {name!r}") for name, item in made.items()}
+    return {"forward": _read(made, source)}
+
+
+def _read(made: Any, source: str) -> Source:
     model, *rest = made if isinstance(made, tuple) else (made,)
     if not isinstance(model, nn.Module):
-        raise EtxError(
-            f"{source} returned {type(model).__name__}; expected a torch.nn.Module or "
-            "(module, example_inputs[, dynamic_shapes])"
-        )
-    if len(rest) > 2:
-        raise EtxError(
-            f"{source} returned {1 + len(rest)} values; expected (module, example_inputs"
-            "[, dynamic_shapes])"
-        )
+        raise EtxError(f"{source} returned {type(model).__name__}; expected {FORMS}")
+    if len(rest) > 3:
+        raise EtxError(f"{source} returned {1 + len(rest)} values; expected {FORMS}")
     inputs = rest[0] if rest else _inputs_of(model, source)
+    kwargs = rest[1] if len(rest) == 3 else getattr(model, "example_kwargs", {})
+    if isinstance(inputs, dict):
+        inputs, kwargs = (), {**inputs, **kwargs}
     if not isinstance(inputs, tuple):
         raise EtxError(
             f"{source}: example inputs are {type(inputs).__name__}; expected a tuple, for one "
-            "input (x,)"
+            "input (x,), or a dict of keyword inputs"
         )
-    return model, inputs, rest[1] if len(rest) > 1 else getattr(model, "dynamic_shapes", None)
+    if not isinstance(kwargs, dict):
+        raise EtxError(f"{source}: keyword inputs are {type(kwargs).__name__}; expected a dict")
+    shapes = rest[-1] if len(rest) > 1 else getattr(model, "dynamic_shapes", None)
+    return Source(model, inputs, kwargs, shapes)
 
 
 def load_partitioner(source: str) -> Any:
@@ -53,11 +77,12 @@ def load_partitioner(source: str) -> Any:
 def _inputs_of(model: nn.Module, source: str) -> Any:
     inputs = getattr(model, "example_inputs", None)
     if inputs is None:
-        if not inspect.signature(model.forward).parameters:
+        if hasattr(model, "example_kwargs") or not inspect.signature(model.forward).parameters:
             return ()
         raise EtxError(
             f"{source} returned a {type(model).__name__} without example inputs; return "
-            "(module, example_inputs), or give the module an attribute `example_inputs`"
+            "(module, example_inputs), or give the module an attribute `example_inputs` (and "
+            "`example_kwargs` for keyword inputs)"
         )
     return inputs() if callable(inputs) else inputs
 
