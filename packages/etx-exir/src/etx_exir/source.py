@@ -52,7 +52,8 @@ def _read(made: Any, source: str) -> Source:
     inputs = rest[0] if rest else _inputs_of(model, source)
     kwargs = rest[1] if len(rest) == 3 else getattr(model, "example_kwargs", {})
     if isinstance(inputs, dict):
-        inputs, kwargs = (), {**inputs, **kwargs}
+        kwargs = {**inputs, **kwargs}
+        inputs = ()
     if not isinstance(inputs, tuple):
         raise EtxError(
             f"{source}: example inputs are {type(inputs).__name__}; expected a tuple, for one "
