@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s slow|bench|footprint|peers|lowering|passes|exporter-tests|mutated|free-threaded`.
+hand `-s slow|exported|bench|footprint|peers|lowering|passes|exporter-tests|mutated|free-threaded`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -230,6 +230,14 @@ def types(session: nox.Session) -> None:
     attempt(session, steps)
 
 
+@nox.session
+def exported(session: nox.Session) -> None:
+    """Compile 4,000 of PyTorch's samples, drawn by ETX_SEED: what is written runs. By hand."""
+    tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "exir"]
+    environ = {"ETX_SAMPLES": os.environ.get("ETX_SAMPLES", "4000")}
+    run(session, *tox, "--", "tests/test_exported_means_runs.py", *session.posargs, **environ)
+
+
 @nox.session(tags=["gen"])
 def generated(session: nox.Session) -> None:
     """Write all generated files anew; `-- --check` fails when one is stale."""
@@ -239,7 +247,9 @@ def generated(session: nox.Session) -> None:
 def generate(session: nox.Session, *arguments: str) -> None:
     """Run the generators: each writes committed files, or compares them with --check."""
     for script in GENERATORS:
-        python = environment(session, "docs", *PROJECTS, others=("pytest==9.2.0",))
+        python = environment(
+            session, "docs", *PROJECTS, others=("pytest==9.2.0", "expecttest==0.3.0")
+        )
         run(session, python, "-I", ROOT / "packages" / script, *arguments)
 
 

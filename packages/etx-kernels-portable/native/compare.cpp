@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "arithmetic.h"
+#include "complex.h"
 
 namespace etx::portable {
 namespace {
@@ -80,6 +81,20 @@ ETX_COMPARE(gt, >)
 ETX_COMPARE(ge, >=)
 #undef ETX_COMPARE
 
+#define ETX_EQUAL(name, of_reals, of_scalars, equal)                                         \
+  Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
+    const bool any = is_complex(self.scalar_type()) || is_complex(other.scalar_type());      \
+    return any ? complex_equal(context, self, other, equal, out)                             \
+               : of_reals(context, self, other, out);                                        \
+  }                                                                                          \
+  Error name##_scalar_out(Context& context, const Tensor& self, Scalar other, Tensor& out) { \
+    return is_complex(self.scalar_type()) ? complex_equal(context, self, other, equal, out)  \
+                                          : of_scalars(context, self, other, out);           \
+  }
+ETX_EQUAL(equal, eq_out, eq_scalar_out, true)
+ETX_EQUAL(not_equal, ne_out, ne_scalar_out, false)
+#undef ETX_EQUAL
+
 #define ETX_LOGIC(name, expression)                                                          \
   struct name##_op {                                                                         \
     static bool apply(bool a, bool b) { return expression; }                                 \
@@ -96,9 +111,15 @@ ETX_LOGIC(logical_xor, a != b)
   ETX_KERNEL("aten::" #name ".Tensor_out", name##_out, RealBool::bits), \
       ETX_KERNEL("aten::" #name ".Scalar_out", name##_scalar_out, RealBool::bits)
 
+constexpr uint64_t kEqual = RealBool::bits | dtype_bit(ScalarType::ComplexHalf) |
+                            dtype_bit(ScalarType::ComplexFloat) |
+                            dtype_bit(ScalarType::ComplexDouble);
+
 constexpr etx_kernel kRows[] = {
-    ETX_COMPARE(eq),
-    ETX_COMPARE(ne),
+    ETX_KERNEL("aten::eq.Tensor_out", equal_out, kEqual),
+    ETX_KERNEL("aten::eq.Scalar_out", equal_scalar_out, kEqual),
+    ETX_KERNEL("aten::ne.Tensor_out", not_equal_out, kEqual),
+    ETX_KERNEL("aten::ne.Scalar_out", not_equal_scalar_out, kEqual),
     ETX_COMPARE(lt),
     ETX_COMPARE(le),
     ETX_COMPARE(gt),

@@ -8,6 +8,7 @@
 #include <etx/portable/dispatch.h>
 #include <etx/portable/map.h>
 
+#include "complex.h"
 #include "shape.h"
 #include "strided_copy.h"
 
@@ -53,9 +54,11 @@ Error copy_into(Context& context, const Tensor& src, const Tensor& out) {
     if (same_layout(src, out) && src.const_data_ptr() == out.const_data_ptr()) return Error::Ok;
     return copy_elements(context, out, src);
   }
-  ETX_CHECK(context, is_castable(src.scalar_type()) && is_castable(out.scalar_type()), NotSupported,
+  const bool any_complex = is_complex(src.scalar_type()) || is_complex(out.scalar_type());
+  const bool castable = is_castable(src.scalar_type()) && is_castable(out.scalar_type());
+  ETX_CHECK(context, any_complex || castable, NotSupported,
             "there is no conversion between these dtypes");
-  if (same_layout(src, out)) {
+  if (!any_complex && same_layout(src, out)) {
     cast_flat(context, src, out);
     return Error::Ok;
   }
@@ -65,6 +68,7 @@ Error copy_into(Context& context, const Tensor& src, const Tensor& out) {
     ETX_CHECK(context, src.size(-d) == 1 || src.size(-d) == out.size(-d), InvalidArgument,
               "src must have a shape that broadcasts to self");
   }
+  if (any_complex) return convert_complex(context, src, out);
   Map m;
   m.out_as = out.scalar_type();
   m.loop = loop_of(out.element_size());

@@ -6,6 +6,7 @@
 #include <etx/portable/dispatch.h>
 #include <etx/portable/map.h>
 
+#include "complex.h"
 #include "loops.h"
 
 namespace etx::portable {
@@ -93,6 +94,19 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
 #include "unary.def"
 #undef ETX_UNARY
 
+struct abs_op {
+  template <typename T>
+  static auto apply(T x) {
+    return absolute(x);
+  }
+};
+
+Error abs_out(Context& context, const Tensor& self, Tensor& out) {
+  static constexpr UnaryOp kOp = make_unary<abs_op, Result::Same, Real, &Isa::abs>();
+  if (is_complex(self.scalar_type())) return complex_abs(context, self, out);
+  return unary(context, self, out, kOp);
+}
+
 struct invert_op {
   static int64_t apply(int64_t x) { return ~x; }
 };
@@ -105,7 +119,12 @@ Error bitwise_not_out(Context& context, const Tensor& self, Tensor& out) {
   return unary(context, self, out, kOp);
 }
 
+constexpr uint64_t kAbs = Real::bits | dtype_bit(ScalarType::ComplexHalf) |
+                          dtype_bit(ScalarType::ComplexFloat) |
+                          dtype_bit(ScalarType::ComplexDouble);
+
 constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::abs.out", abs_out, kAbs),
     ETX_KERNEL("aten::bitwise_not.out", bitwise_not_out, IntegralBool::bits),
 #define ETX_UNARY(op, dtypes, result, expression, fast) \
   ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits),

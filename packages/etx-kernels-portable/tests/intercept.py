@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import etx_kernels_portable
 import torch
+from etx_schema.takes import misfit_of
 from harness import DTYPES, PLUGIN, Kernel, Out, dim_order_of
 from torch._decomp import core_aten_decompositions
 from torch._ops import OpOverload
@@ -129,6 +133,7 @@ class Intercept(TorchDispatchMode):
         listed = kernel.parameters[-1].letter == "L"
         results = PLUGIN.call(kernel.name, *given, *([outs] if listed else outs))
         self.reached.append(kernel.name)
+        assert_listed(kernel, [*given, *([] if in_place else wanted)])
         if "empty" in kernel.name:
             wanted = [torch.empty_like(w).copy_(r) for w, r in zip(wanted, results, strict=True)]
         for actual, want in zip(results, wanted, strict=True):
@@ -137,6 +142,41 @@ class Intercept(TorchDispatchMode):
             except AssertionError as error:
                 shown = [summary(v) for v in given]
                 raise AssertionError(f"{kernel.name}({', '.join(shown)}): {error}") from None
+
+
+def assert_listed(kernel: Kernel, values: list[Any]) -> None:
+    """What a kernel took must be in its row of the target; it may take more without elements."""
+    if any(isinstance(value, torch.Tensor) and value.numel() == 0 for value in tree_leaves(values)):
+        return
+    kinds = [[kind] if kind else [] for kind in kinds_of(kernel, values)]
+    results = [value for value in values if isinstance(value, torch.Tensor)]
+    dtype = kind_of("T", results[-1]) if kernel.parameters[-1].letter != "L" and results else None
+    found = misfit_of(rows()[kernel.name], kinds, dtype)
+    assert found is None, f"etx.json refuses {kernel.name} {found}"
+
+
+@cache
+def rows() -> dict[str, Any]:
+    document = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
+    found: dict[str, Any] = document["operators"]
+    return found
+
+
+def kinds_of(kernel: Kernel, values: Sequence[Any]) -> list[str]:
+    return [kind_of(p.letter, v) for p, v in zip(kernel.parameters, values, strict=False)]
+
+
+def kind_of(letter: str, value: Any) -> str:
+    """Return what a row says of this value; empty for what it says nothing of."""
+    if letter in "TLO":
+        values = value if isinstance(value, (list, tuple)) else [value]
+        tensors = [each for each in values if isinstance(each, torch.Tensor)]
+        if tensors:
+            return str(tensors[0].dtype).removeprefix("torch.")
+        return "none" if value is None else ""
+    if letter == "s" and value is not None:
+        return {bool: "Bool", int: "Int", float: "Double"}.get(type(value), "")
+    return ""
 
 
 def out_like(expected: torch.Tensor) -> Out:

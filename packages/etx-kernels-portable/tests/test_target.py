@@ -8,21 +8,36 @@ import etx_kernels_portable
 import pytest
 from etx_kernels_portable import target
 from harness import PLUGIN
+from rows import Kinds, boxes, inside
 
 
 def test_the_target_lists_the_kernels() -> None:
-    assert target.main(["--check"]) == 0
+    assert target.main([]) == 0
     document = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
     assert set(document["operators"]) == set(PLUGIN.kernels)
 
 
 def test_a_stale_target_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stale = tmp_path / "etx.json"
-    assert target.main(["--output", str(stale)]) == 0
-    assert target.main(["--output", str(stale), "--check"]) == 0
-    stale.write_text("{}")
-    assert target.main(["--output", str(stale), "--check"]) == 1
+    stale.write_text('{"operators": {"aten::other.out": {}}}')
+    assert target.main(["--target", str(stale)]) == 1
     assert "does not list the kernels" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused", "expected"),
+    [
+        ([("a", "b"), ("c", "d")], [("a", "d"), ("c", "b")], 2),
+        ([("a", "a"), ("b", "b"), ("c", "c")], [("a", "b"), ("b", "a"), ("c", "a")], 1),
+        ([("a", "x"), ("b", "x"), ("b", "y")], [("a", "y")], 2),
+        ([("a", "x"), ("b", "y")], [], 1),
+    ],
+)
+def test_rows_are_exact(taken: list[Kinds], refused: list[Kinds], expected: int) -> None:
+    found = boxes(set(taken), {*taken, *refused})
+    assert len(found) == expected
+    assert all(any(inside(row, box) for box in found) for row in taken)
+    assert not any(inside(row, box) for box in found for row in refused)
 
 
 def test_kernels_have_one_name_each() -> None:

@@ -1,18 +1,75 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write src/etx_kernels_portable/etx.json from the kernels of the installed plugin.
+"""Write src/etx_kernels_portable/etx.json: what each kernel of the installed plugin takes.
 
-With --check, nothing is written: exit 1 if it is stale.
+Every kernel is called with every dtype of each argument that ATen allows. Needs torch and
+etx-exir. With --check, nothing is written: exit 1 if it is stale.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
-from etx_kernels_portable.target import main
+PACKAGE = Path(__file__).parent.parent
+OUTPUT = PACKAGE / "src" / "etx_kernels_portable" / "etx.json"
+MAX_RANK = 16
+ALIKE = {  # operators of the format, whose kernels are those of ATen's
+    "dim_order_ops::_clone_dim_order.out": ("aten::clone.out", "non_blocking", "dim_order"),
+    "dim_order_ops::_to_dim_order_copy.out": ("aten::_to_copy.out", "non_blocking", "dim_order"),
+    "et_copy::_d2h_copy.out": ("aten::clone.out",),
+    "et_copy::_h2d_copy.out": ("aten::clone.out",),
+}
 
-OUTPUT = Path(__file__).parent.parent / "src" / "etx_kernels_portable" / "etx.json"
+
+def document() -> str:
+    """Return the target as JSON, one operator a line."""
+    sys.path.insert(0, str(PACKAGE / "tests"))
+    from dtypes import rows_of_kernels
+    from etx_kernels_portable import __version__, library_path
+    from etx_kernels_portable.target import describe, kernels
+
+    rows: dict[str, Any] = {name: describe(bits) for name, bits in kernels(library_path())}
+    rows |= rows_of_kernels()
+    for name, (other, *between) in ALIKE.items():
+        row = rows[other]["arguments"]
+        middle = dict.fromkeys(between, "")
+        rows[name] = {"arguments": {"self": row["self"], **middle, "out": row["out"]}}
+    head = {
+        "name": "etx",
+        "description": "etx-runtime with etx-kernels-portable",
+        "version": __version__,
+        "runtime": {"min_version": __version__},
+        "operators": None,
+        "backends": [],
+        "limits": {"max_rank": MAX_RANK},
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items())]
+    operators = '"operators": {\n' + ",\n".join(lines) + "\n }"
+    return json.dumps(head, indent=1).replace('"operators": null', operators) + "\n"
+
+
+def main() -> int:
+    """Write or check the file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    check = parser.parse_args().check
+    wanted = document()
+    if not check:
+        OUTPUT.write_text(wanted, encoding="utf-8")
+        return 0
+    have = OUTPUT.read_text(encoding="utf-8")
+    if have == wanted:
+        return 0
+    changed = sorted(set(wanted.splitlines()) ^ set(have.splitlines()))
+    print(
+        f"{OUTPUT} is stale; run this script without --check", *changed, sep="\n", file=sys.stderr
+    )
+    return 1
+
 
 if __name__ == "__main__":
-    sys.exit(main(["--output", str(OUTPUT), *sys.argv[1:]]))
+    sys.exit(main())

@@ -46,7 +46,7 @@ def test_everything_missing_is_named_with_its_line():
 def test_dtype_of_the_result():
     found = target(operators={"aten::add.out": {"dtypes": ["int8"]}}).check(add())
     assert "has aten::add.out for int8, not for float32" in str(found[0])
-    assert found[0].hint == ""
+    assert found[0].hint == "rewrite the model without it, or delegate it to a backend"
     assert target(operators={"aten::add.out": {}}).check(add()) == []
 
 

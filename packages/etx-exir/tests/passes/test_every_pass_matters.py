@@ -66,14 +66,15 @@ REPLACES = {
         Calls(lambda self, x: F.linear(x, self.w), w=torch.eye(3)),
         (IMAGE[0, 0, 0, :3],),
     ),
+    "roll_flat": (Calls(lambda x: x.roll(2)), (IMAGE,)),
     "split_dynamic": (Calls(lambda x: x.split(2, 1)), (torch.randn(3, 5),), (({0: BATCH},),)),
 }
 INVALID = {
     "copy_views": (Calls(lambda x: x.view(3, 64) + 1), (IMAGE,)),
     "set_dim_order": (Calls(lambda x: x.to(memory_format=torch.channels_last) + 1), (IMAGE,)),
 }
-ELSEWHERE = {"lower_attention", "settle_strides"}
-"""Their own tests: no target has attention whole; strides are part of no operator."""
+ELSEWHERE = {"lower_attention", "settle_strides", "widen_selections"}
+"""Their own tests: no target has attention whole; strides and bounds are part of no operator."""
 
 
 def lowered(program, passes):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write ``etx.json``, the target that lists the operators of the plugin, or check it.
+"""Compare ``etx.json``, the target that lists the operators of the plugin, with the plugin.
 
-``python -m etx_kernels_portable.target [--check] [--plugin PATH] [--output PATH]``
+``python -m etx_kernels_portable.target [--plugin PATH] [--target PATH]``
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from etx_kernels_portable import __version__, library_path, target_path
+from etx_kernels_portable import library_path, target_path
 from etx_kernels_portable._tables import rows
 
 DTYPES = {
@@ -36,7 +35,6 @@ DTYPES = {
     29: "uint64",
 }
 EVERY_DTYPE = (1 << 30) - 1
-MAX_RANK = 16
 
 
 def kernels(plugin: str) -> Iterator[tuple[str, int]]:
@@ -52,47 +50,19 @@ def describe(dtypes: int) -> dict[str, list[str]]:
     return {"dtypes": [name for bit, name in DTYPES.items() if dtypes >> bit & 1]}
 
 
-def make_target(plugin: str) -> dict[str, Any]:
-    """Return the target document for a plugin."""
-    return {
-        "name": "etx",
-        "description": "etx-runtime with etx-kernels-portable",
-        "version": __version__,
-        "runtime": {"min_version": __version__},
-        "operators": {name: describe(dtypes) for name, dtypes in sorted(kernels(plugin))},
-        "backends": [],
-        "limits": {"max_rank": MAX_RANK},
-    }
-
-
-def render(target: dict[str, Any]) -> str:
-    """Return the JSON text, one operator a line."""
-    head = {**target, "operators": None}
-    text = json.dumps(head, indent=1, ensure_ascii=False)
-    rows = ",\n".join(
-        f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in target["operators"].items()
-    )
-    return text.replace('"operators": null', f'"operators": {{\n{rows}\n }}') + "\n"
-
-
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; return 1 when --check finds a difference."""
+    """Run the command; return 1 when the target and the plugin differ."""
     parser = argparse.ArgumentParser(prog="python -m etx_kernels_portable.target")
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
     parser.add_argument("--plugin", default=library_path(), help="the shared library to read")
-    parser.add_argument("--output", default=target_path(), help="the JSON file")
+    parser.add_argument("--target", default=target_path(), help="the JSON file")
     options = parser.parse_args(argv)
-    text = render(make_target(options.plugin))
-    output = Path(options.output)
-    if not options.check:
-        output.write_text(text, encoding="utf-8")
+    have = set(json.loads(Path(options.target).read_text(encoding="utf-8"))["operators"])
+    want = {name for name, _ in kernels(options.plugin)}
+    if have == want:
         return 0
-    if output.is_file() and output.read_text(encoding="utf-8") == text:
-        return 0
+    differ = ", ".join(sorted(have ^ want))
     print(
-        f"{output} does not list the kernels of {options.plugin}; "
-        "write it with python -m etx_kernels_portable.target",
-        file=sys.stderr,
+        f"{options.target} does not list the kernels of {options.plugin}: {differ}", file=sys.stderr
     )
     return 1
 

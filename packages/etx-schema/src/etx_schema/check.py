@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 
 from etx_schema._generated.program import (
@@ -15,10 +15,11 @@ from etx_schema._generated.program import (
     Tensor,
     TensorList,
 )
-from etx_schema.calls import operator_name, out_dtype
+from etx_schema.calls import operator_name
 from etx_schema.entry_points import contributions
 from etx_schema.problem import DEBUG_KEY, Origins, Problem
 from etx_schema.pte import PteFile
+from etx_schema.takes import Misfit, misfit
 from etx_schema.target import ARENAS, GROUP, Target, installed_targets
 
 FLOATS = ("float32", "float64")
@@ -173,11 +174,11 @@ class _Method:
             text = f"target {self.target.name!r} has no operator {name}"
             yield self.at(i, text, self.advice.operator(name), "operator", name)
             return
-        dtypes, dtype = support.get("dtypes"), out_dtype(self.plan, call)
-        if dtypes is None or dtype is None or dtype in dtypes:
-            return
-        text = f"target {self.target.name!r} has {name} for {', '.join(dtypes)}, not for {dtype}"
-        yield self.at(i, text, self.advice.dtype(name, dtype, dtypes), "dtype", dtype, name)
+        found = misfit(support, self.plan, call)
+        if found is not None:
+            text = f"target {self.target.name!r} has {name} {found}"
+            hint = self.advice.dtype(name, found, self.plan, call)
+            yield self.at(i, text, hint, "dtype", found.given, name)
 
     def delegate(self, i: int, call: DelegateCall) -> Iterator[Problem]:
         if not 0 <= call.delegate_index < len(self.plan.delegates):
@@ -217,17 +218,18 @@ class _Advice:
         parts.append(f"if the device registers the kernel, check against a .json file with {row}")
         return "; ".join(parts)
 
-    def dtype(self, name: str, dtype: str, dtypes: list[str]) -> str:
+    def dtype(self, name: str, found: Misfit, plan: ExecutionPlan, call: KernelCall) -> str:
         """Name the dtype to cast to, or the target that has this one."""
         have = []
         for other in self.others:
             row = other.operators.get(name)
-            if row is not None and dtype in row.get("dtypes", (dtype,)):
+            if row is not None and misfit(row, plan, call) is None:
                 have.append(other.name)
-        wider = wider_dtype(dtype, dtypes)
-        parts = [f"cast the operands to {wider} (`.to(torch.{wider})`)"] if wider else []
-        parts += [f"choose target {' or '.join(have)}, which takes {dtype}"] if have else []
-        return "; ".join(parts)
+        wider = wider_dtype(found.given, found.allowed)
+        subject = found.argument or "the operands"
+        parts = [f"cast {subject} to {wider} (`.to(torch.{wider})`)"] if wider else []
+        parts += [f"choose target {' or '.join(have)}, which takes {found.given}"] if have else []
+        return "; ".join(parts or ["rewrite the model without it, or delegate it to a backend"])
 
     def backend(self, name: str) -> str:
         """Name the targets that have a backend, and how to state that the device has it."""
@@ -263,7 +265,7 @@ def _alike(name: str, operators: Iterable[str]) -> list[str]:
     return sorted(op for op in operators if f"{op}.".startswith(prefix))
 
 
-def wider_dtype(dtype: str, dtypes: list[str]) -> str | None:
+def wider_dtype(dtype: str, dtypes: Sequence[str]) -> str | None:
     """Return the one of `dtypes` that stands best for `dtype`, None when none can."""
     return next((each for each in WIDER.get(dtype, ()) if each in dtypes), None)
 

@@ -131,9 +131,10 @@ def _targets(options: argparse.Namespace) -> None:
     if options.target is not None:
         _describe(options.target, as_json=options.json)
         return
-    offered = [*contributions(CARRIED), *contributions(GROUP)]
-    entries = {entry.name: entry for entry in offered}
-    rows = [_row(entry) for _, entry in sorted(entries.items())]
+    here = contributions(GROUP)
+    names = {entry.name for entry in here}
+    carried = [entry for entry in contributions(CARRIED) if entry.name not in names]
+    rows = [_row(entry) for entry in sorted([*carried, *here], key=lambda entry: entry.name)]
     if options.json:
         print(json.dumps(rows, indent=1))
         return
@@ -184,7 +185,7 @@ def _titled(name: str, version: str) -> str:
 
 
 def _describe(name: str, *, as_json: bool) -> None:
-    from etx_schema.target import Target
+    from etx_schema.target import CARRIED, GROUP, Target
 
     target = Target.load(name)
     if as_json:
@@ -193,13 +194,16 @@ def _describe(name: str, *, as_json: bool) -> None:
     if os.path.isfile(name):
         print(f"{_titled(target.name, target.version)}: {target.description}")
     else:
-        found = {entry.name: entry for entry in reversed(contributions("etx.targets"))}
+        offered = (*reversed(contributions(CARRIED)), *reversed(contributions(GROUP)))
+        found = {entry.name: entry for entry in offered}
         parts = [found[part] for part in name.split("+") if part in found]
         print(*[_line(_row(entry)) for entry in parts], sep="\n")
     print(*_details(target), sep="\n")
 
 
 def _details(target: Any) -> Iterator[str]:
+    from etx_schema.takes import spelled
+
     yield f"  backends: {', '.join(target.backends) or 'none'}"
     for key, value in target.limits.items():
         yield f"  {key}: {value}"
@@ -207,7 +211,7 @@ def _details(target: Any) -> Iterator[str]:
         yield f"  runtime {name}: {version}"
     yield f"  operators ({len(target.operators)})"
     for name, row in sorted(target.operators.items()):
-        yield f"    {name}: {', '.join(row['dtypes']) if 'dtypes' in row else 'every dtype'}"
+        yield f"    {name}: {spelled(row)}"
     for name, where in target.elsewhere.items():
         yield f"    not {name}, which target {where} has"
 

@@ -44,6 +44,19 @@ DTYPES = {
     29: ("uint64", 8),
 }
 
+_INTEGRAL = ("int8", "int16", "int32", "int64", "uint8")
+_FLOATING = ("bfloat16", "float16", "float32", "float64")
+_COMPLEX = ("complex32", "complex64", "complex128")
+_UNSIGNED = ("uint16", "uint32", "uint64")
+DTYPE_SETS = {  # names for targets' rows, the largest first
+    "any": (*_FLOATING, *_INTEGRAL, "bool", *_COMPLEX, *_UNSIGNED),
+    "real": (*_FLOATING, *_INTEGRAL),
+    "integral": _INTEGRAL,
+    "floating": _FLOATING,
+    "complex": _COMPLEX,
+    "unsigned": _UNSIGNED,
+}
+
 
 def dtype_name(scalar_type: int) -> str:
     """Return the name torch and numpy use, such as ``float32``."""

@@ -11,10 +11,10 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from etx_schema.dtypes import DTYPES
 from etx_schema.entry_points import contributions, describe, name_of, use, warn_of
 from etx_schema.errors import EtxError, TargetError
 from etx_schema.problem import Problem
+from etx_schema.takes import check_row, joined
 
 if TYPE_CHECKING:
     from etx_schema.pte import PteFile
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 GROUP = "etx.targets"
 CARRIED = "etx.targets.carried"
 DEFAULT = "etx"
-_DTYPE_NAMES = {name for name, _ in DTYPES.values()}
 _KEYS = {
     "backends",
     "description",
@@ -44,7 +43,7 @@ LIMITS = (*COUNTS, ARENAS)
 class Target:
     """A device's abilities, as its JSON file states them.
 
-    `operators` has an entry a kernel, with its `dtypes` unless it takes all. `limits` may hold
+    `operators` has an entry a kernel, which says what it takes (`takes.py`). `limits` may hold
     `max_rank`, `max_instructions` (of a method), `max_data_bytes` (of all that a file stores
     beside its tables, but for `etx/debug`) and `arena_bytes` (a list, by memory id from 1 on;
     None: unlimited). `elsewhere` names, for an operator that is missing, a target that has it.
@@ -208,9 +207,7 @@ def _joined(one: Target, other: Target) -> Target:
     """Return a device with the operators and backends of both, under the narrower limits."""
     operators = {**one.operators, **other.operators}
     for name in one.operators.keys() & other.operators.keys():
-        dtypes = [one.operators[name].get("dtypes"), other.operators[name].get("dtypes")]
-        merged = {"dtypes": list(dict.fromkeys((*(dtypes[0] or ()), *(dtypes[1] or ()))))}
-        operators[name] = {} if None in dtypes else merged
+        operators[name] = joined(one.operators[name], other.operators[name])
     elsewhere = {**one.elsewhere, **other.elsewhere}
     limits: dict[str, Any] = {**one.limits, **other.limits}
     for key in one.limits.keys() & other.limits.keys():
@@ -266,10 +263,5 @@ def _is_count(value: object) -> bool:
 
 def _operators(rows: dict[str, Any]) -> dict[str, Mapping[str, Any]]:
     for name, row in rows.items():
-        if not isinstance(row, dict):
-            raise TargetError(f"operators: {name}: expected an object")
-        dtypes = row.get("dtypes", [])
-        if not isinstance(dtypes, list) or not _DTYPE_NAMES.issuperset(map(str, dtypes)):
-            unknown = set(map(str, dtypes)) - _DTYPE_NAMES if isinstance(dtypes, list) else dtypes
-            raise TargetError(f"operators: {name}: unknown dtypes {unknown}")
+        check_row(name, row)
     return rows

@@ -23,11 +23,13 @@ from etx_exir.passes.move_permutes import MovePermutes
 from etx_exir.passes.remove_asserts import RemoveAsserts
 from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.remove_noops import RemoveNoops
+from etx_exir.passes.roll_flat import RollFlat
 from etx_exir.passes.scalar_operands import ScalarOperands
 from etx_exir.passes.set_dim_order import SetDimOrder
 from etx_exir.passes.settle_strides import SettleStrides
 from etx_exir.passes.share_constants import ShareConstants
 from etx_exir.passes.split_dynamic import SplitDynamic
+from etx_exir.passes.widen_selections import WidenSelections
 
 __all__ = ["PIPELINE", "NodePass", "Pass"]
 
@@ -36,6 +38,7 @@ PIPELINE: tuple[Pass, ...] = (
     CopyViews(),  # before all that follow: they know the copying forms alone
     SettleStrides(),  # before layouts are read from strides
     SplitDynamic(),
+    RollFlat(),
     SetDimOrder(),
     LowerAttention(),  # before folding, which stores its masks
     LinearOfVectors(),
@@ -57,5 +60,6 @@ PIPELINE: tuple[Pass, ...] = (
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     ShareConstants(),  # before expressions of equal constants are compared
     MergeCommon(),
+    WidenSelections(),  # after all that computes values anew, with new symbols
     RemoveDeadCode(),  # last
 )
