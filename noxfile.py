@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s slow|exported|bench|footprint|peers|lowering|passes|exporter-tests|mutated|free-threaded`.
+hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes`,
+`-s exporter-tests|mutated|free-threaded`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -192,6 +193,15 @@ def slow(session: nox.Session) -> None:
     """Compare kernels with eager on all of PyTorch's samples, about 15,500. Run by hand."""
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "kernels-portable"]
     run(session, *tox, "--", "-m", "slow", "tests", *session.posargs)
+
+
+@nox.session
+def differential(session: nox.Session) -> None:
+    """Call kernels 50,000 times, with odd arguments, next to eager; write docs/differential.md."""
+    python = environment(session, "differential", DEVICE[1], others=LITERT)
+    tests = ROOT / "packages" / "etx-kernels-portable" / "tests"
+    page = () if "--only" in session.posargs else ("--page", ROOT / "docs" / "differential.md")
+    run(session, python, "-W", "ignore", tests / "differential", *page, *session.posargs)
 
 
 def finish(session: nox.Session, failed: list[str]) -> None:

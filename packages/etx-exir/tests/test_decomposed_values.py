@@ -26,7 +26,7 @@ PIECEWISE = (aten.hardsigmoid.default, aten.hardswish.default)
 PAIRS = (aten.hypot.default, aten.fmax.default, aten.fmin.default)
 RESIZED = {
     aten.upsample_linear1d.default: (1, ([7], False)),
-    aten.upsample_linear1d.vec: (1, (None, False, [1.7])),
+    aten.upsample_linear1d.vec: (1, (None, False, [1.2])),
     aten.upsample_bilinear2d.default: (2, ([7, 3], True)),
     aten.upsample_bicubic2d.default: (2, ([7, 3], False)),
     aten.upsample_bicubic2d.vec: (2, (None, False, [1.7, 2.0])),

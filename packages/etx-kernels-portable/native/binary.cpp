@@ -66,18 +66,8 @@ void add_scaled_loop(const void* user, const void* const* in, uint32_t scalars, 
   each_pair<T, T>(in, scalars, out, n,
                   [scale](T a, T b) { return wrap_add(a, wrap_mul(b, scale)); });
 }
-/// The product is rounded before it is added.
-template <typename Step>
-void add_rounded_loop(const void* user, const void* const* in, uint32_t scalars, void* out,
-                      int64_t n) {
-  const float scale = *static_cast<const float*>(user);
-  each_pair<float, float>(in, scalars, out, n, [scale](float a, float b) {
-    return a + static_cast<float>(Step(b * scale));
-  });
-}
 constexpr Loops kAddScaled = {&add_scaled_loop<int64_t>, &add_scaled_loop<float>,
-                              &add_scaled_loop<double>, &add_rounded_loop<Half>,
-                              &add_rounded_loop<BFloat16>};
+                              &add_scaled_loop<double>};
 
 bool is_one(const Scalar& value) {
   return value.is_integral() ? value.to<int64_t>() == 1 : value.to<double>() == 1;

@@ -121,7 +121,8 @@ void copy_strided(const void* src, int64_t stride, void* dst, int64_t n, size_t 
 void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarType to, int64_t n) {
   if (from == to) return copy_strided(src, stride, dst, n, element_size(to));
   if (const CastLoop loop = direct_loop(from, to)) return loop(src, stride, dst, n);
-  const ScalarType middle = wide(from);
+  const bool beyond_long = from == ScalarType::UInt64 && is_floating(to);
+  const ScalarType middle = beyond_long ? ScalarType::Float : wide(from);
   const CastLoop load = direct_loop(from, middle);
   const CastLoop store = direct_loop(middle, to);
   if (load == nullptr || store == nullptr) return;

@@ -187,6 +187,19 @@ Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const
   return finish_scatter(context, inside);
 }
 
+/// Sums of float16 and bfloat16 are float32 until all is added.
+template <typename T, typename Run>
+Error add_widely(Context& context, const Tensor& out, const Run& run) {
+  const size_t count = static_cast<size_t>(out.numel());
+  float* const sums = context.allocate_temp_array<float>(count);
+  ETX_CHECK(context, sums != nullptr, MemoryAllocationFailed, "no temporary memory for the sums");
+  T* const to = out.mutable_data_ptr<T>();
+  for (size_t i = 0; i < count; ++i) sums[i] = static_cast<float>(to[i]);
+  ETX_TRY(run(sums));
+  for (size_t i = 0; i < count; ++i) to[i] = static_cast<T>(sums[i]);
+  return Error::Ok;
+}
+
 Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
                       const Tensor& src, Tensor& out) {
   ssize_t axis = 0;
@@ -197,13 +210,22 @@ Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const T
     using T = typename decltype(tag)::type;
     const T* const from = src.const_data_ptr<T>();
     T* const to = out.mutable_data_ptr<T>();
-    const auto add = [&](const Block& block) {
-      for (int64_t k = 0; k < block.n; ++k) {
-        T* const sum = to + block.base + block.offsets[k];
-        *sum = add_elements(load_element(sum), load_element(from + block.other + k * block.stride));
-      }
+    const auto run = [&](auto* sums) {
+      using Sum = std::remove_reference_t<decltype(*sums)>;
+      const auto add = [&](const Block& block) {
+        for (int64_t k = 0; k < block.n; ++k) {
+          Sum* const sum = sums + block.base + block.offsets[k];
+          const T value = load_element(from + block.other + k * block.stride);
+          *sum = add_elements(load_element(sum), static_cast<Sum>(value));
+        }
+      };
+      return finish_scatter(context, pairing.run(0, pairing.nest.outer(), add));
     };
-    return finish_scatter(context, pairing.run(0, pairing.nest.outer(), add));
+    if constexpr (std::is_same_v<Compute<T>, T>) {
+      return run(to);
+    } else {
+      return add_widely<T>(context, out, run);
+    }
   });
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kGrain = 32 * 1024;
 
-/// Mean and biased variance.
+/// Mean and biased variance; of nothing 0 and NaN.
 template <typename T>
 struct Moments {
   T mean, variance;
@@ -22,14 +22,14 @@ struct Moments {
 Moments<float> moments(const float* x, int64_t n) {
   const Isa& table = isa();
   const size_t count = static_cast<size_t>(n);
-  const float mean = table.sum(x, count) / static_cast<float>(n);
+  const float mean = n == 0 ? 0 : table.sum(x, count) / static_cast<float>(n);
   return {mean, table.sum_squares(x, mean, count) / static_cast<float>(n)};
 }
 
 Moments<double> moments(const double* x, int64_t n) {
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < n; ++i) sum += x[i];
-  const double mean = sum / static_cast<double>(n);
+  const double mean = n == 0 ? 0 : sum / static_cast<double>(n);
   for (int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
   return {mean, squares / static_cast<double>(n)};
 }

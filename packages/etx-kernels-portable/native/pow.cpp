@@ -49,14 +49,29 @@ constexpr Loops unary_loops() {
 constexpr Loops kSquare = unary_loops<&Isa::square, square_of>();
 constexpr Loops kCube = {&unary_loop<cube_of, int64_t, int64_t>, &unary_loop<cube_of, float, float>,
                          &unary_loop<cube_of, double, double>};
-constexpr Loops kRoot = {nullptr, &isa_unary_loop<&Isa::sqrt>, nullptr};
-constexpr Loops kReciprocal = {nullptr, &isa_unary_loop<&Isa::reciprocal>, nullptr};
+template <UnaryLoop Isa::* fast, typename Op>
+constexpr Loops floating_unary_loops() {
+  return {nullptr, &isa_unary_loop<fast>, &unary_loop<Op, double, double>};
+}
+struct root_of {
+  static double apply(double x) { return std::sqrt(x); }
+};
+struct inverse_root_of {
+  static double apply(double x) { return 1 / std::sqrt(x); }
+};
+struct reciprocal_of {
+  static double apply(double x) { return 1 / x; }
+};
+constexpr Loops kRoot = floating_unary_loops<&Isa::sqrt, root_of>();
+constexpr Loops kInverseRoot = floating_unary_loops<&Isa::rsqrt, inverse_root_of>();
+constexpr Loops kReciprocal = floating_unary_loops<&Isa::reciprocal, reciprocal_of>();
 
 /// The loop of one operand for this exponent, if there is one.
 Loop special(double exponent, ScalarType as) {
   if (exponent == 2) return kSquare[as];
   if (exponent == 3) return kCube[as];
   if (exponent == 0.5) return kRoot[as];
+  if (exponent == -0.5) return kInverseRoot[as];
   if (exponent == -1) return kReciprocal[as];
   return nullptr;
 }

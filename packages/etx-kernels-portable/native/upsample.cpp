@@ -18,10 +18,11 @@ struct Axis {
   double step = 0;  ///< Input positions per output position.
 };
 
-/// The size and step of height or width (`which` 0 or 1).
+/// The size and step of height or width (`which` 0 or 1). As in ATen a scale does not count where
+/// the size stays, or doubles while the nearest elements are taken.
 Error make_axis(Context& context, const Tensor& input, const std::optional<IntList>& output_size,
                 const std::optional<DoubleList>& scales, size_t which, bool align_corners,
-                Axis& axis) {
+                bool nearest, Axis& axis) {
   axis.in = input.size(static_cast<ssize_t>(which) + 2);
   if (output_size.has_value()) {
     axis.out = (*output_size)[which];
@@ -37,6 +38,10 @@ Error make_axis(Context& context, const Tensor& input, const std::optional<IntLi
   const double out = static_cast<double>(axis.out);
   if (align_corners) {
     axis.step = axis.out > 1 ? (in - 1) / (out - 1) : 0;
+  } else if (axis.out == axis.in) {
+    axis.step = 1;
+  } else if (nearest && axis.out == 2 * axis.in) {
+    axis.step = 0.5;
   } else if (!output_size.has_value() && (*scales)[which] > 0) {
     axis.step = 1.0 / (*scales)[which];
   } else {
@@ -46,8 +51,8 @@ Error make_axis(Context& context, const Tensor& input, const std::optional<IntLi
 }
 
 Error prepare(Context& context, const Tensor& input, const std::optional<IntList>& output_size,
-              const std::optional<DoubleList>& scales, bool align_corners, const Tensor& out,
-              Axis& y, Axis& x) {
+              const std::optional<DoubleList>& scales, bool align_corners, bool nearest,
+              const Tensor& out, Axis& y, Axis& x) {
   ETX_CHECK(context, input.dim() == 4, InvalidArgument, "input must have 4 dimensions");
   ETX_CHECK(context, output_size.has_value() != scales.has_value(), InvalidArgument,
             "one of output_size and scale_factors must be given");
@@ -55,8 +60,8 @@ Error prepare(Context& context, const Tensor& input, const std::optional<IntList
   ETX_CHECK(context, given == 2, InvalidArgument,
             "output_size or scale_factors must hold two numbers");
   ETX_TRY(check_output(context, input, out));
-  ETX_TRY(make_axis(context, input, output_size, scales, 0, align_corners, y));
-  ETX_TRY(make_axis(context, input, output_size, scales, 1, align_corners, x));
+  ETX_TRY(make_axis(context, input, output_size, scales, 0, align_corners, nearest, y));
+  ETX_TRY(make_axis(context, input, output_size, scales, 1, align_corners, nearest, x));
   Shape shape(input);
   shape[2] = y.out;
   shape[3] = x.out;
@@ -99,7 +104,7 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
   Axis x;
   int32_t* rows = nullptr;
   int32_t* columns = nullptr;
-  ETX_TRY(prepare(context, input, output_size, scale_factors, false, out, y, x));
+  ETX_TRY(prepare(context, input, output_size, scale_factors, false, true, out, y, x));
   if (out.numel() == 0) return Error::Ok;
   ETX_TRY(nearest_table(context, y, rows));
   ETX_TRY(nearest_table(context, x, columns));
@@ -157,7 +162,8 @@ Error linear_table(Context& context, const Axis& axis, bool align_corners, Betwe
     const int64_t near = static_cast<int64_t>(position);
     const int32_t first = static_cast<int32_t>(near < axis.in ? near : axis.in - 1);
     const C rest = position - static_cast<C>(first);
-    table[i] = {first, first + (first < axis.in - 1 ? 1 : 0), rest < 1 ? rest : 1};
+    const bool has_next = first < axis.in - 1 && axis.out != axis.in;
+    table[i] = {first, first + (has_next ? 1 : 0), rest < 1 ? rest : 1};
   }
   return Error::Ok;
 }
@@ -243,7 +249,7 @@ Error upsample_bilinear2d_vec_out(Context& context, const Tensor& input,
                                   std::optional<DoubleList> scale_factors, Tensor& out) {
   Axis y;
   Axis x;
-  ETX_TRY(prepare(context, input, output_size, scale_factors, align_corners, out, y, x));
+  ETX_TRY(prepare(context, input, output_size, scale_factors, align_corners, false, out, y, x));
   if (out.numel() == 0) return Error::Ok;
   const bool planar = input.stride(3) == 1;
   ETX_CHECK(context, planar || is_pixels(input), NotSupported,

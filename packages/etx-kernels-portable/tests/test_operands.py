@@ -105,8 +105,9 @@ def test_division_by_mode(dtype: torch.dtype, mode: str | None) -> None:
 
 @pytest.mark.parametrize("alpha", [2, 3, 300])
 @pytest.mark.parametrize("dtype", [F16, BF16], ids=label)
-def test_a_scaled_operand_is_rounded_before_it_is_added(dtype: torch.dtype, alpha: int) -> None:
-    x = torch.arange(-9, 9, dtype=F32).div(7).to(dtype)
+def test_a_scaled_operand_is_rounded_with_the_sum(dtype: torch.dtype, alpha: int) -> None:
+    """As in eager's vector loop, which takes 64 elements at once."""
+    x = torch.arange(-64, 64, dtype=F32).div(7).to(dtype)
     for op in (aten.add.Tensor, aten.sub.Tensor):
         check(op, x, x.flip(0) * 0.37, alpha=alpha)
     check(aten.rsub.Scalar, x, 3.07, alpha)
@@ -142,3 +143,9 @@ def test_elements_take_the_asked_dtype_before_they_are_folded(dtype: torch.dtype
         check(aten.prod.default, x, dtype=dtype)
     else:
         check(aten.mean.dim, x, [1], dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", [F16, BF16, F32, F64], ids=label)
+def test_the_largest_unsigned_integers_are_not_negative(dtype: torch.dtype) -> None:
+    x = torch.tensor([0, 9, 2**64 - 9, 2**63], dtype=torch.uint64)
+    check(aten._to_copy.default, x, dtype=dtype)

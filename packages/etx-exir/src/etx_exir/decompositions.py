@@ -204,38 +204,35 @@ def _bucketize(
     return count.to(torch.int32) if out_int32 else count
 
 
-def _resized_narrow(
+def _resized(
     self: Tensor, sizes: Sequence[int], align_corners: bool, scales: Sequence[float | None]
 ) -> Tensor:
-    """Interpolate float16 and bfloat16 as eager does: weights have that dtype, sums are float32."""
-    y = self.to(torch.float32)
+    """Interpolate linearly as eager does: of float16 and bfloat16 the weights have that dtype, but
+    sums are float32; a scale does not count where the size stays."""
+    dtype = torch.float32 if self.dtype in NARROW else self.dtype
+    y = self.to(dtype)
     for dim in range(self.dim() - 1, 1, -1):
         size, out, scale = self.shape[dim], sizes[dim - 2], scales[dim - 2]
-        place = torch.arange(out, dtype=torch.float32, device=self.device)
+        place = torch.arange(out, dtype=dtype, device=self.device)
         if align_corners:
             place = place * ((size - 1) / (out - 1) if out > 1 else 0.0)
-        else:
+        elif size != out:
             step = size / out if scale is None or scale <= 0 else 1.0 / scale
             place = ((place + 0.5) * step - 0.5).clamp(min=0.0)
         first = place.to(torch.int64).clamp(max=size - 1)
         second = (first + 1).clamp(max=size - 1)
-        right = (place - first).clamp(0.0, 1.0).to(self.dtype).to(torch.float32)
-        left = (1.0 - right).to(self.dtype).to(torch.float32)
+        right = (place - first).clamp(0.0, 1.0).to(self.dtype).to(dtype)
+        left = (1.0 - right).to(self.dtype).to(dtype)
         rest = [-1, *([1] * (self.dim() - 1 - dim))]
-        y = y.index_select(dim, first) * left.view(rest) + y.index_select(dim, second) * right.view(
-            rest
-        )
+        before, after = y.index_select(dim, first), y.index_select(dim, second)
+        y = before * left.view(rest) + after * right.view(rest)
     return y.to(self.dtype)
 
 
 def _upsample_linear(
     self: Tensor, sizes: list[int], align_corners: bool, *scales: float | None
 ) -> Any:
-    if self.dtype in NARROW:
-        given = scales or (None,) * len(sizes)
-        return _resized_narrow(self, sizes, align_corners, given)
-    function = UPSAMPLE_LINEAR[len(sizes)]
-    return function(self, sizes, align_corners, *scales)
+    return _resized(self, sizes, align_corners, scales or (None,) * len(sizes))
 
 
 def _upsample_linear_vec(
@@ -244,17 +241,11 @@ def _upsample_linear_vec(
     align_corners: bool,
     scales: list[float] | None,
 ) -> Any:
-    if self.dtype not in NARROW:
-        return torch_decompositions._upsample_linear_vec(self, sizes, align_corners, scales)
     found = OUTPUT_SIZE(self.size(), sizes, scales)
-    return _resized_narrow(self, found, align_corners, scales or (None,) * len(found))
+    return _resized(self, found, align_corners, scales or (None,) * len(found))
 
 
 OUTPUT_SIZE: Callable[..., Any] = torch_decompositions.upsample_compute_output_size
-UPSAMPLE_LINEAR: dict[int, Callable[..., Any]] = {
-    1: torch_decompositions.upsample_linear1d,
-    3: torch_decompositions.upsample_trilinear3d,
-}
 
 OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.hardsigmoid.default: _hardsigmoid,

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which function draws the arguments of which kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from differential.values import Draw
+
+Drawing = Callable[[Draw], list[Any]]
+DRAWINGS: dict[str, Drawing] = {}
+REFERENCES: dict[str, Callable[..., Any]] = {}
+"""What eager computes where it is no overload of the kernel's own name."""
+
+UNDRAWN = {
+    "aten::empty.out": "elements are whatever the memory holds",
+    "dim_order_ops::_empty_dim_order.out": "elements are whatever the memory holds",
+    "aten::rand.out": "random",
+    "aten::randn.out": "random",
+    "aten::native_dropout.out": "random",
+    **dict.fromkeys(
+        (
+            *(f"quantized_decomposed::embedding_{n}.out" for n in ("byte", "4bit", "2bit")),
+            *(f"quantized_decomposed::embedding_{n}.dtype_out" for n in ("byte", "4bit", "2bit")),
+            *(f"quantized_decomposed::{n}.out" for n in ("add", "mixed_mm", "mixed_linear")),
+        ),
+        "torch has none; tests/test_quantized.py compares with the equation",
+    ),
+    "executorch_prim::et_view.default": "returns a view, not a result; tests/test_prim.py",
+    "executorch_prim::et_copy_index.tensor": "has no counterpart; tests/test_prim.py",
+}
+
+
+def draws(*kernels: str) -> Callable[[Drawing], Drawing]:
+    """Register a function for the arguments of these kernels."""
+
+    def register(drawing: Drawing) -> Drawing:
+        DRAWINGS.update(dict.fromkeys(kernels, drawing))
+        return drawing
+
+    return register

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Random legal and odd calls of every kernel against eager.
+
+`python -m differential --only SEED/INDEX` in this folder makes one of them again.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from differential.calls import DRAWN
+from differential.known import ROWS, Row
+from differential.operators import KERNELS
+from differential.registry import DRAWINGS, UNDRAWN
+from differential.run import sweep
+
+CALLS = 2_000
+
+
+def test_kernels_compute_what_eager_does(request: pytest.FixtureRequest) -> None:
+    summary = sweep(request.config.getoption("seed"), CALLS)
+    assert summary.total == CALLS
+    assert summary.failures() == []
+    assert summary.outcomes["equal"] > CALLS * 3 // 4
+
+
+def test_every_kernel_is_drawn_or_has_a_reason() -> None:
+    assert {kernel.name for kernel in DRAWN} == set(DRAWINGS)
+    assert {kernel.name for kernel in KERNELS} == set(DRAWINGS) | set(UNDRAWN)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_rows_name_kernels_that_are_drawn(row: Row) -> None:
+    assert any(re.fullmatch(row.kernels, kernel.name) for kernel in DRAWN)
