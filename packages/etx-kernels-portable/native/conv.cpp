@@ -76,6 +76,54 @@ Error convolve(Context& context, const ConvShape& s, const float* input, const f
   return Error::Ok;
 }
 
+void round_to_half(float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = Half(x[i]);
+}
+
+/// One plane of a transposed convolution in float16, whose sums ATen rounds after each tap.
+void transposed_half_plane(const ConvShape& s, int64_t p, const float* input, const float* weight,
+                           const float* bias, float* column, float* to) {
+  const int64_t taps = s.taps(), outputs = s.groups * s.out_channels;
+  const int64_t image = p / outputs, channel = p % outputs;
+  const int64_t group = channel / s.out_channels, oc = channel % s.out_channels;
+  const int64_t first = group * s.in_channels;
+  for (int64_t i = 0; i < s.out_size(); ++i) to[i] = 0;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t i = 0; i < s.in_size(); ++i) column[i] = 0;
+    for (int64_t ic = 0; ic < s.in_channels; ++ic) {
+      const float w = weight[((first + ic) * s.out_channels + oc) * taps + tap];
+      const float* const from =
+          input + (image * s.groups * s.in_channels + first + ic) * s.in_size();
+      for (int64_t i = 0; i < s.in_size(); ++i) column[i] += w * from[i];
+    }
+    round_to_half(column, s.in_size());
+    add_tap(s, tap, 1.0f, column, to);
+    round_to_half(to, s.out_size());
+  }
+  if (bias == nullptr) return;
+  for (int64_t i = 0; i < s.out_size(); ++i) to[i] += bias[channel];
+}
+
+Error convolve_transposed_half(Context& context, const ConvShape& s, const float* input,
+                               const float* weight, const float* bias, float* out) {
+  const int64_t planes = s.batch * s.groups * s.out_channels;
+  const int64_t threads = context.num_threads() > 1 ? context.num_threads() : 1;
+  const int64_t slots = planes < threads ? planes : threads;
+  float* const columns =
+      context.allocate_temp_array<float>(static_cast<size_t>(size_product(slots, s.in_size()) + 1));
+  ETX_CHECK(context, columns != nullptr, MemoryAllocationFailed,
+            "no temporary memory for the sums of a tap");
+  context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot) {
+      for (int64_t p = slot; p < planes; p += slots) {
+        transposed_half_plane(s, p, input, weight, bias, columns + slot * s.in_size(),
+                              out + p * s.out_size());
+      }
+    }
+  });
+  return Error::Ok;
+}
+
 Error convolution_out(Context& context, const Tensor& input, const Tensor& weight,
                       const std::optional<Tensor>& bias, IntList stride, IntList padding,
                       IntList dilation, bool transposed, IntList output_padding, int64_t groups,
@@ -108,6 +156,10 @@ Error convolution_out(Context& context, const Tensor& input, const Tensor& weigh
     ETX_TRY(read_operand(context, bias, type, b));
     ETX_TRY(result.prepare(context, out, type));
     if constexpr (std::is_same_v<T, float>) {
+      if (shape.transposed && dtype == ScalarType::Half) {
+        ETX_TRY(convolve_transposed_half(context, shape, x, w, b, result.data<T>()));
+        return result.finish(context, out);
+      }
       ETX_TRY(convolve(context, shape, x, w, b, result.data<T>()));
     } else {
       ETX_TRY(convolve_plain(shape, x, w, b, result.data<T>()));

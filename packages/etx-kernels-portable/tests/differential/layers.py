@@ -84,7 +84,8 @@ def max_pool_backward(d: Draw) -> list[Any]:
         y, indices = torch.ops.aten.max_pool2d_with_indices(x, *args)
     except RuntimeError:
         y, indices = x, torch.zeros(x.shape, dtype=torch.int64)
-    return [d.tensor(y.shape, x.dtype), x, *args, indices]
+    inside = indices.clamp(0, x.shape[-1] * x.shape[-2] - 1)
+    return [d.tensor(y.shape, x.dtype), x, *args, inside]
 
 
 @draws("aten::avg_pool2d.out")
