@@ -240,7 +240,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "unchecked",
-        r"aten::(convolution(_backward)?\.out|b?mm\.out|as_strided_copy\.out|cat\.out|index_put_?(\.out)?)",
+        r"aten::(convolution(_backward)?|b?mm|addmm|linear|as_strided_copy|cat|index_put_?)(\.out)?",
         "eager does not check dtypes, strides and offsets of what has no elements, nor dtypes of "
         "some products",
         anything,
@@ -277,7 +277,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "quotients beyond 2^53",
-        r"executorch_prim::truediv\.Scalar",
+        r"executorch_prim::(truediv|floordiv|mod)\.\w+",
         "of integers, which a double does not hold: Python divides exactly, the kernel as doubles",
         lambda c: max(map(abs, c.args[:2])) > 2**53,
         0,
