@@ -152,7 +152,7 @@ Error tril_out(Context& context, const Tensor& self, int64_t diagonal, Tensor& o
   ETX_CHECK(context, self.dim() >= 2, InvalidArgument, "self must have at least 2 dimensions");
   ETX_TRY(resize_out(context, out, Shape(self)));
   if (!self.is_contiguous() || !out.is_contiguous()) {
-    copy_elements(context, out, self);
+    ETX_TRY(copy_elements(context, out, self));
     zero_above(diagonal, out);
     return Error::Ok;
   }
