@@ -166,7 +166,8 @@ Error native_group_norm_out(Context& context, const Tensor& input,
     ETX_TRY(read_operand(context, bias, type, b));
     ETX_TRY(results.prepare(context, out0, out1, out2, type));
     T* const y = results.out.data<T>();
-    const int64_t width = points == 0 ? 0 : channels / group, size = width * points;
+    const int64_t width = points == 0 || batch == 0 ? 0 : channels / group;
+    const int64_t size = width * points;
     const int64_t grain = size == 0 ? kGrain : divide_up(kGrain, size);
     context.parallel_for(0, batch * group, grain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
