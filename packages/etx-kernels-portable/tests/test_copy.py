@@ -108,5 +108,13 @@ def test_dropout_in_eval_mode_is_the_identity() -> None:
     kept, mask = PLUGIN.call("aten::native_dropout.out", source, 0.5, False, *outs)
     assert_close(kept, source)
     assert bool(mask.all())
-    with pytest.raises(KernelError, match="eval mode"):
-        PLUGIN.call("aten::native_dropout.out", source, 0.5, True, *outs)
+    with pytest.raises(KernelError, match="p must be a probability"):
+        PLUGIN.call("aten::native_dropout.out", source, 1.5, True, *outs)
+
+
+def test_dropout_in_training_mode_scales_what_it_keeps() -> None:
+    source = torch.rand(100, 100) + 1
+    outs = Out([100, 100], torch.float32), Out([100, 100], torch.bool)
+    kept, mask = PLUGIN.call("aten::native_dropout.out", source, 0.5, True, *outs)
+    assert_close(kept, source * mask * 2)
+    assert 4500 < mask.sum() < 5500
