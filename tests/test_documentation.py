@@ -50,7 +50,8 @@ def test_readme_has_a_snippet_that_runs(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES], ids=identity)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+    prose = re.sub(r"(?ms)^```.*?^```", "", page.read_text())
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 

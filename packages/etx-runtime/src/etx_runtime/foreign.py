@@ -143,10 +143,9 @@ def to_numpy(value: Any) -> Any:
 
 def to_torch(value: Any) -> Any:
     """Return an output with tensors of torch, which share the memory of the arrays."""
-    import torch
-
+    torch: Any = import_module("torch")
     if isinstance(value, list):
         return [to_torch(item) for item in value]
     if isinstance(value, ForeignArray):
-        return torch.from_dlpack(value)  # type: ignore[attr-defined]
+        return torch.from_dlpack(value)
     return torch.from_numpy(value) if isinstance(value, np.ndarray) else value
