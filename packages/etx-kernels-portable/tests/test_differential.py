@@ -19,7 +19,7 @@ CALLS = 2_000
 
 
 def test_kernels_compute_what_eager_does(request: pytest.FixtureRequest) -> None:
-    summary = sweep(request.config.getoption("seed"), CALLS)
+    summary = sweep(request.config.getoption("sweep_seed"), CALLS)
     assert summary.total == CALLS
     assert summary.failures() == []
     assert summary.outcomes["equal"] > CALLS * 3 // 4

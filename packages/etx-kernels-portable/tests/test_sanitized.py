@@ -75,11 +75,12 @@ def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
     assert int(runs.group(1)) > len(RECORDER.programs)
 
 
-def test_every_call_enlarged(sanitized: Path, tmp_path: Path) -> None:
+def test_every_call_enlarged(
+    sanitized: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Sizes up to 2^31 - 1, tensors of gigabytes, numbers at the ends of int64: refused, or right
     as far as a run gets; in no case outside of a tensor or of int64."""
-    seed = random.randrange(2**31)
-    print("seed", seed)
+    seed = request.config.getoption("sweep_seed")
     write(RECORDER, tmp_path / "calls")
     files = sorted((tmp_path / "calls").iterdir())
     rounds = os.environ.get("ETX_ENLARGED")
