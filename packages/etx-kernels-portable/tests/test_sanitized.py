@@ -20,11 +20,13 @@ import pytest
 from harness import PLUGIN, RECORDER
 from record import Recorder
 
-PACKAGE = Path(__file__).parents[1]
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent
 RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
 SECONDS = 25
 TOOLS = ("fuzz_execute", "broken_files", "enlarged")
 PART = 1500
+EVERY = 1021  # of 2^32 floats
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
 
 
@@ -60,6 +62,15 @@ def write(recorder: Recorder, folder: Path) -> None:
     folder.mkdir(parents=True)
     for name, program in recorder.programs.items():
         (folder / f"{name}.pte").write_bytes(program)
+
+
+@pytest.mark.parametrize("options", [(), ("-DETX_SIMD_SCALAR",)], ids=["vectors", "scalar"])
+def test_elementary_functions_at_every_float(options: tuple[str, ...], tmp_path: Path) -> None:
+    """Within the errors that vector_math.h states, and without undefined behaviour, NaNs too."""
+    built = tmp_path / "every_float"
+    options += ("-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    call("c++", *options, f"-I{PACKAGE / 'include'}", TESTS / "every_float.cpp", "-o", built)
+    call(built, EVERY)
 
 
 def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ inline VecF square_root(VecF x) {
   return load(t);
 }
 
-inline VecF vec_abs(VecF x) { return from_bits(bits(x) & INT32_MAX); }
+inline VecF vec_abs(VecF x) { return from_bits(bits(x) & 0x7fffffffu); }
 inline VecF vec_neg(VecF x) { return -x; }
 inline VecF vec_relu(VecF x) { return x < 0.0f ? splat(0.0f) : x; }
 inline VecF vec_reciprocal(VecF x) { return 1.0f / x; }

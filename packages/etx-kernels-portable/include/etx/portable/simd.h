@@ -31,6 +31,7 @@ namespace {
 #endif
 typedef float VecF __attribute__((vector_size(ETX_SIMD_BYTES)));
 typedef int32_t VecI __attribute__((vector_size(ETX_SIMD_BYTES)));
+typedef uint32_t VecU __attribute__((vector_size(ETX_SIMD_BYTES)));
 typedef float VecFUnaligned __attribute__((vector_size(ETX_SIMD_BYTES), aligned(4), may_alias));
 typedef int32_t VecIUnaligned __attribute__((vector_size(ETX_SIMD_BYTES), aligned(4), may_alias));
 
@@ -39,29 +40,40 @@ inline void store(float* p, VecF v) { *reinterpret_cast<VecFUnaligned*>(p) = v; 
 inline void store(int32_t* p, VecI v) { *reinterpret_cast<VecIUnaligned*>(p) = v; }
 inline VecF splat(float s) { return s - VecF{}; }
 inline VecI splat(int32_t s) { return VecI{} + s; }
-inline VecI bits(VecF v) { return (VecI)v; }
-inline VecF from_bits(VecI v) { return (VecF)v; }
+inline VecU splat(uint32_t s) { return VecU{} + s; }
+inline VecU bits(VecF v) { return (VecU)v; }
+inline VecF from_bits(VecU v) { return (VecF)v; }
+inline VecI to_signed(VecU v) { return (VecI)v; }
+inline VecU to_unsigned(VecI v) { return (VecU)v; }
 inline VecF to_floats(VecI v) { return __builtin_convertvector(v, VecF); }
 #else
 #define ETX_SIMD_BYTES 4
 typedef float VecF;
 typedef int32_t VecI;
+typedef uint32_t VecU;
 
 inline VecF load(const float* p) { return *p; }
 inline void store(float* p, VecF v) { *p = v; }
 inline void store(int32_t* p, VecI v) { *p = v; }
 inline VecF splat(float s) { return s; }
 inline VecI splat(int32_t s) { return s; }
-inline VecI bits(VecF v) {
-  VecI r;
+inline VecU splat(uint32_t s) { return s; }
+inline VecU bits(VecF v) {
+  VecU r;
   memcpy(&r, &v, sizeof(r));
   return r;
 }
-inline VecF from_bits(VecI v) {
+inline VecF from_bits(VecU v) {
   VecF r;
   memcpy(&r, &v, sizeof(r));
   return r;
 }
+inline VecI to_signed(VecU v) {
+  VecI r;
+  memcpy(&r, &v, sizeof(r));
+  return r;
+}
+inline VecU to_unsigned(VecI v) { return static_cast<VecU>(v); }
 inline VecF to_floats(VecI v) { return static_cast<VecF>(v); }
 #endif
 
