@@ -2,6 +2,7 @@
 #include <etx/kernel.h>
 #include <etx/portable/dispatch.h>
 
+#include "complex.h"
 #include "element.h"
 #include "index_plan.h"
 #include "shape.h"
@@ -79,7 +80,7 @@ Error put(Context& context, OptionalTensorList indices, const Tensor& values, bo
                 [&](int64_t size, int64_t own, int64_t other) { copy.add(size, own, other); });
   TableCopy::Combine combine = nullptr;
   if (accumulate) {
-    ETX_TRY(dispatch(context, RealBool{}, out.scalar_type(), [&](auto tag) {
+    ETX_TRY(dispatch(context, RealBool{}, part_of(out.scalar_type()), [&](auto tag) {
       combine = add_run<typename decltype(tag)::type>;
       return Error::Ok;
     }));

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
 #include <etx/kernel.h>
 
 #include "convert.h"
@@ -127,6 +129,73 @@ Error constant_pad_nd_out(Context& context, const Tensor& self, IntList pad, Sca
 
 enum class Border { Reflect, Replicate };
 
+/// The element of a dimension of `size` that is at `at` of the result, `low` elements after which
+/// the dimension begins.
+template <Border border>
+int64_t source_of(int64_t at, int64_t low, int64_t size) {
+  const int64_t from = at - low;
+  if (border == Border::Reflect) {
+    return from < 0 ? -from : (from < size ? from : 2 * (size - 1) - from);
+  }
+  return from < 0 ? 0 : (from < size ? from : size - 1);
+}
+
+/// Fills `out` element by element: the border may come from what negative margins remove.
+template <Border border>
+void copy_each(const Tensor& self, const Margins& margins, const Tensor& out) {
+  const size_t width = self.element_size();
+  char* const to = static_cast<char*>(out.mutable_data_ptr());
+  const char* const from = static_cast<const char*>(self.const_data_ptr());
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    int64_t left = i;
+    int64_t place = 0;
+    int64_t source = 0;
+    for (ssize_t d = out.dim() - 1; d >= 0; --d) {
+      const int64_t at = left % out.size(d);
+      left /= out.size(d);
+      place += at * out.stride(d);
+      source += source_of<border>(at, margins.low[d], self.size(d)) * self.stride(d);
+    }
+    std::memcpy(to + place * static_cast<int64_t>(width),
+                from + source * static_cast<int64_t>(width), width);
+  }
+}
+
+/// Whether the border is made of elements that stay.
+template <Border border>
+bool stays_within(const Tensor& self, const Margins& margins) {
+  for (ssize_t d = 0; d < self.dim(); ++d) {
+    const int64_t low = margins.low[d];
+    const int64_t high = margins.high[d];
+    const int64_t kept = self.size(d) - at_least_zero(-low) - at_least_zero(-high);
+    if (border == Border::Reflect ? low >= kept || high >= kept : kept <= 0) return false;
+  }
+  return true;
+}
+
+/// Resizes `out`; each padded dimension must have elements, and one of them keep some.
+Error resize_bordered(Context& context, const Tensor& self, const Margins& margins, ssize_t dims,
+                      bool reflected, const Tensor& out) {
+  ETX_TRY(check_output(context, self, out));
+  Shape shape;
+  bool left = false;
+  for (ssize_t d = 0; d < self.dim(); ++d) {
+    const int64_t size = self.size(d);
+    const int64_t low = margins.low[d];
+    const int64_t high = margins.high[d];
+    if (d >= self.dim() - dims) {
+      left = left || size + low + high > 0;
+      ETX_CHECK(context, size > 0 && size + low + high >= 0, InvalidArgument,
+                "padding must leave an element of self");
+      ETX_CHECK(context, !reflected || (low < size && high < size), InvalidArgument,
+                "padding must be less than self's size in that dimension");
+    }
+    shape.push(size + low + high);
+  }
+  ETX_CHECK(context, left, InvalidArgument, "padding must leave an element of self");
+  return resize_out(context, out, shape);
+}
+
 template <Border border, ssize_t dims>
 Error border_pad_out(Context& context, const Tensor& self, IntList padding, Tensor& out) {
   ETX_CHECK(context, self.dim() == dims + 1 || self.dim() == dims + 2, InvalidArgument,
@@ -135,16 +204,11 @@ Error border_pad_out(Context& context, const Tensor& self, IntList padding, Tens
             "padding must hold two numbers for each padded dimension");
   Margins margins;
   ETX_TRY(read_margins(context, self, padding, margins));
-  constexpr int64_t kNeeded = border == Border::Reflect ? 1 : 0;
-  for (ssize_t d = self.dim() - dims; d < self.dim(); ++d) {
-    const int64_t low = margins.low[d];
-    const int64_t high = margins.high[d];
-    const int64_t kept = self.size(d) - at_least_zero(-low) - at_least_zero(-high);
-    ETX_CHECK(context, kept > 0, InvalidArgument, "padding must leave an element of self");
-    ETX_CHECK(context, border == Border::Replicate || (low + kNeeded <= kept && high < kept),
-              InvalidArgument, "padding must be less than self's size in that dimension");
+  ETX_TRY(resize_bordered(context, self, margins, dims, border == Border::Reflect, out));
+  if (!stays_within<border>(self, margins)) {
+    copy_each<border>(self, margins, out);
+    return Error::Ok;
   }
-  ETX_TRY(resize_padded(context, self, margins, out));
   ETX_TRY(copy_interior(context, self, margins, out));
   for (ssize_t d = self.dim() - 1; d >= self.dim() - dims; --d) {
     const int64_t low = at_least_zero(margins.low[d]);

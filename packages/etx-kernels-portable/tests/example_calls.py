@@ -64,6 +64,7 @@ EXTRA: tuple[Callable[[], Any], ...] = (
     lambda: aten.fill.Tensor(A, torch.tensor(2.0)),
     lambda: aten.index.Tensor(A, [MASK]),
     lambda: aten.index_put.default(A, [MASK], torch.tensor([2.0])),
+    lambda: aten.index_put_.default(A.clone(), [MASK], torch.tensor([2.0])),
     lambda: aten.index_put_.default(A.clone(), [ROWS], B),
     lambda: aten.native_dropout.default(A, 0.5, True),
     lambda: aten.native_group_norm.default(IMAGE, CHANNELS, CHANNELS, 1, 2, 16, 1, 1e-5),

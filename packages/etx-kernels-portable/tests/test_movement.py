@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import random
 from typing import Any
 
 import pytest
@@ -126,6 +128,35 @@ def test_channels_last(case: Any) -> None:
     for convert, order in itertools.product((last, torch.Tensor.contiguous), (FIRST, LAST)):
         got = aten(name, *arguments(convert), Out(want.shape, want.dtype, order))
         assert torch.equal(got, want)
+
+
+def test_borders_from_what_negative_padding_removes() -> None:
+    draw = random.Random(5)
+    for _ in range(600):
+        dims = draw.randint(1, 3)
+        size = [2] * draw.randint(1, 2) + [draw.randint(1, 5) for _ in range(dims)]
+        pad = [draw.randint(-6, 6) for _ in range(2 * dims)]
+        x = torch.arange(math.prod(size)).reshape(size)
+        for kind, mode in (("reflection", "reflect"), ("replication", "replicate")):
+            name, shape = f"{kind}_pad{dims}d.out", [max(0, n) for n in size]
+            try:
+                want = torch.nn.functional.pad(x.double(), pad, mode)
+            except RuntimeError:
+                with pytest.raises(KernelError):
+                    aten(name, x, pad, Out(shape, x.dtype))
+                continue
+            if min(want.shape) >= 0:
+                got = aten(name, x, pad, Out(want.shape, x.dtype))
+                assert torch.equal(got, want.long()), (name, size, pad)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_sums_of_complex_at_indices(dtype: torch.dtype) -> None:
+    x, index = torch.complex(filled((4,)), -filled((4,))).to(dtype), torch.tensor([3, 1, 3])
+    values = x[:1].expand(3).contiguous() * 1j
+    want = x.index_put((index,), values, accumulate=True)
+    assert torch.equal(aten("index_put.out", x, [index], values, True, Out([4], dtype)), want)
+    assert torch.equal(aten("index_put_", x.clone(), [index], values, True), want)
 
 
 def test_row_order_of_dynamic_results() -> None:
