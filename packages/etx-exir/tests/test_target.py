@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
+import torch.nn.functional as F
 from etx_exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
 from etx_exir.decompose import whole_operators
 from etx_exir.decompositions import OURS, SIMPLER
 from etx_exir.emit import emit
 from etx_exir.out_variants import out_variant
-from etx_exir.target import UnsupportedError, check_target, load_target
+from etx_exir.target import TORCH, UnsupportedError, check_target, load_target
 from etx_exir.targets import etx, executorch
 from etx_schema import Target, TargetError
 from running import edge
 from torch import nn
 from torch.export import default_decompositions
+from torch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
 aten = torch.ops.aten
 
@@ -35,6 +39,22 @@ def target(*missing, **more):
     document = json.loads(etx().read_text())
     operators = {k: v for k, v in document["operators"].items() if k not in missing}
     return Target.parse({**document, "name": "small", "operators": operators, **more})
+
+
+def test_an_operator_of_torch_is_not_the_users_own():
+    query = "import torch; print(*(s.name for s in torch._C._jit_get_all_schemas()))"
+    command = [sys.executable, "-I", "-c", query]
+    names = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    assert {name.partition("::")[0] for name in names} <= TORCH
+
+    class Loss(nn.Module):
+        def forward(self, x, weight, wanted):
+            return F.linear_cross_entropy(x, weight, wanted, options=options)
+
+    options = LinearCrossEntropyOptions(batch_chunk_size=2, allow_retain_graph=True)
+    inputs = torch.randn(8, 8), torch.randn(8, 8), torch.arange(8)
+    with pytest.raises(UnsupportedError, match="no operator torch_nn::"):
+        emit({"forward": edge(Loss(), inputs)}, target="etx")
 
 
 @pytest.mark.parametrize("name", ["etx", "executorch"])

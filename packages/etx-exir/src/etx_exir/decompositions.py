@@ -113,6 +113,7 @@ def _vector_norm(
     dtype: torch.dtype | None = None,
 ) -> Any:
     x = self if dtype is None else self.to(dtype)
+    x = aten.abs.default(x) if x.is_complex() else x
     dims = list(range(x.dim())) if dim is None else dim
     if math.isinf(ord):
         size = aten.abs.default(x)
@@ -139,7 +140,8 @@ def _sort(self: Tensor, dim: int = -1, descending: bool = False) -> Any:
 
 
 def _as_float(self: Tensor) -> Tensor:
-    return self if self.is_floating_point() else self.to(torch.float32)
+    real = self.is_floating_point() or self.is_complex()
+    return self if real else self.to(torch.float32)
 
 
 def _exp2(self: Tensor) -> Any:

@@ -18,6 +18,15 @@ from etx_exir.decompose import decomposition_table
 from etx_exir.targets import CARRIED, DEFAULT
 
 Others = Iterable[Target] | None
+TORCH = frozenset(
+    (
+        "_c10d_functional _c10d_functional_autograd _dtensor _native _quantized _test aten c10d "
+        "debug_mode_ops debugprims export inductor inductor_prims mkl mkldnn mkldnn_prepacked "
+        "onednn onnx prim prims profiler quantization quantized rngprims sparse static_runtime "
+        "symm_mem torch_nn"
+    ).split(" ")
+)
+"""Namespaces of torch's own operators: no device adds a kernel for one."""
 
 
 class UnsupportedError(EtxError):
@@ -92,7 +101,7 @@ def _without_own(
 def _is_own(problem: Problem, target: Target) -> bool:
     if problem.kind != "operator":
         return problem.kind == "backend"
-    return problem.subject.partition("::")[0] not in namespaces(target)
+    return problem.subject.partition("::")[0] not in TORCH | namespaces(target)
 
 
 def _advised(problems: Sequence[Problem], origins: Origins) -> list[Problem]:
