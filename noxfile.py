@@ -242,9 +242,10 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def exported(session: nox.Session) -> None:
-    """Compile 4,000 of PyTorch's samples, drawn by ETX_SEED: what is written runs. By hand."""
+    """Compile 2,000 of PyTorch's samples and 400 random graphs, drawn by ETX_SEED. By hand."""
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "exir"]
-    environ = {"ETX_SAMPLES": os.environ.get("ETX_SAMPLES", "4000")}
+    counts = {"ETX_SAMPLES": "2000", "ETX_GRAPHS": "400"}
+    environ = {name: os.environ.get(name, count) for name, count in counts.items()}
     run(session, *tox, "--", "tests/test_exported_means_runs.py", *session.posargs, **environ)
 
 

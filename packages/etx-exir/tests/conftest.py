@@ -7,6 +7,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from promise import SEED
+
+
+def pytest_report_header():
+    return f"samples and graphs drawn by ETX_SEED={SEED}"
+
 
 @pytest.fixture(autouse=True)
 def _seed():

@@ -1,33 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the compiler writes, the runtime loads and executes, and `etx check` agrees.
 
-Over PyTorch's own samples, drawn by ETX_SEED; `nox -s exported` draws ETX_SAMPLES of them.
+Over PyTorch's own samples and random graphs, drawn by ETX_SEED: at random unless it is set, then
+the report names it. `nox -s exported` draws more of both.
 """
 
 from __future__ import annotations
 
-import os
-import random
-import warnings
-from functools import cache
-from itertools import islice
+import copy
 
-import etx_runtime
 import pytest
 import torch
 import torch.nn.functional as F
-from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.target import UnsupportedError, load_target
-from etx_schema import EtxError, read_pte
-from on_device import on_device
+from etx_schema import read_pte
+from promise import SEED, drawn, executed, kept, loaded, lowered
+from random_graphs import KINDS, STATE, seeded_graph
+from samples import drawn_sample
 from torch import nn
-from torch.testing._internal.common_methods_invocations import op_db
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
-SAMPLES = int(os.environ.get("ETX_SAMPLES", "24"))
-SEED = int(os.environ.get("ETX_SEED", "0"))
-DTYPES = (torch.float32, torch.int64, torch.bool, torch.float16, torch.complex64, torch.uint8)
-CONSIDERED = 20
+SAMPLES = drawn("ETX_SAMPLES", 20)
+GRAPHS = drawn("ETX_GRAPHS", 12)
 X = torch.arange(32.0).reshape(2, 16) - 9
 
 
@@ -40,18 +33,9 @@ class Calls(nn.Module):
         return self.function(*inputs)
 
 
-def lowered(function, inputs, target="etx"):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        program = torch.export.export(Calls(function), inputs)
-        return to_edge(program).to_executorch(ExecutorchBackendConfig(target=target)).buffer
-
-
-def executed(buffer, inputs):
-    """Run a file that the compiler wrote; `etx check` must have nothing against it."""
-    assert load_target("etx").check(read_pte(buffer)) == []
-    result = etx_runtime.load(buffer)(*on_device(inputs))
-    return [torch.as_tensor(part) for part in tree_flatten(result)[0]]
+def exported(function, inputs, target="etx"):
+    """Return the file of a function."""
+    return lowered(torch.export.export(Calls(function), inputs), target)
 
 
 def spectrum(x):
@@ -72,6 +56,8 @@ MODELS = {
     "mask that is larger": (torch.masked_select, X[0], X > 3),
     "mask that broadcasts": (lambda x, m: torch.masked_select(x, m) + 1, X[:, :1], X[0] > 3),
     "roll of all": (lambda x: x.roll(3), X),
+    "norm of complex": (lambda x: torch.linalg.vector_norm(spectrum(x)), X),
+    "border of what is removed": (lambda x: F.pad(x[None, None], (0, 0, 1, -2), "replicate"), X),
 }
 
 
@@ -79,64 +65,87 @@ MODELS = {
 @pytest.mark.parametrize("target", ["etx", "executorch"])
 def test_what_is_written_runs(name, target):
     function, *inputs = MODELS[name]
-    (actual,) = executed(lowered(function, tuple(inputs), target), inputs)
+    (actual,) = executed(loaded(exported(function, tuple(inputs), target)), inputs)
     torch.testing.assert_close(actual, function(*inputs), rtol=1e-4, atol=1e-4)
 
 
 def test_dropout_in_training():
-    kept = executed(
-        lowered(lambda x: F.dropout(x, 0.5, True), (torch.ones(4000),)), (torch.ones(4000),)
-    )
-    assert set(kept[0].unique().tolist()) == {0.0, 2.0}
-    assert 0.4 < kept[0].mean().item() / 2 < 0.6
+    inputs = (torch.ones(4000),)
+    (left,) = executed(loaded(exported(lambda x: F.dropout(x, 0.5, True), inputs)), inputs)
+    assert set(left.unique().tolist()) == {0.0, 2.0}
+    assert 0.4 < left.mean().item() / 2 < 0.6
 
 
 def test_a_product_of_complex_tensors_is_refused_with_its_line():
     with pytest.raises(UnsupportedError) as caught:
-        lowered(lambda x: torch.view_as_real(spectrum(x) * spectrum(x)), (X,))
+        exported(lambda x: torch.view_as_real(spectrum(x) * spectrum(x)), (X,))
     (problem,) = caught.value.problems
     assert "has aten::mul.out with self of" in problem.message
     assert "test_exported_means_runs.py" in problem.source
-    pte = read_pte(lowered(lambda x: torch.view_as_real(spectrum(x) * spectrum(x)), (X,), None))
+    pte = read_pte(exported(lambda x: torch.view_as_real(spectrum(x) * spectrum(x)), (X,), None))
     assert [found.message for found in load_target("etx").check(pte)] == [problem.message]
 
 
-@cache
-def samples():
-    """Return what may be drawn: an OpInfo and a dtype that it takes."""
-    return [(op, dtype) for op in op_db for dtype in DTYPES if dtype in op.dtypes]
+def test_powers_of_complex_numbers_are_not_made_real():
+    with pytest.raises(UnsupportedError, match="not of complex64"):
+        exported(lambda x: torch.exp2(spectrum(x)).abs(), (X,))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("number", range(SAMPLES))
 def test_a_drawn_sample_runs(number):
-    draw = random.Random(f"{SEED} {number}")
-    op, dtype = draw.choice(samples())
-    torch.manual_seed(number)
+    sample = drawn_sample(SEED, number)
+    if sample is None:
+        return
     with torch.no_grad():
-        found = list(islice(op.sample_inputs("cpu", dtype), CONSIDERED))
-    if not found:
-        return
-    sample = draw.choice(found)
-    leaves, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
-    inputs = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        program = export_or_none(Calls(sample.call), sample.inputs)
+    if program is not None:
+        holds(program, sample.call, [sample.inputs], f"{number}: {sample.name}")
 
-    def call(*tensors):
-        given = iter(tensors)
-        filled = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
-        first, args, kwargs = tree_unflatten(filled, spec)
-        return op.op(first, *args, **kwargs)
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", range(GRAPHS))
+def test_a_drawn_graph_runs(number):
+    graph, calls, shapes = seeded_graph(f"{SEED} {number}")
+    eager = copy.deepcopy(graph)
+    program = export_or_none(graph, calls[0], dynamic_shapes=shapes)
+    if program is not None:
+        holds(program, eager, calls, f"{number}: a graph of {len(graph.steps)} steps")
+
+
+def export_or_none(module, inputs, **options):
+    """Return an exported program; None where torch, not yet ETX, refuses."""
     try:
-        buffer = lowered(call, tuple(inputs))
-    except EtxError:
-        return
-    except Exception as error:
-        if type(error).__module__.startswith("etx"):
-            raise
-        return
+        return torch.export.export(module, copy.deepcopy(inputs), **options)
+    except Exception:
+        return None
+
+
+def holds(program, eager, calls, name):
     try:
-        executed(buffer, inputs)
+        kept(program, eager, calls)
     except Exception as error:
-        error.add_note(f"ETX_SEED={SEED}, {number}: {op.formatted_name} {dtype} {sample.summary()}")
+        error.add_note(f"ETX_SEED={SEED}, {name}\n{program.graph}")
         raise
+
+
+def test_graphs_are_worth_drawing():
+    """Graphs of a few seeds reach every kind of step, sizes that change and several results."""
+    graphs = [seeded_graph(f"0 {number}") for number in range(150)]
+    reached = {step.function for graph, _, _ in graphs for step in graph.steps}
+    assert all(reached.intersection(kind.functions) for kind in (*KINDS, STATE))
+    assert 30 < sum(shapes is not None for _, _, shapes in graphs) < 90
+    assert sum(len(graph.returned) > 1 for graph, _, _ in graphs) > 50
+
+
+def test_a_wrong_result_is_noticed():
+    program = torch.export.export(Calls(torch.sin), (X,))
+    with pytest.raises(AssertionError):
+        kept(program, torch.cos, [(X,)])
+
+
+def test_an_error_that_is_not_of_the_compiler_is_noticed(monkeypatch):
+    program = torch.export.export(Calls(torch.sin), (X,))
+    monkeypatch.setattr("etx_exir.program.lower_all", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        kept(program, torch.sin, [(X,)])
