@@ -18,14 +18,13 @@ from etx_exir.decompose import decomposition_table
 from etx_exir.targets import CARRIED, DEFAULT
 
 Others = Iterable[Target] | None
-TORCH = frozenset(
-    (
-        "_c10d_functional _c10d_functional_autograd _dtensor _native _quantized _test aten c10d "
-        "debug_mode_ops debugprims export inductor inductor_prims mkl mkldnn mkldnn_prepacked "
-        "onednn onnx prim prims profiler quantization quantized rngprims sparse static_runtime "
-        "symm_mem torch_nn"
-    ).split(" ")
+_TORCH = (
+    "_c10d_functional _c10d_functional_autograd _dtensor _native _quantized _test aten c10d "
+    "debug_mode_ops debugprims export inductor inductor_prims mkl mkldnn mkldnn_prepacked "
+    "onednn onnx prim prims profiler quantization quantized rngprims sparse static_runtime "
+    "symm_mem torch_nn"
 )
+TORCH = frozenset(_TORCH.split())
 """Namespaces of torch's own operators: no device adds a kernel for one."""
 
 
