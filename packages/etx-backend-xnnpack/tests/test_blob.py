@@ -11,6 +11,7 @@ from pathlib import Path
 
 import etx_backend_xnnpack
 import pytest
+from contract import our_field, our_type
 from etx_backend_xnnpack import XnnpackBlob, describe_blob, read_blob, write_blob
 from etx_backend_xnnpack._generated import xnnpack as fbs
 from etx_schema import EtxError, ProgramError, UnknownFieldError, read_pte
@@ -36,25 +37,25 @@ def test_exported_blobs_come_back_byte_for_byte(path):
         assert write_blob(blob) == data
 
 
-def value(id_out: int, **fields) -> fbs.XValue:
-    tensor = fbs.XNNTensorValue(
-        datatype=fbs.XNNDatatype.xnn_datatype_fp32,
-        num_dims=2,
-        dims=[2, 3],
+def value(id_out: int, **fields) -> fbs.Value:
+    tensor = fbs.TensorValue(
+        dtype=fbs.DataType.FP32,
+        rank=2,
+        sizes=[2, 3],
         external_id=fields.pop("external_id", 2**32 - 1),
-        id_out=id_out,
+        id=id_out,
         **fields,
     )
-    return fbs.XValue(tensor)
+    return fbs.Value(tensor)
 
 
-def graph(**fields) -> fbs.XNNGraph:
-    payload = fbs._XNNNode2x1(input1_id=0, input2_id=1, output_id=2)
-    return fbs.XNNGraph(
+def graph(**fields) -> fbs.Graph:
+    payload = fbs.Binary(input1_id=0, input2_id=1, output_id=2)
+    return fbs.Graph(
         version="0",
-        xnodes=[fbs.XNode(fbs.XNodeUnion.XNNAdd, payload)],
-        xvalues=[value(0, external_id=0, flags=1), value(1), value(2, external_id=1, flags=2)],
-        num_externs=2,
+        nodes=[fbs.Node(fbs.Operator.Add, payload)],
+        values=[value(0, external_id=0, flags=1), value(1), value(2, external_id=1, flags=2)],
+        num_externals=2,
         input_ids=[0],
         output_ids=[2],
         **fields,
@@ -62,9 +63,9 @@ def graph(**fields) -> fbs.XNNGraph:
 
 
 def test_old_blob_with_constants_inside():
-    old = graph(constant_buffer=[fbs.Buffer(), fbs.Buffer(bytes(range(24)))])
-    old.xvalues[1].xvalue_union.constant_buffer_idx = 1
-    old.xvalues[0].xvalue_union.dq_datatype = fbs.XNNDatatype.xnn_datatype_qdint8
+    old = graph(inline_constants=[fbs.InlineConstant(), fbs.InlineConstant(bytes(range(24)))])
+    old.values[1].tensor.constant_index = 1
+    old.values[0].tensor.run_time_dtype = fbs.DataType.QDINT8
     data = write_blob(XnnpackBlob(old, identifier="XN00", header=False))
     assert data[4:8] == b"XN00"
     assert data.find(bytes(range(24))) % 16 == 0
@@ -77,8 +78,8 @@ def test_old_blob_with_constants_inside():
 
 
 def test_constants_behind_the_graph():
-    new = graph(constant_data=[fbs.ConstantDataOffset(), fbs.ConstantDataOffset(offset=0, size=24)])
-    new.xvalues[1].xvalue_union.constant_buffer_idx = 1
+    new = graph(constant_data=[fbs.ConstantPlace(), fbs.ConstantPlace(offset=0, size=24)])
+    new.values[1].tensor.constant_index = 1
     data = write_blob(XnnpackBlob(new, bytes(range(24))))
     magic, length, start, size, constants, constant_size = struct.unpack_from("<4sHIIIQ", data, 4)
     assert (magic, length, start, constant_size) == (b"XH00", 30, 32, 24)
@@ -132,8 +133,8 @@ def test_blob_that_cannot_be_written():
     with pytest.raises(EtxError, match="without a header has no room"):
         write_blob(XnnpackBlob(graph(), b"1", header=False))
     wrong = graph()
-    wrong.xnodes[0].xnode_union = fbs._XNNNode1x1()
-    with pytest.raises(EtxError, match=r"XNode.xnode_union cannot hold _XNNNode1x1"):
+    wrong.nodes[0].operator = fbs.Unary()
+    with pytest.raises(EtxError, match=r"Node.operator cannot hold Unary"):
         write_blob(XnnpackBlob(wrong))
 
 
@@ -148,7 +149,7 @@ def test_newer_fields_are_not_lost(tmp_path):
     struct.pack_into("<i", data, root, root - place)
     struct.pack_into("<I", data, 14, len(data) - 32)
     blob = read_blob(data)
-    with pytest.raises(UnknownFieldError, match="XNNGraph has field 9"):
+    with pytest.raises(UnknownFieldError, match="Graph has field 9"):
         write_blob(blob)
 
 
@@ -156,17 +157,18 @@ def test_newer_fields_are_not_lost(tmp_path):
 def test_slots_are_those_of_the_contract(version):
     expected = json.loads((DATA / "schema-slots.json").read_text())[f"xnnpack_{version}"]
     schema = parse((PACKAGE / "fbs" / "xnnpack.fbs").read_text())
-    assert schema.root == expected["root"]
+    assert schema.root == our_type(expected["root"])
     for name, rows in expected["tables"].items():
-        slots = {item.slot: item.name for item in schema.tables[name].fields}
+        slots = {item.slot: item.name for item in schema.tables[our_type(name)].fields}
         for row in rows:
             if "tag of" not in row["type"]:
-                assert slots[row["id"]] == row["name"], name
+                assert slots[row["id"]] == our_field(row["name"]), name
     for name, members in expected["unions"].items():
-        wanted = [(member["member"], member["table"]) for member in members if member["tag"]]
-        assert schema.unions[name].members == wanted
+        wanted = [(our_type(m["member"]), our_type(m["table"])) for m in members if m["tag"]]
+        assert schema.unions[our_type(name)].members == wanted
     for name, enum in expected["enums"].items():
-        assert schema.enums[name].values == enum["values"]
+        values = {k.removeprefix("xnn_datatype_").upper(): v for k, v in enum["values"].items()}
+        assert schema.enums[our_type(name)].values == values
 
 
 def test_generated_code_is_up_to_date():

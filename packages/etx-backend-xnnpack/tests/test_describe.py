@@ -48,9 +48,9 @@ def test_other_nodes():
     found = "\n".join(lines("ops", 1))
     for text in (
         "Concatenate2(v2, v3, axis 1)",
-        "LeakyReLU(v4, negative_slope 0.2)",
-        "StaticSlice(v8, offsets [0, 1, 0, 0], sizes [1, 2, 6, 8])",
-        "StaticResizeBilinear2D(v6, new 16x16)",
+        "LeakyRelu(v4, negative_slope 0.2)",
+        "Slice(v8, offsets [0, 1, 0, 0], sizes [1, 2, 6, 8])",
+        "ResizeBilinear2d(v6, new 16x16)",
         "Clamp(v22) clamped to [-1.0, 2.0]",
     ):
         assert text in found

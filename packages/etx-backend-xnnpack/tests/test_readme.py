@@ -14,5 +14,5 @@ def test_readme_runs(tmp_path, monkeypatch, capsys):
     (tmp_path / "model.pte").write_bytes((HERE / "data" / "dynamic_linear.pte").read_bytes())
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
-    assert "XNNFullyConnected 5" in capsys.readouterr().out
+    assert "FullyConnected 5" in capsys.readouterr().out
     assert read_pte("model2.pte").program == read_pte("model.pte").program

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from etx_schema import Blob, EtxError, ProgramError, decode, encode
 
-from etx_backend_xnnpack._generated.xnnpack import XNNGraph
+from etx_backend_xnnpack._generated.xnnpack import Graph
 
 MAGIC = b"XH00"
 HEADER = struct.Struct("<4s4sHIIIQ2s")
@@ -23,7 +23,7 @@ class XnnpackBlob:
     Old blobs have no header: they are the flatbuffer alone, constants inside.
     """
 
-    graph: XNNGraph
+    graph: Graph
     constant_data: Blob = b""
     identifier: str = "XN01"
     header: bool = True
@@ -56,11 +56,11 @@ def read_blob(data: Blob) -> XnnpackBlob:
     return XnnpackBlob(graph, bytes(view[constants : constants + constant_size]), identifier)
 
 
-def _graph(view: memoryview, start: int) -> tuple[XNNGraph, str]:
+def _graph(view: memoryview, start: int) -> tuple[Graph, str]:
     found = bytes(view[start + 4 : start + 8])
     for identifier in IDENTIFIERS:
         if found == identifier.encode():
-            return decode(XNNGraph, view, identifier, start=start), identifier
+            return decode(Graph, view, identifier, start=start), identifier
     raise ProgramError(f"expected identifier 'XN01' or 'XN00', found {found!r}", start + 4)
 
 

@@ -9,16 +9,16 @@ from typing import Any
 from etx_schema import Blob, NamedBlob, Table
 
 from etx_backend_xnnpack._generated.xnnpack import (
-    OutputMinMax,
-    PerChannelGroupQuant,
-    PerChannelQuant,
-    PerTensorQuant,
-    PerTokenDynamicQuant,
-    XNNGraph,
-    XNNQuantizedTensorValue,
-    XNNTensorValue,
-    XNode,
-    XValue,
+    Graph,
+    Node,
+    OutputRange,
+    PerChannel,
+    PerGroup,
+    PerRow,
+    PerTensor,
+    QuantizedTensorValue,
+    TensorValue,
+    Value,
 )
 from etx_backend_xnnpack.blob import XnnpackBlob, read_blob
 
@@ -34,37 +34,37 @@ def describe_blob(data: Blob, named_data: Mapping[str, NamedBlob]) -> dict[str, 
         "format": blob.identifier,
         "inputs": graph.input_ids,
         "outputs": graph.output_ids,
-        "values": [_value(value, blob, named_data) for value in graph.xvalues],
-        "nodes": [_node(node) for node in graph.xnodes],
+        "values": [_value(value, blob, named_data) for value in graph.values],
+        "nodes": [_node(node) for node in graph.nodes],
     }
     return document | {"lines": _lines(document)}
 
 
-def _value(entry: XValue, blob: XnnpackBlob, named_data: Mapping[str, NamedBlob]) -> dict[str, Any]:
-    value = entry.xvalue_union
-    quantized = isinstance(value, XNNQuantizedTensorValue)
-    tensor = value.tensor_value if isinstance(value, XNNQuantizedTensorValue) else value
-    if not isinstance(tensor, XNNTensorValue):
+def _value(entry: Value, blob: XnnpackBlob, named_data: Mapping[str, NamedBlob]) -> dict[str, Any]:
+    value = entry.tensor
+    quantized = isinstance(value, QuantizedTensorValue)
+    tensor = value.tensor if isinstance(value, QuantizedTensorValue) else value
+    if not isinstance(tensor, TensorValue):
         return {"id": None, "type": "unknown"}
     document: dict[str, Any] = {
-        "id": tensor.id_out,
-        "dtype": tensor.datatype.name.removeprefix("xnn_datatype_"),
-        "dims": tensor.dims,
+        "id": tensor.id,
+        "dtype": tensor.dtype.name.lower(),
+        "dims": tensor.sizes,
     }
     if tensor.flags & (EXTERNAL_INPUT | EXTERNAL_OUTPUT):
         document["external"] = tensor.external_id
         document["role"] = "input" if tensor.flags & EXTERNAL_INPUT else "output"
-    if tensor.constant_buffer_idx:
-        document["constant"] = _constant(tensor.constant_buffer_idx, blob, named_data)
-    if tensor.dq_datatype:
-        document["quantized_at_run_time"] = tensor.dq_datatype.name.removeprefix("xnn_datatype_")
-    if quantized and isinstance(value, XNNQuantizedTensorValue):
-        document["quantization"] = _quantization(value.quant_params)
+    if tensor.constant_index:
+        document["constant"] = _constant(tensor.constant_index, blob, named_data)
+    if tensor.run_time_dtype:
+        document["quantized_at_run_time"] = tensor.run_time_dtype.name.lower()
+    if quantized and isinstance(value, QuantizedTensorValue):
+        document["quantization"] = _quantization(value.quantization)
     return document
 
 
 def _constant(index: int, blob: XnnpackBlob, named_data: Mapping[str, NamedBlob]) -> dict[str, Any]:
-    graph: XNNGraph = blob.graph
+    graph: Graph = blob.graph
     if index < len(graph.constant_data):
         place = graph.constant_data[index]
         if place.named_key is None:
@@ -72,28 +72,28 @@ def _constant(index: int, blob: XnnpackBlob, named_data: Mapping[str, NamedBlob]
         stored = named_data.get(place.named_key)
         size = None if stored is None else memoryview(stored.data).nbytes
         return {"name": place.named_key, "bytes": size}
-    if index < len(graph.constant_buffer):
-        return {"inline": index, "bytes": len(graph.constant_buffer[index].storage)}
+    if index < len(graph.inline_constants):
+        return {"inline": index, "bytes": len(graph.inline_constants[index].data)}
     return {"missing": index, "bytes": None}
 
 
 def _quantization(parameters: object) -> dict[str, Any]:
-    if isinstance(parameters, PerTensorQuant):
+    if isinstance(parameters, PerTensor):
         return {"scale": parameters.scale, "zero_point": parameters.zero_point}
-    if isinstance(parameters, PerChannelQuant):
+    if isinstance(parameters, PerChannel):
         count = parameters.num_scales or len(parameters.scale)
         return {"channel_dim": parameters.channel_dim, "scales": count}
-    if isinstance(parameters, PerChannelGroupQuant):
+    if isinstance(parameters, PerGroup):
         count = parameters.num_scales or len(parameters.scale)
         group = parameters.group_size
         return {"channel_dim": parameters.channel_dim, "scales": count, "group_size": group}
-    if isinstance(parameters, PerTokenDynamicQuant):
+    if isinstance(parameters, PerRow):
         return {"dynamic": True, "nonbatch_dims": parameters.num_nonbatch_dims}
     return {"unknown": True}
 
 
-def _node(node: XNode) -> dict[str, Any]:
-    payload = node.xnode_union
+def _node(node: Node) -> dict[str, Any]:
+    payload = node.operator
     inputs: dict[str, int] = {}
     outputs: dict[str, int] = {}
     attributes: dict[str, Any] = {}
@@ -103,7 +103,7 @@ def _node(node: XNode) -> dict[str, Any]:
             (outputs if item.name.startswith("output") else inputs)[item.name[:-3]] = content
         elif content or item.name == "axis":
             attributes[item.name] = content
-    op = node.xnode_union_type.name.removeprefix("XNN")
+    op = node.operator_type.name
     if op.startswith("Concatenate"):
         inputs = dict(list(inputs.items())[: int(op.removeprefix("Concatenate"))])
     document: dict[str, Any] = {
@@ -113,9 +113,9 @@ def _node(node: XNode) -> dict[str, Any]:
         "attributes": attributes,
         "debug_handle": node.debug_handle,
     }
-    if isinstance(node.output_min_max, OutputMinMax):
-        clamp = node.output_min_max
-        document["clamp"] = [repr(clamp.output_min), repr(clamp.output_max)]
+    if isinstance(node.output_range, OutputRange):
+        clamp = node.output_range
+        document["clamp"] = [repr(clamp.lowest), repr(clamp.highest)]
     return document
 
 
@@ -157,7 +157,7 @@ def _short(attributes: dict[str, Any]) -> dict[str, Any]:
             short[stem] = "/".join(str(attributes.get(f"{stem}_{each}", 0)) for each in sides)
         elif name == "group_input_channels":
             short["channels"] = f"{value}->{attributes.get('group_output_channels', 0)}"
-        elif name not in ("num_dims", "group_output_channels"):
+        elif name not in ("rank", "group_output_channels"):
             short[name] = _number(value)
     return {name: value for name, value in short.items() if (name, value) != ("groups", "1")}
 

@@ -12,49 +12,6 @@ from etx_schema.codec import Field, OpenEnum, Table, UnknownMember
 IDENTIFIER = "TOSA"
 
 
-class DType(OpenEnum):
-    """Element types."""
-
-    UNKNOWN = 0
-    BOOL = 1
-    INT4 = 2
-    INT8 = 3
-    INT16 = 4
-    INT32 = 5
-    INT48 = 6
-    FP32 = 7
-    FP16 = 8
-    BF16 = 9
-    SHAPE = 10
-    FP8E4M3 = 11
-    FP8E5M2 = 12
-
-
-class ResizeMode(OpenEnum):
-    """How RESIZE interpolates."""
-
-    UNKNOWN = 0
-    NEAREST = 1
-    BILINEAR = 2
-
-
-class NanPropagationMode(OpenEnum):
-    """What comparisons make of NaN."""
-
-    UNKNOWN = 0
-    PROPAGATE = 1
-    IGNORE = 2
-
-
-class RoundingMode(OpenEnum):
-    """How RESCALE rounds."""
-
-    UNKNOWN = 0
-    SINGLE_ROUND = 1
-    INEXACT_ROUND = 2
-    DOUBLE_ROUND = 3
-
-
 class Op(OpenEnum):
     """Operators; the attribute of number n is the union's member n."""
 
@@ -134,6 +91,67 @@ class Op(OpenEnum):
     VARIABLE_WRITE = 73
     VARIABLE_READ = 74
     CONST_SHAPE = 75
+
+
+class NanPropagationMode(OpenEnum):
+    """What comparisons make of NaN."""
+
+    UNKNOWN = 0
+    PROPAGATE = 1
+    IGNORE = 2
+
+
+class DType(OpenEnum):
+    """Element types."""
+
+    UNKNOWN = 0
+    BOOL = 1
+    INT4 = 2
+    INT8 = 3
+    INT16 = 4
+    INT32 = 5
+    INT48 = 6
+    FP32 = 7
+    FP16 = 8
+    BF16 = 9
+    SHAPE = 10
+    FP8E4M3 = 11
+    FP8E5M2 = 12
+
+
+class ResizeMode(OpenEnum):
+    """How RESIZE interpolates."""
+
+    UNKNOWN = 0
+    NEAREST = 1
+    BILINEAR = 2
+
+
+class RoundingMode(OpenEnum):
+    """How RESCALE rounds."""
+
+    UNKNOWN = 0
+    SINGLE_ROUND = 1
+    INEXACT_ROUND = 2
+    DOUBLE_ROUND = 3
+
+
+@dataclass(eq=False, repr=False)
+class Version(Table):
+    """Version of the specification."""
+
+    SLOTS: ClassVar[int] = 4
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "major", "scalar", "i", -1),
+        Field(1, "minor", "scalar", "i", -1),
+        Field(2, "patch", "scalar", "i", -1),
+        Field(3, "draft", "scalar", "?", True),
+    )
+
+    major: int = -1
+    minor: int = -1
+    patch: int = -1
+    draft: bool = True
 
 
 @dataclass(eq=False, repr=False)
@@ -867,21 +885,35 @@ class ConstShapeAttribute(Table):
 
 
 @dataclass(eq=False, repr=False)
-class Version(Table):
-    """Version of the specification."""
+class OpLocation(Table):
+    """Where an operator comes from."""
 
-    SLOTS: ClassVar[int] = 4
+    SLOTS: ClassVar[int] = 1
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "major", "scalar", "i", -1),
-        Field(1, "minor", "scalar", "i", -1),
-        Field(2, "patch", "scalar", "i", -1),
-        Field(3, "draft", "scalar", "?", True),
+        Field(0, "text", "string"),
     )
 
-    major: int = -1
-    minor: int = -1
-    patch: int = -1
-    draft: bool = True
+    text: str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class TosaOperator(Table):
+    """An operator on tensors and shapes, by name."""
+
+    SLOTS: ClassVar[int] = 6
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "op", "scalar", "I", Op.UNKNOWN, Op),
+        Field(2, "attribute", "union", (ArgMaxAttribute, AvgPool2dAttribute, Conv2dAttribute, Conv3dAttribute, DepthwiseConv2dAttribute, FFT2dAttribute, MatMulAttribute, MaxPool2dAttribute, RFFT2dAttribute, TransposeConv2dAttribute, ClampAttribute, ErfAttribute, SigmoidAttribute, TanhAttribute, AddAttribute, ArithmeticRightShiftAttribute, BitwiseAndAttribute, BitwiseOrAttribute, BitwiseXorAttribute, IntDivAttribute, LogicalAndAttribute, LogicalLeftShiftAttribute, LogicalRightShiftAttribute, LogicalOrAttribute, LogicalXorAttribute, MaximumAttribute, MinimumAttribute, MulAttribute, PowAttribute, SubAttribute, TableAttribute, AbsAttribute, BitwiseNotAttribute, CeilAttribute, ClzAttribute, CosAttribute, ExpAttribute, FloorAttribute, LogAttribute, LogicalNotAttribute, NegateAttribute, ReciprocalAttribute, RsqrtAttribute, SinAttribute, SelectAttribute, EqualAttribute, GreaterAttribute, GreaterEqualAttribute, ReduceAllAttribute, ReduceAnyAttribute, ReduceMaxAttribute, ReduceMinAttribute, ReduceProductAttribute, ReduceSumAttribute, ConcatAttribute, PadAttribute, ReshapeAttribute, ReverseAttribute, SliceAttribute, TileAttribute, TransposeAttribute, GatherAttribute, ScatterAttribute, ResizeAttribute, CastAttribute, RescaleAttribute, ConstAttribute, IdentityAttribute, CustomAttribute, CondIfAttribute, WhileLoopAttribute, VariableAttribute, VariableWriteAttribute, VariableReadAttribute, ConstShapeAttribute)),
+        Field(3, "inputs", "strings"),
+        Field(4, "outputs", "strings"),
+        Field(5, "location", "table", OpLocation),
+    )
+
+    op: Op = Op.UNKNOWN
+    attribute: Union[ArgMaxAttribute, AvgPool2dAttribute, Conv2dAttribute, Conv3dAttribute, DepthwiseConv2dAttribute, FFT2dAttribute, MatMulAttribute, MaxPool2dAttribute, RFFT2dAttribute, TransposeConv2dAttribute, ClampAttribute, ErfAttribute, SigmoidAttribute, TanhAttribute, AddAttribute, ArithmeticRightShiftAttribute, BitwiseAndAttribute, BitwiseOrAttribute, BitwiseXorAttribute, IntDivAttribute, LogicalAndAttribute, LogicalLeftShiftAttribute, LogicalRightShiftAttribute, LogicalOrAttribute, LogicalXorAttribute, MaximumAttribute, MinimumAttribute, MulAttribute, PowAttribute, SubAttribute, TableAttribute, AbsAttribute, BitwiseNotAttribute, CeilAttribute, ClzAttribute, CosAttribute, ExpAttribute, FloorAttribute, LogAttribute, LogicalNotAttribute, NegateAttribute, ReciprocalAttribute, RsqrtAttribute, SinAttribute, SelectAttribute, EqualAttribute, GreaterAttribute, GreaterEqualAttribute, ReduceAllAttribute, ReduceAnyAttribute, ReduceMaxAttribute, ReduceMinAttribute, ReduceProductAttribute, ReduceSumAttribute, ConcatAttribute, PadAttribute, ReshapeAttribute, ReverseAttribute, SliceAttribute, TileAttribute, TransposeAttribute, GatherAttribute, ScatterAttribute, ResizeAttribute, CastAttribute, RescaleAttribute, ConstAttribute, IdentityAttribute, CustomAttribute, CondIfAttribute, WhileLoopAttribute, VariableAttribute, VariableWriteAttribute, VariableReadAttribute, ConstShapeAttribute, UnknownMember, None] = None
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    location: OpLocation | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -922,38 +954,6 @@ class TosaShape(Table):
     name: str | None = None
     rank: int = 0
     data: bytes = b""
-
-
-@dataclass(eq=False, repr=False)
-class OpLocation(Table):
-    """Where an operator comes from."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "text", "string"),
-    )
-
-    text: str | None = None
-
-
-@dataclass(eq=False, repr=False)
-class TosaOperator(Table):
-    """An operator on tensors and shapes, by name."""
-
-    SLOTS: ClassVar[int] = 6
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "op", "scalar", "I", Op.UNKNOWN, Op),
-        Field(2, "attribute", "union", (ArgMaxAttribute, AvgPool2dAttribute, Conv2dAttribute, Conv3dAttribute, DepthwiseConv2dAttribute, FFT2dAttribute, MatMulAttribute, MaxPool2dAttribute, RFFT2dAttribute, TransposeConv2dAttribute, ClampAttribute, ErfAttribute, SigmoidAttribute, TanhAttribute, AddAttribute, ArithmeticRightShiftAttribute, BitwiseAndAttribute, BitwiseOrAttribute, BitwiseXorAttribute, IntDivAttribute, LogicalAndAttribute, LogicalLeftShiftAttribute, LogicalRightShiftAttribute, LogicalOrAttribute, LogicalXorAttribute, MaximumAttribute, MinimumAttribute, MulAttribute, PowAttribute, SubAttribute, TableAttribute, AbsAttribute, BitwiseNotAttribute, CeilAttribute, ClzAttribute, CosAttribute, ExpAttribute, FloorAttribute, LogAttribute, LogicalNotAttribute, NegateAttribute, ReciprocalAttribute, RsqrtAttribute, SinAttribute, SelectAttribute, EqualAttribute, GreaterAttribute, GreaterEqualAttribute, ReduceAllAttribute, ReduceAnyAttribute, ReduceMaxAttribute, ReduceMinAttribute, ReduceProductAttribute, ReduceSumAttribute, ConcatAttribute, PadAttribute, ReshapeAttribute, ReverseAttribute, SliceAttribute, TileAttribute, TransposeAttribute, GatherAttribute, ScatterAttribute, ResizeAttribute, CastAttribute, RescaleAttribute, ConstAttribute, IdentityAttribute, CustomAttribute, CondIfAttribute, WhileLoopAttribute, VariableAttribute, VariableWriteAttribute, VariableReadAttribute, ConstShapeAttribute)),
-        Field(3, "inputs", "strings"),
-        Field(4, "outputs", "strings"),
-        Field(5, "location", "table", OpLocation),
-    )
-
-    op: Op = Op.UNKNOWN
-    attribute: Union[ArgMaxAttribute, AvgPool2dAttribute, Conv2dAttribute, Conv3dAttribute, DepthwiseConv2dAttribute, FFT2dAttribute, MatMulAttribute, MaxPool2dAttribute, RFFT2dAttribute, TransposeConv2dAttribute, ClampAttribute, ErfAttribute, SigmoidAttribute, TanhAttribute, AddAttribute, ArithmeticRightShiftAttribute, BitwiseAndAttribute, BitwiseOrAttribute, BitwiseXorAttribute, IntDivAttribute, LogicalAndAttribute, LogicalLeftShiftAttribute, LogicalRightShiftAttribute, LogicalOrAttribute, LogicalXorAttribute, MaximumAttribute, MinimumAttribute, MulAttribute, PowAttribute, SubAttribute, TableAttribute, AbsAttribute, BitwiseNotAttribute, CeilAttribute, ClzAttribute, CosAttribute, ExpAttribute, FloorAttribute, LogAttribute, LogicalNotAttribute, NegateAttribute, ReciprocalAttribute, RsqrtAttribute, SinAttribute, SelectAttribute, EqualAttribute, GreaterAttribute, GreaterEqualAttribute, ReduceAllAttribute, ReduceAnyAttribute, ReduceMaxAttribute, ReduceMinAttribute, ReduceProductAttribute, ReduceSumAttribute, ConcatAttribute, PadAttribute, ReshapeAttribute, ReverseAttribute, SliceAttribute, TileAttribute, TransposeAttribute, GatherAttribute, ScatterAttribute, ResizeAttribute, CastAttribute, RescaleAttribute, ConstAttribute, IdentityAttribute, CustomAttribute, CondIfAttribute, WhileLoopAttribute, VariableAttribute, VariableWriteAttribute, VariableReadAttribute, ConstShapeAttribute, UnknownMember, None] = None
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    location: OpLocation | None = None
 
 
 @dataclass(eq=False, repr=False)

@@ -12,213 +12,81 @@ from etx_schema.codec import Field, OpenEnum, Table, UnknownMember
 IDENTIFIER = "XN01"
 
 
-class XNNDatatype(OpenEnum):
+class DataType(OpenEnum):
     """Element types as XNNPACK numbers them in this format."""
 
-    xnn_datatype_invalid = 0
-    xnn_datatype_fp32 = 1
-    xnn_datatype_fp16 = 2
-    xnn_datatype_qint8 = 3
-    xnn_datatype_quint8 = 4
-    xnn_datatype_qint32 = 5
-    xnn_datatype_qcint8 = 6
-    xnn_datatype_qcint32 = 7
-    xnn_datatype_qcint4 = 8
-    xnn_datatype_qdint8 = 9
-    xnn_datatype_qbint4 = 10
-    xnn_datatype_qpint8 = 11
-    xnn_datatype_int32 = 12
-    xnn_datatype_pfp32 = 13
-    xnn_datatype_bf16 = 14
+    INVALID = 0
+    FP32 = 1
+    FP16 = 2
+    QINT8 = 3
+    QUINT8 = 4
+    QINT32 = 5
+    QCINT8 = 6
+    QCINT32 = 7
+    QCINT4 = 8
+    QDINT8 = 9
+    QBINT4 = 10
+    QPINT8 = 11
+    INT32 = 12
+    PFP32 = 13
+    BF16 = 14
 
 
-class XNodeUnion(OpenEnum):
+class Operator(OpenEnum):
     """The kinds of node."""
 
     NONE = 0
-    XNNAdd = 1
-    XNNFullyConnected = 2
-    XNNSoftmax = 3
-    XNNSigmoid = 4
-    XNNStaticTranspose = 5
-    XNNClamp = 6
-    XNNConv2d = 7
-    XNNDiv = 8
-    XNNStaticResizeBilinear2D = 9
-    XNNStaticConstantPad = 10
-    XNNAvgPooling2d = 11
-    XNNMinimum = 12
-    XNNDepthwiseConv2d = 13
-    XNNMaxPooling2d = 14
-    XNNMultiply = 15
-    XNNSubtract = 16
-    XNNFloor = 17
-    XNNConvert = 18
-    XNNGlobalAvgPooling2d = 19
-    XNNStaticReshape = 20
-    XNNArgMaxPooling2d = 21
-    XNNSquareRoot = 22
-    XNNCeiling = 23
-    XNNHardswish = 24
-    XNNLeakyReLU = 25
-    XNNMaximum = 26
-    XNNNegate = 27
-    XNNSquare = 28
-    XNNELU = 29
-    XNNAbs = 30
-    XNNPReLU = 31
-    XNNConcatenate2 = 32
-    XNNConcatenate3 = 33
-    XNNConcatenate4 = 34
-    XNNStaticSlice = 35
-    XNNScaledDotProductAttention = 36
-    XNNBatchMatrixMultiply = 37
-    XNNConcatenate5 = 38
-    XNNConvTranspose2d = 39
-    XNNReciprocalSquareRoot = 40
-    XNNLog = 41
-    XNNGelu = 42
-    XNNTanh = 43
-    XNNExp = 44
-    XNNSin = 45
-    XNNCopy = 46
-    XNNCos = 47
+    Add = 1
+    FullyConnected = 2
+    Softmax = 3
+    Sigmoid = 4
+    Transpose = 5
+    Clamp = 6
+    Conv2d = 7
+    Div = 8
+    ResizeBilinear2d = 9
+    ConstantPad = 10
+    AvgPooling2d = 11
+    Minimum = 12
+    DepthwiseConv2d = 13
+    MaxPooling2d = 14
+    Multiply = 15
+    Subtract = 16
+    Floor = 17
+    Convert = 18
+    GlobalAvgPooling2d = 19
+    Reshape = 20
+    ArgMaxPooling2d = 21
+    SquareRoot = 22
+    Ceiling = 23
+    Hardswish = 24
+    LeakyRelu = 25
+    Maximum = 26
+    Negate = 27
+    Square = 28
+    Elu = 29
+    Abs = 30
+    PReLU = 31
+    Concatenate2 = 32
+    Concatenate3 = 33
+    Concatenate4 = 34
+    Slice = 35
+    ScaledDotProductAttention = 36
+    BatchMatrixMultiply = 37
+    Concatenate5 = 38
+    ConvTranspose2d = 39
+    ReciprocalSquareRoot = 40
+    Log = 41
+    Gelu = 42
+    Tanh = 43
+    Exp = 44
+    Sin = 45
+    Copy = 46
+    Cos = 47
 
 
 @dataclass(eq=False, repr=False)
-class Buffer(Table):
-    """Bytes of one constant, in old blobs."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "storage", "opaque", align=16),
-    )
-
-    storage: bytes = b""
-
-
-@dataclass(eq=False, repr=False)
-class PerChannelGroupQuant(Table):
-    """Scales for groups of input channels of each output channel."""
-
-    SLOTS: ClassVar[int] = 6
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "scale", "scalars", "f"),
-        Field(1, "channel_dim", "scalar", "i", 0),
-        Field(2, "group_size", "scalar", "i", 0),
-        Field(3, "scale_bf16", "scalars", "H", omit_empty=True),
-        Field(4, "scale_buffer_idx", "scalar", "I", 0),
-        Field(5, "num_scales", "scalar", "I", 0),
-    )
-
-    scale: list[float] = field(default_factory=list)
-    channel_dim: int = 0
-    group_size: int = 0
-    scale_bf16: list[int] = field(default_factory=list)
-    scale_buffer_idx: int = 0
-    num_scales: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class PerChannelQuant(Table):
-    """One scale a channel, inline or in the constant data."""
-
-    SLOTS: ClassVar[int] = 4
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "scale", "scalars", "f"),
-        Field(1, "channel_dim", "scalar", "i", 0),
-        Field(2, "scale_buffer_idx", "scalar", "I", 0),
-        Field(3, "num_scales", "scalar", "I", 0),
-    )
-
-    scale: list[float] = field(default_factory=list)
-    channel_dim: int = 0
-    scale_buffer_idx: int = 0
-    num_scales: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class PerTokenDynamicQuant(Table):
-    """Scale and zero point computed at run time, one a row."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "num_nonbatch_dims", "scalar", "i", 0),
-    )
-
-    num_nonbatch_dims: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class PerTensorQuant(Table):
-    """One scale and zero point."""
-
-    SLOTS: ClassVar[int] = 2
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "scale", "scalar", "f", 0.0),
-        Field(1, "zero_point", "scalar", "i", 0),
-    )
-
-    scale: float = 0.0
-    zero_point: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class XNNTensorValue(Table):
-    """A tensor of the graph: constant, external or internal."""
-
-    SLOTS: ClassVar[int] = 8
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "datatype", "scalar", "h", XNNDatatype.xnn_datatype_invalid, XNNDatatype),
-        Field(1, "num_dims", "scalar", "I", 0),
-        Field(2, "dims", "scalars", "I"),
-        Field(3, "constant_buffer_idx", "scalar", "I", 0),
-        Field(4, "external_id", "scalar", "I", 0),
-        Field(5, "flags", "scalar", "I", 0),
-        Field(6, "id_out", "scalar", "I", 0),
-        Field(7, "dq_datatype", "scalar", "h", XNNDatatype.xnn_datatype_invalid, XNNDatatype),
-    )
-
-    datatype: XNNDatatype = XNNDatatype.xnn_datatype_invalid
-    num_dims: int = 0
-    dims: list[int] = field(default_factory=list)
-    constant_buffer_idx: int = 0
-    external_id: int = 0
-    flags: int = 0
-    id_out: int = 0
-    dq_datatype: XNNDatatype = XNNDatatype.xnn_datatype_invalid
-
-
-@dataclass(eq=False, repr=False)
-class XNNQuantizedTensorValue(Table):
-    """A tensor with quantization parameters."""
-
-    SLOTS: ClassVar[int] = 3
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "tensor_value", "table", XNNTensorValue),
-        Field(2, "quant_params", "union", (PerChannelQuant, PerTensorQuant, PerTokenDynamicQuant, PerChannelGroupQuant)),
-    )
-
-    tensor_value: XNNTensorValue | None = None
-    quant_params: Union[PerChannelQuant, PerTensorQuant, PerTokenDynamicQuant, PerChannelGroupQuant, UnknownMember, None] = None
-
-
-@dataclass(eq=False, repr=False)
-class OutputMinMax(Table):
-    """The range a fused activation clamps to."""
-
-    SLOTS: ClassVar[int] = 2
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "output_min", "scalar", "f", 0.0),
-        Field(1, "output_max", "scalar", "f", 0.0),
-    )
-
-    output_min: float = 0.0
-    output_max: float = 0.0
-
-
-@dataclass(eq=False, repr=False)
-class _XNNNode2x1(Table):
+class Binary(Table):
     """A node with two inputs."""
 
     SLOTS: ClassVar[int] = 4
@@ -236,7 +104,7 @@ class _XNNNode2x1(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNFullyConnected(Table):
+class FullyConnected(Table):
     """A linear layer."""
 
     SLOTS: ClassVar[int] = 5
@@ -256,7 +124,7 @@ class XNNFullyConnected(Table):
 
 
 @dataclass(eq=False, repr=False)
-class _XNNNode1x1(Table):
+class Unary(Table):
     """A node with one input."""
 
     SLOTS: ClassVar[int] = 3
@@ -272,19 +140,19 @@ class _XNNNode1x1(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNStaticTranspose(Table):
+class Transpose(Table):
     """Permute dimensions."""
 
     SLOTS: ClassVar[int] = 5
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "num_dims", "scalar", "I", 0),
+        Field(0, "rank", "scalar", "I", 0),
         Field(1, "perm", "scalars", "I"),
         Field(2, "input_id", "scalar", "I", 0),
         Field(3, "output_id", "scalar", "I", 0),
         Field(4, "flags", "scalar", "I", 0),
     )
 
-    num_dims: int = 0
+    rank: int = 0
     perm: list[int] = field(default_factory=list)
     input_id: int = 0
     output_id: int = 0
@@ -292,7 +160,7 @@ class XNNStaticTranspose(Table):
 
 
 @dataclass(eq=False, repr=False)
-class _XNNNodeConv(Table):
+class Convolution(Table):
     """A convolution of any kind."""
 
     SLOTS: ClassVar[int] = 20
@@ -342,7 +210,7 @@ class _XNNNodeConv(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNStaticResizeBilinear2D(Table):
+class ResizeBilinear2d(Table):
     """Resize an image."""
 
     SLOTS: ClassVar[int] = 5
@@ -362,7 +230,7 @@ class XNNStaticResizeBilinear2D(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNStaticConstantPad(Table):
+class ConstantPad(Table):
     """Pad with one number."""
 
     SLOTS: ClassVar[int] = 6
@@ -384,7 +252,7 @@ class XNNStaticConstantPad(Table):
 
 
 @dataclass(eq=False, repr=False)
-class _XNNPooling2D(Table):
+class Pooling2d(Table):
     """A pooling window."""
 
     SLOTS: ClassVar[int] = 13
@@ -420,19 +288,19 @@ class _XNNPooling2D(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNStaticReshape(Table):
+class Reshape(Table):
     """Give another shape."""
 
     SLOTS: ClassVar[int] = 5
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "num_dims", "scalar", "I", 0),
+        Field(0, "rank", "scalar", "I", 0),
         Field(1, "new_shape", "scalars", "I"),
         Field(2, "input_id", "scalar", "I", 0),
         Field(3, "output_id", "scalar", "I", 0),
         Field(4, "flags", "scalar", "I", 0),
     )
 
-    num_dims: int = 0
+    rank: int = 0
     new_shape: list[int] = field(default_factory=list)
     input_id: int = 0
     output_id: int = 0
@@ -440,7 +308,7 @@ class XNNStaticReshape(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNArgMaxPooling2d(Table):
+class ArgMaxPooling2d(Table):
     """Max pooling with indices."""
 
     SLOTS: ClassVar[int] = 10
@@ -470,7 +338,7 @@ class XNNArgMaxPooling2d(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNLeakyReLU(Table):
+class LeakyRelu(Table):
     """Leaky rectifier."""
 
     SLOTS: ClassVar[int] = 4
@@ -488,7 +356,7 @@ class XNNLeakyReLU(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNELU(Table):
+class Elu(Table):
     """Exponential linear unit."""
 
     SLOTS: ClassVar[int] = 4
@@ -506,7 +374,7 @@ class XNNELU(Table):
 
 
 @dataclass(eq=False, repr=False)
-class _XNNCat(Table):
+class Concatenate(Table):
     """Concatenate up to five inputs."""
 
     SLOTS: ClassVar[int] = 8
@@ -532,12 +400,12 @@ class _XNNCat(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNStaticSlice(Table):
+class Slice(Table):
     """Take a box out of a tensor."""
 
     SLOTS: ClassVar[int] = 6
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "num_dims", "scalar", "I", 0),
+        Field(0, "rank", "scalar", "I", 0),
         Field(1, "offsets", "scalars", "I"),
         Field(2, "sizes", "scalars", "I"),
         Field(3, "input_id", "scalar", "I", 0),
@@ -545,7 +413,7 @@ class XNNStaticSlice(Table):
         Field(5, "flags", "scalar", "I", 0),
     )
 
-    num_dims: int = 0
+    rank: int = 0
     offsets: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     input_id: int = 0
@@ -554,7 +422,7 @@ class XNNStaticSlice(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNScaledDotProductAttention(Table):
+class ScaledDotProductAttention(Table):
     """Attention."""
 
     SLOTS: ClassVar[int] = 7
@@ -578,37 +446,169 @@ class XNNScaledDotProductAttention(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNode(Table):
+class OutputRange(Table):
+    """The range a fused activation clamps to."""
+
+    SLOTS: ClassVar[int] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "lowest", "scalar", "f", 0.0),
+        Field(1, "highest", "scalar", "f", 0.0),
+    )
+
+    lowest: float = 0.0
+    highest: float = 0.0
+
+
+@dataclass(eq=False, repr=False)
+class Node(Table):
     """A node: its kind, its parameters and its activation."""
 
     SLOTS: ClassVar[int] = 4
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "xnode_union_type", "scalar", "B", 0, XNodeUnion),
-        Field(1, "xnode_union", "aliased_union", (_XNNNode2x1, XNNFullyConnected, _XNNNode1x1, _XNNNode1x1, XNNStaticTranspose, _XNNNode1x1, _XNNNodeConv, _XNNNode2x1, XNNStaticResizeBilinear2D, XNNStaticConstantPad, _XNNPooling2D, _XNNNode2x1, _XNNNodeConv, _XNNPooling2D, _XNNNode2x1, _XNNNode2x1, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, XNNStaticReshape, XNNArgMaxPooling2d, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, XNNLeakyReLU, _XNNNode2x1, _XNNNode1x1, _XNNNode1x1, XNNELU, _XNNNode1x1, _XNNNode2x1, _XNNCat, _XNNCat, _XNNCat, XNNStaticSlice, XNNScaledDotProductAttention, _XNNNode2x1, _XNNCat, _XNNNodeConv, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1, _XNNNode1x1)),
+        Field(0, "operator_type", "scalar", "B", 0, Operator),
+        Field(1, "operator", "aliased_union", (Binary, FullyConnected, Unary, Unary, Transpose, Unary, Convolution, Binary, ResizeBilinear2d, ConstantPad, Pooling2d, Binary, Convolution, Pooling2d, Binary, Binary, Unary, Unary, Unary, Reshape, ArgMaxPooling2d, Unary, Unary, Unary, LeakyRelu, Binary, Unary, Unary, Elu, Unary, Binary, Concatenate, Concatenate, Concatenate, Slice, ScaledDotProductAttention, Binary, Concatenate, Convolution, Unary, Unary, Unary, Unary, Unary, Unary, Unary, Unary)),
         Field(2, "debug_handle", "scalar", "I", 0),
-        Field(3, "output_min_max", "table", OutputMinMax),
+        Field(3, "output_range", "table", OutputRange),
     )
 
-    xnode_union_type: XNodeUnion = XNodeUnion.NONE
-    xnode_union: Union[_XNNNode2x1, XNNFullyConnected, _XNNNode1x1, XNNStaticTranspose, _XNNNodeConv, XNNStaticResizeBilinear2D, XNNStaticConstantPad, _XNNPooling2D, XNNStaticReshape, XNNArgMaxPooling2d, XNNLeakyReLU, XNNELU, _XNNCat, XNNStaticSlice, XNNScaledDotProductAttention, UnknownMember, None] = None
+    operator_type: Operator = Operator.NONE
+    operator: Union[Binary, FullyConnected, Unary, Transpose, Convolution, ResizeBilinear2d, ConstantPad, Pooling2d, Reshape, ArgMaxPooling2d, LeakyRelu, Elu, Concatenate, Slice, ScaledDotProductAttention, UnknownMember, None] = None
     debug_handle: int = 0
-    output_min_max: OutputMinMax | None = None
+    output_range: OutputRange | None = None
 
 
 @dataclass(eq=False, repr=False)
-class XValue(Table):
+class TensorValue(Table):
+    """A tensor of the graph: constant, external or internal."""
+
+    SLOTS: ClassVar[int] = 8
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "dtype", "scalar", "h", DataType.INVALID, DataType),
+        Field(1, "rank", "scalar", "I", 0),
+        Field(2, "sizes", "scalars", "I"),
+        Field(3, "constant_index", "scalar", "I", 0),
+        Field(4, "external_id", "scalar", "I", 0),
+        Field(5, "flags", "scalar", "I", 0),
+        Field(6, "id", "scalar", "I", 0),
+        Field(7, "run_time_dtype", "scalar", "h", DataType.INVALID, DataType),
+    )
+
+    dtype: DataType = DataType.INVALID
+    rank: int = 0
+    sizes: list[int] = field(default_factory=list)
+    constant_index: int = 0
+    external_id: int = 0
+    flags: int = 0
+    id: int = 0
+    run_time_dtype: DataType = DataType.INVALID
+
+
+@dataclass(eq=False, repr=False)
+class PerChannel(Table):
+    """One scale a channel, inline or in the constant data."""
+
+    SLOTS: ClassVar[int] = 4
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "scale", "scalars", "f"),
+        Field(1, "channel_dim", "scalar", "i", 0),
+        Field(2, "scale_index", "scalar", "I", 0),
+        Field(3, "num_scales", "scalar", "I", 0),
+    )
+
+    scale: list[float] = field(default_factory=list)
+    channel_dim: int = 0
+    scale_index: int = 0
+    num_scales: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class PerTensor(Table):
+    """One scale and zero point."""
+
+    SLOTS: ClassVar[int] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "scale", "scalar", "f", 0.0),
+        Field(1, "zero_point", "scalar", "i", 0),
+    )
+
+    scale: float = 0.0
+    zero_point: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class PerRow(Table):
+    """Scale and zero point computed at run time, one a row."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "num_nonbatch_dims", "scalar", "i", 0),
+    )
+
+    num_nonbatch_dims: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class PerGroup(Table):
+    """Scales for groups of input channels of each output channel."""
+
+    SLOTS: ClassVar[int] = 6
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "scale", "scalars", "f"),
+        Field(1, "channel_dim", "scalar", "i", 0),
+        Field(2, "group_size", "scalar", "i", 0),
+        Field(3, "scale_bf16", "scalars", "H", omit_empty=True),
+        Field(4, "scale_index", "scalar", "I", 0),
+        Field(5, "num_scales", "scalar", "I", 0),
+    )
+
+    scale: list[float] = field(default_factory=list)
+    channel_dim: int = 0
+    group_size: int = 0
+    scale_bf16: list[int] = field(default_factory=list)
+    scale_index: int = 0
+    num_scales: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class QuantizedTensorValue(Table):
+    """A tensor with quantization parameters."""
+
+    SLOTS: ClassVar[int] = 3
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "tensor", "table", TensorValue),
+        Field(2, "quantization", "union", (PerChannel, PerTensor, PerRow, PerGroup)),
+    )
+
+    tensor: TensorValue | None = None
+    quantization: Union[PerChannel, PerTensor, PerRow, PerGroup, UnknownMember, None] = None
+
+
+@dataclass(eq=False, repr=False)
+class Value(Table):
     """A value of the graph."""
 
     SLOTS: ClassVar[int] = 2
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(1, "xvalue_union", "union", (XNNTensorValue, XNNQuantizedTensorValue)),
+        Field(1, "tensor", "union", (TensorValue, QuantizedTensorValue)),
     )
 
-    xvalue_union: Union[XNNTensorValue, XNNQuantizedTensorValue, UnknownMember, None] = None
+    tensor: Union[TensorValue, QuantizedTensorValue, UnknownMember, None] = None
 
 
 @dataclass(eq=False, repr=False)
-class ConstantDataOffset(Table):
+class InlineConstant(Table):
+    """Bytes of one constant, in old blobs."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "data", "opaque", align=16),
+    )
+
+    data: bytes = b""
+
+
+@dataclass(eq=False, repr=False)
+class ConstantPlace(Table):
     """Where a constant is: in the blob, or under a name in the program."""
 
     SLOTS: ClassVar[int] = 3
@@ -624,61 +624,61 @@ class ConstantDataOffset(Table):
 
 
 @dataclass(eq=False, repr=False)
-class XNNGraph(Table):
+class Graph(Table):
     """The root of a graph: values first, then nodes in an order that runs."""
 
     SLOTS: ClassVar[int] = 9
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field(0, "version", "string"),
-        Field(1, "xnodes", "tables", XNode),
-        Field(2, "xvalues", "tables", XValue),
-        Field(3, "num_externs", "scalar", "I", 0),
+        Field(1, "nodes", "tables", Node),
+        Field(2, "values", "tables", Value),
+        Field(3, "num_externals", "scalar", "I", 0),
         Field(4, "input_ids", "scalars", "I"),
         Field(5, "output_ids", "scalars", "I"),
-        Field(6, "constant_buffer", "tables", Buffer, omit_empty=True),
-        Field(7, "mem_buffer_sizes", "scalars", "I", omit_empty=True),
-        Field(8, "constant_data", "tables", ConstantDataOffset),
+        Field(6, "inline_constants", "tables", InlineConstant, omit_empty=True),
+        Field(7, "inline_sizes", "scalars", "I", omit_empty=True),
+        Field(8, "constant_data", "tables", ConstantPlace),
     )
 
     version: str | None = None
-    xnodes: list[XNode] = field(default_factory=list)
-    xvalues: list[XValue] = field(default_factory=list)
-    num_externs: int = 0
+    nodes: list[Node] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    num_externals: int = 0
     input_ids: list[int] = field(default_factory=list)
     output_ids: list[int] = field(default_factory=list)
-    constant_buffer: list[Buffer] = field(default_factory=list)
-    mem_buffer_sizes: list[int] = field(default_factory=list)
-    constant_data: list[ConstantDataOffset] = field(default_factory=list)
+    inline_constants: list[InlineConstant] = field(default_factory=list)
+    inline_sizes: list[int] = field(default_factory=list)
+    constant_data: list[ConstantPlace] = field(default_factory=list)
 
 
 __all__ = [
-    "Buffer",
-    "ConstantDataOffset",
-    "OutputMinMax",
-    "PerChannelGroupQuant",
-    "PerChannelQuant",
-    "PerTensorQuant",
-    "PerTokenDynamicQuant",
-    "XNNArgMaxPooling2d",
-    "XNNDatatype",
-    "XNNELU",
-    "XNNFullyConnected",
-    "XNNGraph",
-    "XNNLeakyReLU",
-    "XNNQuantizedTensorValue",
-    "XNNScaledDotProductAttention",
-    "XNNStaticConstantPad",
-    "XNNStaticReshape",
-    "XNNStaticResizeBilinear2D",
-    "XNNStaticSlice",
-    "XNNStaticTranspose",
-    "XNNTensorValue",
-    "XNode",
-    "XNodeUnion",
-    "XValue",
-    "_XNNCat",
-    "_XNNNode1x1",
-    "_XNNNode2x1",
-    "_XNNNodeConv",
-    "_XNNPooling2D",
+    "ArgMaxPooling2d",
+    "Binary",
+    "Concatenate",
+    "ConstantPad",
+    "ConstantPlace",
+    "Convolution",
+    "DataType",
+    "Elu",
+    "FullyConnected",
+    "Graph",
+    "InlineConstant",
+    "LeakyRelu",
+    "Node",
+    "Operator",
+    "OutputRange",
+    "PerChannel",
+    "PerGroup",
+    "PerRow",
+    "PerTensor",
+    "Pooling2d",
+    "QuantizedTensorValue",
+    "Reshape",
+    "ResizeBilinear2d",
+    "ScaledDotProductAttention",
+    "Slice",
+    "TensorValue",
+    "Transpose",
+    "Unary",
+    "Value",
 ]

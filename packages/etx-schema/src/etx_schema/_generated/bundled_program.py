@@ -14,6 +14,24 @@ IDENTIFIER = "BP08"
 
 
 @dataclass(eq=False, repr=False)
+class Tensor(Table):
+    """A tensor with its bytes, laid out as `dim_order` says."""
+
+    SLOTS: ClassVar[int] = 4
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "scalar_type", "scalar", "b", ScalarType.BYTE, ScalarType),
+        Field(1, "sizes", "scalars", "i"),
+        Field(2, "data", "opaque", align=16),
+        Field(3, "dim_order", "scalars", "B"),
+    )
+
+    scalar_type: ScalarType = ScalarType.BYTE
+    sizes: list[int] = field(default_factory=list)
+    data: bytes = b""
+    dim_order: list[int] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False)
 class Int(Table):
     """An integer."""
 
@@ -47,24 +65,6 @@ class Double(Table):
     )
 
     double_val: float = 0.0
-
-
-@dataclass(eq=False, repr=False)
-class Tensor(Table):
-    """A tensor with its bytes, laid out as `dim_order` says."""
-
-    SLOTS: ClassVar[int] = 4
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "scalar_type", "scalar", "b", ScalarType.BYTE, ScalarType),
-        Field(1, "sizes", "scalars", "i"),
-        Field(2, "data", "opaque", align=16),
-        Field(3, "dim_order", "scalars", "B"),
-    )
-
-    scalar_type: ScalarType = ScalarType.BYTE
-    sizes: list[int] = field(default_factory=list)
-    data: bytes = b""
-    dim_order: list[int] = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False)

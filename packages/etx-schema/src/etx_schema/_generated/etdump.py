@@ -27,10 +27,55 @@ class ValueType(OpenEnum):
 
 
 @dataclass(eq=False, repr=False)
-class Null(Table):
-    """No value."""
+class Allocator(Table):
+    """An allocator that events refer to by position."""
 
-    SLOTS: ClassVar[int] = 0
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "name", "string"),
+    )
+
+    name: str | None = None
+
+
+@dataclass(eq=False, repr=False)
+class ProfileEvent(Table):
+    """A stretch of time."""
+
+    SLOTS: ClassVar[int] = 8
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "name", "string"),
+        Field(1, "chain_index", "scalar", "i", 0),
+        Field(2, "instruction_id", "scalar", "i", -1),
+        Field(3, "delegate_debug_id_int", "scalar", "i", -1),
+        Field(4, "delegate_debug_id_str", "string"),
+        Field(5, "delegate_debug_metadata", "opaque"),
+        Field(6, "start_time", "scalar", "Q", 0),
+        Field(7, "end_time", "scalar", "Q", 0),
+    )
+
+    name: str | None = None
+    chain_index: int = 0
+    instruction_id: int = -1
+    delegate_debug_id_int: int = -1
+    delegate_debug_id_str: str | None = None
+    delegate_debug_metadata: bytes = b""
+    start_time: int = 0
+    end_time: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class AllocationEvent(Table):
+    """A request to an allocator."""
+
+    SLOTS: ClassVar[int] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "allocator_id", "scalar", "i", 0),
+        Field(1, "allocation_size", "scalar", "Q", 0),
+    )
+
+    allocator_id: int = 0
+    allocation_size: int = 0
 
 
 @dataclass(eq=False, repr=False)
@@ -52,6 +97,18 @@ class Tensor(Table):
 
 
 @dataclass(eq=False, repr=False)
+class TensorList(Table):
+    """Several recorded tensors."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "tensors", "tables", Tensor),
+    )
+
+    tensors: list[Tensor] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False)
 class Int(Table):
     """An integer."""
 
@@ -61,18 +118,6 @@ class Int(Table):
     )
 
     int_val: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class Bool(Table):
-    """A boolean."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "bool_val", "scalar", "?", False),
-    )
-
-    bool_val: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -100,27 +145,15 @@ class Double(Table):
 
 
 @dataclass(eq=False, repr=False)
-class String(Table):
-    """A text."""
+class Bool(Table):
+    """A boolean."""
 
     SLOTS: ClassVar[int] = 1
     FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "string_val", "string"),
+        Field(0, "bool_val", "scalar", "?", False),
     )
 
-    string_val: str | None = None
-
-
-@dataclass(eq=False, repr=False)
-class TensorList(Table):
-    """Several recorded tensors."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "tensors", "tables", Tensor),
-    )
-
-    tensors: list[Tensor] = field(default_factory=list)
+    bool_val: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -172,46 +205,6 @@ class DebugEvent(Table):
 
 
 @dataclass(eq=False, repr=False)
-class AllocationEvent(Table):
-    """A request to an allocator."""
-
-    SLOTS: ClassVar[int] = 2
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "allocator_id", "scalar", "i", 0),
-        Field(1, "allocation_size", "scalar", "Q", 0),
-    )
-
-    allocator_id: int = 0
-    allocation_size: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class ProfileEvent(Table):
-    """A stretch of time."""
-
-    SLOTS: ClassVar[int] = 8
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "name", "string"),
-        Field(1, "chain_index", "scalar", "i", 0),
-        Field(2, "instruction_id", "scalar", "i", -1),
-        Field(3, "delegate_debug_id_int", "scalar", "i", -1),
-        Field(4, "delegate_debug_id_str", "string"),
-        Field(5, "delegate_debug_metadata", "opaque"),
-        Field(6, "start_time", "scalar", "Q", 0),
-        Field(7, "end_time", "scalar", "Q", 0),
-    )
-
-    name: str | None = None
-    chain_index: int = 0
-    instruction_id: int = -1
-    delegate_debug_id_int: int = -1
-    delegate_debug_id_str: str | None = None
-    delegate_debug_metadata: bytes = b""
-    start_time: int = 0
-    end_time: int = 0
-
-
-@dataclass(eq=False, repr=False)
 class Event(Table):
     """One of three kinds of event."""
 
@@ -225,18 +218,6 @@ class Event(Table):
     profile_event: ProfileEvent | None = None
     allocation_event: AllocationEvent | None = None
     debug_event: DebugEvent | None = None
-
-
-@dataclass(eq=False, repr=False)
-class Allocator(Table):
-    """An allocator that events refer to by position."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "name", "string"),
-    )
-
-    name: str | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -269,6 +250,25 @@ class ETDump(Table):
 
     version: int = 0
     run_data: list[RunData] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False)
+class Null(Table):
+    """No value."""
+
+    SLOTS: ClassVar[int] = 0
+
+
+@dataclass(eq=False, repr=False)
+class String(Table):
+    """A text."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "string_val", "string"),
+    )
+
+    string_val: str | None = None
 
 
 __all__ = [

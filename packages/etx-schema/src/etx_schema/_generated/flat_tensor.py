@@ -14,6 +14,20 @@ IDENTIFIER = "FT01"
 
 
 @dataclass(eq=False, repr=False)
+class DataSegment(Table):
+    """A range of bytes after the flatbuffer; the offset counts from the segment base."""
+
+    SLOTS: ClassVar[int] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "offset", "scalar", "Q", 0),
+        Field(1, "size", "scalar", "Q", 0),
+    )
+
+    offset: int = 0
+    size: int = 0
+
+
+@dataclass(eq=False, repr=False)
 class TensorLayout(Table):
     """How the bytes of a blob form a tensor."""
 
@@ -27,20 +41,6 @@ class TensorLayout(Table):
     scalar_type: ScalarType = ScalarType.BYTE
     sizes: list[int] = field(default_factory=list)
     dim_order: list[int] = field(default_factory=list)
-
-
-@dataclass(eq=False, repr=False)
-class DataSegment(Table):
-    """A range of bytes after the flatbuffer; the offset counts from the segment base."""
-
-    SLOTS: ClassVar[int] = 2
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "offset", "scalar", "Q", 0),
-        Field(1, "size", "scalar", "Q", 0),
-    )
-
-    offset: int = 0
-    size: int = 0
 
 
 @dataclass(eq=False, repr=False)

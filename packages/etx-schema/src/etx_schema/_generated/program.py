@@ -91,6 +91,42 @@ class Null(Table):
 
 
 @dataclass(eq=False, repr=False)
+class Int(Table):
+    """An integer slot."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "int_val", "scalar", "q", 0),
+    )
+
+    int_val: int = 0
+
+
+@dataclass(eq=False, repr=False)
+class Bool(Table):
+    """A boolean slot."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "bool_val", "scalar", "?", False),
+    )
+
+    bool_val: bool = False
+
+
+@dataclass(eq=False, repr=False)
+class Double(Table):
+    """A floating-point slot."""
+
+    SLOTS: ClassVar[int] = 1
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "double_val", "scalar", "d", 0.0),
+    )
+
+    double_val: float = 0.0
+
+
+@dataclass(eq=False, repr=False)
 class AllocationDetails(Table):
     """A place in planned memory: arena `memory_id - 1`, 64-bit offset in two halves."""
 
@@ -154,42 +190,6 @@ class Tensor(Table):
     layout: int = 0
     shape_dynamism: TensorShapeDynamism = TensorShapeDynamism.STATIC
     extra_tensor_info: ExtraTensorInfo | None = None
-
-
-@dataclass(eq=False, repr=False)
-class Int(Table):
-    """An integer slot."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "int_val", "scalar", "q", 0),
-    )
-
-    int_val: int = 0
-
-
-@dataclass(eq=False, repr=False)
-class Bool(Table):
-    """A boolean slot."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "bool_val", "scalar", "?", False),
-    )
-
-    bool_val: bool = False
-
-
-@dataclass(eq=False, repr=False)
-class Double(Table):
-    """A floating-point slot."""
-
-    SLOTS: ClassVar[int] = 1
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "double_val", "scalar", "d", 0.0),
-    )
-
-    double_val: float = 0.0
 
 
 @dataclass(eq=False, repr=False)
@@ -274,20 +274,6 @@ class EValue(Table):
     )
 
     val: Union[Null, Int, Bool, Double, Tensor, String, IntList, DoubleList, BoolList, TensorList, OptionalTensorList, UnknownMember, None] = None
-
-
-@dataclass(eq=False, repr=False)
-class Operator(Table):
-    """The name by which a kernel is looked up."""
-
-    SLOTS: ClassVar[int] = 2
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "name", "string"),
-        Field(1, "overload", "string"),
-    )
-
-    name: str | None = None
-    overload: str | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -401,6 +387,38 @@ class FrameList(Table):
 
 
 @dataclass(eq=False, repr=False)
+class Chain(Table):
+    """A list of instructions; methods have exactly one."""
+
+    SLOTS: ClassVar[int] = 4
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "inputs", "scalars", "i"),
+        Field(1, "outputs", "scalars", "i"),
+        Field(2, "instructions", "tables", Instruction),
+        Field(3, "stacktrace", "tables", FrameList, omit_empty=True),
+    )
+
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    instructions: list[Instruction] = field(default_factory=list)
+    stacktrace: list[FrameList] = field(default_factory=list)
+
+
+@dataclass(eq=False, repr=False)
+class Operator(Table):
+    """The name by which a kernel is looked up."""
+
+    SLOTS: ClassVar[int] = 2
+    FIELDS: ClassVar[tuple[Field, ...]] = (
+        Field(0, "name", "string"),
+        Field(1, "overload", "string"),
+    )
+
+    name: str | None = None
+    overload: str | None = None
+
+
+@dataclass(eq=False, repr=False)
 class BackendDelegateDataReference(Table):
     """Which segment (or inline entry) holds the blob of a delegate."""
 
@@ -442,24 +460,6 @@ class BackendDelegate(Table):
     id: str | None = None
     processed: BackendDelegateDataReference | None = None
     compile_specs: list[CompileSpec] = field(default_factory=list)
-
-
-@dataclass(eq=False, repr=False)
-class Chain(Table):
-    """A list of instructions; methods have exactly one."""
-
-    SLOTS: ClassVar[int] = 4
-    FIELDS: ClassVar[tuple[Field, ...]] = (
-        Field(0, "inputs", "scalars", "i"),
-        Field(1, "outputs", "scalars", "i"),
-        Field(2, "instructions", "tables", Instruction),
-        Field(3, "stacktrace", "tables", FrameList, omit_empty=True),
-    )
-
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
-    instructions: list[Instruction] = field(default_factory=list)
-    stacktrace: list[FrameList] = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False)
