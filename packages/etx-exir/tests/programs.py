@@ -17,6 +17,16 @@ from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+RELU_SOURCE = """
+import torch
+
+class Net(torch.nn.Module):
+    example_inputs = (torch.ones(2),)
+
+    def forward(self, x):
+        return x.relu()
+"""
+
 
 class Calls(nn.Module):
     """A function as a module; `held` become its buffers."""

@@ -17,16 +17,8 @@ import pytest
 from broken_packages import GROUPS, KINDS, install
 from etx_runtime import plugins
 from etx_schema import cli
+from programs import RELU_SOURCE
 
-SOURCE = """
-import torch
-
-class Net(torch.nn.Module):
-    example_inputs = (torch.ones(2),)
-
-    def forward(self, x):
-        return x.relu()
-"""
 COMMANDS = {
     "show": ["show", "net.pte"],
     "show json": ["show", "net.pte", "--json"],
@@ -61,7 +53,7 @@ def cases() -> list[tuple[str, str, str, str]]:
 @pytest.fixture
 def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("model.py").write_text(SOURCE)
+    Path("model.py").write_text(RELU_SOURCE)
     assert cli.main(["compile", "model.py:Net", "-o", "net.pte"]) == 0
 
 

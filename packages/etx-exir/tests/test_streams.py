@@ -10,16 +10,8 @@ from pathlib import Path
 
 import pytest
 from etx_schema import cli
+from programs import RELU_SOURCE
 
-SOURCE = """
-import torch
-
-class Net(torch.nn.Module):
-    example_inputs = (torch.ones(2),)
-
-    def forward(self, x):
-        return x.relu()
-"""
 COMMANDS = {
     "run": ["run", "net.pte"],
     "run json": ["run", "net.pte", "--json"],
@@ -43,7 +35,7 @@ NAMES = {
 @pytest.fixture
 def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("net.py").write_text(SOURCE)
+    Path("net.py").write_text(RELU_SOURCE)
     assert cli.main(["compile", "net.py:Net", "-o", "net.pte"]) == 0
 
 
@@ -71,7 +63,7 @@ def test_odd_names_of_files(
     # torch cannot trace code whose file has no UTF-8 name.
     source = "plain" if kind == "not UTF-8" else name
     with open(f"{source}.py", "w") as file:
-        file.write(SOURCE)
+        file.write(RELU_SOURCE)
     modules, path = dict(sys.modules), list(sys.path)
     report = ["--memory-report", f"{name}.txt", "--dump-passes", f"{name}.passes"]
     try:

@@ -52,20 +52,6 @@ void for_each(const Tensor& a, const Tensor* b, const Tensor& out, const F& f) {
   });
 }
 
-Error broadcast_shape(Context& context, const Tensor& a, const Tensor& b, Shape& shape) {
-  const ssize_t rank = a.dim() > b.dim() ? a.dim() : b.dim();
-  for (ssize_t d = 0; d < rank; ++d) {
-    const ssize_t i = d - (rank - a.dim());
-    const ssize_t j = d - (rank - b.dim());
-    const int64_t left = i < 0 ? 1 : a.size(i);
-    const int64_t right = j < 0 ? 1 : b.size(j);
-    ETX_CHECK(context, left == right || left == 1 || right == 1, InvalidArgument,
-              "self and other must broadcast to one shape");
-    shape.push(left == 1 ? right : left);
-  }
-  return Error::Ok;
-}
-
 }  // namespace
 
 bool is_complex(ScalarType type) { return part_of(type) != type; }
@@ -105,7 +91,8 @@ Error complex_equal(Context& context, const Tensor& self, const Tensor& other, b
   ETX_CHECK(context, out.scalar_type() == ScalarType::Bool, InvalidArgument,
             "out must have dtype bool");
   Shape shape;
-  ETX_TRY(broadcast_shape(context, self, other, shape));
+  ETX_TRY(
+      broadcast_shape(context, self, other, shape, "self and other must broadcast to one shape"));
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
   const char* const x = static_cast<const char*>(self.const_data_ptr());

@@ -19,20 +19,6 @@ Error check_mask(Context& context, const Tensor& mask, const Tensor& out) {
   return Error::Ok;
 }
 
-Error broadcast_shape(Context& context, const Tensor& a, const Tensor& b, Shape& shape) {
-  const ssize_t rank = a.dim() > b.dim() ? a.dim() : b.dim();
-  for (ssize_t d = 0; d < rank; ++d) {
-    const ssize_t i = d - (rank - a.dim());
-    const ssize_t j = d - (rank - b.dim());
-    const int64_t left = i < 0 ? 1 : a.size(i);
-    const int64_t right = j < 0 ? 1 : b.size(j);
-    ETX_CHECK(context, left == right || left == 1 || right == 1, InvalidArgument,
-              "self and mask must broadcast to one shape");
-    shape.push(left == 1 ? right : left);
-  }
-  return Error::Ok;
-}
-
 /// Loops in row-major order over the shape that self and mask broadcast to: strides of self, mask
 /// and out, which may be null.
 Nest<3> make_nest(const Shape& shape, const Tensor& self, const Tensor& mask, const Tensor* out) {
@@ -63,7 +49,7 @@ Error masked_select_out(Context& context, const Tensor& self, const Tensor& mask
   Shape shape;
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(check_mask(context, mask, out));
-  ETX_TRY(broadcast_shape(context, self, mask, shape));
+  ETX_TRY(broadcast_shape(context, self, mask, shape, "self and mask must broadcast to one shape"));
   const int64_t repeats = mask.numel() == 0 ? 0 : product(shape) / mask.numel();
   Shape selected;
   selected.push(Checked(count_true(mask)) * repeats);
@@ -94,7 +80,7 @@ Error masked_scatter_out(Context& context, const Tensor& self, const Tensor& mas
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(check_output(context, source, out));
   ETX_TRY(check_mask(context, mask, out));
-  ETX_TRY(broadcast_shape(context, self, mask, shape));
+  ETX_TRY(broadcast_shape(context, self, mask, shape, "self and mask must broadcast to one shape"));
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
   const Checked chosen_elements = Checked(count_true(mask)) * (out.numel() / mask.numel());

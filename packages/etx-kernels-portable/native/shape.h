@@ -52,6 +52,21 @@ inline Error resize_out(Context& context, const Tensor& out, const Shape& shape)
   return Error::Ok;
 }
 
+/// Pushes the shape that `a` and `b` broadcast to; fails with `message` where there is none.
+inline Error broadcast_shape(Context& context, const Tensor& a, const Tensor& b, Shape& shape,
+                             const char* message) {
+  const ssize_t rank = a.dim() > b.dim() ? a.dim() : b.dim();
+  for (ssize_t d = 0; d < rank; ++d) {
+    const ssize_t i = d - (rank - a.dim());
+    const ssize_t j = d - (rank - b.dim());
+    const int64_t left = i < 0 ? 1 : a.size(i);
+    const int64_t right = j < 0 ? 1 : b.size(j);
+    ETX_CHECK(context, left == right || left == 1 || right == 1, InvalidArgument, message);
+    shape.push(left == 1 ? right : left);
+  }
+  return Error::Ok;
+}
+
 /// Wraps a negative `dim` of a tensor of `rank` dimensions; rank 0 counts as 1.
 inline Error wrap_dim(Context& context, int64_t dim, ssize_t rank, ssize_t& wrapped) {
   const int64_t limit = rank == 0 ? 1 : rank;

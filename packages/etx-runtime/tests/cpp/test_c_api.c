@@ -6,13 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                    \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, etx_last_error()); \
-      exit(1);                                                                              \
-    }                                                                                       \
-  } while (0)
+#include "check_c.h"
 
 static int messages = 0;
 static int released = 0;

@@ -9,13 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                                    \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, etx_last_error()); \
-      exit(1);                                                                              \
-    }                                                                                       \
-  } while (0)
+#include "../cpp/check_c.h"
 
 enum { kThreads = 8, kTurns = 60, kRuns = 20 };
 
