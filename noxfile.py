@@ -40,6 +40,7 @@ GENERATORS = (  # in order: the compiler carries the target of the kernels
     "etx-schema/src/etx_schema/generate.py",
     "etx-kernels-portable/tools/etx_target.py",
     "etx-exir/tools/targets.py",
+    "etx-exir/tools/passes.py",
 )
 COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
@@ -374,7 +375,7 @@ def litert() -> tuple[str, ...]:
 
 @nox.session
 def passes(session: nox.Session) -> None:
-    """Write docs/passes.md: what each pass does to the model set. Run by hand."""
+    """Write docs/passes-measured.md: what each pass does to the model set. Run by hand."""
     host = environment(
         session, "interop-host", COMPILER, others=MODELS, others_no_deps=MODELS_NO_DEPS
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each pass of the compiler does to the model set: writes ``docs/passes.md``.
+"""What each pass of the compiler does to the model set: writes ``docs/passes-measured.md``.
 
 Each model is lowered with the whole pipeline, then once without each pass. A cell says how many
 operators the program has more without the pass, and how many kilobytes of constants.
@@ -28,21 +28,11 @@ from modelset import BUILDERS
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("chain", "vit_b_16")
-HEAD = """# The passes
+HEAD = """# What the passes remove
 
-Every program goes through these passes, in this order (`etx_exir/passes/__init__.py`). Each is a
-file that starts with its equation, is verified and compared with eager after it ran
-(`tests/test_pipeline.py`). Signs of zeros, infinities, NaN and the promotion of dtypes are
-eager's (`tests/passes/test_exactness.py`); what goes into weights (batch norms, scales) and
-attention, which becomes two products, round differently.
-
-{equations}
-
-## What they remove
-
-Each model of the interop set, lowered with all passes and without one: operators that the
-program has more, and with `+` the kilobytes of constants that it stores more. *needed* means that
-the program is no valid Edge program without the pass. A pass without an entry does nothing for
+Each model of the interop set, lowered with all [passes](passes.md) and without one: operators that
+the program has more, and with `+` the kilobytes of constants that it stores more. *needed* means
+that the program is no valid Edge program without the pass. A pass without an entry does nothing for
 these models; `tests/passes/test_every_pass_matters.py` holds a program that it does something for.
 Written by `python3 noxfile.py -s passes`.
 
@@ -92,12 +82,6 @@ def column(build: Callable[[], Any], kinds: list[type[Pass]]) -> list[str]:
     return [f"{operators(program)} → {full[0]}", *(cell(program, kind, full) for kind in kinds)]
 
 
-def equation(kind: type[Pass]) -> str:
-    """Return the first paragraph of the pass's file, the equation."""
-    text = sys.modules[kind.__module__].__doc__ or ""
-    return " ".join(text.split("\n\n")[0].split())
-
-
 def main() -> None:
     """Lower all models and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -114,12 +98,8 @@ def main() -> None:
         cells = [c[index] for c in columns]
         if any(cells):
             rows.append(f"| {label} | {' | '.join(cells)} |")
-    equations = "\n".join(
-        f"{index}. {label}: {equation(kind)}"
-        for index, (label, kind) in enumerate(zip(labels[1:], kinds, strict=True), 1)
-    )
-    page = HEAD.format(equations=equations, table="\n".join(rows))
-    (ROOT / "docs" / "passes.md").write_text(page)
+    page = HEAD.format(table="\n".join(rows))
+    (ROOT / "docs" / "passes-measured.md").write_text(page)
 
 
 if __name__ == "__main__":
