@@ -75,51 +75,11 @@ struct Isa {
   int32_t tile_rows;
   int32_t tile_columns;
 
-  UnaryLoop exp, log, tanh, erf, sigmoid, silu, gelu, gelu_tanh;
-  UnaryLoop abs, neg, relu, sqrt, rsqrt, reciprocal, square;
-  BinaryLoop add, sub, mul, div, maximum, minimum;
-  ScalarLoop add_scalar, rsub_scalar, mul_scalar, div_scalar, rdiv_scalar;
-  /// y = a + b * scale.
-  void (*add_scaled)(const float* a, const float* b, float scale, float* y, size_t n);
-  /// NaN stays NaN.
-  void (*clamp)(const float* x, float low, float high, float* y, size_t n);
-
-  float (*sum)(const float* x, size_t n);
-  /// Sum of (x - center)^2.
-  float (*sum_squares)(const float* x, float center, size_t n);
-  /// -inf of nothing; NaN when there is one.
-  float (*max)(const float* x, size_t n);
-  /// +inf of nothing; NaN when there is one.
-  float (*min)(const float* x, size_t n);
-
-  void (*softmax_row)(const float* x, float* y, size_t n);
-  void (*log_softmax_row)(const float* x, float* y, size_t n);
-  /// y = (x - mean) * rstd * weight + bias; weight and bias may be null.
-  void (*scale_row)(const float* x, float mean, float rstd, const float* weight, const float* bias,
-                    float* y, size_t n);
-
-  /// y = x * scale + shift.
-  void (*affine)(const float* x, float scale, float shift, float* y, size_t n);
-
-  void (*gemm)(const Gemm& g);
-  void (*dots)(const Dots& d);
-  /// panels[p][k][j] = x[(p * tile_columns + j) * stride + k], zero where there is no such row.
-  void (*pack_transposed)(const float* x, int64_t stride, int64_t rows, int64_t depth,
-                          float* panels);
-  /// panels[p][k][j] = b[k * stride + p * tile_columns + j], zero where there is no such column.
-  void (*pack_rows)(const float* b, int64_t stride, int64_t columns, int64_t depth, float* panels);
-  /// y[q] = bias + sum over t of w[t] * x[q + offset[t]]; writes and reads up to
-  /// `vector_floats - 1` more than `n`.
-  void (*taps)(const float* x, const int32_t* offset, const float* w, int64_t taps, float bias,
-               float* y, int64_t n);
-  /// y[q] = the largest x[q + offset[t]] and tap[q] the first such t, or the last NaN; writes and
-  /// reads like `taps`.
-  void (*max_taps)(const float* x, const int32_t* offset, int64_t taps, float* y, int32_t* tap,
-                   int64_t n);
-  /// For each of `lines`: `left` times `fill`, then `count` floats of x that lie `step` apart, then
-  /// `fill` up to `length`. Lines of x lie `stride` apart, those of y follow each other.
-  void (*pad_lines)(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
-                    int64_t step, float fill, float* y, int64_t length);
+#define ETX_UNARY(member, function, expected) UnaryLoop member;
+#define ETX_BINARY(member, function, expected) BinaryLoop member;
+#define ETX_SCALAR(member, function, expected) ScalarLoop member;
+#define ETX_LOOP(result, member, parameters) result(*member) parameters;
+#include "isa.def"
 };
 
 /// Floats between gathered rows of A: an odd number of cache lines.

@@ -24,7 +24,7 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent
 RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
 SECONDS = 25
-TOOLS = ("fuzz_execute", "broken_files", "enlarged")
+TOOLS = ("fuzz_execute", "broken_files", "enlarged", "every_level")
 PART = 1500
 EVERY = 1021  # of 2^32 floats
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
@@ -71,6 +71,10 @@ def test_elementary_functions_at_every_float(options: tuple[str, ...], tmp_path:
     options += ("-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
     call("c++", *options, f"-I{PACKAGE / 'include'}", TESTS / "every_float.cpp", "-o", built)
     call(built, EVERY)
+
+
+def test_every_loop_at_every_level(sanitized: Path) -> None:
+    assert call(sanitized / "every_level").split()[0] == "base"
 
 
 def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Each row of isa.def at each level that this processor runs, against plain loops in double: a row
+/// without a check here does not compile. Prints the levels; exits with 1 at the first difference.
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "isa.h"
+
+namespace etx::portable {
+extern const Isa isa_base;
+#if defined(ETX_ISA_X86_LEVELS)
+extern const Isa isa_v3;
+extern const Isa isa_v4;
+#endif
+}  // namespace etx::portable
+
+namespace {
+
+using etx::portable::Dots;
+using etx::portable::Gemm;
+using etx::portable::Isa;
+using Floats = std::vector<float>;
+
+constexpr size_t kSizes[] = {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 64, 67, 130};
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+struct Check {
+  const Isa& isa;
+  const char* member;
+  uint64_t state = 88172645463325252u;
+
+  void equal(double actual, double expected, double scale = 1) const {
+    const bool same = actual == expected || (std::isnan(actual) && std::isnan(expected));
+    const double allowed = 2e-6 * (scale + std::fabs(expected));
+    if (same || std::fabs(actual - expected) <= allowed) return;
+    std::printf("%s, %s: %.9g, not %.9g\n", isa.name, member, actual, expected);
+    std::exit(1);
+  }
+
+  float draw() {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return static_cast<float>(static_cast<int64_t>(state >> 32) % 2000 - 1000) / 250.0f;
+  }
+  Floats draw(size_t n) {
+    Floats values(n);
+    for (float& v : values) v = draw();
+    return values;
+  }
+  Floats draw(int64_t n) { return draw(static_cast<size_t>(n)); }
+
+  void unary(etx::portable::UnaryLoop loop, double (*expected)(double)) {
+    for (const size_t n : kSizes) {
+      const Floats x = draw(n);
+      Floats y(n);
+      loop(x.data(), y.data(), n);
+      for (size_t i = 0; i < n; ++i) equal(y[i], expected(x[i]));
+    }
+  }
+  void binary(etx::portable::BinaryLoop loop, double (*expected)(double, double)) {
+    for (const size_t n : kSizes) {
+      const Floats a = draw(n), b = draw(n);
+      Floats y(n);
+      loop(a.data(), b.data(), y.data(), n);
+      for (size_t i = 0; i < n; ++i) equal(y[i], expected(a[i], b[i]));
+    }
+  }
+  void scalar(etx::portable::ScalarLoop loop, double (*expected)(double, double)) {
+    for (const size_t n : kSizes) {
+      const Floats a = draw(n);
+      const float b = draw();
+      Floats y(n);
+      loop(a.data(), b, y.data(), n);
+      for (size_t i = 0; i < n; ++i) equal(y[i], expected(a[i], b));
+    }
+  }
+};
+
+void check_add_scaled(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats a = t.draw(n), b = t.draw(n);
+    Floats y(n);
+    t.isa.add_scaled(a.data(), b.data(), 0.75f, y.data(), n);
+    for (size_t i = 0; i < n; ++i) t.equal(y[i], a[i] + b[i] * 0.75);
+  }
+}
+
+void check_clamp(Check& t) {
+  for (const size_t n : kSizes) {
+    Floats x = t.draw(n), y(n);
+    if (n > 2) x[n / 2] = kNan;
+    t.isa.clamp(x.data(), -1.5f, 2.0f, y.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      t.equal(y[i], x[i] < -1.5f ? -1.5 : x[i] > 2.0f ? 2.0 : static_cast<double>(x[i]));
+    }
+  }
+}
+
+void check_affine(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats x = t.draw(n);
+    Floats y(n);
+    t.isa.affine(x.data(), 1.5f, -0.25f, y.data(), n);
+    for (size_t i = 0; i < n; ++i) t.equal(y[i], x[i] * 1.5 - 0.25);
+  }
+}
+
+void check_sum(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats x = t.draw(n);
+    double sum = 0;
+    for (const float v : x) sum += v;
+    t.equal(t.isa.sum(x.data(), n), sum, static_cast<double>(n));
+  }
+}
+
+void check_sum_squares(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats x = t.draw(n);
+    double sum = 0;
+    for (const float v : x) sum += (v - 0.5) * (v - 0.5);
+    t.equal(t.isa.sum_squares(x.data(), 0.5f, n), sum);
+  }
+}
+
+void check_extreme(Check& t, float (*loop)(const float*, size_t), float sign) {
+  for (const size_t n : kSizes) {
+    Floats x = t.draw(n);
+    float best = -kInfinity;
+    for (const float v : x) best = sign * v > best ? sign * v : best;
+    t.equal(loop(x.data(), n), sign * best);
+    for (size_t i = 0; i < n; ++i) {
+      const float kept = x[i];
+      x[i] = kNan;
+      t.equal(loop(x.data(), n), kNan);
+      x[i] = kept;
+    }
+  }
+}
+void check_max(Check& t) { check_extreme(t, t.isa.max, 1); }
+void check_min(Check& t) { check_extreme(t, t.isa.min, -1); }
+
+double log_sum_exp(const Floats& x) {
+  double sum = 0;
+  for (const float v : x) sum += std::exp(static_cast<double>(v));
+  return std::log(sum);
+}
+
+void check_softmax_row(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats x = t.draw(n);
+    Floats y(n);
+    if (n > 0) t.isa.softmax_row(x.data(), y.data(), n);
+    for (size_t i = 0; i < n; ++i) t.equal(y[i], std::exp(x[i] - log_sum_exp(x)));
+  }
+}
+
+void check_log_softmax_row(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats x = t.draw(n);
+    Floats y(n);
+    if (n > 0) t.isa.log_softmax_row(x.data(), y.data(), n);
+    for (size_t i = 0; i < n; ++i) t.equal(y[i], x[i] - log_sum_exp(x));
+  }
+}
+
+void check_scale_row(Check& t) {
+  for (const size_t n : kSizes) {
+    const Floats x = t.draw(n), weight = t.draw(n), bias = t.draw(n);
+    for (int given = 0; given < 4; ++given) {
+      const float* const w = (given & 1) != 0 ? weight.data() : nullptr;
+      const float* const b = (given & 2) != 0 ? bias.data() : nullptr;
+      Floats y(n);
+      t.isa.scale_row(x.data(), 0.5f, 1.25f, w, b, y.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        const double scaled = (x[i] - 0.5) * 1.25 * ((given & 1) != 0 ? weight[i] : 1.0);
+        t.equal(y[i], scaled + ((given & 2) != 0 ? bias[i] : 0.0), 8);
+      }
+    }
+  }
+}
+
+int64_t round_up(int64_t n, int64_t step) { return (n + step - 1) / step * step; }
+
+void check_pack_transposed(Check& t) {
+  const int64_t width = t.isa.tile_columns, depth = 7;
+  for (int64_t rows = 1; rows < 3 * width; rows += 5) {
+    const Floats x = t.draw(rows * 9);
+    Floats panels(static_cast<size_t>(round_up(rows, width) * depth), kNan);
+    t.isa.pack_transposed(x.data(), 9, rows, depth, panels.data());
+    for (int64_t j = 0; j < round_up(rows, width); ++j) {
+      for (int64_t k = 0; k < depth; ++k) {
+        const auto at = static_cast<size_t>((j / width * depth + k) * width + j % width);
+        t.equal(panels[at], j < rows ? x[static_cast<size_t>(j * 9 + k)] : 0.0);
+      }
+    }
+  }
+}
+
+void check_pack_rows(Check& t) {
+  const int64_t width = t.isa.tile_columns, depth = 7;
+  for (int64_t columns = 1; columns < 3 * width; columns += 5) {
+    const Floats b = t.draw(depth * (columns + 2));
+    Floats panels(static_cast<size_t>(round_up(columns, width) * depth), kNan);
+    t.isa.pack_rows(b.data(), columns + 2, columns, depth, panels.data());
+    for (int64_t j = 0; j < round_up(columns, width); ++j) {
+      for (int64_t k = 0; k < depth; ++k) {
+        const auto at = static_cast<size_t>((j / width * depth + k) * width + j % width);
+        t.equal(panels[at], j < columns ? b[static_cast<size_t>(k * (columns + 2) + j)] : 0.0);
+      }
+    }
+  }
+}
+
+void check_gemm(Check& t) {
+  const int64_t width = t.isa.tile_columns;
+  for (int64_t rows = 1; rows < 2 * t.isa.tile_rows + 2; ++rows) {
+    for (int64_t columns = 1; columns <= 2 * width + 1; columns += width / 2) {
+      const int64_t depth = 1 + rows * 3;
+      const Floats a = t.draw(rows * depth), b = t.draw(depth * columns), bias = t.draw(rows);
+      Floats panels(static_cast<size_t>(round_up(columns, width) * depth));
+      Floats scratch(static_cast<size_t>(t.isa.tile_rows * etx::portable::scratch_stride(depth)));
+      Floats c(static_cast<size_t>(rows * columns), kNan);
+      t.isa.pack_rows(b.data(), columns, columns, depth, panels.data());
+      Gemm g;
+      g.a = a.data(), g.a_stride = depth;
+      g.b = panels.data(), g.b_stride = width, g.panel_stride = width * depth;
+      g.bias = bias.data();
+      g.c = c.data(), g.depth = depth;
+      g.row_end = rows, g.column_end = columns, g.column_block = width;
+      g.scratch = scratch.data();
+      for (const auto store : {Gemm::Store::Rows, Gemm::Store::Transposed}) {
+        g.store = store;
+        const bool by_rows = store == Gemm::Store::Rows;
+        g.c_stride = by_rows ? columns : rows;
+        t.isa.gemm(g);
+        for (int64_t i = 0; i < rows; ++i) {
+          for (int64_t j = 0; j < columns; ++j) {
+            double sum = bias[static_cast<size_t>(i)];
+            for (int64_t k = 0; k < depth; ++k) {
+              sum += static_cast<double>(a[static_cast<size_t>(i * depth + k)]) *
+                     b[static_cast<size_t>(k * columns + j)];
+            }
+            const int64_t at = by_rows ? i * columns + j : j * rows + i;
+            t.equal(c[static_cast<size_t>(at)], sum, static_cast<double>(16 * depth));
+          }
+        }
+      }
+    }
+  }
+}
+
+void check_dots(Check& t) {
+  for (int64_t rows = 1; rows < 6; ++rows) {
+    for (const size_t size : kSizes) {
+      const auto depth = static_cast<int64_t>(size);
+      const int64_t columns = 9;
+      const Floats x = t.draw(rows * depth), w = t.draw(columns * depth), bias = t.draw(columns);
+      Floats y(static_cast<size_t>(rows * columns), kNan);
+      Dots d;
+      d.x = x.data(), d.x_stride = depth, d.rows = rows;
+      d.w = w.data(), d.w_stride = depth, d.depth = depth;
+      d.begin = 0, d.end = columns;
+      d.bias = bias.data();
+      d.y = y.data(), d.y_stride = columns;
+      t.isa.dots(d);
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+          double sum = bias[static_cast<size_t>(j)];
+          for (int64_t k = 0; k < depth; ++k) {
+            sum += static_cast<double>(x[static_cast<size_t>(i * depth + k)]) *
+                   w[static_cast<size_t>(j * depth + k)];
+          }
+          t.equal(y[static_cast<size_t>(i * columns + j)], sum, 16.0 * static_cast<double>(depth));
+        }
+      }
+    }
+  }
+}
+
+const std::vector<int32_t> kOffsets = {0, 1, 5, 9, 30};
+
+void check_taps(Check& t) {
+  for (const size_t n : kSizes) {
+    const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
+    const Floats x = t.draw(n + 30 + room), w = t.draw(kOffsets.size());
+    Floats y(n + room);
+    t.isa.taps(x.data(), kOffsets.data(), w.data(), 5, 0.5f, y.data(), static_cast<int64_t>(n));
+    for (size_t q = 0; q < n; ++q) {
+      double sum = 0.5;
+      for (size_t k = 0; k < 5; ++k) {
+        sum += static_cast<double>(w[k]) * x[q + static_cast<size_t>(kOffsets[k])];
+      }
+      t.equal(y[q], sum, 80);
+    }
+  }
+}
+
+void check_max_taps(Check& t) {
+  for (const size_t n : kSizes) {
+    const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
+    Floats x = t.draw(n + 30 + room), y(n + room);
+    x[n / 2 + 5] = kNan;
+    std::vector<int32_t> tap(n + room);
+    t.isa.max_taps(x.data(), kOffsets.data(), 5, y.data(), tap.data(), static_cast<int64_t>(n));
+    for (size_t q = 0; q < n; ++q) {
+      int32_t first = 0;
+      for (int32_t k = 1; k < 5; ++k) {
+        const float best = x[q + static_cast<size_t>(kOffsets[static_cast<size_t>(first)])];
+        const float v = x[q + static_cast<size_t>(kOffsets[static_cast<size_t>(k)])];
+        if (v > best || std::isnan(v)) first = k;
+      }
+      t.equal(tap[q], first);
+      t.equal(y[q], x[q + static_cast<size_t>(kOffsets[static_cast<size_t>(first)])]);
+    }
+  }
+}
+
+void check_pad_lines(Check& t) {
+  for (int64_t step = 1; step < 4; ++step) {
+    for (int64_t count = 1; count < 40; ++count) {
+      const int64_t stride = (count - 1) * step + 1, length = count + 5;
+      const Floats x = t.draw(3 * stride);
+      Floats y(static_cast<size_t>(3 * length), kNan);
+      t.isa.pad_lines(x.data(), stride, 3, 2, count, step, -7.0f, y.data(), length);
+      for (int64_t i = 0; i < 3 * length; ++i) {
+        const int64_t k = i % length - 2;
+        const bool inside = k >= 0 && k < count;
+        const int64_t at = i / length * stride + k * step;
+        t.equal(y[static_cast<size_t>(i)], inside ? x[static_cast<size_t>(at)] : -7.0);
+      }
+    }
+  }
+}
+
+/// Each row alone, as a function of double.
+namespace expected {
+#define ETX_UNARY(member, function, value) \
+  double member(double x) { return value; }
+#define ETX_BINARY(member, function, value) \
+  double member(double a, double b) { return value; }
+#define ETX_SCALAR(member, function, value) \
+  double member(double a, double b) { return value; }
+#define ETX_LOOP(result, member, parameters)
+#include "isa.def"
+}  // namespace expected
+
+void check(const Isa& isa) {
+#define ETX_UNARY(member, function, value) Check{isa, #member}.unary(isa.member, expected::member);
+#define ETX_BINARY(member, function, value) \
+  Check{isa, #member}.binary(isa.member, expected::member);
+#define ETX_SCALAR(member, function, value) \
+  Check{isa, #member}.scalar(isa.member, expected::member);
+#define ETX_LOOP(result, member, parameters) \
+  {                                          \
+    Check t{isa, #member};                   \
+    check_##member(t);                       \
+  }
+#include "isa.def"
+  std::printf("%s\n", isa.name);
+}
+
+}  // namespace
+
+int main() {
+  check(etx::portable::isa_base);
+#if defined(ETX_ISA_X86_LEVELS)
+  const char* const best = etx::portable::isa().name;
+  if (std::strcmp(best, "base") != 0) check(etx::portable::isa_v3);
+  if (std::strcmp(best, "v4") == 0) check(etx::portable::isa_v4);
+#endif
+  return 0;
+}
