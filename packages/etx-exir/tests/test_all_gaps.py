@@ -10,13 +10,24 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
-from etx_exir import to_edge
+from etx_exir import (
+    Bank,
+    ExecutorchBackendConfig,
+    MemoryPlanningPass,
+    TargetMemoryMap,
+    to_edge,
+)
+from etx_exir.decompositions import OURS
 from etx_exir.emit.errors import EmitError
+from etx_exir.errors import PlanError
 from etx_exir.origin import source_line
 from etx_exir.target import UnsupportedError
+from etx_schema import EtxError
 from etx_schema.cli import main
+from on_device import export
 from torch import nn
 from torch.export import Dim
+from torch.nn.attention.flex_attention import flex_attention
 
 
 class Gaps(nn.Module):
@@ -54,6 +65,134 @@ def test_no_finding_hides_another():
     assert found.keys() == wanted.keys()
     for name, text in wanted.items():
         assert found[name].source == f"test_all_gaps.py:{line_of(text)}"
+
+
+@pytest.fixture
+def operators(monkeypatch):
+    """Operators whose results no kernel can return, and one whose decomposition fails."""
+
+    def fails(*_):
+        raise ValueError("only for two dimensions")
+
+    monkeypatch.setitem(OURS, torch.ops.aten.logcumsumexp.default, fails)
+    with torch.library._scoped_library("etx_gaps", "FRAGMENT") as library:
+        library.define("part(Tensor(a) x) -> Tensor(a)")
+        library.define("counted(Tensor x) -> (Tensor, int)")
+        for key in ("CPU", "Meta"):
+            library.impl("part", lambda x: x[:1], key)
+            library.impl("counted", lambda x: (x + 1, 3), key)
+        yield
+
+
+class Attention(nn.Module):
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+
+class Everything(nn.Module):
+    """One gap of every kind, a line each."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def forward(self, x, n, i, deep):
+        rows = n.relu()
+        inverse = torch.linalg.inv(x)
+        determinant = torch.linalg.det(x)
+        spectrum = torch.fft.rfft(x)
+        conjugate = spectrum.conj()
+        product = spectrum * spectrum
+        counts = torch.bincount(i)
+        values = torch.nonzero(x)
+        folded = x.reshape([4, 4] + [1] * 15)
+        small = x.to(torch.float8_e8m0fnu)
+        part = torch.ops.etx_gaps.part(x)
+        counted = torch.ops.etx_gaps.counted(x)[0]
+        sums = torch.logcumsumexp(x, 0)
+        attended = self.attention(x[None])
+        flexible = flex_attention(x[None, None], x[None, None], x[None, None])
+        tensors = [rows, inverse, determinant, conjugate.real, product.real, counts, values]
+        tensors += [folded + 1, small.float(), part + 1, counted, sums, attended, flexible, deep]
+        return {torch.float32: tensors}
+
+
+KINDS = {
+    "'n', dimension 0": "",
+    "aten::linalg_inv_ex.inverse": "linalg.inv",
+    "aten::_linalg_det.result": "linalg.det",
+    "aten._conj.default has no out variant": "conj()",
+    "aten::mul.out with self": "spectrum * spectrum",
+    "aten.bincount.default: the size": "bincount",
+    "aten::bincount.out": "bincount",
+    "aten.view_copy.default: a tensor of 17 dimensions": "x.reshape",
+    "copy.default: tensors of torch.float8_e8m0fnu": "float8_e8m0fnu",
+    "etx_gaps.part.default: its result shares memory": "gaps.part",
+    "etx_gaps.counted.default has no out variant": "gaps.counted",
+    "aten.logcumsumexp.default: it cannot be decomposed: only for two": "logcumsumexp",
+    "aten.scaled_dot_product_attention.default: dropout_p=0.5": "scaled_dot",
+    "flex_attention: the operator": "flex_attention(",
+    "deep: a tensor of 17 dimensions": "",
+    "has keys that JSON cannot hold": "",
+    "constant method 'answer'": "",
+}
+
+
+def test_a_gap_of_every_kind_is_told_at_once(operators):
+    inputs = (torch.eye(4), torch.ones(5), torch.arange(4), torch.ones([1] * 17))
+    shapes = {"x": None, "n": {0: Dim("n")}, "i": None, "deep": None}
+    program = torch.export.export(Everything(), inputs, dynamic_shapes=shapes)
+    manager = to_edge(program, constant_methods={"answer": object()})
+    with pytest.raises(UnsupportedError) as caught:
+        manager.to_executorch()
+    lines, first = inspect.getsourcelines(Everything)
+    for what, text in KINDS.items():
+        (problem, *_) = [p for p in caught.value.problems if what in p.message]
+        where = next((first + i for i, line in enumerate(lines) if text and text in line), None)
+        if text == "scaled_dot":
+            where = inspect.getsourcelines(Attention)[1] + 2
+            assert problem.module == "attention"
+        assert problem.source == (f"test_all_gaps.py:{where}" if text else ""), what
+
+
+@pytest.mark.parametrize("kind", ["part", "counted", "logcumsumexp", "attention"])
+def test_a_gap_alone_has_operator_and_line(kind, operators):
+    calls = {
+        "part": lambda x: torch.ops.etx_gaps.part(x) + 1,
+        "counted": lambda x: torch.ops.etx_gaps.counted(x)[0],
+        "logcumsumexp": lambda x: torch.logcumsumexp(x, 0),
+        "attention": Attention(),
+    }
+    program = export(calls[kind], (torch.ones(1, 4, 4),))
+    with pytest.raises(EtxError, match=rf"(?s){kind}.*\.py:\d+"):
+        to_edge(program).to_executorch()
+
+
+def test_memory_that_is_too_small_hides_no_missing_kernel():
+    banks = TargetMemoryMap([Bank("sram", 512, 1)])
+    config = ExecutorchBackendConfig(memory_planning_pass=MemoryPlanningPass(memory_map=banks))
+    methods = {
+        "one": export(lambda x: x.exp() @ x, (torch.ones(9, 9),)),
+        "two": export(torch.special.bessel_j0, (torch.ones(2),)),
+    }
+    with pytest.raises(UnsupportedError) as caught:
+        to_edge(methods).to_executorch(config)
+    assert {(p.method, p.kind) for p in caught.value.problems} == {
+        ("one", "memory"),
+        ("two", "operator"),
+    }
+    del methods["two"]
+    with pytest.raises(PlanError):
+        to_edge(methods).to_executorch(config)
+
+
+def test_what_the_compiler_itself_does_wrong_is_not_hidden(monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("etx_exir.emit.graph.operator_call", broken)
+    with pytest.raises(ZeroDivisionError):
+        to_edge(export(torch.sin, (torch.ones(2),))).to_executorch()
 
 
 def test_inputs_without_bounds_are_all_named():

@@ -11,6 +11,7 @@ from torch.utils import _pytree as pytree
 
 X, Y = torch.randn(2, 3, 6, 6), torch.randn(2, 3, 6, 6)
 NAN = torch.tensor([1.0, float("nan"), 3.0, float("nan")])
+BYTES = torch.randint(-128, 128, (19, 24), dtype=torch.int8)
 BOUNDS = torch.tensor([-1.0, 0.0, 0.5, 2.0])
 
 FUNCTIONS = {
@@ -37,6 +38,7 @@ FUNCTIONS = {
         lambda x: torch.bucketize(x, BOUNDS, out_int32=True, right=True),
         (torch.tensor([-2, 0.0, 0.5, 1, 3]),),
     ),
+    "product of bytes": (torch._int_mm, (BYTES, BYTES.t().contiguous())),
     "addmv": (torch.addmv, (torch.randn(3), torch.randn(3, 4), torch.randn(4))),
     "adaptive max": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (X,)),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (X,)),

@@ -5,10 +5,11 @@ import copy
 
 import pytest
 import torch
-from etx_exir import EdgeCompileConfig, to_edge, to_edge_transform_and_lower
+from etx_exir import to_edge, to_edge_transform_and_lower
 from etx_exir.decompose import decompose
 from etx_exir.errors import ConfigError, UnsupportedOperatorError
 from etx_exir.passes import PIPELINE
+from etx_exir.target import UnsupportedError
 from etx_exir.transform import copy_program
 from etx_exir.verify import Dialect, verify
 from programs import Calls, assert_like_eager, counts, edge
@@ -237,10 +238,12 @@ def test_operators_without_an_out_variant_are_named_with_their_line():
         library.impl("twice", lambda x: [x * 2, x * 2], "CompositeExplicitAutograd")
         twice = torch.ops.etx_test.twice.default
         exported = torch.export.export(Calls(lambda x: twice(twice(x)[0])), (torch.ones(2),))
+        edge = to_edge(exported)
         with pytest.raises(UnsupportedOperatorError) as caught:
-            to_edge(exported)
+            verify(edge.exported_program(), Dialect.EDGE)
         assert len(caught.value.findings) == 2
         assert "programs.py:" in str(caught.value)
         assert "register" in str(caught.value)
-        to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        to_edge(exported, compile_config=EdgeCompileConfig(_core_aten_ops_exception_list=[twice]))
+        verify(edge.exported_program(), Dialect.EDGE, [twice])
+        with pytest.raises(UnsupportedError, match=r"twice\.default has no out variant, 2 times"):
+            edge.to_executorch()

@@ -17,11 +17,13 @@ from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 
 from etx_exir.decompositions import OURS, SIMPLER
+from etx_exir.errors import LoweringError
 from etx_exir.out_variants import out_variant
 from etx_exir.passes import PIPELINE
 from etx_exir.passes.copies import COPIES
 from etx_exir.plain_names import plain, restore
 from etx_exir.separate import separate
+from etx_exir.stand_in import leave_out
 from etx_exir.targets import default_operators
 from etx_exir.tokens import remove_tokens
 from etx_exir.transform import copy_program
@@ -98,6 +100,21 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     table = decomposition_table(preserved)
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
         return copy_program(program)
+    source, first = program, None
+    while True:
+        try:
+            result = _decomposed(source, table)
+            break
+        except Exception as error:
+            first = first or error
+            source = copy_program(source)
+            if not leave_out(source, error):
+                raise LoweringError(f"the program cannot be decomposed: {first}") from first
+    remove_tokens(result)
+    return result
+
+
+def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
     with _no_collection(), warnings.catch_warnings():
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
@@ -106,7 +123,6 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     restore(result, names, program)
-    remove_tokens(result)
     return result
 
 

@@ -18,13 +18,13 @@ from torch.fx import Node
 
 from etx_exir.backend import Partitioner
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
-from etx_exir.errors import ConfigError
+from etx_exir.errors import ConfigError, VerificationError
 from etx_exir.lower import Observer, fit, lower_all, lower_kept
 from etx_exir.partition import delegate
 from etx_exir.progress import Progress, naming, report, reporting
 from etx_exir.target import load_target
 from etx_exir.transform import apply_passes
-from etx_exir.verify import Dialect, verify
+from etx_exir.verify import Dialect, breaches
 
 if TYPE_CHECKING:
     from etx_exir.emit import Emitted
@@ -323,8 +323,9 @@ def _refuse_etrecord(wanted: bool) -> None:
 def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) -> None:
     if config._check_ir_validity:
         allowed = (*config.preserve_ops, *config._core_aten_ops_exception_list)
-        for program in programs.values():
-            verify(program, Dialect.EDGE, allowed)
+        found = [breaches(program, Dialect.EDGE, allowed)[0] for program in programs.values()]
+        if any(found):
+            raise VerificationError("Edge", [finding for each in found for finding in each])
 
 
 Filters = list[tuple[frozenset[OpOverload], Callable[[Node], bool] | None]]

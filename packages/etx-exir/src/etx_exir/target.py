@@ -64,12 +64,17 @@ def check_target(pte: PteFile, target: str | Target, others: Others = None) -> N
         )
 
 
-def missing(pte: PteFile, target: str | Target, others: Others = None) -> list[Problem]:
-    """Return what `pte` needs and `target` lacks, with advice; see `check_target`."""
+def missing(
+    pte: PteFile, target: str | Target, others: Others = None, own: bool = False
+) -> list[Problem]:
+    """Return what `pte` needs and `target` lacks, with advice; see `check_target`.
+
+    With `own`, what only the device can have is among it.
+    """
     wanted = load_target(target)
     others = list(installed_targets().values() if others is None else others)
     found = wanted.check(pte, others)
-    if wanted.name == DEFAULT:
+    if wanted.name == DEFAULT and not own:
         found = _without_own(found, wanted, others)
     return _advised(found, Origins.of(pte.named_data))
 

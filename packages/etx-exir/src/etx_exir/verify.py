@@ -25,7 +25,7 @@ from etx_exir.passes.base import graph_modules
 from etx_exir.passes.copies import COPIES
 from etx_exir.scalars import FUNCTIONS
 
-__all__ = ["Dialect", "verify"]
+__all__ = ["Dialect", "breaches", "verify"]
 
 SIZES = frozenset({"aten::sym_size", "aten::sym_numel", "aten::_local_scalar_dense"})
 
@@ -40,6 +40,17 @@ class Dialect(IntEnum):
 
 def verify(program: ExportedProgram, dialect: Dialect, allowed: Iterable[OpOverload] = ()) -> None:
     """Raise with every breach of the rules of `dialect`; operators in `allowed` are let pass."""
+    broken, unsupported = breaches(program, dialect, allowed)
+    if broken:
+        raise VerificationError(dialect.name.capitalize(), broken + unsupported)
+    if unsupported:
+        raise UnsupportedOperatorError(dialect.name.capitalize(), unsupported)
+
+
+def breaches(
+    program: ExportedProgram, dialect: Dialect, allowed: Iterable[OpOverload] = ()
+) -> tuple[list[Finding], list[Finding]]:
+    """Return what breaks the rules of `dialect`, and the operators without an out variant."""
     allow = frozenset(allowed)
     findings = [*_signature(program), *_constants(program)]
     unsupported: list[Finding] = []
@@ -58,10 +69,7 @@ def verify(program: ExportedProgram, dialect: Dialect, allowed: Iterable[OpOverl
             if dialect >= Dialect.EDGE:
                 findings += _edge(node)
                 unsupported += _out_variant(node)
-    if findings:
-        raise VerificationError(dialect.name.capitalize(), findings + unsupported)
-    if unsupported:
-        raise UnsupportedOperatorError(dialect.name.capitalize(), unsupported)
+    return findings, unsupported
 
 
 def _signature(program: ExportedProgram) -> Iterator[Finding]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from etx_schema import Problem
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
@@ -16,18 +15,15 @@ from etx_exir.dim_order import NAMESPACE
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.errors import EmitError, UnboundedError
-from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.emit.method import ABSENT, MethodEmitter, Reference
 from etx_exir.emit.sharable import ELEMENTWISE
 from etx_exir.emit.tensors import same_sizes, shape_of
 from etx_exir.emit.views import RULES, SAME_ORDER, aliases
-from etx_exir.origin import module_path, source_line
 from etx_exir.out_variants import OutVariant, out_variant
 from etx_exir.plan.listing import Kind, Place
+from etx_exir.stand_in import STAND_IN
 
 aten = torch.ops.aten
-
-ABSENT = torch.empty(0, device="meta")
-"""Stands for a result that a mask leaves out: every kernel is given a tensor for it."""
 
 CHECKS = frozenset(
     {
@@ -50,7 +46,7 @@ def emit_nodes(emitter: MethodEmitter, module: GraphModule) -> list[Reference]:
         elif node.op == "get_attr":
             emitter.environment[node] = _attribute(emitter, module, node)
         elif node.op == "output":
-            results = [_output(emitter, item) for item in _flat(node.args[0])]
+            results = [_noted_output(emitter, item) for item in _flat(node.args[0])]
         elif node.op != "placeholder":
             raise EmitError(f"{emitter.where()}: a node of kind {node.op} cannot be emitted")
     return results
@@ -64,11 +60,23 @@ def _noted_call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Refe
         emitter.note(error)
         if not isinstance(error, UnboundedError):
             return _stand_in(emitter, node)
+    except Exception:
+        if not emitter.gaps:
+            raise
+        return _stand_in(emitter, node)
     return _noted_call(emitter, module, node)
 
 
 def _flat(outputs: Any) -> Sequence[Any]:
     return list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
+
+
+def _noted_output(emitter: MethodEmitter, item: Any) -> Reference:
+    try:
+        return _output(emitter, item)
+    except EmitError as error:
+        emitter.note(error)
+        return emitter.values.null()
 
 
 def _output(emitter: MethodEmitter, item: Any) -> Reference:
@@ -95,6 +103,8 @@ def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
         if target in mutating.WRAPPERS:
             return mutating.emit(emitter, node)
         return control_flow.emit(emitter, node, emit_nodes)
+    if target is STAND_IN:
+        raise EmitError(f"{emitter.where()}: {node.args[2]}")
     if isinstance(target, OpOverload):
         if target.namespace == "aten" and target._schema.name[6:] in CHECKS:
             return None
@@ -189,18 +199,7 @@ def _unsupported(emitter: MethodEmitter, node: Node, target: OpOverload) -> Refe
     )
     if target.namespace == "aten":
         hint = "decompose the operator, delegate it to a backend, or rewrite the model without it"
-    emitter.problems.append(
-        Problem(
-            f"{target} has no out variant",
-            emitter.name,
-            None,
-            module_path(node) or "",
-            source_line(node),
-            hint,
-            "operator",
-            name,
-        )
-    )
+    emitter.gaps.add(f"{target} has no out variant", emitter.name, node, hint, "operator", name)
     return _stand_in(emitter, node)
 
 
@@ -215,7 +214,7 @@ def _stand_in(emitter: MethodEmitter, node: Node) -> Reference:
 def _of_kind(emitter: MethodEmitter, fake: Any) -> Reference:
     if isinstance(fake, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return symbolic.slot(emitter, fake)
-    return emitter.fresh(fake) if isinstance(fake, torch.Tensor) else emitter.values.null()
+    return emitter.stand_in(fake) if isinstance(fake, torch.Tensor) else emitter.values.null()
 
 
 def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int, ...] | None:

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from etx_schema import (
     BackendDelegate,
+    ContainerMetadata,
     Instruction,
     KernelCall,
-    Problem,
     Tensor,
     TensorShapeDynamism,
 )
@@ -24,13 +24,17 @@ from etx_exir.constraints import ranges_of
 from etx_exir.dim_order import FILE_NAMESPACE
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError, UnboundedError
+from etx_exir.emit.gaps import Gaps
 from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
 from etx_exir.emit.values import Values
-from etx_exir.origin import module_path, source_line
+from etx_exir.errors import where
 from etx_exir.plan import MemoryPlanningPass
 from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
+from etx_exir.stand_in import called
 
 Reference = Any
+ABSENT = torch.empty(0, device="meta")
+"""Stands for a result that is not there."""
 
 
 class MethodEmitter:
@@ -42,6 +46,7 @@ class MethodEmitter:
         program: ExportedProgram | None,
         pools: Pools,
         options: MemoryPlanningPass | None = None,
+        gaps: Gaps | None = None,
     ) -> None:
         self.name = name
         self._program = program
@@ -53,8 +58,8 @@ class MethodEmitter:
         self.bounds = Bounds(ranges_of(program) if program is not None else {})
         self.delegates: list[BackendDelegate] = []
         self.lowered: list[Any] = []
-        self.problems: list[Problem] = []
-        self.errors: list[EmitError] = []
+        self.gaps = Gaps() if gaps is None else gaps
+        self.container = ContainerMetadata(encoded_inp_str="", encoded_out_str="")
         self.environment: dict[Node, Reference] = {}
         self.shapes: dict[int, Shape] = {}
         self.fakes: dict[int, torch.Tensor] = {}
@@ -69,21 +74,16 @@ class MethodEmitter:
         return self._program
 
     def where(self, node: Node | None = None) -> str:
-        """Return the start of an error message."""
+        """Return the start of an error message: what is being emitted, and its line."""
         node = node or self.current
-        return f"method {self.name!r}, {node.format_node() if node is not None else 'inputs'}"
+        if node is None:
+            return f"method {self.name!r}"
+        what = f"{called(node)}, " if node.op == "call_function" else ""
+        return f"method {self.name!r}, {what}{where(node)}"
 
     def note(self, error: EmitError) -> None:
         """Keep what is wrong with the current node, to be raised with all else that is."""
-        node = self.current
-        what, advice = str(error), ""
-        if isinstance(error, UnboundedError):
-            what, advice = error.what, error.advice
-            if node is not None and node.op == "call_function":
-                what = f"{node.target}: {what}"
-        place = ("", "") if node is None else (module_path(node) or "", source_line(node))
-        self.errors.append(error)
-        self.problems.append(Problem(what, self.name, None, *place, advice, "size"))
+        self.gaps.note(error, self.name, self.current, self.where())
 
     def lookup(self, node: Node) -> int:
         """Return the value index of `node`."""
@@ -129,6 +129,18 @@ class MethodEmitter:
         """Add a tensor with planned memory of its own."""
         nbytes = shape_of(fake, self.bounds, self.where).nbytes
         return self.tensor(fake, Storage(nbytes), order=order)
+
+    def stand_in(self, fake: torch.Tensor) -> int:
+        """Add a tensor for a result that cannot be computed: like `fake` as far as it can be."""
+        while True:
+            try:
+                return self.fresh(fake)
+            except UnboundedError as error:
+                self.note(error)
+            except EmitError:
+                index = self.fresh(ABSENT)
+                self.gaps.stand_ins.add((self.name, index))
+                return index
 
     def constant(self, data: torch.Tensor, fake: torch.Tensor | None = None) -> int:
         """Add a constant tensor."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from etx_schema import (
     BackendDelegateInlineData,
@@ -20,7 +20,6 @@ from etx_schema import (
     PteFile,
     Target,
 )
-from etx_schema.problem import grouped
 from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
@@ -30,15 +29,16 @@ from etx_exir.debug import DEBUG_KEY, Origins, stack_frames
 from etx_exir.emit.constant_method import constant_method
 from etx_exir.emit.constants import Pools
 from etx_exir.emit.errors import EmitError
+from etx_exir.emit.gaps import Gaps
 from etx_exir.emit.graph import emit_nodes
 from etx_exir.emit.method import MethodEmitter
 from etx_exir.emit.planning import check_pins, check_planning, planning_of
 from etx_exir.emit.signature import bind_inputs, bind_outputs
 from etx_exir.emit.treespec import dump_treespec
 from etx_exir.named import as_json
-from etx_exir.plan import Pin, PlanReport, plan
+from etx_exir.plan import Plan, PlanReport, plan
 from etx_exir.plan.state import place_shared_state
-from etx_exir.target import UnsupportedError, check_target, missing
+from etx_exir.target import check_target
 
 
 @dataclass
@@ -72,23 +72,30 @@ def emit_all(
     constant_methods = constant_methods or {}
     _check_names(programs, constant_methods)
     check_planning(config, programs)
-    pools = Pools()
-    emitters = [_emit_method(name, programs[name], pools, config) for name in sorted(programs)]
-    if any(emitter.problems for emitter in emitters):
-        _refuse(emitters, target)
+    pools, gaps = Pools(), Gaps()
+    emitters = [_emit_method(n, programs[n], pools, config, gaps) for n in sorted(programs)]
+    constants = []
+    for name, value in sorted(constant_methods.items()):
+        with gaps.noting(name):
+            constants.append(constant_method(name, value, pools))
+    if gaps:
+        gaps.refuse(_unplanned(emitters), target)
     place_shared_state(e.listing for e in emitters if e.options.share_mutable_buffers)
-    plans, reports = [], {}
-    matched: set[Pin] = set()
-    store = NamedDataStore()
+    planned: dict[str, Plan] = {}
     for emitter in emitters:
-        result = plan(emitter.listing, emitter.options)
-        reports[emitter.name] = result.report
-        matched |= result.pins
-        plans.append(_execution_plan(emitter, result.arena_sizes, config.emit_stacktrace))
+        with gaps.noting(emitter.name):
+            planned[emitter.name] = plan(emitter.listing, emitter.options)
+    if gaps:
+        gaps.refuse(_unplanned(emitters), target)
+    matched = {pin for result in planned.values() for pin in result.pins}
+    check_pins([emitter.options for emitter in emitters], matched)
+    plans, store = [], NamedDataStore()
+    for emitter in emitters:
+        sizes = planned[emitter.name].arena_sizes
+        plans.append(_execution_plan(emitter, sizes, config.emit_stacktrace))
         for lowered in emitter.lowered:
             store.merge_named_data_store(lowered.named_data_store_output)
-    check_pins([emitter.options for emitter in emitters], matched)
-    plans += [constant_method(n, constant_methods[n], pools) for n in sorted(constant_methods)]
+    plans += constants
     named = dict(store.get_named_data_store_output().pte_data)
     for tag, blobs in store.get_named_data_store_output().external_data.items():
         pools.put_named(tag, blobs)
@@ -110,27 +117,18 @@ def emit_all(
         check_target(pte, target)
     if not config.emit_debug:
         del named[DEBUG_KEY]
+    reports = {name: result.report for name, result in planned.items()}
     return Emitted(pte, reports, dict(sorted(pools.external.items())), origins)
 
 
-def _refuse(emitters: list[MethodEmitter], target: str | Target | None) -> NoReturn:
-    """Raise with what could not be emitted, and with what `target` lacks for the rest."""
-    problems = [problem for emitter in emitters for problem in emitter.problems]
-    errors = [error for emitter in emitters for error in emitter.errors]
+def _unplanned(emitters: list[MethodEmitter]) -> PteFile:
+    """Return what could be emitted, for a target to be compared with."""
     plans = [_execution_plan(emitter, [0], stacks=False) for emitter in emitters]
     debug = {e.name: Origins.of(e.program, e.listing).document({}) for e in emitters}
-    pte = PteFile(
+    return PteFile(
         program=Program(version=0, execution_plan=plans),
         named_data={DEBUG_KEY: NamedBlob(as_json(debug))},
     )
-    noted = {problem.subject for problem in problems if problem.subject}
-    found = [] if target is None else missing(pte, target)
-    problems += [p for p in found if p.kind == "operator" and p.subject not in noted]
-    if len(grouped(problems)) == len(errors) == 1:
-        raise errors[0]
-    if any(problem.kind != "operator" for problem in problems):
-        raise UnsupportedError("the program cannot be written to a file that runs:", problems)
-    raise UnsupportedError("operators without an out variant cannot be stored:", problems)
 
 
 def _store_inline(pte: PteFile) -> None:
@@ -149,25 +147,31 @@ def _check_names(programs: Mapping[str, Any], constant_methods: Mapping[str, Any
 
 
 def _emit_method(
-    name: str, program: ExportedProgram, pools: Pools, config: ExecutorchBackendConfig
+    name: str,
+    program: ExportedProgram,
+    pools: Pools,
+    config: ExecutorchBackendConfig,
+    gaps: Gaps,
 ) -> MethodEmitter:
-    emitter = MethodEmitter(name, program, pools, planning_of(config, name))
+    emitter = MethodEmitter(name, program, pools, planning_of(config, name), gaps)
     emitter.copies_views = not config.remove_view_copy
     bind_inputs(emitter, config)
     results = emit_nodes(emitter, program.graph_module)
-    bind_outputs(emitter, results)
+    with gaps.noting(name):
+        bind_outputs(emitter, results)
+    with gaps.noting(name):
+        emitter.container = ContainerMetadata(
+            encoded_inp_str=dump_treespec(program.call_spec.in_spec),
+            encoded_out_str=dump_treespec(program.call_spec.out_spec),
+        )
     return emitter
 
 
 def _execution_plan(emitter: MethodEmitter, arena_sizes: list[int], stacks: bool) -> ExecutionPlan:
-    spec = emitter.program.call_spec
     emitter.listing.finish()
     return ExecutionPlan(
         name=emitter.name,
-        container_meta_type=ContainerMetadata(
-            encoded_inp_str=dump_treespec(spec.in_spec),
-            encoded_out_str=dump_treespec(spec.out_spec),
-        ),
+        container_meta_type=emitter.container,
         values=emitter.values.items,
         inputs=emitter.listing.inputs,
         outputs=emitter.listing.outputs,

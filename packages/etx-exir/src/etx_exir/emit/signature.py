@@ -43,20 +43,45 @@ def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None
     shared = state_names(program) if emitter.options.share_mutable_buffers else frozenset()
     for node, spec in zip(placeholders, specs, strict=True):
         emitter.current = node
-        if spec.kind is InputKind.USER_INPUT:
+        if spec.kind in DATA and not node.users and spec.target not in written:
+            continue
+        while node not in emitter.environment:
             try:
-                given, index = _user_input(emitter, node, spec)
-            except UnboundedError as error:
+                emitter.environment[node] = _input(
+                    emitter, node, spec, spec.target in written | shared, config
+                )
+            except EmitError as error:
                 emitter.note(error)
-                given, index = _user_input(emitter, node, spec)
-            emitter.listing.inputs.append(given)
-        elif spec.kind in DATA:
-            if not node.users and spec.target not in written:
-                continue
-            index = _data(emitter, node, spec, spec.target in written | shared, config)
-        else:
-            raise EmitError(f"{emitter.where()}: inputs of kind {spec.kind.name} have no form here")
-        emitter.environment[node] = index
+                if not isinstance(error, UnboundedError):
+                    emitter.environment[node] = _stand_in(emitter, node, spec)
+
+
+def _input(
+    emitter: MethodEmitter,
+    node: Node,
+    spec: InputSpec,
+    mutated: bool,
+    config: ExecutorchBackendConfig,
+) -> int:
+    if spec.kind is InputKind.USER_INPUT:
+        given, index = _user_input(emitter, node, spec)
+        emitter.listing.inputs.append(given)
+        return index
+    if spec.kind in DATA:
+        return _data(emitter, node, spec, mutated, config)
+    raise EmitError(
+        f"{emitter.where()}: {node.name} is an input of kind {spec.kind.name}, which has no form "
+        "in the file; pass tensors, numbers or strings"
+    )
+
+
+def _stand_in(emitter: MethodEmitter, node: Node, spec: InputSpec) -> int:
+    fake = node.meta.get("val")
+    is_tensor = isinstance(fake, torch.Tensor)
+    index = emitter.stand_in(fake) if is_tensor else emitter.values.null()  # type: ignore[arg-type]
+    if spec.kind is InputKind.USER_INPUT:
+        emitter.listing.inputs.append(index)
+    return index
 
 
 def _user_input(emitter: MethodEmitter, node: Node, spec: InputSpec) -> tuple[int, int]:

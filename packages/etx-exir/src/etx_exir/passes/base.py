@@ -19,8 +19,10 @@ from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
 from etx_exir.constants import Constants, fake_mode_of
+from etx_exir.errors import LoweringError, where
 from etx_exir.nested import graph_modules
 from etx_exir.passes.copies import VIEW_OF
+from etx_exir.stand_in import put_in_place
 
 __all__ = [
     "NodePass",
@@ -159,8 +161,15 @@ class NodePass(Pass):
 
     def _replace(self, node: Node, graph: Graph) -> bool:
         before = node.prev
-        with graph.inserting_before(node):
-            new = self.rewrite(node, graph)
+        try:
+            with graph.inserting_before(node):
+                new = self.rewrite(node, graph)
+        except LoweringError as error:
+            while node.prev is not before:
+                graph.erase_node(node.prev)
+            if not put_in_place(node, graph, str(error)):
+                raise LoweringError(f"{where(node)}: {error}") from error
+            return True
         if new is None:
             return False
         self._fill_meta(before.next, node, new)

@@ -12,7 +12,9 @@ from torch.fx import Graph, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from etx_exir.errors import LoweringError
 from etx_exir.passes.base import NodePass
+from etx_exir.stand_in import reason
 
 
 class DecomposeKept(NodePass):
@@ -41,10 +43,13 @@ class DecomposeKept(NodePass):
             args, kwargs = pytree.tree_unflatten(filled, spec)
             return function(*args, **kwargs)
 
-        with self.mode, torch.no_grad():
-            traced = make_fx(call, decomposition_table=dict(self.table))(
-                *(leaf.meta["val"] for leaf in inputs)
-            )
+        try:
+            with self.mode, torch.no_grad():
+                traced = make_fx(call, decomposition_table=dict(self.table))(
+                    *(leaf.meta["val"] for leaf in inputs)
+                )
+        except Exception as error:
+            raise LoweringError(reason(error)) from error
         return self._inline(traced.graph, inputs, node, graph)
 
     def _inline(self, source: Graph, inputs: list[Node], old: Node, graph: Graph) -> Node | None:

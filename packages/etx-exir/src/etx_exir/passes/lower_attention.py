@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from etx_exir.errors import LoweringError, where
+from etx_exir.errors import LoweringError
 from etx_exir.passes.base import NodePass
 from etx_exir.passes.finite import is_finite
 from etx_exir.passes.shapes import Size, same_size, sizes, with_inferred
@@ -37,8 +37,7 @@ class LowerAttention(NodePass):
         )
         if dropout:
             raise LoweringError(
-                f"{where(node)}: scaled_dot_product_attention with dropout_p={dropout}; call "
-                "model.eval() and pass dropout_p=0.0 before export"
+                f"dropout_p={dropout}; call model.eval() and pass dropout_p=0.0 before export"
             )
         scale = node.kwargs.get("scale") or 1 / math.sqrt(query.meta["val"].shape[-1])
         rows = Rows(self, graph, query, key)

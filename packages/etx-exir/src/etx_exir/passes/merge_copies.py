@@ -10,6 +10,7 @@ from etx_exir.dim_order import CLONE, TO_COPY, dim_order_of
 from etx_exir.passes.base import NodePass
 
 COPIES = (TO_COPY, CLONE)
+PROMOTED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 SIGNIFICANT_BITS = {
     torch.float64: 53,
     torch.float32: 24,
@@ -48,7 +49,7 @@ def holds(wide: torch.dtype, narrow: torch.dtype) -> bool:
     if wide is torch.bool or wide.is_complex or narrow.is_complex:
         return False
     if narrow.is_floating_point:
-        return wide.is_floating_point and torch.promote_types(wide, narrow) == wide
+        return wide in PROMOTED and narrow in PROMOTED and torch.promote_types(wide, narrow) == wide
     limits = torch.iinfo(narrow)
     if wide.is_floating_point:
         return limits.bits <= SIGNIFICANT_BITS.get(wide, 0)
