@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from etx_schema import cli
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+settings.register_profile("any clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any clock")
 DATA = Path(__file__).parent / "data"
 
 

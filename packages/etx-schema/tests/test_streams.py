@@ -45,9 +45,12 @@ def shell(words, program, rest, **env):
     )
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_full_output(name, program):
-    done = shell(COMMANDS[name], program, "> /dev/full")
+UNBUFFERED = [(name, "1") for name in ("nothing", "--help", "help of one", "show")]
+
+
+@pytest.mark.parametrize(("name", "unbuffered"), [*((name, "") for name in COMMANDS), *UNBUFFERED])
+def test_full_output(name, unbuffered, program):
+    done = shell(COMMANDS[name], program, "> /dev/full", PYTHONUNBUFFERED=unbuffered)
     assert done.stderr == b"etx: standard output cannot be written: No space left on device\n"
     assert done.returncode == 2
 

@@ -90,7 +90,7 @@ def build_parser(command: str = "") -> argparse.ArgumentParser:
 
     An entry point has the name of the command that it adds.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="etx",
         description="Look at, check and (with other packages) make and run .pte files.",
         epilog=EXAMPLES,
@@ -217,6 +217,16 @@ def _print(rows: Iterable[str]) -> None:
         text, mark, origin = row.partition("  # ")
         console.print(text, style="bold" if row[:1].strip() else None, end="")
         console.print(mark + origin, style="dim")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says when standard output does not take the help; argparse ignores that."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if file is not None and file is sys.stdout:
+            file.write(message)
+        elif message:
+            super()._print_message(message, file)
 
 
 class _Version(argparse.Action):
