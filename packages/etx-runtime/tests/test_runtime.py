@@ -321,9 +321,28 @@ def test_external_weights(runtime: Runtime, tmp_path: Path) -> None:
     es.write_ptd(es.PtdFile({"layer.weight": es.NamedBlob(data * 2, layout=layout)}), path)
     with pytest.raises(etx_runtime.LoadError, match="differs in dtype, shape or layout"):
         runtime.load_program(b.serialize(), data_paths=[path]).load_method("forward")
+    meta = program.metadata("forward")
+    assert meta.num_external_tensors() == 1
+    assert meta.external_tensor_meta(0).sizes() == (2,)
+    with pytest.raises(etx_runtime.MetadataError, match="no such tensor"):
+        meta.external_tensor_meta(1)
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(etx_runtime.LoadError, match="truncated"):
         runtime.load_program(b.serialize(), data_paths=[path])
+
+
+def test_a_missing_weight_shows_at_load(tmp_path: Path) -> None:
+    b = Builder()
+    b.output(b.tensor((2,), memory="external", name="layer.weight"))
+    with pytest.raises(etx_runtime.LoadError, match=r"layer\.weight: .*that was not given"):
+        etx_runtime.load(b.serialize())
+    layout = es.TensorLayout(scalar_type=FLOAT, sizes=[2], dim_order=[0])
+    other = tmp_path / "other.ptd"
+    es.write_ptd(es.PtdFile({"other": es.NamedBlob(bytes(8), layout=layout)}), other)
+    with pytest.raises(etx_runtime.LoadError, match=r"layer\.weight: .*no such tensor"):
+        etx_runtime.load(b.serialize(), data=other)
+    es.write_ptd(es.PtdFile({"layer.weight": es.NamedBlob(bytes(8), layout=layout)}), other)
+    np.testing.assert_array_equal(etx_runtime.load(b.serialize(), data=other)(), [0, 0])
 
 
 def delegate(specs: list[es.CompileSpec], blob: bytes, backend: str = "AddByte") -> Builder:

@@ -62,6 +62,10 @@ class MethodMeta {
   size_t num_attributes() const;
   Result<TensorInfo> attribute_tensor_meta(size_t index) const;
 
+  /// Tensors whose bytes lie outside of the program, in a `.ptd` file.
+  size_t num_external_tensors() const;
+  Result<TensorInfo> external_tensor_meta(size_t index) const;
+
   size_t num_memory_planned_buffers() const;
   /// Bytes of planned arena `index`. Errors: InvalidArgument.
   Result<size_t> memory_planned_buffer_size(size_t index) const;

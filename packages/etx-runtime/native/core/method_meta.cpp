@@ -14,6 +14,11 @@ bool is_attribute(const fbs::EValue& value) {
          tensor->extra_tensor_info()->fully_qualified_name() != nullptr;
 }
 
+bool is_outside(const fbs::EValue& value) {
+  const fbs::Tensor* tensor = value.val_as_Tensor();
+  return tensor != nullptr && is_external(*tensor);
+}
+
 Result<int32_t> item(const FbVector<int32_t>* list, size_t index) {
   if (index >= length(list)) return Error::InvalidArgument;
   return list->Get(static_cast<uint32_t>(index));
@@ -80,6 +85,23 @@ Result<TensorInfo> MethodMeta::attribute_tensor_meta(size_t index) const {
   const auto* values = as_plan(plan_)->values();
   for (uint32_t i = 0; i < length(values); ++i) {
     if (is_attribute(at(values, i)) && index-- == 0) {
+      return TensorInfo(at(values, i).val_as_Tensor());
+    }
+  }
+  return Error::InvalidArgument;
+}
+
+size_t MethodMeta::num_external_tensors() const {
+  const auto* values = as_plan(plan_)->values();
+  size_t count = 0;
+  for (uint32_t i = 0; i < length(values); ++i) count += is_outside(at(values, i)) ? 1u : 0u;
+  return count;
+}
+
+Result<TensorInfo> MethodMeta::external_tensor_meta(size_t index) const {
+  const auto* values = as_plan(plan_)->values();
+  for (uint32_t i = 0; i < length(values); ++i) {
+    if (is_outside(at(values, i)) && index-- == 0) {
       return TensorInfo(at(values, i).val_as_Tensor());
     }
   }

@@ -86,6 +86,7 @@ void bind_metadata(nb::module_& m) {
       .def("num_inputs", &MethodMeta::num_inputs)
       .def("num_outputs", &MethodMeta::num_outputs)
       .def("num_attributes", &MethodMeta::num_attributes)
+      .def("num_external_tensors", &MethodMeta::num_external_tensors)
       .def("num_instructions", &MethodMeta::num_instructions)
       .def("required_bytes", &MethodMeta::required_bytes,
            "Bytes a load takes beside the planned arenas.")
@@ -115,6 +116,12 @@ void bind_metadata(nb::module_& m) {
           "attribute_tensor_meta",
           [no_tensor](const MethodMeta& meta, size_t index) {
             return value_of(meta.attribute_tensor_meta(index), no_tensor);
+          },
+          "index"_a, nb::keep_alive<0, 1>())
+      .def(
+          "external_tensor_meta",
+          [no_tensor](const MethodMeta& meta, size_t index) {
+            return value_of(meta.external_tensor_meta(index), no_tensor);
           },
           "index"_a, nb::keep_alive<0, 1>())
       .def("memory_planned_buffer_sizes",

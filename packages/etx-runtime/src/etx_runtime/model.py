@@ -95,6 +95,8 @@ def _spec(text: str | None, count: int) -> pytree.Spec | None:
 class Model:
     """A program whose methods are called with nested arguments; loads each at its first call.
 
+    Those with weights in `.ptd` files `load` loads at once, which shows that all are there.
+
     Methods share the buffers that the file places alike in them. With `borrow` the results of a
     call are views that the next call of the method writes over.
     """
@@ -225,12 +227,15 @@ def load(
 
     With `mmap=False` files are read rather than mapped, and may change once this has returned.
 
-    Errors: LoadError where the file is not valid, or a kernel or backend of any of its methods is
-    missing: kernels in Python are registered before.
+    Errors: LoadError where the file is not valid, or a kernel, a backend or a weight of any of its
+    methods is missing: kernels in Python are registered before.
     """
     is_one = isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Sequence)
     files: Sequence[Any] = [data] if is_one else data  # type: ignore[assignment]
     program = Runtime.get().load_program(path, data_paths=[*files, *data_paths], mmap=mmap)
     model = Model(program, borrow, outputs)
     program.check_methods()
+    for name in sorted(program.method_names):
+        if program.native.method_meta(name).num_external_tensors():
+            model.method(name)
     return model
