@@ -9,6 +9,7 @@ from pathlib import Path
 
 import etx_runtime
 import pytest
+from etx_schema.dtypes import DTYPES
 
 INCLUDE = Path(etx_runtime.__file__).parent / "include" / "etx"
 TYPE = re.compile(
@@ -45,3 +46,19 @@ def test_is_documented(header: Path) -> None:
 def test_finds_what_is_undocumented() -> None:
     text = "/// A.\nclass A {\n};\n\nstruct B final : A {\n};\n\nETX_API int etx_c(void);\n"
     assert list(undocumented(text)) == ["struct B final : A {", "ETX_API int etx_c(void);"]
+
+
+def braces(header: str, before: str) -> str:
+    """Return what stands in the braces that follow `before`."""
+    return (INCLUDE / header).read_text().partition(before)[2].partition("{")[2].partition("}")[0]
+
+
+def test_element_types_are_numbered_as_in_the_schema() -> None:
+    numbers = range(len(DTYPES))
+    members = re.findall(r"(\w+) = (\d+),", braces("dtype.h", "enum class ScalarType"))
+    assert [int(number) for _, number in members] == list(numbers) == list(DTYPES)
+    names = re.findall(r'"(\w+)"', braces("dtype.h", "kNames[kNumScalarTypes]"))
+    sizes = re.findall(r"\d+", braces("dtype.h", "kSizes[kNumScalarTypes]"))
+    assert list(zip(names, map(int, sizes), strict=True)) == list(DTYPES.values())
+    for name, number in re.findall(r"ETX_(\w+) = (\d+)", braces("etx.h", "enum etx_dtype")):
+        assert DTYPES[int(number)][0] == name.lower()

@@ -13,27 +13,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from etx_schema.dtypes import DTYPES
+
 from etx_kernels_portable import library_path, target_path
 from etx_kernels_portable._tables import rows
 
-DTYPES = {
-    0: "uint8",
-    1: "int8",
-    2: "int16",
-    3: "int32",
-    4: "int64",
-    5: "float16",
-    6: "float32",
-    7: "float64",
-    8: "complex32",
-    9: "complex64",
-    10: "complex128",
-    11: "bool",
-    15: "bfloat16",
-    27: "uint16",
-    28: "uint32",
-    29: "uint64",
-}
 EVERY_DTYPE = (1 << 30) - 1
 
 
@@ -47,7 +31,7 @@ def describe(dtypes: int) -> dict[str, list[str]]:
     """Return an operator's entry: no list when every dtype is taken or none is stated."""
     if dtypes in (0, EVERY_DTYPE):
         return {}
-    return {"dtypes": [name for bit, name in DTYPES.items() if dtypes >> bit & 1]}
+    return {"dtypes": [name for bit, (name, _) in DTYPES.items() if dtypes >> bit & 1]}
 
 
 def main(argv: list[str] | None = None) -> int:

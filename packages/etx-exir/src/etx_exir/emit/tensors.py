@@ -10,6 +10,7 @@ from typing import Any
 
 import sympy  # type: ignore[import-untyped]
 import torch
+from etx_schema.dtypes import DTYPES
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from etx_exir.emit.errors import EmitError, UnboundedError
@@ -17,26 +18,9 @@ from etx_exir.emit.errors import EmitError, UnboundedError
 LARGEST = 2**31 - 1
 
 SCALAR_TYPES: dict[torch.dtype, int] = {
-    torch.uint8: 0,
-    torch.int8: 1,
-    torch.int16: 2,
-    torch.int32: 3,
-    torch.int64: 4,
-    torch.float16: 5,
-    torch.float32: 6,
-    torch.float64: 7,
-    torch.complex32: 8,
-    torch.complex64: 9,
-    torch.complex128: 10,
-    torch.bool: 11,
-    torch.bfloat16: 15,
-    torch.float8_e5m2: 23,
-    torch.float8_e4m3fn: 24,
-    torch.float8_e5m2fnuz: 25,
-    torch.float8_e4m3fnuz: 26,
-    torch.uint16: 27,
-    torch.uint32: 28,
-    torch.uint64: 29,
+    getattr(torch, name): number
+    for number, (name, _) in DTYPES.items()
+    if not name.startswith(("q", "bits"))  # quantized tensors of old, which no graph holds
 }
 
 MEMORY_FORMATS: dict[torch.memory_format, int] = {
