@@ -33,6 +33,15 @@ def test_expand_powers(exponent, name):
     assert_like_eager(program, module, (torch.rand(3) + 0.1,))
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (1, 4), (2, 1), (2, 4), (3, 2, 4)], ids=str)
+def test_add_bias(shape):
+    module = Calls(lambda x, b: torch.nn.functional.linear(x, torch.ones(4, 5), b))
+    inputs = torch.randn(3, 2, 5)[: 3 if len(shape) == 3 else 1].squeeze(0), torch.randn(shape)
+    program = edge(module, inputs)
+    assert counts(program)["aten.add.Tensor"] == 1
+    assert_like_eager(program, module, inputs)
+
+
 def test_split_dynamic():
     module = Calls(lambda x: (*x.split(2, -1), *x.chunk(2, -1), *x[..., None].unbind(1)))
     inputs = torch.randn(3, 5)

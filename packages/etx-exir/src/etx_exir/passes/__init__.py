@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from etx_exir.passes.absorb_batch_norm import AbsorbBatchNorm
+from etx_exir.passes.add_bias import AddBias
 from etx_exir.passes.align_index_put import AlignIndexPut
 from etx_exir.passes.base import NodePass, Pass
 from etx_exir.passes.copy_views import CopyViews
@@ -41,6 +42,7 @@ PIPELINE: tuple[Pass, ...] = (
     RollFlat(),
     SetDimOrder(),
     LowerAttention(),  # before folding, which stores its masks
+    AddBias(),
     LinearOfVectors(),
     LinearFromProducts(),  # before folding, which would store transposed weights
     FoldConstants(),
