@@ -55,7 +55,9 @@ def kept(program, eager, calls):
     """
     try:
         buffer = lowered(program)
-    except EtxError:
+    except EtxError as error:
+        if "cannot be decomposed" in str(error):
+            raise
         return False
     model, random_results = loaded(buffer), is_random(program)
     for inputs in calls:
