@@ -87,3 +87,38 @@ def test_dynamic_shapes():
     program = edge(module, (torch.randn(4, 2, 3),), (({0: batch},),))
     assert not any("permute" in name for name in counts(program))
     assert_like_eager(program, module, (torch.randn(4, 2, 3),), (torch.randn(7, 2, 3),))
+
+
+def pointwise():
+    """All Core ATen operators that are tagged so and take tensors and numbers only."""
+    for name in torch._C._dispatch_get_all_op_names():
+        namespace, _, rest = name.partition("::")
+        base, _, overload = rest.partition(".")
+        packet = getattr(torch.ops.aten, base, None) if namespace == "aten" else None
+        op = getattr(packet, overload or "default", None)
+        if op is None or not {torch.Tag.core, torch.Tag.pointwise} <= set(op.tags):
+            continue
+        if op._schema.is_mutable:
+            continue
+        needed = 2 if base == "clamp" else None
+        given = [a for a in op._schema.arguments if needed or not a.has_default_value()][:needed]
+        kinds = [str(a.real_type).removeprefix("Optional[").removesuffix("]") for a in given]
+        if set(kinds) <= {"Tensor", "number"} and "Tensor" in kinds:
+            yield pytest.param(op, kinds, id=str(op))
+
+
+@pytest.mark.parametrize(("op", "kinds"), sorted(pointwise(), key=lambda param: param.id))
+def test_every_pointwise_operator_lets_permutes_pass(op, kinds):
+    def call(*tensors):
+        rest = iter(tensors)
+        return op(*(next(rest).mT if kind == "Tensor" else 2 for kind in kinds)).mT
+
+    inputs = [torch.randint(1, 6, (3, 4)) for kind in kinds if kind == "Tensor"]
+    if op in (torch.ops.aten.clone.default, torch.ops.aten.where.self):
+        inputs[0] = inputs[0] > 3
+    if not op.name().startswith("aten::bitwise") or op is torch.ops.aten.bitwise_not.default:
+        inputs = [x if x.dtype == torch.bool else x.float() / 7 for x in inputs]
+    if op is torch.ops.aten.bitwise_not.default:
+        inputs = [x.long() for x in inputs]
+    found = moved(Calls(call), *inputs)
+    assert sum(found.values()) == len(found) == 1, found

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -108,7 +108,7 @@ def contiguous(value: Tensor) -> Tensor:
 
 
 class NodePass(Pass):
-    """Rewrite the nodes that call one of `targets`, one at a time.
+    """Rewrite the nodes that call one of `targets`, or that `calls` yields, one at a time.
 
     `rewrite` returns the node (or tuple of nodes for a tuple-valued operator) that takes the
     place of its argument, or None to leave it. New nodes inherit the old one's `meta`; only
@@ -154,10 +154,14 @@ class NodePass(Pass):
     def _visit(self, module: GraphModule) -> bool:
         graph, changed = module.graph, False
         self.constants.graph = graph
-        for target in self.targets:
-            for node in graph.find_nodes(op="call_function", target=target):
-                changed |= self._replace(node, graph)
+        for node in self.calls(graph):
+            changed |= self._replace(node, graph)
         return changed
+
+    def calls(self, graph: Graph) -> Iterable[Node]:
+        """Yield the nodes to rewrite: those that call one of `targets`, in their order."""
+        for target in self.targets:
+            yield from graph.find_nodes(op="call_function", target=target)
 
     def _replace(self, node: Node, graph: Graph) -> bool:
         before = node.prev

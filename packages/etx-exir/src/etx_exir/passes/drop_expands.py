@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.ir.ops import broadcasts
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.elementwise import BROADCASTING
 from etx_exir.passes.shapes import same_shape
 
 aten = torch.ops.aten
@@ -22,7 +22,8 @@ EXPAND = aten.expand_copy.default
 class DropExpands(NodePass):
     """Read the small operand where another one has the result's shape."""
 
-    targets = tuple(BROADCASTING)
+    def calls(self, graph: Graph) -> list[Node]:
+        return [node for node in graph.nodes if broadcasts(node.target)]
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         operands = [arg for arg in node.args if isinstance(arg, Node)]

@@ -11,12 +11,10 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.dim_order import CLONE, TO_COPY, dim_order_of
+from etx_exir.ir.ops import is_pointwise
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.elementwise import BROADCASTING, UNARY
 from etx_exir.passes.expressions import INSTRUCTION_BYTES
 from etx_exir.passes.merge_views import PERMUTATIONS, PERMUTE, permutation
-
-ELEMENTWISE = BROADCASTING | UNARY
 
 
 class MovePermutes(NodePass):
@@ -90,7 +88,7 @@ class MovePermutes(NodePass):
 
 
 def _moves(node: Node) -> bool:
-    if node.op != "call_function" or node.target not in ELEMENTWISE or len(node.users) != 1:
+    if node.op != "call_function" or not is_pointwise(node.target) or len(node.users) != 1:
         return False
     return _contiguous(node)
 
