@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.errors import LoweringError
+from etx_exir import to_edge
+from etx_exir.emit.errors import EmitError
 from programs import Calls, assert_like_eager, counts, edge
 from torch.nn.functional import scaled_dot_product_attention as attention
 
@@ -81,5 +82,6 @@ def test_three_dimensions():
 
 def test_dropout_is_refused():
     module = Calls(lambda q: attention(q, q, q, dropout_p=0.5))
-    with pytest.raises(LoweringError, match=r"dropout_p=0.5; call model.eval"):
-        edge(module, (heads(5),))
+    manager = to_edge(torch.export.export(module, (heads(5),)))
+    with pytest.raises(EmitError, match=r"attention.*programs.py.*dropout_p=0.5; call model.eval"):
+        manager.to_executorch()
