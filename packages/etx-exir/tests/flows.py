@@ -111,6 +111,11 @@ def repeat(n: Any, body: Callable[..., Any], *carries: Any) -> Any:
 
 
 @flow(BOTH)
+def branch_reads_an_operand_twice(self, x):
+    return torch.cond(x.sum() > 0, lambda x: x.sin() * x, lambda x: x.cos(), (x,))
+
+
+@flow(BOTH)
 def branch_returns_operands(self, x):
     y = x * 2
     return torch.cond(

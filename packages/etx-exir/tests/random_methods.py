@@ -88,11 +88,14 @@ class Builder:
     def elementwise(self):
         a = self.pick()
         fitting = [v for v in self.alive if self.emitter.shapes[v] == self.emitter.shapes[a]]
-        b = fitting[self.draw(0, len(fitting) - 1)]
+        self.of_both(a, fitting[self.draw(0, len(fitting) - 1)])
+
+    def of_both(self, a, b):
         out = self.emitter.fresh(self.emitter.fakes[a])
         step = self.emitter.call("aten::add", "out", [a, b, out, out], [a, b], [out])
         step.sharable = ((a, out), (b, out))
         self.alive.append(out)
+        return out
 
     def scatter(self):
         a, values = self.pick(), self.pick()
@@ -145,8 +148,16 @@ class Builder:
         size = self.emitter.fakes[result].shape
         fitting = [v for v in self.alive if self.emitter.fakes[v].shape == size]
         if fitting and self.draw(0, 3):
-            return fitting[self.draw(0, len(fitting) - 1)]
+            found = fitting[self.draw(0, len(fitting) - 1)]
+            return self.chain(found) if self.draw(0, 2) else found
         return self.op([self.pick()], self.emitter.fakes[result])
+
+    def chain(self, value):
+        """Return what is computed of `value` step by step, each reading it once more."""
+        result = value
+        for _ in range(self.draw(1, 3)):
+            result = self.of_both(result, value)
+        return result
 
     def loop(self):
         emitter, outer = self.emitter, list(self.alive)

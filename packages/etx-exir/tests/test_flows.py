@@ -11,6 +11,7 @@ from programs import counts
 from running import operators, run
 
 CHOSEN = (
+    "branch_reads_an_operand_twice",
     "branch_returns_operands",
     "branch_returns_constants",
     "branches_of_run_time_size",

@@ -108,7 +108,7 @@ class _Coalescer:
             if step is not None and self._shares(step, into, at, storage):
                 if step.copies is not None:
                     equal_since = moment
-                elif (self.live.mask(into) & ~both) >> (moment + 1) & 1:
+                elif self.live.mask(into) >> (moment + 1) & 1:
                     return False
                 continue
             if equal_since < 0 or not self._untouched(equal_since, moment, into, storage):
