@@ -42,6 +42,9 @@ NO_ETRECORD = (
     " (named data etx/debug); leave generate_etrecord out"
 )
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
+Delegator = Callable[
+    [Mapping[str, ExportedProgram], Mapping[str, Partitioner | None]], dict[str, ExportedProgram]
+]
 
 
 class ExecutorchProgramManager:
@@ -265,15 +268,19 @@ def to_edge_transform_and_lower(
     *,
     observer: Observer | None = None,
     progress: Progress | None = None,
+    delegator: Delegator = delegate,
 ) -> EdgeProgramManager:
     """Lower to Edge with the operators kept whole that a partitioner asks for; then delegate.
 
-    Kept operators that no backend took are decomposed after all.
+    Kept operators that no backend took are decomposed after all. `delegator` takes programs and
+    partitioners by method name, and returns the programs with their delegates.
     """
     _refuse_etrecord(generate_etrecord)
     config = compile_config or EdgeCompileConfig()
     with reporting(progress):
-        edge = _lower_and_delegate(programs, transform_passes, partitioner, config, observer)
+        edge = _lower_and_delegate(
+            programs, transform_passes, partitioner, config, observer, delegator
+        )
     _verify(edge, config)
     return EdgeProgramManager(edge, constant_methods, config, observer)
 
@@ -284,6 +291,7 @@ def _lower_and_delegate(
     partitioner: Any,
     config: EdgeCompileConfig,
     observer: Observer | None,
+    delegator: Delegator,
 ) -> dict[str, ExportedProgram]:
     named = _by_name(programs)
     _check_names(transform_passes, named, "passes")
@@ -308,7 +316,7 @@ def _lower_and_delegate(
     steps = max((len(plan.partitioners) for plan in plans.values()), default=0)
     for step in range(steps):
         report("delegate", step, steps)
-        edge = delegate(edge, {name: plan.partitioner(step) for name, plan in plans.items()})
+        edge = delegator(edge, {name: plan.partitioner(step) for name, plan in plans.items()})
     for name, plan in plans.items():
         with naming(name):
             lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)

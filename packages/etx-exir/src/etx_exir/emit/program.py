@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from etx_schema import (
+    AllocationDetails,
     BackendDelegateInlineData,
     Chain,
     ContainerMetadata,
@@ -38,17 +39,22 @@ from etx_exir.emit.treespec import dump_treespec
 from etx_exir.named import as_json
 from etx_exir.plan import Plan, PlanReport, plan
 from etx_exir.plan.state import place_shared_state
+from etx_exir.plan.tensors import placed
 from etx_exir.target import check_target
 
 
 @dataclass
 class Emitted:
-    """A file in memory, the reports of its memory plans, and the files that go beside it."""
+    """A file in memory, the reports of its memory plans, and the files that go beside it.
+
+    `places` tells, by method and node, where tensors lie.
+    """
 
     pte: PteFile
     reports: dict[str, PlanReport]
     external: dict[str, PtdFile]
     origins: dict[str, Origins]
+    places: dict[str, dict[str, list[AllocationDetails]]]
 
 
 def emit(
@@ -118,7 +124,8 @@ def emit_all(
     if not config.emit_debug:
         del named[DEBUG_KEY]
     reports = {name: result.report for name, result in planned.items()}
-    return Emitted(pte, reports, dict(sorted(pools.external.items())), origins)
+    places = {e.name: placed(e.listing) for e in emitters}
+    return Emitted(pte, reports, dict(sorted(pools.external.items())), origins, places)
 
 
 def _unplanned(emitters: list[MethodEmitter]) -> PteFile:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from etx_schema import Tensor, dtype_name
+from etx_schema import AllocationDetails, Tensor, dtype_name
 
 from etx_exir.origin import module_path, source_line
 from etx_exir.plan.listing import Kind, Listing, Storage
@@ -66,6 +66,16 @@ def describe(listing: Listing) -> dict[int, PlannedTensor]:
             nbytes=place.nbytes,
             node=node,
         )
+    return found
+
+
+def placed(listing: Listing) -> dict[str, list[AllocationDetails]]:
+    """Return where the tensors of each node of the graph lie, by its name, after planning."""
+    found: dict[str, list[AllocationDetails]] = {}
+    for value, node in listing.nodes.items():
+        place = getattr(listing.values[value].val, "allocation_info", None)
+        if place is not None:
+            found.setdefault(node.name, []).append(place)
     return found
 
 
