@@ -11,7 +11,7 @@ INTERNAL = (
 )
 _NO_DELEGATE = "cannot be lowered to yet: leave the partitioner out, or lower with executorch"
 _NUMBERED = (
-    "memory is planned over instructions, not over specs of nodes: choose the algorithm by"
+    "memory of a file is planned over its instructions: choose the algorithm by"
     " MemoryPlanningPass(memory_planning_algo=...), and read memory_reports of the result"
 )
 _ALWAYS = "its effect is a part of to_edge or to_executorch in ETX: leave the pass out"
@@ -35,6 +35,10 @@ ABSENT = {
         "ETRecord, ETDump, Inspector and bundled programs are not there yet: the file itself names"
         " module and line of each instruction (etx show --debug), and etx bench measures it"
     ),
+    "devtools.etdump": (
+        "no ETDump is written yet: Method.profile of etx_runtime measures each instruction, and"
+        " etx bench prints it"
+    ),
     "devtools.size_analysis_tool": "use etx size, or etx_devtools.sizes",
     "devtools.visualization": "graphs are not drawn: use etx show, or etx memory for the plan",
     "examples": "examples lie in the repository's folder examples",
@@ -42,15 +46,18 @@ ABSENT = {
     "exir.CaptureConfig": "call torch.export.export, then to_edge",
     "exir.ExirExportedProgram": "call torch.export.export, then to_edge",
     "exir.capture": "call torch.export.export, then to_edge",
-    "exir.dialects.edge": "operators of the Edge dialect are torch's own overloads in ETX",
-    "exir.memory": "views are planned at emission, and allocations are no nodes of the graph",
+    "exir.dialects.edge": (
+        "an operator's arguments are those of torch's schema: use _schema and _op of an overload of"
+        " exir_ops.edge"
+    ),
+    "exir.memory": "views are planned at emission, and memory is never freed: use alloc",
     "exir.memory_planning": _NUMBERED,
     "exir.passes": _ALWAYS,
     "exir.passes.quantize_io_pass": (
         "quantized inputs and outputs are not there yet: quantize in the model's forward"
     ),
     "exir.serde": "use torch.export.save and torch.export.load on the exported program",
-    "exir.tensor": "sizes, layouts and memory of a tensor are fields of etx_schema.Tensor",
+    "exir.tensor": "use TensorSpec, or the fields of etx_schema.Tensor for what is in a file",
     "exir.tracer": "programs are captured by torch.export alone",
     "exir.verification": "use etx_exir.verify",
     "export": "recipes and sessions are not there: use etx_exir.compile, or to_edge and its steps",

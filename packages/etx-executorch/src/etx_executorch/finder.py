@@ -15,7 +15,7 @@ from etx_executorch.absent import ABSENT, INTERNAL
 from etx_executorch.names import NAMES
 from etx_executorch.words import original
 
-__all__ = ["Finder", "find", "install", "is_module", "place_of"]
+__all__ = ["Finder", "absent", "find", "install", "is_module", "place_of"]
 
 PACKAGE = "etx_executorch"
 EVERYTHING = "*"
@@ -55,7 +55,12 @@ def find(module: str, name: str) -> Any:
             return getattr(_load(source, f"{module}.{name}"), attribute)
         except AttributeError:
             pass
-    raise ImportError(_sentence(inner), name=f"{module}.{name}")
+    raise absent(inner)
+
+
+def absent(path: str) -> ImportError:
+    """Return the error that says what to use instead of something that ETX does not have."""
+    return ImportError(_sentence(path), name=f"{PACKAGE}.{path}")
 
 
 def _load(source: str, asked: str) -> ModuleType:

@@ -11,11 +11,17 @@ _EXPORT_PASS = "etx_executorch.adapters.export_pass"
 _EXPORT_UTIL = "etx_executorch.adapters.export_util"
 _GRAPHS = "etx_executorch.adapters.graphs"
 _MANAGERS = "etx_executorch.adapters.managers"
+_MEMORY_PLANNING = "etx_executorch.adapters.memory_planning"
+_NAMED_DATA = "etx_executorch.adapters.named_data"
 _OPERATORS = "etx_executorch.adapters.operators"
+_OUT_VARIANTS = "etx_executorch.adapters.out_variants"
 _PARTITIONS = "etx_executorch.adapters.partitions"
+_PLANNING = "etx_executorch.adapters.planning"
 _PORTABLE = "etx_executorch.adapters.portable_lib"
 _PRINTING = "etx_executorch.adapters.printing"
+_REINPLACE = "etx_executorch.adapters.reinplace"
 _RUNTIME = "etx_executorch.adapters.runtime"
+_SPECS = "etx_executorch.adapters.specs"
 _TRANSFORMS = "etx_executorch.adapters.transforms"
 _SERIALIZE = "etx_executorch.adapters.serialize"
 _PARTITIONERS = "etx_exir.partitioners"
@@ -58,14 +64,18 @@ EXIR = {
     "exir.program": _PROGRAM,
     "exir.program._program": {**_PROGRAM, "_transform": f"{_TRANSFORMS}:transform"},
     "exir.capture": _OPTIONS,
+    "exir.capture._capture": _of(_TRANSFORMS, "patch_forward"),
     "exir.capture._config": _OPTIONS,
     "exir.delegate": _of("etx_exir", "executorch_call_delegate"),
     "exir.dialects": {},
     "exir.dialects._ops": _of(_OPERATORS, "ops", "bind_pattern_to_op"),
     "exir.dialects.edge": {},
-    "exir.dialects.edge._ops": {"EdgeOpOverload": "torch._ops:OpOverload"},
+    "exir.dialects.edge._ops": {
+        **_of(_OPERATORS, "EdgeOpOverload"),
+        "EdgeOpOverloadPacket": f"{_OPERATORS}:OverloadPacket",
+    },
     "exir.dialects.backend": {},
-    "exir.dialects.backend._ops": {"BackendOpOverload": "torch._ops:OpOverload"},
+    "exir.dialects.backend._ops": _of(_OPERATORS, "BackendOpOverload"),
     "exir.dynamic_shape": _of(_CONFIG, "DynamicMemoryPlanningMode"),
     "exir.emit": _of(_MANAGERS, "emit_program", "EmitterOutput"),
     "exir.emit._emit_program": _of(_MANAGERS, "emit_program", "EmitterOutput"),
@@ -84,9 +94,33 @@ EXIR = {
     "exir.lowered_backend_module": {
         **_of("etx_exir", "LoweredBackendModule"),
         **_of(_GRAPHS, "get_lowered_backend_modules", "get_lowered_submodules"),
-        **_of(_TRANSFORMS, "create_submodule_from_nodes"),
+        **_of(_TRANSFORMS, "arrange_graph_outputs", "create_submodule_from_nodes"),
     },
-    "exir.memory_planning": _of("etx_exir.plan", "MemoryPlanningAlgorithmSuite", "greedy", "naive"),
+    "exir.memory": _of(_OUT_VARIANTS, "alloc"),
+    "exir.memory_planning": {
+        **_of(
+            _PLANNING,
+            "MemoryAlgoResult",
+            "MemoryPlanningAlgorithmSuite",
+            "SpecAllocResult",
+            "greedy",
+            "naive",
+        ),
+        **_of(
+            _MEMORY_PLANNING,
+            "Verifier",
+            "apply_algo",
+            "collect_specs_from_nodes",
+            "filter_nodes",
+            "get_graph_input_tensors",
+            "get_graph_output_tensors",
+            "get_node_tensor_specs",
+            "update_all_tensors_lifetime",
+        ),
+        "_is_inplace_node": f"{_REINPLACE}:is_inplace_node",
+        "_do_user_inputs_exist": f"{_MEMORY_PLANNING}:do_user_inputs_exist",
+        "_extend_storage_base_lifetimes": f"{_PLANNING}:extend_lifetimes",
+    },
     "exir.pass_base": {
         **_PASSES,
         "PassResult": _PASS_RESULT,
@@ -98,7 +132,9 @@ EXIR = {
         "PassType": "typing:Any",
     },
     "exir.passes": {
-        **_of(_CONFIG, "MemoryPlanningPass", "ToOutVarPass"),
+        **_of(_MEMORY_PLANNING, "MemoryPlanningPass"),
+        **_of(_OUT_VARIANTS, "ToOutVarPass"),
+        **_of(_SPECS, "DebugPass", "SpecPropPass"),
         **_of(_EXPORT_PASS, "ExportPass"),
         **_of("etx_exir", "executorch_call_delegate"),
         **_of(_TRANSFORMS, "dead_code_elimination_pass"),
@@ -107,7 +143,9 @@ EXIR = {
     },
     "exir.passes.constant_prop_pass": _of(_TRANSFORMS, "constant_prop_pass"),
     "exir.passes.init_mutable_pass": _of(_CONFIG, "InitializedMutableBufferPass"),
-    "exir.passes.memory_planning_pass": _of(_CONFIG, "MemoryPlanningPass"),
+    "exir.passes.memory_planning_pass": _of(_MEMORY_PLANNING, "MemoryPlanningPass"),
+    "exir.passes.reinplace": _of(_REINPLACE, "DEFAULT_INPLACEABLE_OPS", "reinplace_pass"),
+    "exir.passes.spec_prop_pass": _of(_SPECS, "SpecPropPass", "make_spec"),
     "exir.passes.sym_shape_eval_pass": _of(
         _CONFIG, "ConstraintBasedSymShapeEvalPass", "HintBasedSymShapeEvalPass"
     ),
@@ -122,6 +160,7 @@ EXIR = {
     "exir.banked_memory_planning": _of("etx_exir", "Bank", "TargetMemoryMap"),
     "exir.scalar_type": _of("etx_schema", "ScalarType"),
     "exir.schema": {"*": "etx_schema"},
+    "exir.tensor": _of(_SPECS, "TensorSpec"),
     "exir.tensor_layout": _of("etx_schema", "TensorLayout"),
     "exir.tracer": {
         "Value": "typing:Any",
@@ -138,12 +177,16 @@ BACKEND = {
         **_of("etx_exir", "LoweredBackendModule"),
     },
     "exir.backend.backend_details": {
-        **_of("etx_exir", "BackendDetails", "CompileSpec", "PreprocessResult"),
+        **_of("etx_exir", "BackendDetails", "CompileSpec"),
+        **_of(_NAMED_DATA, "PreprocessResult"),
         **_of("torch.export", "ExportedProgram"),
     },
     "exir.backend.canonical_partitioners": {},
     "exir.backend.canonical_partitioners.all_node_partitioner": _of(
         _PARTITIONERS, "AllNodePartitioner"
+    ),
+    "exir.backend.canonical_partitioners.duplicate_constant_node_pass": _of(
+        _PARTITIONS, "duplicate_constant_node"
     ),
     "exir.backend.canonical_partitioners.group_partitioner": _of(
         _PARTITIONS, "GroupBasedPartitioner"
@@ -179,13 +222,13 @@ SERIALIZE = {
         "_serialize_pte_binary": f"{_SERIALIZE}:serialize_pte_binary",
         "_deserialize_pte_binary": f"{_SERIALIZE}:deserialize_pte_binary",
     },
-    "exir._serialize._cord": _of(_CORD, "Cord"),
+    "exir._serialize._cord": {**_of(_CORD, "Cord"), **_of(_NAMED_DATA, "FileBackedData")},
     "exir._serialize._serialize": _of(_CORD, "serialize_for_executorch"),
     "exir._serialize._flatbuffer_program": {
         "_flatbuffer_to_program": f"{_SERIALIZE}:flatbuffer_to_program",
         "_program_to_flatbuffer": f"{_SERIALIZE}:program_to_flatbuffer",
     },
-    "exir._serialize._named_data_store": _of(_SERIALIZE, "NamedDataStore", "NamedDataStoreOutput"),
+    "exir._serialize._named_data_store": _of(_NAMED_DATA, "NamedDataStore", "NamedDataStoreOutput"),
     "exir._serialize._program": {
         **_of(_SERIALIZE, "PTEFile", "deserialize_pte_binary", "serialize_pte_binary"),
         "_ExtendedHeader": f"{_SERIALIZE}:ExtendedHeader",
@@ -193,23 +236,17 @@ SERIALIZE = {
         "_get_extended_header": f"{_SERIALIZE}:extended_header",
     },
     "exir._serialize.data_serializer": {
-        **_of(_SERIALIZE, "DataEntry"),
+        **_of(_NAMED_DATA, "DataEntry"),
         **_of(_CORD, "DataPayload", "DataSerializer"),
     },
     "exir._serialize.padding": {"aligned_size": "etx_schema.segments:align"},
 }
 
 RUNTIME = {
-    "runtime": _of(
-        _RUNTIME,
-        "BackendRegistry",
-        "Method",
-        "MethodMeta",
-        "OperatorRegistry",
-        "Program",
-        "Runtime",
-        "Verification",
-    ),
+    "runtime": {
+        **_of("etx_runtime", "BackendRegistry", "MethodMeta", "OperatorRegistry", "Verification"),
+        **_of(_RUNTIME, "Method", "Program", "Runtime"),
+    },
     "extension": {},
     "extension.export_util": _of(
         _EXPORT_UTIL, "export_to_edge", "export_to_exec_prog", "save_pte_program"
@@ -220,7 +257,7 @@ RUNTIME = {
     "extension.pybindings": {},
     "extension.pybindings.portable_lib": {
         **_of(_PORTABLE, "ExecuTorchModule"),
-        **_of(_RUNTIME, "MethodMeta", "TensorInfo", "Verification"),
+        **_of("etx_runtime", "MethodMeta", "TensorInfo", "Verification"),
         "_load_for_executorch": f"{_PORTABLE}:load_for_executorch",
         "_load_for_executorch_from_buffer": f"{_PORTABLE}:load_for_executorch",
         "_get_operator_names": f"{_PORTABLE}:get_operator_names",

@@ -10,19 +10,19 @@ from typing import Any
 import etx_exir
 from torch._ops import OpOverload
 from torch.fx import GraphModule
+from torch.fx.passes.infra.pass_base import PassResult
+
+from etx_executorch.adapters.operators import torch_op
 
 __all__ = [
+    "Always",
     "ConstraintBasedSymShapeEvalPass",
     "DynamicMemoryPlanningMode",
     "EdgeCompileConfig",
     "ExecutorchBackendConfig",
     "HintBasedSymShapeEvalPass",
     "InitializedMutableBufferPass",
-    "MemoryPlanningPass",
-    "ToOutVarPass",
 ]
-
-MemoryPlanningPass = etx_exir.MemoryPlanningPass
 
 
 class DynamicMemoryPlanningMode(Enum):
@@ -32,28 +32,34 @@ class DynamicMemoryPlanningMode(Enum):
     SYMBOLIC = 1
 
 
-class _Always:
+class Always:
     """A pass whose effect ETX always has: given to an option or in a list, it changes nothing."""
 
     def __init__(self, *_: Any, **__: Any) -> None: ...
 
-    def __call__(self, graph_module: GraphModule) -> None:
+    def __call__(self, graph_module: GraphModule) -> PassResult:
         """Leave the module."""
+        return PassResult(graph_module, False)
 
 
-class ConstraintBasedSymShapeEvalPass(_Always):
+class ConstraintBasedSymShapeEvalPass(Always):
     """Sizes are planned at the bounds of the exported program's constraints."""
 
 
 class HintBasedSymShapeEvalPass:
-    """Not there: memory planned for the example's sizes would be too small for others."""
+    """Leaves specs at their upper bounds: planned for an example's sizes, others would not fit.
+
+    As `sym_shape_eval_pass` it is refused.
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
+
+    def __call__(self, graph_module: GraphModule) -> PassResult:
+        """Leave the module."""
+        return PassResult(graph_module, False)
 
 
-class ToOutVarPass(_Always):
-    """Out variants are chosen at emission."""
-
-
-class InitializedMutableBufferPass(_Always):
+class InitializedMutableBufferPass(Always):
     """The initial values of all mutable buffers are kept, whatever their names."""
 
 
@@ -61,7 +67,7 @@ class EdgeCompileConfig(etx_exir.EdgeCompileConfig):
     """How `to_edge` lowers.
 
     `_skip_dim_order` and `_use_edge_ops` change nothing: the file stores every tensor's dim order,
-    and operators stay torch's own.
+    and operators of the Edge dialect are equal to torch's.
     """
 
     def __init__(
@@ -73,9 +79,9 @@ class EdgeCompileConfig(etx_exir.EdgeCompileConfig):
         *,
         _use_edge_ops: bool = True,
     ) -> None:
-        super().__init__(
-            _check_ir_validity, False, _core_aten_ops_exception_list or [], preserve_ops or []
-        )
+        allowed = [torch_op(op) for op in _core_aten_ops_exception_list or ()]
+        kept = [torch_op(op) for op in preserve_ops or ()]
+        super().__init__(_check_ir_validity, False, allowed, kept)
 
 
 class ExecutorchBackendConfig(etx_exir.ExecutorchBackendConfig):
@@ -90,6 +96,6 @@ class ExecutorchBackendConfig(etx_exir.ExecutorchBackendConfig):
         for name in ("sym_shape_eval_pass", "to_out_var_pass"):
             value = options.get(name)
             each = value.values() if isinstance(value, Mapping) else [value]
-            if all(isinstance(item, _Always) for item in each):
+            if all(isinstance(item, Always) for item in each):
                 options.pop(name, None)
         super().__init__(*args, **options)

@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 from etx_schema import Tensor as WireTensor
 from etx_schema import TensorDataLocation, TensorLayout
 
-from etx_executorch.adapters.serialize import DataEntry, PTEFile, serialize_pte_binary
+from etx_executorch.adapters.named_data import DataEntry, FileBackedData
+from etx_executorch.adapters.serialize import PTEFile, serialize_pte_binary
 
 __all__ = ["Cord", "DataPayload", "DataSerializer", "serialize_for_executorch"]
 
@@ -19,19 +20,22 @@ __all__ = ["Cord", "DataPayload", "DataSerializer", "serialize_for_executorch"]
 class Cord:
     """Bytes that are joined when they are asked for."""
 
-    def __init__(self, data: bytes | Cord | None = None) -> None:
-        self._buffers: list[bytes] = []
+    def __init__(self, data: bytes | FileBackedData | Cord | None = None) -> None:
+        self._buffers: list[bytes | FileBackedData] = []
         if data is not None:
             self.append(data)
 
-    def append(self, data: bytes | Cord) -> None:
+    def append(self, data: bytes | FileBackedData | Cord) -> None:
         """Add pieces at the end without copying them."""
         self._buffers += data._buffers if isinstance(data, Cord) else [data]
 
     def write_to_file(self, outfile: BinaryIO) -> None:
         """Write the pieces one after the other."""
         for piece in self._buffers:
-            outfile.write(piece)
+            if isinstance(piece, FileBackedData):
+                piece.write_to_file(outfile)
+            else:
+                outfile.write(piece)
 
     def byte_size(self) -> int:
         """Return the number of bytes."""
@@ -41,7 +45,7 @@ class Cord:
         return sum(map(len, self._buffers))
 
     def __bytes__(self) -> bytes:
-        return b"".join(self._buffers)
+        return b"".join(map(bytes, self._buffers))
 
 
 @dataclass

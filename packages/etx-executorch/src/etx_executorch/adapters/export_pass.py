@@ -97,6 +97,16 @@ class ExportPass(_ExportPassBaseDeprecatedDoNotUse):
         args = (inner.graph_module, list(init), list(xs), list(additional_inputs))
         return self._fx("call_function", higher_order.scan, args, {}, meta)
 
+    def call_size_operator_all(self, value: ProxyValue[Any], meta: NodeMetadata) -> list[Any]:
+        """Return all sizes of a tensor: numbers, and reads of those that may change."""
+        sizes = value.to_tensor().shape
+        return [
+            size
+            if isinstance(size, int)
+            else self.call_sym(torch.ops.aten.sym_size.int, (value, dim), meta)
+            for dim, size in enumerate(sizes)
+        ]
+
     def call_submodule(self, graph_module: GraphModule, inputs: tuple[Any, ...]) -> PassResult:
         """Run the pass on a graph; what the whole graph carries beside its nodes is kept."""
         result = super().call_submodule(graph_module, inputs)

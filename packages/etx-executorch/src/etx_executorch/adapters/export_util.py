@@ -15,6 +15,14 @@ from etx_executorch.adapters.managers import EdgeProgramManager, ExecutorchProgr
 __all__ = ["export_to_edge", "export_to_exec_prog", "save_pte_program"]
 
 SUFFIX = ".pte"
+OTHERS = (
+    "example_kwarg_inputs",
+    "dynamic_shapes",
+    "edge_constant_methods",
+    "edge_compile_config",
+    "backend_config",
+    "strict",
+)
 
 
 def export_to_edge(
@@ -38,27 +46,15 @@ def export_to_edge(
 
 
 def export_to_exec_prog(
-    model: torch.nn.Module,
-    example_inputs: tuple[Any, ...],
-    example_kwarg_inputs: dict[str, Any] | None = None,
-    dynamic_shapes: Any = None,
-    edge_constant_methods: dict[str, Any] | None = None,
-    edge_compile_config: EdgeCompileConfig | None = None,
-    backend_config: Any = None,
-    strict: bool = True,
+    model: torch.nn.Module, example_inputs: tuple[Any, ...], *others: Any, **options: Any
 ) -> ExecutorchProgramManager:
-    """Export a model and lower it to a file."""
-    edge = export_to_edge(
-        model,
-        example_inputs,
-        example_kwarg_inputs,
-        dynamic_shapes,
-        edge_constant_methods,
-        edge_compile_config,
-        strict,
-        verbose=False,
-    )
-    return edge.to_executorch(backend_config)
+    """Export a model and lower it to a file.
+
+    The other arguments are those of `export_to_edge`, with `backend_config` in front of `strict`.
+    """
+    options |= dict(zip(OTHERS, others, strict=False))
+    config = options.pop("backend_config", None)
+    return export_to_edge(model, example_inputs, **options, verbose=False).to_executorch(config)
 
 
 def save_pte_program(prog: ExecutorchProgramManager, model_name: str, output_dir: str = "") -> str:

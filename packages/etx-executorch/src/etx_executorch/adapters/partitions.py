@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import etx_exir
+from etx_exir.constants import Constants
 from etx_exir.partitioners import group_nodes
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
@@ -20,6 +21,7 @@ __all__ = [
     "DontPartitionName",
     "GroupBasedPartitioner",
     "MethodProgramsPartitionerSpec",
+    "duplicate_constant_node",
     "generate_grouped_partitions_from_list_of_nodes",
     "generate_partitions_from_list_of_nodes",
     "generate_pattern_op_partitions",
@@ -153,6 +155,22 @@ class DontPartitionName(DontPartition):
     def is_node_supported(self, submodules: Mapping[str, Any], node: Node) -> bool:
         """Tell whether no name is that of the node."""
         return not self._is_named(node.name)
+
+
+def duplicate_constant_node(ep: ExportedProgram, candidate_node: str) -> set[str]:
+    """Give each reader of a constant but the first one of its own, in place; return their names."""
+    constants = Constants(ep)
+    (node,) = (n for n in ep.graph.nodes if n.op == "placeholder" and n.name == candidate_node)
+    tensor = constants.get(node)
+    if tensor is None:
+        raise ValueError(f"{candidate_node} is no constant of the program")
+    copies = set()
+    for index, user in enumerate(list(node.users)[1:]):
+        copy = constants.add(tensor, f"{candidate_node}_copy_{index}")
+        user.replace_input_with(node, copy)
+        copies.add(copy.name)
+    ep.graph_module.recompile()
+    return copies
 
 
 @dataclass

@@ -9,33 +9,13 @@ from typing import Any, NoReturn
 import etx_runtime
 import numpy as np
 import torch
-from etx_runtime import (
-    BackendRegistry,
-    MethodMeta,
-    OperatorRegistry,
-    TensorInfo,
-    Verification,
-)
+from etx_runtime import MethodMeta, Verification
 from torch.utils import _pytree as pytree
 from torch.utils.dlpack import from_dlpack
 
-__all__ = [
-    "BackendRegistry",
-    "Method",
-    "MethodMeta",
-    "OperatorRegistry",
-    "Program",
-    "Runtime",
-    "TensorInfo",
-    "Verification",
-    "load_program",
-    "run",
-]
+from etx_executorch.finder import absent
 
-NO_ETDUMP = (
-    "no ETDump is written yet: Method.profile of etx_runtime measures each instruction, and"
-    " etx bench prints it"
-)
+__all__ = ["Method", "Program", "Runtime", "load_program", "run"]
 
 
 def run(method: etx_runtime.Method, inputs: Any) -> list[Any]:
@@ -85,9 +65,10 @@ class Program:
         """Return what the file says of a method that need not be loaded."""
         return self._program.method_meta(method_name)
 
-    def write_etdump_result_to_file(self, *_: Any) -> NoReturn:
-        """Refuse."""
-        raise NotImplementedError(NO_ETDUMP)
+    def __getattr__(self, name: str) -> NoReturn:
+        if "etdump" in name:
+            raise absent("devtools.etdump")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def load_program(
@@ -98,7 +79,7 @@ def load_program(
 ) -> etx_runtime.Program:
     """Load a program with the weights of `data_path`, one `.ptd` file or several."""
     if enable_etdump:
-        raise NotImplementedError(NO_ETDUMP)
+        raise absent("devtools.etdump")
     paths = data_path if isinstance(data_path, (list, tuple)) else [data_path]
     return etx_runtime.Runtime.get().load_program(
         data,

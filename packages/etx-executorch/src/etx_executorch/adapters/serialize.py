@@ -9,13 +9,10 @@ import struct
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import torch
-from etx_exir import data_store
 from etx_schema import (
     BackendDelegateDataReference,
     Buffer,
     DataLocation,
-    EtxError,
     NamedBlob,
     Program,
     PteFile,
@@ -28,6 +25,7 @@ from etx_schema import (
 from etx_schema.pte import HEADER, MAGIC
 
 from etx_executorch.adapters.managers import with_blobs
+from etx_executorch.adapters.named_data import DataEntry, DataError, NamedDataStoreOutput
 
 MINIMUM = 24
 
@@ -39,78 +37,6 @@ class PTEFile:
     program: Program
     mutable_data: list[Buffer] | None = None
     named_data: Any = None
-
-
-@dataclass
-class DataEntry:
-    """Where a named blob is, and how it lies."""
-
-    buffer_index: int
-    alignment: int | None = None
-    tensor_layout: Any = None
-
-
-@dataclass
-class NamedDataStoreOutput:
-    """Blobs, and those in the file and beside it by name."""
-
-    buffers: list[bytes]
-    pte_data: dict[str, DataEntry]
-    external_data: dict[str, dict[str, DataEntry]]
-
-
-class DataError(EtxError, ValueError):
-    """Named data, or an alignment, that cannot be stored."""
-
-
-class NamedDataStore(data_store.NamedDataStore):
-    """The store of ETX; its output has each blob once, and entries that number the blobs."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._layouts: dict[str, Any] = {}
-
-    def add_named_data(
-        self,
-        key: str,
-        data: Any,
-        alignment: int | None = 1,
-        external_tag: str | None = None,
-        tensor_layout: Any = None,
-    ) -> None:
-        """Store `data` under `key`; the layout of a tensor is kept beside it."""
-        if isinstance(data, torch.Tensor):
-            tensor_layout = tensor_layout or data_store._layout(data)
-        try:
-            super().add_named_data(key, data, alignment, external_tag, tensor_layout)
-        except EtxError as error:
-            raise DataError(str(error)) from error
-        self._layouts.setdefault(key, tensor_layout)
-
-    def merge_named_data_store(self, other: Any) -> None:
-        """Add what another store holds."""
-        for tag, entries in ((None, other.pte_data), *other.external_data.items()):
-            for key, entry in entries.items():
-                data = other.buffers[entry.buffer_index]
-                self.add_named_data(key, data, entry.alignment, tag, entry.tensor_layout)
-
-    def get_named_data_store_output(self) -> Any:
-        """Return what is stored."""
-        output = super().get_named_data_store_output()
-        buffers: list[bytes] = []
-
-        def entries(named: dict[str, NamedBlob]) -> dict[str, DataEntry]:
-            found = {}
-            for key, blob in named.items():
-                data = bytes(blob.data)
-                if data not in buffers:
-                    buffers.append(data)
-                found[key] = DataEntry(buffers.index(data), blob.alignment, self._layouts.get(key))
-            return found
-
-        inside = entries(output.pte_data)
-        external = {tag: entries(named) for tag, named in output.external_data.items()}
-        return NamedDataStoreOutput(buffers, inside, external)
 
 
 class Bytes(bytes):

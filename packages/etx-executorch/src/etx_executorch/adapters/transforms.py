@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,17 +15,22 @@ from etx_exir.passes.remove_dead_code import RemoveDeadCode
 from etx_exir.transform import apply_passes
 from etx_exir.verify import Dialect, verify
 from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind, OutputSpec
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult
 from torch.fx.passes.tools_common import legalize_graph
 from torch.fx.passes.utils.fuser_utils import fuse_as_graphmodule, insert_subgm, topo_sort
 
+from etx_executorch.adapters.dialect import in_edge, plain
+
 __all__ = [
     "EXIREdgeDialectVerifier",
+    "arrange_graph_outputs",
     "constant_prop_pass",
     "create_submodule_from_nodes",
     "dead_code_elimination_pass",
     "default_decomposition_table",
+    "patch_forward",
     "transform",
 ]
 
@@ -45,7 +51,7 @@ class EXIREdgeDialectVerifier:
         allowed: tuple[Any, ...] = ()
         if self.config is not None:
             allowed = (*self.config.preserve_ops, *self.config._core_aten_ops_exception_list)
-        verify(program, Dialect.EDGE, allowed)
+        verify(plain(program), Dialect.EDGE, allowed)
 
     check = __call__
 
@@ -54,7 +60,7 @@ def constant_prop_pass(
     exported_program: ExportedProgram, custom_skip_targets: Any = None
 ) -> ExportedProgram:
     """Return a copy whose constant expressions are computed."""
-    return apply_passes(exported_program, [FoldConstants(), RemoveDeadCode()])
+    return apply_passes(exported_program, in_edge([FoldConstants(), RemoveDeadCode()]))
 
 
 def dead_code_elimination_pass(graph_module: GraphModule) -> PassResult:
@@ -68,7 +74,7 @@ def transform(
     program: ExportedProgram, *passes: Any, override_verifiers: Sequence[type] | None = None
 ) -> ExportedProgram:
     """Return a copy of a program with passes applied, and verifiers of its own."""
-    result = apply_passes(program, passes)
+    result = apply_passes(program, in_edge(passes))
     if override_verifiers is not None:
         result = copy.copy(result)
         result._verifiers = list(override_verifiers)
@@ -78,6 +84,17 @@ def transform(
 def default_decomposition_table() -> dict[torch._ops.OperatorBase, Callable[..., Any]]:
     """Return the decompositions that lead to Core ATen."""
     return dict(torch.export.default_decompositions())
+
+
+@contextmanager
+def patch_forward(obj: Any, new_method: Callable[..., Any]) -> Iterator[None]:
+    """Let another method be `forward` meanwhile, so that it is exported."""
+    old = obj.forward
+    obj.forward = new_method
+    try:
+        yield
+    finally:
+        obj.forward = old
 
 
 def create_submodule_from_nodes(
@@ -97,6 +114,27 @@ def create_submodule_from_nodes(
         gm.graph.lint()
     gm.recompile()
     return inner, call
+
+
+def arrange_graph_outputs(
+    gm: GraphModule, output_specs: list[OutputSpec], call_module_node: Node
+) -> None:
+    """Put new values of buffers before the other outputs of a module, in place.
+
+    The specs, and the items that are picked from the call of the module, follow.
+    """
+    order = sorted(
+        range(len(output_specs)), key=lambda i: output_specs[i].kind is OutputKind.USER_OUTPUT
+    )
+    output_specs[:] = [output_specs[i] for i in order]
+    returned = gm.graph.output_node()
+    values: Any = returned.args[0]
+    returned.args = (tuple(values[i] for i in order),)
+    gm.recompile()
+    moved = {old: new for new, old in enumerate(order)}
+    for user in call_module_node.users:
+        if user.target is operator.getitem:
+            user.args = (call_module_node, moved[int(user.args[1])])  # type: ignore[arg-type]
 
 
 def _return_list(gm: GraphModule, inner: GraphModule, call: Node, outputs: Sequence[Node]) -> None:
