@@ -9,6 +9,10 @@ namespace etx::portable {
 /// int64 arithmetic on numbers that a program chooses: sizes, strides, offsets, counts. A result
 /// that int64 does not hold is lost, and with it what is computed from it, but for products with
 /// zero. What is lost lies in no range.
+///
+/// Not needed for one tensor's sizes and strides: the product of its sizes, zeros left out, is less
+/// than 2^62, no offset in it is larger, and with elements it lies in memory. Needed once a number
+/// is an argument, or sizes of several tensors are multiplied, of which one may have no elements.
 class Checked {
  public:
   constexpr Checked(int64_t value = 0) : value_(value) {}

@@ -109,8 +109,9 @@ Error convolve_transposed_half(Context& context, const ConvShape& s, const float
   const int64_t planes = s.batch * s.groups * s.out_channels;
   const int64_t threads = context.num_threads() > 1 ? context.num_threads() : 1;
   const int64_t slots = planes < threads ? planes : threads;
+  const Checked floats = Checked(slots) * s.in_size() + 1;
   float* const columns =
-      context.allocate_temp_array<float>(static_cast<size_t>(slots * s.in_size() + 1));
+      context.allocate_temp_array<float>(static_cast<size_t>(floats.value_or(-1)));
   ETX_CHECK(context, columns != nullptr, MemoryAllocationFailed,
             "no temporary memory for the sums of a tap");
   context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {

@@ -125,6 +125,10 @@ Error convolution_backward_out(Context& context, const Tensor& grad_output, cons
   ETX_CHECK(context, grad_output.dim() == input.dim(), InvalidArgument,
             "grad_output must have the shape of the convolution's output");
   const int64_t outputs = shape.groups * shape.out_channels;
+  const Checked pairs =
+      Checked(shape.batch) * shape.groups * shape.in_channels * shape.out_channels;
+  ETX_CHECK(context, pairs.is_within(0, INT64_MAX), InvalidArgument,
+            "batch, groups and channels must not be more than int64 counts");
   bool fits = grad_output.size(0) == shape.batch && grad_output.size(1) == outputs;
   for (ssize_t d = 2; d < input.dim(); ++d) {
     fits &= grad_output.size(d) == shape.out[ConvShape::kAxes - input.dim() + d];

@@ -39,18 +39,16 @@ int64_t count_true(const Tensor& mask) {
   return count;
 }
 
-int64_t product(const Shape& shape) {
-  Checked count = 1;
-  for (const int64_t size : shape.sizes()) count *= size;
-  return count.value_or(INT64_MAX);
-}
-
 Error masked_select_out(Context& context, const Tensor& self, const Tensor& mask, Tensor& out) {
   Shape shape;
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(check_mask(context, mask, out));
   ETX_TRY(broadcast_shape(context, self, mask, shape, "self and mask must broadcast to one shape"));
-  const int64_t repeats = mask.numel() == 0 ? 0 : product(shape) / mask.numel();
+  Checked visited = 1;
+  for (const int64_t size : shape.sizes()) visited *= size;
+  ETX_CHECK(context, visited.is_within(0, INT64_MAX), InvalidArgument,
+            "self and mask must not broadcast to more elements than int64 counts");
+  const int64_t repeats = mask.numel() == 0 ? 0 : visited.value_or(0) / mask.numel();
   Shape selected;
   selected.push(Checked(count_true(mask)) * repeats);
   ETX_TRY(resize_out(context, out, selected));

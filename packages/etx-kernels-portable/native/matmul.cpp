@@ -106,6 +106,12 @@ void add_scaled_matrix(const T* self, int64_t row_stride, int64_t column_stride,
   }
 }
 
+/// What is multiplied by zero is not computed, as BLAS leaves it out: infinities in it have no
+/// effect.
+bool leaves_out_product(const Scalar& alpha, ScalarType type) {
+  return alpha.to<double>() == 0 && (type == ScalarType::Float || type == ScalarType::Double);
+}
+
 /// addmm = beta self + alpha (mat1 mat2).
 Error addmm_out(Context& context, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
                 const Scalar& beta, const Scalar& alpha, Tensor& out) {
@@ -132,7 +138,8 @@ Error addmm_out(Context& context, const Tensor& self, const Tensor& mat1, const 
     ETX_TRY(read_operand(context, mat2, type, rhs));
     ETX_TRY(read_operand(context, self, type, added));
     ETX_TRY(result.prepare(context, out, type));
-    ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), 1, m, k, n));
+    const int64_t depth = leaves_out_product(alpha, out.scalar_type()) ? 0 : k;
+    ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), 1, m, depth, n));
     add_scaled_matrix(added, rows == 1 ? 0 : columns, columns == 1 ? 0 : 1, beta.to<T>(),
                       alpha.to<T>(), result.data<T>(), m, n);
     return result.finish(context, out);

@@ -66,12 +66,15 @@ constexpr Loops kRoot = floating_unary_loops<&Isa::sqrt, root_of>();
 constexpr Loops kInverseRoot = floating_unary_loops<&Isa::rsqrt, inverse_root_of>();
 constexpr Loops kReciprocal = floating_unary_loops<&Isa::reciprocal, reciprocal_of>();
 
-/// The loop of one operand for this exponent, if there is one.
-Loop special(double exponent, ScalarType as) {
+/// The loop of one operand for this exponent, if there is one. Roots of -0 and -inf are no powers;
+/// eager takes powers of float16, else roots.
+Loop special(double exponent, ScalarType dtype) {
+  const ScalarType as = wide(dtype);
+  const bool has_roots = dtype != ScalarType::Half;
   if (exponent == 2) return kSquare[as];
   if (exponent == 3) return kCube[as];
-  if (exponent == 0.5) return kRoot[as];
-  if (exponent == -0.5) return kInverseRoot[as];
+  if (exponent == 0.5 && has_roots) return kRoot[as];
+  if (exponent == -0.5 && has_roots) return kInverseRoot[as];
   if (exponent == -1) return kReciprocal[as];
   return nullptr;
 }
@@ -80,8 +83,7 @@ Error pow_tensor_scalar_out(Context& context, const Tensor& self, Scalar exponen
   const bool integral = !is_floating(out.scalar_type());
   ETX_CHECK(context, !integral || exponent.to<double>() >= 0, InvalidArgument,
             "integers cannot be raised to a negative power");
-  const ScalarType as = wide(out.scalar_type());
-  const Loop loop = special(exponent.to<double>(), as);
+  const Loop loop = special(exponent.to<double>(), out.scalar_type());
   if (loop == nullptr || !RealBool::contains(self.scalar_type()) ||
       kind_of(self.scalar_type()) > kind_of(out.scalar_type()) ||
       kind_of(exponent) > kind_of(out.scalar_type())) {
@@ -89,8 +91,8 @@ Error pow_tensor_scalar_out(Context& context, const Tensor& self, Scalar exponen
   }
   Map m;
   m.loop = loop;
-  m.out_as = as;
-  const Operand operands[] = {Operand(self, as)};
+  m.out_as = wide(out.scalar_type());
+  const Operand operands[] = {Operand(self, m.out_as)};
   return map(context, operands, out, m);
 }
 

@@ -122,14 +122,15 @@ void TableCopy::run(Context& context, void* dst, const void* src, size_t element
 Error make_entries(Context& context, const Shape& sizes, Span<const int64_t> strides,
                    Entries& entries) {
   entries = {nullptr, 0};
-  int64_t count = 1;
+  Checked product = 1;
   bool regular = true;
   for (size_t i = sizes.rank(); i-- > 0;) {
     if (sizes[i] == 1) continue;
-    if (count == 1) entries.step = strides[i];
-    regular &= strides[i] == entries.step * count;
-    count *= sizes[i];
+    if (product.is(1)) entries.step = strides[i];
+    regular &= (product * entries.step).is(strides[i]);
+    product *= sizes[i];
   }
+  const int64_t count = product.value_or(-1);
   if (regular || count == 0) return Error::Ok;
   int64_t* table = context.allocate_temp_array<int64_t>(static_cast<size_t>(count));
   ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,

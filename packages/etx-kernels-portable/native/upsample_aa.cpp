@@ -28,12 +28,14 @@ C step_of(int64_t in, int64_t out, bool align_corners, std::optional<double> sca
   return static_cast<C>(in) / static_cast<C>(out);
 }
 
-/// Fills the filter, in the precision in which eager computes it.
+/// Fills the filter, in the precision in which eager computes it: a dimension that keeps its size
+/// stays as it is, whatever the scale.
 template <typename C>
 Error make_filter(Context& context, C step, Filter<C>& filter) {
-  const C reach = step > 1 ? step : 1;
+  const bool same = filter.in == filter.out;
+  const C reach = step > 1 && !same ? step : 1;
   ETX_CHECK(context, reach < C(INT32_MAX), InvalidArgument, "scales must not be that small");
-  const C span = 2 * std::ceil(reach) + 1;
+  const C span = same ? 1 : 2 * std::ceil(reach) + 1;
   filter.width = span < static_cast<C>(filter.in) ? static_cast<int64_t>(span) : filter.in;
   const size_t count = static_cast<size_t>(filter.out);
   filter.starts = context.allocate_temp_array<int32_t>(count);
@@ -42,7 +44,12 @@ Error make_filter(Context& context, C step, Filter<C>& filter) {
   ETX_CHECK(context, filter.starts && filter.counts && filter.weights, MemoryAllocationFailed,
             "no temporary memory for the weights of the filter");
   const C size = static_cast<C>(filter.in);
-  for (int64_t i = 0; i < filter.out; ++i) {
+  for (int64_t i = 0; i < filter.out && same; ++i) {
+    filter.starts[i] = static_cast<int32_t>(i);
+    filter.counts[i] = 1;
+    filter.weights[i] = 1;
+  }
+  for (int64_t i = 0; i < filter.out && !same; ++i) {
     const C center = step * (static_cast<C>(i) + C(0.5));
     const C first = center - reach + C(0.5);
     const C last = center + reach + C(0.5);

@@ -90,6 +90,13 @@ def test_a_view_whose_last_element_no_int64_counts(size: list[int], stride: int)
         PLUGIN.call("aten::as_strided_copy.out", x, *view, out(*size, dtype=BYTE))
 
 
+def test_a_mask_that_broadcasts_to_more_than_int64_counts() -> None:
+    x = reserved(4 * LARGE).reshape(1, 1, 4, LARGE)
+    mask = reserved(4 * LARGE).view(torch.bool).reshape(4, LARGE, 1, 1)
+    with pytest.raises(KernelError, match="more elements than int64 counts"):
+        PLUGIN.call("aten::masked_select.out", x, mask, out(8, dtype=BYTE))
+
+
 @pytest.mark.slow
 def test_a_roll_of_more_elements_than_int32_counts() -> None:
     """Not row-major, so that the elements are put in order and back; 9 GB."""

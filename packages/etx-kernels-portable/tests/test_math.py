@@ -84,6 +84,25 @@ def test_addmm_with_beta_zero_ignores_self() -> None:
     run("aten::addmm.out", F32, exact(a) @ exact(b), self, a, b, 0, 1)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_addmm_with_alpha_zero_leaves_out_infinities_where_eager_does(dtype: torch.dtype) -> None:
+    x, a, b = draw(dtype, 4, 3), torch.full((4, 2), torch.inf, dtype=dtype), draw(dtype, 2, 3)
+    for beta in (1, 0):
+        (actual,) = PLUGIN.call("aten::addmm.out", x, a, b, beta, 0, Out([4, 3], dtype))
+        expected = torch.addmm(x, a, b, beta=beta, alpha=0)
+        torch.testing.assert_close(actual, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_roots_and_powers_of_what_is_not_positive(dtype: torch.dtype) -> None:
+    x = torch.tensor([-0.0, 0.0, -torch.inf, torch.inf, -4.0, 4.0], dtype=dtype)
+    for exponent in (0.5, -0.5, -1):
+        (actual,) = PLUGIN.call("aten::pow.Tensor_Scalar_out", x, exponent, Out([6], dtype))
+        expected = x.pow(exponent)
+        assert torch.equal(actual.nan_to_num(7), expected.nan_to_num(7)), exponent
+        assert torch.equal((1 / actual).nan_to_num(7), (1 / expected).nan_to_num(7)), exponent
+
+
 class Convolutions:
     """Random arguments of a convolution."""
 

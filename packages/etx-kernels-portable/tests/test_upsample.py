@@ -63,6 +63,18 @@ def test_bilinear(shape: tuple[int, ...], corners: bool, order: list[int]) -> No
                 torch.testing.assert_close(got, want, rtol=tol, atol=tol)
 
 
+@pytest.mark.parametrize("scale", [None, 1.3])
+def test_antialiased_leaves_a_dimension_of_the_same_size(scale: float | None) -> None:
+    x = image((1, 2, 3, 4), torch.float32, CONTIGUOUS)
+    x[0, 0, 1, 1] = torch.inf
+    for size in ([3, 4], [6, 4], [3, 9]):
+        args = (x, size, False, scale if size[0] == 3 else None, scale if size[1] == 4 else None)
+        want = torch.ops.aten._upsample_bilinear2d_aa(*args)
+        name = "aten::_upsample_bilinear2d_aa.out"
+        (got,) = PLUGIN.call(name, *args, Out([1, 2, *size], torch.float32))
+        torch.testing.assert_close(got, want, equal_nan=True)
+
+
 def test_refuses() -> None:
     x, out = torch.zeros(1, 1, 2, 2), Out([1, 1, 4, 4], torch.float32)
     for size, scales in [(None, None), ([4, 4], [2.0, 2.0]), ([0, 4], None), (None, [-1.0, 2.0])]:
