@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from differential.calls import DRAWN
+from differential.calls import DRAWN, draw
 from differential.known import ROWS, Row
 from differential.operators import KERNELS
 from differential.registry import DRAWINGS, UNDRAWN
-from differential.run import sweep
+from differential.run import calls, report, sweep
+from harness import RECORDER
 
 CALLS = 2_000
 
@@ -33,3 +34,17 @@ def test_every_kernel_is_drawn_or_has_a_reason() -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_rows_name_kernels_that_are_drawn(row: Row) -> None:
     assert any(re.fullmatch(row.kernels, kernel.name) for kernel in DRAWN)
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.example], ids=lambda row: row.name)
+def test_rare_rows_are_needed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert row.example is not None
+    seed, index = row.example
+    if row.outcome == "aborted":
+        (found,) = calls(seed, index, index + 1)
+    else:
+        monkeypatch.setattr(RECORDER, "record", lambda *_: None)
+        call = draw(seed, index)
+        call.run(lambda _: None)
+        found = report(index, call)
+    assert found.row == row.name
