@@ -19,8 +19,8 @@ DRAWN = 500
 def pytest_addoption(parser: pytest.Parser) -> None:
     seed = random.SystemRandom().randrange(10**6)
     parser.addoption("--seed", type=int, default=seed, help="draws samples; random by default")
-    text = "draws odd calls and sizes; 3, whose sweep of 50,000 calls is clean, by default"
-    parser.addoption("--sweep-seed", type=int, default=3, help=text)
+    text = "draws odd calls and sizes; random by default"
+    parser.addoption("--sweep-seed", type=int, default=seed, help=text)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
