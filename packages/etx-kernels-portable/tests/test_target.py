@@ -7,7 +7,9 @@ from pathlib import Path
 import etx_kernels_portable
 import pytest
 from etx_kernels_portable import target
+from etx_schema.takes import misfit_of
 from harness import PLUGIN
+from quantized_calls import CALLS, row
 from rows import Kinds, boxes, inside
 
 
@@ -50,6 +52,16 @@ def test_a_listed_operator_has_dtypes() -> None:
     document = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
     operators = document["operators"]
     assert [name for name, row in operators.items() if row.get("dtypes") == []] == []
-    for name in ("quantize_per_token", "dequantize_per_token", "embedding_4bit"):
-        assert "float32" in operators[f"quantized_decomposed::{name}.out"]["dtypes"]
-    assert "int8" in operators["quantized_decomposed::quantize_per_token.out"]["dtypes"]
+
+
+@pytest.mark.filterwarnings("ignore:.*complex")
+def test_rows_of_quantized_kernels_state_their_arguments() -> None:
+    operators = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
+    rows = {k: v for k, v in operators["operators"].items() if k.startswith("quantized_")}
+    assert rows.keys() == {f"quantized_decomposed::{name}" for name in CALLS}
+    for name in ("quantize_per_tensor.out", "dequantize_per_token.out", "add.out"):
+        assert rows[f"quantized_decomposed::{name}"] == row(name)
+    kinds = [["float32"], [], [], [], [], [], ["int64"]]
+    found = misfit_of(rows["quantized_decomposed::quantize_per_tensor.out"], kinds, "int64")
+    assert found is not None
+    assert (found.argument, found.given) == ("out", "int64")

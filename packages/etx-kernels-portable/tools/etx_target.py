@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write src/etx_kernels_portable/etx.json: what each kernel of the installed plugin takes.
 
-Every kernel is called with every dtype of each argument that ATen allows. Needs torch and
-etx-exir. With --check, nothing is written: exit 1 if it is stale.
+Every kernel is called with every dtype of each argument that ATen allows, or that a quantized one
+might take. Needs torch and etx-exir. With --check, nothing is written: exit 1 if it is stale.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ def document() -> str:
     from dtypes import rows_of_kernels
     from etx_kernels_portable import __version__, library_path
     from etx_kernels_portable.target import describe, kernels
+    from quantized_calls import quantized_rows
 
     rows: dict[str, Any] = {name: describe(bits) for name, bits in kernels(library_path())}
-    rows |= rows_of_kernels()
+    rows |= rows_of_kernels() | quantized_rows()
     for name, (other, *between) in ALIKE.items():
         row = rows[other]["arguments"]
         middle = dict.fromkeys(between, "")

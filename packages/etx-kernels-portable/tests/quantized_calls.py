@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which dtypes the arguments of quantized kernels may have: calls that run, and all that is near.
+
+No sample of PyTorch reaches them. Each pair of tensors has every dtype in turn, while the rest is
+of dtypes that fit, the floating ones of one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from dtypes import BY_NAME, dtype_name, row_of
+from harness import PLUGIN, KernelError, Out
+
+X, Q = torch.ones(2, 4), torch.ones(2, 4, dtype=torch.int8)
+BYTES = torch.ones(2, 4, dtype=torch.uint8)
+ONE, ZERO, ROWS, ZEROS = torch.ones(1), torch.zeros(1).long(), torch.ones(2), torch.zeros(2).long()
+TOKENS = torch.ones(2, 1).double(), torch.zeros(2, 1).long()
+INDICES = torch.tensor([0, 1])
+RANGE = (0, 100)
+SAME = {"given": 0, "result": -1}
+"""A dtype as an argument: that of the first tensor or that of the result."""
+SIDE = (0.5, 0, *RANGE)
+CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
+    "quantize_per_tensor.out": (
+        "input scale zero_point quant_min quant_max dtype out",
+        (X, 0.5, 0, *RANGE, "result"),
+        (Out([2, 4], torch.int8),),
+    ),
+    "quantize_per_tensor.Tensor_out": (
+        "input scale zero_point quant_min quant_max dtype out",
+        (X, ONE, ZERO, *RANGE, "result"),
+        (Out([2, 4], torch.int8),),
+    ),
+    "quantize_per_channel.out": (
+        "input scales zero_points axis quant_min quant_max dtype out",
+        (X, ROWS, ZEROS, 0, *RANGE, "result"),
+        (Out([2, 4], torch.int8),),
+    ),
+    "quantize_per_token.out": (
+        "input scales zero_points quant_min quant_max dtype out",
+        (X, *TOKENS, *RANGE, "result"),
+        (Out([2, 4], torch.int8),),
+    ),
+    "dequantize_per_tensor.out": (
+        "input scale zero_point quant_min quant_max dtype out_dtype out",
+        (Q, 0.5, 0, *RANGE, "given", "result"),
+        (Out([2, 4], torch.float32),),
+    ),
+    "dequantize_per_tensor.Tensor_out": (
+        "input scale zero_point quant_min quant_max dtype out_dtype out",
+        (Q, ONE, ZERO, *RANGE, "given", "result"),
+        (Out([2, 4], torch.float32),),
+    ),
+    "dequantize_per_channel.out": (
+        "input scales zero_points axis quant_min quant_max dtype out_dtype out",
+        (Q, ROWS, ZEROS, 0, *RANGE, "given", "result"),
+        (Out([2, 4], torch.float32),),
+    ),
+    "dequantize_per_token.out": (
+        "input scales zero_points quant_min quant_max dtype output_dtype out",
+        (Q, *TOKENS, *RANGE, "given", "result"),
+        (Out([2, 4], torch.float32),),
+    ),
+    "choose_qparams.Tensor_out": (
+        "input quant_min quant_max eps dtype out0 out1",
+        (X, *RANGE, 1e-7, torch.int8),
+        (Out([1], torch.float64), Out([1], torch.int64)),
+    ),
+    "choose_qparams_per_token_asymmetric.out": (
+        "input dtype out0 out1",
+        (X, torch.int8),
+        (Out([2, 1], torch.float64), Out([2, 1], torch.int64)),
+    ),
+    "add.out": (
+        "a a_scale a_zero_point a_quant_min a_quant_max b b_scale b_zero_point b_quant_min "
+        "b_quant_max out_scale out_zero_point out_quant_min out_quant_max out",
+        (Q, *SIDE, Q, *SIDE, *SIDE),
+        (Out([2, 4], torch.int8),),
+    ),
+    "mixed_mm.out": (
+        "input weight weight_scales weight_zero_points out",
+        (X, Q.reshape(4, 2), torch.ones(4), torch.zeros(4)),
+        (Out([2, 2], torch.float32),),
+    ),
+    "mixed_linear.out": (
+        "input weight weight_scales weight_zero_points dtype out",
+        (X, Q, ROWS, ROWS, "result"),
+        (Out([2, 2], torch.float32),),
+    ),
+}
+for bits, weight in (("byte", Q), ("4bit", BYTES), ("2bit", BYTES)):
+    length = {"byte": 4, "4bit": 8, "2bit": 16}[bits]
+    for overload, named, given in (("out", "", ()), ("dtype_out", "dtype ", ("result",))):
+        CALLS[f"embedding_{bits}.{overload}"] = (
+            f"weight weight_scales weight_zero_points quant_min quant_max indices {named}out",
+            (weight, ROWS, ROWS, *RANGE, INDICES, *given),
+            (Out([2, length], torch.float32),),
+        )
+
+
+def quantized_rows() -> dict[str, dict[str, Any]]:
+    """Return what each quantized kernel takes."""
+    return {f"quantized_decomposed::{name}": row(name) for name in CALLS}
+
+
+def row(name: str) -> dict[str, Any]:
+    names, args, outs = CALLS[name]
+    kernel = f"quantized_decomposed::{name}"
+    whole = [*args, *outs]
+    places = [i for i, value in enumerate(whole) if isinstance(value, (torch.Tensor, Out))]
+    found: dict[tuple[str, ...], bool] = {}
+    for kinds in tried(kernel, whole, places):
+        if kinds not in found:
+            found[kinds] = runs(kernel, whole, kinds, places)
+    return row_of(names.split(), found)
+
+
+def tried(kernel: str, whole: list[Any], places: list[int]) -> Iterator[tuple[str, ...]]:
+    parameters = PLUGIN.kernels[kernel].parameters
+    floating = [i for i in places if whole[i].dtype == torch.float32]
+    for base in ("float32", "float16"):
+        fits = [dtype_name(whole[i].dtype) if i in places else "" for i in range(len(whole))]
+        for place in floating:
+            fits[place] = base
+        for first, second in itertools.combinations_with_replacement(places, 2):
+            for one, other in itertools.product(*(domain(parameters[i]) for i in (first, second))):
+                kinds = list(fits)
+                kinds[first], kinds[second] = one, other
+                yield tuple(kinds)
+
+
+def domain(parameter: Any) -> tuple[str, ...]:
+    return (*BY_NAME, "none") if parameter.optional else tuple(BY_NAME)
+
+
+def runs(kernel: str, whole: list[Any], kinds: tuple[str, ...], places: list[int]) -> bool:
+    values = []
+    for value, kind in zip(whole, kinds, strict=True):
+        if isinstance(value, str):
+            given = BY_NAME.get(kinds[SAME[value]])
+        elif kind == "none":
+            given = None
+        elif isinstance(value, torch.Tensor):
+            given = value.to(BY_NAME[kind])
+        else:
+            given = Out(value.shape, BY_NAME[kind]) if isinstance(value, Out) else value
+        values.append(given)
+    try:
+        PLUGIN.call(kernel, *values)
+    except KernelError:
+        return False
+    return True
