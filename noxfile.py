@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
 hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes`,
-`-s exporter-tests|mutated|free-threaded`.
+`-s exporter-tests|mutated|free-threaded|executorch-samples|executorch-kernels`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -36,10 +36,10 @@ NOX: tuple[object, ...] = (sys.executable, "-m", "nox", "-f", ROOT / "noxfile.py
 WHEELS = ROOT / "tools" / "wheels.py"
 ENVIRONMENTS = ROOT / ".build" / "env"
 PROJECTS = load_projects()
-GENERATORS = (  # in order: the compiler carries the target of the kernels
+GENERATORS = (  # in order: etx-schema carries the target of the kernels
     "etx-schema/src/etx_schema/generate.py",
     "etx-kernels-portable/tools/etx_target.py",
-    "etx-exir/tools/targets.py",
+    "etx-schema/tools/targets.py",
     "etx-exir/tools/passes.py",
 )
 COMPILER = "etx-exir"
@@ -289,6 +289,27 @@ def mutated(session: nox.Session) -> None:
     run(session, sys.executable, script, sides[3], sides[5], *session.posargs)
 
 
+@nox.session(name="executorch-samples")
+def executorch_samples(session: nox.Session) -> None:
+    """Run PyTorch's samples that target `executorch` accepts on ExecuTorch. Hours, by hand.
+
+    `-- --most 3` takes so many of each operator and dtype, `-- --drawn 200 --seed 1` a part.
+    """
+    python, sides = both_sides(session)
+    folder = ROOT / ".build" / "executorch-samples"
+    script = ROOT / "interop" / "opinfo" / "run.py"
+    run(session, python, script, sides[1], sides[5], folder, *session.posargs)
+
+
+@nox.session(name="executorch-kernels")
+def executorch_kernels(session: nox.Session) -> None:
+    """Call ExecuTorch's kernels with all dtypes (`-- dtypes FILE`), or as PyTorch's samples do
+    (`-- samples FILE`). By hand: what is found goes to etx-schema's tools/executorch-1.5.1.json."""
+    tools = ("pytest==9.2.0", "expecttest==0.3.0")
+    python = environment(session, "executorch-kernels", *PORT, others=(*EXECUTORCH, *tools))
+    run(session, python, ROOT / "interop" / "opinfo" / "kernels.py", *session.posargs)
+
+
 @nox.session(name="exporter-tests")
 def exporter_tests(session: nox.Session) -> None:
     """Run ExecuTorch's own exporter tests, as they lie in its wheel, on ETX. Run by hand."""
@@ -388,8 +409,13 @@ def both_sides(session: nox.Session) -> tuple[str, list[str]]:
     ExecuTorch lies in its own environment alone: a file that crosses is written by one process and
     read by another that cannot import the writer.
     """
+    samples = ("expecttest==0.3.0",)
     host = environment(
-        session, "interop-host", COMPILER, others=MODELS, others_no_deps=MODELS_NO_DEPS
+        session,
+        "interop-host",
+        COMPILER,
+        others=(*MODELS, *samples),
+        others_no_deps=MODELS_NO_DEPS,
     )
     tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2")
     device = environment(session, "interop-device", *DEVICE, others=tools)

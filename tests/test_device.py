@@ -102,6 +102,7 @@ def test_version_lists_what_is_installed(device: Environment) -> None:
 def test_show_and_check(device: Environment, add_pte: Path) -> None:
     shown = device.run("etx", "show", add_pte)
     assert "aten::add.out(in0, in1, 1)" in shown.stdout, shown.stderr
+    assert "runs on ExecuTorch 1.5.1, too" in shown.stdout
     checked = device.run("etx", "check", add_pte, "--target", "etx")
     assert checked.returncode == 0, checked.stdout + checked.stderr
 

@@ -164,6 +164,46 @@ def test_what_a_target_lacks_is_decomposed_for_it(missing, call, instead):
     assert missing in names_of(manager.to_executorch())
 
 
+@pytest.mark.parametrize(
+    ("call", "inputs"),
+    [
+        (lambda x, i: i + 2.5, (torch.ones(2), torch.arange(3))),
+        (lambda x, i: (i > 1) + 1, (torch.ones(2), torch.arange(3))),
+        (lambda x, i: x.gather(0, i), (torch.ones(2), torch.zeros(3, dtype=torch.int32))),
+    ],
+)
+def test_what_executorch_does_not_convert_is_converted_for_it(call, inputs):
+    class Call(nn.Module):
+        def forward(self, x, i):
+            return call(x, i)
+
+    manager = to_edge(torch.export.export(Call(), inputs))
+    cast = "dim_order_ops::_to_dim_order_copy.out"
+    assert cast not in names_of(manager.to_executorch())
+    theirs = manager.to_executorch(ExecutorchBackendConfig(target="executorch"))
+    assert cast in names_of(theirs)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: nn.functional.conv3d(x, x), r"convolution\.out with input of rank <= 4, not of"),
+        (lambda x: x.sum().cumsum(0), r"cumsum\.out with self of rank >= 1, not of rank 0"),
+        (lambda x: x.double().log_softmax(0), r"_log_softmax\.out with self of .*not of float64"),
+        (lambda x: torch.fft.fft(x).real, "value == 1, not of value 0"),
+    ],
+)
+def test_what_executorch_does_not_take_is_refused_with_the_reason(call, message):
+    class Call(nn.Module):
+        def forward(self, x):
+            return call(x)
+
+    manager = to_edge(torch.export.export(Call(), (torch.randn(1, 1, 2, 2, 2),)))
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        manager.to_executorch(ExecutorchBackendConfig(target="executorch"))
+    assert "test_target.py:" in str(caught.value)
+
+
 def test_every_simpler_operator_has_a_decomposition():
     """The exceptions to "what has a kernel stays whole" are not stale."""
     table = default_decompositions()

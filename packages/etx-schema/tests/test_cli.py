@@ -86,6 +86,11 @@ def test_show_ptd(etx, data):
     assert "  weight: float32[3, 4] 48 bytes" in out
 
 
+def test_show_says_without_a_compiler_whether_executorch_runs_a_file(etx, data):
+    _, out, _ = etx("show", data / "add.pte")
+    assert "\n  runs on ExecuTorch 1.5.1, too\n" in out
+
+
 def test_show_marks_what_executorch_lacks(etx, data, installed, tmp_path):
     path = tmp_path / "executorch.json"
     document = {"name": "executorch", "runtime": {"executorch": "1.5.1"}}

@@ -43,7 +43,7 @@ def offered(board, installed):
     return installed
 
 
-def test_check(etx, data, tmp_path):
+def test_check(etx, data, installed, tmp_path):
     assert etx("check", data / "add.pte") == (0, f"{data / 'add.pte'}: no problems\n", "")
     pte = counter()
     pte.program.execution_plan[0].inputs = [40]
@@ -55,6 +55,48 @@ def test_check(etx, data, tmp_path):
     assert document["problems"][0]["kind"] == "invalid"
     code, out, _ = etx("check", tmp_path / "m.pte")
     assert out.endswith("input 0 is value 40, there are 6 values\n    at method forward\n")
+
+
+def test_check_says_what_a_file_is_compared_with(etx, data, offered, tmp_path):
+    _, out, _ = etx("check", data / "cond.pte")
+    assert "cond.pte: 2 problems on target 'board', which is installed here\n" in out
+    write_pte(delegated(), tmp_path / "m.pte")
+    other = tmp_path / "npu.json"
+    other.write_text(json.dumps({"name": "npu", "extends": ["board"], "backends": ["Npu"]}))
+    code, out, _ = etx("check", tmp_path / "m.pte", "--target", "board")
+    assert "not installed here" not in out
+    board = json.loads(PATH.read_text())
+    PATH.write_text(json.dumps({**board, "backends": []}))
+    other.write_text(json.dumps({**board, "operators": {}}))
+    pte = delegated()
+    pte.program.execution_plan[0].chains[0].instructions[:] = []
+    write_pte(pte, tmp_path / "m.pte")
+    code, out, _ = etx("check", tmp_path / "m.pte", "--target", other)
+    assert code == 0
+    assert out.endswith("  it calls ToyBackend, not installed here: it cannot run here\n")
+    code, out, _ = etx("check", tmp_path / "m.pte")
+    assert code == 1
+
+
+def test_check_with_a_runtime_that_has_no_kernels(etx, data, installed):
+    installed.append(EntryPoint("plugin", f"{__name__}:board_path", "etx.abi"))
+    code, out, _ = etx("check", data / "add.pte")
+    assert code == 1
+    assert "1 problem on target 'this installation', a runtime without kernels\n" in out
+
+
+def test_check_names_whose_a_backend_is(etx, installed, board, tmp_path):
+    peer = {"name": "theirs", "extends": ["board"], "backends": ["Peer"]}
+    path = tmp_path / "theirs.json"
+    path.write_text(json.dumps({**peer, "extends": [], "runtime": {"executorch": "1.5.1"}}))
+    global PATH
+    PATH = path
+    installed.append(EntryPoint("theirs", f"{__name__}:board_path", "etx.targets.carried"))
+    pte = delegated()
+    pte.program.execution_plan[0].delegates[0].id = "Peer"
+    write_pte(pte, tmp_path / "m.pte")
+    _, out, _ = etx("check", tmp_path / "m.pte", "--target", board)
+    assert "what to do: ExecuTorch 1.5.1 has it (--target theirs); to run it with ETX, " in out
 
 
 def test_check_of_a_file_without_origins_names_instruction_and_operator(etx, data, offered):

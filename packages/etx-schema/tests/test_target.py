@@ -9,6 +9,7 @@ import pytest
 from etx_schema import Target, TargetError
 from etx_schema.check import wider_dtype
 from etx_schema.problem import report
+from etx_schema.takes import narrowed, spelled
 from programs import add, counter, delegated
 
 DOCUMENT = {
@@ -34,7 +35,7 @@ def test_everything_missing_is_named_with_its_line():
     pte = counter()
     plan = pte.program.execution_plan[0]
     plan.chains[0].instructions.append(plan.chains[0].instructions[0])
-    found = target(operators={}, limits={"max_rank": 0}).check(pte)
+    found = target(operators={}, limits={"max_rank": 0}).check(pte, [])
     assert [problem.instruction for problem in found] == [0, 0, 0, 4]
     assert [problem.kind for problem in found] == ["max_rank"] * 2 + ["operator"] * 2
     assert found[2].module == "a.b"
@@ -44,14 +45,14 @@ def test_everything_missing_is_named_with_its_line():
 
 
 def test_dtype_of_the_result():
-    found = target(operators={"aten::add.out": {"dtypes": ["int8"]}}).check(add())
+    found = target(operators={"aten::add.out": {"dtypes": ["int8"]}}).check(add(), [])
     assert "has aten::add.out for int8, not for float32" in str(found[0])
     assert found[0].hint == "rewrite the model without it, or delegate it to a backend"
     assert target(operators={"aten::add.out": {}}).check(add()) == []
 
 
 def test_backend_and_rank():
-    found = target(backends=["Other"], limits={"max_rank": 1}).check(delegated())
+    found = target(backends=["Other"], limits={"max_rank": 1}).check(delegated(), [])
     assert "no backend ToyBackend (it has: Other)" in str(found[2])
     assert "value 0 has rank 2, target 'toy' takes at most 1" in str(found[0])
 
@@ -218,3 +219,42 @@ def test_bad_files(tmp_path):
         Target.load(tmp_path / "bad.json")
     with pytest.raises(TargetError, match="no target 'moon'; installed: "):
         Target.load("moon")
+
+
+def bounded(row, **changes):
+    """Return what stands against `add`, whose kernel takes what both rows take."""
+    document = {"name": "peer", "extends": ["toy"], "narrower": {"aten::add.out": row}}
+    base = Target.parse(DOCUMENT | changes)
+    from etx_schema import target as module
+
+    names = {"toy": written(base)}
+    return [p.message for p in module.Target.parse(document, names).check(add(), [])]
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("rank<=2", ""),
+        ("rank<=1", "with self of rank <= 1, not of rank 2"),
+        ("float32 rank>=1", ""),
+        ("int64 rank>=1", "with self of int64, not of float32"),
+    ],
+)
+def test_bounds_of_a_narrower_kernel(words, text):
+    found = bounded({"arguments": {"self": words}, "why": "its kernel says so"})
+    assert [text and f"target 'peer' has aten::add.out {text} (its kernel says so)"] == (
+        found or [""]
+    )
+
+
+def test_a_bound_of_a_number_and_of_a_list():
+    alpha = {"arguments": {"self": "", "other": "", "alpha": "value==2"}}
+    assert "with alpha of value == 2, not of value 1" in bounded(alpha)[0]
+    with pytest.raises(TargetError, match="unknown dtypes in 'rank<2'"):
+        bounded({"arguments": {"self": "rank<2"}})
+
+
+def test_both_rows_are_spelled():
+    both = narrowed({"dtypes": ["int8"]}, {"arguments": {"self": "rank>=1"}})
+    assert spelled(both) == "int8 & self rank>=1"
+    assert narrowed({}, both) == both

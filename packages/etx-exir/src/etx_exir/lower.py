@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any
 
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
@@ -13,6 +14,7 @@ from etx_exir.debug import number_nodes
 from etx_exir.decompose import decompose, decomposition_table, whole_operators
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.base import graph_modules, recompile
+from etx_exir.passes.cast_arguments import CAST, CastArguments
 from etx_exir.passes.copies import COPIES
 from etx_exir.passes.decompose_kept import DecomposeKept
 from etx_exir.progress import naming, report
@@ -107,20 +109,22 @@ def lower_kept(
 
 def fit(
     program: ExportedProgram,
-    kernels: Container[str],
+    kernels: Mapping[str, Mapping[str, Any]],
     preserved: Iterable[OpOverload] = (),
     observer: Observer | None = None,
 ) -> ExportedProgram:
     """Return `program` with what `etx` has kernels for, but `kernels` lacks, decomposed.
 
-    The given program stays as it is.
+    Arguments that a kernel does not convert are converted before. The given program stays as it is.
     """
     lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
     lacking = lacking.union(COPIES[op] for op in lacking & COPIES.keys())
     graphs = graph_modules(program.graph_module)
-    used = {node.target for graph in graphs for node in graph.graph.nodes} & lacking
-    if not used:
+    targets = {node.target for graph in graphs for node in graph.graph.nodes}
+    used = targets & lacking
+    if not used and not targets & CAST.keys():
         return program
     fitted = copy_program(program)
     lower_kept(fitted, used, observer=observer, kernels=kernels)
+    run_passes(fitted, [CastArguments(kernels)], observer)
     return fitted

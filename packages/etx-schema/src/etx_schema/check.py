@@ -42,7 +42,7 @@ WIDER = {
     "complex128": ("complex64",),
 }
 
-
+PEER = "executorch"
 NO_OPERATOR = "rewrite the model without it, or delegate it to a backend"
 NO_BACKEND = (
     "install the package of the backend, which brings its target, or lower the model without this "
@@ -233,8 +233,12 @@ class _Advice:
 
     def backend(self, name: str) -> str:
         """Name the targets that have a backend, and how to state that the device has it."""
-        have = [other.name for other in self.others if name in other.backends]
+        found = [other for other in self.others if name in other.backends]
+        have = [other.name for other in found if PEER not in other.runtime]
         own = self.target.name
+        if found and not have:
+            peer = f"ExecuTorch {found[0].runtime[PEER]}"
+            return f"{peer} has it (--target {found[0].name}); to run it with ETX, {NO_BACKEND}"
         if have:
             return f"choose target {own}+{have[0]} if the device has both, else {NO_BACKEND}"
         row = mine(own, (), [name])

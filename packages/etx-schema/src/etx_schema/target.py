@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from etx_schema.entry_points import contributions, describe, name_of, use, warn_of
 from etx_schema.errors import EtxError, TargetError
 from etx_schema.problem import Problem
-from etx_schema.takes import check_row, joined
+from etx_schema.takes import check_row, joined, narrowed
 
 if TYPE_CHECKING:
     from etx_schema.pte import PteFile
@@ -29,6 +29,7 @@ _KEYS = {
     "extends",
     "limits",
     "name",
+    "narrower",
     "operators",
     "runtime",
     "version",
@@ -139,7 +140,7 @@ def _load(text: str, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Targ
     if text.endswith(".json") or os.sep in text:
         return _read(Path(text), names, outer)
     if text not in names:
-        known = ", ".join(names) or "none (install etx-exir or a kernel package)"
+        known = ", ".join(names) or "none"
         raise TargetError(f"no target {text!r}; installed: {known}; or give a .json file")
     return _read(names[text], names, outer)
 
@@ -191,15 +192,29 @@ def _parse(
     if not bases:
         return own
     removed = _strings(document, "without")
-    kept = [_without(base, own.limits, removed) for base in bases]
+    narrower = _operators(_object(document, "narrower"))
+    kept = [_without(base, own.limits, removed, narrower) for base in bases]
     joined = reduce(_joined, [*kept, own])
     return replace(joined, name=own.name, version=own.version, description=own.description)
 
 
-def _without(target: Target, limits: Mapping[str, Any], removed: Iterable[str]) -> Target:
-    """Return `target` with neither the limits that are stated anew nor the `removed` operators."""
+def _without(
+    target: Target,
+    limits: Mapping[str, Any],
+    removed: Iterable[str],
+    narrower: Mapping[str, Mapping[str, Any]],
+) -> Target:
+    """Return `target` with neither the limits that are stated anew nor the `removed` operators.
+
+    Operators that are `narrower` take what both rows take.
+    """
     left = {key: value for key, value in target.limits.items() if key not in limits}
-    operators = {k: row for k, row in target.operators.items() if k not in set(removed)}
+    gone = set(removed)
+    operators = {
+        k: narrowed(row, narrower[k]) if k in narrower else row
+        for k, row in target.operators.items()
+        if k not in gone
+    }
     return replace(target, limits=left, operators=operators)
 
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the targets that the compiler carries, src/etx_exir/targets/{etx,executorch}.json.
+"""Write the targets that etx-schema carries, src/etx_schema/targets/{etx,executorch}.json.
 
-Needs etx-kernels-portable. With --check, nothing is written: exit 1 if one is stale.
+Needs etx-kernels-portable. With --check, nothing is written: exit 1 if one is stale. What
+ExecuTorch's kernels take lies in executorch-1.5.1.json: `operators` its wheel registers, `dtypes`
+as `nox -s executorch-kernels` measured them, `limits` as PyTorch's samples showed them.
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
-TARGETS = Path(__file__).parent.parent / "src" / "etx_exir" / "targets"
-PEER = TARGETS / "executorch-1.5.1.txt"
+TARGETS = Path(__file__).parent.parent / "src" / "etx_schema" / "targets"
+PEER = Path(__file__).parent / "executorch-1.5.1.json"
 PEER_BACKENDS = ("XnnpackBackend",)
 
 
@@ -26,19 +29,32 @@ def kernels() -> str:
 
 def executorch(ours: str) -> str:
     """Return the target of files that run on both runtimes."""
-    theirs = set(PEER.read_text().split())
-    missing = sorted(set(json.loads(ours)["operators"]) - theirs)
+    peer = json.loads(PEER.read_text(encoding="utf-8"))
+    operators = json.loads(ours)["operators"]
+    missing = sorted(set(operators) - set(peer["operators"]))
+    rows: dict[str, list[Any]] = {}
+    for table in (peer["dtypes"], peer["limits"]):
+        for name, row in table.items():
+            rows.setdefault(name, []).append(row)
+    kept = {name: found for name, found in sorted(rows.items()) if name in operators}
     target = {
         "name": "executorch",
-        "description": "what etx-kernels-portable and ExecuTorch 1.5.1's wheel both have",
+        "description": "kernels that etx-kernels-portable and ExecuTorch 1.5.1's wheel both have, "
+        "with the backends of that wheel",
         "version": "1",
         "runtime": {"executorch": "1.5.1"},
         "extends": ["etx.json"],
         "without": missing,
         "elsewhere": dict.fromkeys(missing, "etx"),
+        "narrower": None,
         "backends": list(PEER_BACKENDS),
     }
-    return json.dumps(target, indent=1) + "\n"
+    lines = [
+        f"  {json.dumps(name)}: {json.dumps(found[0] if len(found) == 1 else {'all': found})}"
+        for name, found in kept.items()
+    ]
+    narrower = '"narrower": {\n' + ",\n".join(lines) + "\n }"
+    return json.dumps(target, indent=1).replace('"narrower": null', narrower) + "\n"
 
 
 def main() -> int:

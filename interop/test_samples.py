@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch's samples that target `executorch` accepts run on ExecuTorch and give what eager gives.
+
+A part, drawn by ETX_SEED; `nox -s executorch-samples` runs all.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DRAWN = 16
+SEED = os.environ.get("ETX_SEED", "0")
+
+
+def test_drawn_samples_run_there(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    sides = [request.config.getoption(side) for side in ("--host", "--executorch")]
+    script = Path(__file__).parent / "opinfo" / "run.py"
+    command = [sys.executable, script, *sides, tmp_path, "--workers", "1", "--seed", SEED]
+    drawn = ["--drawn", str(DRAWN), "--dtypes", "float32", "int64", "bool"]
+    done = subprocess.run([*command, *drawn], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"ETX_SEED={SEED}: {done.stdout}{done.stderr[-2000:]}"
+    assert f"{DRAWN} samples" in done.stdout

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The targets that are there for every compiler; etx-schema carries them."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+from etx_schema.target import DEFAULT
+from etx_schema.targets import etx, executorch
+
+__all__ = ["CARRIED", "DEFAULT", "default_operators", "etx", "executorch"]
+
+CARRIED = {"etx": etx(), "executorch": executorch()}
+
+
+@cache
+def default_operators() -> frozenset[str]:
+    """Return the names of the kernels of target `etx`."""
+    return frozenset(json.loads(etx().read_text(encoding="utf-8"))["operators"])
