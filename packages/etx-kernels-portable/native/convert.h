@@ -8,7 +8,8 @@
 namespace etx::portable {
 
 /// Converts all elements of `tensor` into temporary memory of the same layout; sets `data`.
-/// Errors: NotSupported for dtypes that are not castable, MemoryAllocationFailed.
+/// Errors: NotSupported but from castable dtypes to these, and from them and complex ones to
+/// complex ones; MemoryAllocationFailed.
 Error convert_to_temp(Context& context, const Tensor& tensor, ScalarType to, const void*& data);
 
 /// Writes `value` as one element of dtype `to` into up to 16 bytes.

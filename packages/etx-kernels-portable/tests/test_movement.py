@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from etx_schema.dtypes import DTYPE_SETS
 from harness import PLUGIN, KernelError, Out
 
 LAST = [0, 2, 3, 1]
@@ -157,6 +158,17 @@ def test_sums_of_complex_at_indices(dtype: torch.dtype) -> None:
     want = x.index_put((index,), values, accumulate=True)
     assert torch.equal(aten("index_put.out", x, [index], values, True, Out([4], dtype)), want)
     assert torch.equal(aten("index_put_", x.clone(), [index], values, True), want)
+
+
+@pytest.mark.parametrize("function", [torch.cat, torch.stack], ids=["cat", "stack"])
+def test_joins_tensors_of_any_two_dtypes(function: Any) -> None:
+    names = {*DTYPE_SETS["real"], "bool", "complex64", "complex128"}
+    for one, other in itertools.product([getattr(torch, name) for name in names], repeat=2):
+        parts = [torch.tensor([2, 0, 1]).to(one), torch.tensor([1, 3, 0]).to(other)]
+        expected = function(parts)
+        out = Out(list(expected.shape), expected.dtype)
+        (result,) = PLUGIN.call(f"aten::{function.__name__}.out", parts, 0, out)
+        assert torch.equal(result, expected), (one, other)
 
 
 def test_row_order_of_dynamic_results() -> None:

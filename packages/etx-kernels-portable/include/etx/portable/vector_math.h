@@ -73,8 +73,8 @@ inline VecF log(VecF x) {
   y = y - ff * 0.5f;
   y = n * 0.693145751953125f + (f + y);
   y = x > 3.4028235e38f ? x : y;
-  y = x == 0.0f ? from_bits(splat(0xff800000u)) : y;
-  y = x < 0.0f ? from_bits(splat(0x7fc00000u)) : y;
+  y = x == 0.0f ? from_bits(splat(uint32_t{0xff800000})) : y;
+  y = x < 0.0f ? from_bits(splat(uint32_t{0x7fc00000})) : y;
   return x != x ? x : y;
 }
 
