@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the compiler writes, the runtime loads and executes, and `etx check` agrees.
 
-Over PyTorch's own samples and random graphs, drawn by ETX_SEED: at random unless it is set, then
-the report names it. `nox -s exported` draws more of both.
+Over PyTorch's own samples and random graphs, drawn by ETX_SEED, which the report names. `nox -s
+exported` draws more of both, by another seed each time.
 """
 
 from __future__ import annotations

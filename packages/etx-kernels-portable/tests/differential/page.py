@@ -16,7 +16,7 @@ PyTorch computes eagerly: to the bit where eager's loops are exact, else within 
 or as near to the result in float64 as eager's is.
 
 `python3 noxfile.py -s differential` makes 50,000 calls and writes this page; CI makes 2,000 by
-a random seed that it prints and `--sweep-seed` repeats. A difference without a row of the last
+the seed that `--sweep-seed` has unless it is given. A difference without a row of the last
 table fails, and so does a row that is no longer needed: that 50,000 calls do not come upon, or, of
 rare ones, whose example is right now. `-- --only 7/1234` makes one call again, by seed and index.
 """
