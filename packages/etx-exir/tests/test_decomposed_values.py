@@ -40,6 +40,7 @@ ELSEWHERE = {
     aten.addmv.default,
     aten.adaptive_max_pool2d.default,
     aten.dist.default,
+    aten._int_mm.default,
 }
 
 

@@ -14,7 +14,7 @@ from etx_exir.debug import number_nodes
 from etx_exir.decompose import decompose, decomposition_table, whole_operators
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.base import graph_modules, recompile
-from etx_exir.passes.cast_arguments import CAST, CastArguments
+from etx_exir.passes.cast_arguments import CastArguments
 from etx_exir.passes.copies import COPIES
 from etx_exir.passes.decompose_kept import DecomposeKept
 from etx_exir.progress import naming, report
@@ -120,11 +120,12 @@ def fit(
     lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
     lacking = lacking.union(COPIES[op] for op in lacking & COPIES.keys())
     graphs = graph_modules(program.graph_module)
-    targets = {node.target for graph in graphs for node in graph.graph.nodes}
-    used = targets & lacking
-    if not used and not targets & CAST.keys():
+    nodes = [node for graph in graphs for node in graph.graph.nodes]
+    used = {node.target for node in nodes} & lacking
+    cast = CastArguments(kernels)
+    if not used and not any(map(cast.wants, nodes)):
         return program
     fitted = copy_program(program)
     lower_kept(fitted, used, observer=observer, kernels=kernels)
-    run_passes(fitted, [CastArguments(kernels)], observer)
+    run_passes(fitted, [cast], observer)
     return fitted

@@ -39,15 +39,25 @@ class CastArguments(NodePass):
         self.rows = rows
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        if not self.wants(node):
+            return None
         place, dtype = CAST[node.target]
-        source, wanted = node.args[place], dtype or node.meta["val"].dtype
-        if not isinstance(source, Node) or source.meta["val"].dtype == wanted:
-            return None
-        if self._takes(node):
-            return None
-        cast = graph.call_function(TO_COPY, (source,), {"dtype": wanted})
+        cast = graph.call_function(
+            TO_COPY, (node.args[place],), {"dtype": dtype or node.meta["val"].dtype}
+        )
         node.update_arg(place, cast)
         return node
+
+    def wants(self, node: Node) -> bool:
+        """Whether an argument of `node` is of another dtype than the kernel takes."""
+        if node.op != "call_function" or node.target not in CAST:
+            return False
+        place, dtype = CAST[node.target]
+        source = node.args[place]
+        if not isinstance(source, Node):
+            return False
+        differs = source.meta["val"].dtype != (dtype or node.meta["val"].dtype)
+        return differs and not self._takes(node)
 
     def _takes(self, node: Node) -> bool:
         variant = out_variant(node.target)
