@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,6 +43,15 @@ def compare(actual: np.ndarray, expected: np.ndarray, key: str, classes: bool) -
     assert worst <= TOLERANCE, f"{key}: off by {worst:.2g} of eager's largest value"
     if classes:
         np.testing.assert_array_equal(actual.argmax(-1), expected.argmax(-1), key)
+
+
+def test_check_agrees(model: str, workshop: Workshop) -> None:
+    """What ETX wrote for both runtimes has no problem where it runs, nor on either target."""
+    path = str(workshop.folder / model / "etx.pte")
+    for target in ((), ("--target", "etx"), ("--target", "executorch")):
+        command = [Path(workshop.config.getoption("--device")).with_name("etx"), "check", path]
+        done = subprocess.run([*command, *target], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_folding_lets_no_file_grow(model: str, workshop: Workshop) -> None:
