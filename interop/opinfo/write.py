@@ -25,6 +25,7 @@ import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_schema import EtxError
 from torch import nn
+from torch.export import ExportedProgram
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
@@ -44,6 +45,10 @@ DTYPES = (
 SECONDS = 60
 BATCH = 100
 UNSET = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+
+
+class UnsuitedError(Exception):
+    """A sample that is no call with tensors as a program's inputs."""
 
 
 class Calls(nn.Module):
@@ -79,16 +84,14 @@ class Sample:
         found = [x for x in tree_flatten(result)[0] if x is not None]
         return [torch.as_tensor(x).detach().clone() for x in found]
 
-    def file(self) -> bytes:
-        """Return the file that the compiler writes."""
-        program = torch.export.export(Calls(self), self.inputs)
-        config = ExecutorchBackendConfig(target="executorch")
-        return bytes(to_edge(program).to_executorch(config).buffer)
+    def exported(self) -> ExportedProgram:
+        """Return the call as a program."""
+        return torch.export.export(Calls(self), self.inputs)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.layout is not torch.strided:
-        raise NotImplementedError(f"a tensor of layout {tensor.layout}")
+        raise UnsuitedError(f"a tensor of layout {tensor.layout}")
     plain = torch.empty(tensor.shape, dtype=tensor.dtype)
     return plain.copy_(tensor.detach())
 
@@ -124,7 +127,7 @@ def entry(op: Any, dtype: torch.dtype, number: int, given: Any) -> dict[str, Any
         row |= compiled(Sample(op, given), op.name in UNSET)
     except TimeoutError:
         row["state"] = "slow"
-    except NotImplementedError as error:
+    except UnsuitedError as error:
         row |= {"state": "not exported", "why": str(error)}
     finally:
         signal.alarm(0)
@@ -138,15 +141,20 @@ def compiled(sample: Sample, unset: bool) -> dict[str, Any]:
         expected = sample.expected()
         torch.manual_seed(2)
         again = sample.expected()
-        file = sample.file()
+        program = sample.exported()
+    except TimeoutError:
+        raise
+    except Exception as error:
+        return {"state": "not exported", "why": f"{type(error).__name__}: {error}"[:300]}
+    try:
+        config = ExecutorchBackendConfig(target="executorch")
+        file = bytes(to_edge(program).to_executorch(config).buffer)
     except TimeoutError:
         raise
     except EtxError as error:
         return {"state": "refused", "why": str(error)}
     except Exception as error:
-        if type(error).__module__.startswith("etx"):
-            return {"state": "broken", "why": f"{type(error).__name__}: {error}"}
-        return {"state": "not exported", "why": f"{type(error).__name__}: {error}"[:300]}
+        return {"state": "broken", "why": f"{type(error).__name__}: {error}"}
     random_ = any(
         not torch.equal(a, b) and not _nan(a, b) for a, b in zip(expected, again, strict=True)
     )
