@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Planned memory of the model set: never above ExecuTorch's, near the least there can be.
 
-The bound comes from the file alone (`etx_schema.memory`), not from the planner. Files with other
+The bound comes from the file (`etx_schema.inspect.memory`), not from the planner. Files with other
 plans, several arenas, inputs and outputs of the caller, run on both runtimes.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from conftest import RUNTIMES, Workshop
 from etx_schema import ExecutionPlan, Tensor, read_pte, tensor_nbytes
-from etx_schema.memory import memory_of
+from etx_schema.inspect.memory import memory_of
 from names import PLANNED, PLANS, ROWS
 from test_pairings import compare
 

@@ -31,7 +31,7 @@ import dtypes  # noqa: E402
 import intercept  # noqa: E402
 from calls import OneCall, one_call  # noqa: E402
 from etx_schema import Target, serialize_pte  # noqa: E402
-from etx_schema.takes import misfit_of  # noqa: E402
+from etx_schema.targets.takes import misfit_of  # noqa: E402
 from harness import PLUGIN  # noqa: E402
 
 BATCH = 400

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from etx_backend_xnnpack import describe_blob
-from etx_schema import NamedBlob, cli, describe, read_pte
+from etx_schema import NamedBlob, cli, read_pte
+from etx_schema.inspect import describe
 
 DATA = Path(__file__).parent / "data"
 
@@ -79,7 +80,9 @@ def test_show_prints_the_graph(capsys, monkeypatch):
     entry = EntryPoint(
         "XnnpackBackend", "etx_backend_xnnpack.describe:describe_blob", describe.PRINTERS
     )
-    monkeypatch.setattr(describe, "contributions", lambda group: [entry] * (group == entry.group))
+    monkeypatch.setattr(
+        "etx_schema.entry_points.entries", lambda group: [entry] * (group == entry.group)
+    )
     assert cli.main(["show", str(DATA / "dynamic_linear.pte")]) == 0
     out = capsys.readouterr().out
     assert "  delegate 0: XnnpackBackend, 1,040 bytes\n    v0: fp32[2, 32] input 0\n" in out

@@ -16,7 +16,7 @@ from etx_exir.plan import (
     naive,
     place,
 )
-from etx_schema.memory import memory_of
+from etx_schema.inspect.memory import memory_of
 from memory_checker import check
 from random_methods import planned
 from running import edge, plan_of, reread, run

@@ -12,7 +12,7 @@ from typing import Any
 
 import etx_kernels_portable
 import torch
-from etx_schema.takes import misfit_of
+from etx_schema.targets.takes import misfit_of
 from harness import DTYPES, PLUGIN, Kernel, Out, dim_order_of
 from torch._decomp import core_aten_decompositions
 from torch._ops import OpOverload

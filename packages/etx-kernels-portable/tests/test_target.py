@@ -7,7 +7,7 @@ from pathlib import Path
 import etx_kernels_portable
 import pytest
 from etx_kernels_portable import target
-from etx_schema.takes import misfit_of
+from etx_schema.targets.takes import misfit_of
 from harness import PLUGIN
 from quantized_calls import CALLS, row
 from rows import Kinds, boxes, inside

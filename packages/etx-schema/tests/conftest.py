@@ -39,8 +39,7 @@ def installed(monkeypatch):
     def find(group):
         return [entry for entry in entries if entry.group == group]
 
-    for module in ("cli", "commands", "describe", "target"):
-        monkeypatch.setattr(f"etx_schema.{module}.contributions", find)
+    monkeypatch.setattr("etx_schema.entry_points.entries", find)
     return entries
 
 

@@ -21,7 +21,7 @@ from etx_schema import (
     serialize_pte,
     verify,
 )
-from etx_schema.describe import describe_pte
+from etx_schema.inspect.describe import describe_pte
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import PROGRAMS

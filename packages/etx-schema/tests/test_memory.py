@@ -26,9 +26,9 @@ from etx_schema import (
     read_pte,
     write_pte,
 )
-from etx_schema.memory import memory_of
-from etx_schema.memory_picture import _ticks, bytes_text
-from etx_schema.memory_report import lines
+from etx_schema.inspect.memory import memory_of
+from etx_schema.inspect.memory_picture import _ticks, bytes_text
+from etx_schema.inspect.memory_report import lines
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import tensor

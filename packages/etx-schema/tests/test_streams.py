@@ -101,7 +101,7 @@ def test_warnings_are_lines(etx, monkeypatch):
         warn_of("a thing is odd", "some-package")
         return []
 
-    monkeypatch.setattr("etx_schema.commands.contributions", warn)
+    monkeypatch.setattr("etx_schema.entry_points.entries", warn)
     code, _, err = etx("targets")
     assert code == 0
     assert err == (

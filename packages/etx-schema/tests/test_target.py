@@ -7,9 +7,9 @@ import json
 
 import pytest
 from etx_schema import Target, TargetError
-from etx_schema.check import wider_dtype
 from etx_schema.problem import report
-from etx_schema.takes import narrowed, spelled
+from etx_schema.targets.check import wider_dtype
+from etx_schema.targets.takes import narrowed, spelled
 from programs import add, counter, delegated
 
 DOCUMENT = {
@@ -225,10 +225,8 @@ def bounded(row, **changes):
     """Return what stands against `add`, whose kernel takes what both rows take."""
     document = {"name": "peer", "extends": ["toy"], "narrower": {"aten::add.out": row}}
     base = Target.parse(DOCUMENT | changes)
-    from etx_schema import target as module
-
     names = {"toy": written(base)}
-    return [p.message for p in module.Target.parse(document, names).check(add(), [])]
+    return [p.message for p in Target.parse(document, names).check(add(), [])]
 
 
 @pytest.mark.parametrize(

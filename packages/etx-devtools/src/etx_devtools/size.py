@@ -22,8 +22,8 @@ from etx_schema import (
     Tensor,
     TensorList,
 )
-from etx_schema.calls import operator_name
 from etx_schema.files import load_bytes
+from etx_schema.operator_names import operator_name
 from etx_schema.problem import Origins
 from etx_schema.pte_reader import assemble, read_program
 

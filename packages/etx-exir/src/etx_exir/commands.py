@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
     output = Path(options.output)
     _check_output(output)
     if options.memory_report not in (None, "-"):
-        from etx_schema.memory_report import check_output
+        from etx_schema.inspect.memory_report import check_output
 
         check_output(options.memory_report)
     from etx_exir.installed import load_backend
@@ -177,7 +177,7 @@ def _target(options: argparse.Namespace, edge: Any) -> Any:
 
 
 def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -> None:
-    from etx_schema.peer import PEER, compare
+    from etx_schema.targets.peer import PEER, compare
 
     from etx_exir.target import load_target
 
@@ -208,8 +208,8 @@ def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -
 
 
 def _report_memory(result: Any, name: str, path: str) -> None:
-    from etx_schema.memory import memory_of
-    from etx_schema.memory_report import lines, write_report
+    from etx_schema.inspect.memory import memory_of
+    from etx_schema.inspect.memory_report import lines, write_report
 
     methods = memory_of(result.pte_file)
     if path == "-":

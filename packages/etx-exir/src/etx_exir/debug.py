@@ -13,7 +13,7 @@ from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any
 
 from etx_schema import DelegateCall, ExecutionPlan, Frame, FrameList, KernelCall
-from etx_schema.effects import split_results
+from etx_schema.inspect.reads_writes import split_results
 from etx_schema.problem import DEBUG_KEY
 from torch._ops import OpOverload
 from torch.export import ExportedProgram

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
 
 from etx_schema import Program, PteFile, serialize_pte, write_ptd, write_pte
-from etx_schema.describe import describe_pte
-from etx_schema.show import lines
+from etx_schema.inspect.describe import describe_pte
+from etx_schema.inspect.show import lines
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -115,8 +115,8 @@ class ExecutorchProgramManager:
 
     def save_memory_report(self, path: str | Path) -> None:
         """Draw the memory plan (`.svg`), or write it as `.txt` or `.json`."""
-        from etx_schema.memory import memory_of
-        from etx_schema.memory_report import check_output, write_report
+        from etx_schema.inspect.memory import memory_of
+        from etx_schema.inspect.memory_report import check_output, write_report
 
         check_output(str(path))
         write_report(path, memory_of(self._pte), Path(path).stem, self.memory_banks)

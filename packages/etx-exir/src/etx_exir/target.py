@@ -9,9 +9,9 @@ from warnings import warn
 
 import torch
 from etx_schema import EtxError, Problem, PteFile, Target
-from etx_schema.check import mine, namespaces
 from etx_schema.problem import Origins, grouped, report
-from etx_schema.target import installed_targets
+from etx_schema.targets.check import mine, namespaces
+from etx_schema.targets.target import installed_targets
 from torch._ops import OpOverload
 
 from etx_exir.decompose import decomposition_table

@@ -6,8 +6,8 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from etx_schema.target import DEFAULT
 from etx_schema.targets import etx, executorch
+from etx_schema.targets.target import DEFAULT
 
 __all__ = ["CARRIED", "DEFAULT", "default_operators", "etx", "executorch"]
 

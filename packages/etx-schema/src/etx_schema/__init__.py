@@ -11,8 +11,8 @@ from etx_schema.errors import EtxError as EtxError
 
 if TYPE_CHECKING:
     from etx_schema._generated.program import *  # noqa: F403
-    from etx_schema.public import *  # noqa: F403
-    from etx_schema.public import __all__ as __all__
+    from etx_schema.api import *  # noqa: F403
+    from etx_schema.api import __all__ as __all__
 else:
 
     def __getattr__(name: str) -> Any:
@@ -20,7 +20,7 @@ else:
 
         names = globals()
         if name == "__all__" or not name.startswith("__"):
-            public = import_module("etx_schema.public")
+            public = import_module("etx_schema.api")
             names |= {key: getattr(public, key) for key in ("__all__", *public.__all__)}
         if name not in names:
             raise AttributeError(f"module 'etx_schema' has no attribute '{name}'")

@@ -179,9 +179,9 @@ def _register_broken(subparsers: Any, name: str, summary: str, problem: str) -> 
 
 
 def _show(options: argparse.Namespace) -> None:
-    from etx_schema.describe import describe_ptd, describe_pte
+    from etx_schema.inspect.describe import describe_ptd, describe_pte
+    from etx_schema.inspect.show import lines
     from etx_schema.ptd import read_ptd, read_ptd_root
-    from etx_schema.show import lines
 
     view = load_bytes(options.file)
     try:

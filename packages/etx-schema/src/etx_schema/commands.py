@@ -106,7 +106,7 @@ def _chosen(names: list[str]) -> tuple[list[Any], str]:
 
     The text says of the latter two which it is.
     """
-    from etx_schema.target import DEFAULT, Target, device_target, target_paths
+    from etx_schema.targets.target import DEFAULT, Target, device_target, target_paths
 
     if names:
         return [Target.load(name) for name in names], ""
@@ -121,7 +121,7 @@ def _chosen(names: list[str]) -> tuple[list[Any], str]:
 
 def _not_here(pte: Any) -> list[str]:
     """Return the backends that a file calls and that the runtime here lacks; none without one."""
-    from etx_schema.target import device_target
+    from etx_schema.targets.target import device_target
 
     here = device_target()
     if here is None:
@@ -151,7 +151,7 @@ def _count(problems: list[Problem]) -> str:
 
 
 def _targets(options: argparse.Namespace) -> None:
-    from etx_schema.target import CARRIED, GROUP
+    from etx_schema.targets.target import CARRIED, GROUP
 
     if options.target is not None:
         _describe(options.target, as_json=options.json)
@@ -171,7 +171,7 @@ def _targets(options: argparse.Namespace) -> None:
 
 def _row(entry: Any) -> dict[str, Any]:
     """Describe what a package offers in a few fields; `error` when it cannot be read."""
-    from etx_schema.target import Target
+    from etx_schema.targets.target import Target
 
     dist = entry.dist
     row: dict[str, Any] = {
@@ -210,7 +210,7 @@ def _titled(name: str, version: str) -> str:
 
 
 def _describe(name: str, *, as_json: bool) -> None:
-    from etx_schema.target import CARRIED, GROUP, Target
+    from etx_schema.targets.target import CARRIED, GROUP, Target
 
     target = Target.load(name)
     if as_json:
@@ -227,7 +227,7 @@ def _describe(name: str, *, as_json: bool) -> None:
 
 
 def _details(target: Any) -> Iterator[str]:
-    from etx_schema.takes import spelled
+    from etx_schema.targets.takes import spelled
 
     yield f"  backends: {', '.join(target.backends) or 'none'}"
     for key, value in target.limits.items():
@@ -242,8 +242,8 @@ def _details(target: Any) -> Iterator[str]:
 
 
 def _memory(options: argparse.Namespace) -> None:
-    from etx_schema.memory import memory_of
-    from etx_schema.memory_report import check_output, document, lines, write_report
+    from etx_schema.inspect.memory import memory_of
+    from etx_schema.inspect.memory_report import check_output, document, lines, write_report
     from etx_schema.pte_reader import read_pte
 
     if options.output is not None:

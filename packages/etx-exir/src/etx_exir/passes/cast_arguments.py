@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from etx_schema.takes import misfit_of
+from etx_schema.targets.takes import misfit_of
 from torch import Tensor
 from torch.fx import Graph, Node
 

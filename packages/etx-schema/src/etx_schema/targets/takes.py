@@ -35,9 +35,9 @@ from etx_schema._generated.program import (
     Tensor,
     TensorList,
 )
-from etx_schema.calls import out_dtype
 from etx_schema.dtypes import DTYPE_SETS, DTYPES, dtype_name
 from etx_schema.errors import TargetError
+from etx_schema.operator_names import out_dtype
 
 Row = Mapping[str, Any]
 Facts = Mapping[str, Sequence[float]]

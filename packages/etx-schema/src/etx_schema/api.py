@@ -24,7 +24,7 @@ from etx_schema.ptd import PtdFile, read_ptd, serialize_ptd, write_ptd
 from etx_schema.pte import PteFile, serialize_pte, write_pte
 from etx_schema.pte_reader import read_pte, tensors
 from etx_schema.segments import NamedBlob
-from etx_schema.target import Target
+from etx_schema.targets.target import Target
 from etx_schema.verifier import verify
 
 __all__ = [

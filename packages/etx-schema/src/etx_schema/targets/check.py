@@ -15,12 +15,12 @@ from etx_schema._generated.program import (
     Tensor,
     TensorList,
 )
-from etx_schema.calls import operator_name
 from etx_schema.entry_points import contributions
+from etx_schema.operator_names import operator_name
 from etx_schema.problem import DEBUG_KEY, Origins, Problem
 from etx_schema.pte import PteFile
-from etx_schema.takes import Misfit, misfit
-from etx_schema.target import ARENAS, GROUP, Target, installed_targets
+from etx_schema.targets.takes import Misfit, misfit
+from etx_schema.targets.target import ARENAS, GROUP, Target, installed_targets
 
 FLOATS = ("float32", "float64")
 WIDER = {

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from etx_schema._generated.program import ExecutionPlan, Tensor
 from etx_schema.dtypes import dtype_name, tensor_nbytes
-from etx_schema.effects import Effect, effects
+from etx_schema.inspect.reads_writes import Effect, effects
 from etx_schema.problem import Origins
 from etx_schema.pte import PteFile
 

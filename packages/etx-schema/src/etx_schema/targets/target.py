@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from etx_schema.entry_points import contributions, describe, name_of, use, warn_of
 from etx_schema.errors import EtxError, TargetError
 from etx_schema.problem import Problem
-from etx_schema.takes import check_row, joined, narrowed
+from etx_schema.targets.takes import check_row, joined, narrowed
 
 if TYPE_CHECKING:
     from etx_schema.pte import PteFile
@@ -85,7 +85,7 @@ class Target:
 
         Advice names those of `others` (the installed ones, unless they are given) that have it.
         """
-        from etx_schema.check import check
+        from etx_schema.targets.check import check
 
         return check(pte, self, others)
 

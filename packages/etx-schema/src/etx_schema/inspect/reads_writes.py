@@ -17,7 +17,7 @@ from etx_schema._generated.program import (
     Tensor,
     TensorList,
 )
-from etx_schema.calls import operator_name
+from etx_schema.operator_names import operator_name
 
 VIEW = "executorch_prim::et_view.default"
 ROW = "executorch_prim::et_copy_index.tensor"

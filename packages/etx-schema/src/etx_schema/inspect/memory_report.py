@@ -10,8 +10,8 @@ from typing import Any
 
 from etx_schema.errors import EtxError
 from etx_schema.files import write_atomically
-from etx_schema.memory import Arena, MethodMemory, Tenant
-from etx_schema.memory_picture import bytes_text, label_of, picture
+from etx_schema.inspect.memory import Arena, MethodMemory, Tenant
+from etx_schema.inspect.memory_picture import bytes_text, label_of, picture
 
 SHOWN = 12
 

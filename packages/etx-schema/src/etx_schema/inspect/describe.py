@@ -28,16 +28,16 @@ from etx_schema._generated.program import (
     TensorList,
     TensorShapeDynamism,
 )
-from etx_schema.calls import operator_name
 from etx_schema.dtypes import dtype_name
-from etx_schema.effects import split_results
 from etx_schema.entry_points import contributions, describe, use
 from etx_schema.errors import EtxError
-from etx_schema.peer import compare
+from etx_schema.inspect.reads_writes import split_results
+from etx_schema.operator_names import operator_name
 from etx_schema.problem import CONSTRAINTS_KEY, Origins, read_json
 from etx_schema.ptd import PtdFile, PtdLayout
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import PteLayout, assemble, read_program, segment_table
+from etx_schema.targets.peer import compare
 
 PRINTERS = "etx.show"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from etx_schema.memory import Arena, MethodMemory, Tenant
+from etx_schema.inspect.memory import Arena, MethodMemory, Tenant
 
 WIDTH, LEFT, RIGHT = 1240, 92, 24
 PLOT, STRIP, GAP = 420, 64, 26
