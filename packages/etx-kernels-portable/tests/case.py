@@ -39,7 +39,7 @@ def op_infos() -> dict[tuple[str, str], OpInfo]:
 
 @dataclass(frozen=True)
 class Case:
-    """An OpInfo by name and variant, and the dtypes it is run with."""
+    """An OpInfo by name and variant, or `own`, and the dtypes it is run with."""
 
     op: str
     variant: str = ""
@@ -47,9 +47,12 @@ class Case:
     tol: float | None = None
     samples: int = MOST_SAMPLES
     xfail: dict[torch.dtype, str] = field(default_factory=dict, hash=False)
+    own: OpInfo | None = None
 
     @property
     def info(self) -> OpInfo:
+        if self.own is not None:
+            return self.own
         return op_infos()[self.op, self.variant]
 
     def inputs(self, dtype: torch.dtype) -> list[Any]:

@@ -20,7 +20,24 @@ SWEEP = 3
 def pytest_addoption(parser: pytest.Parser) -> None:
     seed = random.SystemRandom().randrange(10**6)
     parser.addoption("--seed", type=int, default=seed, help="draws samples; random by default")
+    group = parser.getgroup(
+        "kernels", "another plugin's kernels: test_ops.py --plugin X --target Y"
+    )
+    group.addoption("--plugin", type=Path, help="the shared library whose kernels are tested")
+    group.addoption("--target", type=Path, help="the JSON file that lists its operators")
+    group.addoption("--cases", type=Path, help="a Python file with CASES for its own operators")
     parser.addoption("--sweep-seed", type=int, default=SWEEP, help="draws odd calls and sizes")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    plugin, target = (config.getoption(name) for name in ("plugin", "target"))
+    if (plugin is None) != (target is None):
+        raise pytest.UsageError("--plugin and --target go together: what a plugin's kernels take")
+    if plugin is not None:
+        from provider import PROVIDER
+
+        PROVIDER.library, PROVIDER.target = str(plugin), str(target)
+        PROVIDER.cases = config.getoption("cases")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

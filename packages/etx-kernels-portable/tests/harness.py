@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import etx_kernels_portable
 import torch
 from abi import ABI
 from arguments import DTYPES, FORMATS, Out, Parameter, Same, Slot, dim_order_of, parse_signature
 from etx_kernels_portable._tables import rows
+from provider import PROVIDER
 from record import Recorder
 
 ERRORS = {
@@ -314,4 +314,4 @@ BOXES: dict[str, Callable[[Call, Parameter, Any], EtxValue]] = {
 }
 
 RECORDER = Recorder()
-PLUGIN = Plugin(etx_kernels_portable.library_path())
+PLUGIN = Plugin(PROVIDER.library)

@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-import etx_kernels_portable
 import torch
 from etx_schema.targets.takes import misfit_of
 from harness import DTYPES, PLUGIN, Kernel, Out, dim_order_of
+from provider import PROVIDER
 from torch._decomp import core_aten_decompositions
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -152,14 +150,12 @@ def assert_listed(kernel: Kernel, values: list[Any]) -> None:
     results = [value for value in values if isinstance(value, torch.Tensor)]
     dtype = kind_of("T", results[-1]) if kernel.parameters[-1].letter != "L" and results else None
     found = misfit_of(rows()[kernel.name], kinds, dtype)
-    assert found is None, f"etx.json refuses {kernel.name} {found}"
+    assert found is None, f"{PROVIDER.target} refuses {kernel.name} {found}"
 
 
 @cache
 def rows() -> dict[str, Any]:
-    document = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
-    found: dict[str, Any] = document["operators"]
-    return found
+    return PROVIDER.rows()
 
 
 def kinds_of(kernel: Kernel, values: Sequence[Any]) -> list[str]:
