@@ -3,11 +3,11 @@
 /// libm in double: prints the largest error in ulp of each; exits with 1 where one is over its
 /// bound.
 
-#include <etx/portable/vector_math.h>
-
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+
+#include "isa/vector_math.h"
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "isa.h"
+#include "isa/isa.h"
 
 namespace etx::portable {
 extern const Isa isa_base;
@@ -347,7 +347,7 @@ namespace expected {
 #define ETX_SCALAR(member, function, value) \
   double member(double a, double b) { return value; }
 #define ETX_LOOP(result, member, parameters)
-#include "isa.def"
+#include "isa/isa.def"
 }  // namespace expected
 
 void check(const Isa& isa) {
@@ -361,7 +361,7 @@ void check(const Isa& isa) {
     Check t{isa, #member};                   \
     check_##member(t);                       \
   }
-#include "isa.def"
+#include "isa/isa.def"
   std::printf("%s\n", isa.name);
 }
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LOOPS_H_
+#define ETX_PORTABLE_LOOPS_H_
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/element.h"
+#include "core/map.h"
+#include "isa/isa.h"
+
+namespace etx::portable {
+
+/// The loops of one operator for the types in which it is computed; null where it has none.
+struct Loops {
+  Loop of_long = nullptr;
+  Loop of_float = nullptr;
+  Loop of_double = nullptr;
+  /// On float, where float16 and bfloat16 are rounded on the way and not only at the end.
+  Loop of_half = nullptr;
+  Loop of_bfloat16 = nullptr;
+  /// A second operand of one element is not rounded to float16 or bfloat16 first, nor anything on
+  /// the way.
+  bool wide_single = false;
+
+  /// The loop for results of this dtype, in its wide type.
+  constexpr Loop for_dtype(ScalarType dtype) const {
+    if (dtype == ScalarType::Half && of_half != nullptr) return of_half;
+    if (dtype == ScalarType::BFloat16 && of_bfloat16 != nullptr) return of_bfloat16;
+    const bool floats = dtype != ScalarType::Double && is_floating(dtype);
+    return floats ? of_float : dtype == ScalarType::Double ? of_double : of_long;
+  }
+
+  constexpr Loop operator[](ScalarType wide_type) const {
+    switch (wide_type) {
+      case ScalarType::Long: return of_long;
+      case ScalarType::Float: return of_float;
+      case ScalarType::Double: return of_double;
+      default: return nullptr;
+    }
+  }
+};
+
+/// Fewer elements than this are not worth a loop of Isa.
+constexpr int64_t kVector = 8;
+
+/// y[i] = Op::apply(x[i]).
+template <typename Op, typename T, typename R>
+void unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  const T* x = static_cast<const T*>(in[0]);
+  R* y = static_cast<R*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(Op::apply(x[i]));
+}
+
+template <UnaryLoop Isa::* member>
+void isa_unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  (isa().*member)(static_cast<const float*>(in[0]), static_cast<float*>(out),
+                  static_cast<size_t>(n));
+}
+
+/// y[i] = f(a[i], b[i]), either of which may be one element.
+template <typename T, typename R, typename F>
+void each_pair(const void* const* in, uint32_t scalars, void* out, int64_t n, const F& f) {
+  const T* a = static_cast<const T*>(in[0]);
+  const T* b = static_cast<const T*>(in[1]);
+  R* y = static_cast<R*>(out);
+  if (scalars == 0) {
+    for (int64_t i = 0; i < n; ++i) {
+      y[i] = static_cast<R>(f(load_element(a + i), load_element(b + i)));
+    }
+  } else if (scalars == 2) {
+    const T shared = load_element(b);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(load_element(a + i), shared));
+  } else if (scalars == 1) {
+    const T shared = load_element(a);
+    for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(f(shared, load_element(b + i)));
+  } else {
+    const R same = static_cast<R>(f(load_element(a), load_element(b)));
+    for (int64_t i = 0; i < n; ++i) y[i] = same;
+  }
+}
+
+template <typename Op, typename T, typename R>
+void binary_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  each_pair<T, R>(in, scalars, out, n, [](T a, T b) { return Op::apply(a, b); });
+}
+
+/// The float32 loops of an operator in Isa: vector and vector, vector and scalar, scalar and
+/// vector.
+template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs, ScalarLoop Isa::* sv>
+void isa_binary_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  const float* a = static_cast<const float*>(in[0]);
+  const float* b = static_cast<const float*>(in[1]);
+  float* y = static_cast<float*>(out);
+  const size_t count = static_cast<size_t>(n);
+  if (scalars == 0 && n >= kVector) return (isa().*vv)(a, b, y, count);
+  if constexpr (vs != nullptr) {
+    if (scalars == 2) return (isa().*vs)(a, *b, y, count);
+    if (scalars == 1) return (isa().*sv)(b, *a, y, count);
+  }
+  each_pair<float, float>(in, scalars, out, n, [](float p, float q) { return Op::apply(p, q); });
+}
+
+/// Integer arithmetic that wraps.
+inline int64_t wrap_add(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+inline int64_t wrap_sub(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+}
+inline int64_t wrap_mul(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+inline float wrap_add(float a, float b) { return a + b; }
+inline float wrap_sub(float a, float b) { return a - b; }
+inline float wrap_mul(float a, float b) { return a * b; }
+inline double wrap_add(double a, double b) { return a + b; }
+inline double wrap_sub(double a, double b) { return a - b; }
+inline double wrap_mul(double a, double b) { return a * b; }
+
+template <typename T>
+T negate(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return wrap_sub(0, x);
+  else
+    return -x;
+}
+template <typename T>
+T absolute(T x) {
+  if constexpr (std::is_integral_v<T>)
+    return x < 0 ? wrap_sub(0, x) : x;
+  else
+    return std::fabs(x);
+}
+
+/// NaN where either is.
+template <typename T>
+T maximum(T a, T b) {
+  return a > b || a != a ? a : b;
+}
+template <typename T>
+T minimum(T a, T b) {
+  return a < b || a != a ? a : b;
+}
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LOOPS_H_

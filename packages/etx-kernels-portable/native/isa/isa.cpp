@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "isa/isa.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+namespace etx::portable {
+
+extern const Isa isa_base;
+
+#if defined(ETX_ISA_X86_LEVELS)
+extern const Isa isa_v3;
+extern const Isa isa_v4;
+
+namespace {
+
+bool runs_v3() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+
+bool runs_v4() {
+  return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+const Isa* choose() {
+  const char* const asked = std::getenv("ETX_KERNELS_ISA");
+  const bool base = asked != nullptr && std::strcmp(asked, "base") == 0;
+  const bool below_v4 = base || (asked != nullptr && std::strcmp(asked, "v3") == 0);
+  if (!below_v4 && runs_v4()) return &isa_v4;
+  if (!base && runs_v3()) return &isa_v3;
+  return &isa_base;
+}
+
+std::atomic<const Isa*> chosen{nullptr};
+
+}  // namespace
+
+const Isa& isa() {
+  const Isa* table = chosen.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    table = choose();
+    chosen.store(table, std::memory_order_release);
+  }
+  return *table;
+}
+#else
+const Isa& isa() { return isa_base; }
+#endif
+
+}  // namespace etx::portable

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_ISA_H_
+#define ETX_PORTABLE_ISA_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace etx::portable {
+
+/// The float32 inner loops of this library at one instruction-set level.
+///
+/// `isa_level.cpp` is compiled once per level and fills one table each; `isa()` picks the best one
+/// that the processor runs. All pointers are to floats without alignment demands. An output may be
+/// one of the inputs, otherwise arrays must not overlap.
+
+/// y[i] = f(x[i]).
+using UnaryLoop = void (*)(const float* x, float* y, size_t n);
+/// y[i] = f(a[i], b[i]).
+using BinaryLoop = void (*)(const float* a, const float* b, float* y, size_t n);
+/// y[i] = f(a[i], b).
+using ScalarLoop = void (*)(const float* a, float b, float* y, size_t n);
+
+/// C = A B + bias, where A is `rows` x `depth` and B `depth` x `columns`; A may lie anywhere, and
+/// the rows of B may be addressed through an index. Used by matmul, linear and convolution.
+struct Gemm {
+  /// How column j of row i is stored. Rows: c[i * c_stride + j]. Transposed: c[j * c_stride + i].
+  /// Grid: columns count the points of a box `box`, of which those inside `valid` are stored at
+  /// c[i * c_stride + z * step[0] + y * step[1] + x * step[2]].
+  enum class Store : uint8_t { Rows, Transposed, Grid };
+
+  const float* a = nullptr;
+  int64_t a_stride = 0;              ///< Between rows of A.
+  const int32_t* a_index = nullptr;  ///< Where the elements of a row lie; null: next to each other.
+  const float* b = nullptr;
+  int64_t b_stride = 0;              ///< Between rows of B.
+  const int32_t* b_index = nullptr;  ///< Where row k of B begins; null: k * b_stride.
+  /// Between panels of `Isa::tile_columns` columns; equal to that where B is read in place.
+  int64_t panel_stride = 0;
+  const float* bias = nullptr;  ///< One per row; null: zero.
+  float* c = nullptr;
+  int64_t c_stride = 0;
+  int64_t depth = 0;
+  int64_t row_begin = 0, row_end = 0;
+  /// Panels are read to their full width: up to `tile_columns - 1` floats past `column_end`.
+  /// `column_begin` is a multiple of `tile_columns`.
+  int64_t column_begin = 0, column_end = 0;
+  /// Columns handled before the next rows are; a multiple of `tile_columns`.
+  int64_t column_block = 0;
+  /// Where rows of A are gathered: `tile_rows * scratch_stride(depth)` floats. Null: not gathered;
+  /// needed when there is an `a_index`.
+  float* scratch = nullptr;
+  Store store = Store::Rows;
+  int64_t box[2] = {0, 0};       ///< Height and width of the box.
+  int64_t valid[3] = {0, 0, 0};  ///< Depth, height and width of the part that is stored.
+  int64_t step[3] = {0, 0, 0};
+};
+
+/// y[i][j] = bias[j] + dot(x[i], w[j]) for few rows of x: w is read once, in place.
+struct Dots {
+  const float* x = nullptr;
+  int64_t x_stride = 0;
+  int64_t rows = 0;
+  const float* w = nullptr;
+  int64_t w_stride = 0;
+  int64_t depth = 0;
+  int64_t begin = 0, end = 0;  ///< Rows of w.
+  const float* bias = nullptr;
+  float* y = nullptr;
+  int64_t y_stride = 0;
+};
+
+struct Isa {
+  const char* name;
+  int32_t vector_floats;
+  int32_t tile_rows;
+  int32_t tile_columns;
+
+#define ETX_UNARY(member, function, expected) UnaryLoop member;
+#define ETX_BINARY(member, function, expected) BinaryLoop member;
+#define ETX_SCALAR(member, function, expected) ScalarLoop member;
+#define ETX_LOOP(result, member, parameters) result(*member) parameters;
+#include "isa/isa.def"
+};
+
+/// Floats between gathered rows of A: an odd number of cache lines.
+constexpr int64_t scratch_stride(int64_t depth) { return (((depth + 15) / 16) | 1) * 16; }
+
+/// The best table for this processor. ETX_KERNELS_ISA in the environment ("base", "v3", "v4") asks
+/// for a lower one where there are several.
+const Isa& isa();
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_ISA_H_

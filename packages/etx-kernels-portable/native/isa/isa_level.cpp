@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Compiled once per instruction-set level, with ETX_ISA_LEVEL naming it (base, v3, v4) and the
+/// compiler flags that belong to it. Nothing but the table may have external linkage.
+
+#include "isa/isa.h"
+#include "isa/level/dots.h"
+#include "isa/level/gemm.h"
+#include "isa/level/loops.h"
+#include "isa/level/pad_lines.h"
+#include "isa/level/rows.h"
+#include "isa/level/taps.h"
+#include "isa/level/transpose.h"
+
+#ifndef ETX_ISA_LEVEL
+#define ETX_ISA_LEVEL base
+#endif
+#define ETX_JOIN_(a, b) a##b
+#define ETX_JOIN(a, b) ETX_JOIN_(a, b)
+#define ETX_TEXT_(a) #a
+#define ETX_TEXT(a) ETX_TEXT_(a)
+
+namespace etx::portable {
+
+extern const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL);
+const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL) = {
+    ETX_TEXT(ETX_ISA_LEVEL),
+    kLanes,
+    kTileRows,
+    kTileColumns,
+
+#define ETX_UNARY(member, function, expected) unary<function>,
+#define ETX_BINARY(member, function, expected) binary<function>,
+#define ETX_SCALAR(member, function, expected) with_scalar<function>,
+#define ETX_LOOP(result, member, parameters) member,
+#include "isa/isa.def"
+};
+
+}  // namespace etx::portable

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LEVEL_GEMM_H_
+#define ETX_PORTABLE_LEVEL_GEMM_H_
+
+/// The matrix product of the `Isa` table: register tiles of kTileRows x kTileColumns.
+
+#include "isa/isa.h"
+#include "isa/level/transpose.h"
+#include "isa/simd.h"
+
+namespace etx::portable {
+namespace {
+
+#if ETX_SIMD_BYTES == 64
+constexpr int kTileRows = 12;
+#elif ETX_SIMD_BYTES == 32
+constexpr int kTileRows = 6;
+#elif defined(__aarch64__)
+constexpr int kTileRows = 8;
+#else
+constexpr int kTileRows = 4;
+#endif
+constexpr int kTileColumns = 2 * kLanes;
+
+struct Tile {
+  const float* a;
+  int64_t a_stride;
+  const float* b;
+  int64_t b_stride;
+  const int32_t* b_index;
+  int64_t depth;
+  const float* bias;
+  float* out;
+  int64_t out_stride;
+  const float* next;  ///< What will be read soon: a cache line is fetched at each step.
+};
+
+/// Rows of A in groups of three behind one pointer each: every address is then a pointer plus 0, 1
+/// or 2 times the stride, and all of them fit the registers.
+template <int M>
+struct RowPointers {
+  const float* group[(M + 2) / 3];
+  int64_t stride;
+  explicit RowPointers(const Tile& t) : stride(t.a_stride) {
+    for (int g = 0; g < (M + 2) / 3; ++g) group[g] = t.a + 3 * g * t.a_stride;
+  }
+  float at(int row, int64_t k) const { return group[row / 3][(row % 3) * stride + k]; }
+};
+
+/// M rows times V vectors of columns. Small tiles keep U independent sums, so that additions do
+/// not wait for each other.
+template <int M, int V, bool indexed>
+void run_tile(const Tile& t) {
+  constexpr int U = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
+  VecF acc[U][M][V];
+  ETX_UNROLL
+  for (int i = 0; i < M; ++i) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      acc[0][i][v] = splat(t.bias == nullptr ? 0.0f : t.bias[i]);
+      ETX_UNROLL
+      for (int u = 1; u < U; ++u) acc[u][i][v] = splat(0.0f);
+    }
+  }
+  const RowPointers<M> rows(t);
+  const float* b = t.b;
+  const int64_t b_stride = t.b_stride;
+  const int32_t* const index = t.b_index;
+  const float* next = t.next;
+  int64_t k = 0;
+  const auto step = [&](VecF(&sum)[M][V]) {
+    const float* const row = indexed ? b + index[k] : b;
+    VecF bv[V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) bv[v] = load(row + v * kLanes);
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) {
+      const float s = rows.at(i, k);
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) sum[i][v] = sum[i][v] + bv[v] * s;
+    }
+    prefetch(next);
+    next += 16;
+    if (!indexed) b += b_stride;
+    ++k;
+  };
+  if constexpr (U == 2) {
+    while (k + 2 <= t.depth) step(acc[0]), step(acc[1]);
+  } else if constexpr (U == 4) {
+    while (k + 4 <= t.depth) step(acc[0]), step(acc[1]), step(acc[2]), step(acc[3]);
+  }
+  while (k < t.depth) step(acc[0]);
+  ETX_UNROLL
+  for (int i = 0; i < M; ++i) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      VecF sum = acc[0][i][v];
+      ETX_UNROLL
+      for (int u = 1; u < U; ++u) sum = sum + acc[u][i][v];
+      store(t.out + i * t.out_stride + v * kLanes, sum);
+    }
+  }
+}
+
+template <int V, bool indexed, int M = kTileRows>
+inline void run_rows(int64_t rows, const Tile& t) {
+  if (rows == M) {
+    run_tile<M, V, indexed>(t);
+  } else if constexpr (M > 1) {
+    run_rows<V, indexed, M - 1>(rows, t);
+  }
+}
+
+inline void run(int64_t rows, int64_t columns, const Tile& t) {
+  const bool wide = columns > kLanes;
+  if (t.b_index == nullptr) {
+    wide ? run_rows<2, false>(rows, t) : run_rows<1, false>(rows, t);
+  } else {
+    wide ? run_rows<2, true>(rows, t) : run_rows<1, true>(rows, t);
+  }
+}
+
+inline void copy_floats(const float* from, float* to, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
+/// A stretch of a panel's columns that lies in one row of the box.
+struct Run {
+  int32_t from, length;
+  int64_t to;
+};
+
+inline int find_runs(const Gemm& g, int64_t column, int64_t columns, Run* runs) {
+  int count = 0;
+  const int64_t end = column + columns;
+  for (int64_t q = column; q < end;) {
+    const int64_t x = q % g.box[1], line = q / g.box[1];
+    const int64_t y = line % g.box[0], z = line / g.box[0];
+    const int64_t left = end - q < g.box[1] - x ? end - q : g.box[1] - x;
+    const int64_t use = left < g.valid[2] - x ? left : g.valid[2] - x;
+    if (use > 0 && y < g.valid[1] && z < g.valid[0]) {
+      runs[count++] = {static_cast<int32_t>(q - column), static_cast<int32_t>(use),
+                       z * g.step[0] + y * g.step[1] + x * g.step[2]};
+    }
+    q += left;
+  }
+  return count;
+}
+
+/// Stores part of a tile that `run_tile` left in `t`, kTileColumns floats a row.
+ETX_NOINLINE void finish(const Gemm& g, const float* t, int64_t row, int64_t rows, int64_t column,
+                         int64_t columns) {
+  if (g.store == Gemm::Store::Transposed) {
+    store_transposed(t, kTileColumns, rows, columns, g.c + column * g.c_stride + row, g.c_stride);
+    return;
+  }
+  if (g.store == Gemm::Store::Rows) {
+    for (int64_t i = 0; i < rows; ++i) {
+      copy_floats(t + i * kTileColumns, g.c + (row + i) * g.c_stride + column, columns);
+    }
+    return;
+  }
+  Run runs[kTileColumns];
+  const int count = find_runs(g, column, columns, runs);
+  for (int64_t i = 0; i < rows; ++i) {
+    float* const c = g.c + (row + i) * g.c_stride;
+    for (int r = 0; r < count; ++r) {
+      const float* const from = t + i * kTileColumns + runs[r].from;
+      float* const to = c + runs[r].to;
+      if (g.step[2] == 1) {
+        copy_floats(from, to, runs[r].length);
+      } else {
+        for (int32_t j = 0; j < runs[r].length; ++j) to[j * g.step[2]] = from[j];
+      }
+    }
+  }
+}
+
+/// Copies rows of A next to each other; returns their new stride.
+ETX_NOINLINE int64_t gather(const Gemm& g, int64_t row, int64_t rows) {
+  const int64_t stride = scratch_stride(g.depth);
+  for (int64_t i = 0; i < rows; ++i) {
+    const float* const from = g.a + (row + i) * g.a_stride;
+    float* const to = g.scratch + i * stride;
+    if (g.a_index == nullptr) {
+      copy_floats(from, to, g.depth);
+    } else {
+      for (int64_t k = 0; k < g.depth; ++k) to[k] = from[g.a_index[k]];
+    }
+  }
+  return stride;
+}
+
+void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t end) {
+  alignas(64) float buffer[kTileRows * kTileColumns];
+  Tile t;
+  t.a = g.a + row * g.a_stride;
+  t.a_stride = g.a_stride;
+  t.b_stride = g.b_stride;
+  t.b_index = g.b_index;
+  t.depth = g.depth;
+  t.bias = g.bias == nullptr ? nullptr : g.bias + row;
+  t.next = g.a_index == nullptr ? t.a + rows * g.a_stride : g.scratch;
+  if (g.scratch != nullptr) {
+    t.a_stride = gather(g, row, rows);
+    t.a = g.scratch;
+  }
+  for (int64_t column = begin; column < end; column += kTileColumns) {
+    const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
+    t.b = g.b + column / kTileColumns * g.panel_stride;
+    if (columns == kTileColumns && g.store == Gemm::Store::Rows) {
+      t.out = g.c + row * g.c_stride + column;
+      t.out_stride = g.c_stride;
+      run(rows, columns, t);
+    } else {
+      t.out = buffer;
+      t.out_stride = kTileColumns;
+      run(rows, columns, t);
+      finish(g, buffer, row, rows, column, columns);
+    }
+    t.next += 16 * g.depth;
+  }
+}
+
+void gemm(const Gemm& g) {
+  const int64_t rows = g.row_end - g.row_begin;
+  const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
+  for (int64_t begin = g.column_begin; begin < g.column_end; begin += g.column_block) {
+    const int64_t left = g.column_end - begin;
+    const int64_t end = begin + (left < g.column_block ? left : g.column_block);
+    for (int64_t tile = 0; tile < tiles; ++tile) {
+      const int64_t first = tile * rows / tiles, last = (tile + 1) * rows / tiles;
+      gemm_rows(g, g.row_begin + first, last - first, begin, end);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LEVEL_GEMM_H_

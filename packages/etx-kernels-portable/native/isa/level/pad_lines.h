@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LEVEL_PAD_LINES_H_
+#define ETX_PORTABLE_LEVEL_PAD_LINES_H_
+
+/// Copies lines of images, with room around them and every or every other element.
+
+#include "isa/level/transpose.h"
+#include "isa/simd.h"
+
+namespace etx::portable {
+namespace {
+
+#if defined(ETX_HAS_SHUFFLE)
+inline VecF even_lanes(VecF a, VecF b) {
+#if ETX_SIMD_BYTES == 64
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+#elif ETX_SIMD_BYTES == 32
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+#else
+  return __builtin_shufflevector(a, b, 0, 2, 4, 6);
+#endif
+}
+
+/// The second vector ends one float behind the last one needed: it is read only where there is
+/// another element to come.
+inline int64_t copy_even(const float* x, float* y, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes < n; i += kLanes) {
+    store(y + i, even_lanes(load(x + 2 * i), load(x + 2 * i + kLanes)));
+  }
+  return i;
+}
+
+inline void copy_line(const float* x, float* y, int64_t n) {
+  if (n >= kLanes) {
+    for (int64_t i = 0; i + kLanes < n; i += kLanes) store(y + i, load(x + i));
+    store(y + n - kLanes, load(x + n - kLanes));
+  } else if (n >= 4) {
+    for (int64_t i = 0; i + 4 < n; i += 4) store4(y + i, load4(x + i));
+    store4(y + n - 4, load4(x + n - 4));
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i];
+  }
+}
+#else
+inline int64_t copy_even(const float*, float*, int64_t) { return 0; }
+
+inline void copy_line(const float* x, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i];
+}
+#endif
+
+void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
+               int64_t step, float fill, float* y, int64_t length) {
+  for (int64_t line = 0; line < lines; ++line, x += stride, y += length) {
+    for (int64_t i = 0; i < left; ++i) y[i] = fill;
+    if (step == 1) {
+      copy_line(x, y + left, count);
+    } else {
+      int64_t i = step == 2 ? copy_even(x, y + left, count) : 0;
+      for (; i < count; ++i) y[left + i] = x[i * step];
+    }
+    for (int64_t i = left + count; i < length; ++i) y[i] = fill;
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LEVEL_PAD_LINES_H_

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LEVEL_ROWS_H_
+#define ETX_PORTABLE_LEVEL_ROWS_H_
+
+/// Softmax and normalisation of one contiguous row.
+
+#include "isa/level/loops.h"
+
+namespace etx::portable {
+namespace {
+
+/// y = exp(x - m); returns the sum.
+inline float exp_row(const float* x, float m, float* y, size_t n) {
+  VecF acc[2] = {splat(0.0f), splat(0.0f)};
+  size_t i = 0;
+  for (; i + 2 * kStep <= n; i += 2 * kStep) {
+    ETX_UNROLL
+    for (size_t u = 0; u < 2; ++u) {
+      const VecF e = exp_of_negative(load(x + i + u * kStep) - m);
+      acc[u] = acc[u] + e;
+      store(y + i + u * kStep, e);
+    }
+  }
+  for (; i + kStep <= n; i += kStep) {
+    const VecF e = exp_of_negative(load(x + i) - m);
+    acc[0] = acc[0] + e;
+    store(y + i, e);
+  }
+  if (i < n) {
+    const VecF e = exp_of_negative(load_part(x + i, n - i, -infinity()) - m);
+    acc[1] = acc[1] + e;
+    store_part(y + i, e, n - i);
+  }
+  return add_lanes(acc[0] + acc[1]);
+}
+
+/// Sum of exp(x - m).
+inline float sum_exp(const float* x, float m, size_t n) {
+  return add_lanes(fold(
+      x, n, splat(0.0f), -infinity(), [m](VecF a, VecF v) { return a + exp_of_negative(v - m); },
+      vec_add));
+}
+
+void softmax_row(const float* x, float* y, size_t n) {
+  const float s = 1.0f / exp_row(x, max(x, n), y, n);
+  with_scalar<vec_mul>(y, s, y, n);
+}
+
+void log_softmax_row(const float* x, float* y, size_t n) {
+  const float m = max(x, n);
+  float log_sum = sum_exp(x, m, n);
+  unary<log>(&log_sum, &log_sum, 1);
+  size_t i = 0;
+  for (; i + kStep <= n; i += kStep) store(y + i, load(x + i) - m - log_sum);
+  for (; i < n; ++i) y[i] = x[i] - m - log_sum;
+}
+
+template <bool has_weight, bool has_bias>
+void scale_row_as(const float* x, float mean, float rstd, const float* weight, const float* bias,
+                  float* y, size_t n) {
+  size_t i = 0;
+  for (; i + kStep <= n; i += kStep) {
+    VecF v = (load(x + i) - mean) * rstd;
+    if (has_weight) v = v * load(weight + i);
+    if (has_bias) v = v + load(bias + i);
+    store(y + i, v);
+  }
+  for (; i < n; ++i) {
+    float v = (x[i] - mean) * rstd;
+    if (has_weight) v = v * weight[i];
+    if (has_bias) v = v + bias[i];
+    y[i] = v;
+  }
+}
+
+void scale_row(const float* x, float mean, float rstd, const float* weight, const float* bias,
+               float* y, size_t n) {
+  if (weight != nullptr && bias != nullptr) {
+    scale_row_as<true, true>(x, mean, rstd, weight, bias, y, n);
+  } else if (weight != nullptr) {
+    scale_row_as<true, false>(x, mean, rstd, weight, bias, y, n);
+  } else if (bias != nullptr) {
+    scale_row_as<false, true>(x, mean, rstd, weight, bias, y, n);
+  } else {
+    scale_row_as<false, false>(x, mean, rstd, weight, bias, y, n);
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LEVEL_ROWS_H_

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LEVEL_TRANSPOSE_H_
+#define ETX_PORTABLE_LEVEL_TRANSPOSE_H_
+
+/// Transposition in blocks of 4 x 4, and the packing of operands into panels.
+
+#include "isa/simd.h"
+
+namespace etx::portable {
+namespace {
+
+#if defined(ETX_SIMD_VECTORS) && defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define ETX_HAS_SHUFFLE 1
+#endif
+#endif
+
+#if defined(ETX_HAS_SHUFFLE)
+typedef float Vec4 __attribute__((vector_size(16)));
+typedef float Vec4Unaligned __attribute__((vector_size(16), aligned(4), may_alias));
+inline Vec4 load4(const float* p) { return *reinterpret_cast<const Vec4Unaligned*>(p); }
+inline void store4(float* p, Vec4 v) { *reinterpret_cast<Vec4Unaligned*>(p) = v; }
+
+inline void transpose4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  const Vec4 a = load4(from), b = load4(from + from_stride);
+  const Vec4 c = load4(from + 2 * from_stride), d = load4(from + 3 * from_stride);
+  const Vec4 ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Vec4 ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Vec4 cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Vec4 cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  store4(to, __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5));
+  store4(to + to_stride, __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7));
+  store4(to + 2 * to_stride, __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5));
+  store4(to + 3 * to_stride, __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7));
+}
+#else
+inline void transpose4(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+#endif
+
+/// to[j][i] = from[i][j] for i < rows and j < columns.
+inline void store_transposed(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
+                             float* to, int64_t to_stride) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) {
+      transpose4(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+    }
+    for (; j < columns; ++j) {
+      for (int64_t r = i; r < i + 4; ++r) to[j * to_stride + r] = from[r * from_stride + j];
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+  }
+}
+
+void pack_transposed(const float* x, int64_t stride, int64_t rows, int64_t depth, float* panels) {
+  constexpr int64_t kWidth = 2 * kLanes;
+  for (int64_t row = 0; row < rows; row += kWidth, panels += kWidth * depth) {
+    const int64_t width = rows - row < kWidth ? rows - row : kWidth;
+    store_transposed(x + row * stride, stride, width, depth, panels, kWidth);
+    for (int64_t k = 0; width < kWidth && k < depth; ++k) {
+      for (int64_t j = width; j < kWidth; ++j) panels[k * kWidth + j] = 0.0f;
+    }
+  }
+}
+
+void pack_rows(const float* b, int64_t stride, int64_t columns, int64_t depth, float* panels) {
+  constexpr int64_t kWidth = 2 * kLanes;
+  for (int64_t column = 0; column < columns; column += kWidth) {
+    const int64_t width = columns - column < kWidth ? columns - column : kWidth;
+    for (int64_t k = 0; k < depth; ++k, panels += kWidth) {
+      const float* const from = b + k * stride + column;
+      if (width == kWidth) {
+        store(panels, load(from));
+        store(panels + kLanes, load(from + kLanes));
+      } else {
+        for (int64_t j = 0; j < kWidth; ++j) panels[j] = j < width ? from[j] : 0.0f;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LEVEL_TRANSPOSE_H_

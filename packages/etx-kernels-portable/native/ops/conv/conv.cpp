@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
+
+#include "core/dispatch.h"
+#include "core/loops.h"
+#include "core/operand.h"
+#include "core/shape.h"
+#include "ops/conv/conv_reach.h"
+#include "ops/conv/conv_shape.h"
+#include "ops/conv/conv_sweep.h"
+#include "ops/conv/padded_planes.h"
+#include "ops/linalg/gemm.h"
+
+namespace etx::portable {
+namespace {
+
+/// out += w * in for one tap and one pair of channels.
+template <typename T>
+void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
+  const auto [z, y, x] = TapReach(s, tap);
+  for (int64_t cz = z.begin; cz < z.end; ++cz) {
+    for (int64_t cy = y.begin; cy < y.end; ++cy) {
+      if (s.transposed) {
+        const T* const from = in + (cz * s.in[1] + cy) * s.in[2];
+        T* const to = out + (z.fine(cz) * s.out[1] + y.fine(cy)) * s.out[2];
+        for (int64_t cx = x.begin; cx < x.end; ++cx) {
+          to[x.fine(cx)] = wrap_add(to[x.fine(cx)], wrap_mul(w, from[cx]));
+        }
+      } else {
+        const T* const from = in + (z.fine(cz) * s.in[1] + y.fine(cy)) * s.in[2];
+        T* const to = out + (cz * s.out[1] + cy) * s.out[2];
+        for (int64_t cx = x.begin; cx < x.end; ++cx) {
+          to[cx] = wrap_add(to[cx], wrap_mul(w, from[x.fine(cx)]));
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+Error convolve_plain(const ConvShape& s, const T* input, const T* weight, const T* bias, T* out) {
+  const int64_t taps = s.taps(), outputs = s.groups * s.out_channels;
+  for (int64_t p = 0; p < s.batch * outputs; ++p) {
+    const int64_t image = p / outputs, channel = p % outputs;
+    const int64_t group = channel / s.out_channels, oc = channel % s.out_channels;
+    T* const to = out + p * s.out_size();
+    for (int64_t i = 0; i < s.out_size(); ++i) to[i] = bias == nullptr ? T{0} : bias[channel];
+    for (int64_t ic = 0; ic < s.in_channels; ++ic) {
+      const int64_t in_channel = group * s.in_channels + ic;
+      const T* const from = input + (image * s.groups * s.in_channels + in_channel) * s.in_size();
+      const T* const w = weight + taps * (s.transposed ? in_channel * s.out_channels + oc
+                                                       : channel * s.in_channels + ic);
+      for (int64_t tap = 0; tap < taps; ++tap) add_tap(s, tap, w[tap], from, to);
+    }
+  }
+  return Error::Ok;
+}
+
+Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
+               const float* bias, float* out) {
+  const bool pointwise = s.is_pointwise() && s.in_channels != 1;
+  if (!pointwise && (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s))) {
+    return convolve_plain(s, input, weight, bias, out);
+  }
+  if (!s.transposed && s.in_channels == 1) {
+    return depthwise_convolution(context, s, input, weight, bias, out);
+  }
+  if (!pointwise) return sweep_convolution(context, s, input, weight, bias, out);
+  for (int64_t p = 0; p < s.batch * s.groups; ++p) {
+    const int64_t row = p % s.groups * s.out_channels;
+    ETX_TRY(multiply(context, weight + row * s.in_channels, input + p * s.in_channels * s.in_size(),
+                     bias == nullptr ? nullptr : bias + row,
+                     out + p * s.out_channels * s.out_size(), s.out_channels, s.in_channels,
+                     s.out_size()));
+  }
+  return Error::Ok;
+}
+
+void round_to_half(float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) x[i] = Half(x[i]);
+}
+
+/// One plane of a transposed convolution in float16, whose sums ATen rounds after each tap.
+void transposed_half_plane(const ConvShape& s, int64_t p, const float* input, const float* weight,
+                           const float* bias, float* column, float* to) {
+  const int64_t taps = s.taps(), outputs = s.groups * s.out_channels;
+  const int64_t image = p / outputs, channel = p % outputs;
+  const int64_t group = channel / s.out_channels, oc = channel % s.out_channels;
+  const int64_t first = group * s.in_channels;
+  for (int64_t i = 0; i < s.out_size(); ++i) to[i] = 0;
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t i = 0; i < s.in_size(); ++i) column[i] = 0;
+    for (int64_t ic = 0; ic < s.in_channels; ++ic) {
+      const float w = weight[((first + ic) * s.out_channels + oc) * taps + tap];
+      const float* const from =
+          input + (image * s.groups * s.in_channels + first + ic) * s.in_size();
+      for (int64_t i = 0; i < s.in_size(); ++i) column[i] += w * from[i];
+    }
+    round_to_half(column, s.in_size());
+    add_tap(s, tap, 1.0f, column, to);
+    round_to_half(to, s.out_size());
+  }
+  if (bias == nullptr) return;
+  for (int64_t i = 0; i < s.out_size(); ++i) to[i] += bias[channel];
+}
+
+Error convolve_transposed_half(Context& context, const ConvShape& s, const float* input,
+                               const float* weight, const float* bias, float* out) {
+  const int64_t planes = s.batch * s.groups * s.out_channels;
+  const int64_t threads = context.num_threads() > 1 ? context.num_threads() : 1;
+  const int64_t slots = planes < threads ? planes : threads;
+  const Checked floats = Checked(slots) * s.in_size() + 1;
+  float* const columns =
+      context.allocate_temp_array<float>(static_cast<size_t>(floats.value_or(-1)));
+  ETX_CHECK(context, columns != nullptr, MemoryAllocationFailed,
+            "no temporary memory for the sums of a tap");
+  context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot) {
+      for (int64_t p = slot; p < planes; p += slots) {
+        transposed_half_plane(s, p, input, weight, bias, columns + slot * s.in_size(),
+                              out + p * s.out_size());
+      }
+    }
+  });
+  return Error::Ok;
+}
+
+Error convolution_out(Context& context, const Tensor& input, const Tensor& weight,
+                      const std::optional<Tensor>& bias, IntList stride, IntList padding,
+                      IntList dilation, bool transposed, IntList output_padding, int64_t groups,
+                      Tensor& out) {
+  ConvShape shape;
+  ETX_TRY(read_conv_shape(context, input, weight, bias, stride, padding, dilation, transposed,
+                          output_padding, groups, shape));
+  const ScalarType dtype = input.scalar_type();
+  ETX_CHECK(context,
+            weight.scalar_type() == dtype && out.scalar_type() == dtype &&
+                (!bias.has_value() || bias->scalar_type() == dtype),
+            InvalidArgument, "input, weight, bias and out must have the same dtype");
+  ETX_CHECK(context, Real::contains(dtype), NotSupported,
+            "convolution takes floating and integer dtypes");
+  Shape sizes;
+  sizes.push(shape.batch);
+  sizes.push(shape.groups * shape.out_channels);
+  for (ssize_t a = ConvShape::kAxes - input.dim() + 2; a < ConvShape::kAxes; ++a) {
+    sizes.push(shape.out[a]);
+  }
+  ETX_TRY(resize_out(context, out, sizes));
+  if (shape.is_empty()) return Error::Ok;
+  const ScalarType type = wide(dtype);
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *x, *w, *b;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, input, type, x));
+    ETX_TRY(read_operand(context, weight, type, w));
+    ETX_TRY(read_operand(context, bias, type, b));
+    ETX_TRY(result.prepare(context, out, type));
+    if constexpr (std::is_same_v<T, float>) {
+      if (shape.transposed && dtype == ScalarType::Half) {
+        ETX_TRY(convolve_transposed_half(context, shape, x, w, b, result.data<T>()));
+        return result.finish(context, out);
+      }
+      ETX_TRY(convolve(context, shape, x, w, b, result.data<T>()));
+    } else {
+      ETX_TRY(convolve_plain(shape, x, w, b, result.data<T>()));
+    }
+    return result.finish(context, out);
+  });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::convolution.out", convolution_out, Real::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(conv_kernels, kRows);
+
+}  // namespace etx::portable

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/conv/conv_sweep.h"
+
+#include <cstring>
+
+#include "ops/conv/padded_planes.h"
+#include "ops/linalg/gemm.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int kAxes = ConvShape::kAxes;
+
+/// The outputs that one matrix product makes: all, or for a transposed convolution those whose
+/// coordinates leave the remainder `phase` when divided by the stride.
+struct Sweep {
+  int64_t depth = 0, columns = 0, c_offset = 0;
+  int64_t valid[kAxes], step[kAxes];
+};
+
+struct IndexTables {
+  int32_t* a;  ///< Null where rows of the weight are read as they lie.
+  int32_t* b;
+};
+
+/// Calls `f(tap, coordinates)` for each tap of the kernel.
+template <class F>
+void for_each_tap(const ConvShape& s, const F& f) {
+  int64_t tap = 0;
+  for (int64_t z = 0; z < s.kernel[0]; ++z) {
+    for (int64_t y = 0; y < s.kernel[1]; ++y) {
+      for (int64_t x = 0; x < s.kernel[2]; ++x) {
+        const int64_t at[kAxes] = {z * s.dilation[0], y * s.dilation[1], x * s.dilation[2]};
+        f(tap++, at);
+      }
+    }
+  }
+}
+
+void add_steps(const ConvShape& s, Sweep& sweep) {
+  int64_t stride = 1;
+  for (int a = kAxes - 1; a >= 0; --a) {
+    sweep.step[a] = stride * (s.transposed ? s.stride[a] : 1);
+    stride *= s.out[a];
+  }
+}
+
+Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTables& tables) {
+  Sweep sweep;
+  for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
+    tables.b[tap] = static_cast<int32_t>(planes.offset(at));
+  });
+  const int64_t taps = s.taps();
+  sweep.depth = s.in_channels * taps;
+  for (int64_t k = taps; k < sweep.depth; ++k) {
+    tables.b[k] = tables.b[k - taps] + static_cast<int32_t>(planes.channel());
+  }
+  for (int a = 0; a < kAxes; ++a) sweep.valid[a] = s.out[a];
+  add_steps(s, sweep);
+  sweep.columns = planes.sweep(s.out);
+  return sweep;
+}
+
+/// Outputs o with (o + padding) % stride = phase: o + padding = t stride + phase, and tap k, whose
+/// reach k dilation = b stride + phase, takes input t - b.
+Sweep plan_transposed(const ConvShape& s, const PaddedPlanes& planes, const int64_t (&phase)[kAxes],
+                      const IndexTables& tables) {
+  Sweep sweep;
+  add_steps(s, sweep);
+  int64_t first[kAxes], stride = 1;
+  for (int a = kAxes - 1; a >= 0; --a) {
+    const int64_t behind = s.padding[a] - phase[a], last = s.out[a] - 1 + behind;
+    first[a] = behind > 0 ? divide_up(behind, s.stride[a]) : 0;
+    sweep.valid[a] = last < 0 ? 0 : last / s.stride[a] - first[a] + 1;
+    if (sweep.valid[a] <= 0) return sweep;
+    sweep.c_offset += (first[a] * s.stride[a] - behind) * stride;
+    stride *= s.out[a];
+  }
+  int64_t taps = 0;
+  for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
+    int64_t from[kAxes];
+    for (int a = 0; a < kAxes; ++a) {
+      if (at[a] % s.stride[a] != phase[a]) return;
+      from[a] = first[a] + planes.padding[a] - at[a] / s.stride[a];
+    }
+    tables.a[taps] = static_cast<int32_t>(tap);
+    tables.b[taps++] = static_cast<int32_t>(planes.offset(from));
+  });
+  sweep.depth = s.in_channels * taps;
+  for (int64_t k = taps; k < sweep.depth; ++k) {
+    tables.a[k] = tables.a[k - taps] + static_cast<int32_t>(s.out_channels * s.taps());
+    tables.b[k] = tables.b[k - taps] + static_cast<int32_t>(planes.channel());
+  }
+  sweep.columns = planes.sweep(sweep.valid);
+  return sweep;
+}
+
+/// How many phases occur among the outputs of an axis: those of the first ones.
+int64_t used_phases(const ConvShape& s, int axis) {
+  return s.out[axis] < s.stride[axis] ? s.out[axis] : s.stride[axis];
+}
+
+/// What the products of one call share.
+struct Workspace {
+  const Isa& isa;
+  const ConvShape& shape;
+  PaddedPlanes planes;
+  int64_t threads;
+  float* padded = nullptr;
+  float* scratch = nullptr;
+  IndexTables tables{nullptr, nullptr};
+
+  Workspace(Context& context, const ConvShape& s)
+      : isa(etx::portable::isa()),
+        shape(s),
+        planes(s),
+        threads(useful_threads(
+            context, Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())) {}
+
+  int64_t depth() const { return shape.in_channels * shape.taps(); }
+  int64_t channels() const { return shape.groups * shape.in_channels; }
+
+  Error allocate(Context& context) {
+    const Checked padded_floats = Checked(channels()) * planes.channel();
+    const Checked weights = Checked(shape.out_channels) * depth();
+    ETX_CHECK(context, padded_floats.is_within(0, INT32_MAX) && weights.is_within(0, INT32_MAX),
+              NotSupported, "the padded input of one image must have less than 2^31 elements");
+    const int64_t floats = padded_floats.value_or(0);
+    const int64_t index = 2 * depth() + 16, rows = gemm_scratch(isa, depth(), threads);
+    padded = context.allocate_temp_array<float>(
+        static_cast<size_t>(floats + PaddedPlanes::kSlack + index + rows));
+    ETX_CHECK(context, padded != nullptr, MemoryAllocationFailed,
+              "not enough temporary memory for the padded input");
+    float* const slack = padded + floats;
+    memset(slack, 0, PaddedPlanes::kSlack * sizeof(float));
+    tables.b = reinterpret_cast<int32_t*>(slack + PaddedPlanes::kSlack);
+    tables.a = shape.transposed ? tables.b + depth() : nullptr;
+    scratch = slack + PaddedPlanes::kSlack + index;
+    return Error::Ok;
+  }
+
+  void pad(Context& context, const float* image) const {
+    context.parallel_for(
+        0, channels(), divide_up(channels(), threads), [&](int64_t begin, int64_t end) {
+          for (int64_t c = begin; c < end; ++c) {
+            planes.copy_channel(isa, image + c * shape.in_size(), padded + c * planes.channel());
+          }
+        });
+  }
+
+  /// Runs `sweep` for one image, whose padded planes are ready.
+  void run(Context& context, const Sweep& sweep, const float* weight, const float* bias,
+           float* out) const {
+    if (sweep.columns <= 0) return;
+    for (int64_t group = 0; group < shape.groups; ++group) {
+      const int64_t row = group * shape.out_channels;
+      Gemm g;
+      g.a = weight + group * shape.out_channels * depth();
+      g.a_stride = shape.transposed ? shape.taps() : depth();
+      g.a_index = tables.a;
+      g.b = padded + group * shape.in_channels * planes.channel();
+      g.b_index = tables.b;
+      g.panel_stride = isa.tile_columns;
+      g.bias = bias == nullptr ? nullptr : bias + row;
+      g.c = out + row * shape.out_size() + sweep.c_offset;
+      g.c_stride = shape.out_size();
+      g.depth = sweep.depth;
+      g.row_end = shape.out_channels;
+      g.column_end = sweep.columns;
+      g.column_block =
+          column_block(isa, 4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
+      const bool gather = shape.transposed || should_gather(isa, sweep.depth, sweep.columns);
+      g.scratch = gather ? scratch : nullptr;
+      g.store = Gemm::Store::Grid;
+      g.box[0] = planes.length[1], g.box[1] = planes.length[2];
+      for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];
+      run_gemm(context, isa, g, threads);
+    }
+  }
+};
+
+}  // namespace
+
+Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
+                        const float* weight, const float* bias, float* out) {
+  Workspace work(context, shape);
+  ETX_TRY(work.allocate(context));
+  const int64_t in_image = work.channels() * shape.in_size();
+  const int64_t out_image = shape.groups * shape.out_channels * shape.out_size();
+  Sweep sweep;
+  if (!shape.transposed) sweep = plan_forward(shape, work.planes, work.tables);
+  for (int64_t n = 0; n < shape.batch; ++n) {
+    work.pad(context, input + n * in_image);
+    if (!shape.transposed) {
+      work.run(context, sweep, weight, bias, out + n * out_image);
+      continue;
+    }
+    const int64_t phases[kAxes] = {used_phases(shape, 0), used_phases(shape, 1),
+                                   used_phases(shape, 2)};
+    for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; ++i) {
+      const int64_t first[kAxes] = {i / phases[2] / phases[1], i / phases[2] % phases[1],
+                                    i % phases[2]};
+      int64_t phase[kAxes];
+      for (int a = 0; a < kAxes; ++a) {
+        phase[a] = (first[a] + shape.padding[a]) % shape.stride[a];
+      }
+      sweep = plan_transposed(shape, work.planes, phase, work.tables);
+      work.run(context, sweep, weight, bias, out + n * out_image);
+    }
+  }
+  return Error::Ok;
+}
+
+}  // namespace etx::portable

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Elementwise functions of one tensor with parameters.
+
+#include <limits>
+#include <optional>
+
+#include "core/shape.h"
+#include "ops/elementwise/arithmetic.h"
+
+namespace etx::portable {
+namespace {
+
+/// y[i] = f(x[i]), where `user` is the F.
+template <typename F, typename T>
+void function_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  const F f = *static_cast<const F*>(user);
+  const T* x = static_cast<const T*>(in[0]);
+  T* y = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+
+template <typename F>
+constexpr Loops kFunction = {nullptr, &function_loop<F, float>, &function_loop<F, double>};
+
+Error apply(Context& context, const Tensor& in, const Tensor& out, const Loops& loops,
+            const void* user) {
+  ETX_CHECK(context, RealBool::contains(in.scalar_type()), NotSupported,
+            "the operator does not support the dtype of self");
+  ETX_CHECK(context, kind_of(out.scalar_type()) >= kind_of(in.scalar_type()), InvalidArgument,
+            "out must have a dtype that holds that of self");
+  Map m;
+  m.out_as = wide(out.scalar_type());
+  m.loop = loops[m.out_as];
+  m.user = user;
+  const Operand operands[] = {Operand(in, m.out_as)};
+  return map(context, operands, out, m);
+}
+
+/// Bounds in each type of computation; an absent one is beyond every number.
+struct Clamp {
+  float low_float = -std::numeric_limits<float>::infinity();
+  float high_float = std::numeric_limits<float>::infinity();
+  double low_double = -std::numeric_limits<double>::infinity();
+  double high_double = std::numeric_limits<double>::infinity();
+  int64_t low_long = INT64_MIN;
+  int64_t high_long = INT64_MAX;
+
+  void set_low(const Scalar& v) {
+    low_float = v.to<float>();
+    low_double = v.to<double>();
+    if (!v.is_floating()) low_long = v.to<int64_t>();
+  }
+  void set_high(const Scalar& v) {
+    high_float = v.to<float>();
+    high_double = v.to<double>();
+    if (!v.is_floating()) high_long = v.to<int64_t>();
+  }
+  /// NaN is a bound that nothing keeps: every element becomes NaN.
+  bool is_nan() const { return low_double != low_double || high_double != high_double; }
+  int64_t operator()(int64_t x) const { return minimum(maximum(x, low_long), high_long); }
+  double operator()(double x) const { return minimum(maximum(x, low_double), high_double); }
+};
+
+void fill_nan(float* out, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) out[i] = std::numeric_limits<float>::quiet_NaN();
+}
+
+void clamp_float_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  const Clamp& c = *static_cast<const Clamp*>(user);
+  if (c.is_nan()) return fill_nan(static_cast<float*>(out), n);
+  isa().clamp(static_cast<const float*>(in[0]), c.low_float, c.high_float, static_cast<float*>(out),
+              static_cast<size_t>(n));
+}
+constexpr Loops kClamp = {&function_loop<Clamp, int64_t>, &clamp_float_loop,
+                          &function_loop<Clamp, double>};
+
+/// A bound of an integer dtype wraps as its elements do.
+Scalar as_dtype(const Scalar& value, ScalarType dtype) {
+  if (is_floating(dtype) || !is_castable(dtype)) return value;
+  const Element element = cast(value, dtype);
+  int64_t wrapped = 0;
+  cast(element.bytes, dtype, 1, &wrapped, ScalarType::Long, 1);
+  return Scalar(wrapped);
+}
+
+Error clamp_out(Context& context, const Tensor& self, std::optional<Scalar> min,
+                std::optional<Scalar> max, Tensor& out) {
+  ETX_CHECK(context, min.has_value() || max.has_value(), InvalidArgument,
+            "one of min and max must be given");
+  const bool floating = is_floating(out.scalar_type());
+  ETX_CHECK(context, floating || !(min && min->is_floating()) || !(max && max->is_floating()),
+            InvalidArgument, "out must have a floating dtype when a bound is floating");
+  Clamp bounds;
+  if (min.has_value()) bounds.set_low(as_dtype(*min, out.scalar_type()));
+  if (max.has_value()) bounds.set_high(as_dtype(*max, out.scalar_type()));
+  return apply(context, self, out, kClamp, &bounds);
+}
+
+Error hardtanh_out(Context& context, const Tensor& self, Scalar min_val, Scalar max_val,
+                   Tensor& out) {
+  Clamp bounds;
+  const bool integral = !is_floating(out.scalar_type());
+  bounds.set_low(integral ? Scalar(min_val.to<int64_t>()) : min_val);
+  bounds.set_high(integral ? Scalar(max_val.to<int64_t>()) : max_val);
+  return apply(context, self, out, kClamp, &bounds);
+}
+
+/// y = min(max(x, low), high); NaN where one of them is.
+template <typename T>
+void clamp_tensor_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  const int64_t steps[] = {scalars & 1u ? 0 : 1, scalars & 2u ? 0 : 1, scalars & 4u ? 0 : 1};
+  const T* x = static_cast<const T*>(in[0]);
+  const T* low = static_cast<const T*>(in[1]);
+  const T* high = static_cast<const T*>(in[2]);
+  T* y = static_cast<T*>(out);
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = minimum(maximum(x[i * steps[0]], low[i * steps[1]]), high[i * steps[2]]);
+  }
+}
+constexpr Loops kClampTensor = {&clamp_tensor_loop<int64_t>, &clamp_tensor_loop<float>,
+                                &clamp_tensor_loop<double>};
+
+Element lowest(ScalarType as) {
+  return as == ScalarType::Long ? cast(Scalar(int64_t{INT64_MIN}), as)
+                                : cast(Scalar(-std::numeric_limits<double>::infinity()), as);
+}
+Element highest(ScalarType as) {
+  return as == ScalarType::Long ? cast(Scalar(int64_t{INT64_MAX}), as)
+                                : cast(Scalar(std::numeric_limits<double>::infinity()), as);
+}
+
+Error clamp_tensor_out(Context& context, const Tensor& self, std::optional<Tensor> min,
+                       std::optional<Tensor> max, Tensor& out) {
+  ETX_CHECK(context, min.has_value() || max.has_value(), InvalidArgument,
+            "one of min and max must be given");
+  ETX_CHECK(context, RealBool::contains(self.scalar_type()), NotSupported,
+            "the operator does not support the dtype of self");
+  const Kind kind = kind_of(out.scalar_type());
+  ETX_CHECK(context,
+            kind >= kind_of(self.scalar_type()) &&
+                (!min.has_value() || kind >= kind_of(min->scalar_type())) &&
+                (!max.has_value() || kind >= kind_of(max->scalar_type())),
+            InvalidArgument, "out must have a dtype that holds those of the inputs");
+  Map m;
+  m.out_as = wide(out.scalar_type());
+  m.loop = kClampTensor[m.out_as];
+  const Element low = lowest(m.out_as);
+  const Element high = highest(m.out_as);
+  const Operand operands[] = {
+      Operand(self, out.scalar_type(), m.out_as),
+      min.has_value() ? Operand(*min, out.scalar_type(), m.out_as) : Operand(low, m.out_as),
+      max.has_value() ? Operand(*max, out.scalar_type(), m.out_as) : Operand(high, m.out_as),
+  };
+  return map(context, operands, out, m);
+}
+
+struct LeakyRelu {
+  double slope;
+  template <typename T>
+  T operator()(T x) const {
+    return x > 0 ? x : x * static_cast<T>(slope);
+  }
+};
+
+Error leaky_relu_out(Context& context, const Tensor& self, Scalar negative_slope, Tensor& out) {
+  const LeakyRelu f{negative_slope.to<double>()};
+  return apply(context, self, out, kFunction<LeakyRelu>, &f);
+}
+
+struct Elu {
+  double negative, positive, input_scale;
+  template <typename T>
+  T operator()(T x) const {
+    return x > 0 ? x * static_cast<T>(positive)
+                 : std::expm1(x * static_cast<T>(input_scale)) * static_cast<T>(negative);
+  }
+};
+
+Error elu_out(Context& context, const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale,
+              Tensor& out) {
+  const Elu f{alpha.to<double>() * scale.to<double>(), scale.to<double>(),
+              input_scale.to<double>()};
+  return apply(context, self, out, kFunction<Elu>, &f);
+}
+
+struct Logit {
+  double eps;  ///< Negative: no clamping.
+  template <typename T>
+  T operator()(T x) const {
+    const T low = static_cast<T>(eps);
+    const T p = eps < 0 ? x : x < low ? low : x > 1 - low ? 1 - low : x;
+    return std::log(p / (1 - p));
+  }
+};
+
+Error logit_out(Context& context, const Tensor& self, std::optional<double> eps, Tensor& out) {
+  ETX_CHECK(context, is_floating(out.scalar_type()), InvalidArgument,
+            "out must have a floating dtype");
+  const Logit f{eps.value_or(-1.0)};
+  return apply(context, self, out, kFunction<Logit>, &f);
+}
+
+constexpr uint64_t kReal = Real::bits;
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::clamp.out", clamp_out, kReal),
+    ETX_KERNEL("aten::clamp.Tensor_out", clamp_tensor_out, kReal),
+    ETX_KERNEL("aten::hardtanh.out", hardtanh_out, kReal),
+    ETX_KERNEL("aten::leaky_relu.out", leaky_relu_out, Floating::bits),
+    ETX_KERNEL("aten::elu.out", elu_out, Floating::bits),
+    ETX_KERNEL("aten::logit.out", logit_out, RealBool::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(activation_kernels, kRows);
+
+}  // namespace etx::portable

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Arithmetic on two tensors, or on a tensor and a number.
+
+#include "ops/elementwise/arithmetic.h"
+
+namespace etx::portable {
+
+namespace {
+
+template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs = nullptr,
+          ScalarLoop Isa::* sv = nullptr>
+constexpr Loops with_isa(Loops loops) {
+  loops.of_float = &isa_binary_loop<Op, vv, vs, sv>;
+  return loops;
+}
+
+ETX_OP(add, wrap_add(a, b));
+ETX_OP(sub, wrap_sub(a, b));
+ETX_OP(mul, wrap_mul(a, b));
+ETX_OP(div, a / b);
+ETX_OP(maximum, maximum(a, b));
+ETX_OP(minimum, minimum(a, b));
+ETX_OP(atan2, std::atan2(a, b));
+ETX_OP(hypot, std::hypot(a, b));
+ETX_OP(bitwise_and, a& b);
+ETX_OP(bitwise_or, a | b);
+ETX_OP(bitwise_xor, a ^ b);
+ETX_OP(left_shift, b < 0 || b > 63 ? 0 : static_cast<T>(static_cast<uint64_t>(a) << b));
+ETX_OP(right_shift, b < 0 || b > 63 ? (a < 0 ? -1 : 0) : a >> b);
+
+constexpr Loops kAdd =
+    with_isa<add_op, &Isa::add, &Isa::add_scalar, &Isa::add_scalar>(loops_of<add_op>());
+/// a - s is a + (-s).
+void sub_loop_float(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  const float* a = static_cast<const float*>(in[0]);
+  const float* b = static_cast<const float*>(in[1]);
+  float* y = static_cast<float*>(out);
+  const size_t count = static_cast<size_t>(n);
+  if (scalars == 0 && n >= kVector) return isa().sub(a, b, y, count);
+  if (scalars == 2) return isa().add_scalar(a, -*b, y, count);
+  if (scalars == 1) return isa().rsub_scalar(b, *a, y, count);
+  each_pair<float, float>(in, scalars, out, n, [](float p, float q) { return p - q; });
+}
+constexpr Loops kSub = {&binary_loop<sub_op, int64_t, int64_t>, &sub_loop_float,
+                        &binary_loop<sub_op, double, double>};
+constexpr Loops with_wide_single(Loops loops) {
+  loops.wide_single = true;
+  return loops;
+}
+constexpr Loops kMul = with_wide_single(
+    with_isa<mul_op, &Isa::mul, &Isa::mul_scalar, &Isa::mul_scalar>(loops_of<mul_op>()));
+constexpr Loops kDiv = with_wide_single(
+    with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(floating_loops<div_op>()));
+
+/// y = a + b * *user.
+template <typename T>
+void add_scaled_loop(const void* user, const void* const* in, uint32_t scalars, void* out,
+                     int64_t n) {
+  const T scale = *static_cast<const T*>(user);
+  if constexpr (std::is_same_v<T, float>) {
+    if (scalars == 0) {
+      return isa().add_scaled(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
+                              scale, static_cast<float*>(out), static_cast<size_t>(n));
+    }
+  }
+  each_pair<T, T>(in, scalars, out, n,
+                  [scale](T a, T b) { return wrap_add(a, wrap_mul(b, scale)); });
+}
+constexpr Loops kAddScaled = {&add_scaled_loop<int64_t>, &add_scaled_loop<float>,
+                              &add_scaled_loop<double>};
+
+bool is_one(const Scalar& value) {
+  return value.is_integral() ? value.to<int64_t>() == 1 : value.to<double>() == 1;
+}
+
+Error add_scaled(Context& context, const Side& a, const Side& b, const Scalar& alpha, Tensor& out) {
+  ETX_CHECK(context, !alpha.is_floating() || is_floating(out.scalar_type()), InvalidArgument,
+            "alpha must be an integer where the result is one");
+  const ScalarType to = out.scalar_type();
+  const Element rounded = cast(alpha, to);
+  Element scale;
+  cast(rounded.bytes, to, 1, scale.bytes, wide(to), 1);
+  return arithmetic(context, a, b, out, kAddScaled, scale.bytes);
+}
+
+Scalar negated(const Scalar& value) {
+  return value.is_floating() ? Scalar(-value.to<double>())
+                             : Scalar(wrap_sub(0, value.to<int64_t>()));
+}
+
+Error add(Context& context, const Side& a, const Side& b, const Scalar& alpha, Tensor& out) {
+  if (is_one(alpha)) return arithmetic(context, a, b, out, kAdd);
+  return add_scaled(context, a, b, alpha, out);
+}
+
+Error sub(Context& context, const Side& a, const Side& b, const Scalar& alpha, Tensor& out) {
+  ETX_CHECK(context, a.kind != Kind::Bool || b.kind != Kind::Bool, NotSupported,
+            "bool tensors cannot be subtracted");
+  if (is_one(alpha)) return arithmetic(context, a, b, out, kSub);
+  return add_scaled(context, a, b, negated(alpha), out);
+}
+
+Error add_out(Context& c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+              Tensor& out) {
+  if (is_one(alpha) && run_few(self, other, out, kAdd)) return Error::Ok;
+  return add(c, self, other, alpha, out);
+}
+Error add_scalar_out(Context& c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                     Tensor& out) {
+  return add(c, self, other, alpha, out);
+}
+Error sub_out(Context& c, const Tensor& self, const Tensor& other, const Scalar& alpha,
+              Tensor& out) {
+  if (is_one(alpha) && run_few(self, other, out, kSub)) return Error::Ok;
+  return sub(c, self, other, alpha, out);
+}
+Error sub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                     Tensor& out) {
+  return sub(c, self, other, alpha, out);
+}
+/// other - alpha * self.
+Error rsub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const Scalar& alpha,
+                      Tensor& out) {
+  return sub(c, other, self, alpha, out);
+}
+
+#define ETX_BINARY(name, loops)                                                              \
+  Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
+    static constexpr Loops kLoops = loops;                                                   \
+    if (run_few(self, other, out, kLoops)) return Error::Ok;                                 \
+    return arithmetic(context, self, other, out, kLoops);                                    \
+  }
+#define ETX_BINARY_SCALAR(name, loops)                                                       \
+  Error name##_scalar_out(Context& context, const Tensor& self, Scalar other, Tensor& out) { \
+    static constexpr Loops kLoops = loops;                                                   \
+    return arithmetic(context, self, other, out, kLoops);                                    \
+  }
+ETX_BINARY(mul, kMul)
+ETX_BINARY_SCALAR(mul, kMul)
+ETX_BINARY(div, kDiv)
+ETX_BINARY_SCALAR(div, kDiv)
+ETX_BINARY(maximum, (with_isa<maximum_op, &Isa::maximum>(loops_of<maximum_op>())))
+ETX_BINARY(minimum, (with_isa<minimum_op, &Isa::minimum>(loops_of<minimum_op>())))
+ETX_BINARY(atan2, floating_loops<atan2_op>())
+ETX_BINARY(hypot, floating_loops<hypot_op>())
+ETX_BINARY(bitwise_and, integral_loops<bitwise_and_op>())
+ETX_BINARY_SCALAR(bitwise_and, integral_loops<bitwise_and_op>())
+ETX_BINARY(bitwise_or, integral_loops<bitwise_or_op>())
+ETX_BINARY_SCALAR(bitwise_or, integral_loops<bitwise_or_op>())
+ETX_BINARY(bitwise_xor, integral_loops<bitwise_xor_op>())
+ETX_BINARY_SCALAR(bitwise_xor, integral_loops<bitwise_xor_op>())
+ETX_BINARY(left_shift, integral_loops<left_shift_op>())
+ETX_BINARY_SCALAR(left_shift, integral_loops<left_shift_op>())
+ETX_BINARY(right_shift, integral_loops<right_shift_op>())
+ETX_BINARY_SCALAR(right_shift, integral_loops<right_shift_op>())
+#undef ETX_BINARY
+#undef ETX_BINARY_SCALAR
+
+constexpr uint64_t kAll = RealBool::bits;
+constexpr uint64_t kIntegers = IntegralBool::bits;
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::add.out", add_out, kAll),
+    ETX_KERNEL("aten::add.Scalar_out", add_scalar_out, kAll),
+    ETX_KERNEL("aten::sub.out", sub_out, Real::bits),
+    ETX_KERNEL("aten::sub.Scalar_out", sub_scalar_out, Real::bits),
+    ETX_KERNEL("aten::rsub.Scalar_out", rsub_scalar_out, Real::bits),
+    ETX_KERNEL("aten::mul.out", mul_out, kAll),
+    ETX_KERNEL("aten::mul.Scalar_out", mul_scalar_out, kAll),
+    ETX_KERNEL("aten::div.out", div_out, kAll),
+    ETX_KERNEL("aten::div.Scalar_out", div_scalar_out, kAll),
+    ETX_KERNEL("aten::maximum.out", maximum_out, kAll),
+    ETX_KERNEL("aten::minimum.out", minimum_out, kAll),
+    ETX_KERNEL("aten::atan2.out", atan2_out, kAll),
+    ETX_KERNEL("aten::hypot.out", hypot_out, Floating::bits),
+    ETX_KERNEL("aten::bitwise_and.Tensor_out", bitwise_and_out, kIntegers),
+    ETX_KERNEL("aten::bitwise_and.Scalar_out", bitwise_and_scalar_out, kIntegers),
+    ETX_KERNEL("aten::bitwise_or.Tensor_out", bitwise_or_out, kIntegers),
+    ETX_KERNEL("aten::bitwise_or.Scalar_out", bitwise_or_scalar_out, kIntegers),
+    ETX_KERNEL("aten::bitwise_xor.Tensor_out", bitwise_xor_out, kIntegers),
+    ETX_KERNEL("aten::bitwise_xor.Scalar_out", bitwise_xor_scalar_out, kIntegers),
+    ETX_KERNEL("aten::bitwise_left_shift.Tensor_out", left_shift_out, Integral::bits),
+    ETX_KERNEL("aten::bitwise_left_shift.Tensor_Scalar_out", left_shift_scalar_out, Integral::bits),
+    ETX_KERNEL("aten::bitwise_right_shift.Tensor_out", right_shift_out, Integral::bits),
+    ETX_KERNEL("aten::bitwise_right_shift.Tensor_Scalar_out", right_shift_scalar_out,
+               Integral::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(binary_kernels, kRows);
+
+}  // namespace etx::portable

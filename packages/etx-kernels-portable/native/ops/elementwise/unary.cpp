@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Elementwise functions of one tensor without parameters; the rows are in unary.def.
+
+#include <limits>
+
+#include "core/complex.h"
+#include "core/dispatch.h"
+#include "core/loops.h"
+#include "core/map.h"
+
+namespace etx::portable {
+namespace {
+
+enum class Result { Same, ToFloat, ToBool };
+
+struct UnaryOp {
+  Result result;
+  uint64_t dtypes;
+  Loops loops;
+};
+
+/// Infinite for floating types; 0 with `absolute(x) == 0` excluded for integers.
+template <typename T>
+constexpr T infinity() {
+  return std::is_integral_v<T> ? T(-1) : std::numeric_limits<T>::infinity();
+}
+
+#define ETX_ROUNDING(name, function)          \
+  int64_t name(int64_t x) { return x; }       \
+  float name(float x) { return function(x); } \
+  double name(double x) { return function(x); }
+ETX_ROUNDING(ceil_of, std::ceil)
+ETX_ROUNDING(floor_of, std::floor)
+ETX_ROUNDING(round_of, std::nearbyint)
+ETX_ROUNDING(trunc_of, std::trunc)
+#undef ETX_ROUNDING
+
+template <typename Op, typename T>
+constexpr Loop loop_of(Result result) {
+  return result == Result::ToBool ? &unary_loop<Op, T, bool> : &unary_loop<Op, T, T>;
+}
+
+template <typename Op, Result result, typename List, UnaryLoop Isa::* fast>
+constexpr UnaryOp make_unary() {
+  UnaryOp op{result, List::bits, {}};
+  if constexpr (result != Result::ToFloat) op.loops.of_long = loop_of<Op, int64_t>(result);
+  if constexpr (List::contains(ScalarType::Float)) {
+    op.loops.of_double = loop_of<Op, double>(result);
+    if constexpr (fast != nullptr) {
+      op.loops.of_float = &isa_unary_loop<fast>;
+    } else {
+      op.loops.of_float = loop_of<Op, float>(result);
+    }
+  }
+  return op;
+}
+
+Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp& op) {
+  const ScalarType from = in.scalar_type();
+  const ScalarType to = out.scalar_type();
+  ETX_CHECK(context, (op.dtypes & dtype_bit(from)) != 0, NotSupported,
+            "the operator does not support the dtype of self");
+  Map m;
+  switch (op.result) {
+    case Result::Same:
+      ETX_CHECK(context, to == from, InvalidArgument, "out must have the dtype of self");
+      m.out_as = wide(from);
+      break;
+    case Result::ToFloat:
+      ETX_CHECK(context, is_floating(to), InvalidArgument, "out must have a floating dtype");
+      m.out_as = wide(to);
+      m.grain = 8192;
+      break;
+    case Result::ToBool: m.out_as = ScalarType::Bool; break;
+  }
+  const ScalarType as = op.result == Result::ToBool ? wide(from) : m.out_as;
+  m.loop = op.loops[as];
+  const Operand operands[] = {Operand(in, as)};
+  return map(context, operands, out, m);
+}
+
+#define ETX_UNARY(op, dtypes, result, expression, fast)                                 \
+  struct op##_op {                                                                      \
+    template <typename T>                                                               \
+    static auto apply(T x) {                                                            \
+      return expression;                                                                \
+    }                                                                                   \
+  };                                                                                    \
+  Error op##_out(Context& context, const Tensor& self, Tensor& out) {                   \
+    static constexpr UnaryOp kOp = make_unary<op##_op, Result::result, dtypes, fast>(); \
+    return unary(context, self, out, kOp);                                              \
+  }
+#include "ops/elementwise/unary.def"
+#undef ETX_UNARY
+
+struct abs_op {
+  template <typename T>
+  static auto apply(T x) {
+    return absolute(x);
+  }
+};
+
+Error abs_out(Context& context, const Tensor& self, Tensor& out) {
+  static constexpr UnaryOp kOp = make_unary<abs_op, Result::Same, Real, &Isa::abs>();
+  if (is_complex(self.scalar_type())) return complex_abs(context, self, out);
+  return unary(context, self, out, kOp);
+}
+
+struct invert_op {
+  static int64_t apply(int64_t x) { return ~x; }
+};
+
+/// ~self; of bool: not self.
+Error bitwise_not_out(Context& context, const Tensor& self, Tensor& out) {
+  static constexpr UnaryOp kOp = {
+      Result::Same, Integral::bits, {&unary_loop<invert_op, int64_t, int64_t>, nullptr, nullptr}};
+  if (self.scalar_type() == ScalarType::Bool) return logical_not_out(context, self, out);
+  return unary(context, self, out, kOp);
+}
+
+constexpr uint64_t kAbs = Real::bits | dtype_bit(ScalarType::ComplexHalf) |
+                          dtype_bit(ScalarType::ComplexFloat) |
+                          dtype_bit(ScalarType::ComplexDouble);
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::abs.out", abs_out, kAbs),
+    ETX_KERNEL("aten::bitwise_not.out", bitwise_not_out, IntegralBool::bits),
+#define ETX_UNARY(op, dtypes, result, expression, fast) \
+  ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits),
+#include "ops/elementwise/unary.def"
+#undef ETX_UNARY
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(unary_kernels, kRows);
+
+}  // namespace etx::portable

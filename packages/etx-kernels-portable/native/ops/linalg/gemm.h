@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_GEMM_H_
+#define ETX_PORTABLE_GEMM_H_
+
+#include <etx/kernel.h>
+
+#include "core/checked.h"
+#include "isa/isa.h"
+
+namespace etx::portable {
+
+/// Multiplications each thread should get; fewer are not worth waking it.
+constexpr int64_t kThreadWork = 256 * 1024;
+/// Bytes of B that one thread passes over while it goes through the rows of A.
+constexpr int64_t kCacheBytes = 384 * 1024;
+
+/// How many threads `work` multiplications deserve.
+inline int64_t useful_threads(const Context& context, Checked work) {
+  const int64_t wanted = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
+  return wanted <= 1 ? 1 : (wanted < have ? wanted : have);
+}
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Part `i` of `count` of [0, n), in multiples of `unit`.
+struct Part {
+  int64_t begin, end;
+  Part(int64_t n, int64_t unit, int64_t i, int64_t count) {
+    const int64_t units = divide_up(n, unit);
+    begin = units * i / count * unit;
+    end = units * (i + 1) / count * unit;
+    end = end < n ? end : n;
+  }
+};
+
+/// Columns of B, `bytes_per_column` each, that fit the cache.
+inline int64_t column_block(const Isa& isa, int64_t bytes_per_column) {
+  const int64_t panels = kCacheBytes / (bytes_per_column * isa.tile_columns + 1);
+  return (panels < 4 ? 4 : panels) * isa.tile_columns;
+}
+
+/// True when rows of A, `depth` floats apart, are worth being gathered for a product of so many
+/// columns: they are read once a panel, and at multiples of 4 KB they drive each other out of the
+/// cache.
+bool should_gather(const Isa& isa, int64_t depth, int64_t columns);
+
+/// Floats of scratch that `run_gemm` needs for `threads`.
+inline int64_t gemm_scratch(const Isa& isa, int64_t depth, int64_t threads) {
+  return threads * isa.tile_rows * scratch_stride(depth);
+}
+
+/// Runs `g` on `threads` threads, split by columns or by rows. `g.scratch`, if any, holds
+/// `gemm_scratch` floats.
+void run_gemm(Context& context, const Isa& isa, const Gemm& g, int64_t threads);
+
+/// c = a b + bias for row-major float32 matrices: a is m x k, b is k x n; bias has one value per
+/// row or is null.
+Error multiply(Context& context, const float* a, const float* b, const float* bias, float* c,
+               int64_t m, int64_t k, int64_t n);
+
+/// The same without bias for `batch` matrices that follow each other.
+Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
+                     int64_t m, int64_t k, int64_t n);
+
+/// y = x w^T + bias: x is m x k, w is n x k, bias (n values) may be null.
+Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
+                          float* y, int64_t m, int64_t k, int64_t n);
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_GEMM_H_

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
+
+#include "core/dispatch.h"
+#include "core/loops.h"
+#include "core/operand.h"
+#include "core/shape.h"
+#include "ops/linalg/gemm.h"
+
+namespace etx::portable {
+namespace {
+
+/// c = a b, row by row of b.
+template <typename T>
+Error multiply_plain(const T* a, const T* b, T* c, int64_t batch, int64_t m, int64_t k, int64_t n) {
+  for (int64_t i = 0; i < batch * m; ++i) {
+    T* const row = c + i * n;
+    for (int64_t j = 0; j < n; ++j) row[j] = T{0};
+    for (int64_t l = 0; l < k; ++l) {
+      const T s = a[i * k + l];
+      const T* const from = b + (i / m * k + l) * n;
+      for (int64_t j = 0; j < n; ++j) row[j] = wrap_add(row[j], wrap_mul(s, from[j]));
+    }
+  }
+  return Error::Ok;
+}
+
+template <typename T>
+Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch, int64_t m,
+                   int64_t k, int64_t n) {
+  if (batch == 0 || m == 0 || n == 0) return Error::Ok;
+  if constexpr (std::is_same_v<T, float>) {
+    return batch == 1 ? multiply(context, a, b, nullptr, c, m, k, n)
+                      : multiply_batch(context, a, b, c, batch, m, k, n);
+  } else {
+    return multiply_plain(a, b, c, batch, m, k, n);
+  }
+}
+
+Error check_matrices(Context& context, const Tensor& a, const Tensor& b, const Tensor& out,
+                     ssize_t rank) {
+  ETX_CHECK(context, a.dim() == rank && b.dim() == rank, InvalidArgument,
+            "the operands must be matrices (for bmm: batches of matrices)");
+  ETX_CHECK(context, a.size(rank - 1) == b.size(rank - 2), InvalidArgument,
+            "the columns of the first matrix must be as many as the rows of the second");
+  ETX_CHECK(context, rank == 2 || a.size(0) == b.size(0), InvalidArgument,
+            "self and mat2 must have the same batch size");
+  ETX_CHECK(context, a.scalar_type() == b.scalar_type() && a.scalar_type() == out.scalar_type(),
+            InvalidArgument, "operands and out must have the same dtype");
+  ETX_CHECK(context, Real::contains(a.scalar_type()), NotSupported,
+            "the operator takes floating and integer dtypes");
+  return Error::Ok;
+}
+
+Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
+  const ssize_t rank = a.dim();
+  ETX_TRY(check_matrices(context, a, b, out, rank));
+  Shape shape;
+  if (rank == 3) shape.push(a.size(0));
+  shape.push(a.size(rank - 2));
+  shape.push(b.size(rank - 1));
+  ETX_TRY(resize_out(context, out, shape));
+  const ScalarType type = wide(a.scalar_type());
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *lhs, *rhs;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, a, type, lhs));
+    ETX_TRY(read_operand(context, b, type, rhs));
+    ETX_TRY(result.prepare(context, out, type));
+    ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), rank == 3 ? a.size(0) : 1,
+                         a.size(rank - 2), a.size(rank - 1), b.size(rank - 1)));
+    return result.finish(context, out);
+  });
+}
+
+Error mm_out(Context& context, const Tensor& self, const Tensor& mat2, Tensor& out) {
+  ETX_CHECK(context, self.dim() == 2, InvalidArgument, "self must be a matrix");
+  return matrix_product(context, self, mat2, out);
+}
+
+Error bmm_out(Context& context, const Tensor& self, const Tensor& mat2, Tensor& out) {
+  ETX_CHECK(context, self.dim() == 3, InvalidArgument, "self must be a batch of matrices");
+  return matrix_product(context, self, mat2, out);
+}
+
+template <typename T>
+T scaled_sum(T alpha, T a, T beta, T b) {
+  return wrap_add(wrap_mul(alpha, a), wrap_mul(beta, b));
+}
+
+/// c = alpha c + beta self, where self is broadcast by its strides.
+template <typename T>
+void add_scaled_matrix(const T* self, int64_t row_stride, int64_t column_stride, T beta, T alpha,
+                       T* c, int64_t m, int64_t n) {
+  for (int64_t i = 0; i < m; ++i) {
+    const T* const from = self + i * row_stride;
+    T* const to = c + i * n;
+    if (beta == T{0}) {
+      for (int64_t j = 0; j < n; ++j) to[j] = wrap_mul(alpha, to[j]);
+    } else if (column_stride == 0) {
+      for (int64_t j = 0; j < n; ++j) to[j] = scaled_sum(alpha, to[j], beta, from[0]);
+    } else {
+      for (int64_t j = 0; j < n; ++j) to[j] = scaled_sum(alpha, to[j], beta, from[j]);
+    }
+  }
+}
+
+/// What is multiplied by zero is not computed, as BLAS leaves it out: infinities in it have no
+/// effect.
+bool leaves_out_product(const Scalar& alpha, ScalarType type) {
+  return alpha.to<double>() == 0 && (type == ScalarType::Float || type == ScalarType::Double);
+}
+
+/// addmm = beta self + alpha (mat1 mat2).
+Error addmm_out(Context& context, const Tensor& self, const Tensor& mat1, const Tensor& mat2,
+                const Scalar& beta, const Scalar& alpha, Tensor& out) {
+  ETX_TRY(check_matrices(context, mat1, mat2, out, 2));
+  const int64_t m = mat1.size(0), k = mat1.size(1), n = mat2.size(1);
+  const ssize_t rank = self.dim();
+  const int64_t rows = rank == 2 ? self.size(0) : 1;
+  const int64_t columns = rank == 0 ? 1 : (rank <= 2 ? self.size(rank - 1) : 0);
+  ETX_CHECK(context, rank <= 2 && (rows == m || rows == 1) && (columns == n || columns == 1),
+            InvalidArgument, "self must be broadcastable to the shape of mat1 @ mat2");
+  ETX_CHECK(context, self.scalar_type() == out.scalar_type(), InvalidArgument,
+            "self and out must have the same dtype");
+  Shape shape;
+  shape.push(m);
+  shape.push(n);
+  ETX_TRY(resize_out(context, out, shape));
+  if (out.numel() == 0) return Error::Ok;
+  const ScalarType type = wide(out.scalar_type());
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *lhs, *rhs, *added;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, mat1, type, lhs));
+    ETX_TRY(read_operand(context, mat2, type, rhs));
+    ETX_TRY(read_operand(context, self, type, added));
+    ETX_TRY(result.prepare(context, out, type));
+    const int64_t depth = leaves_out_product(alpha, out.scalar_type()) ? 0 : k;
+    ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), 1, m, depth, n));
+    add_scaled_matrix(added, rows == 1 ? 0 : columns, columns == 1 ? 0 : 1, beta.to<T>(),
+                      alpha.to<T>(), result.data<T>(), m, n);
+    return result.finish(context, out);
+  });
+}
+
+template <typename T>
+Error linear_plain(const T* x, const T* w, const T* bias, T* y, int64_t m, int64_t k, int64_t n) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      T sum = bias == nullptr ? T{0} : bias[j];
+      for (int64_t l = 0; l < k; ++l) {
+        sum = wrap_add(sum, wrap_mul(x[i * k + l], w[j * k + l]));
+      }
+      y[i * n + j] = sum;
+    }
+  }
+  return Error::Ok;
+}
+
+Error check_linear(Context& context, const Tensor& input, const Tensor& weight,
+                   const std::optional<Tensor>& bias, const Tensor& out) {
+  ETX_CHECK(context, input.dim() >= 1 && (weight.dim() == 2 || weight.dim() == 1), InvalidArgument,
+            "input must have a dimension, weight must be (out, in) or (in)");
+  ETX_CHECK(context, input.size(-1) == weight.size(-1), InvalidArgument,
+            "the last dimensions of input and weight must have the same size");
+  ETX_CHECK(context,
+            input.scalar_type() == weight.scalar_type() && input.scalar_type() == out.scalar_type(),
+            InvalidArgument, "input, weight and out must have the same dtype");
+  ETX_CHECK(context, Real::contains(input.scalar_type()), NotSupported,
+            "linear takes floating and integer dtypes");
+  if (!bias.has_value()) return Error::Ok;
+  const int64_t n = weight.dim() == 2 ? weight.size(0) : 1;
+  ETX_CHECK(context, bias->numel() == n && bias->dim() <= 1, InvalidArgument,
+            "bias must have one element per row of weight");
+  ETX_CHECK(context, bias->scalar_type() == out.scalar_type(), InvalidArgument,
+            "bias and out must have the same dtype");
+  return Error::Ok;
+}
+
+/// linear = input weight^T + bias.
+Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
+                 const std::optional<Tensor>& bias, Tensor& out) {
+  ETX_TRY(check_linear(context, input, weight, bias, out));
+  const int64_t k = input.size(-1), n = weight.dim() == 2 ? weight.size(0) : 1;
+  int64_t m = 1;
+  Shape shape;
+  for (ssize_t d = 0; d + 1 < input.dim(); ++d) {
+    shape.push(input.size(d));
+    m *= input.size(d);
+  }
+  if (weight.dim() == 2) shape.push(n);
+  ETX_TRY(resize_out(context, out, shape));
+  const ScalarType type = wide(out.scalar_type());
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *x, *w, *b;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, input, type, x));
+    ETX_TRY(read_operand(context, weight, type, w));
+    ETX_TRY(read_operand(context, bias, type, b));
+    ETX_TRY(result.prepare(context, out, type));
+    if (m != 0 && n != 0) {
+      if constexpr (std::is_same_v<T, float>) {
+        ETX_TRY(multiply_transposed(context, x, w, b, result.data<T>(), m, k, n));
+      } else {
+        ETX_TRY(linear_plain(x, w, b, result.data<T>(), m, k, n));
+      }
+    }
+    return result.finish(context, out);
+  });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::mm.out", mm_out, Real::bits),
+    ETX_KERNEL("aten::bmm.out", bmm_out, Real::bits),
+    ETX_KERNEL("aten::addmm.out", addmm_out, Real::bits),
+    ETX_KERNEL("aten::linear.out", linear_out, Real::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(matmul_kernels, kRows);
+
+}  // namespace etx::portable

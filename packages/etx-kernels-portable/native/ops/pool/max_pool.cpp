@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <limits>
+
+#include <etx/kernel.h>
+
+#include "core/dispatch.h"
+#include "core/loops.h"
+#include "core/operand.h"
+#include "core/shape.h"
+#include "ops/conv/padded_planes.h"
+#include "ops/linalg/gemm.h"
+#include "ops/pool/pool_shape.h"
+
+namespace etx::portable {
+namespace {
+
+/// The first largest element of a window and where it lies in its plane.
+template <typename T>
+struct Largest {
+  T value;
+  int64_t index;
+};
+
+template <typename T>
+Largest<T> largest_in(const PoolShape& p, const T* plane, int64_t oy, int64_t ox) {
+  const ConvShape& w = p.window;
+  const int64_t width = w.in[2];
+  const int64_t begin_y = p.begin(1, oy), end_y = p.end(1, oy);
+  const int64_t begin_x = p.begin(2, ox), end_x = p.end(2, ox);
+  Largest<T> best{std::numeric_limits<T>::lowest(), begin_y * width + begin_x};
+  if (std::numeric_limits<T>::has_infinity) best.value = -std::numeric_limits<T>::infinity();
+  for (int64_t y = begin_y; y < end_y; y += w.dilation[1]) {
+    for (int64_t x = begin_x; x < end_x; x += w.dilation[2]) {
+      const T v = plane[y * width + x];
+      if (v > best.value || v != v) best = {v, y * width + x};
+    }
+  }
+  return best;
+}
+
+template <typename T>
+Error max_pool(Context& context, const PoolShape& p, const T* x, T* y, int64_t* indices) {
+  const ConvShape& w = p.window;
+  context.parallel_for(0, p.planes, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t o = 0; o < w.out_size(); ++o) {
+        const auto best = largest_in(p, x + i * w.in_size(), o / w.out[2], o % w.out[2]);
+        y[i * w.out_size() + o] = best.value;
+        indices[i * w.out_size() + o] = best.index;
+      }
+    }
+  });
+  return Error::Ok;
+}
+
+/// Float32: the taps of a convolution over planes padded with -inf.
+struct MaxTaps {
+  static constexpr int64_t kChunk = 4096;
+
+  const Isa& isa;
+  const PoolShape& shape;
+  PaddedPlanes planes;
+  int64_t taps, lines;
+  int32_t* offsets = nullptr;  ///< Of each tap in the planes.
+  int64_t* moves = nullptr;    ///< Of each tap in the input.
+
+  explicit MaxTaps(const PoolShape& p)
+      : isa(etx::portable::isa()), shape(p), planes(p.window), taps(p.window.taps()) {
+    planes.fill = -std::numeric_limits<float>::infinity();
+    lines = kChunk / planes.length[2];
+    lines = lines < 1 ? 1 : (lines < p.window.out[1] ? lines : p.window.out[1]);
+  }
+
+  int64_t made() const { return lines * planes.length[2] + PaddedPlanes::kSlack; }
+  int64_t floats() const { return planes.channel() + PaddedPlanes::kSlack + 2 * made(); }
+
+  void plan() {
+    const ConvShape& w = shape.window;
+    for (int64_t t = 0; t < taps; ++t) {
+      const int64_t y = t / w.kernel[2] * w.dilation[1], x = t % w.kernel[2] * w.dilation[2];
+      offsets[t] = static_cast<int32_t>(planes.offset({0, y, x}));
+      moves[t] = y * w.in[2] + x;
+    }
+  }
+
+  void store_line(const float* plane, int64_t oy, const float* best, const int32_t* tap, float* y,
+                  int64_t* indices) const {
+    const ConvShape& w = shape.window;
+    const int64_t corner = (oy * w.stride[1] - w.padding[1]) * w.in[2] - w.padding[2];
+    for (int64_t ox = 0; ox < w.out[2]; ++ox) {
+      y[ox] = best[ox];
+      indices[ox] = corner + ox * w.stride[2] + moves[tap[ox]];
+      if (best[ox] == planes.fill) indices[ox] = largest_in(shape, plane, oy, ox).index;
+    }
+  }
+
+  void run_plane(const float* plane, float* scratch, float* y, int64_t* indices) const {
+    const ConvShape& w = shape.window;
+    const int64_t width = planes.length[2];
+    float* const best = scratch + planes.channel() + PaddedPlanes::kSlack;
+    int32_t* const tap = reinterpret_cast<int32_t*>(best + made());
+    planes.copy_channel(isa, plane, scratch);
+    for (int64_t line = 0; line < w.out[1]; line += lines) {
+      const int64_t count = w.out[1] - line < lines ? w.out[1] - line : lines;
+      isa.max_taps(scratch + line * width, offsets, taps, best, tap,
+                   (count - 1) * width + w.out[2]);
+      for (int64_t i = 0; i < count; ++i, y += w.out[2], indices += w.out[2]) {
+        store_line(plane, line + i, best + i * width, tap + i * width, y, indices);
+      }
+    }
+  }
+};
+
+Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, int64_t* indices) {
+  const ConvShape& w = p.window;
+  if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
+  MaxTaps work(p);
+  const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps);
+  float* const memory = context.allocate_temp_array<float>(
+      static_cast<size_t>(threads * work.floats() + 3 * work.taps + 1));
+  ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,
+            "not enough temporary memory for padded channels");
+  void* const tables = context.allocate_temp(static_cast<size_t>(work.taps) * 12);
+  ETX_CHECK(context, tables != nullptr, MemoryAllocationFailed,
+            "not enough temporary memory for the window");
+  work.moves = static_cast<int64_t*>(tables);
+  work.offsets = reinterpret_cast<int32_t*>(work.moves + work.taps);
+  work.plan();
+  context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      float* const scratch = memory + job * work.floats();
+      for (int64_t i = 0; i < PaddedPlanes::kSlack; ++i) {
+        scratch[work.planes.channel() + i] = work.planes.fill;
+      }
+      const Part part(p.planes, 1, job, threads);
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        work.run_plane(x + i * w.in_size(), scratch, y + i * w.out_size(),
+                       indices + i * w.out_size());
+      }
+    }
+  });
+  return Error::Ok;
+}
+
+Error max_pool2d_with_indices_out(Context& context, const Tensor& self, IntList kernel_size,
+                                  IntList stride, IntList padding, IntList dilation, bool ceil_mode,
+                                  Tensor& out, Tensor& indices) {
+  PoolShape shape;
+  ETX_TRY(read_pool_shape(context, self, kernel_size, stride, padding, dilation, ceil_mode, shape));
+  ETX_CHECK(context, out.scalar_type() == self.scalar_type(), InvalidArgument,
+            "out must have the dtype of self");
+  ETX_CHECK(context, Real::contains(self.scalar_type()), NotSupported,
+            "max_pool2d takes floating and integer dtypes");
+  ETX_CHECK(context, indices.scalar_type() == ScalarType::Long, InvalidArgument,
+            "indices must be int64");
+  ETX_TRY(resize_pooled(context, self, shape, out));
+  ETX_TRY(resize_pooled(context, self, shape, indices));
+  const ScalarType type = wide(self.scalar_type());
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x;
+    ResultOperand result, positions;
+    ETX_TRY(read_operand(context, self, type, x));
+    ETX_TRY(result.prepare(context, out, type));
+    ETX_TRY(positions.prepare(context, indices, ScalarType::Long));
+    if (shape.planes != 0) {
+      ETX_TRY(max_pool(context, shape, x, result.data<T>(), positions.data<int64_t>()));
+    }
+    ETX_TRY(positions.finish(context, indices));
+    return result.finish(context, out);
+  });
+}
+
+/// The gradient of each maximum goes to the element it came from.
+Error max_pool2d_with_indices_backward_grad_input(Context& context, const Tensor& grad_output,
+                                                  const Tensor& self, IntList /*kernel_size*/,
+                                                  IntList /*stride*/, IntList /*padding*/,
+                                                  IntList /*dilation*/, bool /*ceil_mode*/,
+                                                  const Tensor& indices, Tensor& grad_input) {
+  const ssize_t rank = self.dim();
+  ETX_CHECK(context, (rank == 3 || rank == 4) && grad_output.dim() == rank, InvalidArgument,
+            "self and grad_output must both have three or four dimensions");
+  ETX_CHECK(context, equal(grad_output.sizes(), indices.sizes()), InvalidArgument,
+            "indices must have the shape of grad_output");
+  ETX_CHECK(context, indices.scalar_type() == ScalarType::Long, InvalidArgument,
+            "indices must be int64");
+  ETX_CHECK(context,
+            grad_output.scalar_type() == self.scalar_type() &&
+                grad_input.scalar_type() == self.scalar_type(),
+            InvalidArgument, "grad_output, self and grad_input must have the same dtype");
+  ETX_CHECK(context, Real::contains(self.scalar_type()), NotSupported,
+            "max_pool2d takes floating and integer dtypes");
+  ETX_TRY(resize_out(context, grad_input, Shape(self)));
+  const int64_t in = self.size(-1) * self.size(-2);
+  const int64_t out = grad_output.size(-1) * grad_output.size(-2);
+  const int64_t planes = self.size(-3) * (rank == 4 ? self.size(0) : 1);
+  ETX_CHECK(context, (Checked(planes) * out).is(grad_output.numel()), InvalidArgument,
+            "grad_output must have the batch and channels of self");
+  const ScalarType type = wide(self.scalar_type());
+  return dispatch(Computed{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* gradient;
+    const int64_t* index;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, grad_output, type, gradient));
+    ETX_TRY(read_operand(context, indices, ScalarType::Long, index));
+    ETX_TRY(result.prepare(context, grad_input, type));
+    T* const to = result.data<T>();
+    for (int64_t i = 0; i < planes * in; ++i) to[i] = T{0};
+    for (int64_t i = 0; i < planes * out; ++i) {
+      ETX_CHECK(context, index[i] >= 0 && index[i] < in, InvalidArgument,
+                "indices must lie within a plane of self");
+      T& sum = to[i / out * in + index[i]];
+      sum = wrap_add(sum, gradient[i]);
+    }
+    return result.finish(context, grad_input);
+  });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::max_pool2d_with_indices.out", max_pool2d_with_indices_out, Real::bits),
+    ETX_KERNEL("aten::max_pool2d_with_indices_backward.grad_input",
+               max_pool2d_with_indices_backward_grad_input, Real::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(max_pool_kernels, kRows);
+
+}  // namespace etx::portable

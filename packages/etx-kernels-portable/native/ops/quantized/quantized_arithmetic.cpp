@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
+
+#include "core/broadcast.h"
+#include "core/cast.h"
+#include "core/dispatch.h"
+#include "core/shape.h"
+#include "ops/quantized/quantized_rows.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int64_t kBlock = 256;
+
+/// out = quantize(dequantize(a) + dequantize(b)).
+Error add_out(Context& context, const Tensor& a, double a_scale, int64_t a_zero_point,
+              int64_t /*a_quant_min*/, int64_t /*a_quant_max*/, const Tensor& b, double b_scale,
+              int64_t b_zero_point, int64_t /*b_quant_min*/, int64_t /*b_quant_max*/,
+              double out_scale, int64_t out_zero_point, int64_t out_quant_min,
+              int64_t out_quant_max, Tensor& out) {
+  Range range;
+  ETX_TRY(make_range(context, out_quant_min, out_quant_max, out.scalar_type(), range));
+  ETX_CHECK(context, is_quantized_type(a.scalar_type()) && is_quantized_type(b.scalar_type()),
+            NotSupported, "quantized tensors must be uint8, int8, int16, uint16 or int32");
+  ETX_TRY(check_zero_point(context, a_zero_point));
+  ETX_TRY(check_zero_point(context, b_zero_point));
+  ETX_TRY(check_zero_point(context, out_zero_point));
+  ETX_CHECK(context, a.impl() != out.impl() && b.impl() != out.impl(), InvalidArgument,
+            "out must not be an input");
+  ETX_TRY(resize_out(context, out, Shape(a)));
+  ETX_CHECK(context, same_layout(a, b) && same_layout(a, out), InvalidArgument,
+            "a, b and out must have the same shape and dim order");
+  const float inverse = static_cast<float>(1.0 / out_scale);
+  context.parallel_for(0, a.numel(), 16384, [&](int64_t begin, int64_t end) {
+    float left[kBlock];
+    float right[kBlock];
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t n = end - i < kBlock ? end - i : kBlock;
+      dequantize_row(element_ptr(a, i), a.scalar_type(), a_zero_point, static_cast<float>(a_scale),
+                     left, n);
+      dequantize_row(element_ptr(b, i), b.scalar_type(), b_zero_point, static_cast<float>(b_scale),
+                     right, n);
+      for (int64_t k = 0; k < n; ++k) left[k] += right[k];
+      quantize_row(left, inverse, out_zero_point, range, mutable_element_ptr(out, i), n);
+    }
+  });
+  return Error::Ok;
+}
+
+/// The operands of a product with an int8 matrix, as floats.
+struct Operands {
+  int64_t m = 0;
+  int64_t depth = 0;
+  const float* x = nullptr;
+  const float* scales = nullptr;
+  float* y = nullptr;  ///< m x n, in out or temporary.
+};
+
+Error to_float(Context& context, const Tensor& tensor, const float*& data) {
+  data = tensor.const_data_ptr<float>();
+  if (tensor.scalar_type() == ScalarType::Float) return Error::Ok;
+  float* temp = context.allocate_temp_array<float>(static_cast<size_t>(tensor.numel() + 1));
+  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
+            "no temporary memory to convert a tensor to float32");
+  cast(tensor.const_data_ptr(), tensor.scalar_type(), 1, temp, ScalarType::Float, tensor.numel());
+  data = temp;
+  return Error::Ok;
+}
+
+Error read_operands(Context& context, const Tensor& input, const Tensor& weight,
+                    const Tensor& scales, const std::optional<Tensor>& zero_points, int64_t n,
+                    const Tensor& out, Operands& operands) {
+  ETX_CHECK(context, !zero_points.has_value(), NotSupported, "weight_zero_points must be None");
+  ETX_CHECK(context, weight.scalar_type() == ScalarType::Char, NotSupported, "weight must be int8");
+  ETX_CHECK(context,
+            is_floating(input.scalar_type()) && is_floating(scales.scalar_type()) &&
+                is_floating(out.scalar_type()),
+            NotSupported, "input, weight_scales and out must be of a floating dtype");
+  ETX_CHECK(context,
+            input.is_contiguous() && weight.is_contiguous() && scales.is_contiguous() &&
+                out.is_contiguous(),
+            NotSupported, "input, weight, weight_scales and out must be contiguous");
+  ETX_CHECK(context, out.impl() != input.impl() && out.impl() != scales.impl(), InvalidArgument,
+            "out must not be an input");
+  Shape shape(input);
+  shape[static_cast<size_t>(input.dim()) - 1] = n;
+  ETX_TRY(resize_out(context, out, shape));
+  operands.depth = input.size(-1);
+  operands.m = out.numel() == 0 ? 0 : 1;
+  for (ssize_t d = 0; d < input.dim() - 1; ++d) operands.m *= input.size(d);
+  ETX_TRY(to_float(context, input, operands.x));
+  ETX_TRY(to_float(context, scales, operands.scales));
+  operands.y = out.mutable_data_ptr<float>();
+  if (out.scalar_type() != ScalarType::Float) {
+    operands.y = context.allocate_temp_array<float>(static_cast<size_t>(out.numel() + 1));
+    ETX_CHECK(context, operands.y != nullptr, MemoryAllocationFailed,
+              "no temporary memory for the result in float32");
+  }
+  return Error::Ok;
+}
+
+void write_result(const Operands& operands, const Tensor& out) {
+  if (out.scalar_type() == ScalarType::Float) return;
+  cast(operands.y, ScalarType::Float, 1, out.mutable_data_ptr(), out.scalar_type(), out.numel());
+}
+
+/// out = input (weight * scales): the rows of weight (k x n) have a scale each.
+Error mixed_mm_out(Context& context, const Tensor& input, const Tensor& weight,
+                   const Tensor& weight_scales, std::optional<Tensor> weight_zero_points,
+                   Tensor& out) {
+  ETX_CHECK(context,
+            input.dim() == 2 && weight.dim() == 2 && input.size(1) == weight.size(0) &&
+                weight_scales.numel() == weight.size(0),
+            InvalidArgument, "input must be m x k, weight k x n, weight_scales k");
+  const int64_t n = weight.size(1);
+  Operands operands;
+  ETX_TRY(
+      read_operands(context, input, weight, weight_scales, weight_zero_points, n, out, operands));
+  const int8_t* w = weight.const_data_ptr<int8_t>();
+  context.parallel_for(0, operands.m, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* const y = operands.y + row * n;
+      for (int64_t j = 0; j < n; ++j) y[j] = 0;
+      for (int64_t k = 0; k < operands.depth; ++k) {
+        const float x = operands.x[row * operands.depth + k] * operands.scales[k];
+        for (int64_t j = 0; j < n; ++j) y[j] += x * static_cast<float>(w[k * n + j]);
+      }
+    }
+  });
+  write_result(operands, out);
+  return Error::Ok;
+}
+
+float dot(const float* a, const int8_t* b, int64_t n) {
+  constexpr int64_t kLanes = 16;
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += a[i + k] * static_cast<float>(b[i + k]);
+  }
+  float sum = 0;
+  for (const float lane : lanes) sum += lane;
+  for (; i < n; ++i) sum += a[i] * static_cast<float>(b[i]);
+  return sum;
+}
+
+/// out = input (weight * scales)^T: the rows of weight (n x k) have a scale each, or one for each
+/// of equally long groups.
+Error mixed_linear_out(Context& context, const Tensor& input, const Tensor& weight,
+                       const Tensor& weight_scales, std::optional<Tensor> weight_zero_points,
+                       std::optional<ScalarType> dtype, Tensor& out) {
+  ETX_CHECK(context, input.dim() > 0 && weight.dim() == 2 && input.size(-1) == weight.size(1),
+            InvalidArgument, "input must be m x k and weight n x k");
+  ETX_CHECK(context, !dtype.has_value() || out.scalar_type() == *dtype, InvalidArgument,
+            "out must be of dtype");
+  const int64_t n = weight.size(0);
+  const int64_t groups = weight_scales.dim() == 2 ? weight_scales.size(1) : 1;
+  ETX_CHECK(context,
+            (weight_scales.dim() == 1 || weight_scales.dim() == 2) && weight_scales.size(0) == n &&
+                groups > 0 && weight.size(1) % groups == 0,
+            InvalidArgument, "weight_scales must have a number, or a row of groups, for each row");
+  Operands operands;
+  ETX_TRY(
+      read_operands(context, input, weight, weight_scales, weight_zero_points, n, out, operands));
+  const int8_t* w = weight.const_data_ptr<int8_t>();
+  const int64_t length = operands.depth / groups;
+  context.parallel_for(
+      0, n, 1 + 16384 / (operands.depth * operands.m + 1), [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; ++j) {
+          for (int64_t row = 0; row < operands.m; ++row) {
+            const float* const x = operands.x + row * operands.depth;
+            float sum = 0;
+            for (int64_t g = 0; g < groups; ++g) {
+              sum += operands.scales[j * groups + g] *
+                     dot(x + g * length, w + j * operands.depth + g * length, length);
+            }
+            operands.y[row * n + j] = sum;
+          }
+        }
+      });
+  write_result(operands, out);
+  return Error::Ok;
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("quantized_decomposed::add.out", add_out, kQuantizedBits),
+    ETX_KERNEL("quantized_decomposed::mixed_mm.out", mixed_mm_out, Floating::bits),
+    ETX_KERNEL("quantized_decomposed::mixed_linear.out", mixed_linear_out, Floating::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(quantized_arithmetic_kernels, kRows);
+
+}  // namespace etx::portable

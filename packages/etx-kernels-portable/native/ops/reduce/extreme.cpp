@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Where the largest or smallest element of each line lies.
+
+#include <optional>
+
+#include "core/dispatch.h"
+#include "core/loops.h"
+#include "ops/reduce/reduce.h"
+
+namespace etx::portable {
+namespace {
+
+struct Greater {
+  template <typename C>
+  static bool better(C a, C b) {
+    return a > b;
+  }
+};
+struct Less {
+  template <typename C>
+  static bool better(C a, C b) {
+    return a < b;
+  }
+};
+
+using Computed = DtypeList<DtypeTag<ScalarType::Float, float>, DtypeTag<ScalarType::Double, double>,
+                           DtypeTag<ScalarType::Long, int64_t>>;
+
+/// The first best element of each line; a NaN is better than every number. `values` may be null.
+template <typename Order>
+Error find(Context& context, const Tensor& in, Fold fold, const Tensor* values,
+           const Tensor& indices) {
+  ETX_CHECK(context, RealBool::contains(in.scalar_type()), NotSupported,
+            "the operator takes bool, integers and floating dtypes");
+  ETX_CHECK(context, indices.scalar_type() == ScalarType::Long, InvalidArgument,
+            "indices must have dtype int64");
+  ETX_CHECK(context, values == nullptr || values->scalar_type() == in.scalar_type(),
+            InvalidArgument, "values must have the dtype of self");
+  fold.in_index_order = true;
+  Reduction plan;
+  const Tensor outs[] = {indices, values == nullptr ? indices : *values};
+  ETX_TRY(plan_reduction(context, in, fold, outs, plan));
+  ETX_CHECK(context, plan.count > 0 || indices.numel() == 0, InvalidArgument,
+            "the dimension to reduce must not be empty");
+  if (indices.numel() == 0) return Error::Ok;
+  const ScalarType as = wide(in.scalar_type());
+  const Reader reader(in, as);
+  const Writer writer(outs[1], as);
+  return dispatch(context, Computed{}, as, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    int64_t* index = indices.mutable_data_ptr<int64_t>();
+    const int64_t grain = 1 + 32768 / (plan.count + 1);
+    const auto lines = [&](int64_t begin, int64_t end) {
+      plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
+        C best{};
+        int64_t position = 0;
+        int64_t seen = 0;
+        reader.for_each_folded(plan, offsets[0], [&](const void* piece, int64_t n) {
+          const C* x = static_cast<const C*>(piece);
+          if (seen == 0) best = x[0];
+          for (int64_t i = 0; i < n; ++i) {
+            if (Order::better(x[i], best) || (x[i] != x[i] && best == best)) {
+              best = x[i];
+              position = seen + i;
+            }
+          }
+          seen += n;
+        });
+        index[offsets[1]] = position;
+        if (values != nullptr) writer.write(offsets[1], &best);
+      });
+    };
+    context.parallel_for(0, plan.results(), grain, Callback<int64_t, int64_t>(lines));
+    return Error::Ok;
+  });
+}
+
+template <typename Order>
+Error find_index(Context& context, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
+                 const Tensor& out) {
+  const int64_t d = dim.value_or(0);
+  return find<Order>(context, self, {dim.has_value() ? IntList(&d, 1) : IntList(), keepdim},
+                     nullptr, out);
+}
+
+Error argmax_out(Context& context, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
+                 Tensor& out) {
+  return find_index<Greater>(context, self, dim, keepdim, out);
+}
+Error argmin_out(Context& context, const Tensor& self, std::optional<int64_t> dim, bool keepdim,
+                 Tensor& out) {
+  return find_index<Less>(context, self, dim, keepdim, out);
+}
+Error max_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdim, Tensor& max,
+                  Tensor& max_values) {
+  return find<Greater>(context, self, {IntList(&dim, 1), keepdim}, &max, max_values);
+}
+Error min_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdim, Tensor& min,
+                  Tensor& min_indices) {
+  return find<Less>(context, self, {IntList(&dim, 1), keepdim}, &min, min_indices);
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::argmax.out", argmax_out, RealBool::bits),
+    ETX_KERNEL("aten::argmin.out", argmin_out, RealBool::bits),
+    ETX_KERNEL("aten::max.dim_max", max_dim_out, RealBool::bits),
+    ETX_KERNEL("aten::min.dim_min", min_dim_out, RealBool::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(extreme_kernels, kRows);
+
+}  // namespace etx::portable

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cmath>
+#include <limits>
+
+#include <etx/kernel.h>
+
+#include "core/dispatch.h"
+#include "core/operand.h"
+#include "core/shape.h"
+#include "ops/linalg/gemm.h"
+
+namespace etx::portable {
+namespace {
+
+/// Elements that a thread should at least get.
+constexpr int64_t kGrain = 32 * 1024;
+/// Lines of a dimension that is not the last one are handled in strips this wide.
+constexpr int64_t kStrip = 512;
+
+/// A tensor seen as outer x size x inner.
+struct Lines {
+  int64_t outer = 1, size = 1, inner = 1;
+  Lines(const Tensor& t, ssize_t dim) : size(size_of(t, dim)) {
+    for (ssize_t d = 0; d < dim; ++d) outer *= t.size(d);
+    for (ssize_t d = dim + 1; d < t.dim(); ++d) inner *= t.size(d);
+  }
+};
+
+/// `size` lines, `width` of them side by side at `stride`, with 2 x kStrip floats of scratch.
+void softmax_strip(const Isa& isa, const float* x, float* y, int64_t size, int64_t stride,
+                   size_t width, bool log, float* scratch) {
+  float* const top = scratch;
+  float* const sum = scratch + kStrip;
+  for (size_t j = 0; j < width; ++j) top[j] = x[j], sum[j] = 0.0f;
+  for (int64_t i = 1; i < size; ++i) isa.maximum(top, x + i * stride, top, width);
+  for (int64_t i = 0; i < size; ++i) {
+    float* const row = y + i * stride;
+    isa.sub(x + i * stride, top, row, width);
+    isa.exp(row, row, width);
+    isa.add(sum, row, sum, width);
+  }
+  if (log) isa.log(sum, sum, width);
+  for (int64_t i = 0; i < size; ++i) {
+    float* const row = y + i * stride;
+    if (log) {
+      isa.sub(x + i * stride, top, row, width);
+      isa.sub(row, sum, row, width);
+    } else {
+      isa.div(row, sum, row, width);
+    }
+  }
+}
+
+Error softmax_lines(Context& context, const float* x, float* y, const Lines& lines, bool log) {
+  const Isa& table = isa();
+  const int64_t size = lines.size, inner = lines.inner;
+  if (inner == 1) {
+    const auto row = log ? table.log_softmax_row : table.softmax_row;
+    context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) row(x + i * size, y + i * size, static_cast<size_t>(size));
+    });
+    return Error::Ok;
+  }
+  const int64_t strips = divide_up(inner, kStrip);
+  context.parallel_for(0, lines.outer * strips, divide_up(kGrain, size * kStrip),
+                       [&](int64_t b, int64_t e) {
+                         float scratch[2 * kStrip];
+                         for (int64_t i = b; i < e; ++i) {
+                           const int64_t first = i % strips * kStrip, left = inner - first;
+                           const int64_t at = i / strips * size * inner + first;
+                           const int64_t width = left < kStrip ? left : kStrip;
+                           softmax_strip(table, x + at, y + at, size, inner,
+                                         static_cast<size_t>(width), log, scratch);
+                         }
+                       });
+  return Error::Ok;
+}
+
+Error softmax_lines(Context&, const double* x, double* y, const Lines& lines, bool log) {
+  for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
+    const int64_t at = line / lines.inner * lines.size * lines.inner + line % lines.inner;
+    const auto index = [&](int64_t i) { return at + i * lines.inner; };
+    double top = -std::numeric_limits<double>::infinity(), sum = 0;
+    for (int64_t i = 0; i < lines.size; ++i) {
+      const double v = x[index(i)];
+      top = v > top || v != v ? v : top;
+    }
+    for (int64_t i = 0; i < lines.size; ++i) sum += std::exp(x[index(i)] - top);
+    for (int64_t i = 0; i < lines.size; ++i) {
+      const double shifted = x[index(i)] - top;
+      y[index(i)] = log ? shifted - std::log(sum) : std::exp(shifted) / sum;
+    }
+  }
+  return Error::Ok;
+}
+
+Error softmax(Context& context, const Tensor& self, int64_t dim, bool half_to_float, bool log,
+              const Tensor& out) {
+  ssize_t axis;
+  ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
+  ETX_CHECK(context, Floating::contains(self.scalar_type()), NotSupported,
+            "softmax takes floating dtypes");
+  ETX_CHECK(context, out.scalar_type() == (half_to_float ? ScalarType::Float : self.scalar_type()),
+            InvalidArgument, "out must have the dtype of self, or float32 with half_to_float");
+  ETX_TRY(resize_out(context, out, Shape(self)));
+  if (self.numel() == 0) return Error::Ok;
+  const ScalarType type = wide(self.scalar_type());
+  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, self, type, x));
+    ETX_TRY(result.prepare(context, out, type));
+    ETX_TRY(softmax_lines(context, x, result.data<T>(), Lines(self, axis), log));
+    return result.finish(context, out);
+  });
+}
+
+Error _softmax_out(Context& context, const Tensor& self, int64_t dim, bool half_to_float,
+                   Tensor& out) {
+  return softmax(context, self, dim, half_to_float, false, out);
+}
+
+Error _log_softmax_out(Context& context, const Tensor& self, int64_t dim, bool half_to_float,
+                       Tensor& out) {
+  return softmax(context, self, dim, half_to_float, true, out);
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::_softmax.out", _softmax_out, Floating::bits),
+    ETX_KERNEL("aten::_log_softmax.out", _log_softmax_out, Floating::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(softmax_kernels, kRows);
+
+}  // namespace etx::portable

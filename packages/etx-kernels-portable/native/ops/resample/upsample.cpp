@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
+#include <etx/kernel.h>
+
+#include "core/dispatch.h"
+#include "core/shape.h"
+#include "core/strided_copy.h"
+#include "core/unit.h"
+
+namespace etx::portable {
+namespace {
+
+/// One spatial dimension of an image that is resized.
+struct Axis {
+  int64_t in = 0;
+  int64_t out = 0;
+  double step = 0;  ///< Input positions per output position.
+};
+
+/// The size and step of height or width (`which` 0 or 1). As in ATen a scale does not count where
+/// the size stays, or doubles while the nearest elements are taken.
+Error make_axis(Context& context, const Tensor& input, const std::optional<IntList>& output_size,
+                const std::optional<DoubleList>& scales, size_t which, bool align_corners,
+                bool nearest, Axis& axis) {
+  axis.in = input.size(static_cast<ssize_t>(which) + 2);
+  if (output_size.has_value()) {
+    axis.out = (*output_size)[which];
+  } else {
+    const double size = static_cast<double>(axis.in) * (*scales)[which];
+    ETX_CHECK(context, size >= 0 && size <= INT32_MAX, InvalidArgument,
+              "scale_factors must be positive");
+    axis.out = static_cast<int64_t>(size);
+  }
+  ETX_CHECK(context, axis.in > 0 && axis.out > 0 && axis.out <= INT32_MAX, InvalidArgument,
+            "height and width of input and out must be positive");
+  const double in = static_cast<double>(axis.in);
+  const double out = static_cast<double>(axis.out);
+  if (align_corners) {
+    axis.step = axis.out > 1 ? (in - 1) / (out - 1) : 0;
+  } else if (axis.out == axis.in) {
+    axis.step = 1;
+  } else if (nearest && axis.out == 2 * axis.in) {
+    axis.step = 0.5;
+  } else if (!output_size.has_value() && (*scales)[which] > 0) {
+    axis.step = 1.0 / (*scales)[which];
+  } else {
+    axis.step = in / out;
+  }
+  return Error::Ok;
+}
+
+Error prepare(Context& context, const Tensor& input, const std::optional<IntList>& output_size,
+              const std::optional<DoubleList>& scales, bool align_corners, bool nearest,
+              const Tensor& out, Axis& y, Axis& x) {
+  ETX_CHECK(context, input.dim() == 4, InvalidArgument, "input must have 4 dimensions");
+  ETX_CHECK(context, output_size.has_value() != scales.has_value(), InvalidArgument,
+            "one of output_size and scale_factors must be given");
+  const size_t given = output_size.has_value() ? output_size->size() : scales->size();
+  ETX_CHECK(context, given == 2, InvalidArgument,
+            "output_size or scale_factors must hold two numbers");
+  ETX_TRY(check_output(context, input, out));
+  ETX_TRY(make_axis(context, input, output_size, scales, 0, align_corners, nearest, y));
+  ETX_TRY(make_axis(context, input, output_size, scales, 1, align_corners, nearest, x));
+  Shape shape(input);
+  shape[2] = y.out;
+  shape[3] = x.out;
+  return resize_out(context, out, shape);
+}
+
+/// For each output position the input position it copies.
+Error nearest_table(Context& context, const Axis& axis, int32_t*& table) {
+  table = context.allocate_temp_array<int32_t>(static_cast<size_t>(axis.out));
+  ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,
+            "no temporary memory for the table of positions");
+  const float step = static_cast<float>(axis.step);
+  for (int64_t i = 0; i < axis.out; ++i) {
+    const int64_t position = static_cast<int64_t>(static_cast<float>(i) * step);
+    table[i] = static_cast<int32_t>(position < axis.in ? position : axis.in - 1);
+  }
+  return Error::Ok;
+}
+
+/// True when the numbers of a pixel, and the pixels of a row, follow each other.
+bool is_pixels(const Tensor& image) {
+  return image.stride(1) == 1 && (image.size(3) == 1 || image.stride(3) == image.size(1));
+}
+
+/// One row of out, all from one row of input; strides in elements.
+template <typename T>
+void nearest_row(const T* from, int64_t from_stride, T* to, int64_t to_stride,
+                 const int32_t* columns, int64_t n) {
+  if (from_stride == 1 && to_stride == 1) {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[columns[i]];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[columns[i] * from_stride];
+  }
+}
+
+Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
+                                 std::optional<IntList> output_size,
+                                 std::optional<DoubleList> scale_factors, Tensor& out) {
+  Axis y;
+  Axis x;
+  int32_t* rows = nullptr;
+  int32_t* columns = nullptr;
+  ETX_TRY(prepare(context, input, output_size, scale_factors, false, true, out, y, x));
+  if (out.numel() == 0) return Error::Ok;
+  ETX_TRY(nearest_table(context, y, rows));
+  ETX_TRY(nearest_table(context, x, columns));
+  const int64_t channels = input.size(1);
+  const bool pixels = channels > 1 && is_pixels(input) && is_pixels(out);
+  const int64_t planes = input.size(0) * (pixels ? 1 : channels);
+  const int64_t row_cost = x.out * (pixels ? channels : 1);
+  by_size(input.element_size(), [&](auto unit) {
+    using T = decltype(unit);
+    const T* const src = input.const_data_ptr<T>();
+    T* const dst = out.mutable_data_ptr<T>();
+    const size_t pixel = static_cast<size_t>(channels) * sizeof(T);
+    context.parallel_for(0, planes * y.out, 1 + 16384 / row_cost, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t plane = i / y.out;
+        const int64_t row = i % y.out;
+        const int64_t n = pixels ? plane : plane / channels;
+        const int64_t c = pixels ? 0 : plane % channels;
+        const T* from =
+            src + n * input.stride(0) + c * input.stride(1) + rows[row] * int64_t{input.stride(2)};
+        T* const to = dst + n * out.stride(0) + c * out.stride(1) + row * out.stride(2);
+        if (row > 0 && i > begin && rows[row] == rows[row - 1] && (pixels || out.stride(3) == 1)) {
+          std::memmove(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
+        } else if (pixels) {
+          for (int64_t k = 0; k < x.out; ++k) {
+            std::memmove(to + k * channels, from + columns[k] * channels, pixel);
+          }
+        } else {
+          nearest_row(from, input.stride(3), to, out.stride(3), columns, x.out);
+        }
+      }
+    });
+  });
+  return Error::Ok;
+}
+
+/// The two input positions an output position lies between, and the weight of the second.
+template <typename C>
+struct Between {
+  int32_t first;
+  int32_t second;
+  C weight;
+};
+
+template <typename C>
+Error linear_table(Context& context, const Axis& axis, bool align_corners, Between<C>*& table) {
+  table = context.allocate_temp_array<Between<C>>(static_cast<size_t>(axis.out));
+  ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,
+            "no temporary memory for the table of positions");
+  const C step = static_cast<C>(axis.step);
+  for (int64_t i = 0; i < axis.out; ++i) {
+    const C at = static_cast<C>(i);
+    const C raw = align_corners ? step * at : step * (at + C(0.5)) - C(0.5);
+    const C position = raw > 0 ? raw : 0;
+    const int64_t near = static_cast<int64_t>(position);
+    const int32_t first = static_cast<int32_t>(near < axis.in ? near : axis.in - 1);
+    const C rest = position - static_cast<C>(first);
+    const bool has_next = first < axis.in - 1 && axis.out != axis.in;
+    table[i] = {first, first + (has_next ? 1 : 0), rest < 1 ? rest : 1};
+  }
+  return Error::Ok;
+}
+
+/// Interpolates a plane of rows [begin, end) row by row: first between two rows of input into
+/// `line`, then along it. A channels-last image has `width` numbers a pixel.
+template <typename T, typename C>
+void linear_rows(const T* src, int64_t src_row, T* dst, int64_t dst_row, const Between<C>* rows,
+                 const Between<C>* columns, const Axis& x, int64_t width, C* line, int64_t begin,
+                 int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const T* const above = src + rows[r].first * src_row;
+    const T* const below = src + rows[r].second * src_row;
+    const C down = rows[r].weight;
+    const C up = 1 - down;
+    for (int64_t i = 0; i < x.in * width; ++i) {
+      line[i] = up * static_cast<C>(above[i]) + down * static_cast<C>(below[i]);
+    }
+    T* const to = dst + r * dst_row;
+    if (width == 1) {
+      for (int64_t i = 0; i < x.out; ++i) {
+        const C right = columns[i].weight;
+        to[i] =
+            static_cast<T>((1 - right) * line[columns[i].first] + right * line[columns[i].second]);
+      }
+      continue;
+    }
+    for (int64_t i = 0; i < x.out; ++i) {
+      const C right = columns[i].weight;
+      const C left = 1 - right;
+      const C* const a = line + columns[i].first * width;
+      const C* const b = line + columns[i].second * width;
+      for (int64_t c = 0; c < width; ++c) {
+        to[i * width + c] = static_cast<T>(left * a[c] + right * b[c]);
+      }
+    }
+  }
+}
+
+/// An image as linear_rows sees it: planes of rows of `width` numbers a pixel.
+struct Layout {
+  int64_t width;
+  int64_t channels;    ///< Planes of an image.
+  int64_t strides[3];  ///< Of images, planes and rows of the output.
+};
+
+template <typename T>
+Error linear(Context& context, const Tensor& input, const Axis& y, const Axis& x,
+             bool align_corners, const Layout& layout, T* dst) {
+  using C = Compute<T>;
+  Between<C>* rows = nullptr;
+  Between<C>* columns = nullptr;
+  ETX_TRY(linear_table(context, y, align_corners, rows));
+  ETX_TRY(linear_table(context, x, align_corners, columns));
+  const int64_t width = layout.width;
+  const int64_t length = x.in * width;
+  const int64_t parts = y.out * x.out * width < 16384 ? 1 : context.num_threads();
+  const int64_t block = (y.out + parts - 1) / parts;
+  const int64_t tasks = input.size(0) * layout.channels * parts;
+  const int64_t threads = context.num_threads();
+  const int64_t slots = tasks < threads ? tasks : threads;
+  const int64_t share = slots == 0 ? 0 : (tasks + slots - 1) / slots;
+  C* const lines = context.allocate_temp_array<C>(static_cast<size_t>(slots * length + 1));
+  ETX_CHECK(context, lines != nullptr, MemoryAllocationFailed,
+            "no temporary memory for a row of the image");
+  context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin * share; task < end * share && task < tasks; ++task) {
+      const int64_t plane = task / parts;
+      const int64_t first = task % parts * block;
+      const int64_t last = first + block < y.out ? first + block : y.out;
+      const int64_t n = plane / layout.channels;
+      const int64_t c = plane % layout.channels;
+      linear_rows(input.const_data_ptr<T>() + n * input.stride(0) + c * input.stride(1),
+                  input.stride(2), dst + n * layout.strides[0] + c * layout.strides[1],
+                  layout.strides[2], rows, columns, x, width, lines + begin * length, first, last);
+    }
+  });
+  return Error::Ok;
+}
+
+Error upsample_bilinear2d_vec_out(Context& context, const Tensor& input,
+                                  std::optional<IntList> output_size, bool align_corners,
+                                  std::optional<DoubleList> scale_factors, Tensor& out) {
+  Axis y;
+  Axis x;
+  ETX_TRY(prepare(context, input, output_size, scale_factors, align_corners, false, out, y, x));
+  if (out.numel() == 0) return Error::Ok;
+  const bool planar = input.stride(3) == 1;
+  ETX_CHECK(context, planar || is_pixels(input), NotSupported,
+            "input must be contiguous or channels last");
+  const int64_t channels = input.size(1);
+  const int64_t area = y.out * x.out;
+  const Layout layout = planar ? Layout{1, channels, {channels * area, area, x.out}}
+                               : Layout{channels, 1, {channels * area, 0, channels * x.out}};
+  const int64_t strides[4] = {channels * area, planar ? area : 1, layout.strides[2],
+                              planar ? 1 : channels};
+  bool direct = true;
+  for (ssize_t d = 0; d < 4; ++d) direct &= out.size(d) == 1 || out.stride(d) == strides[d];
+  void* const dst = direct ? out.mutable_data_ptr() : context.allocate_temp(out.nbytes());
+  ETX_CHECK(context, dst != nullptr, MemoryAllocationFailed,
+            "no temporary memory to reorder the dimensions of the result");
+  ETX_TRY(dispatch(context, Floating{}, input.scalar_type(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return linear(context, input, y, x, align_corners, layout, static_cast<T*>(dst));
+  }));
+  if (direct) return Error::Ok;
+  StridedCopy copy;
+  for (ssize_t d = 0; d < 4; ++d) copy.add(out.size(d), out.stride(d), strides[d]);
+  return copy.run(context, out, Place(dst, out.numel()), out.element_size());
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::upsample_nearest2d.vec_out", upsample_nearest2d_vec_out, kAnyDtype),
+    ETX_KERNEL("aten::upsample_bilinear2d.vec_out", upsample_bilinear2d_vec_out, Floating::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(upsample_kernels, kRows);
+
+}  // namespace etx::portable
