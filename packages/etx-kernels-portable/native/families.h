@@ -11,14 +11,14 @@
 #if !defined(ETX_FAMILIES)
 #define ETX_FAMILIES(X) \
   X(grid_sampler) \
-  X(distance) \
+  X(cdist) \
   X(fft) \
   X(reduce) \
-  X(extreme) \
-  X(variance) \
+  X(arg_min_max) \
+  X(var) \
   X(dropout) \
   X(glu) \
-  X(factory) \
+  X(fill) \
   X(copy) \
   X(activation) \
   X(softmax) \
@@ -30,7 +30,7 @@
   X(where) \
   X(compare) \
   X(pow) \
-  X(division) \
+  X(div) \
   X(binary) \
   X(unary) \
   X(conv) \

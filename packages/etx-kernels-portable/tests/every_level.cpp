@@ -21,8 +21,8 @@ extern const Isa isa_v4;
 
 namespace {
 
-using etx::portable::Dots;
 using etx::portable::Gemm;
+using etx::portable::Gemv;
 using etx::portable::Isa;
 using Floats = std::vector<float>;
 
@@ -255,20 +255,20 @@ void check_gemm(Check& t) {
   }
 }
 
-void check_dots(Check& t) {
+void check_gemv(Check& t) {
   for (int64_t rows = 1; rows < 6; ++rows) {
     for (const size_t size : kSizes) {
       const auto depth = static_cast<int64_t>(size);
       const int64_t columns = 9;
       const Floats x = t.draw(rows * depth), w = t.draw(columns * depth), bias = t.draw(columns);
       Floats y(static_cast<size_t>(rows * columns), kNan);
-      Dots d;
+      Gemv d;
       d.x = x.data(), d.x_stride = depth, d.rows = rows;
       d.w = w.data(), d.w_stride = depth, d.depth = depth;
       d.begin = 0, d.end = columns;
       d.bias = bias.data();
       d.y = y.data(), d.y_stride = columns;
-      t.isa.dots(d);
+      t.isa.gemv(d);
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < columns; ++j) {
           double sum = bias[static_cast<size_t>(j)];
@@ -285,12 +285,12 @@ void check_dots(Check& t) {
 
 const std::vector<int32_t> kOffsets = {0, 1, 5, 9, 30};
 
-void check_taps(Check& t) {
+void check_window(Check& t) {
   for (const size_t n : kSizes) {
     const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
     const Floats x = t.draw(n + 30 + room), w = t.draw(kOffsets.size());
     Floats y(n + room);
-    t.isa.taps(x.data(), kOffsets.data(), w.data(), 5, 0.5f, y.data(), static_cast<int64_t>(n));
+    t.isa.window(x.data(), kOffsets.data(), w.data(), 5, 0.5f, y.data(), static_cast<int64_t>(n));
     for (size_t q = 0; q < n; ++q) {
       double sum = 0.5;
       for (size_t k = 0; k < 5; ++k) {
@@ -301,13 +301,13 @@ void check_taps(Check& t) {
   }
 }
 
-void check_max_taps(Check& t) {
+void check_max_window(Check& t) {
   for (const size_t n : kSizes) {
     const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
     Floats x = t.draw(n + 30 + room), y(n + room);
     x[n / 2 + 5] = kNan;
     std::vector<int32_t> tap(n + room);
-    t.isa.max_taps(x.data(), kOffsets.data(), 5, y.data(), tap.data(), static_cast<int64_t>(n));
+    t.isa.max_window(x.data(), kOffsets.data(), 5, y.data(), tap.data(), static_cast<int64_t>(n));
     for (size_t q = 0; q < n; ++q) {
       int32_t first = 0;
       for (int32_t k = 1; k < 5; ++k) {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
+#include "core/bytes_of.h"
 #include "core/transpose_block.h"
-#include "core/unit.h"
 
 namespace etx::portable {
 namespace {
@@ -47,7 +47,7 @@ void copy_units(const Plane& p, char* dst, const char* src) {
 template <size_t n, int cols>
 void interleave_units(const Plane& p, char* dst, const char* src) {
   for (int64_t r = 0; r < p.rows; ++r) {
-    Unit<n> group[cols];
+    BytesOf<n> group[cols];
     for (int c = 0; c < cols; ++c) {
       std::memcpy(&group[c], src + c * p.col_src + r * static_cast<int64_t>(n), n);
     }

@@ -56,7 +56,7 @@ struct Gemm {
 };
 
 /// y[i][j] = bias[j] + dot(x[i], w[j]) for few rows of x: w is read once, in place.
-struct Dots {
+struct Gemv {
   const float* x = nullptr;
   int64_t x_stride = 0;
   int64_t rows = 0;

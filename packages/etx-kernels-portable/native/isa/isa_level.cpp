@@ -3,13 +3,13 @@
 /// compiler flags that belong to it. Nothing but the table may have external linkage.
 
 #include "isa/isa.h"
-#include "isa/level/dots.h"
 #include "isa/level/gemm.h"
+#include "isa/level/gemv.h"
 #include "isa/level/loops.h"
 #include "isa/level/pad_lines.h"
 #include "isa/level/rows.h"
-#include "isa/level/taps.h"
 #include "isa/level/transpose.h"
+#include "isa/level/window.h"
 
 #ifndef ETX_ISA_LEVEL
 #define ETX_ISA_LEVEL base

@@ -48,7 +48,7 @@ struct Depthwise {
       for (int64_t y = 0; y < shape.out[1]; y += lines) {
         const int64_t count = shape.out[1] - y < lines ? shape.out[1] - y : lines;
         const float* const from = padded + (z * planes.length[1] + y) * width;
-        isa.taps(from, offsets, w, shape.taps(), bias, made, (count - 1) * width + shape.out[2]);
+        isa.window(from, offsets, w, shape.taps(), bias, made, (count - 1) * width + shape.out[2]);
         isa.pad_lines(made, width, count, 0, shape.out[2], 1, 0.0f, out, shape.out[2]);
         out += count * shape.out[2];
       }

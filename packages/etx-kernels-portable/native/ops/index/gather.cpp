@@ -5,12 +5,12 @@
 #include <etx/kernel.h>
 
 #include "core/broadcast.h"
+#include "core/bytes_of.h"
 #include "core/convert.h"
 #include "core/dispatch.h"
 #include "core/element.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
-#include "core/unit.h"
 #include "ops/index/index_plan.h"
 
 namespace etx::portable {
@@ -102,8 +102,8 @@ Error gather_out(Context& context, const Tensor& self, int64_t dim, const Tensor
   if (index.numel() == 0) return Error::Ok;
   const Pairing pairing(index, self, axis, out);
   std::atomic<bool> inside{true};
-  by_size(self.element_size(), [&](auto unit) {
-    using T = decltype(unit);
+  by_size(self.element_size(), [&](auto bytes) {
+    using T = decltype(bytes);
     const T* const src = self.const_data_ptr<T>();
     T* const dst = out.mutable_data_ptr<T>();
     const auto move = [&](const Block& block) {
@@ -153,8 +153,8 @@ Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const T
   if (index.numel() == 0) return Error::Ok;
   const Pairing pairing(index, out, axis, src);
   bool inside = true;
-  by_size(out.element_size(), [&](auto unit) {
-    using T = decltype(unit);
+  by_size(out.element_size(), [&](auto bytes) {
+    using T = decltype(bytes);
     const T* const from = src.const_data_ptr<T>();
     T* const to = out.mutable_data_ptr<T>();
     inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
@@ -175,12 +175,12 @@ Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const
   if (index.numel() == 0) return Error::Ok;
   const Pairing pairing(index, out, axis, Tensor(nullptr));
   bool inside = true;
-  by_size(out.element_size(), [&](auto unit) {
-    std::memcpy(&unit, element, sizeof(unit));
-    auto* const to = out.mutable_data_ptr<decltype(unit)>();
+  by_size(out.element_size(), [&](auto bytes) {
+    std::memcpy(&bytes, element, sizeof(bytes));
+    auto* const to = out.mutable_data_ptr<decltype(bytes)>();
     inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
       for (int64_t k = 0; k < block.n; ++k) {
-        to[block.base + block.offsets[k]] = unit;
+        to[block.base + block.offsets[k]] = bytes;
       }
     });
   });

@@ -6,8 +6,8 @@
 #include "core/element.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
+#include "ops/index/gather_rows.h"
 #include "ops/index/index_plan.h"
-#include "ops/index/table_copy.h"
 
 namespace etx::portable {
 namespace {
@@ -39,7 +39,7 @@ Error index_out(Context& context, const Tensor& self, OptionalTensorList indices
   const Span<const int64_t> all(strides, static_cast<size_t>(out.dim()));
   Entries to;
   ETX_TRY(make_entries(context, plan.entries, entry_strides(plan, all), to));
-  TableCopy copy(plan.count, to, {plan.offsets});
+  GatherRows copy(plan.count, to, {plan.offsets});
   for_each_kept(self, plan, all,
                 [&](int64_t size, int64_t own, int64_t other) { copy.add(size, other, own); });
   copy.run(context, out.mutable_data_ptr(), self.const_data_ptr(), self.element_size(), false);
@@ -75,10 +75,10 @@ Error put(Context& context, OptionalTensorList indices, const Tensor& values, bo
   const Span<const int64_t> all(strides, rank);
   Entries from;
   ETX_TRY(make_entries(context, plan.entries, entry_strides(plan, all), from));
-  TableCopy copy(plan.count, {plan.offsets}, from);
+  GatherRows copy(plan.count, {plan.offsets}, from);
   for_each_kept(out, plan, all,
                 [&](int64_t size, int64_t own, int64_t other) { copy.add(size, own, other); });
-  TableCopy::Combine combine = nullptr;
+  GatherRows::Combine combine = nullptr;
   if (accumulate) {
     ETX_TRY(dispatch(context, RealBool{}, part_of(out.scalar_type()), [&](auto tag) {
       combine = add_run<typename decltype(tag)::type>;
@@ -126,7 +126,7 @@ Error index_select_out(Context& context, const Tensor& self, int64_t dim, const 
   ETX_CHECK(context, read_indices(index, 0, 1, count, size_of(self, axis), false, offsets),
             InvalidArgument, "index must lie within dimension dim of self");
   for (int64_t i = 0; i < count; ++i) offsets[i] *= stride_of(self, axis);
-  TableCopy copy(count, {nullptr, stride_of(out, axis)}, {offsets});
+  GatherRows copy(count, {nullptr, stride_of(out, axis)}, {offsets});
   for (ssize_t d = 0; d < self.dim(); ++d) {
     if (d != axis) copy.add(self.size(d), out.stride(d), self.stride(d));
   }
@@ -170,7 +170,7 @@ Error embedding_out(Context& context, const Tensor& weight, const Tensor& indice
     for (int64_t i = 0; i < count; ++i) sorted[i] = rows[order[i]];
     from.table = sorted;
   }
-  TableCopy copy(count, to, from);
+  GatherRows copy(count, to, from);
   copy.add(weight.size(1), out.stride(-1), weight.stride(1));
   copy.run(context, out.mutable_data_ptr(), weight.const_data_ptr(), weight.element_size(), false);
   return Error::Ok;

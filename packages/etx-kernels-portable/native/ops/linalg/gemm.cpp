@@ -4,7 +4,7 @@
 namespace etx::portable {
 namespace {
 
-/// Rows of x up to which `Isa::dots` beats packing, which fills up the last vector.
+/// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
 int64_t dot_rows(const Isa& isa) { return isa.vector_floats / 2 + 1; }
 
 /// One product with B read in place, but for the last, partial panel, which would be read beyond
@@ -146,14 +146,14 @@ Error multiply_transposed(Context& context, const float* x, const float* w, cons
   const Isa& table = isa();
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
   if (m <= dot_rows(table)) {
-    Dots d;
+    Gemv d;
     d.x = x, d.x_stride = k, d.rows = m;
     d.w = w, d.w_stride = k, d.depth = k;
     d.bias = bias, d.y = y, d.y_stride = n;
     context.parallel_for(0, n, divide_up(n, threads), [&](int64_t begin, int64_t end) {
-      Dots part = d;
+      Gemv part = d;
       part.begin = begin, part.end = end;
-      table.dots(part);
+      table.gemv(part);
     });
     return Error::Ok;
   }

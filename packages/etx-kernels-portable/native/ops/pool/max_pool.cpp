@@ -102,8 +102,8 @@ struct MaxTaps {
     planes.copy_channel(isa, plane, scratch);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = w.out[1] - line < lines ? w.out[1] - line : lines;
-      isa.max_taps(scratch + line * width, offsets, taps, best, tap,
-                   (count - 1) * width + w.out[2]);
+      isa.max_window(scratch + line * width, offsets, taps, best, tap,
+                     (count - 1) * width + w.out[2]);
       for (int64_t i = 0; i < count; ++i, y += w.out[2], indices += w.out[2]) {
         store_line(plane, line + i, best + i * width, tap + i * width, y, indices);
       }

@@ -8,7 +8,7 @@
 #include "core/dispatch.h"
 #include "core/loops.h"
 #include "core/shape.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduction.h"
 
 namespace etx::portable {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduction.h"
 
 #include "core/shape.h"
 

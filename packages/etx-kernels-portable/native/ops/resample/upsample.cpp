@@ -3,10 +3,10 @@
 
 #include <etx/kernel.h>
 
+#include "core/bytes_of.h"
 #include "core/dispatch.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
-#include "core/unit.h"
 
 namespace etx::portable {
 namespace {
@@ -112,8 +112,8 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
   const bool pixels = channels > 1 && is_pixels(input) && is_pixels(out);
   const int64_t planes = input.size(0) * (pixels ? 1 : channels);
   const int64_t row_cost = x.out * (pixels ? channels : 1);
-  by_size(input.element_size(), [&](auto unit) {
-    using T = decltype(unit);
+  by_size(input.element_size(), [&](auto bytes) {
+    using T = decltype(bytes);
     const T* const src = input.const_data_ptr<T>();
     T* const dst = out.mutable_data_ptr<T>();
     const size_t pixel = static_cast<size_t>(channels) * sizeof(T);

@@ -4,9 +4,9 @@
 #include <etx/kernel.h>
 
 #include "core/broadcast.h"
+#include "core/bytes_of.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
-#include "core/unit.h"
 
 namespace etx::portable {
 namespace {
@@ -57,8 +57,8 @@ Error masked_select_out(Context& context, const Tensor& self, const Tensor& mask
   const Nest<3> nest = make_nest(shape, self, mask, nullptr);
   int64_t stride[3] = {};
   if (nest.levels > 0) std::memcpy(stride, nest.stride[0], sizeof(stride));
-  by_size(self.element_size(), [&](auto unit) {
-    using T = decltype(unit);
+  by_size(self.element_size(), [&](auto bytes) {
+    using T = decltype(bytes);
     T* const to = out.mutable_data_ptr<T>();
     int64_t count = 0;
     nest.for_each_outer(0, nest.outer(), [&](const int64_t* at) {
@@ -90,8 +90,8 @@ Error masked_scatter_out(Context& context, const Tensor& self, const Tensor& mas
   const Nest<3> nest = make_nest(shape, self, mask, &out);
   int64_t stride[3] = {};
   if (nest.levels > 0) std::memcpy(stride, nest.stride[0], sizeof(stride));
-  by_size(self.element_size(), [&](auto unit) {
-    using T = decltype(unit);
+  by_size(self.element_size(), [&](auto bytes) {
+    using T = decltype(bytes);
     const T* const given = static_cast<const T*>(in_order);
     int64_t count = 0;
     nest.for_each_outer(0, nest.outer(), [&](const int64_t* at) {

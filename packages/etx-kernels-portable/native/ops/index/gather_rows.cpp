@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/index/table_copy.h"
+#include "ops/index/gather_rows.h"
 
 #include <cstring>
 
-#include "core/unit.h"
+#include "core/bytes_of.h"
 
 namespace etx::portable {
 namespace {
@@ -27,13 +27,13 @@ void copy_entries(char* dst, const char* src, const Entries& to, const Entries& 
 
 }  // namespace
 
-void TableCopy::add(int64_t size, int64_t dst_stride, int64_t src_stride) {
+void GatherRows::add(int64_t size, int64_t dst_stride, int64_t src_stride) {
   if (size == 0) count_ = 0;
   if (size != 1) dims_[rank_++] = {size, dst_stride, src_stride};
 }
 
 /// Sorts and merges the loops and returns the iterations of those that remain around the run.
-int64_t TableCopy::merge(size_t element_size) {
+int64_t GatherRows::merge(size_t element_size) {
   for (int i = 1; i < rank_; ++i) {
     const Dim dim = dims_[i];
     int j = i;
@@ -63,8 +63,8 @@ int64_t TableCopy::merge(size_t element_size) {
   return outer;
 }
 
-void TableCopy::run_part(char* dst, const char* src, size_t element_size, int64_t begin,
-                         int64_t end, Combine combine) const {
+void GatherRows::run_part(char* dst, const char* src, size_t element_size, int64_t begin,
+                          int64_t end, Combine combine) const {
   const int64_t width = static_cast<int64_t>(element_size);
   const size_t bytes = static_cast<size_t>(run_) * element_size;
   if (combine != nullptr || run_ != 1) {
@@ -88,8 +88,8 @@ void TableCopy::run_part(char* dst, const char* src, size_t element_size, int64_
   }
 }
 
-void TableCopy::run(Context& context, void* dst, const void* src, size_t element_size, bool ordered,
-                    Combine combine) {
+void GatherRows::run(Context& context, void* dst, const void* src, size_t element_size,
+                     bool ordered, Combine combine) {
   if (count_ == 0) return;
   const int64_t outer = merge(element_size);
   char* const to = static_cast<char*>(dst);

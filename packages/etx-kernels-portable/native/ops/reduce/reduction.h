@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_PORTABLE_REDUCE_H_
-#define ETX_PORTABLE_REDUCE_H_
+#ifndef ETX_PORTABLE_REDUCTION_H_
+#define ETX_PORTABLE_REDUCTION_H_
 
 #include <cstdint>
 
@@ -80,4 +80,4 @@ class Writer {
 
 }  // namespace etx::portable
 
-#endif  // ETX_PORTABLE_REDUCE_H_
+#endif  // ETX_PORTABLE_REDUCTION_H_

@@ -163,6 +163,6 @@ constexpr etx_kernel kRows[] = {
 
 }  // namespace
 
-ETX_KERNEL_TABLE(division_kernels, kRows);
+ETX_KERNEL_TABLE(div_kernels, kRows);
 
 }  // namespace etx::portable

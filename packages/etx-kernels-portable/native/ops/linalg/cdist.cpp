@@ -145,6 +145,6 @@ constexpr etx_kernel kRows[] = {
 
 }  // namespace
 
-ETX_KERNEL_TABLE(distance_kernels, kRows);
+ETX_KERNEL_TABLE(cdist_kernels, kRows);
 
 }  // namespace etx::portable

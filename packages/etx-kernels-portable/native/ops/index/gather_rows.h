@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_PORTABLE_TABLE_COPY_H_
-#define ETX_PORTABLE_TABLE_COPY_H_
+#ifndef ETX_PORTABLE_GATHER_ROWS_H_
+#define ETX_PORTABLE_GATHER_ROWS_H_
 
 #include <cstdint>
 
@@ -19,12 +19,12 @@ struct Entries {
 
 /// A loop nest one loop of which runs over tables of offsets: what is common to indexing,
 /// embedding and their inverse. Offsets and strides are in elements and known to be inside.
-class TableCopy {
+class GatherRows {
  public:
   /// Combines `bytes` bytes of `src` into `dst`, in place of copying them.
   using Combine = void (*)(char* dst, const char* src, size_t bytes);
 
-  TableCopy(int64_t count, Entries dst, Entries src) : count_(count), dst_(dst), src_(src) {}
+  GatherRows(int64_t count, Entries dst, Entries src) : count_(count), dst_(dst), src_(src) {}
 
   /// Adds a loop of `size` iterations that is the same for all entries.
   void add(int64_t size, int64_t dst_stride, int64_t src_stride);
@@ -60,4 +60,4 @@ Error make_entries(Context& context, const Shape& sizes, Span<const int64_t> str
 
 }  // namespace etx::portable
 
-#endif  // ETX_PORTABLE_TABLE_COPY_H_
+#endif  // ETX_PORTABLE_GATHER_ROWS_H_

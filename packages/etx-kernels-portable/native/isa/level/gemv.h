@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_PORTABLE_LEVEL_DOTS_H_
-#define ETX_PORTABLE_LEVEL_DOTS_H_
+#ifndef ETX_PORTABLE_LEVEL_GEMV_H_
+#define ETX_PORTABLE_LEVEL_GEMV_H_
 
 /// Products with few rows: sums along the contiguous depth, nothing packed.
 
@@ -20,7 +20,7 @@ constexpr int kDotRows = 2, kDotColumns = 4;
 
 /// R rows of x times C rows of w, in U independent sums each.
 template <int R, int C>
-void dot_tile(const Dots& d, int64_t row, int64_t column) {
+void dot_tile(const Gemv& d, int64_t row, int64_t column) {
   constexpr int U = R * C >= 8 ? 1 : (R * C >= 4 ? 2 : 4);
   VecF acc[U][R][C];
   ETX_UNROLL
@@ -85,7 +85,7 @@ void dot_tile(const Dots& d, int64_t row, int64_t column) {
 }
 
 template <int C>
-void dot_columns(const Dots& d, int64_t column) {
+void dot_columns(const Gemv& d, int64_t column) {
   int64_t row = 0;
   for (; row + kDotRows <= d.rows; row += kDotRows) dot_tile<kDotRows, C>(d, row, column);
   if (kDotRows > 2) {
@@ -94,7 +94,7 @@ void dot_columns(const Dots& d, int64_t column) {
   for (; row < d.rows; ++row) dot_tile<1, C>(d, row, column);
 }
 
-void dots(const Dots& d) {
+void gemv(const Gemv& d) {
   int64_t column = d.begin;
   for (; column + kDotColumns <= d.end; column += kDotColumns) dot_columns<kDotColumns>(d, column);
   for (; column < d.end; ++column) dot_columns<1>(d, column);
@@ -103,4 +103,4 @@ void dots(const Dots& d) {
 }  // namespace
 }  // namespace etx::portable
 
-#endif  // ETX_PORTABLE_LEVEL_DOTS_H_
+#endif  // ETX_PORTABLE_LEVEL_GEMV_H_

@@ -6,7 +6,7 @@
 #include "core/dispatch.h"
 #include "core/loops.h"
 #include "core/shape.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduction.h"
 
 namespace etx::portable {
 namespace {
@@ -141,6 +141,6 @@ constexpr etx_kernel kRows[] = {
 
 }  // namespace
 
-ETX_KERNEL_TABLE(variance_kernels, kRows);
+ETX_KERNEL_TABLE(var_kernels, kRows);
 
 }  // namespace etx::portable

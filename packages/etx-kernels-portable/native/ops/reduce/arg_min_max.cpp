@@ -5,7 +5,7 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduction.h"
 
 namespace etx::portable {
 namespace {
@@ -109,6 +109,6 @@ constexpr etx_kernel kRows[] = {
 
 }  // namespace
 
-ETX_KERNEL_TABLE(extreme_kernels, kRows);
+ETX_KERNEL_TABLE(arg_min_max_kernels, kRows);
 
 }  // namespace etx::portable

@@ -186,6 +186,6 @@ constexpr etx_kernel kRows[] = {
 
 }  // namespace
 
-ETX_KERNEL_TABLE(factory_kernels, kRows);
+ETX_KERNEL_TABLE(fill_kernels, kRows);
 
 }  // namespace etx::portable
