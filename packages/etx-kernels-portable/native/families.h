@@ -16,9 +16,12 @@
   X(reduce) \
   X(arg_min_max) \
   X(var) \
+  X(cumsum) \
   X(dropout) \
   X(glu) \
   X(fill) \
+  X(arange) \
+  X(tril) \
   X(copy) \
   X(activation) \
   X(softmax) \
@@ -33,27 +36,38 @@
   X(div) \
   X(binary) \
   X(unary) \
+  X(conj) \
   X(conv) \
   X(conv_backward) \
   X(matmul) \
   X(prim) \
   X(view) \
   X(permute) \
+  X(pixel_shuffle) \
   X(slice) \
   X(repeat) \
+  X(expand) \
+  X(flip) \
+  X(roll) \
   X(as_strided) \
+  X(diagonal) \
+  X(unfold) \
   X(cat) \
   X(split) \
   X(pad) \
   X(index) \
+  X(embedding) \
   X(gather) \
+  X(scatter) \
   X(masked) \
   X(nonzero) \
   X(topk) \
+  X(sort) \
   X(quantize) \
   X(qparams) \
   X(quantized_embedding) \
-  X(quantized_arithmetic) \
+  X(quantized_add) \
+  X(mixed_linear) \
   X(upsample) \
   X(upsample_aa) \
   X(random)

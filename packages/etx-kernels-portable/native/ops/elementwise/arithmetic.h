@@ -77,6 +77,19 @@ constexpr Loops integral_loops() {
   return {&binary_loop<Op, int64_t, int64_t>, nullptr, nullptr};
 }
 
+/// The same with vectors for float32.
+template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs = nullptr,
+          ScalarLoop Isa::* sv = nullptr>
+constexpr Loops with_isa(Loops loops) {
+  loops.of_float = &isa_binary_loop<Op, vv, vs, sv>;
+  return loops;
+}
+/// The same where a second operand of one element is not rounded first.
+constexpr Loops with_wide_single(Loops loops) {
+  loops.wide_single = true;
+  return loops;
+}
+
 }  // namespace etx::portable
 
 /// Defines `name##_op`, whose `apply(T a, T b)` is `expression`.

@@ -7,17 +7,9 @@ namespace etx::portable {
 
 namespace {
 
-template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs = nullptr,
-          ScalarLoop Isa::* sv = nullptr>
-constexpr Loops with_isa(Loops loops) {
-  loops.of_float = &isa_binary_loop<Op, vv, vs, sv>;
-  return loops;
-}
-
 ETX_OP(add, wrap_add(a, b));
 ETX_OP(sub, wrap_sub(a, b));
 ETX_OP(mul, wrap_mul(a, b));
-ETX_OP(div, a / b);
 ETX_OP(maximum, maximum(a, b));
 ETX_OP(minimum, minimum(a, b));
 ETX_OP(atan2, std::atan2(a, b));
@@ -43,14 +35,8 @@ void sub_loop_float(const void*, const void* const* in, uint32_t scalars, void* 
 }
 constexpr Loops kSub = {&binary_loop<sub_op, int64_t, int64_t>, &sub_loop_float,
                         &binary_loop<sub_op, double, double>};
-constexpr Loops with_wide_single(Loops loops) {
-  loops.wide_single = true;
-  return loops;
-}
 constexpr Loops kMul = with_wide_single(
     with_isa<mul_op, &Isa::mul, &Isa::mul_scalar, &Isa::mul_scalar>(loops_of<mul_op>()));
-constexpr Loops kDiv = with_wide_single(
-    with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(floating_loops<div_op>()));
 
 /// y = a + b * *user.
 template <typename T>
@@ -137,8 +123,6 @@ Error rsub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const
   }
 ETX_BINARY(mul, kMul)
 ETX_BINARY_SCALAR(mul, kMul)
-ETX_BINARY(div, kDiv)
-ETX_BINARY_SCALAR(div, kDiv)
 ETX_BINARY(maximum, (with_isa<maximum_op, &Isa::maximum>(loops_of<maximum_op>())))
 ETX_BINARY(minimum, (with_isa<minimum_op, &Isa::minimum>(loops_of<minimum_op>())))
 ETX_BINARY(atan2, floating_loops<atan2_op>())
@@ -167,8 +151,6 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::rsub.Scalar_out", rsub_scalar_out, Real::bits),
     ETX_KERNEL("aten::mul.out", mul_out, kAll),
     ETX_KERNEL("aten::mul.Scalar_out", mul_scalar_out, kAll),
-    ETX_KERNEL("aten::div.out", div_out, kAll),
-    ETX_KERNEL("aten::div.Scalar_out", div_scalar_out, kAll),
     ETX_KERNEL("aten::maximum.out", maximum_out, kAll),
     ETX_KERNEL("aten::minimum.out", minimum_out, kAll),
     ETX_KERNEL("aten::atan2.out", atan2_out, kAll),

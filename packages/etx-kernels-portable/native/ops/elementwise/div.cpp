@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Division with rounding, and its rests.
+/// Quotients, rounded or not, and their rests.
 
 #include <atomic>
 #include <optional>
@@ -63,7 +63,7 @@ template <typename Step>
 struct trunc_steps_op {
   static float apply(float a, float b) { return std::trunc(static_cast<float>(Step(a / b))); }
 };
-ETX_OP(true_divide, a / b);
+ETX_OP(div, a / b);
 ETX_OP(fmod, fmod(a, b));
 ETX_OP(remainder, remainder(a, b));
 
@@ -92,6 +92,8 @@ constexpr Loops stepped_loops() {
   loops.wide_single = true;
   return loops;
 }
+constexpr Loops kDiv = with_wide_single(
+    with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(floating_loops<div_op>()));
 constexpr Loops kFloor = stepped_loops<floor_divide_op, floor_steps_op>();
 constexpr Loops kTrunc = stepped_loops<trunc_divide_op, trunc_steps_op>();
 constexpr Loops kFmod = checked_loops<fmod_op>();
@@ -112,19 +114,21 @@ Error divide_by_mode(Context& context, const Side& a, const Side& b, const Mode&
   if (!mode.has_value()) {
     ETX_CHECK(context, is_floating(out.scalar_type()), InvalidArgument,
               "out must have a floating dtype unless rounding_mode is given");
-    static constexpr Loops kDiv = {nullptr,
-                                   &binary_loop<true_divide_op, float, float>,
-                                   &binary_loop<true_divide_op, double, double>,
-                                   nullptr,
-                                   nullptr,
-                                   true};
-    return arithmetic(context, a, b, out, kDiv);
+    static constexpr Loops kPlain = with_wide_single(floating_loops<div_op>());
+    return arithmetic(context, a, b, out, kPlain);
   }
   if (*mode == "floor") return divide(context, a, b, out, kFloor);
   if (*mode == "trunc") return divide(context, a, b, out, kTrunc);
   return context.fail(Error::InvalidArgument, "rounding_mode must be 'floor', 'trunc' or None");
 }
 
+Error div_out(Context& c, const Tensor& self, const Tensor& other, Tensor& out) {
+  if (run_few(self, other, out, kDiv)) return Error::Ok;
+  return arithmetic(c, self, other, out, kDiv);
+}
+Error div_scalar_out(Context& c, const Tensor& self, Scalar other, Tensor& out) {
+  return arithmetic(c, self, other, out, kDiv);
+}
 Error div_mode_out(Context& c, const Tensor& self, const Tensor& other, Mode rounding_mode,
                    Tensor& out) {
   return divide_by_mode(c, self, other, rounding_mode, out);
@@ -152,6 +156,8 @@ Error remainder_scalar_out(Context& c, const Tensor& self, Scalar other, Tensor&
 constexpr uint64_t kNumbers = Real::bits;
 
 constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::div.out", div_out, RealBool::bits),
+    ETX_KERNEL("aten::div.Scalar_out", div_scalar_out, RealBool::bits),
     ETX_KERNEL("aten::div.out_mode", div_mode_out, kNumbers),
     ETX_KERNEL("aten::div.Scalar_mode_out", div_scalar_mode_out, kNumbers),
     ETX_KERNEL("aten::floor_divide.out", floor_divide_out, kNumbers),

@@ -7,6 +7,7 @@
 #include "core/bytes_of.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
+#include "ops/elementwise/blend.h"
 
 namespace etx::portable {
 namespace {
@@ -108,7 +109,17 @@ Error masked_scatter_out(Context& context, const Tensor& self, const Tensor& mas
   return Error::Ok;
 }
 
+Error masked_fill_out(Context& context, const Tensor& self, const Tensor& mask, Scalar value,
+                      Tensor& out) {
+  const ScalarType to = out.scalar_type();
+  ETX_CHECK(context, self.scalar_type() == to, InvalidArgument, "out must have the dtype of self");
+  ETX_CHECK(context, is_castable(to), NotSupported, "the operator does not support this dtype");
+  const Element fill = cast(value, to);
+  return blend(context, mask, Operand(fill, to), Operand(self, to), out);
+}
+
 constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::masked_fill.Scalar_out", masked_fill_out, kCastable),
     ETX_KERNEL("aten::masked_select.out", masked_select_out, kAnyDtype),
     ETX_KERNEL("aten::masked_scatter.out", masked_scatter_out, kAnyDtype),
 };

@@ -1,114 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <algorithm>
-#include <cstring>
-
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
-#include "core/element.h"
 #include "core/shape.h"
+#include "ops/index/sort_rows.h"
 
 namespace etx::portable {
 namespace {
-
-/// An element as an unsigned number of the same order, and where it was. Equal elements keep their
-/// order, so that results do not depend on the algorithm.
-struct Item {
-  uint64_t key;
-  int64_t index = 0;
-  bool operator<(const Item& other) const {
-    return key != other.key ? key < other.key : index < other.index;
-  }
-};
-
-/// Keys are ordered as the numbers are, NaN above all.
-template <typename T>
-uint64_t key_of(T v) {
-  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
-    return v;
-  } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<uint64_t>(static_cast<int64_t>(v)) ^ (uint64_t{1} << 63);
-  } else {
-    const double d = static_cast<double>(v) + 0.0;
-    if (d != d) return UINT64_MAX;
-    uint64_t bits;
-    std::memcpy(&bits, &d, sizeof(bits));
-    return bits >> 63 ? ~bits : bits | (uint64_t{1} << 63);
-  }
-}
-
-template <typename T>
-void read_keys(const void* data, int64_t offset, int64_t stride, int64_t count, bool descending,
-               Item* items) {
-  const T* from = static_cast<const T*>(data) + offset;
-  const uint64_t flip = descending ? UINT64_MAX : 0;
-  for (int64_t i = 0; i < count; ++i) {
-    items[i] = {key_of(load_element(from + i * stride)) ^ flip, i};
-  }
-}
-
-using ReadKeys = void (*)(const void*, int64_t, int64_t, int64_t, bool, Item*);
-
-/// The first `count` of the items, in order when `sorted`.
-void select(Item* items, int64_t size, int64_t count, bool sorted) {
-  if (count * 64 <= size) {
-    std::partial_sort(items, items + count, items + size);
-  } else {
-    if (count < size) std::nth_element(items, items + count, items + size);
-    if (sorted) std::sort(items, items + count);
-  }
-}
-
-/// Moves the chosen elements of each row along `axis`, and their positions.
-Error choose(Context& context, const Tensor& self, ssize_t axis, int64_t count, bool descending,
-             bool sorted, const Tensor& values, const Tensor& indices) {
-  ETX_CHECK(context, indices.scalar_type() == ScalarType::Long, InvalidArgument,
-            "indices must be int64");
-  ETX_CHECK(context, indices.impl() != self.impl() && indices.impl() != values.impl(),
-            InvalidArgument, "out must not be an input");
-  ETX_TRY(check_output(context, self, values));
-  Shape shape(self);
-  if (self.dim() > 0) shape[static_cast<size_t>(axis)] = count;
-  ReadKeys read_row = nullptr;
-  ETX_TRY(dispatch(context, RealBool{}, self.scalar_type(), [&](auto tag) {
-    read_row = read_keys<typename decltype(tag)::type>;
-    return Error::Ok;
-  }));
-  ETX_TRY(resize_out(context, values, shape));
-  ETX_TRY(resize_out(context, indices, shape));
-  if (values.numel() == 0) return Error::Ok;
-  const int64_t size = size_of(self, axis);
-  Item* const items = context.allocate_temp_array<Item>(static_cast<size_t>(size));
-  ETX_CHECK(context, items != nullptr, MemoryAllocationFailed,
-            "no temporary memory to sort a row of self");
-  const int64_t width = static_cast<int64_t>(self.element_size());
-  int64_t index[kMaxRank] = {};
-  const int64_t rows = self.numel() / size;
-  for (int64_t row = 0; row < rows; ++row) {
-    int64_t from = 0;
-    int64_t to = 0;
-    int64_t to_index = 0;
-    for (ssize_t d = 0; d < self.dim(); ++d) {
-      from += index[d] * self.stride(d);
-      to += index[d] * values.stride(d);
-      to_index += index[d] * indices.stride(d);
-    }
-    read_row(self.const_data_ptr(), from, stride_of(self, axis), size, descending, items);
-    select(items, size, count, sorted);
-    for (int64_t i = 0; i < count; ++i) {
-      std::memmove(mutable_element_ptr(values, to + i * stride_of(values, axis)),
-                   element_ptr(self, from + items[i].index * stride_of(self, axis)),
-                   static_cast<size_t>(width));
-      indices.mutable_data_ptr<int64_t>()[to_index + i * stride_of(indices, axis)] = items[i].index;
-    }
-    for (ssize_t d = self.dim() - 1; d >= 0; --d) {
-      if (d == axis) continue;
-      if (++index[d] < self.size(d)) break;
-      index[d] = 0;
-    }
-  }
-  return Error::Ok;
-}
 
 Error topk_values(Context& context, const Tensor& self, int64_t k, int64_t dim, bool largest,
                   bool sorted, Tensor& values, Tensor& indices) {
@@ -116,25 +14,11 @@ Error topk_values(Context& context, const Tensor& self, int64_t k, int64_t dim, 
   ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
   ETX_CHECK(context, k >= 0 && k <= size_of(self, axis), InvalidArgument,
             "k must be at most self's size in dimension dim");
-  return choose(context, self, axis, k, largest, sorted, values, indices);
-}
-
-Error sort_values(Context& context, const Tensor& self, int64_t dim, bool descending,
-                  Tensor& values, Tensor& indices) {
-  ssize_t axis = 0;
-  ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
-  return choose(context, self, axis, size_of(self, axis), descending, true, values, indices);
-}
-
-Error sort_values_stable(Context& context, const Tensor& self, std::optional<bool> /*stable*/,
-                         int64_t dim, bool descending, Tensor& values, Tensor& indices) {
-  return sort_values(context, self, dim, descending, values, indices);
+  return sort_rows(context, self, axis, k, largest, sorted, values, indices);
 }
 
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::topk.values", topk_values, RealBool::bits),
-    ETX_KERNEL("aten::sort.values", sort_values, RealBool::bits),
-    ETX_KERNEL("aten::sort.values_stable", sort_values_stable, RealBool::bits),
 };
 
 }  // namespace

@@ -118,31 +118,6 @@ Error view_as_real_copy_out(Context& context, const Tensor& self, Tensor& out) {
                   out.element_size());
 }
 
-template <typename T>
-void negate_imaginary(Context& context, const Tensor& out) {
-  T* const data = out.mutable_data_ptr<T>();
-  context.parallel_for(0, out.numel(), 8192, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      data[2 * i + 1] = static_cast<T>(-static_cast<float>(data[2 * i + 1]));
-    }
-  });
-}
-
-Error conj_physical_out(Context& context, const Tensor& self, Tensor& out) {
-  ETX_TRY(copy_out_of_place(context, self, out));
-  switch (out.scalar_type()) {
-    case ScalarType::ComplexHalf: negate_imaginary<Half>(context, out); break;
-    case ScalarType::ComplexFloat: negate_imaginary<float>(context, out); break;
-    case ScalarType::ComplexDouble: {
-      double* const data = out.mutable_data_ptr<double>();
-      for (ssize_t i = 0; i < out.numel(); ++i) data[2 * i + 1] = -data[2 * i + 1];
-      break;
-    }
-    default: break;
-  }
-  return Error::Ok;
-}
-
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::view_copy.out", view_copy_out, kAnyDtype),
     ETX_KERNEL("aten::alias_copy.out", copy_out_of_place, kAnyDtype),
@@ -152,7 +127,6 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::squeeze_copy.dims_out", squeeze_copy_dims_out, kAnyDtype),
     ETX_KERNEL("aten::unsqueeze_copy.out", unsqueeze_copy_out, kAnyDtype),
     ETX_KERNEL("aten::view_as_real_copy.out", view_as_real_copy_out, kComplex | Floating::bits),
-    ETX_KERNEL("aten::_conj_physical.out", conj_physical_out, kAnyDtype),
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Where the largest or smallest element of each line lies.
+/// The largest or smallest element of each line, and where it lies.
 
+#include <limits>
 #include <optional>
 
 #include "core/dispatch.h"
 #include "core/loops.h"
-#include "ops/reduce/reduction.h"
+#include "ops/reduce/fold.h"
 
 namespace etx::portable {
 namespace {
@@ -100,11 +101,77 @@ Error min_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdi
   return find<Less>(context, self, {IntList(&dim, 1), keepdim}, &min, min_indices);
 }
 
+template <typename C>
+struct Maximum {
+  static C start() {
+    if constexpr (std::is_integral_v<C>)
+      return std::numeric_limits<C>::min();
+    else
+      return -std::numeric_limits<C>::infinity();
+  }
+  static C pair(C a, C b) { return maximum(a, b); }
+  static C run(const C* x, int64_t n) {
+    if constexpr (std::is_same_v<C, float>) return isa().max(x, static_cast<size_t>(n));
+    C best = start();
+    for (int64_t i = 0; i < n; ++i) best = maximum(best, x[i]);
+    return best;
+  }
+};
+
+template <typename C>
+struct Minimum {
+  static C start() {
+    if constexpr (std::is_integral_v<C>)
+      return std::numeric_limits<C>::max();
+    else
+      return std::numeric_limits<C>::infinity();
+  }
+  static C pair(C a, C b) { return minimum(a, b); }
+  static C run(const C* x, int64_t n) {
+    if constexpr (std::is_same_v<C, float>) return isa().min(x, static_cast<size_t>(n));
+    C best = start();
+    for (int64_t i = 0; i < n; ++i) best = minimum(best, x[i]);
+    return best;
+  }
+};
+
+/// The extreme of nothing is an error.
+Error check_extreme(Context& context, const Tensor& self, const Tensor& out, const Fold& dims) {
+  ETX_CHECK(context, self.scalar_type() == out.scalar_type(), InvalidArgument,
+            "out must have the dtype of self");
+  bool folds_nothing = dims.dims.empty() && self.numel() == 0;
+  for (const int64_t dim : dims.dims) {
+    const int64_t d = dim < 0 ? dim + self.dim() : dim;
+    folds_nothing |= d >= 0 && d < self.dim() && self.size(static_cast<ssize_t>(d)) == 0;
+  }
+  ETX_CHECK(context, !folds_nothing, InvalidArgument, "the dimensions to reduce must not be empty");
+  return Error::Ok;
+}
+
+Error amax_out(Context& context, const Tensor& self, IntList dim, bool keepdim, Tensor& out) {
+  ETX_TRY(check_extreme(context, self, out, {dim, keepdim}));
+  return fold<Maximum>(context, self, wide(self.scalar_type()), {dim, keepdim}, false, out);
+}
+Error amin_out(Context& context, const Tensor& self, IntList dim, bool keepdim, Tensor& out) {
+  ETX_TRY(check_extreme(context, self, out, {dim, keepdim}));
+  return fold<Minimum>(context, self, wide(self.scalar_type()), {dim, keepdim}, false, out);
+}
+Error max_all_out(Context& context, const Tensor& self, Tensor& out) {
+  return amax_out(context, self, {}, false, out);
+}
+Error min_all_out(Context& context, const Tensor& self, Tensor& out) {
+  return amin_out(context, self, {}, false, out);
+}
+
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::argmax.out", argmax_out, RealBool::bits),
     ETX_KERNEL("aten::argmin.out", argmin_out, RealBool::bits),
     ETX_KERNEL("aten::max.dim_max", max_dim_out, RealBool::bits),
     ETX_KERNEL("aten::min.dim_min", min_dim_out, RealBool::bits),
+    ETX_KERNEL("aten::amax.out", amax_out, RealBool::bits),
+    ETX_KERNEL("aten::amin.out", amin_out, RealBool::bits),
+    ETX_KERNEL("aten::max.unary_out", max_all_out, RealBool::bits),
+    ETX_KERNEL("aten::min.unary_out", min_all_out, RealBool::bits),
 };
 
 }  // namespace

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Variances in two passes, and running sums.
+/// Variances in two passes.
 
 #include <optional>
 
 #include "core/dispatch.h"
 #include "core/loops.h"
-#include "core/shape.h"
 #include "ops/reduce/reduction.h"
 
 namespace etx::portable {
@@ -84,59 +83,10 @@ Error var_mean_out(Context& context, const Tensor& self, std::optional<IntList> 
   return variance(context, self, dim, keepdim, correction_or_one(correction), out0, &out1);
 }
 
-/// y[i] = x[0] + … + x[i] along one dimension; float32 is summed in double.
-Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
-                 Tensor& out) {
-  ETX_CHECK(context,
-            RealBool::contains(self.scalar_type()) && RealBool::contains(out.scalar_type()),
-            NotSupported, "the operator takes bool, integers and floating dtypes");
-  ssize_t d = 0;
-  ETX_TRY(wrap_dim(context, dim, self.dim(), d));
-  ETX_TRY(resize_out(context, out, Shape(self)));
-  if (out.numel() == 0) return Error::Ok;
-  Nest<2> lines;
-  for (ssize_t i = self.dim(); i-- > 0;) {
-    const ssize_t other = out.dim_order()[static_cast<size_t>(i)];
-    if (other != d) lines.push(self.size(other), {self.stride(other), out.stride(other)});
-  }
-  const bool scalar = self.dim() == 0;
-  const int64_t length = scalar ? 1 : self.size(d);
-  const int64_t in_stride = scalar ? 1 : self.stride(d);
-  const int64_t out_stride = scalar ? 1 : out.stride(d);
-  const ScalarType as =
-      is_floating(out.scalar_type()) ? ScalarType::Double : wide(out.scalar_type());
-  return dispatch(context, Join<Float64, Int64>{}, as, [&](auto tag) {
-    using C = typename decltype(tag)::type;
-    const Reader reader(self, as);
-    const Writer writer(out, as);
-    const int64_t grain = 1 + 16384 / length;
-    const auto sums_of = [&](int64_t begin, int64_t end) {
-      lines.for_each(begin, end, [&](const int64_t* offsets) {
-        C total = 0;
-        for (int64_t i = 0; i < length; i += Reader::kBlock) {
-          const int64_t count = length - i < Reader::kBlock ? length - i : Reader::kBlock;
-          C sums[Reader::kBlock];
-          reader.for_each_piece(offsets[0] + i * in_stride, in_stride, count,
-                                [&](const void* piece, int64_t n) {
-                                  const C* x = static_cast<const C*>(piece);
-                                  for (int64_t k = 0; k < n; ++k) {
-                                    sums[k] = total = wrap_add(total, x[k]);
-                                  }
-                                });
-          writer.write(offsets[1] + i * out_stride, out_stride, sums, count);
-        }
-      });
-    };
-    context.parallel_for(0, out.numel() / length, grain, Callback<int64_t, int64_t>(sums_of));
-    return Error::Ok;
-  });
-}
-
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::var.out", var_out, Floating::bits),
     ETX_KERNEL("aten::var.correction_out", var_correction_out, Floating::bits),
     ETX_KERNEL("aten::var_mean.correction_out", var_mean_out, Floating::bits),
-    ETX_KERNEL("aten::cumsum.out", cumsum_out, RealBool::bits),
 };
 
 }  // namespace

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
+#include <etx/kernel.h>
+
+#include "core/bytes_of.h"
+#include "core/convert.h"
+#include "core/dispatch.h"
+#include "core/element.h"
+#include "core/strided_copy.h"
+#include "ops/index/pairing.h"
+
+namespace etx::portable {
+namespace {
+
+/// out = self, and the checks that the scatters share.
+Error begin_scatter(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                    const Tensor* src, const Tensor& out, ssize_t& axis) {
+  ETX_TRY(wrap_dim(context, dim, self.dim(), axis));
+  ETX_TRY(check_output(context, self, out));
+  ETX_TRY(check_pairing(context, self, index, axis, out));
+  if (src != nullptr) {
+    ETX_TRY(check_output(context, *src, out));
+    bool fits =
+        index.numel() == 0 || src->dim() == index.dim() || (src->dim() <= 1 && index.dim() <= 1);
+    for (ssize_t d = 0; fits && index.numel() > 0 && d < index.dim(); ++d) {
+      fits = index.size(d) <= size_of(*src, d);
+    }
+    ETX_CHECK(context, fits, InvalidArgument,
+              "src must have the rank of index and be at least as large");
+  }
+  ETX_TRY(resize_out(context, out, Shape(self)));
+  if (out.const_data_ptr() != self.const_data_ptr()) ETX_TRY(copy_elements(context, out, self));
+  return Error::Ok;
+}
+
+Error finish_scatter(Context& context, bool inside) {
+  ETX_CHECK(context, inside, InvalidArgument, "index must lie within dimension dim of self");
+  return Error::Ok;
+}
+
+Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                      const Tensor& src, Tensor& out) {
+  ssize_t axis = 0;
+  ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, src);
+  bool inside = true;
+  by_size(out.element_size(), [&](auto bytes) {
+    using T = decltype(bytes);
+    const T* const from = src.const_data_ptr<T>();
+    T* const to = out.mutable_data_ptr<T>();
+    inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
+      for (int64_t k = 0; k < block.n; ++k) {
+        to[block.base + block.offsets[k]] = from[block.other + k * block.stride];
+      }
+    });
+  });
+  return finish_scatter(context, inside);
+}
+
+Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                        Scalar value, Tensor& out) {
+  ssize_t axis = 0;
+  alignas(16) char element[16];
+  ETX_TRY(scalar_bytes(context, value, out.scalar_type(), element));
+  ETX_TRY(begin_scatter(context, self, dim, index, nullptr, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, Tensor(nullptr));
+  bool inside = true;
+  by_size(out.element_size(), [&](auto bytes) {
+    std::memcpy(&bytes, element, sizeof(bytes));
+    auto* const to = out.mutable_data_ptr<decltype(bytes)>();
+    inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
+      for (int64_t k = 0; k < block.n; ++k) {
+        to[block.base + block.offsets[k]] = bytes;
+      }
+    });
+  });
+  return finish_scatter(context, inside);
+}
+
+/// Sums of float16 and bfloat16 are float32 until all is added.
+template <typename T, typename Run>
+Error add_widely(Context& context, const Tensor& out, const Run& run) {
+  const size_t count = static_cast<size_t>(out.numel());
+  float* const sums = context.allocate_temp_array<float>(count);
+  ETX_CHECK(context, sums != nullptr, MemoryAllocationFailed, "no temporary memory for the sums");
+  T* const to = out.mutable_data_ptr<T>();
+  for (size_t i = 0; i < count; ++i) sums[i] = static_cast<float>(to[i]);
+  ETX_TRY(run(sums));
+  for (size_t i = 0; i < count; ++i) to[i] = static_cast<T>(sums[i]);
+  return Error::Ok;
+}
+
+Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                      const Tensor& src, Tensor& out) {
+  ssize_t axis = 0;
+  ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, src);
+  return dispatch(context, RealBool{}, out.scalar_type(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* const from = src.const_data_ptr<T>();
+    T* const to = out.mutable_data_ptr<T>();
+    const auto run = [&](auto* sums) {
+      using Sum = std::remove_reference_t<decltype(*sums)>;
+      const auto add = [&](const Block& block) {
+        for (int64_t k = 0; k < block.n; ++k) {
+          Sum* const sum = sums + block.base + block.offsets[k];
+          const T value = load_element(from + block.other + k * block.stride);
+          *sum = add_elements(load_element(sum), static_cast<Sum>(value));
+        }
+      };
+      return finish_scatter(context, pairing.run(0, pairing.nest.outer(), add));
+    };
+    if constexpr (std::is_same_v<Compute<T>, T>) {
+      return run(to);
+    } else {
+      return add_widely<T>(context, out, run);
+    }
+  });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::scatter.src_out", scatter_src_out, kAnyDtype),
+    ETX_KERNEL("aten::scatter.value_out", scatter_value_out, kCastable),
+    ETX_KERNEL("aten::scatter_add.out", scatter_add_out, RealBool::bits),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(scatter_kernels, kRows);
+
+}  // namespace etx::portable

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_FOLD_H_
+#define ETX_PORTABLE_FOLD_H_
+
+#include <optional>
+
+#include "core/element.h"
+#include "ops/reduce/reduction.h"
+
+namespace etx::portable {
+
+/// A fold over elements of dtype `as`.
+struct Folding {
+  ScalarType as;
+  /// acc[i] = what nothing folds to.
+  void (*start)(void* acc, int64_t n);
+  /// acc[0] = pair(acc[0], x[0], …, x[n - 1]).
+  void (*run)(void* acc, const void* x, int64_t n);
+  /// acc[i] = pair(acc[i], x[i]).
+  void (*pair)(void* acc, const void* x, int64_t n);
+};
+
+template <typename Op, typename C>
+constexpr Folding make_folding(ScalarType as) {
+  return {as,
+          [](void* acc, int64_t n) {
+            for (int64_t i = 0; i < n; ++i) static_cast<C*>(acc)[i] = Op::start();
+          },
+          [](void* acc, const void* x, int64_t n) {
+            C& total = *static_cast<C*>(acc);
+            total = Op::pair(total, Op::run(static_cast<const C*>(x), n));
+          },
+          [](void* acc, const void* x, int64_t n) {
+            C* total = static_cast<C*>(acc);
+            const C* values = static_cast<const C*>(x);
+            for (int64_t i = 0; i < n; ++i) {
+              total[i] = Op::pair(total[i], load_element(values + i));
+            }
+          }};
+}
+
+template <template <typename> class Op>
+const Folding& folding(ScalarType as) {
+  static constexpr Folding kLong = make_folding<Op<int64_t>, int64_t>(ScalarType::Long);
+  static constexpr Folding kFloat = make_folding<Op<float>, float>(ScalarType::Float);
+  static constexpr Folding kDouble = make_folding<Op<double>, double>(ScalarType::Double);
+  return as == ScalarType::Long ? kLong : as == ScalarType::Float ? kFloat : kDouble;
+}
+
+/// The dtype that a caller asked the result to have.
+using Asked = std::optional<ScalarType>;
+
+/// out = the elements of `in` along `dims`, folded; `mean`: divided by how many they are.
+/// Errors: NotSupported for dtypes, and those of `plan_reduction`.
+Error fold(Context& context, const Tensor& in, const Folding& folding, const Fold& dims, bool mean,
+           const Tensor& out, const Asked& asked = std::nullopt);
+
+/// Folds with Op in the type `as`.
+template <template <typename> class Op>
+Error fold(Context& context, const Tensor& in, ScalarType as, const Fold& dims, bool mean,
+           const Tensor& out, const Asked& asked = std::nullopt) {
+  return fold(context, in, folding<Op>(as), dims, mean, out, asked);
+}
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_FOLD_H_
