@@ -6,32 +6,9 @@
 
 #include <etx/kernel.h>
 
-#include "core/cast.h"
+#include "core/operand.h"
 
 namespace etx::portable {
-
-/// An input of an elementwise operator and the dtype in which its loop wants to see it.
-struct Operand {
-  Operand(const Tensor& tensor, ScalarType seen_as) : Operand(tensor, seen_as, seen_as) {}
-  /// The elements are converted to dtype `first` before they are seen in `seen_as`.
-  Operand(const Tensor& tensor, ScalarType first, ScalarType seen_as)
-      : impl(tensor.impl()),
-        data(tensor.const_data_ptr()),
-        dtype(tensor.scalar_type()),
-        through(first == tensor.scalar_type() ? seen_as : first),
-        as(seen_as) {}
-  /// One element of dtype `seen_as`, repeated.
-  Operand(const Element& element, ScalarType seen_as)
-      : data(element.bytes), dtype(seen_as), through(seen_as), as(seen_as) {}
-
-  bool needs_conversion() const { return dtype != as || through != as; }
-
-  etx_tensor* impl = nullptr;  ///< Null: `data` is one element.
-  const void* data;
-  ScalarType dtype;
-  ScalarType through;
-  ScalarType as;
-};
 
 constexpr int kMaxOperands = 3;
 

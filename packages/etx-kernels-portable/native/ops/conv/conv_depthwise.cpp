@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstring>
 
+#include "core/work.h"
 #include "ops/conv/conv_sweep.h"
 #include "ops/conv/padded_planes.h"
-#include "ops/linalg/gemm.h"
 
 namespace etx::portable {
 namespace {

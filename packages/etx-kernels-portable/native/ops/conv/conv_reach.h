@@ -2,8 +2,8 @@
 #ifndef ETX_PORTABLE_CONV_REACH_H_
 #define ETX_PORTABLE_CONV_REACH_H_
 
+#include "core/work.h"
 #include "ops/conv/conv_shape.h"
-#include "ops/linalg/gemm.h"
 
 namespace etx::portable {
 

@@ -6,7 +6,7 @@
 #include "core/dispatch.h"
 #include "core/operand.h"
 #include "core/shape.h"
-#include "ops/linalg/gemm.h"
+#include "core/work.h"
 
 namespace etx::portable {
 namespace {

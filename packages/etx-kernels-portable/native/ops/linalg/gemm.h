@@ -4,34 +4,13 @@
 
 #include <etx/kernel.h>
 
-#include "core/checked.h"
+#include "core/work.h"
 #include "isa/isa.h"
 
 namespace etx::portable {
 
-/// Multiplications each thread should get; fewer are not worth waking it.
-constexpr int64_t kThreadWork = 256 * 1024;
 /// Bytes of B that one thread passes over while it goes through the rows of A.
 constexpr int64_t kCacheBytes = 384 * 1024;
-
-/// How many threads `work` multiplications deserve.
-inline int64_t useful_threads(const Context& context, Checked work) {
-  const int64_t wanted = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
-  return wanted <= 1 ? 1 : (wanted < have ? wanted : have);
-}
-
-constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// Part `i` of `count` of [0, n), in multiples of `unit`.
-struct Part {
-  int64_t begin, end;
-  Part(int64_t n, int64_t unit, int64_t i, int64_t count) {
-    const int64_t units = divide_up(n, unit);
-    begin = units * i / count * unit;
-    end = units * (i + 1) / count * unit;
-    end = end < n ? end : n;
-  }
-};
 
 /// Columns of B, `bytes_per_column` each, that fit the cache.
 inline int64_t column_block(const Isa& isa, int64_t bytes_per_column) {

@@ -6,7 +6,8 @@
 #include "core/dispatch.h"
 #include "core/operand.h"
 #include "core/shape.h"
-#include "ops/linalg/gemm.h"
+#include "core/work.h"
+#include "isa/isa.h"
 
 namespace etx::portable {
 namespace {

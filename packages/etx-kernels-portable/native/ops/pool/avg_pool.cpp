@@ -5,7 +5,7 @@
 #include "core/loops.h"
 #include "core/operand.h"
 #include "core/shape.h"
-#include "ops/linalg/gemm.h"
+#include "core/work.h"
 #include "ops/pool/pool_shape.h"
 
 namespace etx::portable {

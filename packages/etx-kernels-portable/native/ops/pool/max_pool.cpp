@@ -7,8 +7,8 @@
 #include "core/loops.h"
 #include "core/operand.h"
 #include "core/shape.h"
+#include "core/work.h"
 #include "ops/conv/padded_planes.h"
-#include "ops/linalg/gemm.h"
 #include "ops/pool/pool_shape.h"
 
 namespace etx::portable {

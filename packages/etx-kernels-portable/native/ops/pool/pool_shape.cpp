@@ -2,7 +2,7 @@
 #include "ops/pool/pool_shape.h"
 
 #include "core/shape.h"
-#include "ops/linalg/gemm.h"
+#include "core/work.h"
 
 namespace etx::portable {
 namespace {

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_WORK_H_
+#define ETX_PORTABLE_WORK_H_
+
+#include <etx/kernel.h>
+
+#include "core/checked.h"
+
+namespace etx::portable {
+
+/// Multiplications each thread should get; fewer are not worth waking it.
+constexpr int64_t kThreadWork = 256 * 1024;
+
+/// How many threads `work` multiplications deserve.
+inline int64_t useful_threads(const Context& context, Checked work) {
+  const int64_t wanted = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
+  return wanted <= 1 ? 1 : (wanted < have ? wanted : have);
+}
+
+constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Part `i` of `count` of [0, n), in multiples of `unit`.
+struct Part {
+  int64_t begin, end;
+  Part(int64_t n, int64_t unit, int64_t i, int64_t count) {
+    const int64_t units = divide_up(n, unit);
+    begin = units * i / count * unit;
+    end = units * (i + 1) / count * unit;
+    end = end < n ? end : n;
+  }
+};
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_WORK_H_
