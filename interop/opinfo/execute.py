@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Execute compiled samples on ExecuTorch's runtime; a line of JSON for each.
+"""Execute compiled samples on ExecuTorch's runtime; two lines of JSON for each.
 
-usage: execute.py [--from N] FILE.samples...
+usage: execute.py FILE.samples [--after N]
 
-A line has the number of the file's sample, what happened, and details. What a crash takes with
-it is found by the driver: the line before is the last.
+A line has the sample's number, what happened (it is begun, then how it ended), and details. What
+ends the process is found by the driver: it was begun last; the next process goes on `--after` it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import re
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
 import executorch.kernels.quantized  # noqa: F401
@@ -82,24 +84,29 @@ def difference(one: torch.Tensor, other: torch.Tensor) -> str:
     return ""
 
 
-def main(arguments: list[str]) -> None:
-    """Execute the samples of all files from the given one of the first on."""
+def rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield what write.py wrote."""
+    with open(path, "rb") as stream:
+        while stream.peek(1):
+            yield pickle.load(stream)
+
+
+def main(path: str, after: int) -> None:
+    """Execute the samples of a file that come after the given one."""
+    lines = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     log = Log()
-    first = int(arguments[arguments.index("--from") + 1]) if "--from" in arguments else 0
-    files = [a for a in arguments if a.endswith(".samples")]
-    for path in files:
-        for i, row in enumerate(torch.load(path, weights_only=False)):
-            if i < first or row["state"] != "written":
-                continue
-            print(json.dumps([path, i, "begun", ""]), flush=True)
-            signal.alarm(SECONDS)
-            what, detail = execute(row)
-            signal.alarm(0)
-            reason = log.taken()
-            detail = f"{detail} | {reason}" if what != "same" and reason else detail
-            print(json.dumps([path, i, what, detail]), flush=True)
-        first = 0
+    for i, row in rows(path):
+        if i <= after or row["state"] != "written":
+            continue
+        print(json.dumps([i, "begun", ""]), file=lines)
+        signal.alarm(SECONDS)
+        what, detail = execute(row)
+        signal.alarm(0)
+        reason = log.taken()
+        detail = f"{detail} | {reason}" if what != "same" and reason else detail
+        print(json.dumps([i, what, detail]), file=lines)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1], int(sys.argv[3]) if sys.argv[2:] else -1)

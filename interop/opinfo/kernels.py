@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What ExecuTorch's kernels take, of what ours take: each is called on its runtime.
 
-usage: kernels.py {dtypes,samples} OUTPUT.json [--only KERNEL] [--dtypes NAME...] [--most N]
+usage: kernels.py {dtypes,layouts,samples} OUTPUT.json [--only NAME] [--dtypes NAME...] [--most N]
 
-`dtypes` calls every kernel with every combination of dtypes and writes rows; `samples` makes the
-calls that PyTorch's samples make and writes those that fail or differ.
+`dtypes` calls every kernel with every combination of dtypes and writes rows; `layouts` calls each
+with tensors in rows and channels last and writes which of them run; `samples` makes the calls that
+PyTorch's samples make and writes those that fail or differ.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from calls import OneCall, one_call  # noqa: E402
 from etx_schema import Target, serialize_pte  # noqa: E402
 from etx_schema.targets.takes import misfit_of  # noqa: E402
 from harness import PLUGIN  # noqa: E402
+from layouts import layouts  # noqa: E402
 
 BATCH = 400
 UNSET = ("empty", "rand", "dropout", "bernoulli", "normal")
@@ -163,6 +165,24 @@ def sweep_dtypes(options: argparse.Namespace, target: Target) -> dict[str, Any]:
     return {"rows": rows, "notes": notes}
 
 
+def sweep_layouts(options: argparse.Namespace, target: Target) -> dict[str, Any]:
+    """Return by kernel what happens with each layout of its tensors."""
+    found: dict[str, Any] = {}
+    for name, calls in sorted(dtypes.examples().items()):
+        if name not in target.operators or options.only not in ("", name):
+            continue
+        made = {text: c for call in dtypes.chosen(calls) for text, c in layouts(call, results_of)}
+        made = {text: c for text, c in made.items() if not target.check(c.pte, ())}
+        happened = outcomes(list(made.values()))
+        found[name] = {
+            text: what if what == "same" else f"{what}: {detail}"[:200]
+            for text, (what, detail) in zip(made, happened, strict=True)
+        }
+        print(f"{name}: {Counter(what for what, _ in happened)}", flush=True)
+        Path(options.output).write_text(json.dumps(found, indent=1))
+    return found
+
+
 class Gather(dtypes.Seen):
     """Makes a file of each new call of a kernel that the target takes."""
 
@@ -190,7 +210,9 @@ class Gather(dtypes.Seen):
         if key in self.known or name not in self.target.operators:
             return result
         self.known.add(key)
-        wanted = [result] if isinstance(result, torch.Tensor) else list(result or ())
+        wanted = [result] if isinstance(result, torch.Tensor) else result
+        if not isinstance(wanted, (list, tuple)):
+            return result
         try:
             call = one_call(op, frozen, [w.detach().clone() for w in wanted])
         except Exception as error:
@@ -259,7 +281,7 @@ def main() -> None:
     from write import DTYPES
 
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("dtypes", "samples"))
+    parser.add_argument("what", choices=("dtypes", "layouts", "samples"))
     parser.add_argument("output")
     parser.add_argument("--only", default="")
     parser.add_argument("--most", type=int, default=0)
@@ -269,8 +291,8 @@ def main() -> None:
     target = Target.load(str(ROOT / "packages/etx-schema/src/etx_schema/targets/executorch.json"))
     import executorch.runtime  # noqa: F401
 
-    sweep = sweep_dtypes if options.what == "dtypes" else sweep_samples
-    found = sweep(options, target)
+    sweeps = {"dtypes": sweep_dtypes, "layouts": sweep_layouts, "samples": sweep_samples}
+    found = sweeps[options.what](options, target)
     Path(options.output).write_text(json.dumps(found, indent=1))
 
 

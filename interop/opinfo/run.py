@@ -14,64 +14,58 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-SHOW = """
-import glob, json, sys, torch
-for path in sorted(glob.glob(sys.argv[1] + "/*.samples")):
-    for i, row in enumerate(torch.load(path, weights_only=False)):
-        keys = ("op", "dtype", "number", "state", "why", "text")
-        print(json.dumps([path, i, {key: row.get(key, "") for key in keys}]))
-"""
+DIED = "ended the process"
 KNOWN = (  # operator, what is said, the reason
     ("as_strided", "differs", "samples are views of larger storage, which no file holds"),
     ("as_strided_copy", "differs", "samples are views of larger storage, which no file holds"),
 )
 
 
-def run(python: str, *command: object) -> subprocess.CompletedProcess[str]:
-    """Run one of our scripts there; what it says of warnings is dropped."""
-    line = [python, "-W", "ignore", *map(str, command)]
-    return subprocess.run(line, cwd=HERE, text=True, stdout=subprocess.PIPE, check=False)
+def run(*command: object) -> dict[int, list[tuple[str, Any]]]:
+    """Run one of our scripts; return what it says of each sample.
 
-
-def write(python: str, folder: Path, workers: int, options: list[str]) -> None:
-    """Compile in several processes."""
-    started = [
-        subprocess.Popen(
-            [python, "-W", "ignore", "write.py", str(folder), str(i), str(workers), *options],
-            cwd=HERE,
-        )
-        for i in range(workers)
-    ]
-    codes = [process.wait() for process in started]
-    if any(codes):
-        raise SystemExit("write.py failed")
-
-
-def execute(python: str, path: Path) -> dict[int, tuple[str, str]]:
-    """Run the samples of a file; one that ends the process is noted, and the rest goes on."""
-    found: dict[int, tuple[str, str]] = {}
-    first = 0
+    One that ends the process is noted, and the rest goes on in another.
+    """
+    said: dict[int, list[tuple[str, Any]]] = {}
+    last = -1
     while True:
-        done = run(python, "execute.py", "--from", first, path)
-        last = -1
-        for line in done.stdout.splitlines():
-            _, last, what, detail = json.loads(line)
-            found[last] = (what, detail)
-        if done.returncode == 0:
-            return found
-        if last < first:
-            raise SystemExit(f"execute.py failed with {done.returncode}")
-        found[last] = ("ended the process", f"exit code {done.returncode}")
-        first = last + 1
+        line = [*map(str, command), "--after", str(last)]
+        with subprocess.Popen(line, cwd=HERE, text=True, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            before = last
+            for text in process.stdout:
+                last, what, detail = json.loads(text)
+                said.setdefault(last, []).append((what, detail))
+        if process.returncode == 0:
+            return said
+        if last == before:
+            raise SystemExit(f"{' '.join(line)} failed with {process.returncode}")
+        if said[last][-1][0] == "begun":
+            said[last].append((DIED, f"exit code {process.returncode}"))
 
 
-def reason(row: dict[str, Any], what: str) -> str:
+def part(options: argparse.Namespace, rest: list[str], number: int) -> list[dict[str, Any]]:
+    """Compile and execute a part of the samples; return each with what happened to it."""
+    folder, warnings = options.folder.resolve(), ("-W", "ignore")
+    write = ("write.py", folder, number, options.workers, *rest)
+    compiled = run(options.host, *warnings, *write)
+    executed = run(options.executorch, *warnings, "execute.py", folder / f"{number}.samples")
+    found = []
+    for i, ((_, row), (state, why)) in compiled.items():
+        state = "broken" if state == DIED else state
+        what, detail = executed[i][-1] if i in executed else ("", "")
+        found.append({**row, "state": state, "why": why, "what": what, "detail": detail})
+    return found
+
+
+def reason(row: dict[str, Any]) -> str:
     """Return why it is known that this sample does not run as eager, nothing if it is not."""
-    return next((why for op, said, why in KNOWN if (op, said) == (row["op"], what)), "")
+    return next((why for op, said, why in KNOWN if (op, said) == (row["op"], row["what"])), "")
 
 
 def main() -> int:
@@ -82,28 +76,27 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     options, rest = parser.parse_known_args()
-    folder = options.folder.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob("*.samples"):
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for stale in options.folder.glob("*.samples"):
         stale.unlink()
-    write(options.host, folder, options.workers, rest)
-    rows = {}
-    for line in run(options.host, "-c", SHOW, folder).stdout.splitlines():
-        path, i, row = json.loads(line)
-        rows[path, i] = row
-    counts: Counter[str] = Counter(row["state"] for row in rows.values())
-    bad = [row for row in rows.values() if row["state"] == "broken"]
-    for path in sorted(folder.glob("*.samples")):
-        for i, (what, detail) in execute(options.executorch, path).items():
-            row = rows[str(path), i]
-            known = what != "same" and reason(row, what)
-            counts[f"  {what}" + (", known" if known else "")] += 1
-            if what != "same" and not known:
-                bad.append({**row, "why": f"{what}: {detail}"})
+    with ThreadPoolExecutor(options.workers) as pool:
+        parts = pool.map(lambda i: part(options, rest, i), range(options.workers))
+        rows = [row for found in parts for row in found]
+    counts: Counter[str] = Counter(row["state"] for row in rows)
+    bad = []
+    for row in rows:
+        known = reason(row)
+        counts[f"  {row['what']}" + (", known" if known else "")] += bool(row["what"])
+        if row["state"] == "broken" or (row["what"] not in ("", "same") and not known):
+            bad.append(row)
+    (options.folder / "found.json").write_text(json.dumps(rows, indent=1))
     for row in bad:
-        print(f"{row['op']} {row['dtype']} {row['number']}: {row['why']}\n    {row['text']}")
+        why = f"{row['what']}: {row['detail']}" if row["what"] else row["why"]
+        print(f"{row['op']} {row['dtype']} {row['number']}: {why}\n    {row['text']}")
     print(
-        f"{len(rows)} samples", *(f"{n:6} {what}" for what, n in sorted(counts.items())), sep="\n"
+        f"{len(rows)} samples",
+        *(f"{n:6} {what}" for what, n in sorted(counts.items()) if n),
+        sep="\n",
     )
     return 1 if bad else 0
 

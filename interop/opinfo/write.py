@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compile PyTorch's samples for target `executorch`: ``<folder>/<part>.samples``.
+"""Compile PyTorch's samples for target `executorch`: ``<folder>/<part>.samples``, pickle by pickle.
 
-usage: write.py FOLDER PART OF [--most N] [--drawn N --seed N] [--only NAME] [--dtypes NAME...]
+usage: write.py FOLDER PART OF [--after N] [--most N] [--drawn N --seed N] [--only NAME]
+    [--dtypes NAME...]
 
 Each worker takes every OF-th pair of an operator and a dtype. A sample becomes a file with its
-inputs and what eager gives, or a reason why there is none.
+inputs and what eager gives, or a reason why there is none. Lines of JSON tell the driver of each
+when it is begun and what it became; where a process died, the next goes on `--after` that one.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
+import json
+import pickle
 import random
 import signal
 import sys
@@ -43,7 +46,6 @@ DTYPES = (
     "int16",
 )
 SECONDS = 60
-BATCH = 100
 UNSET = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
 
 
@@ -113,22 +115,26 @@ def samples(op: Any, dtype: torch.dtype, most: int) -> list[tuple[int, Any]]:
     return list(enumerate(found))
 
 
-def entry(op: Any, dtype: torch.dtype, number: int, given: Any) -> dict[str, Any]:
-    """Compile one sample."""
-    row: dict[str, Any] = {
+def named(op: Any, dtype: torch.dtype, number: int, given: Any) -> dict[str, Any]:
+    """Return what a sample is called."""
+    return {
         "op": f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name,
         "dtype": str(dtype).removeprefix("torch."),
         "number": number,
         "text": given.summary()[:300],
     }
+
+
+def entry(op: Any, given: Any) -> dict[str, Any]:
+    """Compile one sample."""
     begin = time.perf_counter()
     signal.alarm(SECONDS)
     try:
-        row |= compiled(Sample(op, given), op.name in UNSET)
+        row = compiled(Sample(op, given), op.name in UNSET)
     except TimeoutError:
-        row["state"] = "slow"
+        row = {"state": "slow"}
     except UnsuitedError as error:
-        row |= {"state": "not exported", "why": str(error)}
+        row = {"state": "not exported", "why": str(error)}
     finally:
         signal.alarm(0)
     return row | {"seconds": time.perf_counter() - begin}
@@ -171,19 +177,19 @@ def _nan(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and torch.allclose(a, b, rtol=0, atol=0, equal_nan=True)
 
 
-def chosen(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield the entries of this worker."""
+def chosen(options: argparse.Namespace) -> Iterator[tuple[Any, torch.dtype, int, Any]]:
+    """Yield the samples of this worker: operator, dtype, number and arguments."""
     found = pairs(options.dtypes, options.only)
     if options.drawn:
         draw = random.Random(options.seed)
         for op, dtype in draw.sample(found, options.drawn)[options.part :: options.of]:
             given = samples(op, dtype, 20)
             if given:
-                yield entry(op, dtype, *draw.choice(given))
+                yield op, dtype, *draw.choice(given)
         return
     for op, dtype in found[options.part :: options.of]:
         for number, given in samples(op, dtype, options.most):
-            yield entry(op, dtype, number, given)
+            yield op, dtype, number, given
 
 
 def _late(*_: object) -> None:
@@ -191,11 +197,12 @@ def _late(*_: object) -> None:
 
 
 def main() -> None:
-    """Write the samples of this worker in batches."""
+    """Write the samples of this worker, each as soon as it is compiled."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("part", type=int)
     parser.add_argument("of", type=int)
+    parser.add_argument("--after", type=int, default=-1)
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--drawn", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
@@ -204,22 +211,16 @@ def main() -> None:
     options = parser.parse_args()
     signal.signal(signal.SIGALRM, _late)
     torch.set_num_threads(1)
-    batch: list[dict[str, Any]] = []
-    count = 0
-    for row in chosen(options):
-        batch.append(row)
-        if len(batch) == BATCH:
-            store(batch, options.folder / f"{options.part}-{count:05d}.samples")
-            batch, count = [], count + 1
-            print(f"{options.part}: {count * BATCH} {row['op']} {row['dtype']}", flush=True)
-    store(batch, options.folder / f"{options.part}-{count:05d}.samples")
-
-
-def store(batch: list[dict[str, Any]], path: Path) -> None:
-    """Write a batch whole."""
-    unfinished = path.with_suffix(".unfinished")
-    torch.save(batch, unfinished)
-    os.replace(unfinished, path)
+    with (options.folder / f"{options.part}.samples").open("ab") as stream:
+        for i, (op, dtype, number, given) in enumerate(chosen(options)):
+            if i <= options.after:
+                continue
+            row = named(op, dtype, number, given)
+            print(json.dumps([i, "begun", row]), flush=True)
+            row |= entry(op, given)
+            stream.write(pickle.dumps((i, row)))
+            stream.flush()
+            print(json.dumps([i, row["state"], row.get("why", "")]), flush=True)
 
 
 if __name__ == "__main__":
