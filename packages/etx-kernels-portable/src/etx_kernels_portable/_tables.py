@@ -38,12 +38,17 @@ class Plugin(c.Structure):
     )
 
 
-def rows(library: c.CDLL) -> Iterator[Kernel]:
-    """Yield every row of a loaded plugin; valid as long as the library is."""
+def tables(library: c.CDLL) -> Iterator[list[Kernel]]:
+    """Yield the rows of each family of a loaded plugin; valid as long as the library is."""
     entry = library.etx_plugin_v1
     entry.restype = c.POINTER(Plugin)
     plugin = entry().contents
     for i in range(plugin.num_tables):
         table = plugin.tables[i].contents
-        for j in range(table.count):
-            yield table.rows[j]
+        yield table.rows[: table.count]
+
+
+def rows(library: c.CDLL) -> Iterator[Kernel]:
+    """Yield every row of a loaded plugin."""
+    for table in tables(library):
+        yield from table
