@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from etx_backend_xnnpack import describe_blob
 from etx_schema import NamedBlob, cli, read_pte
-from etx_schema.inspect import describe
+from etx_schema.inspect.describe_delegate import PRINTERS
 
 DATA = Path(__file__).parent / "data"
 
@@ -77,9 +77,7 @@ def test_document_is_json(path):
 def test_show_prints_the_graph(capsys, monkeypatch):
     from importlib.metadata import EntryPoint
 
-    entry = EntryPoint(
-        "XnnpackBackend", "etx_backend_xnnpack.describe:describe_blob", describe.PRINTERS
-    )
+    entry = EntryPoint("XnnpackBackend", "etx_backend_xnnpack.describe:describe_blob", PRINTERS)
     monkeypatch.setattr(
         "etx_schema.entry_points.entries", lambda group: [entry] * (group == entry.group)
     )

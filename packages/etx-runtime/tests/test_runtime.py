@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from etx_runtime import Runtime, Verification
 from etx_schema._generated.program import IDENTIFIER
-from etx_schema.codec import Encoder
+from etx_schema.encoder import Encoder
 from parallel import run_in_threads
 from programs import BOOL, FLOAT, LONG, Builder, addition, counter, loop
 

@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 from etx_schema import NamedBlob, cli, write_pte
+from etx_schema.commands.contributed import ELSEWHERE
 from programs import PROGRAMS, counter, delegated
 
 
@@ -174,7 +175,7 @@ def test_one_command_loads_no_other(etx, installed, data):
 
 
 def test_commands_of_packages_that_are_not_there(etx, installed):
-    for name, packages in cli.ELSEWHERE.items():
+    for name, packages in ELSEWHERE.items():
         code, out, err = etx(name, "model.pte", "--option")
         assert (code, out) == (2, "")
         assert f"the command '{name}' comes with {packages.split()[0]}, which is not" in err

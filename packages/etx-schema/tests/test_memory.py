@@ -27,8 +27,9 @@ from etx_schema import (
     write_pte,
 )
 from etx_schema.inspect.memory import memory_of
-from etx_schema.inspect.memory_picture import _ticks, bytes_text
+from etx_schema.inspect.memory_labels import bytes_text
 from etx_schema.inspect.memory_report import lines
+from etx_schema.inspect.svg import ticks
 from hypothesis import given
 from hypothesis import strategies as st
 from programs import tensor
@@ -58,7 +59,7 @@ def arena(pte):
 
 
 def row(tensor_):
-    """Return (name, first, last) of a tenant."""
+    """Return (name, first, last) of an allocation."""
     return (tensor_.name, tensor_.first, tensor_.last)
 
 
@@ -72,14 +73,14 @@ def chain():
 def test_a_chain():
     found = arena(chain())
     assert found.load == [64, 128, 128, 128, 64]
-    assert (found.size, found.largest_live_set, found.fullest, found.gap) == (256, 128, 1, 1.0)
-    assert [row(t) for t in found.tenants] == [
+    assert (found.size, found.largest_live_set, found.fullest_step, found.gap) == (256, 128, 1, 1.0)
+    assert [row(t) for t in found.allocations] == [
         ("in0", 0, 1),
         ("%1", 1, 2),
         ("%2", 2, 3),
         ("%3", 3, 4),
     ]
-    assert [t.kind for t in found.tenants] == ["input", *["intermediate"] * 2, "output"]
+    assert [t.kind for t in found.allocations] == ["input", *["intermediate"] * 2, "output"]
     assert [size for size, _ in found.at(2)] == [64, 64]
 
 
@@ -90,7 +91,7 @@ def test_parts_of_a_tensor_go_when_their_last_view_is_read():
     steps = [(MM, [1 + i, 1 + i, 5 + i, 5 + i]) for i in range(4)]
     found = arena(method(values, steps, inputs=[0], outputs=[5, 6, 7, 8]))
     assert found.load == [256, 320, 320, 320, 320, 256]
-    assert [row(t)[1:] for t in found.tenants if t.kind == "input"] == [
+    assert [row(t)[1:] for t in found.allocations if t.kind == "input"] == [
         (0, i) for i in (1, 2, 3, 4)
     ]
 
@@ -100,8 +101,8 @@ def test_state_is_wanted_throughout():
     steps = [(MM, [0, 1, 2, 2]), (COPY, [0, 2, 0])]
     found = arena(method(values, steps, inputs=[1]))
     assert found.load == [32, 48, 32, 16]
-    assert row(found.tenants[0]) == ("%0", 0, 3)
-    assert found.tenants[0].kind == "state"
+    assert row(found.allocations[0]) == ("%0", 0, 3)
+    assert found.allocations[0].kind == "state"
 
 
 def test_state_without_initial_value():
@@ -171,7 +172,7 @@ def test_results_of_a_delegate_are_what_nothing_touched_before():
     steps = [(MM, [0, 0, 1, 1]), DelegateCall(delegate_index=0, args=[0, 1, 2, 3])]
     found = arena(method(values, steps, inputs=[0], outputs=[2]))
     assert found.load == [16, 32, 64, 16]
-    assert [t.op for t in found.tenants][2:] == ["delegate None"] * 2
+    assert [t.op for t in found.allocations][2:] == ["delegate None"] * 2
 
 
 def wanted(spans, steps, inputs, outputs, count):
@@ -331,7 +332,7 @@ def test_bytes_for_people(count, text):
 
 @given(st.floats(1, 1e12), st.booleans())
 def test_ticks_are_few_and_within(high, binary):
-    ticks = _ticks(high, 12, binary)
-    assert 1 <= len(ticks) <= 14
-    assert ticks[0] == 0
-    assert ticks[-1] <= high
+    found = ticks(high, 12, binary)
+    assert 1 <= len(found) <= 14
+    assert found[0] == 0
+    assert found[-1] <= high

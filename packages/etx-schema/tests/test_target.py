@@ -8,8 +8,8 @@ import json
 import pytest
 from etx_schema import Target, TargetError
 from etx_schema.problem import report
-from etx_schema.targets.check import wider_dtype
-from etx_schema.targets.takes import narrowed, spelled
+from etx_schema.targets.advice import wider_dtype
+from etx_schema.targets.rows import narrowed, spelled
 from programs import add, counter, delegated
 
 DOCUMENT = {
@@ -215,7 +215,7 @@ def test_bad_files(tmp_path):
     with pytest.raises(TargetError, match=r"cannot read target .*nothing.json: No such file"):
         Target.load(tmp_path / "nothing.json")
     (tmp_path / "bad.json").write_text("{")
-    with pytest.raises(TargetError, match="is no JSON"):
+    with pytest.raises(TargetError, match="is not JSON"):
         Target.load(tmp_path / "bad.json")
     with pytest.raises(TargetError, match="no target 'moon'; installed: "):
         Target.load("moon")

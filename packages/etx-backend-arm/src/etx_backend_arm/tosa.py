@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from etx_schema import decode
-from etx_schema.codec import Table, encode
+from etx_schema.codec import Table
+from etx_schema.encoder import encode
 
 from etx_backend_arm._generated import tosa as fbs
 from etx_backend_arm._generated.tosa import DType, NanPropagationMode, Op

@@ -19,7 +19,7 @@ from etx_schema import (
 )
 from etx_schema.codec import Field
 from etx_schema.decoder import Decoder
-from etx_schema.pte_reader import PteLayout
+from etx_schema.pte_layout import PteLayout
 
 T = TypeVar("T", bound=Table)
 

@@ -10,7 +10,7 @@ from warnings import warn
 import torch
 from etx_schema import EtxError, Problem, PteFile, Target
 from etx_schema.problem import Origins, grouped, report
-from etx_schema.targets.check import mine, namespaces
+from etx_schema.targets.advice import mine, namespaces
 from etx_schema.targets.target import installed_targets
 from torch._ops import OpOverload
 

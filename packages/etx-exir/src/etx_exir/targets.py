@@ -7,7 +7,7 @@ import json
 from functools import cache
 
 from etx_schema.targets import etx, executorch
-from etx_schema.targets.target import DEFAULT
+from etx_schema.targets.installed import DEFAULT
 
 __all__ = ["CARRIED", "DEFAULT", "default_operators", "etx", "executorch"]
 

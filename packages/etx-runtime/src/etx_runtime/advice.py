@@ -39,7 +39,7 @@ def _operators(names: list[str]) -> Iterator[str]:
         them = "it" if len(names) == 1 else "them"
         yield f"install or load a plugin that has {them} ({KERNELS} holds the standard ones)"
         return
-    from etx_schema.targets.check import advise
+    from etx_schema.targets.advice import advise
 
     yield from advise(names, (), _native.operator_names())
     yield "or register a kernel before the load (etx_runtime.register_kernel)"
@@ -47,6 +47,6 @@ def _operators(names: list[str]) -> Iterator[str]:
 
 def _backends(names: list[str]) -> Iterator[str]:
     if names:
-        from etx_schema.targets.check import advise
+        from etx_schema.targets.advice import advise
 
         yield from advise((), names, _native.operator_names())

@@ -7,9 +7,10 @@ from etx_schema._generated.flat_tensor import TensorLayout
 from etx_schema._generated.program import *  # noqa: F403
 from etx_schema._generated.program import __all__ as _tables
 from etx_schema._version import __version__
-from etx_schema.codec import Blob, Table, UnknownMember, encode
+from etx_schema.codec import Blob, Table, UnknownMember
 from etx_schema.decoder import decode, decode_size_prefixed
 from etx_schema.dtypes import dtype_name, scalar_type, tensor_nbytes
+from etx_schema.encoder import encode
 from etx_schema.errors import (
     ContributionError,
     EtxError,

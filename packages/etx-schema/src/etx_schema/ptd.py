@@ -7,8 +7,9 @@ import struct
 from dataclasses import dataclass, field
 
 from etx_schema._generated.flat_tensor import IDENTIFIER, DataSegment, FlatTensor, NamedData
-from etx_schema.codec import Blob, Encoder, UnknownField, refuse_unknown
+from etx_schema.codec import Blob, UnknownField, refuse_unknown
 from etx_schema.decoder import decode
+from etx_schema.encoder import Encoder
 from etx_schema.errors import ProgramError
 from etx_schema.files import PathLike, load_bytes, write_atomically
 from etx_schema.segments import NamedBlob, SegmentReader, SegmentWriter, align, flat

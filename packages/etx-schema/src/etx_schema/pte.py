@@ -17,7 +17,8 @@ from etx_schema._generated.program import (
     Program,
     SubsegmentOffsets,
 )
-from etx_schema.codec import Blob, Encoder, refuse_unknown
+from etx_schema.codec import Blob, refuse_unknown
+from etx_schema.encoder import Encoder
 from etx_schema.errors import EtxError
 from etx_schema.files import PathLike, write_atomically
 from etx_schema.segments import NamedBlob, SegmentWriter, align, flat, packed

@@ -11,7 +11,8 @@ from etx_schema.errors import EtxError, ProgramError
 from etx_schema.files import PathLike, load_bytes
 from etx_schema.problem import DEBUG_KEY
 from etx_schema.pte import PteFile, write_pte
-from etx_schema.pte_reader import PteLayout, assemble, read_program
+from etx_schema.pte_layout import PteLayout
+from etx_schema.pte_reader import assemble, read_program
 
 MAX_ALIGNMENT = 16384
 

@@ -8,9 +8,10 @@ read one and write the other element by element, and after a copy that made them
 from __future__ import annotations
 
 from etx_schema import KernelCall
+from etx_schema.bits import set_bits
 
 from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
-from etx_exir.plan.liveness import Liveness, _ones
+from etx_exir.plan.liveness import Liveness
 
 
 def coalesce(listing: Listing, live: Liveness) -> None:
@@ -103,7 +104,7 @@ class _Coalescer:
         if both.bit_count() > 64:
             return False
         equal_since = -1
-        for moment in _ones(both):
+        for moment in set_bits(both):
             step = self._step(moment)
             if step is not None and self._shares(step, into, at, storage):
                 if step.copies is not None:

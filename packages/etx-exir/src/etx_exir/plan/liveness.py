@@ -7,9 +7,10 @@ live_in(i) = reads(i) ∪ (∪ live_in(successors of i) − overwritten(i)), to 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+
+from etx_schema.bits import set_bits
 
 from etx_exir.plan.listing import Kind, Listing, Storage
 
@@ -144,7 +145,7 @@ class Liveness:
         opened = [0] * self.base[-1]
         before = 0
         for moment, bits in enumerate([*moments, 0]):
-            for part in _ones(bits ^ before):
+            for part in set_bits(bits ^ before):
                 if before >> part & 1:
                     masks[part] |= (1 << moment) - (1 << opened[part])
                 else:
@@ -155,13 +156,6 @@ class Liveness:
 
 def _up(size: int, grain: int) -> int:
     return -(-size // grain) * grain
-
-
-def _ones(bits: int) -> Iterator[int]:
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
 
 
 def intervals(mask: int) -> list[tuple[int, int]]:

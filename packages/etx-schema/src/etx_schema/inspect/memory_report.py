@@ -4,19 +4,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from etx_schema.errors import EtxError
 from etx_schema.files import write_atomically
-from etx_schema.inspect.memory import Arena, MethodMemory, Tenant
-from etx_schema.inspect.memory_picture import bytes_text, label_of, picture
+from etx_schema.inspect.arenas import Allocation, Arena, MethodMemory, Names
+from etx_schema.inspect.memory_labels import bytes_text, label_of
+from etx_schema.inspect.memory_picture import picture
 
 SHOWN = 12
-
-Names = Mapping[tuple[str, int], tuple[str, int | None]]
-"""Names and capacities of arenas by method and memory id."""
 
 
 def check_output(path: str) -> None:
@@ -44,7 +42,7 @@ def write_report(
 def document(
     methods: Sequence[MethodMemory], name: str, names: Names | None = None
 ) -> dict[str, Any]:
-    """Return the report for JSON: every tensor with its bytes and its moments."""
+    """Return the report for JSON: every tensor with its bytes and its steps."""
     rows = []
     for method in methods:
         arenas = []
@@ -58,9 +56,9 @@ def document(
                     "size": arena.size,
                     "largest_live_set": arena.largest_live_set,
                     "gap": round(arena.gap, 6),
-                    "fullest_moment": arena.fullest,
+                    "fullest_step": arena.fullest_step,
                     "load": arena.load,
-                    "tensors": [vars(t) | {"sizes": list(t.sizes)} for t in arena.tenants],
+                    "tensors": [vars(t) | {"sizes": list(t.sizes)} for t in arena.allocations],
                 }
             )
         rows.append(
@@ -74,7 +72,7 @@ def lines(methods: Sequence[MethodMemory], name: str, names: Names | None = None
     yield f"{name}: planned memory"
     for method in methods:
         for arena in method.arenas:
-            if arena.size or arena.tenants:
+            if arena.size or arena.allocations:
                 key = (method.method, arena.memory_id)
                 yield ""
                 yield from _arena(method, arena, *(names or {}).get(key, ("", None)))
@@ -87,35 +85,35 @@ def _arena(method: MethodMemory, arena: Arena, bank: str, capacity: int | None) 
     yield f"  peak               {arena.size:,} bytes{of}"
     yield (
         f"  largest live set   {arena.largest_live_set:,} bytes, at"
-        f" {moment_text(method, arena.fullest)}"
+        f" {step_text(method, arena.fullest_step)}"
     )
     yield f"  gap                {100 * arena.gap:.1f} %"
-    there = arena.at(arena.fullest)
-    count = len({tenant.value for tenant in arena.tenants})
-    yield f"  tensors            {count}, of them {len(there)} at the fullest moment:"
-    for size, tenant in there[:SHOWN]:
+    there = arena.at(arena.fullest_step)
+    count = len({each.value for each in arena.allocations})
+    yield f"  tensors            {count}, of them {len(there)} at the fullest step:"
+    for size, allocation in there[:SHOWN]:
         share = f"{100 * size / max(arena.size, 1):.1f} %"
-        yield f"    {size:>13,}  {share:>7}  {tenant_text(tenant, size)}"
+        yield f"    {size:>13,}  {share:>7}  {allocation_text(allocation, size)}"
     if len(there) > SHOWN:
         rest = sum(size for size, _ in there[SHOWN:])
         share = f"{100 * rest / max(arena.size, 1):.1f} %"
         yield f"    {rest:>13,}  {share:>7}  {len(there) - SHOWN} others"
 
 
-def moment_text(method: MethodMemory, moment: int) -> str:
-    """Say which moment it is."""
-    if moment == 0:
+def step_text(method: MethodMemory, step: int) -> str:
+    """Say which step it is."""
+    if step == 0:
         return "the start"
-    if moment > len(method.instructions):
+    if step > len(method.instructions):
         return "the end"
-    return f"instruction {moment - 1} ({method.instructions[moment - 1]})"
+    return f"instruction {step - 1} ({method.instructions[step - 1]})"
 
 
-def tenant_text(tenant: Tenant, size: int) -> str:
-    """Describe a tensor in one line; `size` of its bytes are wanted."""
-    shape = f"{tenant.dtype}[{', '.join(map(str, tenant.sizes))}]"
-    origin = ", ".join(part for part in (tenant.module, tenant.source) if part)
+def allocation_text(allocation: Allocation, size: int) -> str:
+    """Describe a tensor in one line; `size` of its bytes are live."""
+    shape = f"{allocation.dtype}[{', '.join(map(str, allocation.sizes))}]"
+    origin = ", ".join(part for part in (allocation.module, allocation.source) if part)
     part = ""
-    if size < tenant.nbytes:
-        part = f"  part of {bytes_text(tenant.nbytes)}"
-    return f"{label_of(tenant)}  {shape}{part}" + (f"  # {origin}" if origin else "")
+    if size < allocation.nbytes:
+        part = f"  part of {bytes_text(allocation.nbytes)}"
+    return f"{label_of(allocation)}  {shape}{part}" + (f"  # {origin}" if origin else "")

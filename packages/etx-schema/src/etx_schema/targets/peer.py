@@ -7,7 +7,8 @@ from typing import Any
 
 from etx_schema.errors import EtxError
 from etx_schema.pte import PteFile
-from etx_schema.targets.target import Target, target_paths
+from etx_schema.targets.installed import target_paths
+from etx_schema.targets.target import Target
 
 PEER = "executorch"
 

@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kernel takes, as a target's row says it, and whether a call is within that.
-
-`{}` takes all. `{"dtypes": ["float32"]}` lists dtypes of the (first) result. `{"arguments":
-{"self": "real bool", "alpha": "", "other": "=self none", "out": "floating"}}` has the arguments
-in their order: names of dtypes or of sets of them (`DTYPE_SETS`), `=NAME` for the dtype of an
-argument before, `none` for one left out, `Bool`, `Int` and `Double` for numbers, "" for all.
-Beside them bounds may stand, each of which must hold: `rank>=1` of a tensor, `items>=1` of a list,
-`each>=0` of numbers in it, `value==False` of a number, `numel>=1` of a tensor's elements.
-`{"either": [row, row]}` takes what any of them takes, `{"all": [row, row]}` what each does; `why`
-in a row is said of what it does not take.
-"""
+"""Is a call within what a target's row takes?"""
 
 from __future__ import annotations
 
 import math
-import operator
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from etx_schema._generated.program import (
     Bool,
@@ -35,19 +21,12 @@ from etx_schema._generated.program import (
     Tensor,
     TensorList,
 )
-from etx_schema.dtypes import DTYPE_SETS, DTYPES, dtype_name
-from etx_schema.errors import TargetError
+from etx_schema.dtypes import DTYPE_SETS, dtype_name
 from etx_schema.operator_names import out_dtype
+from etx_schema.targets.rows import COMPARED, Row, alternatives, parted
 
-Row = Mapping[str, Any]
 Facts = Mapping[str, Sequence[float]]
-NUMBERS = ("Bool", "Int", "Double")
 KINDS = {Null: "none", Bool: "Bool", Int: "Int", Double: "Double"}
-FACTS = ("rank", "numel", "items", "each", "value")
-COMPARED = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne}
-BOUND = re.compile(rf"({'|'.join(FACTS)})({'|'.join(COMPARED)})(-?\d+(?:\.\d+)?|True|False)")
-_NAMES = {name for name, _ in DTYPES.values()}
-_WORDS = {*_NAMES, *DTYPE_SETS, *NUMBERS, "none"}
 
 
 @dataclass(frozen=True)
@@ -93,65 +72,6 @@ def misfit_of(
     return min(tried, key=len)[0] if all(tried) else None
 
 
-def narrowed(one: Row, other: Row) -> Row:
-    """Return a row that takes what both take."""
-    return {"all": [one, other]} if one and other else one or other
-
-
-def alternatives(row: Row) -> Sequence[Row]:
-    """Return the rows of which one must take a call."""
-    if "either" not in row:
-        return [row]
-    return [each for part in row["either"] for each in alternatives(part)]
-
-
-def joined(one: Row, other: Row) -> Row:
-    """Return a row that takes what either takes."""
-    if one == other or not one:
-        return one
-    if not other:
-        return other
-    if one.keys() == other.keys() == {"dtypes"}:
-        return {"dtypes": list(dict.fromkeys((*one["dtypes"], *other["dtypes"])))}
-    return {"either": [*alternatives(one), *alternatives(other)]}
-
-
-def spelled(row: Row) -> str:
-    """Return a row as a line of text."""
-    if "all" in row:
-        return " & ".join(map(spelled, row["all"]))
-    texts = []
-    for each in alternatives(row):
-        arguments = each.get("arguments", {})
-        dtypes = [", ".join(each["dtypes"])] if "dtypes" in each else []
-        texts.append("; ".join(dtypes + [f"{n} {w}" for n, w in arguments.items() if w]))
-    return " | ".join(texts) if all(texts) else "every dtype"
-
-
-def check_row(name: str, row: object) -> None:
-    """Raise TargetError naming what is wrong in the row of operator `name`."""
-    if not isinstance(row, dict):
-        raise TargetError(f"operators: {name}: expected an object")
-    dtypes = row.get("dtypes", [])
-    if not isinstance(dtypes, list) or not _NAMES.issuperset(map(str, dtypes)):
-        unknown = set(map(str, dtypes)) - _NAMES if isinstance(dtypes, list) else dtypes
-        raise TargetError(f"operators: {name}: unknown dtypes {unknown}")
-    arguments, either = row.get("arguments", {}), row.get("either", [])
-    every = row.get("all", [])
-    if not (isinstance(arguments, dict) and isinstance(either, list) and isinstance(every, list)):
-        raise TargetError(
-            f"operators: {name}: expected an object 'arguments', lists 'either' and 'all'"
-        )
-    known = set(_WORDS)
-    for argument, words in arguments.items():
-        kinds, _ = _parted(words) if isinstance(words, str) else ([""], [])
-        if not known.issuperset(kinds):
-            raise TargetError(f"operators: {name}: {argument}: unknown dtypes in {words!r}")
-        known.add(f"={argument}")
-    for part in (*either, *every):
-        check_row(name, part)
-
-
 def _all_misfits(
     row: Row, kinds: Sequence[Sequence[str]], result: str | None, facts: Sequence[Facts]
 ) -> Iterator[Misfit]:
@@ -172,7 +92,7 @@ def _misfits(
     for i, (name, text) in enumerate(row.get("arguments", {}).items()):
         if i >= len(kinds):
             break
-        words, bounds = _parted(text)
+        words, bounds = parted(text)
         allowed = _expanded(words, seen)
         wrong = [kind for kind in kinds[i] if kind not in allowed] if words else []
         if wrong:
@@ -184,20 +104,6 @@ def _misfits(
                     yield Misfit(name, f"{fact} {value:g}", (limit,), why)
         if kinds[i]:
             seen[name] = kinds[i][0]
-
-
-@cache
-def _parted(text: str) -> tuple[list[str], list[tuple[str, str, float]]]:
-    """Return the dtypes and kinds of an argument's words, and its bounds."""
-    words, bounds = [], []
-    for word in text.split():
-        found = BOUND.fullmatch(word)
-        if found is None:
-            words.append(word)
-        else:
-            number = {"True": 1.0, "False": 0.0}.get(found[3])
-            bounds.append((found[1], found[2], float(found[3]) if number is None else number))
-    return words, bounds
 
 
 def _expanded(words: Sequence[str], seen: Mapping[str, str]) -> list[str]:

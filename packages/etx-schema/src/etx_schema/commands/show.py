@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx show`: print what is in a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from etx_schema.errors import EtxError, ProgramError
+from etx_schema.files import load_bytes
+
+
+def register(subparsers: Any) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "show",
+        help="print what is in a .pte or .ptd file",
+        description="Print methods, inputs, outputs, one line an instruction, constants, "
+        "delegates, arenas and segments.",
+        epilog="example: etx show model.pte | less",
+    )
+    parser.add_argument("file", help="a .pte or .ptd file")
+    parser.add_argument(
+        "--debug",
+        action="store_true",
+        help="print what each instruction was before lowering",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    from etx_schema.inspect.describe import describe_ptd, describe_pte
+    from etx_schema.inspect.show import lines
+    from etx_schema.ptd import read_ptd, read_ptd_root
+
+    view = load_bytes(options.file)
+    try:
+        kind = bytes(view[4:8])
+        if kind == b"FT01":
+            document = describe_ptd(read_ptd(view), read_ptd_root(view)[1])
+        elif kind == b"ET12":
+            document = describe_pte(view)
+        else:
+            raise ProgramError("neither a .pte nor a .ptd file", 4 if len(view) >= 8 else 0)
+    except ProgramError as error:
+        raise EtxError(f"{options.file}: {error}") from error
+    if options.json:
+        print(json.dumps(document, indent=1))
+    else:
+        _print(lines(options.file, document, debug=options.debug))
+
+
+def _print(rows: Iterable[str]) -> None:
+    """Print lines; with rich on a terminal, headings stand out and origins step back."""
+    console: Any = None
+    if sys.stdout is not None and sys.stdout.isatty():
+        try:
+            from rich.console import Console
+
+            console = Console(highlight=False, markup=False, soft_wrap=True)
+        except ImportError:
+            pass
+    for row in rows:
+        if console is None:
+            print(row)
+            continue
+        text, mark, origin = row.partition("  # ")
+        console.print(text, style="bold" if row[:1].strip() else None, end="")
+        console.print(mark + origin, style="dim")

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The rows of targets: what a kernel takes.
+
+`{}` takes all. `{"dtypes": ["float32"]}` lists dtypes of the (first) result. `{"arguments":
+{"self": "real bool", "alpha": "", "other": "=self none", "out": "floating"}}` has the arguments
+in their order: names of dtypes or of sets of them (`DTYPE_SETS`), `=NAME` for the dtype of an
+argument before, `none` for one left out, `Bool`, `Int` and `Double` for numbers, "" for all.
+Beside them bounds may stand, each of which must hold: `rank>=1` of a tensor, `items>=1` of a list,
+`each>=0` of numbers in it, `value==False` of a number, `numel>=1` of a tensor's elements.
+`{"either": [row, row]}` takes what any of them takes, `{"all": [row, row]}` what each does; `why`
+in a row is said of what it does not take.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from etx_schema.dtypes import DTYPE_SETS, DTYPES
+from etx_schema.errors import TargetError
+
+Row = Mapping[str, Any]
+NUMBERS = ("Bool", "Int", "Double")
+FACTS = ("rank", "numel", "items", "each", "value")
+COMPARED = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne}
+BOUND = re.compile(rf"({'|'.join(FACTS)})({'|'.join(COMPARED)})(-?\d+(?:\.\d+)?|True|False)")
+_NAMES = {name for name, _ in DTYPES.values()}
+_WORDS = {*_NAMES, *DTYPE_SETS, *NUMBERS, "none"}
+
+
+def narrowed(one: Row, other: Row) -> Row:
+    """Return a row that takes what both take."""
+    return {"all": [one, other]} if one and other else one or other
+
+
+def alternatives(row: Row) -> Sequence[Row]:
+    """Return the rows of which one must take a call."""
+    if "either" not in row:
+        return [row]
+    return [each for part in row["either"] for each in alternatives(part)]
+
+
+def joined(one: Row, other: Row) -> Row:
+    """Return a row that takes what either takes."""
+    if one == other or not one:
+        return one
+    if not other:
+        return other
+    if one.keys() == other.keys() == {"dtypes"}:
+        return {"dtypes": list(dict.fromkeys((*one["dtypes"], *other["dtypes"])))}
+    return {"either": [*alternatives(one), *alternatives(other)]}
+
+
+def spelled(row: Row) -> str:
+    """Return a row as a line of text."""
+    if "all" in row:
+        return " & ".join(map(spelled, row["all"]))
+    texts = []
+    for each in alternatives(row):
+        arguments = each.get("arguments", {})
+        dtypes = [", ".join(each["dtypes"])] if "dtypes" in each else []
+        texts.append("; ".join(dtypes + [f"{n} {w}" for n, w in arguments.items() if w]))
+    return " | ".join(texts) if all(texts) else "every dtype"
+
+
+def check_row(name: str, row: object) -> None:
+    """Raise TargetError naming what is wrong in the row of operator `name`."""
+    if not isinstance(row, dict):
+        raise TargetError(f"operators: {name}: expected an object")
+    dtypes = row.get("dtypes", [])
+    if not isinstance(dtypes, list) or not _NAMES.issuperset(map(str, dtypes)):
+        unknown = set(map(str, dtypes)) - _NAMES if isinstance(dtypes, list) else dtypes
+        raise TargetError(f"operators: {name}: unknown dtypes {unknown}")
+    arguments, either = row.get("arguments", {}), row.get("either", [])
+    every = row.get("all", [])
+    if not (isinstance(arguments, dict) and isinstance(either, list) and isinstance(every, list)):
+        raise TargetError(
+            f"operators: {name}: expected an object 'arguments', lists 'either' and 'all'"
+        )
+    known = set(_WORDS)
+    for argument, words in arguments.items():
+        kinds, _ = parted(words) if isinstance(words, str) else ([""], [])
+        if not known.issuperset(kinds):
+            raise TargetError(f"operators: {name}: {argument}: unknown dtypes in {words!r}")
+        known.add(f"={argument}")
+    for part in (*either, *every):
+        check_row(name, part)
+
+
+@cache
+def parted(text: str) -> tuple[list[str], list[tuple[str, str, float]]]:
+    """Return the dtypes and kinds of an argument's words, and its bounds."""
+    words, bounds = [], []
+    for word in text.split():
+        found = BOUND.fullmatch(word)
+        if found is None:
+            words.append(word)
+        else:
+            number = {"True": 1.0, "False": 0.0}.get(found[3])
+            bounds.append((found[1], found[2], float(found[3]) if number is None else number))
+    return words, bounds
