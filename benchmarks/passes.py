@@ -17,13 +17,13 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "interop"))
 
-from etx_exir.constants import Constants
-from etx_exir.decompose import decompose
-from etx_exir.lower import run_passes
+from etx_exir.ir.constants import Constants
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompose import decompose
+from etx_exir.lower.lower import run_passes
+from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE, Pass
-from etx_exir.passes.base import graph_modules
-from etx_exir.transform import copy_program
-from etx_exir.verify import Dialect, verify
 from modelset import BUILDERS
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from etx_exir import ExecutorchBackendConfig, get_delegation_info, to_edge_transform_and_lower
-from etx_exir.target import load_target
+from etx_exir.target.check import load_target
 from models import models
 from pointwise_aot import PointwisePartitioner
 

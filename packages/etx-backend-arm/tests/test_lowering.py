@@ -8,8 +8,8 @@ from etx_backend_arm.lowering import TosaPartitioner, partitioner
 from etx_backend_arm.nodes import TABLE, why_not
 from etx_backend_arm.tosa import Op, read_tosa
 from etx_exir import CompileSpec, to_edge_transform_and_lower
-from etx_exir.delegate import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.errors import BackendError
+from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
 from torch import nn
 
 SHAPE = (1, 3, 12, 15)

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from etx_exir.constants import Constants
-from etx_exir.passes.base import graph_modules
+from etx_exir.ir.constants import Constants
+from etx_exir.ir.control_flow_graphs import graph_modules
 
 INSTRUCTION_BYTES = 64
 

@@ -7,8 +7,8 @@ import math
 import operator
 
 import torch
-from etx_exir.dim_order import FILE_NAMESPACE, NAMESPACE
-from etx_exir.emit.tensors import SCALAR_TYPES
+from etx_exir.ir.dim_order import FILE_NAMESPACE, NAMESPACE
+from etx_exir.ir.layout import SCALAR_TYPES
 from etx_schema import (
     Bool,
     BoolList,

@@ -8,11 +8,12 @@ from collections import Counter
 from typing import Any
 
 import torch
-from etx_exir.decompose import decompose
-from etx_exir.lower import lower, run_passes
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.lower.decompose import decompose
+from etx_exir.lower.lower import lower, run_passes
+from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE, CopyViews, RemoveAsserts
-from etx_exir.passes.base import Pass, graph_modules
-from etx_exir.verify import Dialect, verify
+from etx_exir.passes.base import Pass
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree

@@ -13,7 +13,7 @@ import warnings
 import etx_runtime
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
-from etx_exir.target import load_target
+from etx_exir.target.check import load_target
 from etx_schema import EtxError, read_pte
 from on_device import on_device
 from torch._ops import OpOverload

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import torch
 from etx_exir.emit import cond, jumps
-from etx_exir.emit.constants import Pools
 from etx_exir.emit.method import MethodEmitter
+from etx_exir.ir.pools import Pools
 from etx_exir.plan import plan
-from etx_exir.plan.listing import Label, Storage
+from etx_exir.plan.linear_ir import Label, Storage
 from etx_schema import Chain, ExecutionPlan, ExtraTensorInfo, Operator
 
 NOTHING = SimpleNamespace(graph=SimpleNamespace(nodes=[]))

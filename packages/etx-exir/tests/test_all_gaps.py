@@ -17,11 +17,10 @@ from etx_exir import (
     TargetMemoryMap,
     to_edge,
 )
-from etx_exir.decompositions import OURS
-from etx_exir.emit.errors import EmitError
-from etx_exir.errors import PlanError
-from etx_exir.origin import source_line
-from etx_exir.target import UnsupportedError
+from etx_exir.errors import EmitError, PlanError
+from etx_exir.ir.provenance import source_line
+from etx_exir.lower.decompositions import OURS
+from etx_exir.target.check import UnsupportedError
 from etx_schema import EtxError
 from etx_schema.cli import main
 from on_device import export

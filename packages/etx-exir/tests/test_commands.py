@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from etx_exir.commands import register
-from etx_exir.installed import register as register_backends
+from etx_exir.delegation.backend_entry_points import register as register_backends
 from etx_schema import EtxError
 from toy import ToyPartitioner
 
@@ -153,7 +153,9 @@ class Entry:
 
 @pytest.fixture
 def installed(monkeypatch):
-    monkeypatch.setattr("etx_exir.installed.contributions", lambda group: [Entry()])
+    monkeypatch.setattr(
+        "etx_exir.delegation.backend_entry_points.contributions", lambda group: [Entry()]
+    )
 
 
 ADD = """

@@ -7,8 +7,8 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
-from etx_exir.capture import capture
 from etx_exir.errors import CaptureError
+from etx_exir.lower.capture import capture
 from etx_schema import read_pte
 from etx_schema.cli import main
 from torch import nn

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from etx_exir.constraints import constraints_of
+from etx_exir.ir.constraints import constraints_of
 from torch import nn
 from torch.export import Dim
 

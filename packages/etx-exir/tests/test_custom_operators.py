@@ -14,7 +14,7 @@ import pytest
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
 from etx_exir.passes import NodePass
-from etx_exir.target import TargetWarning, UnsupportedError
+from etx_exir.target.check import TargetWarning, UnsupportedError
 from on_device import assert_same, export, on_device
 from torch import nn
 

@@ -18,7 +18,7 @@ from etx_exir import (
     to_edge_transform_and_lower,
 )
 from etx_exir.errors import BackendError
-from etx_exir.passes.base import graph_modules
+from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_schema.strip import strip
 from interpreter import Method
 from running import assert_same, reread

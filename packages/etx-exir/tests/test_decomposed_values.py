@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from etx_exir.decompositions import OURS
+from etx_exir.lower.decompositions import OURS
 
 aten = torch.ops.aten
 FLOATING = (torch.float32, torch.float64, torch.float16, torch.bfloat16)

@@ -27,7 +27,7 @@ from etx_exir.partitioners import (
     tag_constant_data,
     tag_mutated_buffer,
 )
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from etx_schema import EtxError, read_ptd, read_pte
 from interpreter import Method
 from programs import Calls, counts

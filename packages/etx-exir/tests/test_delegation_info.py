@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
 from etx_exir import get_delegation_info, to_edge, to_edge_transform_and_lower
-from etx_exir.delegation_info import print_delegation_info
-from etx_exir.explain import explanation, outside
+from etx_exir.delegation.explain import explanation, outside
+from etx_exir.delegation.info import print_delegation_info
 from programs import Calls
 from toy import ToyPartitioner
 

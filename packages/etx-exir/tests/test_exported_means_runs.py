@@ -12,7 +12,7 @@ import copy
 import pytest
 import torch
 import torch.nn.functional as F
-from etx_exir.target import UnsupportedError, load_target
+from etx_exir.target.check import UnsupportedError, load_target
 from etx_schema import read_pte
 from promise import SEED, drawn, executed, kept, loaded, lowered
 from random_graphs import KINDS, STATE, seeded_graph

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from etx_exir.decompose import decompose
+from etx_exir.lower.decompose import decompose
 from flows import FLOWS
 from programs import counts
 from running import operators, run

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge, to_edge_transform_and_lower
-from etx_exir.decompose import decompose
-from etx_exir.lower import run_passes
+from etx_exir.lower.decompose import decompose
+from etx_exir.lower.lower import run_passes
 from etx_exir.passes import PIPELINE
 from etx_schema import read_pte
 from on_device import assert_same, on_device

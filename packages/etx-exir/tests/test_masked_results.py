@@ -9,7 +9,7 @@ import pytest
 import torch
 from etx_exir import compile
 from etx_exir.errors import EtxError
-from etx_exir.targets import default_operators
+from etx_exir.ir.targets import default_operators
 from etx_runtime import load
 from programs import Calls
 from torch.nn import functional as F

@@ -6,12 +6,12 @@ import copy
 import pytest
 import torch
 from etx_exir import to_edge, to_edge_transform_and_lower
-from etx_exir.decompose import decompose
 from etx_exir.errors import ConfigError, UnsupportedOperatorError
+from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompose import decompose
+from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE
-from etx_exir.target import UnsupportedError
-from etx_exir.transform import copy_program
-from etx_exir.verify import Dialect, verify
+from etx_exir.target.check import UnsupportedError
 from programs import Calls, assert_like_eager, counts, edge
 from torch import nn
 from torch.nn import functional as F

@@ -11,12 +11,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from etx_exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge
-from etx_exir.decompose import whole_operators
-from etx_exir.decompositions import OURS, SIMPLER
 from etx_exir.emit import emit
-from etx_exir.out_variants import out_variant
-from etx_exir.target import TORCH, UnsupportedError, check_target, load_target
-from etx_exir.targets import etx, executorch
+from etx_exir.ir.out_variants import out_variant
+from etx_exir.ir.targets import etx, executorch
+from etx_exir.lower.decompose import whole_operators
+from etx_exir.lower.decompositions import OURS, SIMPLER
+from etx_exir.target.check import TORCH, UnsupportedError, check_target, load_target
 from etx_schema import Target, TargetError
 from running import edge
 from torch import nn

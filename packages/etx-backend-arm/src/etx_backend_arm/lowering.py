@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from etx_exir.backend import (
+from etx_exir.delegation.backend import (
     BackendDetails,
     CompileSpec,
     DelegationSpec,

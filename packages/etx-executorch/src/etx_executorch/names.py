@@ -276,11 +276,11 @@ DEVTOOLS = {
     "devtools": {},
     "devtools.backend_debug": {
         **_of(_GRAPHS, "get_delegation_info"),
-        **_of("etx_exir.delegation_info", "DelegationBreakdown", "print_delegation_info"),
+        **_of("etx_exir.delegation.info", "DelegationBreakdown", "print_delegation_info"),
     },
     "devtools.backend_debug.delegation_info": {
         **_of(_GRAPHS, "DelegationInfo", "get_delegation_info"),
-        **_of("etx_exir.delegation_info", "DelegationBreakdown"),
+        **_of("etx_exir.delegation.info", "DelegationBreakdown"),
     },
     "devtools.size_analysis_tool": {},
 }

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 from etx_exir._version import __version__
-from etx_exir.backend import (
+from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
+from etx_exir.console import Console
+from etx_exir.delegation.backend import (
     BackendDetails,
     CompileSpec,
     DelegationSpec,
@@ -12,19 +14,17 @@ from etx_exir.backend import (
     PartitionResult,
     PreprocessResult,
 )
-from etx_exir.capture import capture
-from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
-from etx_exir.console import Console
-from etx_exir.data_store import NamedDataStore, NamedDataStoreOutput
-from etx_exir.delegate import LoweredBackendModule, executorch_call_delegate
-from etx_exir.delegate_map import DelegateMappingBuilder
-from etx_exir.delegation_info import DelegationInfo, get_delegation_info
-from etx_exir.oneshot import compile
-from etx_exir.partition import to_backend
+from etx_exir.delegation.info import DelegationInfo, get_delegation_info
+from etx_exir.delegation.map import DelegateMappingBuilder
+from etx_exir.delegation.partition import to_backend
+from etx_exir.ir.data_store import NamedDataStore, NamedDataStoreOutput
+from etx_exir.ir.delegate_call import LoweredBackendModule, executorch_call_delegate
+from etx_exir.lower.capture import capture
 from etx_exir.plan import Bank, MemoryPlanningPass, Pin, TargetMemoryMap
 from etx_exir.program import (
     EdgeProgramManager,
     ExecutorchProgramManager,
+    compile,
     to_edge,
     to_edge_transform_and_lower,
 )

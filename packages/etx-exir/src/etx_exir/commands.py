@@ -17,8 +17,8 @@ from typing import Any
 from etx_schema import EtxError
 
 from etx_exir.console import CHOICES, Console
+from etx_exir.ir.targets import DEFAULT
 from etx_exir.progress import reporting
-from etx_exir.targets import DEFAULT
 
 __all__ = ["register"]
 
@@ -110,9 +110,9 @@ def run(options: argparse.Namespace) -> int:
         from etx_schema.inspect.memory_report import check_output
 
         check_output(options.memory_report)
-    from etx_exir.installed import load_backend
+    from etx_exir.delegation.backend_entry_points import load_backend
+    from etx_exir.load_model import load_factory, load_partitioner
     from etx_exir.plan import MemoryPlanningPass, TargetMemoryMap
-    from etx_exir.source import load_factory, load_partitioner
 
     banks = TargetMemoryMap.load(options.memory_map) if options.memory_map is not None else None
     planning = MemoryPlanningPass(memory_map=banks)
@@ -120,8 +120,8 @@ def run(options: argparse.Namespace) -> int:
     storing = _storing(options)
     chosen = [load_backend(name) for name in options.backend]
     partitioners = [*chosen, *(load_partitioner(name) for name in options.partitioner)]
-    from etx_exir.capture import capture
     from etx_exir.config import ExecutorchBackendConfig
+    from etx_exir.lower.capture import capture
     from etx_exir.program import to_edge_transform_and_lower
 
     folder = options.dump_passes
@@ -165,8 +165,8 @@ def _target(options: argparse.Namespace, edge: Any) -> Any:
     """Return the target, with the backends that were asked for by name."""
     from dataclasses import replace
 
-    from etx_exir.delegation_info import get_delegation_info
-    from etx_exir.target import load_target
+    from etx_exir.delegation.info import get_delegation_info
+    from etx_exir.target.check import load_target
 
     if not options.backend:
         return options.target
@@ -179,7 +179,7 @@ def _target(options: argparse.Namespace, edge: Any) -> Any:
 def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -> None:
     from etx_schema.targets.peer import PEER, compare
 
-    from etx_exir.target import load_target
+    from etx_exir.target.check import load_target
 
     plans = result.executorch_program.execution_plan
     facts: dict[str, Any] = {
@@ -221,7 +221,7 @@ def _report_memory(result: Any, name: str, path: str) -> None:
 @contextmanager
 def _warnings_as_lines() -> Iterator[None]:
     """Print what a target file should say as a line of standard error."""
-    from etx_exir.target import TargetWarning
+    from etx_exir.target.check import TargetWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -276,8 +276,8 @@ def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return what is delegated and why the rest is not: as text and as a document."""
     from dataclasses import asdict
 
-    from etx_exir.delegation_info import get_delegation_info
-    from etx_exir.explain import at_run_time, costs, explanation, outside
+    from etx_exir.delegation.explain import at_run_time, costs, explanation, outside
+    from etx_exir.delegation.info import get_delegation_info
 
     texts: list[str] = []
     document: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from etx_exir.errors import ConfigError
-from etx_exir.targets import DEFAULT
+from etx_exir.ir.targets import DEFAULT
 
 __all__ = ["EdgeCompileConfig", "ExecutorchBackendConfig", "config_from"]
 

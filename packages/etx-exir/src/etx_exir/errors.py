@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from etx_schema import EtxError
 from torch.fx import Node
 
-from etx_exir.origin import module_path, source_path
+from etx_exir.ir.provenance import module_path, source_path
 
 __all__ = [
     "BackendError",
     "CaptureError",
     "ConfigError",
+    "EmitError",
     "EtxError",
     "Finding",
     "LoweringError",
     "PlanError",
+    "UnboundedError",
     "UnsupportedOperatorError",
     "VerificationError",
     "where",
@@ -43,6 +45,18 @@ class PlanError(EtxError):
 
 class BackendError(EtxError):
     """A partitioner or a backend broke the rules of delegation."""
+
+
+class EmitError(EtxError):
+    """The program cannot be written to a file."""
+
+
+class UnboundedError(EmitError):
+    """A size has no upper bound; `what` says which, `advice` what to do."""
+
+    def __init__(self, where: str, what: str, advice: str) -> None:
+        self.what, self.advice = what, advice
+        super().__init__(f"{where}: {what}. {advice}")
 
 
 @dataclass(frozen=True)

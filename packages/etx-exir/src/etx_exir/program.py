@@ -12,19 +12,22 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
 from etx_schema import Program, PteFile, serialize_pte, write_ptd, write_pte
 from etx_schema.inspect.describe import describe_pte
 from etx_schema.inspect.show import lines
+from torch import nn
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_exir.backend import Partitioner
 from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
+from etx_exir.delegation.backend import Partitioner
+from etx_exir.delegation.partition import delegate
 from etx_exir.errors import ConfigError, VerificationError
-from etx_exir.lower import Observer, fit, lower_all, lower_kept
-from etx_exir.partition import delegate
+from etx_exir.ir.delegate_call import LoweredBackendModule
+from etx_exir.lower.capture import capture
+from etx_exir.lower.copy_program import apply_passes
+from etx_exir.lower.lower import Observer, fit, lower_all, lower_kept
+from etx_exir.lower.verify import Dialect, breaches
 from etx_exir.progress import Progress, naming, report, reporting
-from etx_exir.target import load_target
-from etx_exir.transform import apply_passes
-from etx_exir.verify import Dialect, breaches
+from etx_exir.target.check import load_target
 
 if TYPE_CHECKING:
     from etx_exir.emit import Emitted
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EdgeProgramManager",
     "ExecutorchProgramManager",
+    "compile",
     "to_edge",
     "to_edge_transform_and_lower",
 ]
@@ -285,6 +289,39 @@ def to_edge_transform_and_lower(
     return EdgeProgramManager(edge, constant_methods, config, observer)
 
 
+def compile(
+    model: nn.Module | ExportedProgram,
+    example_inputs: tuple[Any, ...] = (),
+    *,
+    example_kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    path: str | Path | None = None,
+    partitioner: Sequence[Partitioner] | None = None,
+    constant_methods: Mapping[str, Any] | None = None,
+    compile_config: EdgeCompileConfig | None = None,
+    config: ExecutorchBackendConfig | None = None,
+    observer: Observer | None = None,
+    progress: Progress | None = None,
+) -> ExecutorchProgramManager:
+    """Export `model` in evaluation mode, lower it, and write it to `path` if one is given.
+
+    `progress` is called as each step begins; `etx_exir.Console` shows it on a terminal.
+    """
+    with reporting(progress):
+        program = capture(model, example_inputs, example_kwargs, dynamic_shapes)
+        edge = to_edge_transform_and_lower(
+            program,
+            partitioner=partitioner,
+            constant_methods=constant_methods,
+            compile_config=compile_config,
+            observer=observer,
+        )
+        result = edge.to_executorch(config)
+        if path is not None:
+            result.save(path)
+    return result
+
+
 def _lower_and_delegate(
     programs: Programs,
     transform_passes: Any,
@@ -321,6 +358,13 @@ def _lower_and_delegate(
         with naming(name):
             lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)
     return edge
+
+
+def _finish(program: ExportedProgram, config: ExecutorchBackendConfig) -> ExecutorchProgramManager:
+    return to_edge(program).to_executorch(config)
+
+
+LoweredBackendModule.finish = _finish
 
 
 def _refuse_etrecord(wanted: bool) -> None:

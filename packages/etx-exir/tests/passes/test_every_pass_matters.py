@@ -3,13 +3,13 @@
 
 import pytest
 import torch
-from etx_exir.constants import Constants
-from etx_exir.decompose import decompose
 from etx_exir.errors import EtxError
-from etx_exir.lower import run_passes
+from etx_exir.ir.constants import Constants
+from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompose import decompose
+from etx_exir.lower.lower import run_passes
+from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE
-from etx_exir.transform import copy_program
-from etx_exir.verify import Dialect, verify
 from programs import Calls, Masked, assert_like_eager, counts
 from torch import nn
 from torch.nn import functional as F
@@ -43,7 +43,7 @@ REMOVES = {
     "forward_parts": (Calls(lambda x: torch.cat([x, x.exp()])[0] * 2), (torch.ones(1, 3),)),
     "fuse_batch_norm": (norm([nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4)]), (IMAGE,)),
     "linear_from_products": (Calls(lambda x: x @ x.exp().t()), (torch.ones(2, 3),)),
-    "merge_common": (Calls(lambda x: x.exp() * 2 + x.exp()), (IMAGE,)),
+    "common_subexpressions": (Calls(lambda x: x.exp() * 2 + x.exp()), (IMAGE,)),
     "merge_copies": (Calls(lambda x: x.double().float() + 1), (IMAGE,)),
     "merge_views": (Calls(lambda x: x.view(3, 64).view(8, 24) * 2), (IMAGE,)),
     "move_permutes": (Calls(lambda x: (x.mT + 1).mT * 2), (IMAGE,)),
@@ -77,7 +77,7 @@ INVALID = {
     "copy_views": (Calls(lambda x: x.view(3, 64) + 1), (IMAGE,)),
     "set_dim_order": (Calls(lambda x: x.to(memory_format=torch.channels_last) + 1), (IMAGE,)),
 }
-ELSEWHERE = {"lower_attention", "settle_strides", "widen_selections"}
+ELSEWHERE = {"lower_attention", "normalize_strides", "widen_selections"}
 """Their own tests: no target has attention whole; strides and bounds are part of no operator."""
 
 

@@ -3,9 +3,9 @@
 
 import pytest
 import torch
-from etx_exir.passes.drop_expands import DropExpands
-from etx_exir.passes.fold_constants import FoldConstants
-from etx_exir.passes.remove_noops import RemoveNoops
+from etx_exir.passes.simplify.drop_expands import DropExpands
+from etx_exir.passes.simplify.fold_constants import FoldConstants
+from etx_exir.passes.simplify.remove_noops import RemoveNoops
 from programs import Calls, assert_bits, core, counts, edge
 from running import run
 from torch.nn import functional as F

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
-from etx_exir.passes.fold_constants import FoldConstants
+from etx_exir.passes.simplify.fold_constants import FoldConstants
 from programs import Calls, apply, assert_like_eager, core, counts
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.passes.fold_scale import FoldScale
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_exir.passes.scalar_operands import ScalarOperands
+from etx_exir.passes.fuse.fold_scale import FoldScale
+from etx_exir.passes.normalize.scalar_operands import ScalarOperands
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from programs import Calls, apply, assert_like_eager, core, counts, edge
 from torch import nn
 from torch.nn import functional as F

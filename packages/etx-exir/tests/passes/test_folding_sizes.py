@@ -8,9 +8,9 @@ import json
 import pytest
 import torch
 from etx_exir import compile, to_edge
-from etx_exir.explain import at_run_time
+from etx_exir.delegation.explain import at_run_time
 from etx_exir.passes import PIPELINE
-from etx_exir.passes.fold_constants import FoldConstants
+from etx_exir.passes.simplify.fold_constants import FoldConstants
 from etx_schema.cli import main
 from flows import FLOWS
 from growth import Growth
@@ -112,7 +112,7 @@ def test_no_pass_lets_the_file_grow(name):
     assert_like_eager(manager.exported_program(), module, inputs)
     without = [item for item in PIPELINE if not isinstance(item, FoldConstants)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("etx_exir.lower.PIPELINE", tuple(without))
+        patch.setattr("etx_exir.lower.lower.PIPELINE", tuple(without))
         plain = to_edge(program).to_executorch()
     assert len(manager.to_executorch().buffer) <= len(plain.buffer) + NAMES
 

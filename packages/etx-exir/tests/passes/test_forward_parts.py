@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.passes.forward_parts import ForwardParts
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.simplify.forward_parts import ForwardParts
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from programs import Calls, apply, assert_bits, assert_like_eager, core, counts, edge
 
 FUNCTIONS = {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.passes.absorb_batch_norm import AbsorbBatchNorm
-from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.fuse.absorb_batch_norm import AbsorbBatchNorm
+from etx_exir.passes.fuse.fuse_batch_norm import FuseBatchNorm
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from programs import apply, assert_like_eager, core, counts
 from torch import nn
 

@@ -2,7 +2,7 @@
 import pytest
 import torch
 from etx_exir import to_edge
-from etx_exir.emit.errors import EmitError
+from etx_exir.errors import EmitError
 from programs import Calls, assert_like_eager, counts, edge
 from torch.nn.functional import scaled_dot_product_attention as attention
 

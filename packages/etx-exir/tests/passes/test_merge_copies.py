@@ -3,9 +3,9 @@ import itertools
 
 import pytest
 import torch
-from etx_exir.passes.merge_copies import MergeCopies, holds
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_exir.passes.set_dim_order import SetDimOrder
+from etx_exir.passes.normalize.set_dim_order import SetDimOrder
+from etx_exir.passes.simplify.merge_copies import MergeCopies, holds
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from programs import Calls, apply, assert_bits, core, counts, edge
 
 DTYPES = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
-from etx_exir.passes.merge_views import MergeViews
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.simplify.merge_views import MergeViews
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from programs import Calls, assert_like_eager, core, counts
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.passes.move_permutes import MovePermutes
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_exir.passes.settle_strides import SettleStrides
+from etx_exir.passes.normalize.normalize_strides import NormalizeStrides
+from etx_exir.passes.simplify.move_permutes import MovePermutes
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from programs import Calls, apply, assert_bits, assert_like_eager, core, counts, edge
 from torch.nn import functional as F
 
@@ -12,7 +12,7 @@ PERMUTE = "aten.permute_copy.default"
 
 def moved(module, *inputs):
     program = core(module, inputs)
-    SettleStrides().run(program)
+    NormalizeStrides().run(program)
     apply(MovePermutes(), program)
     RemoveDeadCode().run(program)
     assert_bits(program, module, inputs)
@@ -66,7 +66,7 @@ def test_an_operand_that_is_not_transposed_takes_the_place_of_one_that_is():
 )
 def test_what_gains_nothing_stays(function):
     program = core(Calls(function), (torch.randn(2, 3, 3), torch.randn(2, 3, 3)))
-    SettleStrides().run(program)
+    NormalizeStrides().run(program)
     assert not MovePermutes().run(program)
 
 

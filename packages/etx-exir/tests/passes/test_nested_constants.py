@@ -6,11 +6,11 @@ from __future__ import annotations
 import copy
 
 import torch
-from etx_exir.nested import captures
+from etx_exir.ir.control_flow_graphs import captures
 from etx_exir.passes import PIPELINE
-from etx_exir.passes.fold_constants import FoldConstants
-from etx_exir.passes.linear_of_vectors import LinearOfVectors
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.normalize.linear_of_vectors import LinearOfVectors
+from etx_exir.passes.simplify.fold_constants import FoldConstants
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from flows import FLOWS
 from programs import Calls, apply, assert_like_eager, core, counts
 from programs import edge as lowered

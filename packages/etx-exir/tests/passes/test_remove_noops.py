@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
-from etx_exir.passes.remove_noops import RemoveNoops
-from etx_exir.passes.scalar_operands import ScalarOperands
+from etx_exir.passes.normalize.scalar_operands import ScalarOperands
+from etx_exir.passes.simplify.remove_noops import RemoveNoops
 from programs import Calls, apply, assert_like_eager, core, counts, edge
 from torch import nn
 

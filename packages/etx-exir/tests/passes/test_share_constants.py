@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_exir.passes.share_constants import ShareConstants
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.simplify.share_constants import ShareConstants
 from programs import Calls, Masked, apply, assert_like_eager, core
 from torch import nn
 

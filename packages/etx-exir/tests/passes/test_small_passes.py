@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.dim_order import dim_order_of
-from etx_exir.passes.copies import COPIES
+from etx_exir.ir.dim_order import dim_order_of
+from etx_exir.ir.functional_views import COPIES
 from programs import Calls, assert_like_eager, core, counts, edge
 
 BATCH = torch.export.Dim("batch", min=1, max=16)

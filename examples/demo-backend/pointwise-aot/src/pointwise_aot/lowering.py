@@ -17,8 +17,8 @@ from etx_exir import (
     PartitionResult,
     PreprocessResult,
 )
-from etx_exir.constants import Constants
 from etx_exir.errors import BackendError
+from etx_exir.ir.constants import Constants
 from etx_exir.partitioners import OperatorSupportPartitioner
 from torch import nn
 from torch.export import ExportedProgram

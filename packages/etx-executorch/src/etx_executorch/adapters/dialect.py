@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from etx_exir.nested import graph_modules
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.lower.copy_program import copy_program
 from etx_exir.passes import Pass
 from etx_exir.passes.base import name_outputs
-from etx_exir.transform import copy_program
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule

@@ -9,7 +9,7 @@ from typing import Any
 
 import etx_exir
 from etx_exir import LoweredBackendModule, executorch_call_delegate
-from etx_exir.delegation_info import DelegationBreakdown
+from etx_exir.delegation.info import DelegationBreakdown
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import etx_exir
+from etx_exir.delegation.partition import delegate
 from etx_exir.emit import emit_all
-from etx_exir.nested import graph_modules
-from etx_exir.partition import delegate
-from etx_exir.transform import apply_passes, copy_program
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.lower.copy_program import apply_passes, copy_program
 from etx_schema import (
     BackendDelegateDataReference,
     BackendDelegateInlineData,

@@ -10,7 +10,7 @@ from typing import Any
 
 import etx_exir
 from etx_exir.errors import PlanError
-from etx_exir.nested import graph_modules
+from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.plan import Bank, Pin, PlannedTensor, TargetMemoryMap
 from etx_schema import DeviceType, NonConstBufferDevice
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import etx_exir
 import torch
-from etx_exir import data_store
+from etx_exir.ir import data_store
 from etx_schema import EtxError
 
 __all__ = [

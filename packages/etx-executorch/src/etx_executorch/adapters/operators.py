@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 import torch
-from etx_exir.dim_order import FILE_NAMESPACE, NAMESPACE
-from etx_exir.out_variants import out_variant
+from etx_exir.ir.dim_order import FILE_NAMESPACE, NAMESPACE
+from etx_exir.ir.out_variants import out_variant
 from torch._ops import OpOverload, OpOverloadPacket
 
 __all__ = ["BackendOpOverload", "EdgeOpOverload", "OverloadPacket", "bind_pattern_to_op", "ops"]

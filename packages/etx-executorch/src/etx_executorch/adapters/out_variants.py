@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from etx_exir.nested import graph_modules
+from etx_exir.ir.control_flow_graphs import graph_modules
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.passes.infra.pass_base import PassResult

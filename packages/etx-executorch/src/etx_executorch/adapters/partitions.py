@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import etx_exir
-from etx_exir.constants import Constants
+from etx_exir.ir.constants import Constants
 from etx_exir.partitioners import group_nodes
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node

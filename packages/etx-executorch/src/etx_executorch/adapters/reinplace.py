@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 import torch
-from etx_exir.nested import graph_modules
+from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.passes.base import name_outputs
 from torch._ops import OpOverload
 from torch.export import ExportedProgram

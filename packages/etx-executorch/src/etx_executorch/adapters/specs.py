@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from etx_exir.constants import Constants
-from etx_exir.dim_order import dim_order_of
-from etx_exir.emit.tensors import Bounds
-from etx_exir.nested import graph_modules
+from etx_exir.ir.constants import Constants
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.dim_order import dim_order_of
+from etx_exir.ir.layout import Bounds
 from etx_exir.plan.blocks import align
 from etx_schema import DeviceType, TensorShapeDynamism
 from torch import Tensor

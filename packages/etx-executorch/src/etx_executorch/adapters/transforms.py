@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from etx_exir.passes.fold_constants import FoldConstants
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_exir.transform import apply_passes
-from etx_exir.verify import Dialect, verify
+from etx_exir.lower.copy_program import apply_passes
+from etx_exir.lower.verify import Dialect, verify
+from etx_exir.passes.simplify.fold_constants import FoldConstants
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, OutputSpec
 from torch.fx import GraphModule, Node

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from etx_exir.emit.errors import EmitError
-from etx_exir.emit.tensors import LAYOUTS, MEMORY_FORMATS, SCALAR_TYPES
 from etx_exir.emit.values import Values
+from etx_exir.errors import EmitError
+from etx_exir.ir.layout import LAYOUTS, MEMORY_FORMATS, SCALAR_TYPES
 
 Lookup = Callable[[Node], int]
 

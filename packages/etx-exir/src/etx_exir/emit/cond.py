@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node
 from etx_exir.emit.jumps import Emit, here, inline, jump, move, operand
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.emit.symbolic import slot
-from etx_exir.plan.listing import Kind, Label
+from etx_exir.plan.linear_ir import Kind, Label
 
 
 def cond(emitter: MethodEmitter, node: Node, nodes: Emit) -> Reference:

@@ -10,10 +10,10 @@ from etx_schema import Chain, ContainerMetadata, ExecutionPlan
 from torch.utils import _pytree as pytree
 
 from etx_exir.emit.arguments import encode_scalar
-from etx_exir.emit.constants import Pools
-from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter
 from etx_exir.emit.treespec import dump_treespec
+from etx_exir.errors import EmitError
+from etx_exir.ir.pools import Pools
 
 
 def constant_method(name: str, value: Any, pools: Pools) -> ExecutionPlan:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from torch.fx import Node
 
 from etx_exir.emit.cond import cond
-from etx_exir.emit.errors import EmitError
 from etx_exir.emit.jumps import Emit
 from etx_exir.emit.loops import LOOPS
 from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.errors import EmitError
 
 OPERATORS = {"cond": cond, **LOOPS}
 

@@ -11,11 +11,10 @@ from etx_schema import EtxError, KernelCall, Problem, PteFile, Target
 from etx_schema.problem import grouped
 from torch.fx import Node
 
-from etx_exir.emit.errors import EmitError, UnboundedError
-from etx_exir.errors import PlanError
-from etx_exir.origin import module_path, source_line
-from etx_exir.stand_in import called
-from etx_exir.target import UnsupportedError, missing
+from etx_exir.errors import EmitError, PlanError, UnboundedError
+from etx_exir.ir.provenance import module_path, source_line
+from etx_exir.ir.stand_in import called
+from etx_exir.target.check import UnsupportedError, missing
 
 ABOUT_NODES = ("operator", "dtype", "backend")
 """Kinds of problems that sizes which are not what they will be do not bring about."""

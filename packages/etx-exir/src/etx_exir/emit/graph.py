@@ -11,17 +11,17 @@ import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
-from etx_exir.dim_order import NAMESPACE
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.errors import EmitError, UnboundedError
 from etx_exir.emit.method import ABSENT, MethodEmitter, Reference
 from etx_exir.emit.sharable import ELEMENTWISE
-from etx_exir.emit.tensors import same_sizes, shape_of
 from etx_exir.emit.views import RULES, SAME_ORDER, aliases
-from etx_exir.out_variants import OutVariant, out_variant
-from etx_exir.plan.listing import Kind, Place
-from etx_exir.stand_in import STAND_IN
+from etx_exir.errors import EmitError, UnboundedError
+from etx_exir.ir.dim_order import NAMESPACE
+from etx_exir.ir.layout import same_sizes, shape_of
+from etx_exir.ir.out_variants import OutVariant, out_variant
+from etx_exir.ir.stand_in import STAND_IN
+from etx_exir.plan.linear_ir import Kind, Place
 
 aten = torch.ops.aten
 

@@ -10,9 +10,9 @@ from etx_schema import Instruction, JumpFalseCall, MoveCall
 from torch.fx import GraphModule
 
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter, Reference
-from etx_exir.plan.listing import Label
+from etx_exir.errors import EmitError
+from etx_exir.plan.linear_ir import Label
 
 Emit = Callable[[MethodEmitter, GraphModule], list[Reference]]
 

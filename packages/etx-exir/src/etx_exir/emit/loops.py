@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Node
 from etx_exir.emit.jumps import Emit, assign, carry, here, inline, jump, operand
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.emit.symbolic import primitive, size_of, size_value
-from etx_exir.plan.listing import Label, Step
+from etx_exir.plan.linear_ir import Label, Step
 
 
 def while_loop(emitter: MethodEmitter, node: Node, nodes: Emit) -> Reference:

@@ -20,17 +20,16 @@ from etx_schema import ScalarType as WireType
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_exir.constraints import ranges_of
-from etx_exir.dim_order import FILE_NAMESPACE
-from etx_exir.emit.constants import Pools
-from etx_exir.emit.errors import EmitError, UnboundedError
 from etx_exir.emit.gaps import Gaps
-from etx_exir.emit.tensors import SCALAR_TYPES, Bounds, Shape, shape_of
 from etx_exir.emit.values import Values
-from etx_exir.errors import where
+from etx_exir.errors import EmitError, UnboundedError, where
+from etx_exir.ir.constraints import ranges_of
+from etx_exir.ir.dim_order import FILE_NAMESPACE
+from etx_exir.ir.layout import SCALAR_TYPES, Bounds, Shape, shape_of
+from etx_exir.ir.pools import Pools
+from etx_exir.ir.stand_in import called
 from etx_exir.plan import MemoryPlanningPass
-from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
-from etx_exir.stand_in import called
+from etx_exir.plan.linear_ir import Kind, Listing, Place, Step, Storage
 
 Reference = Any
 ABSENT = torch.empty(0, device="meta")

@@ -14,8 +14,8 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter, Reference
+from etx_exir.errors import EmitError
 
 WRAPPERS = (
     torch.ops.higher_order.auto_functionalized,

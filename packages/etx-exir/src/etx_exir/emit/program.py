@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,23 +25,22 @@ from etx_schema import (
 from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
-from etx_exir.constraints import CONSTRAINTS_KEY, constraints_of
-from etx_exir.data_store import NamedDataStore
-from etx_exir.debug import DEBUG_KEY, Origins, stack_frames
 from etx_exir.emit.constant_method import constant_method
-from etx_exir.emit.constants import Pools
-from etx_exir.emit.errors import EmitError
+from etx_exir.emit.debug_table import DEBUG_KEY, Origins, stack_frames
 from etx_exir.emit.gaps import Gaps
 from etx_exir.emit.graph import emit_nodes
 from etx_exir.emit.method import MethodEmitter
 from etx_exir.emit.planning import check_pins, check_planning, planning_of
 from etx_exir.emit.signature import bind_inputs, bind_outputs
 from etx_exir.emit.treespec import dump_treespec
-from etx_exir.named import as_json
+from etx_exir.errors import EmitError
+from etx_exir.ir.constraints import CONSTRAINTS_KEY, constraints_of
+from etx_exir.ir.data_store import NamedDataStore
+from etx_exir.ir.pools import Pools
 from etx_exir.plan import Plan, PlanReport, plan
-from etx_exir.plan.state import place_shared_state
+from etx_exir.plan.shared_state import place_shared_state
 from etx_exir.plan.tensors import placed
-from etx_exir.target import check_target
+from etx_exir.target.check import check_target
 
 
 @dataclass
@@ -106,10 +106,10 @@ def emit_all(
     for tag, blobs in store.get_named_data_store_output().external_data.items():
         pools.put_named(tag, blobs)
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
-    named[CONSTRAINTS_KEY] = NamedBlob(as_json(constraints))
+    named[CONSTRAINTS_KEY] = NamedBlob(_as_json(constraints))
     origins = {e.name: Origins.of(e.program, e.listing) for e in emitters}
     debug = {e.name: origins[e.name].document(e.constant_names) for e in emitters}
-    named[DEBUG_KEY] = NamedBlob(as_json(debug))
+    named[DEBUG_KEY] = NamedBlob(_as_json(debug))
     pte = PteFile(
         program=Program(version=0, execution_plan=plans),
         constants=list(pools.constants.blobs),
@@ -128,13 +128,17 @@ def emit_all(
     return Emitted(pte, reports, dict(sorted(pools.external.items())), origins, places)
 
 
+def _as_json(content: Any) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def _unplanned(emitters: list[MethodEmitter]) -> PteFile:
     """Return what could be emitted, for a target to be compared with."""
     plans = [_execution_plan(emitter, [0], stacks=False) for emitter in emitters]
     debug = {e.name: Origins.of(e.program, e.listing).document({}) for e in emitters}
     return PteFile(
         program=Program(version=0, execution_plan=plans),
-        named_data={DEBUG_KEY: NamedBlob(as_json(debug))},
+        named_data={DEBUG_KEY: NamedBlob(_as_json(debug))},
     )
 
 

@@ -19,11 +19,11 @@ from torch.fx import Node
 from etx_exir.config import ExecutorchBackendConfig
 from etx_exir.emit import symbolic
 from etx_exir.emit.arguments import encode
-from etx_exir.emit.errors import EmitError, UnboundedError
 from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
-from etx_exir.plan.listing import Kind, Storage
-from etx_exir.state import state_names
+from etx_exir.errors import EmitError, UnboundedError
+from etx_exir.ir.mutable_state import state_names
+from etx_exir.plan.linear_ir import Kind, Storage
 
 DEFAULT_TAG = "_default_external_constant"
 DATA = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

@@ -15,10 +15,10 @@ from torch.fx import Node
 from torch.utils._sympy.value_ranges import bound_sympy
 
 from etx_exir.emit.arguments import encode_scalar
-from etx_exir.emit.errors import EmitError
 from etx_exir.emit.method import MethodEmitter, Reference
-from etx_exir.emit.tensors import same_sizes
-from etx_exir.scalars import BINARY, FUNCTIONS, READS, TENSOR, UNARY
+from etx_exir.errors import EmitError
+from etx_exir.ir.layout import same_sizes
+from etx_exir.ir.symbolic import BINARY, FUNCTIONS, READS, TENSOR, UNARY
 
 LARGEST_POWER = 4
 

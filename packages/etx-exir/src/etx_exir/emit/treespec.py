@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.utils import _pytree as pytree
 
-from etx_exir.emit.errors import EmitError
+from etx_exir.errors import EmitError
 
 PROTOCOL = 1
 LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from etx_exir.emit.tensors import Shape
+from etx_exir.ir.layout import Shape
 
 aten = torch.ops.aten
 ALIGNMENT = 16

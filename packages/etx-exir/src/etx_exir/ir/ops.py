@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 
-from etx_exir.dim_order import CLONE, TO_COPY
+from etx_exir.ir.dim_order import CLONE, TO_COPY
 
 TENSORS = ("Tensor", "Optional[Tensor]")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from torch.fx import GraphModule, Node
 
-from etx_exir.backend import CompileSpec, DelegationSpec
+from etx_exir.delegation.backend import CompileSpec, DelegationSpec
 from etx_exir.partitioners.base import GroupPartitioner
 
 __all__ = ["AllNodePartitioner"]

@@ -10,7 +10,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
-from etx_exir.backend import DELEGATION_TAG, DelegationSpec, Partitioner, PartitionResult
+from etx_exir.delegation.backend import DELEGATION_TAG, DelegationSpec, Partitioner, PartitionResult
 from etx_exir.partitioners.duplicates import join_dequantize, split_dequantize
 from etx_exir.partitioners.tagging import tag_constant_data, tag_mutated_buffer
 

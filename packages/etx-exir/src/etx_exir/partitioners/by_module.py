@@ -10,8 +10,8 @@ from typing import Any
 from torch import nn
 from torch.fx import Node
 
-from etx_exir.backend import DelegationSpec
-from etx_exir.origin import module_stack
+from etx_exir.delegation.backend import DelegationSpec
+from etx_exir.ir.provenance import module_stack
 from etx_exir.partitioners.by_support import OperatorSupportPartitioner, Support
 
 __all__ = ["ModulePartitioner"]

@@ -11,8 +11,8 @@ from torch import nn
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.passes.utils.matcher_utils import SubgraphMatcher
 
-from etx_exir.backend import DelegationSpec
-from etx_exir.lower import lower
+from etx_exir.delegation.backend import DelegationSpec
+from etx_exir.lower.lower import lower
 from etx_exir.partitioners.base import GroupPartitioner
 from etx_exir.partitioners.grouping import group_nodes
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch.fx import GraphModule, Node
 from torch.fx.passes.operator_support import OperatorSupportBase
 
-from etx_exir.backend import DelegationSpec
+from etx_exir.delegation.backend import DelegationSpec
 from etx_exir.partitioners.base import GroupPartitioner, bodies
 from etx_exir.partitioners.grouping import group_nodes
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from torch.export import ExportedProgram
 from torch.fx import Graph, Node
 
-from etx_exir.backend import DELEGATION_TAG
-from etx_exir.passes.base import graph_modules
+from etx_exir.delegation.backend import DELEGATION_TAG
+from etx_exir.ir.control_flow_graphs import graph_modules
 
 __all__ = ["join_dequantize", "split_dequantize"]
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_exir.backend import DELEGATION_TAG
-from etx_exir.constants import Constants
-from etx_exir.extract import mutations
+from etx_exir.delegation.backend import DELEGATION_TAG
+from etx_exir.delegation.outline import mutations
+from etx_exir.ir.constants import Constants
 
 __all__ = ["tag_constant_data", "tag_mutated_buffer"]
 

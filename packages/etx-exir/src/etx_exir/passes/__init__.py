@@ -3,41 +3,41 @@
 
 from __future__ import annotations
 
-from etx_exir.passes.absorb_batch_norm import AbsorbBatchNorm
-from etx_exir.passes.add_bias import AddBias
-from etx_exir.passes.align_index_put import AlignIndexPut
 from etx_exir.passes.base import NodePass, Pass
-from etx_exir.passes.copy_views import CopyViews
-from etx_exir.passes.drop_expands import DropExpands
-from etx_exir.passes.expand_powers import ExpandPowers
-from etx_exir.passes.fold_constants import FoldConstants
-from etx_exir.passes.fold_scale import FoldScale
-from etx_exir.passes.forward_parts import ForwardParts
-from etx_exir.passes.fuse_batch_norm import FuseBatchNorm
-from etx_exir.passes.linear_from_products import LinearFromProducts
-from etx_exir.passes.linear_of_vectors import LinearOfVectors
-from etx_exir.passes.lower_attention import LowerAttention
-from etx_exir.passes.merge_common import MergeCommon
-from etx_exir.passes.merge_copies import MergeCopies
-from etx_exir.passes.merge_views import MergeViews
-from etx_exir.passes.move_permutes import MovePermutes
-from etx_exir.passes.remove_asserts import RemoveAsserts
-from etx_exir.passes.remove_dead_code import RemoveDeadCode
-from etx_exir.passes.remove_noops import RemoveNoops
-from etx_exir.passes.roll_flat import RollFlat
-from etx_exir.passes.scalar_operands import ScalarOperands
-from etx_exir.passes.set_dim_order import SetDimOrder
-from etx_exir.passes.settle_strides import SettleStrides
-from etx_exir.passes.share_constants import ShareConstants
-from etx_exir.passes.split_dynamic import SplitDynamic
-from etx_exir.passes.widen_selections import WidenSelections
+from etx_exir.passes.fuse.absorb_batch_norm import AbsorbBatchNorm
+from etx_exir.passes.fuse.add_bias import AddBias
+from etx_exir.passes.fuse.fold_scale import FoldScale
+from etx_exir.passes.fuse.fuse_batch_norm import FuseBatchNorm
+from etx_exir.passes.fuse.linear_from_products import LinearFromProducts
+from etx_exir.passes.normalize.align_index_put import AlignIndexPut
+from etx_exir.passes.normalize.copy_views import CopyViews
+from etx_exir.passes.normalize.expand_powers import ExpandPowers
+from etx_exir.passes.normalize.linear_of_vectors import LinearOfVectors
+from etx_exir.passes.normalize.lower_attention import LowerAttention
+from etx_exir.passes.normalize.normalize_strides import NormalizeStrides
+from etx_exir.passes.normalize.remove_asserts import RemoveAsserts
+from etx_exir.passes.normalize.roll_flat import RollFlat
+from etx_exir.passes.normalize.scalar_operands import ScalarOperands
+from etx_exir.passes.normalize.set_dim_order import SetDimOrder
+from etx_exir.passes.normalize.split_dynamic import SplitDynamic
+from etx_exir.passes.normalize.widen_selections import WidenSelections
+from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
+from etx_exir.passes.simplify.drop_expands import DropExpands
+from etx_exir.passes.simplify.fold_constants import FoldConstants
+from etx_exir.passes.simplify.forward_parts import ForwardParts
+from etx_exir.passes.simplify.merge_copies import MergeCopies
+from etx_exir.passes.simplify.merge_views import MergeViews
+from etx_exir.passes.simplify.move_permutes import MovePermutes
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.simplify.remove_noops import RemoveNoops
+from etx_exir.passes.simplify.share_constants import ShareConstants
 
 __all__ = ["PIPELINE", "NodePass", "Pass"]
 
 PIPELINE: tuple[Pass, ...] = (
     RemoveAsserts(),
     CopyViews(),  # before all that follow: they know the copying forms alone
-    SettleStrides(),  # before layouts are read from strides
+    NormalizeStrides(),  # before layouts are read from strides
     SplitDynamic(),
     RollFlat(),
     SetDimOrder(),
@@ -61,7 +61,7 @@ PIPELINE: tuple[Pass, ...] = (
     AbsorbBatchNorm(),  # what no layer before it took
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     ShareConstants(),  # before expressions of equal constants are compared
-    MergeCommon(),
+    CommonSubexpressions(),
     WidenSelections(),  # after all that computes values anew, with new symbols
     RemoveDeadCode(),  # last
 )

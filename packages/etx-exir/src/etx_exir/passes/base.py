@@ -18,17 +18,16 @@ from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
-from etx_exir.constants import Constants, fake_mode_of
 from etx_exir.errors import LoweringError, where
-from etx_exir.nested import graph_modules
-from etx_exir.passes.copies import VIEW_OF
-from etx_exir.stand_in import put_in_place
+from etx_exir.ir.constants import Constants, fake_mode_of
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.functional_views import VIEW_OF
+from etx_exir.ir.stand_in import put_in_place
 
 __all__ = [
     "NodePass",
     "Pass",
     "contiguous",
-    "graph_modules",
     "name_outputs",
     "propagate",
     "recompile",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from etx_schema import KernelCall
 from etx_schema.bits import set_bits
 
-from etx_exir.plan.listing import Kind, Listing, Place, Step, Storage
+from etx_exir.plan.linear_ir import Kind, Listing, Place, Step, Storage
 from etx_exir.plan.liveness import Liveness
 
 

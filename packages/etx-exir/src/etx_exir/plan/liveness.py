@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from etx_schema.bits import set_bits
 
-from etx_exir.plan.listing import Kind, Listing, Storage
+from etx_exir.plan.linear_ir import Kind, Listing, Storage
 
 
 @dataclass(frozen=True)

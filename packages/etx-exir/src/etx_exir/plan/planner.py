@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from etx_schema import AllocationDetails, Tensor
 
+from etx_exir.plan.assign_banks import pin, spread
 from etx_exir.plan.banks import Pin
 from etx_exir.plan.blocks import align, assign, make_blocks
 from etx_exir.plan.coalesce import coalesce
-from etx_exir.plan.listing import Kind, Listing, Storage
+from etx_exir.plan.linear_ir import Kind, Listing, Storage
 from etx_exir.plan.liveness import Liveness, Part
 from etx_exir.plan.options import MemoryPlanningPass
 from etx_exir.plan.report import ArenaReport, PlanReport
-from etx_exir.plan.spread import pin, spread
 from etx_exir.plan.tensors import by_storage
 
 

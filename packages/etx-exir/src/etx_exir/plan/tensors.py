@@ -8,8 +8,8 @@ from typing import Any
 
 from etx_schema import AllocationDetails, Tensor, dtype_name
 
-from etx_exir.origin import module_path, source_line
-from etx_exir.plan.listing import Kind, Listing, Storage
+from etx_exir.ir.provenance import module_path, source_line
+from etx_exir.plan.linear_ir import Kind, Listing, Storage
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""State: what a method overwrites when it ends, and what one method changes of another's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+__all__ = ["KEY", "SHARED", "is_state", "mark_shared", "mutated_names", "state_names"]
+
+KEY = "etx_state"
+SHARED = "etx_shared"
+
+aten = torch.ops.aten
+
+VIEWS = (aten.view_copy.default, aten.expand_copy.default)
+
+
+def mutated_names(program: ExportedProgram) -> frozenset[str]:
+    """Return the names of the buffers and parameters that a functional `program` changes."""
+    signature = program.graph_signature
+    parameters = getattr(signature, "parameters_to_mutate", {})
+    return frozenset((*signature.buffers_to_mutate.values(), *parameters.values()))
+
+
+def state_names(program: ExportedProgram) -> frozenset[str]:
+    """Return the names of what `program` changes, or another method of its file does."""
+    marked: frozenset[str] = program.graph_module.meta.get(KEY, frozenset())
+    return marked | mutated_names(program)
+
+
+def mark_shared(programs: Iterable[ExportedProgram]) -> None:
+    """Let each of the functional `programs` of a file know what others change, and what they hold.
+
+    The latter as memory: `SHARED` is a set of addresses.
+    """
+    programs = list(programs)
+    changed = frozenset[str]().union(*map(mutated_names, programs))
+    addresses = [_addresses(program) for program in programs]
+    for i, program in enumerate(programs):
+        held = {spec.target for spec in program.graph_signature.input_specs if spec.target}
+        program.graph_module.meta[KEY] = frozenset(changed & held)
+        others = frozenset[int]().union(*addresses[:i], *addresses[i + 1 :])
+        program.graph_module.meta[SHARED] = addresses[i] & others
+
+
+def _addresses(program: ExportedProgram) -> frozenset[int]:
+    held = (*program.state_dict.values(), *program.constants.values())
+    return frozenset(t.data_ptr() for t in held if isinstance(t, Tensor) and t.numel())
+
+
+def is_state(node: Node, program: ExportedProgram) -> bool:
+    """Whether `node` is state or a view of it: what returns it in place of a copy returns what
+    is written later."""
+    while node.op == "call_function" and node.target in VIEWS:
+        node = node.all_input_nodes[0]
+    if node.op != "placeholder":
+        return False
+    signature = program.graph_signature
+    written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
+    written |= set(getattr(signature, "parameters_to_mutate", {}).values())
+    names = {
+        spec.arg.name
+        for spec in signature.input_specs
+        if spec.target in written or spec.arg.name in written
+    }
+    return node.name in names

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ATen to Core ATen: torch's decompositions and ours, but for operators that have kernels."""
+
+from __future__ import annotations
+
+import gc
+import operator
+import warnings
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram, default_decompositions
+from torch.fx import Node
+
+from etx_exir.errors import LoweringError
+from etx_exir.ir.functional_views import COPIES
+from etx_exir.ir.out_variants import out_variant
+from etx_exir.ir.stand_in import leave_out
+from etx_exir.ir.targets import default_operators
+from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompositions import OURS, SIMPLER
+from etx_exir.lower.plain_names import plain, restore
+from etx_exir.lower.tokens import remove_tokens
+from etx_exir.lower.unalias_loops import unalias_loops
+from etx_exir.passes import PIPELINE
+
+__all__ = ["decompose", "decomposition_table", "whole_operators"]
+
+Table = dict[Any, Callable[..., Any]]
+
+
+def whole_operators(kernels: Container[str] | None = None) -> frozenset[OpOverload]:
+    """Return what stays whole for a target with these kernels, by default those of `etx`.
+
+    An operator does that has a kernel, as itself or as the copying form of a view, and does
+    not stand in SIMPLER; and one that a pass lowers.
+    """
+    return _whole_by_default() if kernels is None else frozenset(_whole(kernels))
+
+
+@cache
+def _whole_by_default() -> frozenset[OpOverload]:
+    return frozenset(_whole(default_operators()))
+
+
+def _whole(kernels: Container[str]) -> Iterator[OpOverload]:
+    for op in _written_operators():
+        if _key(op) in kernels and op not in SIMPLER:
+            yield op
+    for view, copy in COPIES.items():
+        if _key(copy) in kernels and view not in SIMPLER:
+            yield view
+    for item in PIPELINE:
+        yield from item.lowers
+
+
+@cache
+def _written_operators() -> tuple[OpOverload, ...]:
+    """Return torch's operators that a kernel of ours may stand for, but for views and copies."""
+    names = {key.partition(".")[0] for key in default_operators()}
+    names = {name.removeprefix("aten::") for name in names if name.startswith("aten::")}
+    found = []
+    for name in sorted(names):
+        packet = getattr(torch.ops.aten, name)
+        ops = [getattr(packet, overload) for overload in packet.overloads()]
+        found += [op for op in ops if not any(a.is_out for a in op._schema.arguments)]
+    return tuple(op for op in found if op not in COPIES and not _copies(op))
+
+
+def _copies(op: OpOverload) -> bool:
+    return op._schema.name.endswith("_copy")
+
+
+def _key(op: OpOverload) -> str | None:
+    variant = out_variant(op)
+    return None if variant is None else variant.key
+
+
+def decomposition_table(
+    preserved: Iterable[OpOverload] = (), kernels: Container[str] | None = None
+) -> Table:
+    """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
+    table: Table = default_decompositions()
+    table.update(OURS)
+    for op in (*whole_operators(kernels), *preserved):
+        table.pop(op, None)
+    return table
+
+
+def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) -> ExportedProgram:
+    """Return `program` functional, in Core ATen and what target `etx` has kernels for.
+
+    The given program stays as it is.
+    """
+    whole = whole_operators().union(preserved)
+    table = decomposition_table(preserved)
+    if all(_is_final(node, whole, table) for node in program.graph.nodes):
+        return copy_program(program)
+    source, first = program, None
+    while True:
+        try:
+            result = _decomposed(source, table)
+            break
+        except Exception as error:
+            first = first or error
+            source = copy_program(source)
+            if not leave_out(source, error):
+                raise LoweringError(f"the program cannot be decomposed: {first}") from first
+    remove_tokens(result)
+    return result
+
+
+def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
+    with _no_collection(), warnings.catch_warnings():
+        # torch copies the structures of inputs, whose leaves warn of their own class.
+        warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
+        spelled, names = plain(program)
+        result: ExportedProgram = unalias_loops(spelled).run_decompositions(table)
+    result._state_dict = dict(result.state_dict)
+    result._constants = dict(result.constants)
+    restore(result, names, program)
+    return result
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Hold back the garbage collector, which walks all nodes again and again while they grow."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _is_final(node: Node, whole: frozenset[Any], table: Table) -> bool:
+    """Tell whether torch's decomposition, which traces the program anew, would keep `node`."""
+    if node.op != "call_function":
+        return node.op in ("placeholder", "output")
+    target = node.target
+    if target is operator.getitem:
+        return True
+    if not isinstance(target, OpOverload) or target._schema.is_mutable:
+        return False
+    return target in whole or (torch.Tag.core in target.tags and target not in table)

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From an exported program to the Edge dialect: decompose, then the passes in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any
+
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.debug_handles import number_nodes
+from etx_exir.ir.functional_views import COPIES
+from etx_exir.ir.mutable_state import mark_shared
+from etx_exir.lower.cast_arguments import CastArguments
+from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompose import decompose, decomposition_table, whole_operators
+from etx_exir.lower.decompose_kept import DecomposeKept
+from etx_exir.passes import PIPELINE, Pass
+from etx_exir.passes.base import recompile
+from etx_exir.progress import naming, report
+
+__all__ = ["Observer", "fit", "lower", "lower_all", "lower_kept", "run_passes"]
+
+Observer = Callable[[str, ExportedProgram, bool], None]
+"""Called after each step with its name, the program and whether the step changed it."""
+
+
+def run_passes(
+    program: ExportedProgram, passes: Iterable[Pass], observer: Observer | None = None
+) -> bool:
+    """Run `passes` on `program` in place; return whether any changed it."""
+    changed = False
+    steps = list(passes)
+    for done, item in enumerate(steps):
+        report(item.name, done, len(steps))
+        did = item.change(program)
+        changed |= did
+        if observer is not None:
+            observer(item.name, program, did)
+    if changed:
+        recompile(program)
+    return changed
+
+
+def lower(
+    program: ExportedProgram,
+    preserved: Iterable[OpOverload] = (),
+    observer: Observer | None = None,
+) -> ExportedProgram:
+    """Return `program` in the Edge dialect; the given program stays as it is."""
+    (edge,) = lower_all({"": program}, {"": preserved}, observer).values()
+    return edge
+
+
+def lower_all(
+    programs: Mapping[str, ExportedProgram],
+    preserved: Mapping[str, Iterable[OpOverload]],
+    observer: Observer | None = None,
+) -> dict[str, ExportedProgram]:
+    """Return the methods of one file in the Edge dialect, each with its operators kept whole."""
+    lowered = {}
+    for name, program in programs.items():
+        with naming(name):
+            report("decompose")
+            lowered[name] = decompose(program, frozenset(preserved[name]))
+    mark_shared(lowered.values())
+    for edge in lowered.values():
+        if observer is not None:
+            observer("decompose", edge, True)
+        number_nodes(edge)
+    changed = set[str]()
+    for done, item in enumerate(PIPELINE):
+        chosen = [name for name in lowered if not item.lowers & frozenset(preserved[name])]
+        for name in chosen:
+            with naming(name):
+                report(item.name, done, len(PIPELINE))
+        together = item.change_all([lowered[name] for name in chosen])
+        for name, did in zip(chosen, together, strict=True):
+            changed |= {name} if did else set()
+            if observer is not None:
+                observer(item.name, lowered[name], did)
+    for name in changed:
+        recompile(lowered[name])
+    return lowered
+
+
+def lower_kept(
+    program: ExportedProgram,
+    ops: Iterable[OpOverload],
+    keep: Callable[[Node], bool] | None = None,
+    observer: Observer | None = None,
+    kernels: Container[str] | None = None,
+) -> None:
+    """Decompose in place the calls of `ops` that were kept whole, but for those `keep` names.
+
+    `kernels` are those of the target, by default of `etx`.
+    """
+    chosen = frozenset(ops)
+    if not chosen:
+        return
+    passes = [item for item in PIPELINE if kernels is None or not item.makes & chosen]
+    kept = DecomposeKept(chosen, decomposition_table(kernels=kernels), keep)
+    lowering = [item for item in passes if item.lowers & chosen and keep is None]
+    if run_passes(program, (kept, *lowering), observer):
+        run_passes(program, (i for i in passes if keep is None or not i.lowers & chosen), observer)
+
+
+def fit(
+    program: ExportedProgram,
+    kernels: Mapping[str, Mapping[str, Any]],
+    preserved: Iterable[OpOverload] = (),
+    observer: Observer | None = None,
+) -> ExportedProgram:
+    """Return `program` with what `etx` has kernels for, but `kernels` lacks, decomposed.
+
+    Arguments that a kernel does not convert are converted before. The given program stays as it is.
+    """
+    lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
+    lacking = lacking.union(COPIES[op] for op in lacking & COPIES.keys())
+    graphs = graph_modules(program.graph_module)
+    nodes = [node for graph in graphs for node in graph.graph.nodes]
+    used = {node.target for node in nodes} & lacking
+    cast = CastArguments(kernels)
+    if not used and not any(map(cast.wants, nodes)):
+        return program
+    fitted = copy_program(program)
+    lower_kept(fitted, used, observer=observer, kernels=kernels)
+    run_passes(fitted, [cast], observer)
+    return fitted

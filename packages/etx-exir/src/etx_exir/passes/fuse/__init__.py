@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Passes that put what surrounds a layer into its weights and bias."""

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``attention(q, k, v, mask)`` -> ``softmax(scale * q @ k^T + mask) @ v``.
+
+A row that the mask hides completely is zero. The work for that is left out where no row can be:
+without a mask, and with a causal one. Heads that share keys (GQA) are rows of one product.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from etx_exir.analysis.shapes import Size, same_size, sizes, with_inferred
+from etx_exir.analysis.value_range import is_finite
+from etx_exir.errors import LoweringError
+from etx_exir.passes.base import NodePass
+
+aten = torch.ops.aten
+
+ATTENTION = aten.scaled_dot_product_attention.default
+
+
+class LowerAttention(NodePass):
+    """Write attention as two batched products around a softmax."""
+
+    targets = (ATTENTION,)
+    lowers = frozenset(targets)
+
+    def rewrite(self, node: Node, graph: Graph) -> Node:
+        query, key, value, mask, dropout, causal = (
+            _argument(node, index, default)
+            for index, default in enumerate((None, None, None, None, 0.0, False))
+        )
+        if dropout:
+            raise LoweringError(
+                f"dropout_p={dropout}; call model.eval() and pass dropout_p=0.0 before export"
+            )
+        scale = node.kwargs.get("scale") or 1 / math.sqrt(query.meta["val"].shape[-1])
+        rows = Rows(self, graph, query, key)
+        scaled = rows.split(self.call(graph, aten.mul.Scalar, query, scale))
+        turned = self.transpose(graph, key)
+        shape = [*sizes(graph, scaled)[:-1], *sizes(graph, key)[-2:-1]]
+        scores = self.product(graph, scaled, turned)
+        if causal:
+            mask = self._causal(graph, query, key)
+        hides = None
+        if mask is not None:
+            bias, hides = self._bias(graph, mask, query.meta["val"].dtype, causal)
+            scores = rows.add(self.view(graph, scores, shape), bias)
+        weights = self.call(graph, aten._softmax.default, scores, -1, False)
+        mixed = rows.join(self.product(graph, weights, value), value)
+        if hides is None:
+            return mixed
+        zero = self.scalar(0.0, query.meta["val"].dtype, graph)
+        return self.call(graph, aten.where.self, hides, mixed, zero)
+
+    def call(self, graph: Graph, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """Add a call and compute its value."""
+        node = graph.call_function(target, args, kwargs)
+        self.propagate(node)
+        return node
+
+    def transpose(self, graph: Graph, node: Node) -> Node:
+        """Swap the two innermost dimensions."""
+        order = list(range(node.meta["val"].dim()))
+        order[-2:] = order[-1], order[-2]
+        return self.call(graph, aten.permute_copy.default, node, order)
+
+    def product(self, graph: Graph, left: Node, right: Node) -> Node:
+        """Multiply batches of matrices; the result has one batch dimension."""
+        if left.meta["val"].dim() > 3 and right.meta["val"].dim() > 3:
+            batch, other = left.meta["val"].shape[:-2], right.meta["val"].shape[:-2]
+            if len(batch) != len(other) or not all(map(same_size, batch, other)):
+                left, right = self._broadcast(graph, left, right)
+        return self.call(graph, aten.bmm.default, self._flat(graph, left), self._flat(graph, right))
+
+    def _broadcast(self, graph: Graph, left: Node, right: Node) -> tuple[Node, Node]:
+        """Expand the batch dimensions that are one in one factor."""
+        pairs = list(zip(sizes(graph, left)[:-2], sizes(graph, right)[:-2], strict=True))
+        batch = [b if a == 1 else a for a, b in pairs]
+        return tuple(  # type: ignore[return-value]
+            self.call(graph, aten.expand_copy.default, factor, [*batch, *sizes(graph, factor)[-2:]])
+            for factor in (left, right)
+        )
+
+    def view(self, graph: Graph, node: Node, shape: list[Size]) -> Node:
+        """Reshape without a copy."""
+        return self.call(graph, aten.view_copy.default, node, with_inferred(shape))
+
+    def _flat(self, graph: Graph, node: Node) -> Node:
+        if node.meta["val"].dim() == 3:
+            return node
+        shape = sizes(graph, node)
+        lead: Size = 1
+        for extent in shape[:-2]:
+            lead = self.times(graph, lead, extent)
+        return self.view(graph, node, [lead, *shape[-2:]])
+
+    def times(self, graph: Graph, a: Size, b: Size) -> Size:
+        """Multiply two sizes, at run time where one is symbolic."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 1 or b == 1:
+            return b if a == 1 else a
+        return self.call(graph, operator.mul, a, b)
+
+    def scalar(self, number: float, dtype: torch.dtype, graph: Graph) -> Node:
+        """Return a tensor without dimensions that holds `number`."""
+        return self.call(graph, aten.scalar_tensor.default, number, dtype=dtype)
+
+    def _causal(self, graph: Graph, query: Node, key: Node) -> Node:
+        rows, columns = sizes(graph, query)[-2], sizes(graph, key)[-2]
+        above = self.call(graph, aten.arange.start_step, 0, rows)
+        below = self.call(graph, aten.arange.start_step, 0, columns)
+        above = self.call(graph, aten.unsqueeze_copy.default, above, 1)
+        return self.call(graph, aten.le.Tensor, below, above)
+
+    def _bias(
+        self, graph: Graph, mask: Node, dtype: torch.dtype, causal: bool
+    ) -> tuple[Node, Node | None]:
+        """Return what is added to the scores, and which rows see anything at all."""
+        if mask.meta["val"].dtype is torch.bool:
+            nothing = self.scalar(0.0, dtype, graph)
+            hidden = self.scalar(-math.inf, dtype, graph)
+            bias = self.call(graph, aten.where.self, mask, nothing, hidden)
+            return bias, None if causal else self.call(graph, aten.any.dim, mask, -1, True)
+        if is_finite(mask, self.constants):
+            return mask, None
+        seen = self.call(graph, aten.ne.Scalar, mask, -math.inf)
+        return mask, self.call(graph, aten.any.dim, seen, -1, True)
+
+
+class Rows:
+    """Query heads that share a key head, as further rows of it."""
+
+    def __init__(self, lower: LowerAttention, graph: Graph, query: Node, key: Node) -> None:
+        self.lower, self.graph = lower, graph
+        self.shape = sizes(graph, query)
+        heads, shared = query.meta["val"].shape[-3:-2], key.meta["val"].shape[-3:-2]
+        grouped = len(heads) == 1 and all(isinstance(n, int) for n in (*heads, *shared))
+        self.groups = heads[0] // shared[0] if grouped and shared[0] not in (1, heads[0]) else 1
+        self.heads = shared[0] if self.groups > 1 else 0
+
+    def split(self, query: Node) -> Node:
+        """Return (…, heads, L, E) as (…, key heads, groups * L, E)."""
+        if self.groups == 1:
+            return query
+        *batch, _, rows, width = self.shape
+        lines = self.lower.times(self.graph, self.groups, rows)
+        return self.lower.view(self.graph, query, [*batch, self.heads, lines, width])
+
+    def add(self, scores: Node, bias: Node) -> Node:
+        """Add the mask of each query head to its rows."""
+        lower, graph = self.lower, self.graph
+        if self.groups == 1:
+            return lower.call(graph, aten.add.Tensor, scores, bias)
+        lines = sizes(graph, scores)
+        apart = [*lines[:-2], self.groups, self.shape[-2], lines[-1]]
+        shape = sizes(graph, bias)
+        if len(shape) > 2:
+            split = [self.heads, self.groups] if shape[-3] != 1 else [1, 1]
+            bias = lower.view(graph, bias, [*shape[:-3], *split, *shape[-2:]])
+        added = lower.call(graph, aten.add.Tensor, lower.view(graph, scores, apart), bias)
+        return lower.view(graph, added, lines)
+
+    def join(self, mixed: Node, value: Node) -> Node:
+        """Return (batch * key heads, groups * L, E) as (…, heads, L, E)."""
+        width = sizes(self.graph, value)[-1]
+        return self.lower.view(self.graph, mixed, [*self.shape[:-1], width])
+
+
+def _argument(node: Node, index: int, default: Any) -> Any:
+    name = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")[index]
+    return node.args[index] if len(node.args) > index else node.kwargs.get(name, default)
