@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from etx_exir.delegation.backend import (
+from etx_exir import (
     BackendDetails,
     CompileSpec,
     DelegationSpec,
@@ -13,6 +13,7 @@ from etx_exir.delegation.backend import (
     PreprocessResult,
 )
 from etx_exir.errors import BackendError
+from etx_exir.ir.constants import Constants
 from etx_exir.partitioners import OperatorSupportPartitioner
 from torch import nn
 from torch.export import ExportedProgram
@@ -21,7 +22,7 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 
 from etx_backend_arm.nodes import TABLE, why_not
 from etx_backend_arm.tosa import Graph
-from etx_backend_arm.values import DTYPES, Values, constant_of
+from etx_backend_arm.values import DTYPES, Values
 
 
 class TosaBackend(BackendDetails):
@@ -35,7 +36,7 @@ class TosaBackend(BackendDetails):
         graph = Graph()
         values = Values(graph, edge_program)
         for node in edge_program.graph.nodes:
-            if node.op == "placeholder" and constant_of(edge_program, node) is None:
+            if node.op == "placeholder" and values.parameter(node) is None:
                 shape, dtype = values.shape(node), DTYPES[node.meta["val"].dtype]
                 values.define(node, graph.input(node.name, shape, dtype))
             elif node.op == "call_function":
@@ -50,7 +51,7 @@ class Support(OperatorSupportBase):
     """Says which nodes of a program have a TOSA form."""
 
     def __init__(self, program: ExportedProgram) -> None:
-        self.program = program
+        self.constants = Constants(program)
 
     def is_node_supported(self, submodules: Mapping[str, nn.Module], node: Node) -> bool:
         """Take operators of the table whose weights are constants."""
@@ -59,7 +60,7 @@ class Support(OperatorSupportBase):
     def why_not(self, node: Node) -> str | None:
         """Return why ``node`` has no TOSA form, or None when it has one."""
         for weight in () if why_not(node) else node.all_input_nodes[1:]:
-            if constant_of(self.program, weight) is None:
+            if self.constants.get(weight) is None:
                 return f"{weight.name} is no constant"
         return why_not(node)
 

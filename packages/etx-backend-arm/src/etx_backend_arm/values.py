@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
+from etx_exir.ir.constants import Constants
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -28,7 +30,7 @@ class Values:
 
     def __init__(self, graph: Graph, program: ExportedProgram) -> None:
         self.graph = graph
-        self.program = program
+        self._constants = Constants(program)
         self._names: dict[tuple[Node, str], str] = {}
 
     def shape(self, node: Node, layout: str = "nchw") -> list[int]:
@@ -56,25 +58,10 @@ class Values:
 
     def constant(self, name: str, tensor: torch.Tensor) -> str:
         """Add a constant with the tensor's values."""
+        assert sys.byteorder == "little", "constants are written in the host's byte order"
         data = tensor.detach().contiguous().numpy().tobytes()
         return self.graph.constant(name, list(tensor.shape), DTYPES[tensor.dtype], data)
 
     def parameter(self, node: Any) -> torch.Tensor | None:
         """Return the constant tensor behind a placeholder, None if it is no constant."""
-        return constant_of(self.program, node)
-
-
-def constant_of(program: ExportedProgram, node: Any) -> torch.Tensor | None:
-    """Return the parameter, buffer or lifted constant of a placeholder, else None."""
-    if not isinstance(node, Node) or node.op != "placeholder":
-        return None
-    signature = program.graph_signature
-    for names, store in (
-        (signature.inputs_to_parameters, program.state_dict),
-        (signature.inputs_to_buffers, {**program.constants, **program.state_dict}),
-        (signature.inputs_to_lifted_tensor_constants, program.constants),
-    ):
-        if node.name in names:
-            found: torch.Tensor = store[names[node.name]]
-            return found
-    return None
+        return self._constants.get(node)

@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes import arguments, float32, lowers, static_shape
+from etx_backend_arm.nodes.table import arguments, float32, lowers, static_shape
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
@@ -43,6 +41,3 @@ def clamp_default(values: Values, node: Node) -> None:
     """Lower to CLAMP; an absent bound is the largest float."""
     _, low, high = arguments(node)
     clamp(values, node, -LARGEST if low is None else low, LARGEST if high is None else high)
-
-
-assert sys.byteorder == "little", "constants are written in the host's byte order"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes import arguments, float32, lowers, static_shape
+from etx_backend_arm.nodes.table import arguments, float32, lowers, static_shape
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import PERMS, Values
 
