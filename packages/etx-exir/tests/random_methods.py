@@ -3,17 +3,29 @@
 
 from __future__ import annotations
 
+import random
 from types import SimpleNamespace
 
 import torch
 from etx_exir.emit import cond, jumps
 from etx_exir.emit.method import MethodEmitter
 from etx_exir.ir.pools import Pools
-from etx_exir.plan import plan
+from etx_exir.plan import MemoryPlanningPass, naive, plan
 from etx_exir.plan.linear_ir import Label, Storage
 from etx_schema import Chain, ExecutionPlan, ExtraTensorInfo, Operator
 
 NOTHING = SimpleNamespace(graph=SimpleNamespace(nodes=[]))
+SEPARATE = MemoryPlanningPass(memory_planning_algo=naive, reuse_in_place=False)
+
+
+def draws(seed):
+    source = random.Random(seed)
+    return source.randint
+
+
+def coin(seed):
+    source = random.Random(seed + 1)
+    return lambda: source.random() < 0.5
 
 
 class Builder:

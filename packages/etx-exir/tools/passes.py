@@ -18,7 +18,7 @@ HEAD = """# The passes
 
 Every program goes through these passes, in this order (`etx_exir/passes/__init__.py`). Each is a
 file that starts with its equation, is verified and compared with eager after it ran
-(`tests/test_pipeline.py`). Signs of zeros, infinities, NaN and the promotion of dtypes are
+(`tests/lower/test_pipeline.py`). Signs of zeros, infinities, NaN and the promotion of dtypes are
 eager's (`tests/passes/test_exactness.py`); what goes into weights (batch norms, scales) and
 attention, which becomes two products, round differently. [What they remove](passes-measured.md) of
 the model set is measured by hand; this page is written by `python3 noxfile.py -t gen`.

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from interpreter import Method
 from memory_checker import check
-from random_methods import planned
+from random_methods import SEPARATE, coin, draws, planned
 from running import assert_same, edge, plan_of, reread
-from test_plan import SEPARATE, coin, draws
 from torch import nn
 
 

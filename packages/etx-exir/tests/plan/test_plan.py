@@ -14,19 +14,7 @@ from etx_exir.plan.liveness import intervals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_checker import Overlap, Walk, check
-from random_methods import planned
-
-SEPARATE = MemoryPlanningPass(memory_planning_algo=naive, reuse_in_place=False)
-
-
-def draws(seed):
-    source = random.Random(seed)
-    return source.randint
-
-
-def coin(seed):
-    source = random.Random(seed + 1)
-    return lambda: source.random() < 0.5
+from random_methods import SEPARATE, coin, draws, planned
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])

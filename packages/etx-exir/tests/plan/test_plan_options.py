@@ -18,9 +18,8 @@ from etx_exir.plan import (
 )
 from etx_schema.inspect.memory import memory_of
 from memory_checker import check
-from random_methods import planned
+from random_methods import SEPARATE, coin, draws, planned
 from running import edge, plan_of, reread, run
-from test_plan import SEPARATE, coin, draws
 from torch import nn
 
 
