@@ -9,8 +9,9 @@ import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
-from etx_runtime import InputError, MetadataError, Runtime, RuntimeFailure, commands
-from etx_runtime.measure import format_bytes, format_time, summarise
+from etx_runtime import InputError, MetadataError, Runtime, RuntimeFailure
+from etx_runtime.commands.measure import format_bytes, format_time, summarise
+from etx_runtime.commands.register import register_bench, register_run
 from etx_schema.errors import FileError
 from programs import Builder, addition, counter
 
@@ -18,8 +19,8 @@ from programs import Builder, addition, counter
 def commands_of(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     subparsers = parser.add_subparsers()
-    commands.register_run(subparsers)
-    commands.register_bench(subparsers)
+    register_run(subparsers)
+    register_bench(subparsers)
     return parser.parse_args(arguments)
 
 

@@ -13,7 +13,7 @@ import etx_schema as es
 import numpy as np
 import pytest
 from etx_runtime import LoadError, PluginError, Runtime
-from etx_runtime.state_file import member_of, write_npz
+from etx_runtime.commands.state_file import member_of, write_npz
 from programs import Builder, addition, counter
 from test_commands import commands_of
 

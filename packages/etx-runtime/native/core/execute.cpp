@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "state.h"
+#include "method_state.h"
 
 namespace etx {
 namespace {

@@ -2,7 +2,7 @@
 #ifndef ETX_NATIVE_CORE_LAYOUT_H_
 #define ETX_NATIVE_CORE_LAYOUT_H_
 
-#include "state.h"
+#include "method_state.h"
 
 namespace etx {
 

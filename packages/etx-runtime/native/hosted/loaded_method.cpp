@@ -7,7 +7,7 @@
 #include <new>
 
 #include "describe.h"
-#include "shared_state.h"
+#include "mutable_buffers.h"
 #include "strided_copy.h"
 
 namespace etx {
@@ -16,7 +16,7 @@ namespace etx {
 struct LoadedMethod::Shared {
   struct Value {
     size_t arena;
-    StatePlace place;
+    BufferPlace place;
     std::vector<uint8_t> bytes;
   };
   std::vector<PlannedMemory::Block> blocks;
@@ -34,10 +34,11 @@ struct LoadedMethod::Shared {
 LoadedMethod::Shared LoadedMethod::find_shared(const MethodMeta& meta,
                                                const std::vector<LoadedMethod*>& others) const {
   Shared shared;
-  const std::vector<StatePlaces> own = find_state_arenas(meta.plan_);
+  const std::vector<BufferPlaces> own = find_buffer_arenas(meta.plan_);
   shared.blocks.resize(own.size());
   for (LoadedMethod* other : others) {
-    const std::vector<StatePlaces> theirs = find_state_arenas(other->method_->method_meta().plan_);
+    const std::vector<BufferPlaces> theirs =
+        find_buffer_arenas(other->method_->method_meta().plan_);
     for (size_t i = 0; i < own.size() && i < theirs.size(); ++i) {
       const Span<uint8_t> bytes = other->planned_->bytes(i);
       const bool same_size = bytes.size() == *meta.memory_planned_buffer_size(i);

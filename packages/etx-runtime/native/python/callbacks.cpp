@@ -306,15 +306,15 @@ void destroy(const etx_backend* self, void* handle) {
 }
 
 /// What is registered, and what was while a load went on.
-struct Registry {
+struct Registrations {
   std::mutex mutex;
   std::vector<Registered*> entries;
   std::vector<Registered*> removed;
   size_t loads = 0;
 
-  static Registry& shared() {
-    static Registry& registry = *new Registry();
-    return registry;
+  static Registrations& shared() {
+    static Registrations& all = *new Registrations();
+    return all;
   }
 
   void add(Registered* entry) {
@@ -357,7 +357,7 @@ void clear_at_exit() {
   if (is_set.exchange(true)) return;
   nb::module_::import_("atexit").attr("register")(nb::cpp_function([] {
     forget_python_exception();
-    Registry::shared().remove([](const Registered&) { return true; });
+    Registrations::shared().remove([](const Registered&) { return true; });
   }));
 }
 
@@ -372,30 +372,30 @@ CallScope::~CallScope() { current_scope = outer_; }
 
 LoadScope::LoadScope() : outer_(current_load) {
   current_load = this;
-  Registry& registry = Registry::shared();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
-  ++registry.loads;
+  Registrations& all = Registrations::shared();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  ++all.loads;
 }
 
 LoadScope::~LoadScope() {
   current_load = outer_;
-  Registry& registry = Registry::shared();
+  Registrations& all = Registrations::shared();
   std::vector<PyObject*> free;
   {
-    const std::lock_guard<std::mutex> lock(registry.mutex);
-    --registry.loads;
-    free = registry.release();
+    const std::lock_guard<std::mutex> lock(all.mutex);
+    --all.loads;
+    free = all.release();
   }
   for (PyObject* object : free) Py_DECREF(object);
 }
 
 std::vector<nb::object> LoadScope::callbacks() const {
-  Registry& registry = Registry::shared();
-  const std::lock_guard<std::mutex> lock(registry.mutex);
-  std::vector<nb::object> all;
-  for (const Registered* entry : registry.entries) all.push_back(nb::borrow(entry->object));
-  for (const Registered* entry : registry.removed) all.push_back(nb::borrow(entry->object));
-  return all;
+  Registrations& all = Registrations::shared();
+  const std::lock_guard<std::mutex> lock(all.mutex);
+  std::vector<nb::object> objects;
+  for (const Registered* entry : all.entries) objects.push_back(nb::borrow(entry->object));
+  for (const Registered* entry : all.removed) objects.push_back(nb::borrow(entry->object));
+  return objects;
 }
 
 nb::object take_python_exception() {
@@ -434,7 +434,7 @@ void register_kernel(const std::string& name, nb::object function) {
   kernel->plugin.tables = kernel->tables;
   kernel->plugin.num_tables = 1;
   clear_at_exit();
-  Registry::shared().add(kernel);
+  Registrations::shared().add(kernel);
 }
 
 void register_backend(const std::string& name, nb::object backend) {
@@ -449,11 +449,12 @@ void register_backend(const std::string& name, nb::object backend) {
   made->plugin.backends = made->backends;
   made->plugin.num_backends = 1;
   clear_at_exit();
-  Registry::shared().add(made);
+  Registrations::shared().add(made);
 }
 
 bool unregister(const std::string& name) {
-  return Registry::shared().remove([&](const Registered& entry) { return entry.name == name; });
+  return Registrations::shared().remove(
+      [&](const Registered& entry) { return entry.name == name; });
 }
 
 }  // namespace python

@@ -54,8 +54,8 @@ def left_out() -> dict[str, str]:
     return dict(_left_out)
 
 
-def _load_entry_points(wanted: str | None) -> None:
-    names = None if wanted is None else {name.strip() for name in wanted.split(",") if name.strip()}
+def _load_entry_points(chosen: str | None) -> None:
+    names = None if chosen is None else {name.strip() for name in chosen.split(",") if name.strip()}
     found = installed.entry_points(GROUP)
     for entry in found:
         if names is not None and entry.name not in names:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_NATIVE_HOSTED_SHARED_STATE_H_
-#define ETX_NATIVE_HOSTED_SHARED_STATE_H_
+#ifndef ETX_NATIVE_HOSTED_MUTABLE_BUFFERS_H_
+#define ETX_NATIVE_HOSTED_MUTABLE_BUFFERS_H_
 
 #include <map>
 #include <string>
@@ -11,24 +11,24 @@
 namespace etx {
 
 /// Where a named buffer lies in its arena.
-struct StatePlace {
+struct BufferPlace {
   uint64_t offset;
   size_t size;
-  bool operator==(const StatePlace& other) const {
+  bool operator==(const BufferPlace& other) const {
     return offset == other.offset && size == other.size;
   }
 };
 
-using StatePlaces = std::map<std::string, StatePlace>;
+using BufferPlaces = std::map<std::string, BufferPlace>;
 
 /// The arenas of a method, by index, that hold named buffers and nothing beside them: views of a
 /// buffer and values that replace it lie within it. Empty for others and for the first, which holds
 /// what is computed.
-std::vector<StatePlaces> find_state_arenas(const void* plan);
+std::vector<BufferPlaces> find_buffer_arenas(const void* plan);
 
 /// True when two methods place at least one buffer alike, and none of the same name differently.
-bool is_shared(const StatePlaces& a, const StatePlaces& b);
+bool is_shared(const BufferPlaces& a, const BufferPlaces& b);
 
 }  // namespace etx
 
-#endif  // ETX_NATIVE_HOSTED_SHARED_STATE_H_
+#endif  // ETX_NATIVE_HOSTED_MUTABLE_BUFFERS_H_

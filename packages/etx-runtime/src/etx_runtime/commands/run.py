@@ -13,12 +13,18 @@ import numpy as np
 from etx_schema.files import write_atomically
 
 from etx_runtime import bits
+from etx_runtime.commands.expected import compare, read_expected
+from etx_runtime.commands.measure import (
+    Progress,
+    format_bytes,
+    format_time,
+    measure_load,
+    time_call,
+)
+from etx_runtime.commands.samples import prepare_calls
+from etx_runtime.commands.state_file import check_can_save, load_state, save_state, write_npz
 from etx_runtime.errors import RuntimeFailure
-from etx_runtime.expected import compare, read_expected
-from etx_runtime.measure import Progress, format_bytes, format_time, measure_load, time_call
 from etx_runtime.runtime import Method
-from etx_runtime.samples import prepare_calls
-from etx_runtime.state_file import check_can_save, load_state, save_state, write_npz
 from etx_runtime.threads import get_num_threads, set_num_threads
 from etx_runtime.values import ValueInfo
 
@@ -32,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         set_num_threads(options.threads)
     method, load_ms = measure_load(options.file, options.data, options.method, options.mmap)
     infos = method.outputs
-    calls = prepare_calls(method, options.wanted)
+    calls = prepare_calls(method, options.inputs)
     expected = read_expected(options.expect, infos, len(calls)) if options.expect else []
     if options.load_state:
         load_state(method, options.load_state)
@@ -48,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     if options.output_dir:
         _write(Path(options.output_dir), options.format, results, rows)
     compared = [
-        compare(outputs, infos, wanted, options.atol, options.rtol)
-        for outputs, wanted in zip(results[-len(expected) :], expected, strict=False)
+        compare(outputs, infos, reference, options.atol, options.rtol)
+        for outputs, reference in zip(results[-len(expected) :], expected, strict=False)
     ]
     document: dict[str, Any] = {"file": options.file, "method": options.method}
     document["outputs"] = rows[-1]

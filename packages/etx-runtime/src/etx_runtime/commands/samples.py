@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from etx_runtime import bits
+from etx_runtime.commands.sizes import choose_symbols, shape_of
 from etx_runtime.errors import InputError
 from etx_runtime.runtime import Method
-from etx_runtime.sizes import choose_symbols, shape_of
 from etx_runtime.values import ValueInfo
 
 Array = np.ndarray[Any, Any]
@@ -24,7 +24,7 @@ SUFFIXES = (".npy", ".npz", ".bin")
 
 
 @dataclass
-class Wanted:
+class InputOptions:
     """What the command line says of the inputs."""
 
     files: list[tuple[str, str]] = field(default_factory=list)
@@ -36,17 +36,17 @@ class Wanted:
     symbols: dict[str, int] = field(default_factory=dict)
 
 
-def prepare_calls(method: Method, wanted: Wanted) -> list[list[Any]]:
+def prepare_calls(method: Method, given: InputOptions) -> list[list[Any]]:
     """Return the inputs of each call: what is given by name in all, files without in turn."""
     inputs = method.inputs
-    named = _named(inputs, wanted.files)
-    unnamed = [text for name, text in wanted.files if not name]
-    shapes = _shapes(method, inputs, wanted)
+    named = _named(inputs, given.files)
+    unnamed = [text for name, text in given.files if not name]
+    shapes = _shapes(method, inputs, given)
     rows = _rows(method, inputs, named, unnamed)
-    generator = np.random.default_rng(wanted.seed)
+    generator = np.random.default_rng(given.seed)
     calls = []
     for row in rows:
-        symbols = _symbols(method, inputs, wanted)
+        symbols = _symbols(method, inputs, given)
         call = []
         for index, info in enumerate(inputs):
             if index in row:
@@ -123,23 +123,23 @@ def _find(inputs: tuple[ValueInfo, ...], name: str) -> int:
     raise InputError(f"the method has no input '{name}'; its inputs: {known or 'none'}")
 
 
-def _symbols(method: Method, inputs: tuple[ValueInfo, ...], wanted: Wanted) -> dict[str, int]:
-    return choose_symbols(method.constraints, inputs, wanted.symbols, wanted.extreme)
+def _symbols(method: Method, inputs: tuple[ValueInfo, ...], given: InputOptions) -> dict[str, int]:
+    return choose_symbols(method.constraints, inputs, given.symbols, given.extreme)
 
 
 def _shapes(
-    method: Method, inputs: tuple[ValueInfo, ...], wanted: Wanted
+    method: Method, inputs: tuple[ValueInfo, ...], given: InputOptions
 ) -> dict[int, tuple[int, ...]]:
     """Return the shape of each tensor: the one given, else as the symbols say."""
-    symbols = _symbols(method, inputs, wanted)
+    symbols = _symbols(method, inputs, given)
     tensors = [index for index, info in enumerate(inputs) if info.kind == "tensor"]
     shapes = {i: shape_of(method.constraints, inputs, i, symbols) for i in tensors}
     turns = iter(tensors)
-    for name, shape in wanted.shapes:
+    for name, shape in given.shapes:
         index = _find(inputs, name) if name else next(turns, None)
         if index is None:
             raise InputError(
-                f"{len(wanted.shapes)} shapes were given; the method has {len(tensors)} arrays"
+                f"{len(given.shapes)} shapes were given; the method has {len(tensors)} arrays"
             )
         shapes[index] = shape
     return shapes

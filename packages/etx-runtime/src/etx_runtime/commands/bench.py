@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from etx_runtime import bits
-from etx_runtime.errors import InputError
-from etx_runtime.measure import (
+from etx_runtime.commands.measure import (
     Progress,
     format_bytes,
     format_time,
@@ -23,9 +22,10 @@ from etx_runtime.measure import (
     summarise,
     time_call,
 )
+from etx_runtime.commands.samples import prepare_calls
+from etx_runtime.commands.table import print_table
+from etx_runtime.errors import InputError
 from etx_runtime.runtime import Method
-from etx_runtime.samples import prepare_calls
-from etx_runtime.table import print_table
 from etx_runtime.threads import get_num_threads, set_num_threads
 
 LINES = ("load", "first", "min", "median", "p90", "p99", "max", "mean", "std")
@@ -101,7 +101,7 @@ def _measure(
 
 
 def _one_call(method: Method, options: argparse.Namespace) -> list[Any]:
-    calls = prepare_calls(method, options.wanted)
+    calls = prepare_calls(method, options.inputs)
     if len(calls) != 1:
         raise InputError(f"bench takes inputs for one call, {len(calls)} sets were given")
     return calls[0]

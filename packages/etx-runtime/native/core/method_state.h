@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_NATIVE_CORE_STATE_H_
-#define ETX_NATIVE_CORE_STATE_H_
+#ifndef ETX_NATIVE_CORE_METHOD_STATE_H_
+#define ETX_NATIVE_CORE_METHOD_STATE_H_
 
 #include <atomic>
 
@@ -143,4 +143,4 @@ struct MethodState {
 
 }  // namespace etx
 
-#endif  // ETX_NATIVE_CORE_STATE_H_
+#endif  // ETX_NATIVE_CORE_METHOD_STATE_H_

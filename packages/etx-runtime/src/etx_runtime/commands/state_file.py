@@ -14,9 +14,9 @@ import numpy as np
 from etx_schema.files import write_atomically
 
 from etx_runtime import bits
+from etx_runtime.commands.samples import read_arrays
 from etx_runtime.errors import InputError, MetadataError
 from etx_runtime.runtime import Method
-from etx_runtime.samples import read_arrays
 
 LONGEST = 200
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from etx_runtime.samples import Wanted
+    from etx_runtime.commands.samples import InputOptions
 
 RUN_EXAMPLES = """\
 examples:
@@ -236,24 +236,24 @@ def _dim(text: str) -> tuple[str, int]:
     return symbol.strip(), _integer(number, 0)
 
 
-def _wanted(options: argparse.Namespace) -> Wanted:
-    from etx_runtime.samples import Wanted
+def _input_options(options: argparse.Namespace) -> InputOptions:
+    from etx_runtime.commands.samples import InputOptions
 
     extremes = [shape for _, shape in options.shape if isinstance(shape, str)]
     shapes = [(name, shape) for name, shape in options.shape if not isinstance(shape, str)]
     extreme = extremes[-1] if extremes else "max"
-    return Wanted(options.input, options.seed, shapes, extreme, dict(options.dim))
+    return InputOptions(options.input, options.seed, shapes, extreme, dict(options.dim))
 
 
 def _run(options: argparse.Namespace) -> int:
-    from etx_runtime.command_run import run
+    from etx_runtime.commands.run import run
 
-    options.wanted = _wanted(options)
+    options.inputs = _input_options(options)
     return run(options)
 
 
 def _bench(options: argparse.Namespace) -> None:
-    from etx_runtime.command_bench import bench
+    from etx_runtime.commands.bench import bench
 
-    options.wanted = _wanted(options)
+    options.inputs = _input_options(options)
     bench(options)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "shared_state.h"
+#include "mutable_buffers.h"
 
 #include <algorithm>
 
@@ -9,15 +9,17 @@ namespace etx {
 namespace {
 
 /// True when each of `unnamed` lies within a named place: a view of it, or its next value.
-bool covers(const StatePlaces& named, const std::vector<StatePlace>& unnamed) {
-  std::vector<StatePlace> sorted;
+bool covers(const BufferPlaces& named, const std::vector<BufferPlace>& unnamed) {
+  std::vector<BufferPlace> sorted;
   for (const auto& item : named) sorted.push_back(item.second);
-  const auto before = [](const StatePlace& a, const StatePlace& b) { return a.offset < b.offset; };
+  const auto before = [](const BufferPlace& a, const BufferPlace& b) {
+    return a.offset < b.offset;
+  };
   std::sort(sorted.begin(), sorted.end(), before);
-  return std::all_of(unnamed.begin(), unnamed.end(), [&](const StatePlace& place) {
+  return std::all_of(unnamed.begin(), unnamed.end(), [&](const BufferPlace& place) {
     const auto after = std::upper_bound(sorted.begin(), sorted.end(), place, before);
     if (after == sorted.begin()) return false;
-    const StatePlace& around = *(after - 1);
+    const BufferPlace& around = *(after - 1);
     const uint64_t skipped = place.offset - around.offset;
     return skipped <= around.size && place.size <= around.size - skipped;
   });
@@ -25,11 +27,11 @@ bool covers(const StatePlaces& named, const std::vector<StatePlace>& unnamed) {
 
 }  // namespace
 
-std::vector<StatePlaces> find_state_arenas(const void* opaque) {
+std::vector<BufferPlaces> find_buffer_arenas(const void* opaque) {
   const fbs::ExecutionPlan& plan = *as_plan(opaque);
   const size_t count = length(plan.non_const_buffer_sizes());
-  std::vector<StatePlaces> arenas(count == 0 ? 0 : count - 1);
-  std::vector<std::vector<StatePlace>> unnamed(arenas.size());
+  std::vector<BufferPlaces> arenas(count == 0 ? 0 : count - 1);
+  std::vector<std::vector<BufferPlace>> unnamed(arenas.size());
   for (size_t i = 0; i < length(plan.values()); ++i) {
     const fbs::Tensor* tensor = tensor_of(plan, i);
     if (tensor == nullptr || tensor->allocation_info() == nullptr) continue;
@@ -38,7 +40,7 @@ std::vector<StatePlaces> find_state_arenas(const void* opaque) {
     if (arena == 0 || arena >= arenas.size()) continue;
     const uint64_t offset =
         static_cast<uint64_t>(details.memory_offset_high()) << 32 | details.memory_offset_low();
-    const StatePlace place = {offset, nbytes_of(*tensor)};
+    const BufferPlace place = {offset, nbytes_of(*tensor)};
     const fbs::ExtraTensorInfo* extra = tensor->extra_tensor_info();
     if (extra != nullptr && length(extra->fully_qualified_name()) != 0) {
       arenas[arena][text(extra->fully_qualified_name())] = place;
@@ -52,7 +54,7 @@ std::vector<StatePlaces> find_state_arenas(const void* opaque) {
   return arenas;
 }
 
-bool is_shared(const StatePlaces& a, const StatePlaces& b) {
+bool is_shared(const BufferPlaces& a, const BufferPlaces& b) {
   bool found = false;
   for (const auto& [name, place] : a) {
     const auto other = b.find(name);

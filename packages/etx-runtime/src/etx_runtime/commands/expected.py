@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from etx_runtime import bits
+from etx_runtime.commands.samples import RAW, read_arrays
 from etx_runtime.errors import InputError
-from etx_runtime.samples import RAW, read_arrays
 from etx_runtime.values import ValueInfo
 
 Array = np.ndarray[Any, Any]
@@ -38,22 +38,22 @@ def compare(
     """Return a row for each tensor output: whether it is close, and how far it is off."""
     tensors = [(i, info) for i, info in enumerate(outputs) if info.kind == "tensor"]
     return [
-        {"output": index, **_compare(values[index], info.dtype or "", wanted, atol, rtol)}
-        for (index, info), wanted in zip(tensors, expected, strict=True)
+        {"output": index, **_compare(values[index], info.dtype or "", reference, atol, rtol)}
+        for (index, info), reference in zip(tensors, expected, strict=True)
     ]
 
 
-def _compare(value: Any, dtype: str, wanted: Array, atol: float, rtol: float) -> dict[str, Any]:
+def _compare(value: Any, dtype: str, reference: Array, atol: float, rtol: float) -> dict[str, Any]:
     got = bits.as_numpy(value)
-    if wanted.dtype == RAW:
-        if wanted.nbytes != got.nbytes:
-            return _differs(f"has {got.nbytes} bytes, expected {wanted.nbytes}")
-        wanted = wanted.view(got.dtype).reshape(got.shape)
-    if got.shape != wanted.shape:
-        return _differs(f"has shape {list(got.shape)}, expected {list(wanted.shape)}")
-    x, y = bits.as_numbers(value, dtype), bits.as_numbers(bits.of_type(wanted, dtype), dtype)
+    if reference.dtype == RAW:
+        if reference.nbytes != got.nbytes:
+            return _differs(f"has {got.nbytes} bytes, expected {reference.nbytes}")
+        reference = reference.view(got.dtype).reshape(got.shape)
+    if got.shape != reference.shape:
+        return _differs(f"has shape {list(got.shape)}, expected {list(reference.shape)}")
+    x, y = bits.as_numbers(value, dtype), bits.as_numbers(bits.of_type(reference, dtype), dtype)
     if x is None or y is None:
-        is_same = bool(np.array_equal(got, wanted))
+        is_same = bool(np.array_equal(got, reference))
         return {"matches": True} if is_same else _differs(f"differs ({dtype} is compared exactly)")
     x, y = x.astype(np.float64), y.astype(np.float64)
     with np.errstate(invalid="ignore"):
