@@ -40,6 +40,7 @@ ELSEWHERE = {
     aten.addmv.default,
     aten.adaptive_max_pool2d.default,
     aten.dist.default,
+    aten.take.default,
     aten._int_mm.default,
 }
 
@@ -103,6 +104,15 @@ def test_bucketize(dtype, right):
     for bounds in (torch.tensor([0.0, 0.5, 7.0]), torch.tensor([0, 1, 7])):
         for narrow in (False, True):
             check(aten.bucketize.Tensor, x, bounds, out_int32=narrow, right=right)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)], ids=str)
+@pytest.mark.parametrize("taken", [(), (4,), (2, 0), (1, 2)], ids=str)
+def test_take(shape, taken):
+    x = torch.randn(shape)
+    if x.numel() or 0 in taken:
+        index = torch.randint(-x.numel(), x.numel() or 1, taken)
+        check(aten.take.default, x, index)
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)

@@ -39,6 +39,8 @@ FUNCTIONS = {
         (torch.tensor([-2, 0.0, 0.5, 1, 3]),),
     ),
     "product of bytes": (torch._int_mm, (BYTES, BYTES.t().contiguous())),
+    "take": (torch.take, (X, torch.tensor([0, -1, 7]))),
+    "take one": (torch.take, (torch.tensor(2.5), torch.tensor(-1))),
     "addmv": (torch.addmv, (torch.randn(3), torch.randn(3, 4), torch.randn(4))),
     "adaptive max": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (X,)),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (X,)),

@@ -247,6 +247,10 @@ def _upsample_linear_vec(
     return _resized(self, found, align_corners, scales or (None,) * len(found))
 
 
+def _take(self: Tensor, index: Tensor) -> Any:
+    return aten.index.Tensor(self.reshape(-1), [index])
+
+
 def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return torch.mm(self.to(torch.int32), mat2.to(torch.int32))
 
@@ -267,6 +271,7 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.fmax.default: _fmax,
     aten.fmin.default: _fmin,
     aten.bucketize.Tensor: _bucketize,
+    aten.take.default: _take,
     aten._int_mm.default: _int_mm,
     aten.addmv.default: torch_decompositions.addmv,
     aten.adaptive_max_pool2d.default: torch_decompositions.adaptive_max_pool2d,
