@@ -73,8 +73,11 @@ class Workshop:
             for exporter in EXPORTERS
             if (self.folder / model / f"{exporter}.pte").exists()
         ]
+        own = [f"own:{m}" for m in self.models if (self.folder / m / "own.pte").exists()]
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(self.execute, RUNTIMES, ("--device", "--executorch"), (cells, cells)))
+            list(
+                pool.map(self.execute, RUNTIMES, ("--device", "--executorch"), (cells + own, cells))
+            )
 
     def lower(self, exporter: str, environment: str) -> None:
         """Write the files of an exporter that are not there."""

@@ -21,7 +21,8 @@ EXIR_TESTS = Path(__file__).parents[1] / "packages/etx-exir/tests"
 
 
 def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
-    """Lower with ETX for both runtimes; note what folding did to the size of the constants."""
+    """Lower with ETX for both runtimes, and for its own as `own.pte`; note what folding did to the
+    size of the constants."""
     from etx_exir import ExecutorchBackendConfig, to_edge
 
     sys.path.insert(0, str(EXIR_TESTS))
@@ -31,6 +32,7 @@ def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
     config = ExecutorchBackendConfig(target="executorch")
     to_edge(program, observer=growth).to_executorch(config).save(str(path))
     path.with_name("growth.json").write_text(json.dumps(growth.bytes))
+    to_edge(program).to_executorch().save(str(path.with_name("own.pte")))
 
 
 def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:

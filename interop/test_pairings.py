@@ -23,7 +23,16 @@ def test_agrees_with_eager(
     refused = ROWS[model].refused
     if exporter == "executorch" and refused:
         request.applymarker(pytest.mark.xfail(strict=True, reason=refused))
-    folder = workshop.folder / model
+    agree(workshop.folder / model, exporter, runtime)
+
+
+def test_own_target_agrees_with_eager(model: str, workshop: Workshop) -> None:
+    """The file for the default target, on the runtime it is for."""
+    agree(workshop.folder / model, "own", "etx")
+
+
+def agree(folder: Path, exporter: str, runtime: str) -> None:
+    """Compare the outputs of all calls of one file on one runtime with eager's."""
     for stem in (f"{exporter}", f"{exporter}.{runtime}"):
         error = folder / f"{stem}.error"
         assert not error.exists(), error.read_text()
@@ -32,7 +41,7 @@ def test_agrees_with_eager(
     for call, (_, outputs) in enumerate(sizes):
         for i in range(outputs):
             key = f"call{call}_output{i}"
-            compare(actual[key], expected[key], key, ROWS[model].classes)
+            compare(actual[key], expected[key], key, ROWS[folder.name].classes)
 
 
 def compare(actual: np.ndarray, expected: np.ndarray, key: str, classes: bool) -> None:
@@ -46,12 +55,14 @@ def compare(actual: np.ndarray, expected: np.ndarray, key: str, classes: bool) -
 
 
 def test_check_agrees(model: str, workshop: Workshop) -> None:
-    """What ETX wrote for both runtimes has no problem where it runs, nor on either target."""
-    path = str(workshop.folder / model / "etx.pte")
-    for target in ((), ("--target", "etx"), ("--target", "executorch")):
-        command = [Path(workshop.config.getoption("--device")).with_name("etx"), "check", path]
-        done = subprocess.run([*command, *target], capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
+    """What ETX wrote has no problem where it runs, nor on a target it was written for."""
+    installed, own, both = (), ("--target", "etx"), ("--target", "executorch")
+    for file, targets in (("own", (installed, own)), ("etx", (installed, own, both))):
+        path = str(workshop.folder / model / f"{file}.pte")
+        for target in targets:
+            command = [Path(workshop.config.getoption("--device")).with_name("etx"), "check", path]
+            done = subprocess.run([*command, *target], capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_folding_lets_no_file_grow(model: str, workshop: Workshop) -> None:
