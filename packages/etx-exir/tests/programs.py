@@ -54,6 +54,22 @@ class Masked(nn.Module):
         return x * self.a + self.b
 
 
+class Several(nn.ModuleList):
+    """Each module on an input of its own."""
+
+    def forward(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        return [layer(x) for layer, x in zip(self, inputs, strict=True)]
+
+
+def settled(norm: Any) -> Any:
+    """Return a batch norm as training leaves it."""
+    norm.running_mean.uniform_(-1, 1)
+    norm.running_var.uniform_(0.5, 2)
+    nn.init.uniform_(norm.weight, 0.5, 2)
+    nn.init.uniform_(norm.bias)
+    return norm
+
+
 def core(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None) -> ExportedProgram:
     """Return the program in Core ATen with copying views: what most passes start from."""
     exported = torch.export.export(module.eval(), inputs, dynamic_shapes=dynamic_shapes)
@@ -120,10 +136,12 @@ def assert_bits(program: ExportedProgram, module: nn.Module, inputs: tuple[Any, 
 __all__ = [
     "PIPELINE",
     "Calls",
+    "Several",
     "apply",
     "assert_bits",
     "assert_like_eager",
     "core",
     "counts",
     "edge",
+    "settled",
 ]

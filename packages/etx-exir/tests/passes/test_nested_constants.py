@@ -8,7 +8,6 @@ import copy
 import torch
 from etx_exir.ir.control_flow_graphs import captures
 from etx_exir.passes import PIPELINE
-from etx_exir.passes.normalize.linear_of_vectors import LinearOfVectors
 from etx_exir.passes.simplify.fold_constants import FoldConstants
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from flows import FLOWS
@@ -82,10 +81,3 @@ def test_what_no_branch_reads_any_more_is_neither_captured_nor_stored():
     apply(RemoveDeadCode(), program)
     assert "w" not in program.state_dict
     assert len(program.graph.find_nodes(op="placeholder")) == 3, "one w + 1 a branch, and x"
-
-
-def test_a_linear_layer_of_a_vector_is_one_of_a_row():
-    module = Calls(lambda self, x: torch.nn.functional.linear(x, self.w), w=torch.randn(4, 3))
-    program = core(module, (torch.randn(3),))
-    apply(LinearOfVectors(), program)
-    assert_like_eager(program, module, (torch.randn(3),))

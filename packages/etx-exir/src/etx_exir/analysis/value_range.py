@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is certain of a value's range: enough to prove that no element is infinite."""
+"""Range analysis: what is certain of a value, enough to prove that no element is infinite."""
 
 from __future__ import annotations
 

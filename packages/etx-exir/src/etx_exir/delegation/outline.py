@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A set of nodes as a program of its own, and the call that takes their place."""
+"""Outlining: a set of nodes as a program of its own, and the call that takes their place."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ import torch
 from etx_exir.passes.fuse.fold_scale import FoldScale
 from etx_exir.passes.normalize.scalar_operands import ScalarOperands
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
-from programs import Calls, apply, assert_like_eager, core, counts, edge
+from programs import Calls, Several, apply, assert_like_eager, core, counts, edge
 from torch import nn
 from torch.nn import functional as F
 
@@ -28,11 +28,6 @@ class Scaled(nn.Module):
 
     def forward(self, x):
         return self.scale * self.layer(x)
-
-
-class Several(nn.ModuleList):
-    def forward(self, *inputs):
-        return [layer(x) for layer, x in zip(self, inputs, strict=True)]
 
 
 def folded(module, *inputs):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``a = f(x); b = f(x)`` -> ``a = b = f(x)``; each symbolic size is read once."""
+"""``a = f(x); b = f(x)`` -> ``a = b = f(x)`` (CSE); each symbolic size is read once."""
 
 from __future__ import annotations
 

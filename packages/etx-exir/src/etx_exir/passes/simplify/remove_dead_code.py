@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Remove what no output needs: operators, and the constants that nothing reads any more."""
+"""``f(x)`` that no output needs -> nothing (DCE), and so the constants that nothing else reads."""
 
 from __future__ import annotations
 
