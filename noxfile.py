@@ -256,7 +256,7 @@ def exported(session: nox.Session) -> None:
 
 @nox.session(tags=["gen"])
 def generated(session: nox.Session) -> None:
-    """Write all generated files anew; `-- --check` fails when one is stale."""
+    """Write all generated files again; `-- --check` fails when one is stale."""
     generate(session, *session.posargs)
 
 
@@ -341,7 +341,7 @@ def free_threaded(session: nox.Session) -> None:
     run(session, *install, "--install", "etx-runtime")
     python, tests = folder / "bin" / "python", ROOT / "packages" / "etx-runtime" / "tests"
     run(session, python, "-I", ROOT / "tools" / "free_threaded.py")
-    chosen = session.posargs[1:] or [f"--ignore={tests / 'test_fuzz.py'}"]  # C++ alone
+    chosen = session.posargs[1:] or [f"--ignore={tests / 'test_fuzz.py'}"]  # only C++
     command = [python, "-I", "-W", "error", "-m", "pytest", "--import-mode=importlib", tests]
     run(session, *command, "-c", tests.parent / "pyproject.toml", *chosen)
 
@@ -410,7 +410,7 @@ def passes(session: nox.Session) -> None:
 def both_sides(session: nox.Session) -> tuple[str, list[str]]:
     """Return a Python that drives, and the options that name those of both sides.
 
-    ExecuTorch lies in its own environment alone: a file that crosses is written by one process and
+    ExecuTorch lies only in its own environment: a file that crosses is written by one process and
     read by another that cannot import the writer.
     """
     samples = ("expecttest==0.3.0",)

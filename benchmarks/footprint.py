@@ -124,7 +124,7 @@ def table(results: dict[str, Answers]) -> str:
         rows.append(line("peak, MB", answers, megabytes("first", "Peak"), 1))
         text += f"\n{model}\n\n{head}" + "\n".join(rows) + "\n"
     floor = statistics.median(megabytes("start", "Rss")(a) for a in chain["etx"])
-    return f"{text}\nPython and NumPy alone: {floor:.1f} MB.\n"
+    return f"{text}\nOnly Python and NumPy: {floor:.1f} MB.\n"
 
 
 def main() -> None:

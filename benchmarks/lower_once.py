@@ -67,7 +67,7 @@ def main(exporter: str, model: str, path: Path) -> None:
     """Build, export, lower."""
     built = BUILDERS[model]()
     program = torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)
-    held = {id(t): t.nbytes for t in (*program.state_dict.values(), *program.constants.values())}
+    sizes = {id(t): t.nbytes for t in (*program.state_dict.values(), *program.constants.values())}
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
@@ -83,7 +83,7 @@ def main(exporter: str, model: str, path: Path) -> None:
         "seconds": seconds,
         "decompose": watch.seconds,
         "grown_mb": resident("VmHWM") - before,
-        "weights_mb": sum(held.values()) / 1e6,
+        "weights_mb": sum(sizes.values()) / 1e6,
         "file_mb": path.stat().st_size / 1e6,
     }
     print(json.dumps(result))

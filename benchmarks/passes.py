@@ -32,8 +32,8 @@ HEAD = """# What the passes remove
 
 Each model of the interop set, lowered with all [passes](passes.md) and without one: operators that
 the program has more, and with `+` the kilobytes of constants that it stores more. *needed* means
-that the program is no valid Edge program without the pass. A pass without an entry does nothing for
-these models; `tests/passes/test_every_pass_matters.py` holds a program that it does something for.
+that the program is not a valid Edge program without the pass. A pass without an entry does nothing
+for these models; `tests/passes/test_every_pass_matters.py` holds a program that it changes.
 Written by `python3 noxfile.py -s passes`.
 
 {table}

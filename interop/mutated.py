@@ -37,7 +37,7 @@ def mutate(file: bytes, seed: str) -> bytes:
 
 
 def run(python: str, runtime: str, paths: list[Path]) -> dict[Path, Result]:
-    """Return what happened to each file; a process that dies is begun anew with the next one."""
+    """Return what happened to each file; a process that dies is started again with the next one."""
     clean = {k: v for k, v in os.environ.items() if k in {"PATH", "HOME", "PYTHONPATH"}}
     clean |= {k: v for k, v in os.environ.items() if k.startswith("ETX_")}
     results: dict[Path, Result] = {}

@@ -69,7 +69,7 @@ def environment(
 
 @pytest.fixture(scope="session")
 def device() -> Environment:
-    """Return a device: the runtime and its kernels alone."""
+    """Return a device: only the runtime and its kernels."""
     return environment("device", "etx-runtime", "etx-kernels-portable")
 
 

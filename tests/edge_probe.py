@@ -16,7 +16,7 @@ def guards_types(node: ast.AST) -> bool:
 
 
 def imports(node: ast.AST) -> Iterator[tuple[str, int]]:
-    """Yield the top-level names a file imports anywhere but for its types alone."""
+    """Yield the top-level names a file imports for more than its types."""
     for child in ast.iter_child_nodes(node):
         if guards_types(child):
             continue

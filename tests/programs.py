@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes add.pte, the sum of two vectors of up to eight floats: `python programs.py FOLDER`.
 
-Written with etx-schema alone, so that a device environment can make its own program.
+Written with only etx-schema, so that a device environment can make its own program.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ __attribute__((visibility("default"))) const etx_plugin* etx_plugin_v1(void) { r
 
 @pytest.fixture(scope="module")
 def host() -> Environment:
-    """Return a build host: the compiler alone."""
+    """Return a build host: only the compiler."""
     return environment("edge-etx-exir", "etx-exir")
 
 

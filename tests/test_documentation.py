@@ -38,8 +38,8 @@ def test_the_first_page_runs_in_what_one_line_of_it_installs() -> None:
     page = ROOT / "README.md"
     shells = [block.text for block in blocks(page.read_text()) if block.language == "sh"]
     (line,) = (line for text in shells for line in text.splitlines() if "--venv etx" in line)
-    wanted = wheels.parse(shlex.split(line)[2:]).install
-    environment("first-hour", *wanted).python(ROOT / "tools" / "snippets.py", page)
+    packages = wheels.parse(shlex.split(line)[2:]).install
+    environment("first-hour", *packages).python(ROOT / "tools" / "snippets.py", page)
 
 
 @pytest.mark.parametrize("page", READMES, ids=identity)

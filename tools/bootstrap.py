@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs nox from a private environment, so that `python3 noxfile.py` needs Python alone."""
+"""Runs nox from a private environment, so that `python3 noxfile.py` needs only Python."""
 
 from __future__ import annotations
 

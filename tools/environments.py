@@ -116,7 +116,7 @@ class Environment:
     def require_private(self) -> None:
         if self.prefix == self._base:
             raise PackagingError(
-                f"{self.python} is no virtual environment; give one: --venv DIR makes it"
+                f"{self.python} is not a virtual environment; give one: --venv DIR makes it"
             )
 
     def state(self) -> dict[str, str]:
@@ -144,19 +144,19 @@ class Environment:
 
     def install_others(self, requirements: Iterable[str], *, deps: bool = True) -> None:
         """Install third-party requirements within constraints.txt."""
-        wanted = sorted(set(requirements))
+        chosen = sorted(set(requirements))
         key = "+deps" if deps else "+no-deps"
         constraints = CONSTRAINTS.read_text() if CONSTRAINTS.exists() else ""
-        digest = hashlib.sha256(json.dumps([wanted, constraints]).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([chosen, constraints]).encode()).hexdigest()
         state = self.state()
-        if not wanted or state.get(key) == digest:
+        if not chosen or state.get(key) == digest:
             return
-        if deps and any(split_requirement(item)[0] == POOLED for item in wanted):
+        if deps and any(split_requirement(item)[0] == POOLED for item in chosen):
             self._link_pool()
-        say(f"installing {', '.join(wanted)}")
+        say(f"installing {', '.join(chosen)}")
         mode = [] if deps else ["--no-deps"]
         bound = ["-c", CONSTRAINTS] if CONSTRAINTS.exists() else []
-        self.pip("install", *mode, *bound, *wanted)
+        self.pip("install", *mode, *bound, *chosen)
         self.remember(state | {key: digest})
 
     def _link_pool(self) -> None:

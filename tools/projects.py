@@ -175,17 +175,17 @@ class Closure:
 
 def close(
     projects: dict[str, Project],
-    wanted: Iterable[str],
+    roots: Iterable[str],
     group: str | None = None,
     *,
     siblings: bool = True,
 ) -> Closure:
-    """Follow the requirements of `wanted` and of their dependency group.
+    """Follow the requirements of `roots` and of their dependency group.
 
     The group `<group>-no-deps` is installed without what it requires. Without `siblings`, packages
     of ours that only the group names stay out.
     """
-    pending = list(wanted)
+    pending = list(roots)
     others: dict[str, None] = {}
     bare: dict[str, None] = {}
     for text in list(pending):

@@ -56,9 +56,9 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
 
 def matches(expected: str, printed: str) -> bool:
     """Compare line by line without trailing spaces; `...` matches anything, over lines too."""
-    wanted = "\n".join(line.rstrip() for line in expected.strip().splitlines())
+    shown = "\n".join(line.rstrip() for line in expected.strip().splitlines())
     got = "\n".join(line.rstrip() for line in printed.strip().splitlines())
-    pattern = ".*".join(re.escape(part) for part in wanted.split("..."))
+    pattern = ".*".join(re.escape(part) for part in shown.split("..."))
     return re.fullmatch(pattern, got, re.DOTALL) is not None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds the packages in order and installs them by path, with the standard library alone.
+"""Builds the packages in order and installs them by path, with only the standard library.
 
     python tools/wheels.py                                   build all wheels into dist/
     python tools/wheels.py --sdist etx-schema                one wheel and sdist

@@ -74,7 +74,7 @@ inline long status_kb(const char* name) {
   return -1;
 }
 
-/// A call binds the inputs anew: where they are planned, their memory is reused during a run.
+/// A call binds the inputs again: where they are planned, their memory is reused during a run.
 template <typename Runner>
 void call(Runner& runner, std::vector<Input>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) runner.set_input(i, inputs[i]);

@@ -21,7 +21,7 @@ ROW = "\nimport etx_runner\nRUNNERS[etx_runner.Etx.name] = etx_runner.Etx\n"
 def main(harness: Path, work: Path, arguments: list[str]) -> int:
     """Copy, add the row, run."""
     if not (harness / "runners.py").exists():
-        sys.exit(f"{harness} is no harness: it has no runners.py")
+        sys.exit(f"{harness} is not a harness: it has no runners.py")
     copy = work / "harness"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(harness, copy, copy_function=shutil.copyfile)

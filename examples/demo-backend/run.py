@@ -38,8 +38,8 @@ def compare(folder: Path) -> int:
         for inputs, expected in calls(path.with_suffix(".npz")):
             results = model(*inputs)
             results = results if isinstance(results, tuple) else (results,)
-            for result, wanted in zip(results, expected, strict=True):
-                np.testing.assert_allclose(np.asarray(result), wanted, rtol=1e-5, atol=1e-6)
+            for result, reference in zip(results, expected, strict=True):
+                np.testing.assert_allclose(np.asarray(result), reference, rtol=1e-5, atol=1e-6)
                 compared += 1
     return compared
 

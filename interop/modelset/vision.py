@@ -2,7 +2,7 @@
 """Image classifiers of torchvision and timm with seeded weights, made testable.
 
 As they come their outputs vanish: batch-norm statistics are taken from one seeded batch, and a
-head that is zero or nearly so is drawn anew.
+head that is zero or nearly so is drawn again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def model_code() -> types.ModuleType:
 
 
 def settle(module: nn.Module, batch: torch.Tensor) -> nn.Module:
-    """Give batch norms the statistics of ``batch`` and draw a vanishing head anew."""
+    """Give batch norms the statistics of ``batch`` and draw a vanishing head again."""
     norms = [m for m in module.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     for norm in norms:
         norm.momentum = None

@@ -50,7 +50,7 @@ UNSET = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", 
 
 
 class UnsuitedError(Exception):
-    """A sample that is no call with tensors as a program's inputs."""
+    """A sample that is not a call with tensors as a program's inputs."""
 
 
 class Calls(nn.Module):

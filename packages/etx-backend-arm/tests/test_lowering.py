@@ -100,5 +100,5 @@ def test_clamp_with_one_bound() -> None:
 
 def test_the_partitioner_of_the_command_takes_no_options() -> None:
     assert isinstance(partitioner([]), TosaPartitioner)
-    with pytest.raises(BackendError, match="TosaBackend has no options, got 'fast'"):
+    with pytest.raises(BackendError, match="TosaBackend takes no options, got 'fast'"):
         partitioner([CompileSpec("fast", b"1")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Our names of what ExecuTorch's files hold: the wire has slots, tags and numbers alone."""
+"""Our names of what ExecuTorch's files hold: the wire has only slots, tags and numbers."""
 
 from __future__ import annotations
 

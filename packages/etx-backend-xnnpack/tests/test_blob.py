@@ -128,7 +128,7 @@ def test_damaged_headers(place, content, message):
 
 
 def test_blob_that_cannot_be_written():
-    with pytest.raises(EtxError, match="the identifier is XN01 or XN00, not 'XN05'"):
+    with pytest.raises(EtxError, match="expected identifier 'XN01' or 'XN00', got 'XN05'"):
         write_blob(XnnpackBlob(graph(), identifier="XN05"))
     with pytest.raises(EtxError, match="without a header has no room"):
         write_blob(XnnpackBlob(graph(), b"1", header=False))
@@ -164,8 +164,8 @@ def test_slots_are_those_of_the_contract(version):
             if "tag of" not in row["type"]:
                 assert slots[row["id"]] == our_field(row["name"]), name
     for name, members in expected["unions"].items():
-        wanted = [(our_type(m["member"]), our_type(m["table"])) for m in members if m["tag"]]
-        assert schema.unions[our_type(name)].members == wanted
+        tagged = [(our_type(m["member"]), our_type(m["table"])) for m in members if m["tag"]]
+        assert schema.unions[our_type(name)].members == tagged
     for name, enum in expected["enums"].items():
         values = {k.removeprefix("xnn_datatype_").upper(): v for k, v in enum["values"].items()}
         assert schema.enums[our_type(name)].values == values

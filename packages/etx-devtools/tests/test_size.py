@@ -156,7 +156,7 @@ def test_errors_name_the_file(tmp_path):
         sizes(path)
     with pytest.raises(EtxError, match="no such file"):
         sizes(tmp_path / "missing.pte")
-    with pytest.raises(EtxError, match="no view 'colour' of the size; there are operator, weight"):
+    with pytest.raises(EtxError, match="unknown view 'colour'; expected one of operator, weight"):
         sizes(FILES[0]).by("colour")
 
 

@@ -37,8 +37,8 @@ def test_compiles_and_runs(name: str) -> None:
     x = torch.randn(20, 128)
     quantize_(model, CONFIGS[name])
     with torch.no_grad():
-        wanted = model(x)
+        expected = model(x)
         buffer = compile(torch.export.export(model, (x,))).buffer
     got = torch.as_tensor(etx_runtime.load(buffer)(x))
-    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
     assert len(buffer) < BYTES + SCALES + PROGRAM

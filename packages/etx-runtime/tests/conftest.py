@@ -39,7 +39,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def runtime(plugin: Path) -> etx_runtime.Runtime:
-    """The runtime with the test kernels alone."""
+    """The runtime with only the test kernels."""
     os.environ["ETX_PLUGINS"] = ""
     os.environ.pop("ETX_PLUGIN_PATHS", None)
     instance = etx_runtime.Runtime.get()

@@ -255,7 +255,7 @@ def test_backend(runtime: Runtime) -> None:
     b = delegate(b"\x02", ("bias",))
     b.named["bias"] = es.NamedBlob(b"\x09")
     np.testing.assert_array_equal(load(b.serialize()).execute([X])[0], X * 2 + 9)
-    with pytest.raises(RuntimeError, match="in init alone"):
+    with pytest.raises(RuntimeError, match="only be read during init"):
         backend.specs.named_data("bias")
 
 

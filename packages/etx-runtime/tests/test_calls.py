@@ -97,7 +97,7 @@ def test_guards(runtime: Runtime) -> None:
     method.execute([vector(5), vector(4)])
     with pytest.raises(InputError, match=r"a > b, but a = 3 \(dimension 0 of input 0 \('in0'\)\)"):
         method.execute([vector(3), vector(4)])
-    with pytest.raises(InputError, match=r"must fulfil a % 2 != 0, but a = 4") as caught:
+    with pytest.raises(InputError, match=r"must satisfy a % 2 != 0, but a = 4") as caught:
         method.execute([vector(4), vector(1)])
     assert caught.value.index == 0
 

@@ -240,7 +240,7 @@ def test_symbols(runtime: Runtime, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "value 4" in run(capsys, "run", path, "--dim", "n=2")
     assert "value 2" in run(capsys, "run", path, "--input", "n=1")
     with pytest.raises(
-        InputError, match=r"no dimension is called 't'; there are: n .1 to 4., s .2 "
+        InputError, match=r"unknown dimension 't'; the method has: n .1 to 4., s .2 "
     ):
         run(capsys, "run", path, "--dim", "t=2")
     with pytest.raises(InputError, match="s is 3, but must be 2 to 4, a multiple of 2"):
@@ -329,7 +329,7 @@ def test_expected(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     np.save(tmp_path / "shape.npy", wrong.T)
     text = run(capsys, *command, "--expect", str(tmp_path / "shape.npy"), code=1)
     assert "has shape [2, 3], expected [3, 2]" in text
-    with pytest.raises(InputError, match="2 arrays were given, outputs take 1"):
+    with pytest.raises(InputError, match="--expect: expected 1 for the last call, got 2 arrays"):
         run(capsys, *command, *["--expect", str(tmp_path / "right.npy")] * 2)
     wrong[0, 0] = np.nan
     np.save(tmp_path / "nan.npy", wrong)

@@ -109,7 +109,7 @@ def test_only_minus_one_means_none(runtime: Runtime) -> None:
     b.value(es.OptionalTensorList(items=[x, -1]))
     runtime.load_program(b.serialize())
     b.value(es.OptionalTensorList(items=[x, -2]))
-    with pytest.raises(LoadError, match="an item of a tensor list is no value"):
+    with pytest.raises(LoadError, match="an item of a tensor list is not a value of the method"):
         runtime.load_program(b.serialize())
 
 

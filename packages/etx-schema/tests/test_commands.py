@@ -127,7 +127,7 @@ def test_check_against_several_targets(etx, data, board, tmp_path):
 def test_unknown_target(etx, data, offered):
     code, _, err = etx("check", data / "add.pte", "--target", "moon")
     assert code == 2
-    assert "no target 'moon'; installed: board" in err
+    assert "unknown target 'moon'; expected a .json file or one of board" in err
 
 
 def test_targets(etx, offered, installed):
@@ -154,7 +154,7 @@ def test_targets_describes_a_file(etx, board):
     assert out.startswith("board 2: a small one\n  backends: ToyBackend\n")
     code, _, err = etx("targets", "moon")
     assert code == 2
-    assert "no target 'moon'" in err
+    assert "unknown target 'moon'" in err
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

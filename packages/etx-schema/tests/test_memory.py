@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Planned memory recomputed from a file: what is wanted when, as numbers, text and pictures."""
+"""Planned memory recomputed from a file: what is live when, as numbers, text and pictures."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_in_place():
 
 
 def test_what_a_loop_reads_again_stays():
-    """x and the carry live through the loop; the rows are not wanted before it."""
+    """x and the carry live through the loop; the rows are not live before it."""
     false, again = EValue(Bool(bool_val=False)), EValue(Bool(bool_val=True))
     values = [tensor((4,), 0), tensor((4,), 16), tensor((4,), 32), tensor((8,), 48), false, again]
     steps = [
@@ -175,8 +175,8 @@ def test_results_of_a_delegate_are_what_nothing_touched_before():
     assert [t.op for t in found.allocations][2:] == ["delegate None"] * 2
 
 
-def wanted(spans, steps, inputs, outputs, count):
-    """Compute the bytes wanted at each moment grain by grain, by looking ahead."""
+def live_bytes(spans, steps, inputs, outputs, count):
+    """Compute the bytes live at each step grain by grain, by looking ahead."""
     load = [0] * (len(steps) + 2)
     events = [("write", inputs)]
     events += [("step", step) for step in steps]
@@ -227,7 +227,7 @@ def test_random_straight_programs(data):
     calls = [(MM, [*reads, len(values), out, out]) for reads, out in steps]
     outputs = [steps[-1][1]]
     found = arena(method([*values, none], calls, inputs, outputs, (16 * count,)))
-    expected = wanted(spans, steps, inputs, outputs, count)
+    expected = live_bytes(spans, steps, inputs, outputs, count)
     assert found.load == [16 * grains for grains in expected]
     for moment, load in enumerate(found.load):
         assert sum(size for size, _ in found.at(moment)) == load

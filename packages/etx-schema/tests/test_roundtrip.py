@@ -258,7 +258,7 @@ def test_wrong_types_are_named(value, message):
 def test_delegate_without_blob_is_named():
     pte = delegated()
     pte.delegates = []
-    with pytest.raises(EtxError, match=r"'decode': delegate 'ToyBackend' wants blob 0.* has 0"):
+    with pytest.raises(EtxError, match=r"'decode': delegate 'ToyBackend' refers to blob 0.* has 0"):
         serialize_pte(pte)
 
 
@@ -270,5 +270,5 @@ def test_tensor_layout_belongs_to_a_ptd():
 
 
 def test_alignment_must_be_positive():
-    with pytest.raises(EtxError, match="alignment is a positive integer, not 0"):
+    with pytest.raises(EtxError, match="a positive integer as the alignment, got 0"):
         serialize_pte(add(), segment_alignment=0)

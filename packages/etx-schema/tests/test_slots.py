@@ -52,8 +52,8 @@ def test_schema_has_the_slots_of_the_contract(kind, data):
         found = {
             item.slot: (item.name, wire_type(schema, item)) for item in schema.tables[name].fields
         }
-        wanted = {r["id"]: (r["name"], r["type"]) for r in rows if "tag of" not in r["type"]}
-        assert found == wanted, name
+        fields = {r["id"]: (r["name"], r["type"]) for r in rows if "tag of" not in r["type"]}
+        assert found == fields, name
         for row in rows:
             align = (row["attrs"] or "").partition("force_align: ")[2]
             if align:
@@ -69,8 +69,8 @@ def test_enums_and_unions_have_the_numbers_of_the_contract(kind, data):
         assert schema.enums[name].values == enum["values"]
         assert width(schema.enums[name].base) == enum["base"]
     for name, members in expected["unions"].items():
-        wanted = [(m["member"], m["table"]) for m in members if m["tag"]]
-        assert schema.unions[name].members == wanted
+        tagged = [(m["member"], m["table"]) for m in members if m["tag"]]
+        assert schema.unions[name].members == tagged
 
 
 @pytest.mark.parametrize("kind", MODULES)

@@ -200,7 +200,7 @@ def test_load_from_file(tmp_path):
         ({"name": "a", "limits": {"max_rank": -1}}, "limits: 'max_rank': expected an integer"),
         ({"name": "a", "limits": {"arena_bytes": [-1]}}, "'arena_bytes': expected a list"),
         ({"name": "a", "extends": "x"}, "extends: expected a list of strings"),
-        ({"name": "a", "extends": ["moon"]}, "no target 'moon'"),
+        ({"name": "a", "extends": ["moon"]}, "unknown target 'moon'"),
     ],
 )
 def test_bad_documents(document, message, tmp_path):
@@ -217,7 +217,9 @@ def test_bad_files(tmp_path):
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(TargetError, match="is not JSON"):
         Target.load(tmp_path / "bad.json")
-    with pytest.raises(TargetError, match="no target 'moon'; installed: "):
+    with pytest.raises(
+        TargetError, match=r"unknown target 'moon'; expected a \.json file or one of "
+    ):
         Target.load("moon")
 
 

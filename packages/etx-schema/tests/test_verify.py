@@ -62,8 +62,8 @@ BREAKS = [
     (add, lambda f: setattr(t(f), "sizes", [-1, 2]), r"sizes \[-1, 2\]"),
     (add, lambda f: setattr(t(f), "sizes", [2**30, 2]), "arena 0, which has 96"),
     (add, lambda f: setattr(t(f), "sizes", [2**31 - 1] * 2), "overflow"),
-    (add, lambda f: setattr(t(f), "dim_order", [0, 0]), "no permutation of 2 dimensions"),
-    (add, lambda f: setattr(t(f), "dim_order", []), "no permutation of 2 dimensions"),
+    (add, lambda f: setattr(t(f), "dim_order", [0, 0]), "expected a permutation of 2 dimensions"),
+    (add, lambda f: setattr(t(f), "dim_order", []), "expected a permutation of 2 dimensions"),
     (add, lambda f: setattr(t(f), "storage_offset", 4), "storage offset 4"),
     (add, lambda f: setattr(t(f), "layout", 1), "layout 1, expected 0"),
     (
@@ -119,7 +119,11 @@ BREAKS = [
     (delegated, lambda f: setattr(call(f), "delegate_index", 1), "it calls delegate 1 of 1"),
     (delegated, lambda f: setattr(p(f).delegates[0], "id", None), "delegate 0 has no id"),
     (delegated, lambda f: setattr(p(f).delegates[0], "processed", None), "has no blob"),
-    (delegated, lambda f: setattr(p(f).delegates[0].processed, "index", 2), "wants blob 2 of 2"),
+    (
+        delegated,
+        lambda f: setattr(p(f).delegates[0].processed, "index", 2),
+        "refers to blob 2 of 2",
+    ),
 ]
 
 

@@ -62,12 +62,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     ours = kernels()
-    wanted = {"etx.json": ours, "executorch.json": executorch(ours)}
+    expected = {"etx.json": ours, "executorch.json": executorch(ours)}
     if not parser.parse_args().check:
-        for name, text in wanted.items():
+        for name, text in expected.items():
             (TARGETS / name).write_text(text, encoding="utf-8")
         return 0
-    stale = [n for n, text in wanted.items() if (TARGETS / n).read_text(encoding="utf-8") != text]
+    stale = [n for n, text in expected.items() if (TARGETS / n).read_text(encoding="utf-8") != text]
     if stale:
         print(f"{', '.join(stale)} in {TARGETS}: stale; run this script", file=sys.stderr)
     return 1 if stale else 0

@@ -57,7 +57,7 @@ Tensor tensor(etx_value* value) { return static_cast<EValue*>(value)->to_tensor(
 /// Returns why the arguments do not fit the code, or null; the outputs get their sizes.
 const char* bind(const Code& code, etx_value* const* args, const float** inputs, float** outputs) {
   for (size_t i = 0; i < size_t{code.inputs} + code.outputs; ++i) {
-    if (!is_float(*args[i])) return "an argument is no contiguous float tensor";
+    if (!is_float(*args[i])) return "an argument is not a contiguous float tensor";
   }
   const Tensor whole = tensor(args[code.shape_of]);
   for (size_t i = 0; i < code.inputs; ++i) {

@@ -95,7 +95,7 @@ etx_status find_tensors(etx_init_context* context, const char* names, const Code
     const etx_status status = context->named_data(context, name, &data, &size);
     if (status != 0) return context->fail(context, status, "a tensor is not among the named data");
     if (size % sizeof(float) != 0 || reinterpret_cast<uintptr_t>(data) % alignof(float) != 0) {
-      return refuse(context, "a tensor's data are no aligned floats");
+      return refuse(context, "a tensor's data are not aligned floats");
     }
     found[i] = {static_cast<const float*>(data), static_cast<int64_t>(size / sizeof(float))};
   }
@@ -114,7 +114,7 @@ etx_status parse(etx_init_context* context, const void* blob, size_t size, int64
                  Code** result) {
   const auto* bytes = static_cast<const unsigned char*>(blob);
   if (size < kHeaderSize || std::memcmp(bytes, kMagic, sizeof(kMagic)) != 0) {
-    return refuse(context, "the blob is no PW01 chain; lower the model anew");
+    return refuse(context, "the blob is not a PW01 chain; lower the model again");
   }
   uint16_t head[7];
   std::memcpy(head, bytes + sizeof(kMagic), sizeof(head));

@@ -61,7 +61,7 @@ class Support(OperatorSupportBase):
         """Return why ``node`` has no TOSA form, or None when it has one."""
         for weight in () if why_not(node) else node.all_input_nodes[1:]:
             if self.constants.get(weight) is None:
-                return f"{weight.name} is no constant"
+                return f"{weight.name} is not a constant"
         return why_not(node)
 
 
@@ -84,5 +84,5 @@ class TosaPartitioner(OperatorSupportPartitioner):
 def partitioner(compile_specs: list[CompileSpec]) -> TosaPartitioner:
     """Return the partitioner for `etx compile --backend tosa`."""
     if compile_specs:
-        raise BackendError(f"TosaBackend has no options, got {compile_specs[0].key!r}")
+        raise BackendError(f"TosaBackend takes no options, got {compile_specs[0].key!r}")
     return TosaPartitioner()

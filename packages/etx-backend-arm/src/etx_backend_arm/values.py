@@ -63,5 +63,5 @@ class Values:
         return self.graph.constant(name, list(tensor.shape), DTYPES[tensor.dtype], data)
 
     def parameter(self, node: Any) -> torch.Tensor | None:
-        """Return the constant tensor behind a placeholder, None if it is no constant."""
+        """Return the constant tensor behind a placeholder, None if it is not a constant."""
         return self._constants.get(node)

@@ -20,7 +20,7 @@ ALIGNMENT = 16
 class XnnpackBlob:
     """A delegate's graph with the constants that are stored beside it.
 
-    Old blobs have no header: they are the flatbuffer alone, constants inside.
+    Old blobs have no header: they are only the flatbuffer, constants inside.
     """
 
     graph: Graph
@@ -67,7 +67,7 @@ def _graph(view: memoryview, start: int) -> tuple[Graph, str]:
 def write_blob(blob: XnnpackBlob) -> bytes:
     """Return the bytes; a blob that was read comes back as it was, byte for byte."""
     if blob.identifier not in IDENTIFIERS:
-        raise EtxError(f"the identifier is XN01 or XN00, not {blob.identifier!r}")
+        raise EtxError(f"expected identifier 'XN01' or 'XN00', got {blob.identifier!r}")
     graph = encode(blob.graph, blob.identifier)
     if not blob.header:
         if len(blob.constant_data):

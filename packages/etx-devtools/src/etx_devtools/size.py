@@ -59,7 +59,7 @@ class SizeReport:
             "module": self._module,
         }
         if view not in names:
-            raise EtxError(f"no view {view!r} of the size; there are {', '.join(VIEWS)}")
+            raise EtxError(f"unknown view {view!r}; expected one of {', '.join(VIEWS)}")
         sums: dict[str, tuple[int, int]] = {}
         for piece in self.pieces:
             name = names[view](piece)

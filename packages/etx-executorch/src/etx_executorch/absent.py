@@ -58,7 +58,7 @@ ABSENT = {
     ),
     "exir.serde": "use torch.export.save and torch.export.load on the exported program",
     "exir.tensor": "use TensorSpec, or the fields of etx_schema.Tensor for what is in a file",
-    "exir.tracer": "programs are captured by torch.export alone",
+    "exir.tracer": "only torch.export captures programs",
     "exir.verification": "use etx_exir.lower.verify",
     "export": "recipes and sessions are not there: use etx_exir.compile, or to_edge and its steps",
     "extension.flat_tensor": "use etx_schema.read_ptd and etx_schema.write_ptd",

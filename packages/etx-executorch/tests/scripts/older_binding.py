@@ -28,10 +28,10 @@ inputs = (torch.randn(2, 5), torch.randn(2, 5, requires_grad=True))
 assert export_to_edge(Both(), inputs, verbose=False).methods == {"forward"}
 program = export_to_exec_prog(Both(), inputs)
 path = save_pte_program(program, "both")
-wanted = Both()(*inputs)
+expected = Both()(*inputs)
 for module in (_load_for_executorch(path), _load_for_executorch_from_buffer(program.buffer)):
     for found in (module.forward(inputs), module(inputs), module.run_method("forward", inputs)):
-        assert all(map(torch.equal, found, wanted))
+        assert all(map(torch.equal, found, expected))
 assert module.method_names() == ["forward"]
 meta = module.method_meta("forward")
 assert (meta.name(), meta.num_inputs()) == ("forward", 2)

@@ -48,8 +48,8 @@ def executed(planner, manager=None):
     config = ExecutorchBackendConfig(memory_planning_pass=planner)
     done = (manager or to_edge(exported)).to_executorch(config)
     method = Runtime.get().load_program(done.buffer).load_method("forward")
-    for result, wanted in zip(method.execute(inputs), expected, strict=True):
-        torch.testing.assert_close(result, wanted)
+    for result, reference in zip(method.execute(inputs), expected, strict=True):
+        torch.testing.assert_close(result, reference)
     return done
 
 
@@ -67,8 +67,8 @@ for algorithm, shares in ((naive, False), (greedy, True)):
     verifier = Verifier(module, *ALLOCATE)
     assert bool(verifier.verify_storage_reuse()) == shares
     verifier.verify_graph_input_output()
-    for result, wanted in zip(module(*inputs), expected, strict=True):
-        torch.testing.assert_close(result, wanted)
+    for result, reference in zip(module(*inputs), expected, strict=True):
+        torch.testing.assert_close(result, reference)
 
 # The verifier notices what it is for.
 specs = sorted(collect_specs_from_nodes(module.graph.nodes), key=lambda spec: spec.lifetime)
@@ -158,6 +158,6 @@ reinplace_pass(program, {exir_ops.edge.aten.add.Tensor, exir_ops.edge.aten.sigmo
 names = [node.target.__name__ for node in program.graph.nodes if node.op == "call_function"]
 assert names.count("aten.sigmoid_.default") == 1
 assert "aten.add_.Tensor" in names
-for result, wanted in zip(program.module()(*inputs), expected, strict=True):
-    torch.testing.assert_close(result, wanted)
+for result, reference in zip(program.module()(*inputs), expected, strict=True):
+    torch.testing.assert_close(result, reference)
 executed(MemoryPlanningPass(), manager)

@@ -214,7 +214,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "no terms",
         r"aten::convolution_backward\.out",
-        "of a tap that sees padding alone oneDNN leaves in bfloat16 what the memory held; the "
+        "of a tap that sees only padding oneDNN leaves in bfloat16 what the memory had; the "
         "kernel gives 0",
         lambda c: c.args[0].dtype == torch.bfloat16 and without_terms(c),
         by_chance=True,
@@ -290,7 +290,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         "dimensions of nothing",
         r"aten::cat\.out",
-        "of vectors without elements alone, which eager leaves out, it does not check `dim`",
+        "of vectors without elements, which eager leaves out, it does not check `dim`",
         lambda c: all(t.shape == (0,) for t in c.tensors),
         outcome="strict",
         example=(201, 20213),

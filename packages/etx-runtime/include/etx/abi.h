@@ -98,11 +98,11 @@ typedef struct etx_context {
   etx_status (*fail)(struct etx_context* self, etx_status status, const char* reason);
   /// Calls `body(user, b, e)` over disjoint ranges that cover [begin, end), each at least `grain`
   /// long unless it is the last; returns when all have. Null where there is no thread pool. The
-  /// threads are those of all kernels and delegates; a call within a body runs on its thread alone.
-  /// The other functions of the context, but for is_cancelled, are not for bodies.
+  /// threads are those of all kernels and delegates; a call within a body runs only on its thread.
+  /// The other functions of the context, except is_cancelled, are not for bodies.
   void (*parallel_for)(struct etx_context* self, int64_t begin, int64_t end, int64_t grain,
                        void (*body)(void* user, int64_t begin, int64_t end), void* user);
-  /// The kernel that runs and the number of its arguments; for kernels of signature `*` alone.
+  /// The kernel that runs and the number of its arguments; only for kernels of signature `*`.
   const struct etx_kernel* kernel;
   size_t num_args;
   /// True once the execution shall end: long kernels and delegates that ask return
@@ -122,7 +122,7 @@ typedef struct etx_kernel {
   /// One letter an argument, out-arguments included, the repeated returns not: T tensor, i int,
   /// d double, b bool, s scalar, c string, I D B lists of int, double and bool, L list of tensors,
   /// O list of optional tensors, v writable scalar slot. After the letter: `!` the kernel writes
-  /// the tensor, `?` the value may be None. `*` alone: any arguments, which the kernel checks; the
+  /// the tensor, `?` the value may be None. Only `*`: any arguments, which the kernel checks; the
   /// returns repeat arguments at the end, one by one or as a list, and tensors have memory.
   const char* signature;
   /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.

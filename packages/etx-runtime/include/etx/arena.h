@@ -12,7 +12,7 @@ namespace etx {
 
 /// Hands out consecutive pieces of one block of the caller's bytes, which must outlive it.
 ///
-/// Subclass it to allocate in another way; the runtime calls `allocate` and `reset` alone, and
+/// Subclass it to allocate in another way; the runtime calls only `allocate` and `reset`, and
 /// never deletes it.
 class MemoryAllocator {
  public:

@@ -6,11 +6,11 @@
 /// `libetx_runtime`, or statically `etx::runtime`.
 ///
 /// Handles are opaque. Functions that can fail return an `etx_status`, 0 for success, and leave
-/// their results alone on failure; `etx_last_error()` then says in words what failed, and where.
-/// Structs begin with their size, which the caller sets: newer libraries fill in what an older
-/// caller knows of. Strings are UTF-8. No function throws. A null pointer is ETX_INVALID_ARGUMENT
-/// unless a function says what it means; functions without a status return 0 or null, or do
-/// nothing.
+/// their results unchanged on failure; `etx_last_error()` then says in words what failed, and
+/// where. Structs begin with their size, which the caller sets: newer libraries fill in what an
+/// older caller knows of. Strings are UTF-8. No function throws. A null pointer is
+/// ETX_INVALID_ARGUMENT unless a function says what it means; functions without a status return 0
+/// or null, or do nothing.
 ///
 /// Threads: a program may be shared, and given up by any thread while methods of it are in use. A
 /// method, and what it gives pointers to, is used by one thread at a time; `etx_method_cancel`
@@ -96,7 +96,7 @@ typedef struct etx_load_options {
   /// 1: check everything, so that no file can do harm. 0: trust the file.
   int32_t verify;
   /// 1: map files; they must not be cut short or written to in place while a program or method of
-  /// theirs lives. 0: read them whole; what becomes of them afterwards is no matter.
+  /// theirs lives. 0: read them whole; what becomes of them afterwards does not matter.
   int32_t use_mmap;
   /// Paths of the `.ptd` files with the program's external weights; read during the call.
   const char* const* data_paths;
@@ -246,8 +246,8 @@ ETX_API etx_status etx_method_set_buffer(etx_method* method, const char* name, c
 ETX_API etx_status etx_method_reset_state(etx_method* method);
 
 /// Loads a library of kernels or backends for the process; doing it again does nothing.
-/// Errors: ETX_NOT_FOUND when it is no plugin, one of another ABI, or one that lacks a member: the
-/// text names path and member.
+/// Errors: ETX_NOT_FOUND when it is not a plugin, one of another ABI, or one that lacks a member:
+/// the text names path and member.
 ETX_API etx_status etx_load_plugin(const char* path);
 /// Adds a plugin that is linked into the program and lives as long. Errors: ETX_NOT_SUPPORTED when
 /// it is of another ABI or lacks a member.

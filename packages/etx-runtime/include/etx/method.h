@@ -21,7 +21,7 @@ struct MethodState;
 
 /// A method with its memory: set the inputs, execute, read the outputs, again and again.
 ///
-/// Made by `Program::load_method`. Used by one thread at a time; `cancel` alone may be called by
+/// Made by `Program::load_method`. Used by one thread at a time; only `cancel` may be called by
 /// others meanwhile. Mutable buffers keep their values between executions.
 class Method {
  public:
@@ -78,7 +78,7 @@ class Method {
 
   /// Runs one instruction. Errors: EndOfMethod after the last one, then reset_execution().
   Error step();
-  /// Makes the next `step` begin anew. Errors: InvalidState unless the method was at its end.
+  /// Makes the next `step` begin again. Errors: InvalidState unless the method was at its end.
   Error reset_execution();
 
   /// Puts the initial values back into planned memory: zeros where the file stores none.

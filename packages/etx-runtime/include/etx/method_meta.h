@@ -51,7 +51,7 @@ class MethodMeta {
   size_t num_inputs() const;
   /// Errors: InvalidArgument when there is no input `index`.
   Result<Tag> input_tag(size_t index) const;
-  /// Errors: InvalidArgument when there is no input `index` or it is no tensor.
+  /// Errors: InvalidArgument when there is no input `index` or it is not a tensor.
   Result<TensorInfo> input_tensor_meta(size_t index) const;
 
   size_t num_outputs() const;

@@ -26,7 +26,7 @@ class NamedDataMap {
  public:
   /// The bytes under `key`, aligned to 16. Errors: NotFound, and those of its source.
   virtual Result<Span<const uint8_t>> get_data(const char* key) const = 0;
-  /// Errors: NotFound, also for data that is no tensor.
+  /// Errors: NotFound, also for data that is not a tensor.
   virtual Result<TensorLayout> get_tensor_layout(const char* key) const = 0;
   virtual size_t get_num_keys() const = 0;
   /// `index` must be below get_num_keys().

@@ -139,7 +139,7 @@ class EValue : public etx_value {
     if (tag() == Tag::Int) return Scalar(payload.as_int);
     return Scalar(payload.as_bool);
   }
-  /// Reads the boxed items anew when the list holds run-time integers.
+  /// Reads the boxed items again when the list holds run-time integers.
   IntList to_int_list() const {
     etx_int_list* list = payload.as_int_list;
     if (list->boxed != nullptr) {

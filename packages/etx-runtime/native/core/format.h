@@ -136,7 +136,7 @@ Tag tag_of(const fbs::EValue& value);
 /// The characters or items of a string or list; null for values of other kinds.
 const void* contents_of(const fbs::EValue& value);
 
-/// Null when the value is no tensor.
+/// Null when the value is not a tensor.
 const fbs::Tensor* as_tensor(const fbs::EValue& value);
 const fbs::Tensor* tensor_of(const fbs::ExecutionPlan& plan, size_t value);
 

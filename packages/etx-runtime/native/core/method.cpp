@@ -14,7 +14,7 @@ bool is_close(double a, double b) {
   return a == b || difference <= 1e-4 + 1e-5 * size || (a != a && b != b);
 }
 
-/// Sets a number slot to a number of the same kind; false when `value` is no such number.
+/// Sets a number slot to a number of the same kind; false when `value` is another.
 bool set_number(const EValue& value, EValue* slot) {
   if (value.tag() == slot->tag()) {
     slot->payload = value.payload;
@@ -115,7 +115,7 @@ Error Method::resize_input(size_t index, ScalarType scalar_type, Span<const int3
   const Port& input = state.inputs[index];
   TensorImpl* tensor = input.tensor;
   if (tensor == nullptr) {
-    return refuse(state, index, "the input is no tensor");
+    return refuse(state, index, "the input is not a tensor");
   }
   if (static_cast<int8_t>(scalar_type) != tensor->dtype) {
     return refuse(state, index, "the input has another dtype");

@@ -178,7 +178,7 @@ void MethodLoader::mark_read(const etx_value& value) {
     flags_of(*value.payload.as_int_list->boxed[i]) |= kRead;
 }
 
-/// Also tells integer lists that never change, which need not be read anew.
+/// Also tells integer lists that never change, which need not be read again.
 void MethodLoader::mark_checked() {
   for (const EValue& value : state_->values) {
     uint8_t& flags = flags_of(value);

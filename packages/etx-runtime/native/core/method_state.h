@@ -89,7 +89,7 @@ void restore(const Rebind& rebind);
 /// An input or output.
 struct Port {
   etx_value* slot;
-  /// Null when it is no tensor.
+  /// Null when it is not a tensor.
   TensorImpl* tensor;
   const fbs::EValue* stored;
   /// Null for planned tensors.
@@ -135,7 +135,7 @@ struct MethodState {
   uint64_t budget;
   uint64_t spent;
   uint32_t pc;
-  /// Loaded and stored alone: some cores have no atomic exchange.
+  /// Only loaded and stored: some cores have no atomic exchange.
   std::atomic<bool> is_cancelled;
   bool is_running;
   bool has_free;

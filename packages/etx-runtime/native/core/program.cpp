@@ -86,7 +86,8 @@ Error Program::read_program(Verification verification, FailureSink* failures) {
   ETX_ASSIGN(const size_t file_size, loader_->size());
   if (file_size < kHeadSize) {
     return fail(failures, Error::InvalidProgram,
-                "the file is shorter than 64 bytes: it is no program or was truncated", file_size);
+                "the file is shorter than 64 bytes: it is not a program or was truncated",
+                file_size);
   }
   const DataLoader::SegmentInfo info;
   size_t size = kHeadSize;

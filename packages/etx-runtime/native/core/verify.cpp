@@ -129,8 +129,8 @@ Error Verifier::check_arenas() {
 
 Error Verifier::check_io() {
   where_ = plan_;
-  ETX_TRY(check_args(plan_->outputs(), "an output is no value of the method"));
-  ETX_TRY(check_args(plan_->inputs(), "an input is no value of the method"));
+  ETX_TRY(check_args(plan_->outputs(), "an output is not a value of the method"));
+  ETX_TRY(check_args(plan_->inputs(), "an input is not a value of the method"));
   for (uint32_t i = 0; i < length(plan_->inputs()); ++i) {
     const fbs::EValue& value = value_at(*plan_, plan_->inputs()->Get(i));
     const fbs::Tensor* tensor = as_tensor(value);
@@ -203,7 +203,8 @@ Error Verifier::check_call(const Call& call) {
       {kDelegates, kAnything, {"a delegate call has no delegate", nullptr}},
       {kValues,
        kValues,
-       {"a move is from no value of the method", "a move is to no value of the method"}},
+       {"a move's source is not a value of the method",
+        "a move's target is not a value of the method"}},
       {kValues, kDestinations, {"a jump has no condition", "a jump leaves the method"}},
       {kValues, kAnything, {"a free call has no tensor", nullptr}},
   };
@@ -216,7 +217,7 @@ Error Verifier::check_call(const Call& call) {
   if (!has(rule.second, call.second)) return fail(rule.reasons[1]);
   if (call.is_call()) {
     if (length(call.args) > UINT16_MAX) return fail("an instruction has too many arguments");
-    return check_args(call.args, "an argument is no value of the method");
+    return check_args(call.args, "an argument is not a value of the method");
   }
   const fbs::KernelTypes type = kind_of(call.first);
   const fbs::Tensor* tensor = tensor_of(*plan_, call.first);
@@ -227,7 +228,7 @@ Error Verifier::check_call(const Call& call) {
     const bool is_bool = tensor != nullptr
                              ? tensor->scalar_type() == fbs::ScalarType::BOOL
                              : type == fbs::KernelTypes::Bool || type == fbs::KernelTypes::Int;
-    return is_bool ? Error::Ok : fail("a jump's condition is no bool and no integer");
+    return is_bool ? Error::Ok : fail("a jump's condition is neither a bool nor an integer");
   }
   bool same = type == kind_of(call.second);
   if (same && tensor != nullptr) {

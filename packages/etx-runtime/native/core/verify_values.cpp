@@ -37,17 +37,18 @@ Error Verifier::check_list(const fbs::EValue& value) {
     } else if (kind == fbs::KernelTypes::IntList) {
       const auto item = static_cast<uint64_t>(static_cast<const FbVector<int64_t>*>(items)->Get(i));
       if (!has(kValues, item) || kind_of(static_cast<uint32_t>(item)) != fbs::KernelTypes::Int) {
-        return fail("an item of an int list is no int value");
+        return fail("an item of an int list is not an int value");
       }
     } else if (kind != fbs::KernelTypes::DoubleList) {
       const int32_t item = static_cast<const FbVector<int32_t>*>(items)->Get(i);
       const bool optional = kind == fbs::KernelTypes::OptionalTensorList;
       if (optional && item == -1) continue;
       const auto index = static_cast<uint32_t>(item);
-      if (!has(kValues, index)) return fail("an item of a tensor list is no value");
+      if (!has(kValues, index))
+        return fail("an item of a tensor list is not a value of the method");
       const fbs::KernelTypes type = kind_of(index);
       if (type != fbs::KernelTypes::Tensor && !(optional && type == fbs::KernelTypes::Null)) {
-        return fail("an item of a tensor list is no tensor");
+        return fail("an item of a tensor list is not a tensor");
       }
     }
   }
@@ -87,7 +88,7 @@ Error Verifier::check_shape(const fbs::Tensor& tensor) {
   for (size_t i = rank; i-- > 0;) {
     const uint8_t dim = tensor.dim_order()->Get(static_cast<uint32_t>(i));
     if (dim >= rank || (seen >> dim & 1) != 0) {
-      return fail("a tensor's dim order is no permutation");
+      return fail("a tensor's dim order is not a permutation");
     }
     seen |= 1u << dim;
     const int32_t size = tensor.sizes()->Get(dim);

@@ -129,7 +129,7 @@ std::unique_ptr<PtdDataMap> PtdDataMap::from(std::shared_ptr<const DataLoader> l
   if (!known.ok()) return nullptr;
   const size_t size = *known;
   Head head{};
-  *message = "it is no .ptd file, or was truncated";
+  *message = "it is not a .ptd file, or was truncated";
   auto bytes = loader->load(0, size < kHeadSize ? size : kHeadSize, info);
   const bool is_whole = size >= kHeadSize && bytes.ok() && bytes->size() >= kHeadSize;
   if (!is_whole || !parse_head(bytes->bytes(), size, &head)) return nullptr;

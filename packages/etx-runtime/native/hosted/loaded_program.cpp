@@ -19,7 +19,7 @@ ErrorText access_failed(const std::string& message) {
 
 std::string label(const std::string& source) { return source.empty() ? "a program" : source; }
 
-/// A file's bytes, read at once: what becomes of the file afterwards is no matter.
+/// A file's bytes, read at once: what becomes of the file afterwards does not matter.
 class ReadLoader final : public DataLoader {
  public:
   /// Null on failure, and `message` then says why.

@@ -68,7 +68,7 @@ std::unique_ptr<MmapDataLoader> MmapDataLoader::from_descriptor(int descriptor, 
   if (!open(descriptor, offset, size, &part, message)) return nullptr;
   if (offset % 16 != 0) {
     *message = "descriptor " + std::to_string(descriptor) + ": offset " + std::to_string(offset) +
-               " is no multiple of 16 and cannot be mapped";
+               " is not a multiple of 16 and cannot be mapped";
     return nullptr;
   }
   const uint64_t skipped = offset % os::map_granularity();

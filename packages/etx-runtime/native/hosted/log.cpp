@@ -31,7 +31,7 @@ int rank(int level) {
   }
 }
 
-/// In the child of a fork a lock that another thread held is held for ever.
+/// In the child of a fork a lock that another thread held stays locked for ever.
 void renew_lock() {
   ::new (&mutex) std::shared_mutex();
   if (depth != 0) mutex.lock_shared();

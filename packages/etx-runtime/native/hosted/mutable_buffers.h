@@ -21,7 +21,7 @@ struct BufferPlace {
 
 using BufferPlaces = std::map<std::string, BufferPlace>;
 
-/// The arenas of a method, by index, that hold named buffers and nothing beside them: views of a
+/// The arenas of a method, by index, that hold named buffers and nothing else: views of a
 /// buffer and values that replace it lie within it. Empty for others and for the first, which holds
 /// what is computed.
 std::vector<BufferPlaces> find_buffer_arenas(const void* plan);

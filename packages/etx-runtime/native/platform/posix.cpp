@@ -58,8 +58,8 @@ bool read_file(int file, uint64_t offset, void* data, size_t size) {
   constexpr size_t kMost = size_t{1} << 30;
   auto* target = static_cast<uint8_t*>(data);
   while (size > 0) {
-    const size_t wanted = size < kMost ? size : kMost;
-    const ::ssize_t count = ::pread(file, target, wanted, static_cast<off_t>(offset));
+    const size_t asked = size < kMost ? size : kMost;
+    const ::ssize_t count = ::pread(file, target, asked, static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
     const auto done = static_cast<size_t>(count);

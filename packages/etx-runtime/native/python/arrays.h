@@ -51,7 +51,7 @@ nanobind::object copy_tensor(const Tensor& tensor);
 nanobind::object view_tensor(const Tensor& tensor, nanobind::handle owner, bool writable);
 
 /// A row-major copy of an array as unsigned integers of its elements' width; invalid when `object`
-/// is no array.
+/// is not an array.
 nanobind::object to_bits(nanobind::handle object);
 
 /// The same memory as elements of type `dtype`: an object with DLPack. Invalid when `bits` is not

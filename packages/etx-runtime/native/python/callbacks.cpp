@@ -64,7 +64,7 @@ nb::object owner_of(const Tensor& tensor) {
     nb::object method;
     std::shared_ptr<void> memory;
   };
-  const auto release = [](void* held) noexcept { delete static_cast<Owner*>(held); };
+  const auto release = [](void* kept) noexcept { delete static_cast<Owner*>(kept); };
   auto owner = std::make_unique<Owner>(Owner{method, std::move(memory)});
   nb::object base = nb::capsule(owner.get(), release);
   owner.release();
@@ -95,7 +95,7 @@ nb::object to_argument(const etx_value& raw, bool writable) {
 void store(nb::handle result, const etx_value& raw, size_t position) {
   const std::string label = "result " + std::to_string(position);
   const EValue& value = static_cast<const EValue&>(raw);
-  if (!value.is_tensor()) fail(PyExc_TypeError, label + ": the operator's output is no tensor");
+  if (!value.is_tensor()) fail(PyExc_TypeError, label + ": the operator's output is not a tensor");
   const Tensor out = value.to_tensor();
   if ((out.impl()->flags & ETX_TENSOR_CONSTANT) != 0) {
     fail(PyExc_ValueError, label + ": the operator's output is constant");
@@ -235,12 +235,12 @@ bool is_available(const etx_backend* self) {
   return false;
 }
 
-/// What `init` is told beside its blob; `context` is null once it has returned.
+/// What `init` is told besides its blob; `context` is null once it has returned.
 struct InitData {
   etx_init_context* context;
 
   nb::object named_data(const std::string& key) const {
-    if (context == nullptr) fail(PyExc_RuntimeError, "named data is read in init alone");
+    if (context == nullptr) fail(PyExc_RuntimeError, "named data can only be read during init");
     const void* data = nullptr;
     size_t size = 0;
     if (context->named_data(context, key.c_str(), &data, &size) != 0) {

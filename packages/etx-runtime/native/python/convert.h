@@ -29,7 +29,7 @@ struct Raised : std::exception {
 /// Makes the exception that is being handled Python's current one.
 void set_python_error(const Raised& raised);
 
-/// Bytes of a file as text, with replacements for what is no UTF-8.
+/// Bytes of a file as text, with replacements for what is not UTF-8.
 nanobind::str to_text(const char* bytes, size_t size);
 inline std::string clean(const std::string& bytes) {
   return to_text(bytes.data(), bytes.size()).c_str();

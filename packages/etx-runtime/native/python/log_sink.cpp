@@ -46,14 +46,14 @@ void send(void*, etx_log_level level, const char* message) {
 
 }  // namespace
 
-void set_sink(nb::object wanted) {
-  const bool is_given = !wanted.is_none();
-  if (is_given && PyCallable_Check(wanted.ptr()) == 0) {
-    throw nb::type_error("the sink is called with a level and a message, or None");
+void set_sink(nb::object given) {
+  const bool is_given = !given.is_none();
+  if (is_given && PyCallable_Check(given.ptr()) == 0) {
+    throw nb::type_error("expected None or a function of a level and a message");
   }
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(sink, wanted);
+    std::swap(sink, given);
   }
   Error error;
   {
@@ -63,7 +63,7 @@ void set_sink(nb::object wanted) {
   if (error == Error::Ok) return;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(sink, wanted);
+    std::swap(sink, given);
   }
   raise("RuntimeFailure", error, "the sink cannot be changed by itself");
 }

@@ -89,7 +89,7 @@ void bind_metadata(nb::module_& m) {
       .def("num_external_tensors", &MethodMeta::num_external_tensors)
       .def("num_instructions", &MethodMeta::num_instructions)
       .def("required_bytes", &MethodMeta::required_bytes,
-           "Bytes a load takes beside the planned arenas.")
+           "Bytes a load takes besides the planned arenas.")
       .def("input_spec", [](const MethodMeta& meta) { return text_or_none(meta.input_spec()); })
       .def("output_spec", [](const MethodMeta& meta) { return text_or_none(meta.output_spec()); })
       .def("input_tag",

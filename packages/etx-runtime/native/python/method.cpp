@@ -92,8 +92,8 @@ PyMethod::PyMethod(const PyProgram& program, const std::string& name,
   }
   if (loaded_->method == nullptr) throw failure("LoadError", std::move(error));
   loaded_->method->set_input_names(std::move(inputs));
-  const auto release = [](void* held) noexcept {
-    delete static_cast<std::shared_ptr<Loaded>*>(held);
+  const auto release = [](void* kept) noexcept {
+    delete static_cast<std::shared_ptr<Loaded>*>(kept);
   };
   memory_ = nb::capsule(new std::shared_ptr<Loaded>(loaded_), release);
 }
@@ -310,7 +310,7 @@ nb::object PyMethod::input_value(size_t index) {
   Method& method = loaded().method();
   if (index >= method.inputs_size() || loaded().is_tensor_input(index)) {
     raise("MetadataError", Error::InvalidArgument,
-          "input " + std::to_string(index) + " is no number or string of the method");
+          "input " + std::to_string(index) + " is not a number or a string of the method");
   }
   return to_python(method.get_input(index));
 }

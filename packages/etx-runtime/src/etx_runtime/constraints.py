@@ -130,7 +130,7 @@ class Constraints(NamedTuple):
             self._fail(bound, given, f"must be a multiple of {bound.divisor}")
 
     def _solve(self, bound: Bound, given: Sequence[Given], values: dict[str, int]) -> None:
-        """Find a symbol that only a linear expression of it alone tells."""
+        """Find a symbol that only a linear expression of just it tells."""
         expr, size = bound.expr, _size(bound, given)
         if expr is None or size is None or len(expr.symbols) != 1 or expr.symbols <= values.keys():
             return
@@ -177,7 +177,7 @@ class Constraints(NamedTuple):
             index = found[0].input if found and index < 0 else index
             places.append(f"{symbol} = {values[symbol]}{where}")
         raise InputError(
-            f"the inputs must fulfil {guard.text}, but {', '.join(places)}",
+            f"the inputs must satisfy {guard.text}, but {', '.join(places)}",
             INVALID_ARGUMENT,
             index=index,
         )

@@ -17,7 +17,7 @@ FLOAT8 = {
     "float8_e4m3fnuz": (3, 8, (0x80,)),
     "float8_e5m2fnuz": (2, 16, (0x80,)),
 }
-"""Bits of the mantissa, bias of the exponent, and the bytes that are no number."""
+"""Bits of the mantissa, bias of the exponent, and the bytes that are not numbers."""
 
 
 class ForeignArray(NDArrayOperatorsMixin):
@@ -135,7 +135,7 @@ def _ml_dtypes() -> Any:
 
 
 def to_numpy(value: Any) -> Any:
-    """Return an output with arrays of NumPy alone."""
+    """Return an output with only NumPy's arrays."""
     if isinstance(value, list):
         return [to_numpy(item) for item in value]
     return value.numpy() if isinstance(value, ForeignArray) else value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the runtime has to say beside its exceptions."""
+"""What the runtime has to say besides its exceptions."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def _parse(tree: Any) -> Spec:
 
 
 def _read(context: Any) -> Any:
-    """Return what a context says; text that is no JSON as it is."""
+    """Return what a context says; text that is not JSON as it is."""
     if not isinstance(context, str):
         return context
     try:

@@ -107,7 +107,7 @@ class Method:
     def time_executions(self, inputs: Sequence[Any], iterations: int) -> list[int]:
         """Execute once, then `iterations` times; return nanoseconds of each of these.
 
-        The clock runs in C++ around the execution alone, without the conversion of arrays.
+        The clock runs in C++ around only the execution, without the conversion of arrays.
         """
         return self._native.time_executions(list(inputs), iterations)
 
@@ -283,7 +283,9 @@ class Program:
         thread at a time.
         """
         if any(method._program.native is not self.native for method in share_state_with):
-            raise LoadError("a method shares state with methods of the same program alone")
+            raise LoadError(
+                "share_state_with: expected methods of the same program, got one of another program"
+            )
         return Method(self, name, share_state_with)
 
     def method_meta(self, name: str) -> MethodMeta:
@@ -339,7 +341,7 @@ class OperatorRegistry:
 
 
 def _map(source: Any) -> Any:
-    """Return a mapping of the rest of a file that is open for reading alone, else `source`."""
+    """Return a mapping of the rest of a file that is open only for reading, else `source`."""
     raw = source.raw if isinstance(source, io.BufferedReader) else source
     if not isinstance(raw, io.FileIO) or raw.writable():
         return source

@@ -96,7 +96,7 @@ void core(const char* path, const etx_plugin* plugin) {
   Tracer tracer;
   auto method = program->load_method("forward", &memory, registry, &tracer, nullptr, &sink);
   CHECK(method.ok() && sink.count == 3);
-  // The bound is exact but for the alignment of an arena that begins anywhere.
+  // The bound is exact except for the alignment of an arena that begins anywhere.
   CHECK(none_arena.used_size() <= meta.required_bytes());
   CHECK(none_arena.used_size() + etx::MemoryAllocator::kDefaultAlignment >= meta.required_bytes());
   Array x(1);

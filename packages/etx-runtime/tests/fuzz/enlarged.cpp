@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // enlarged <seed> <rounds> <last> <file>...: runs each program as often with sizes near 2^31 and
-// 2^33 and numbers that are critical for them, which follow from the seed and the program alone.
+// 2^33 and numbers that are critical for them, which follow from only the seed and the program.
 // What runs is in the file `last`.
 #include <unistd.h>
 

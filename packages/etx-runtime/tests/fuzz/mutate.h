@@ -39,12 +39,12 @@ bool mutate_field(Bytes& file, Random& random);
 /// at the ends of its type and one more or less, a length, an offset, and the field left out.
 void corrupt_each_field(const Bytes& file, const std::function<void(const Bytes&)>& use);
 
-/// Changes the instructions, values, inputs or outputs of a method and writes the program anew.
-/// False when the file is no program that can be read.
+/// Changes the instructions, values, inputs or outputs of a method and writes the program again.
+/// False when the file is not a program that can be read.
 bool mutate_program(Bytes& file, Random& random);
 
 /// Gives the tensors of a method sizes up to 2^31 - 1 that still fit together, and its numbers
-/// values that are critical for them. False when the file is no program that can be read.
+/// values that are critical for them. False when the file is not a program that can be read.
 bool enlarge_program(Bytes& file, Random& random);
 
 /// Changes bytes, whatever they mean.

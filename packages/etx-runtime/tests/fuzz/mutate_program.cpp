@@ -509,7 +509,7 @@ Bytes write(const fb::ProgramT& program, const Bytes& segments) {
 
 namespace {
 
-/// Calls `change` with one of the program's methods and writes the program anew.
+/// Calls `change` with one of the program's methods and writes the program again.
 template <typename Change>
 bool rewrite(Bytes& file, Random& random, const Change& change) {
   if (file.size() < 64 || std::memcmp(&file[4], "ET12", 4) != 0) return false;

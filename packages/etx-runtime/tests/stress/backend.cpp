@@ -26,7 +26,7 @@ struct Handle {
 
 etx_status init(const etx_backend*, etx_init_context* context, const void* blob, size_t size,
                 const etx_compile_spec*, size_t num_specs, void** handle) {
-  if (size != sizeof(float)) return context->fail(context, 0x30, "the blob is no number");
+  if (size != sizeof(float)) return context->fail(context, 0x30, "the blob is not a number");
   const void* stored = nullptr;
   const etx_status status = context->named_data(context, "bias", &stored, &size);
   if (status != 0 || size != sizeof(float)) return context->fail(context, 0x30, "no bias");

@@ -68,7 +68,7 @@ static void use_method(etx_program* program, size_t number, int gives_up) {
   etx_method_free(method);
 }
 
-/* Each thread hears of its own failures alone. */
+/* Each thread hears only of its own failures. */
 static void fail(const etx_program* program, size_t number) {
   etx_value_info info = {sizeof(info), 0, 0, 0, 0, 0, NULL, NULL, 0, NULL};
   char name[32];

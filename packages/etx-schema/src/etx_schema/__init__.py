@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Read and write ``.pte`` and ``.ptd`` files; the ``etx`` command.
 
-A device that runs programs needs the errors alone: all else is imported at its first use.
+A device that runs programs needs only the errors: all else is imported at its first use.
 """
 
 from typing import TYPE_CHECKING, Any

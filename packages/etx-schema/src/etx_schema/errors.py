@@ -21,7 +21,7 @@ class FileError(EtxError):
 
 
 class ProgramError(EtxError):
-    """Report bytes that are no valid program; `offset` is where, counted from the file's start."""
+    """Report bytes that are not a valid program; `offset` is where, from the start of the file."""
 
     def __init__(self, message: str, offset: int | None = None) -> None:
         self.offset = offset

@@ -44,7 +44,7 @@ class UnionDef:
 
     @property
     def aliased(self) -> bool:
-        """Tell whether the table alone does not determine the member."""
+        """Tell whether the table does not determine the member."""
         return len({table for _, table in self.members}) < len(self.members)
 
 

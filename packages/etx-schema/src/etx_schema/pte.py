@@ -142,7 +142,7 @@ def _relocated(
                 refuse_unknown(delegate.unknown_fields[0])
             if not 0 <= place.index < len(references):
                 raise EtxError(
-                    f"method {plan.name!r}: delegate {delegate.id!r} wants blob {place.index}, "
+                    f"method {plan.name!r}: delegate {delegate.id!r} refers to blob {place.index}, "
                     f"but the file has {len(references)} delegate blobs"
                 )
             delegate = replace(delegate, processed=references[place.index])

@@ -60,7 +60,7 @@ def assemble(view: memoryview, program: Program, layout: PteLayout) -> PteFile:
 
 
 def _keep_unknown(program: Program) -> None:
-    """Remember the newer fields of tables that the writer makes anew, so that it refuses."""
+    """Remember the newer fields of tables that the writer makes again, so that it refuses."""
     dropped: list[Table] = [*program.segments, *program.named_data, *program.constant_buffer]
     dropped += program.mutable_data_segments
     if program.constant_segment is not None:

@@ -86,7 +86,7 @@ def align(size: int, alignment: int) -> int:
 def check_alignment(alignment: int) -> None:
     """Raise unless `alignment` is a positive integer."""
     if not isinstance(alignment, int) or alignment < 1:
-        raise EtxError(f"an alignment is a positive integer, not {alignment!r}")
+        raise EtxError(f"expected a positive integer as the alignment, got {alignment!r}")
 
 
 def packed(blobs: Sequence[Blob], alignment: int) -> tuple[list[int], list[Blob]]:

@@ -105,7 +105,7 @@ class _Method:
             yield f"delegate {i} ({delegate.id}) has data location {delegate.processed.location}"
         elif delegate.processed.index >= len(blobs):
             index, count = delegate.processed.index, len(blobs)
-            yield f"delegate {i} ({delegate.id}) wants blob {index} of {count}"
+            yield f"delegate {i} ({delegate.id}) refers to blob {index} of {count}"
 
     def index(self, what: str, index: int) -> Iterator[str]:
         if not 0 <= index < len(self.plan.values):
@@ -133,13 +133,13 @@ class _Method:
     def items(
         self, items: list[int], types: tuple[type, ...], before: int | None = None
     ) -> Iterator[str]:
-        wanted = " or ".join(each.__name__ for each in types)
+        kinds = " or ".join(each.__name__ for each in types)
         for place, index in enumerate(items):
             kind = self.kind(index)
             if kind is None:
                 yield from self.index(f"item {place}", index)
             elif kind not in types:
-                yield f"item {place} is value {index}, a {kind.__name__}, expected {wanted}"
+                yield f"item {place} is value {index}, a {kind.__name__}, expected {kinds}"
             elif before is not None and index >= before:
                 yield f"item {place} is value {index}, which comes later"
 
@@ -160,7 +160,7 @@ class _Method:
         if extra is not None and external and not extra.fully_qualified_name:
             yield "it is external but has no name"
         if extra is not None and extra.mutable_data_segments_idx:
-            yield f"it wants mutable-data segment {extra.mutable_data_segments_idx} of 1"
+            yield f"it refers to mutable-data segment {extra.mutable_data_segments_idx} of 1"
         if not shape:
             yield from self.bytes(tensor, external=external)
 
@@ -219,8 +219,8 @@ class _Method:
         if kind is None:
             yield from self.index(what, index)
         elif kind not in types:
-            wanted = " or ".join(each.__name__ for each in types)
-            yield f"{what} is value {index}, a {kind.__name__}, expected {wanted}"
+            kinds = " or ".join(each.__name__ for each in types)
+            yield f"{what} is value {index}, a {kind.__name__}, expected {kinds}"
 
 
 def _shape(tensor: Tensor) -> Iterator[str]:
@@ -235,5 +235,6 @@ def _shape(tensor: Tensor) -> Iterator[str]:
         yield f"sizes {tensor.sizes} overflow"
     if sorted(tensor.dim_order) != list(range(len(tensor.sizes))):
         yield (
-            f"dim order {tensor.dim_order[:20]} is no permutation of {len(tensor.sizes)} dimensions"
+            f"dim order {tensor.dim_order[:20]}, expected a permutation of {len(tensor.sizes)} "
+            "dimensions"
         )

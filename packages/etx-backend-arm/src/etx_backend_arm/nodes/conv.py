@@ -54,7 +54,7 @@ def padding_of(node: Node) -> list[int] | None:
 def divides(node: Node) -> str | None:
     """The strides must divide, after taking padding off."""
     if padding_of(node) is None:
-        return f"{node.name}: its stride leaves a remainder that is no padding"
+        return f"{node.name}: its stride leaves a remainder that is not padding"
     return None
 
 

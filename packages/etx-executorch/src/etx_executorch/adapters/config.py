@@ -26,7 +26,7 @@ __all__ = [
 
 
 class DynamicMemoryPlanningMode(Enum):
-    """How memory of tensors of dynamic size is planned; ETX has the first alone."""
+    """How memory of tensors of dynamic size is planned; ETX has only the first."""
 
     UPPER_BOUND = 0
     SYMBOLIC = 1

@@ -108,7 +108,7 @@ class ExportPass(_ExportPassBaseDeprecatedDoNotUse):
         ]
 
     def call_submodule(self, graph_module: GraphModule, inputs: tuple[Any, ...]) -> PassResult:
-        """Run the pass on a graph; what the whole graph carries beside its nodes is kept."""
+        """Run the pass on a graph; what the whole graph carries besides its nodes is kept."""
         result = super().call_submodule(graph_module, inputs)
         result.graph_module.meta.update(graph_module.meta)
         return result

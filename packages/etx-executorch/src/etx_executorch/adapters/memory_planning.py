@@ -138,7 +138,7 @@ def collect_specs_from_nodes(
 def update_all_tensors_lifetime(
     graph_module: GraphModule, graph_signature: Any = None
 ) -> set[TensorSpec]:
-    """Set when each spec of a graph is wanted first and last; return them."""
+    """Set when each spec of a graph is live first and last; return them."""
     nodes = list(graph_module.graph.nodes)
     specs = _all(nodes)
     for spec in specs:
@@ -169,7 +169,7 @@ def apply_algo(
     """Plan a graph, those nested in it first; return the bytes of each memory, by id.
 
     Nested graphs share their memory among each other, below what the graph around them has.
-    Specs whose `device` is not the CPU have, if wanted, a memory for each device, which
+    Specs whose `device` is not the CPU have, if asked for, a memory for each device, which
     `meta["non_const_buffer_device"]` lists.
     """
     nested: list[int] = [0, 0]
@@ -352,7 +352,7 @@ class Verifier:
 
     @classmethod
     def lifetime_overlap(cls, lhs_spec: TensorSpec, rhs_spec: TensorSpec) -> bool:
-        """Tell whether two specs are wanted at one moment."""
+        """Tell whether two specs are live at one step."""
         return cls.has_overlap(lhs_spec.lifetime, rhs_spec.lifetime)
 
     @classmethod
@@ -369,7 +369,7 @@ class Verifier:
         return cls.has_overlap(*spans)
 
     def verify_storage_reuse(self, allow_lifetime_and_storage_overlap: bool = False) -> int:
-        """Return how many pairs share bytes; raise where two are wanted at one moment."""
+        """Return how many pairs share bytes; raise where two are live at one step."""
         specs = collect_specs_from_nodes(
             self.graph_module.graph.nodes,
             self.graph_signature,
@@ -392,11 +392,11 @@ class Verifier:
         nodes = list(self.graph_module.graph.nodes)
         inputs = get_graph_input_tensors(nodes, self.graph_signature)
         outputs = get_graph_output_tensors(nodes) - inputs
-        for what, specs, wanted in (
+        for what, specs, planned in (
             ("input", inputs, self.alloc_graph_input),
             ("output", outputs, self.alloc_graph_output),
         ):
             for spec in specs:
-                if not spec.const and (spec.mem_id is not None) != wanted:
-                    state = "no memory" if wanted else "memory"
+                if not spec.const and (spec.mem_id is not None) != planned:
+                    state = "no memory" if planned else "memory"
                     raise PlanError(f"{what} {spec!r} has {state}")

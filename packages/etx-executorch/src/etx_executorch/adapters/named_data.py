@@ -148,7 +148,7 @@ class NamedDataStore:
         prefix and the SHA-256 of its first name.
         """
         if type(max_shard_size) is not int or max_shard_size < 1:
-            raise DataError(f"the size {max_shard_size!r} of a file is no positive integer")
+            raise DataError(f"the size {max_shard_size!r} of a file is not a positive integer")
         if not tag_prefix:
             raise DataError("the prefix must be nonempty")
         shards: list[dict[str, DataEntry]] = []

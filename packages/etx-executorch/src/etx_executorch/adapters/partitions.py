@@ -163,7 +163,7 @@ def duplicate_constant_node(ep: ExportedProgram, candidate_node: str) -> set[str
     (node,) = (n for n in ep.graph.nodes if n.op == "placeholder" and n.name == candidate_node)
     tensor = constants.get(node)
     if tensor is None:
-        raise ValueError(f"{candidate_node} is no constant of the program")
+        raise ValueError(f"{candidate_node} is not a constant of the program")
     copies = set()
     for index, user in enumerate(list(node.users)[1:]):
         copy = constants.add(tensor, f"{candidate_node}_copy_{index}")

@@ -153,7 +153,7 @@ def block_algorithm(
                 [each.place for each in algorithm.algo_list]
             )
     elif not callable(algorithm):
-        raise ConfigError(f"memory_planning_algo: {type(algorithm).__name__} is no function")
+        raise ConfigError(f"memory_planning_algo: {type(algorithm).__name__} is not a function")
 
     def place(blocks: Sequence[Block]) -> list[int]:
         specs = [_spec(block) for block in blocks]

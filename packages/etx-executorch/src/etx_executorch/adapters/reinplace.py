@@ -28,8 +28,8 @@ def reinplace_pass(
 
     A file has the same kernels either way: its results lie in place wherever that is safe.
     """
-    wanted = DEFAULT_INPLACEABLE_OPS if ops_to_inplace is None else ops_to_inplace
-    chosen = {torch_op(op) for op in wanted}
+    given = DEFAULT_INPLACEABLE_OPS if ops_to_inplace is None else ops_to_inplace
+    chosen = {torch_op(op) for op in given}
     state = _state(ep)
     nodes = list(ep.graph.nodes)
     position = {node: index for index, node in enumerate(nodes)}
@@ -45,8 +45,8 @@ def reinplace_pass(
 def _state(ep: ExportedProgram) -> dict[str, str]:
     """Return, by placeholder of a buffer that changes, the node of its new value."""
     signature = ep.graph_signature
-    held = {target: name for name, target in signature.inputs_to_buffers.items()}
-    return {held[target]: name for name, target in signature.buffers_to_mutate.items()}
+    targets = {target: name for name, target in signature.inputs_to_buffers.items()}
+    return {targets[target]: name for name, target in signature.buffers_to_mutate.items()}
 
 
 def _in_place(op: OpOverload) -> OpOverload | None:

@@ -134,7 +134,7 @@ class TensorSpec:
 
 
 def make_spec(value: Any, const: bool = False) -> Any:
-    """Return a spec for each tensor in `value`, None for what is no tensor."""
+    """Return a spec for each tensor in `value`, None for what is not a tensor."""
 
     def spec(leaf: Any) -> Any:
         return TensorSpec.from_tensor(leaf, const) if isinstance(leaf, Tensor) else None
@@ -170,10 +170,10 @@ class SpecPropPass:
         self, exported_program: ExportedProgram, graph_module: GraphModule
     ) -> None:
         """Mark the inputs that hold constants, and keep their memory."""
-        held = {node.name: tensor for node, tensor in Constants(exported_program).items()}
+        tensors = {node.name: tensor for node, tensor in Constants(exported_program).items()}
         for node in graph_module.graph.find_nodes(op="placeholder"):
-            if node.name in held:
-                node.meta["spec"] = TensorSpec.from_tensor(held[node.name], const=True)
+            if node.name in tensors:
+                node.meta["spec"] = TensorSpec.from_tensor(tensors[node.name], const=True)
 
 
 def _spec(module: GraphModule, node: Node) -> Any:

@@ -36,7 +36,7 @@ __all__ = [
 
 
 class EXIREdgeDialectVerifier:
-    """Checks a program in the Edge dialect; a graph module alone is linted."""
+    """Checks a program in the Edge dialect; a graph module without one is linted."""
 
     dialect = "EDGE"
 

@@ -9,7 +9,7 @@
 
 namespace etx {
 
-/// Takes a message of `level` without a line end; `message` is valid during the call alone. Called
+/// Takes a message of `level` without a line end; `message` is valid only during the call. Called
 /// on the thread that has something to say, several at once; must not throw.
 using LogSink = void (*)(void* user, etx_log_level level, const char* message);
 

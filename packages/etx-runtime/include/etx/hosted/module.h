@@ -39,7 +39,7 @@ class LoadedProgram {
   struct Options {
     /// True: files are mapped and must not be cut short or written to in place while the program
     /// lives (see MmapDataLoader). False: they are read whole, and what becomes of them afterwards
-    /// is no matter.
+    /// does not matter.
     bool use_mmap = true;
     Program::Verification verification = Program::Verification::Full;
     /// `.ptd` files with the program's external weights.
@@ -186,7 +186,7 @@ class LoadedMethod {
 
 /// A model and its methods, for C++ programs: ExecuTorch's `Module`, and each failure with a text.
 ///
-/// Used by one thread at a time; `cancel` alone may be called by others while it executes.
+/// Used by one thread at a time; only `cancel` may be called by others while it executes.
 class Module {
  public:
   /// File: read whole into memory. Mmap: mapped, so that pages are read when they are touched; the
@@ -259,7 +259,7 @@ class Module {
     return execute("forward", input);
   }
   Result<std::vector<EValue>> forward() { return execute("forward"); }
-  /// The first output alone. Errors: as execute.
+  /// Only the first output. Errors: as execute.
   Result<EValue> get(const std::string& name, const std::vector<EValue>& inputs);
 
   /// Outputs of the last execution. Errors: InvalidState when the method is not loaded,

@@ -18,7 +18,7 @@ uint32_t usable_cores(const char* root = "");
 ///
 /// All functions may be called from any thread at any time, also within a body. One `parallel_for`
 /// has the threads; another that comes meanwhile, and one within a body, runs its body on the
-/// calling thread alone. A child of `fork` starts threads of its own; `fork` within a body is the
+/// calling thread. A child of `fork` starts threads of its own; `fork` within a body is the
 /// one thing that is not allowed.
 class ThreadPool final : public Parallel {
  public:

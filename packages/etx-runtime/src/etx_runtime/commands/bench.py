@@ -103,7 +103,7 @@ def _measure(
 def _one_call(method: Method, options: argparse.Namespace) -> list[Any]:
     calls = prepare_calls(method, options.inputs)
     if len(calls) != 1:
-        raise InputError(f"bench takes inputs for one call, {len(calls)} sets were given")
+        raise InputError(f"bench takes inputs for one call, got {len(calls)} sets")
     return calls[0]
 
 

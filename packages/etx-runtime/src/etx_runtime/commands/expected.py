@@ -19,12 +19,12 @@ Array = np.ndarray[Any, Any]
 def read_expected(
     paths: Sequence[str], outputs: tuple[ValueInfo, ...], calls: int
 ) -> list[list[Array]]:
-    """Read arrays for all outputs that are tensors: of each call, or of the last one alone."""
+    """Read arrays for all outputs that are tensors: of each call, or only of the last one."""
     arrays = [array for path in paths for array in read_arrays(path)]
     count = sum(info.kind == "tensor" for info in outputs)
     if not count or len(arrays) not in (count, count * calls):
         asked = f"{count} for the last call" + (f", or {count * calls} for all" * (calls > 1))
-        raise InputError(f"--expect: {len(arrays)} arrays were given, outputs take {asked}")
+        raise InputError(f"--expect: expected {asked}, got {len(arrays)} arrays")
     return [arrays[start : start + count] for start in range(0, len(arrays), count)]
 
 

@@ -169,11 +169,11 @@ def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) 
     except (MemoryError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"there is no memory for random {dtype}{list(shape)}") from error
+        raise InputError(f"not enough memory for random {dtype}{list(shape)}") from error
 
 
 def _given(value: Any, info: ValueInfo, index: int, shape: tuple[int, ...]) -> Any:
-    """Return an array from a file as the input wants it: raw bytes get dtype and shape."""
+    """Return an array from a file as the input needs it: raw bytes get dtype and shape."""
     if not isinstance(value, np.ndarray) or info.dtype is None:
         return value
     if value.dtype != RAW:
@@ -208,7 +208,7 @@ def read_arrays(path: str, names: Sequence[str] = ()) -> list[Array]:
                 return [arrays[name] for name in names if name in arrays]
             return list(arrays.values())
     except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file") from error
+        raise InputError(f"{path}: no such file") from error
     except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zlib.error) as error:
         raise _unreadable(path, error) from error
     except zipfile.BadZipFile as error:

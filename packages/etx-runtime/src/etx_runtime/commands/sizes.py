@@ -49,7 +49,7 @@ def choose_symbols(
     for symbol, value in given.items():
         if symbol not in ranges:
             known = ", ".join(f"{name} ({_range(*row)})" for name, row in sorted(ranges.items()))
-            raise InputError(f"no dimension is called '{symbol}'; there are: {known or 'none'}")
+            raise InputError(f"unknown dimension '{symbol}'; the method has: {known or 'none'}")
         low, high, divisor = ranges[symbol]
         if value < low or (high is not None and value > high) or value % divisor:
             raise InputError(f"{symbol} is {value}, but must be {_range(low, high, divisor)}")

@@ -24,7 +24,7 @@ LONGEST = 200
 def load_state(method: Method, path: str) -> None:
     """Write the buffers that the file holds; nothing is written where one does not fit."""
     if Path(path).suffix != ".npz":
-        raise InputError(f"{path}: state is read from .npz files")
+        raise InputError(f"--load-state {path}: expected a .npz file")
     if not method.state_names:
         raise MetadataError(f"{path}: method {method.metadata.name()} has no buffers with names")
     read_arrays(path)
@@ -43,7 +43,7 @@ def load_state(method: Method, path: str) -> None:
 def check_can_save(method: Method, path: str) -> None:
     """Raise for a path or a method that `save_state` refuses."""
     if Path(path).suffix != ".npz":
-        raise InputError(f"{path}: state is written to .npz files")
+        raise InputError(f"--save-state {path}: expected a .npz file")
     if not method.state_names:
         raise MetadataError(f"method {method.metadata.name()} has no buffers with names to save")
 

@@ -16,7 +16,7 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "memory",
         help="print or draw the planned memory of a .pte file",
-        description="Recompute from the instructions which bytes of each arena are wanted when.",
+        description="Recompute from the instructions which bytes of each arena are live when.",
         epilog="example: etx memory model.pte -o model.svg",
     )
     parser.add_argument("file", help="a .pte file")

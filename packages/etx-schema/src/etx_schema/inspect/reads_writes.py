@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which tensors each instruction of a method reads and writes, from the file alone."""
+"""Which tensors each instruction of a method reads and writes, from only the file."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def _load(text: str, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Targ
         return _read(Path(text), names, outer)
     if text not in names:
         known = ", ".join(names) or "none"
-        raise TargetError(f"no target {text!r}; installed: {known}; or give a .json file")
+        raise TargetError(f"unknown target {text!r}; expected a .json file or one of {known}")
     return _read(names[text], names, outer)
 
 
