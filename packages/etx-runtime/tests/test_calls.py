@@ -276,7 +276,7 @@ def test_weights_are_chosen_at_load(runtime: Runtime, tmp_path: Path) -> None:
     assert (first(one)[0], second(one)[0], first(one)[0]) == (2, 3, 2)
     with pytest.raises(LoadError, match=r"two .ptd files hold the key w"):
         etx_runtime.load(weighted(), data=[weights(1), path])
-    with pytest.raises(LoadError, match=r"the .ptd data in memory: it is no .ptd"):
+    with pytest.raises(LoadError, match=r"the .ptd data in memory: it is not a .ptd"):
         etx_runtime.load(weighted(), data=b"nothing")
 
 

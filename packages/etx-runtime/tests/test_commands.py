@@ -301,7 +301,7 @@ def test_state_in_files(
         run(capsys, *command, "--load-state", str(tmp_path / "broken.npz"))
     with pytest.raises(FileError, match="cannot write"):
         run(capsys, *command, "--save-state", str(tmp_path / "none" / "state.npz"))
-    with pytest.raises(InputError, match=r"written to \.npz"):
+    with pytest.raises(InputError, match=r"expected a \.npz file"):
         run(capsys, *command, "--save-state", str(tmp_path / "state.bin"))
 
 

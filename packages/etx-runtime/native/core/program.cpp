@@ -35,7 +35,7 @@ const char* parse_head(const Head& head, size_t file_size, size_t* size, size_t*
   using ::flatbuffers::EndianScalar;
   *size = file_size;
   *base = 0;
-  if (!is(head.identifier, "ET12")) return "this is no .pte file: ET12 is missing";
+  if (!is(head.identifier, "ET12")) return "this is not a .pte file: ET12 is missing";
   if (!is(head.magic, "eh00")) return nullptr;
   const uint32_t header_size = EndianScalar(head.header_size);
   if (header_size < kOldHeaderSize) return "the extended header is too short";

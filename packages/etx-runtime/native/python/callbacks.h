@@ -47,7 +47,7 @@ class LoadScope {
 };
 
 /// The exception of the kernel or backend that failed in this thread, or invalid; takes it away.
-/// One that is no `Exception` (KeyboardInterrupt) is thrown on instead.
+/// One that is not an `Exception` (KeyboardInterrupt) is thrown on instead.
 nanobind::object take_python_exception();
 /// Drops it: another one is raised.
 void forget_python_exception();

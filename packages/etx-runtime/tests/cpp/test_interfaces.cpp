@@ -98,6 +98,6 @@ int main() {
   alignas(16) const char none[64] = {};
   const etx::BufferDataLoader zeros(none, sizeof(none));
   CHECK(etx::Program::load(&zeros).error() == etx::Error::InvalidProgram);
-  CHECK(messages == std::vector<std::string>{"this is no .pte file: ET12 is missing"});
+  CHECK(messages == std::vector<std::string>{"this is not a .pte file: ET12 is missing"});
   return 0;
 }
