@@ -341,7 +341,7 @@ def free_threaded(session: nox.Session) -> None:
     run(session, *install, "--install", "etx-runtime")
     python, tests = folder / "bin" / "python", ROOT / "packages" / "etx-runtime" / "tests"
     run(session, python, "-I", ROOT / "tools" / "free_threaded.py")
-    chosen = session.posargs[1:] or [f"--ignore={tests / 'test_fuzz.py'}"]  # only C++
+    chosen = session.posargs[1:] or [f"--ignore={tests / 'native' / 'test_fuzz.py'}"]  # only C++
     command = [python, "-I", "-W", "error", "-m", "pytest", "--import-mode=importlib", tests]
     run(session, *command, "-c", tests.parent / "pyproject.toml", *chosen)
 

@@ -16,17 +16,17 @@ from building import call, configure, tool
 from conftest import HERE
 
 FILES = (
-    "test_views.py",
-    "test_lifetimes.py",
-    "test_callbacks.py",
-    "test_state.py",
-    "test_calls.py",
-    "test_runtime.py",
-    "test_errors.py",
-    "test_safety.py",
-    "test_threads.py",
-    "test_interrupt.py",
-    "test_reading.py",
+    "calls/test_views.py",
+    "calls/test_lifetimes.py",
+    "calls/test_callbacks.py",
+    "calls/test_state.py",
+    "calls/test_calls.py",
+    "calls/test_runtime.py",
+    "loading/test_errors.py",
+    "loading/test_safety.py",
+    "calls/test_threads.py",
+    "calls/test_interrupt.py",
+    "loading/test_reading.py",
 )
 FOUND = 99
 READS_FREED = """

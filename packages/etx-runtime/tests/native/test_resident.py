@@ -13,9 +13,10 @@ from typing import Any
 import etx_schema as es
 import numpy as np
 import pytest
+from conftest import HERE
 from programs import FLOAT, Builder
 
-PROBE = Path(__file__).parent / "memory_probe.py"
+PROBE = HERE / "memory_probe.py"
 WEIGHTS = 16
 SIDE = 1024
 WEIGHTS_KB = WEIGHTS * SIDE * SIDE * 4 // 1024
