@@ -7,6 +7,8 @@ in their order: names of dtypes or of sets of them (`DTYPE_SETS`), `=NAME` for t
 argument before, `none` for one left out, `Bool`, `Int` and `Double` for numbers, "" for all.
 Beside them bounds may stand, each of which must hold: `rank>=1` of a tensor, `items>=1` of a list,
 `each>=0` of numbers in it, `value==False` of a number, `numel>=1` of a tensor's elements.
+`{"layout": "rows"}` takes tensors in rows alone, `"one"` those of one dim order (rows, or channels
+last for all), `"ends"` a first tensor and a result of one dim order and others in rows.
 `{"either": [row, row]}` takes what any of them takes, `{"all": [row, row]}` what each does; `why`
 in a row is said of what it does not take.
 """
@@ -27,6 +29,12 @@ NUMBERS = ("Bool", "Int", "Double")
 FACTS = ("rank", "numel", "items", "each", "value")
 COMPARED = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne}
 BOUND = re.compile(rf"({'|'.join(FACTS)})({'|'.join(COMPARED)})(-?\d+(?:\.\d+)?|True|False)")
+LAYOUTS = {
+    "rows": "tensors in rows",
+    "one": "tensors of one dim order",
+    "ends": "a result of its first tensor's dim order",
+}
+CHANNELS_LAST = (0, 2, 3, 1)
 _NAMES = {name for name, _ in DTYPES.values()}
 _WORDS = {*_NAMES, *DTYPE_SETS, *NUMBERS, "none"}
 
@@ -62,6 +70,7 @@ def spelled(row: Row) -> str:
     for each in alternatives(row):
         arguments = each.get("arguments", {})
         dtypes = [", ".join(each["dtypes"])] if "dtypes" in each else []
+        dtypes += [LAYOUTS[each["layout"]]] if "layout" in each else []
         texts.append("; ".join(dtypes + [f"{n} {w}" for n, w in arguments.items() if w]))
     return " | ".join(texts) if all(texts) else "every dtype"
 
@@ -74,6 +83,9 @@ def check_row(name: str, row: object) -> None:
     if not isinstance(dtypes, list) or not _NAMES.issuperset(map(str, dtypes)):
         unknown = set(map(str, dtypes)) - _NAMES if isinstance(dtypes, list) else dtypes
         raise TargetError(f"operators: {name}: unknown dtypes {unknown}")
+    if row.get("layout", "rows") not in LAYOUTS:
+        expected = ", ".join(LAYOUTS)
+        raise TargetError(f"operators: {name}: layout {row['layout']!r}; expected {expected}")
     arguments, either = row.get("arguments", {}), row.get("either", [])
     every = row.get("all", [])
     if not (isinstance(arguments, dict) and isinstance(either, list) and isinstance(every, list)):

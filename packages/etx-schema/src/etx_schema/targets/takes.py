@@ -23,7 +23,7 @@ from etx_schema._generated.program import (
 )
 from etx_schema.dtypes import DTYPE_SETS, dtype_name
 from etx_schema.operator_names import out_dtype
-from etx_schema.targets.rows import COMPARED, Row, alternatives, parted
+from etx_schema.targets.rows import CHANNELS_LAST, COMPARED, LAYOUTS, Row, alternatives, parted
 
 Facts = Mapping[str, Sequence[float]]
 KINDS = {Null: "none", Bool: "Bool", Int: "Int", Double: "Double"}
@@ -55,7 +55,8 @@ def misfit(row: Row, plan: ExecutionPlan, call: KernelCall) -> Misfit | None:
     """Return why `row` does not take `call`, None when it does."""
     kinds = [tuple(_kinds(plan, index)) for index in call.args]
     facts = [_facts(plan, index) for index in call.args]
-    return misfit_of(row, kinds, out_dtype(plan, call), facts)
+    orders = [order for index in call.args for order in _orders(plan, index)]
+    return misfit_of(row, kinds, out_dtype(plan, call), facts, orders)
 
 
 def misfit_of(
@@ -63,23 +64,46 @@ def misfit_of(
     kinds: Sequence[Sequence[str]],
     result: str | None,
     facts: Sequence[Facts] = (),
+    orders: Sequence[Sequence[int]] = (),
 ) -> Misfit | None:
     """The same for arguments of these kinds: a dtype for each tensor, words as rows have them.
 
-    `facts` are numbers that bounds speak of.
+    `facts` are numbers that bounds speak of, `orders` the dim orders of all tensors.
     """
-    tried = [tuple(_all_misfits(each, kinds, result, facts)) for each in alternatives(row)]
+    tried = [tuple(_all_misfits(each, kinds, result, facts, orders)) for each in alternatives(row)]
     return min(tried, key=len)[0] if all(tried) else None
 
 
 def _all_misfits(
-    row: Row, kinds: Sequence[Sequence[str]], result: str | None, facts: Sequence[Facts]
+    row: Row,
+    kinds: Sequence[Sequence[str]],
+    result: str | None,
+    facts: Sequence[Facts],
+    orders: Sequence[Sequence[int]],
 ) -> Iterator[Misfit]:
     yield from _misfits(row, kinds, result, facts)
     for part in row.get("all", ()):
-        found = misfit_of(part, kinds, result, facts)
+        found = misfit_of(part, kinds, result, facts, orders)
         if found is not None:
             yield found
+    odd = next((order for order in orders if not _in_rows(order)), None)
+    if odd is not None and not _fits(row.get("layout"), orders):
+        why = str(row.get("why", ""))
+        yield Misfit("", f"dim order {list(odd)}", (LAYOUTS[row["layout"]],), why)
+
+
+def _fits(layout: str | None, orders: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a kernel of that layout takes tensors of these dim orders, results last."""
+    if layout is None:
+        return True
+    ends = {"rows": (), "one": orders, "ends": (orders[0], orders[-1])}[layout]
+    if ends and all(tuple(order) == CHANNELS_LAST for order in ends):
+        return all(_in_rows(order) for order in orders if order not in ends)
+    return all(map(_in_rows, orders))
+
+
+def _in_rows(order: Sequence[int]) -> bool:
+    return list(order) == sorted(order)
 
 
 def _misfits(
@@ -103,7 +127,7 @@ def _misfits(
                     limit = f"{fact} {compared} {bound:g}"
                     yield Misfit(name, f"{fact} {value:g}", (limit,), why)
         if kinds[i]:
-            seen[name] = kinds[i][0]
+            seen[name] = kinds[i][0] if len(set(kinds[i])) == 1 else "one dtype"
 
 
 def _expanded(words: Sequence[str], seen: Mapping[str, str]) -> list[str]:
@@ -133,6 +157,16 @@ def _facts(plan: ExecutionPlan, index: int) -> Facts:
         numbers = [getattr(value, f"{type(value).__name__.lower()}_val")]
         return {"value": [float(number) for number in numbers]}
     return {}
+
+
+def _orders(plan: ExecutionPlan, index: int) -> Iterator[tuple[int, ...]]:
+    """Yield the dim order of a tensor, or those of a list."""
+    value = plan.values[index].val if 0 <= index < len(plan.values) else None
+    if isinstance(value, Tensor):
+        yield tuple(value.dim_order or range(len(value.sizes)))
+    elif isinstance(value, (TensorList, OptionalTensorList)):
+        for item in value.items:
+            yield from _orders(plan, item)
 
 
 def _kinds(plan: ExecutionPlan, index: int) -> Iterator[str]:
