@@ -10,6 +10,7 @@ from etx_schema import Target, TargetError
 from etx_schema.problem import report
 from etx_schema.targets.advice import wider_dtype
 from etx_schema.targets.rows import narrowed, spelled
+from etx_schema.targets.takes import misfit_of
 from programs import add, counter, delegated
 
 DOCUMENT = {
@@ -258,3 +259,39 @@ def test_both_rows_are_spelled():
     both = narrowed({"dtypes": ["int8"]}, {"arguments": {"self": "rank>=1"}})
     assert spelled(both) == "int8 & self rank>=1"
     assert narrowed({}, both) == both
+
+
+ROWS, LAST = (0, 1, 2, 3), (0, 2, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("layout", "orders", "fits"),
+    [
+        ("rows", (ROWS, ROWS), True),
+        ("rows", (LAST, LAST), False),
+        ("one", (LAST, LAST), True),
+        ("one", (LAST, ROWS, LAST), False),
+        ("one", (LAST, (0,), LAST), False),
+        ("one", ((1, 0), (1, 0)), False),
+        ("ends", (LAST, ROWS, (0,), LAST), True),
+        ("ends", (ROWS, LAST, LAST), False),
+    ],
+)
+def test_layouts_of_a_row(layout, orders, fits):
+    kinds = [["float32"]] * len(orders)
+    row = {"all": [{"all": [{"layout": layout, "why": "measured"}]}]}
+    found = misfit_of(row, kinds, "float32", (), orders)
+    assert (found is None) == fits
+    assert fits or str(found).endswith(" (measured)")
+
+
+def test_a_layout_is_one_of_three():
+    with pytest.raises(TargetError, match="layout 'columns'; expected rows, one, ends"):
+        bounded({"layout": "columns"})
+
+
+def test_tensors_of_two_dtypes_are_as_no_result():
+    row = {"arguments": {"tensors": "", "out": "=tensors"}}
+    assert misfit_of(row, [["float32", "float32"], ["float32"]], "float32") is None
+    assert misfit_of(row, [["int64", "float64"], ["float64"]], "float64") is not None
+    assert misfit_of(row, [["float64", "int64"], ["float64"]], "float64") is not None

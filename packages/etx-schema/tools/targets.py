@@ -4,7 +4,8 @@
 
 Needs etx-kernels-portable. With --check, nothing is written: exit 1 if one is stale. What
 ExecuTorch's kernels take lies in executorch-1.5.1.json: `operators` its wheel registers, `dtypes`
-as `nox -s executorch-kernels` measured them, `limits` as PyTorch's samples showed them.
+and `layouts` (what takes more than tensors in rows) as `nox -s executorch-kernels` measured them,
+`limits` as PyTorch's samples showed them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 TARGETS = Path(__file__).parent.parent / "src" / "etx_schema" / "targets"
 PEER = Path(__file__).parent / "executorch-1.5.1.json"
+LAYOUT = "ExecuTorch: its kernel fails or gives other results with other dim orders"
 PEER_BACKENDS = ("XnnpackBackend",)
 
 
@@ -36,6 +38,11 @@ def executorch(ours: str) -> str:
     for table in (peer["dtypes"], peer["limits"]):
         for name, row in table.items():
             rows.setdefault(name, []).append(row)
+    layouts = {name: kind for kind, names in peer["layouts"].items() for name in names}
+    for name in operators:
+        layout = layouts.get(name, "rows")
+        if layout != "any" and "_prim::" not in name:
+            rows.setdefault(name, []).append({"layout": layout, "why": LAYOUT})
     kept = {name: found for name, found in sorted(rows.items()) if name in operators}
     target = {
         "name": "executorch",

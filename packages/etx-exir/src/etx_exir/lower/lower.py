@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import Any
 
+from etx_schema import Target
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -20,10 +20,12 @@ from etx_exir.lower.decompose import decompose, decomposition_table, whole_opera
 from etx_exir.lower.decompose_kept import DecomposeKept
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.base import recompile
+from etx_exir.passes.fit import fitting
 from etx_exir.progress import naming, report
 
 __all__ = ["Observer", "fit", "lower", "lower_all", "lower_kept", "run_passes"]
 
+PEER = "executorch"
 Observer = Callable[[str, ExportedProgram, bool], None]
 """Called after each step with its name, the program and whether the step changed it."""
 
@@ -110,23 +112,26 @@ def lower_kept(
 
 def fit(
     program: ExportedProgram,
-    kernels: Mapping[str, Mapping[str, Any]],
+    target: Target,
     preserved: Iterable[OpOverload] = (),
     observer: Observer | None = None,
 ) -> ExportedProgram:
-    """Return `program` with what `etx` has kernels for, but `kernels` lacks, decomposed.
+    """Return `program` with what `etx` has kernels for, but `target` lacks, decomposed.
 
-    Arguments that a kernel does not convert are converted before. The given program stays as it is.
+    Arguments that a kernel does not convert are converted before; what ExecuTorch's kernels
+    compute otherwise is spelled so that they do not. The given program stays as it is.
     """
+    kernels = target.operators
     lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
     lacking = lacking.union(COPIES[op] for op in lacking & COPIES.keys())
     graphs = graph_modules(program.graph_module)
     nodes = [node for graph in graphs for node in graph.graph.nodes]
     used = {node.target for node in nodes} & lacking
     cast = CastArguments(kernels)
-    if not used and not any(map(cast.wants, nodes)):
+    peer = fitting(kernels) if PEER in target.runtime else ()
+    if not used and not peer and not any(map(cast.wants, nodes)):
         return program
     fitted = copy_program(program)
     lower_kept(fitted, used, observer=observer, kernels=kernels)
-    run_passes(fitted, [cast], observer)
+    run_passes(fitted, [cast, *peer], observer)
     return fitted

@@ -75,6 +75,28 @@ def spelled(row: Row) -> str:
     return " | ".join(texts) if all(texts) else "every dtype"
 
 
+def layout_of(row: Row) -> str | None:
+    """Return the layout that a row asks for, or one of the rows that must all hold."""
+    if "layout" in row:
+        return str(row["layout"])
+    return next(filter(None, map(layout_of, row.get("all", ()))), None)
+
+
+def fits_layout(layout: str | None, orders: Sequence[Sequence[int]]) -> bool:
+    """Tell whether a kernel of that layout takes tensors of these dim orders, results last."""
+    if layout is None or all(map(in_rows, orders)):
+        return True
+    ends = {"rows": (), "one": orders, "ends": (orders[0], orders[-1])}[layout]
+    if not ends or any(tuple(order) != CHANNELS_LAST for order in ends):
+        return False
+    return all(tuple(order) == CHANNELS_LAST or in_rows(order) for order in orders)
+
+
+def in_rows(order: Sequence[int]) -> bool:
+    """Tell whether dimensions lie in memory as they are numbered."""
+    return list(order) == sorted(order)
+
+
 def check_row(name: str, row: object) -> None:
     """Raise TargetError naming what is wrong in the row of operator `name`."""
     if not isinstance(row, dict):

@@ -23,7 +23,15 @@ from etx_schema._generated.program import (
 )
 from etx_schema.dtypes import DTYPE_SETS, dtype_name
 from etx_schema.operator_names import out_dtype
-from etx_schema.targets.rows import CHANNELS_LAST, COMPARED, LAYOUTS, Row, alternatives, parted
+from etx_schema.targets.rows import (
+    COMPARED,
+    LAYOUTS,
+    Row,
+    alternatives,
+    fits_layout,
+    in_rows,
+    parted,
+)
 
 Facts = Mapping[str, Sequence[float]]
 KINDS = {Null: "none", Bool: "Bool", Int: "Int", Double: "Double"}
@@ -86,24 +94,10 @@ def _all_misfits(
         found = misfit_of(part, kinds, result, facts, orders)
         if found is not None:
             yield found
-    odd = next((order for order in orders if not _in_rows(order)), None)
-    if odd is not None and not _fits(row.get("layout"), orders):
+    odd = next((order for order in orders if not in_rows(order)), None)
+    if odd is not None and not fits_layout(row.get("layout"), orders):
         why = str(row.get("why", ""))
         yield Misfit("", f"dim order {list(odd)}", (LAYOUTS[row["layout"]],), why)
-
-
-def _fits(layout: str | None, orders: Sequence[Sequence[int]]) -> bool:
-    """Tell whether a kernel of that layout takes tensors of these dim orders, results last."""
-    if layout is None:
-        return True
-    ends = {"rows": (), "one": orders, "ends": (orders[0], orders[-1])}[layout]
-    if ends and all(tuple(order) == CHANNELS_LAST for order in ends):
-        return all(_in_rows(order) for order in orders if order not in ends)
-    return all(map(_in_rows, orders))
-
-
-def _in_rows(order: Sequence[int]) -> bool:
-    return list(order) == sorted(order)
 
 
 def _misfits(
