@@ -113,10 +113,10 @@ def execute(side: str, file: Path, inputs: tuple[Tensor, ...]) -> Any:
     return program.load_method("forward").execute(list(inputs))[0]
 
 
-def compare(what: str, found: Any, wanted: Tensor) -> None:
+def compare(what: str, found: Any, expected: Tensor) -> None:
     """Fail unless a result is the model's."""
     np.testing.assert_allclose(
-        np.asarray(found), wanted.numpy(), rtol=TOLERANCE, atol=TOLERANCE, err_msg=what
+        np.asarray(found), expected.numpy(), rtol=TOLERANCE, atol=TOLERANCE, err_msg=what
     )
 
 
@@ -129,15 +129,15 @@ def main(folder: Path, sides: list[str]) -> None:
     with torch.no_grad():
         for name in MODELS:
             module, inputs = model(name)
-            wanted = module(*inputs)
+            expected = module(*inputs)
             for side in sides:
                 program, data = lower(side, name)
-                compare(f"{name}: graph of {side}", program.module()(*inputs), wanted)
+                compare(f"{name}: graph of {side}", program.module()(*inputs), expected)
                 file = folder / f"{side}-{name}.pte"
                 file.write_bytes(data)
                 digests[file.stem] = hashlib.sha256(data).hexdigest()
                 for runtime in sides:
-                    compare(f"{file} on {runtime}", execute(runtime, file, inputs), wanted)
+                    compare(f"{file} on {runtime}", execute(runtime, file, inputs), expected)
         for side in sides:
             module, inputs = model("network")
             found = delegate(side).module()(*inputs)

@@ -31,9 +31,9 @@ def expected(folder: Path) -> Outputs:
         return {name: arrays[name] for name in names}
 
 
-def compare(actual: Outputs, wanted: Outputs) -> None:
-    assert actual.keys() == wanted.keys()
-    for name, array in wanted.items():
+def compare(actual: Outputs, reference: Outputs) -> None:
+    assert actual.keys() == reference.keys()
+    for name, array in reference.items():
         assert actual[name].dtype == array.dtype, name
         np.testing.assert_allclose(actual[name], array, rtol=1e-3, atol=1e-4, err_msg=name)
         assert actual[name].shape == array.shape, name
@@ -76,9 +76,9 @@ def result(folder: Path, stem: str) -> Outputs | None:
     return None if (folder / f"{stem}.error").exists() else outputs(folder, stem)
 
 
-def agree(actual: Outputs, wanted: Outputs) -> bool:
+def agree(actual: Outputs, reference: Outputs) -> bool:
     try:
-        compare(actual, wanted)
+        compare(actual, reference)
     except AssertionError:
         return False
     return True

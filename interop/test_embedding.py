@@ -42,7 +42,7 @@ def lines(path: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def mobilenet(workshop: Workshop) -> Path:
-    """Lower the model, unless another test wanted it, too."""
+    """Lower the model, unless another test lowered it already."""
     folder = workshop.folder / MODEL
     if not (folder / "calls.npz").exists():
         workshop.run("--host", "reference.py", str(workshop.folder), MODEL)

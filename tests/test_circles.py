@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""No module of a package needs itself: not through others, lazily, or for its types alone."""
+"""No module of a package needs itself: not through others, lazily, or just for its types."""
 
 from __future__ import annotations
 

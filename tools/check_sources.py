@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks what no formatter does: sizes, licence lines, and names that no file may hold."""
+"""Checks what no formatter does: sizes, licence lines, words, and names that no file may hold."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ LICENSED = PYTHON | NATIVE | {".cmake", ".fbs", ".sh"}
 HOSTS = re.compile(
     r"https?://[^ ]*(pypi|pythonhosted|debian|npmjs|crates|download\.pytorch)\.(org|io)"
 )
+WORDS = (  # what is written, as a pattern; what an English reader expects
+    (
+        r"(?<![Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|other\b|\w+er\b)",
+        "is not a",
+    ),
+    (r"[a-z`'*)] alone(?=[.,:;)\"`'])", "only, before the word it is said of"),
+    (r"\bbut for\b", "except"),
+    (r"\banew\b", "again"),
+    (r"\bat the (?:least|most)\b", "at least, at most"),
+    (r"\bwanted\b", "expected, live, chosen"),
+)
+PROSE = PYTHON | NATIVE | {".md"}
 MACHINE = re.compile(r"(^|[^A-Za-z0-9_.*])/(work|root|home/[a-z]+|tmp/[a-z]+)/")
 
 
@@ -56,6 +68,17 @@ def native_functions(text: str) -> Iterator[tuple[str, int, int]]:
             opened = None
 
 
+def words(path: Path, lines: list[str]) -> Iterator[str]:
+    """Yield the words of WORDS; what a release said stays as it was said."""
+    if path.suffix not in PROSE or path.name in ("CHANGELOG.md", "check_sources.py"):
+        return
+    for number, line in enumerate(lines, 1):
+        for pattern, better in WORDS:
+            if found := re.search(pattern, line):
+                name = path.relative_to(ROOT)
+                yield f"{name}:{number}: {found[0].strip()!r}: write {better!r}"
+
+
 def problems(path: Path) -> Iterator[str]:
     name = path.relative_to(ROOT)
     try:
@@ -76,6 +99,7 @@ def problems(path: Path) -> Iterator[str]:
         yield f"{name}:1: begins without its SPDX line"
     if generated(path):
         return
+    yield from words(path, lines)
     if path.suffix in PYTHON | NATIVE and len(lines) > FILE_LIMIT:
         yield f"{name}: {len(lines)} lines; split it: at most {FILE_LIMIT}"
     if name.parts[0] == "docs" and path.suffix == ".md" and len(lines) > PAGE_LIMIT:

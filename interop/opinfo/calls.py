@@ -102,13 +102,13 @@ class _Values:
         self.inputs.append((index, plain))
         return index
 
-    def out(self, wanted: torch.Tensor) -> int:
-        value = _tensor(wanted, dim_order_of(wanted))
+    def out(self, reference: torch.Tensor) -> int:
+        value = _tensor(reference, dim_order_of(reference))
         low, high = self.arena & 0xFFFFFFFF, self.arena >> 32
         value.allocation_info = AllocationDetails(
             memory_id=1, memory_offset_low=low, memory_offset_high=high
         )
-        size = math.prod(wanted.shape) * wanted.dtype.itemsize
+        size = math.prod(reference.shape) * reference.dtype.itemsize
         self.arena += -(-size // ALIGNMENT) * ALIGNMENT
         return self.add(value)
 
@@ -128,7 +128,9 @@ def _results(values: _Values, outs: list[int], *, listed: bool) -> list[int]:
     return [*outs, outs[0] if len(outs) == 1 else values.add(TensorList(items=outs))]
 
 
-def one_call(op: OpOverload, given: Mapping[str, Any], wanted: Sequence[torch.Tensor]) -> OneCall:
+def one_call(
+    op: OpOverload, given: Mapping[str, Any], reference: Sequence[torch.Tensor]
+) -> OneCall:
     """Return the call of `op` with arguments by name, whose results eager says."""
     variant = variant_of(op)
     assert variant is not None
@@ -141,7 +143,7 @@ def one_call(op: OpOverload, given: Mapping[str, Any], wanted: Sequence[torch.Te
         outs = [args[0]]
         args += outs
     else:
-        outs = [values.out(w) for w in wanted]
+        outs = [values.out(w) for w in reference]
         args += _results(values, outs, listed=parameters[-1].letter == "L")
     operator, _, overload = name.partition(".")
     plan = ExecutionPlan(
@@ -154,4 +156,4 @@ def one_call(op: OpOverload, given: Mapping[str, Any], wanted: Sequence[torch.Te
         non_const_buffer_sizes=[0, max(values.arena, ALIGNMENT)],
     )
     pte = PteFile(program=Program(version=0, execution_plan=[plan]))
-    return OneCall(name, pte, [tensor for _, tensor in values.inputs], list(wanted))
+    return OneCall(name, pte, [tensor for _, tensor in values.inputs], list(reference))

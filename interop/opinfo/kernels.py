@@ -119,8 +119,8 @@ def combined(call: dtypes.Call, row: Any) -> Iterator[tuple[tuple[str, ...], One
             for (name, value), kind in zip(arguments.items(), kinds_row, strict=True)
         }
         kinds = intercept.kinds_of(kernel, [given[name] for name in names])
-        wanted = dtypes.expected_of(call.op, given)
-        listed = [wanted] if isinstance(wanted, torch.Tensor) else list(wanted or ())
+        reference = dtypes.expected_of(call.op, given)
+        listed = [reference] if isinstance(reference, torch.Tensor) else list(reference or ())
         if not listed or any(w.dtype not in intercept.DTYPES for w in listed):
             continue
         if variant is not call.op:
@@ -210,11 +210,11 @@ class Gather(dtypes.Seen):
         if key in self.known or name not in self.target.operators:
             return result
         self.known.add(key)
-        wanted = [result] if isinstance(result, torch.Tensor) else result
-        if not isinstance(wanted, (list, tuple)):
+        reference = [result] if isinstance(result, torch.Tensor) else result
+        if not isinstance(reference, (list, tuple)):
             return result
         try:
-            call = one_call(op, frozen, [w.detach().clone() for w in wanted])
+            call = one_call(op, frozen, [w.detach().clone() for w in reference])
         except Exception as error:
             self.refused[f"{name}: {type(error).__name__}"] += 1
             return result

@@ -11,11 +11,11 @@ GROUPS = ("etx.commands", "etx.plugins", "etx.targets", "etx.backends", "etx.sho
 MODULES = {
     "exits when imported": "raise SystemExit(3)",
     "calls sys.exit": "import sys\nsys.exit()",
-    "is no Python": "def (",
+    "is not Python": "def (",
     "is not UTF-8": b"# \xff\nmake = 3",
     "raises when imported": "raise RuntimeError('100% broken\\nin two lines')",
     "lacks what it imports": "import no_such_module_anywhere",
-    "raises what is no Exception": "raise GeneratorExit('stop')",
+    "raises what is not an Exception": "raise GeneratorExit('stop')",
     "raises what has no text": (
         "class Odd(Exception):\n    def __str__(self):\n        raise ValueError('x')\nraise Odd"
     ),

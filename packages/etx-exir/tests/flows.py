@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs with control flow, one a function: what branches and loops must get right.
 
-Needs torch alone: interop/ builds the same programs where ETX is not installed.
+Needs only torch: interop/ builds the same programs where ETX is not installed.
 """
 
 from __future__ import annotations

@@ -40,27 +40,27 @@ def on_device(value):
     return pytree.tree_map(lambda x: x.numpy() if isinstance(x, torch.Tensor) else x, value)
 
 
-def assert_same(got, wanted, path="result"):
+def assert_same(got, expected, path="result"):
     """Compare values, and the types and keys of containers."""
-    if isinstance(wanted, torch.Tensor):
-        wanted = wanted.detach().numpy()
-        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), path
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5, err_msg=path)
-    elif isinstance(wanted, Mapping):
-        assert type(got) is type(wanted), path
-        assert list(got) == list(wanted), path
-        assert getattr(got, "default_factory", 0) is getattr(wanted, "default_factory", 0), path
-        for key in wanted:
-            assert_same(got[key], wanted[key], f"{path}[{key!r}]")
-    elif isinstance(wanted, (list, tuple, deque)):
-        assert type(got) is type(wanted), path
-        assert getattr(got, "maxlen", None) == getattr(wanted, "maxlen", None), path
-        assert len(got) == len(wanted), path
-        for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
+    if isinstance(expected, torch.Tensor):
+        expected = expected.detach().numpy()
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape), path
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5, err_msg=path)
+    elif isinstance(expected, Mapping):
+        assert type(got) is type(expected), path
+        assert list(got) == list(expected), path
+        assert getattr(got, "default_factory", 0) is getattr(expected, "default_factory", 0), path
+        for key in expected:
+            assert_same(got[key], expected[key], f"{path}[{key!r}]")
+    elif isinstance(expected, (list, tuple, deque)):
+        assert type(got) is type(expected), path
+        assert getattr(got, "maxlen", None) == getattr(expected, "maxlen", None), path
+        assert len(got) == len(expected), path
+        for i, (a, b) in enumerate(zip(got, expected, strict=True)):
             assert_same(a, b, f"{path}[{i}]")
     else:
-        assert type(got) is type(wanted), path
-        assert got == wanted, path
+        assert type(got) is type(expected), path
+        assert got == expected, path
 
 
 def agree(module, *calls, **options):

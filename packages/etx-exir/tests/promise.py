@@ -62,34 +62,34 @@ def kept(program, eager, calls):
     for inputs in calls:
         try:
             with torch.no_grad():
-                wanted = tree_flatten(eager(*copy.deepcopy(inputs)))[0]
+                expected = tree_flatten(eager(*copy.deepcopy(inputs)))[0]
         except (RuntimeError, IndexError, ValueError, NotImplementedError):
             return True
         got = executed(model, copy.deepcopy(inputs))
-        assert len(got) == len(wanted)
-        for actual, value in zip(got, wanted, strict=True):
+        assert len(got) == len(expected)
+        for actual, value in zip(got, expected, strict=True):
             same(actual, torch.as_tensor(value), random_results)
     return True
 
 
-def same(actual, wanted, random_results=False):
+def same(actual, expected, random_results=False):
     """Compare a result with eager's, to a part of its largest value."""
-    wanted = wanted.detach().resolve_conj().resolve_neg()
-    assert (actual.shape, actual.dtype) == (wanted.shape, wanted.dtype)
-    if random_results or not wanted.numel():
+    expected = expected.detach().resolve_conj().resolve_neg()
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype)
+    if random_results or not expected.numel():
         return
-    if not (wanted.is_floating_point() or wanted.is_complex()):
-        assert torch.equal(actual, wanted), f"{actual} for {wanted}"
+    if not (expected.is_floating_point() or expected.is_complex()):
+        assert torch.equal(actual, expected), f"{actual} for {expected}"
         return
-    if wanted.dtype == torch.complex32:
-        actual, wanted = actual.to(torch.complex64), wanted.to(torch.complex64)
-    if wanted.dtype in NARROW:  # what is computed in a wider type may stay finite
-        actual = actual.where(wanted.isfinite(), wanted)
-    finite = wanted[wanted.isfinite()]
+    if expected.dtype == torch.complex32:
+        actual, expected = actual.to(torch.complex64), expected.to(torch.complex64)
+    if expected.dtype in NARROW:  # what is computed in a wider type may stay finite
+        actual = actual.where(expected.isfinite(), expected)
+    finite = expected[expected.isfinite()]
     largest = float(finite.abs().max()) if finite.numel() else 0.0
-    part = TOLERANCE.get(wanted.dtype, 1e-3)
+    part = TOLERANCE.get(expected.dtype, 1e-3)
     torch.testing.assert_close(
-        actual, wanted, rtol=part, atol=part * max(largest, 1e-3), equal_nan=True
+        actual, expected, rtol=part, atol=part * max(largest, 1e-3), equal_nan=True
     )
 
 

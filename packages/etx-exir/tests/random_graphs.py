@@ -2,7 +2,7 @@
 """Random small graphs by seed: chained operators of mixed dtypes, views, several results, state.
 
 Each step is tried in eager mode when it is drawn, at every number of rows. A value is `rough` once
-rounding may differ; what a small difference would turn over takes exact values alone.
+rounding may differ; what a small difference would turn over takes only exact values.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Random programs as Python text: branches, loops, state and a batch of run-time size.
 
 Exported, their control flow is torch's operators; called in eager mode, it is plain Python's, so
-that the reference does not depend on those operators. Needs torch alone, as flows.py does.
+that the reference does not depend on those operators. Needs only torch, as flows.py does.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ def reread(pte):
     return content
 
 
-def assert_same(got, wanted):
-    assert len(got) == len(wanted)
-    for a, b in zip(got, wanted, strict=True):
+def assert_same(got, expected):
+    assert len(got) == len(expected)
+    for a, b in zip(got, expected, strict=True):
         if isinstance(b, torch.Tensor):
             torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
         else:

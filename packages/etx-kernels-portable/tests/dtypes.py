@@ -208,13 +208,13 @@ def tried(kernel: str, call: Call) -> Iterator[tuple[Kinds, bool]]:
             for (name, value), kind in zip(arguments.items(), row, strict=True)
         }
         expected = expected_of(call.op, given)
-        wanted = [expected] if isinstance(expected, torch.Tensor) else list(expected or ())
-        if wanted and all(isinstance(w, torch.Tensor) and w.dtype in DTYPES for w in wanted):
-            yield ran(kernel, call, given, wanted)
+        reference = [expected] if isinstance(expected, torch.Tensor) else list(expected or ())
+        if reference and all(isinstance(w, torch.Tensor) and w.dtype in DTYPES for w in reference):
+            yield ran(kernel, call, given, reference)
 
 
 def ran(
-    kernel: str, call: Call, given: Mapping[str, Any], wanted: Sequence[torch.Tensor]
+    kernel: str, call: Call, given: Mapping[str, Any], reference: Sequence[torch.Tensor]
 ) -> tuple[Kinds, bool]:
     """Run the kernel; return the kinds of all its arguments and whether it took them."""
     variant = variant_of(call.op)
@@ -224,10 +224,10 @@ def ran(
     kinds = kinds_of(PLUGIN.kernels[kernel], inputs)
     outs: list[Any] = []
     if variant is not call.op:
-        outs = [out_like(w) for w in wanted]
+        outs = [out_like(w) for w in reference]
         if parameters[-1].letter == "L":
             outs = [outs]
-        kinds.append(dtype_name(wanted[0].dtype))
+        kinds.append(dtype_name(reference[0].dtype))
     try:
         PLUGIN.call(kernel, *inputs, *outs)
     except KernelError:

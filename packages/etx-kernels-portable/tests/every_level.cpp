@@ -338,7 +338,7 @@ void check_pad_lines(Check& t) {
   }
 }
 
-/// Each row alone, as a function of double.
+/// Each row by itself, as a function of double.
 namespace expected {
 #define ETX_UNARY(member, function, value) \
   double member(double x) { return value; }

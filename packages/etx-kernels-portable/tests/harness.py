@@ -113,7 +113,7 @@ def reserved(length: int) -> torch.Tensor:
 
 
 def garbage(length: int) -> torch.Tensor:
-    """Return the memory of an output; of a large one, the end alone is garbage."""
+    """Return the memory of an output; of a large one, only the end is garbage."""
     if length < LARGE:
         return torch.full((length,), GARBAGE, dtype=torch.uint8)
     memory = reserved(length)

@@ -30,9 +30,9 @@ def kernel_name(op: OpOverload) -> str:
 def takes_arguments_of(variant: OpOverload, op: OpOverload) -> bool:
     """True when `variant` is `op` with outs, perhaps without what says where results lie."""
     given = {a.name: str(a.type) for a in op._schema.arguments}
-    wanted = {a.name: str(a.type) for a in variant._schema.arguments if not a.is_out}
-    dropped = set(given) - set(wanted)
-    same = all(given.get(name) == kind for name, kind in wanted.items())
+    reference = {a.name: str(a.type) for a in variant._schema.arguments if not a.is_out}
+    dropped = set(given) - set(reference)
+    same = all(given.get(name) == kind for name, kind in reference.items())
     return same and dropped <= PLACEMENT
 
 
@@ -126,15 +126,17 @@ class Intercept(TorchDispatchMode):
         return principal is None or kernel.lists(principal.dtype)
 
     def run(self, kernel: Kernel, given: list[Any], expected: Any, in_place: bool) -> None:
-        wanted = [expected] if isinstance(expected, torch.Tensor) else list(expected)
-        outs = [] if in_place else [out_like(w) for w in wanted]
+        reference = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+        outs = [] if in_place else [out_like(w) for w in reference]
         listed = kernel.parameters[-1].letter == "L"
         results = PLUGIN.call(kernel.name, *given, *([outs] if listed else outs))
         self.reached.append(kernel.name)
-        assert_listed(kernel, [*given, *([] if in_place else wanted)])
+        assert_listed(kernel, [*given, *([] if in_place else reference)])
         if "empty" in kernel.name:
-            wanted = [torch.empty_like(w).copy_(r) for w, r in zip(wanted, results, strict=True)]
-        for actual, want in zip(results, wanted, strict=True):
+            reference = [
+                torch.empty_like(w).copy_(r) for w, r in zip(reference, results, strict=True)
+            ]
+        for actual, want in zip(results, reference, strict=True):
             try:
                 self.tolerance.check(actual, want)
             except AssertionError as error:

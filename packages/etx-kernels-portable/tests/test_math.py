@@ -47,10 +47,10 @@ def compare(actual: torch.Tensor, expected: torch.Tensor, scale: float = 1) -> N
 
 
 def run(name: str, dtype: torch.dtype, expected: Any, *args: Any, **options: Any) -> list[Any]:
-    wanted = [expected] if isinstance(expected, torch.Tensor) else list(expected)
-    outs = [Out(list(w.shape), dtype, dim_order_of(w)) for w in wanted]
+    reference = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+    outs = [Out(list(w.shape), dtype, dim_order_of(w)) for w in reference]
     results = PLUGIN.call(name, *args, *outs, **options)[-len(outs) :]
-    for actual, want in zip(results, wanted, strict=True):
+    for actual, want in zip(results, reference, strict=True):
         compare(actual, want)
     return results
 
@@ -326,7 +326,7 @@ def check_batch_norm(x: torch.Tensor, pair: Any, mean: torch.Tensor, var: torch.
 def test_lower_instruction_set_levels(
     level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second copy of the library chooses anew; where there is one level, it is tested twice."""
+    """A second copy of the library chooses again; where there is one level, it is tested twice."""
     library = shutil.copy(etx_kernels_portable.library_path(), tmp_path / f"{level}.so")
     monkeypatch.setenv("ETX_KERNELS_ISA", level)
     monkeypatch.setattr(sys.modules[__name__], "PLUGIN", Plugin(str(library)))

@@ -58,14 +58,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    wanted = document()
+    expected = document()
     if not check:
-        OUTPUT.write_text(wanted, encoding="utf-8")
+        OUTPUT.write_text(expected, encoding="utf-8")
         return 0
     have = OUTPUT.read_text(encoding="utf-8")
-    if have == wanted:
+    if have == expected:
         return 0
-    changed = sorted(set(wanted.splitlines()) ^ set(have.splitlines()))
+    changed = sorted(set(expected.splitlines()) ^ set(have.splitlines()))
     print(
         f"{OUTPUT} is stale; run this script without --check", *changed, sep="\n", file=sys.stderr
     )

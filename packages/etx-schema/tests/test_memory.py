@@ -96,7 +96,7 @@ def test_parts_of_a_tensor_go_when_their_last_view_is_read():
     ]
 
 
-def test_state_is_wanted_throughout():
+def test_state_is_live_throughout():
     values = [tensor((4,), 0, data=1), tensor((4,), 16), tensor((4,), 32)]
     steps = [(MM, [0, 1, 2, 2]), (COPY, [0, 2, 0])]
     found = arena(method(values, steps, inputs=[1]))

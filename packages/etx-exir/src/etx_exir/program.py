@@ -135,7 +135,7 @@ class ExecutorchProgramManager:
         return serialize_pte(self._pte, **self._alignments())
 
     def save(self, path: str | Path) -> None:
-        """Write the file; `path` holds either all of it or what it held before."""
+        """Write the file; `path` holds either all of it or what it had before."""
         report("write")
         write_pte(self._pte, path, **self._alignments())
 
@@ -340,7 +340,7 @@ def _lower_and_delegate(
         plans[name] = _Lowering.begin(program, chosen)
     lowered = lower_all(
         {name: plan.program for name, plan in plans.items()},
-        {name: (*config.preserve_ops, *plan.wanted) for name, plan in plans.items()},
+        {name: (*config.preserve_ops, *plan.preserved) for name, plan in plans.items()},
         observer,
     )
     for name, plan in plans.items():
@@ -356,7 +356,7 @@ def _lower_and_delegate(
         edge = delegator(edge, {name: plan.partitioner(step) for name, plan in plans.items()})
     for name, plan in plans.items():
         with naming(name):
-            lower_kept(edge[name], plan.wanted - set(config.preserve_ops), observer=observer)
+            lower_kept(edge[name], plan.preserved - set(config.preserve_ops), observer=observer)
     return edge
 
 
@@ -367,8 +367,8 @@ def _finish(program: ExportedProgram, config: ExecutorchBackendConfig) -> Execut
 LoweredBackendModule.finish = _finish
 
 
-def _refuse_etrecord(wanted: bool) -> None:
-    if wanted:
+def _refuse_etrecord(asked: bool) -> None:
+    if asked:
         raise ConfigError(NO_ETRECORD)
 
 
@@ -389,25 +389,27 @@ class _Lowering:
 
     program: ExportedProgram
     partitioners: tuple[Partitioner, ...]
-    wanted: set[OpOverload]
+    preserved: set[OpOverload]
     filters: Filters
 
     @classmethod
     def begin(cls, program: ExportedProgram, partitioners: tuple[Partitioner, ...]) -> _Lowering:
         """Ask the partitioners what they want whole."""
-        wanted: list[OpOverload] = []
+        preserved: list[OpOverload] = []
         filters: Filters = []
         for item in partitioners:
             program = item.transform_for_pre_decomposition(program)
             ops, accepts = item.ops_to_not_decompose(program)
-            wanted += ops
+            preserved += ops
             filters.append((frozenset(ops), accepts))
-        return cls(program, partitioners, set(wanted), filters)
+        return cls(program, partitioners, set(preserved), filters)
 
     def narrow(self, edge: ExportedProgram, observer: Observer | None) -> ExportedProgram:
         """Decompose in `edge` the kept operators that no partitioner's filter accepts."""
         if any(accepts is not None for _, accepts in self.filters):
-            lower_kept(edge, self.wanted, lambda node: _is_wanted(node, self.filters), observer)
+            lower_kept(
+                edge, self.preserved, lambda node: _is_preserved(node, self.filters), observer
+            )
         return edge
 
     def partitioner(self, step: int) -> Partitioner | None:
@@ -415,7 +417,7 @@ class _Lowering:
         return self.partitioners[step] if step < len(self.partitioners) else None
 
 
-def _is_wanted(node: Node, filters: Filters) -> bool:
+def _is_preserved(node: Node, filters: Filters) -> bool:
     return any(
         node.target in ops and (accepts is None or accepts(node)) for ops, accepts in filters
     )

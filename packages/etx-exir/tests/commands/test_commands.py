@@ -188,7 +188,7 @@ def test_an_installed_backend_by_name(model, installed, capsys):
     ("backend", "message"),
     [
         ("other", r"no backend 'other' is installed \(installed: toy\)"),
-        ("toy:scale", "'scale' is no spec; expected spec=value"),
+        ("toy:scale", "'scale' is not a spec; expected spec=value"),
         ("toy:size=2", "'toy' .* cannot be used: ValueError: unknown spec size; known: scale"),
     ],
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Delegates in a file: their blobs alone, run again, give eager's numbers."""
+"""Delegates in a file: just their blobs, run again, give eager's numbers."""
 
 from __future__ import annotations
 
@@ -481,10 +481,10 @@ def test_a_delegate_in_a_module_keeps_its_forms(module, given, strict):
 
     program = to_edge(torch.export.export(module, (given,))).exported_program()
     around = Around(to_backend("ToyBackend", program))
-    wanted = Around(module)(given)
-    torch.testing.assert_close(around(given), wanted)
+    expected = Around(module)(given)
+    torch.testing.assert_close(around(given), expected)
     edge = to_edge(torch.export.export(around, (given,), strict=strict))
-    torch.testing.assert_close(edge.exported_program().module()(given), wanted)
+    torch.testing.assert_close(edge.exported_program().module()(given), expected)
     plan = edge.to_executorch(ExecutorchBackendConfig(target=None)).executorch_program
     assert [each.id for each in plan.execution_plan[0].delegates] == ["ToyBackend"]
 

@@ -28,7 +28,7 @@ torch_refuses = (
 def check(program):
     """Export, emit and run a program; all calls in a row must give what eager mode gives."""
     eager = copy.deepcopy(program.module)
-    wanted = [[x.clone() for x in eager(*copy.deepcopy(call))] for call in program.calls]
+    expected = [[x.clone() for x in eager(*copy.deepcopy(call))] for call in program.calls]
     try:
         exported = torch.export.export(
             program.module, program.calls[0], dynamic_shapes=program.dynamic_shapes
@@ -38,7 +38,7 @@ def check(program):
     edge = to_edge(exported).exported_program()
     pte = emitted(edge).pte
     method = Method(reread(pte))
-    for call, outputs in zip(program.calls, wanted, strict=True):
+    for call, outputs in zip(program.calls, expected, strict=True):
         assert_same(method.execute(*call), outputs)
     apart = plan_of(emitted(edge, SEPARATE).pte)
     replay(plan_of(pte), apart, method.jumps, len(program.calls))

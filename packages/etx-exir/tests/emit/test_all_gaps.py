@@ -54,15 +54,15 @@ def test_no_finding_hides_another():
         (p.message.split(":")[0] if "size" in p.message else p.subject): p
         for p in caught.value.problems
     }
-    wanted = {
+    expected = {
         "aten::linalg_inv_ex.inverse": "linalg.inv",
         "aten.bincount.default": "bincount",
         "aten::bincount.out": "bincount",
         "aten::special_bessel_j0.out": "bessel",
         "aten::histc.out": "histc",
     }
-    assert found.keys() == wanted.keys()
-    for name, text in wanted.items():
+    assert found.keys() == expected.keys()
+    for name, text in expected.items():
         assert found[name].source == f"test_all_gaps.py:{line_of(text)}"
 
 
@@ -217,7 +217,7 @@ LIBRARY = nn.__file__.replace("torch/nn/__init__.py", "timm/layers/mlp.py")
 
 
 @pytest.mark.parametrize(
-    ("files", "wanted"),
+    ("files", "expected"),
     [
         (["/models/model.py", nn.__file__], "model.py:1"),
         (["/models/model.py", LIBRARY, nn.__file__], "model.py:1"),
@@ -226,11 +226,11 @@ LIBRARY = nn.__file__.replace("torch/nn/__init__.py", "timm/layers/mlp.py")
         ([nn.__file__], "__init__.py:1"),
     ],
 )
-def test_the_line_is_the_authors(files, wanted):
+def test_the_line_is_the_authors(files, expected):
     trace = "\n".join(
         f'  File "{name}", line {i}, in forward\n    x' for i, name in enumerate(files, 1)
     )
-    assert source_line(SimpleNamespace(meta={"stack_trace": trace})) == wanted
+    assert source_line(SimpleNamespace(meta={"stack_trace": trace})) == expected
 
 
 def test_dimension_names_travel(tmp_path, capsys):

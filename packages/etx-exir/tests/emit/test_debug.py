@@ -228,10 +228,10 @@ def test_stripped_files_compute_the_same():
     small = strip(whole)
     assert "etx/debug" not in small.named_data
     assert not small.program.execution_plan[0].chains[0].stacktrace
-    wanted = Method(reread(whole)).execute(*IMAGE)
-    assert_same(Method(reread(small)).execute(*IMAGE), wanted)
+    expected = Method(reread(whole)).execute(*IMAGE)
+    assert_same(Method(reread(small)).execute(*IMAGE), expected)
     with torch.no_grad():
-        assert_same(wanted, [module(*IMAGE)])
+        assert_same(expected, [module(*IMAGE)])
 
 
 def test_dump_prints_the_file():

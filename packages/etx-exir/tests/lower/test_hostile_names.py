@@ -30,7 +30,7 @@ X = torch.randn(4, 3)
 
 
 class Hostile(nn.Module):
-    """Layers, batch norms, buffers and parameters under names that are no identifiers."""
+    """Layers, batch norms, buffers and parameters under names that are not identifiers."""
 
     def __init__(self, function=None, names=NAMES):
         super().__init__()
@@ -91,8 +91,8 @@ def exported(function, inputs=(X,), kwargs=None, names=NAMES, **options):
 
 def agrees(model, eager, *inputs, **kwargs):
     with torch.no_grad():
-        wanted = eager(*copy.deepcopy(inputs), **copy.deepcopy(kwargs))
-    assert_same(model(*on_device(inputs), **on_device(kwargs)), wanted)
+        expected = eager(*copy.deepcopy(inputs), **copy.deepcopy(kwargs))
+    assert_same(model(*on_device(inputs), **on_device(kwargs)), expected)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -228,7 +228,7 @@ def test_user_passes():
     changed = manager.transform([sin_to_cos])
     assert counts(manager.exported_program()) == {"aten.sin.default": 1}
     assert counts(changed.exported_program()) == {"aten.cos.default": 1}
-    with pytest.raises(ConfigError, match="is no pass"):
+    with pytest.raises(ConfigError, match="is not a pass"):
         manager.transform(["cse"])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Planning as the caller wants it: algorithms, alignment, inputs, outputs and state."""
+"""Planning as the caller asks for it: algorithms, alignment, inputs, outputs and state."""
 
 from __future__ import annotations
 

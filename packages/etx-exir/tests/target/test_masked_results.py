@@ -86,7 +86,9 @@ def test_masked_results(name, mask, tmp_path):
     call, tensors, rest, _ = KINDS[name]()
 
     def function(*args):
-        return [r for r, wanted in zip(call(*args, *rest, list(mask)), mask, strict=True) if wanted]
+        return [
+            r for r, expected in zip(call(*args, *rest, list(mask)), mask, strict=True) if expected
+        ]
 
     path = tmp_path / "net.pte"
     if name in REFUSED:
@@ -95,8 +97,8 @@ def test_masked_results(name, mask, tmp_path):
         return
     compile(Calls(function), tensors, path=path)
     outputs = load(path)(*tensors)
-    for found, wanted in zip(outputs, function(*tensors), strict=True):
-        torch.testing.assert_close(torch.as_tensor(found), wanted, rtol=1e-4, atol=1e-4)
+    for found, expected in zip(outputs, function(*tensors), strict=True):
+        torch.testing.assert_close(torch.as_tensor(found), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_a_result_that_is_left_out_may_be_returned(tmp_path):

@@ -48,8 +48,8 @@ def test_an_operator_of_torch_is_not_the_users_own():
     assert {name.partition("::")[0] for name in names} <= TORCH
 
     class Loss(nn.Module):
-        def forward(self, x, weight, wanted):
-            return F.linear_cross_entropy(x, weight, wanted, options=options)
+        def forward(self, x, weight, expected):
+            return F.linear_cross_entropy(x, weight, expected, options=options)
 
     options = LinearCrossEntropyOptions(batch_chunk_size=2, allow_retain_graph=True)
     inputs = torch.randn(8, 8), torch.randn(8, 8), torch.arange(8)

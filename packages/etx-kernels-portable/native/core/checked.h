@@ -7,7 +7,7 @@
 namespace etx::portable {
 
 /// int64 arithmetic on numbers that a program chooses: sizes, strides, offsets, counts. A result
-/// that int64 does not hold is lost, and with it what is computed from it, but for products with
+/// that int64 does not hold is lost, and with it what is computed from it, except products with
 /// zero. What is lost lies in no range.
 ///
 /// Not needed for one tensor's sizes and strides: the product of its sizes, zeros left out, is less

@@ -9,7 +9,7 @@
 
 namespace etx::portable {
 
-/// An input of an elementwise operator and the dtype in which its loop wants to see it.
+/// An input of an elementwise operator and the dtype in which its loop reads it.
 struct Operand {
   Operand(const Tensor& tensor, ScalarType seen_as) : Operand(tensor, seen_as, seen_as) {}
   /// The elements are converted to dtype `first` before they are seen in `seen_as`.

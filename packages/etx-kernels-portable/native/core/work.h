@@ -13,8 +13,8 @@ constexpr int64_t kThreadWork = 256 * 1024;
 
 /// How many threads `work` multiplications deserve.
 inline int64_t useful_threads(const Context& context, Checked work) {
-  const int64_t wanted = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
-  return wanted <= 1 ? 1 : (wanted < have ? wanted : have);
+  const int64_t useful = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
+  return useful <= 1 ? 1 : (useful < have ? useful : have);
 }
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }

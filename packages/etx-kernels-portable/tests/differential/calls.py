@@ -121,8 +121,8 @@ class Call:
         if self.tensors and asked is None:
             asked = dim_order_of(self.tensors[0])
         if asked is not None and len(asked) == expected.dim():
-            wanted = strides_of(list(expected.shape), asked)
-            own = zip(expected.stride(), wanted, expected.shape, strict=True)
+            reference = strides_of(list(expected.shape), asked)
+            own = zip(expected.stride(), reference, expected.shape, strict=True)
             if expected.numel() == 0 or all(a == b or n == 1 for a, b, n in own):
                 made.dim_order = list(asked)
         return made

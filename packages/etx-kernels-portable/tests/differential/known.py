@@ -66,9 +66,9 @@ def points_at_values(call: Call) -> bool:
     if x.dim() == 0:
         return False
     picked = x.take_along_dim(indices, dim)
-    wanted = call.expected[0].sort(dim)[0]
+    reference = call.expected[0].sort(dim)[0]
     distinct = indices.sort(dim)[0].diff(dim=dim).ne(0).all()
-    same = difference(values.sort(dim)[0] + 0, wanted + 0, None, True) is None
+    same = difference(values.sort(dim)[0] + 0, reference + 0, None, True) is None
     return same and bool(distinct) and difference(values, picked, None, True) is None
 
 

@@ -53,16 +53,16 @@ def overload(name: str) -> OpOverload:
 
 def without_outs(op: OpOverload) -> OpOverload:
     """Return the overload that takes the same arguments and returns new tensors."""
-    wanted = {a.name: str(a.type) for a in op._schema.arguments if not a.is_out}
-    if len(wanted) == len(op._schema.arguments):
+    expected = {a.name: str(a.type) for a in op._schema.arguments if not a.is_out}
+    if len(expected) == len(op._schema.arguments):
         return op
     packet = op.overloadpacket
     for name in packet.overloads():
         candidate: OpOverload = getattr(packet, name)
         arguments = candidate._schema.arguments
         given = {a.name: str(a.type) for a in arguments if not a.is_out}
-        alike = all(given.get(name) == kind for name, kind in wanted.items())
-        if alike and len(given) == len(arguments) and set(given) - set(wanted) <= PLACEMENT:
+        alike = all(given.get(name) == kind for name, kind in expected.items())
+        if alike and len(given) == len(arguments) and set(given) - set(expected) <= PLACEMENT:
             return candidate
     raise LookupError(f"{op}: no overload without outs")
 

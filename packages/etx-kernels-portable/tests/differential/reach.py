@@ -165,7 +165,7 @@ def real(value: torch.Tensor) -> torch.Tensor:
 
 
 def same_but(call: Call, excused: Sequence[torch.Tensor]) -> bool:
-    """Whether results are the same but for the elements that are excused."""
+    """Whether results are the same except for the elements that are excused."""
     truth = exact(call.kernel, call.args, call.dtype) or [None] * len(excused)
     for got, want, free, best in zip(call.results, call.expected, excused, truth, strict=True):
         if got.shape != want.shape:

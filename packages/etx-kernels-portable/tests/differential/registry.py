@@ -11,7 +11,7 @@ from differential.values import Draw
 Drawing = Callable[[Draw], list[Any]]
 DRAWINGS: dict[str, Drawing] = {}
 REFERENCES: dict[str, Callable[..., Any]] = {}
-"""What eager computes where it is no overload of the kernel's own name."""
+"""What eager computes where it is not an overload of the kernel's own name."""
 
 UNDRAWN = {
     "aten::empty.out": "elements are whatever the memory holds",

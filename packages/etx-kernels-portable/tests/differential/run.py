@@ -56,7 +56,7 @@ def work(seed: int, begin: int, end: int) -> None:
 
 
 def calls(seed: int, begin: int, end: int) -> Iterator[Report]:
-    """Yield the reports of these calls; a process that ends is begun anew behind its call."""
+    """Yield the reports of these calls; a process that ends is started again behind its call."""
     while begin < end:
         command = [sys.executable, "-m", "differential", "--work", *map(str, (seed, begin, end))]
         who, index = "", begin

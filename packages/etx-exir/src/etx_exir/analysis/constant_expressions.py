@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What depends on constants alone, and which of it a file had best store.
+"""What depends only on constants, and which of it a file had best store.
 
 A result that is stored takes its bytes, one that is computed at run time takes an instruction and
 what it reads: the smallest file is a minimum cut between what is computed ahead and at run time.
@@ -40,14 +40,14 @@ Key = Any
 class Expression:
     """A constant, or a call whose arguments are constants; `key` tells equal ones.
 
-    `is_held` is said of a constant that the file holds in any case.
+    `is_shared` is said of a constant that the file holds in any case.
     """
 
     node: Node
     key: Key
     leaves: frozenset[Node]
     value: Tensor | None = None
-    is_held: bool = False
+    is_shared: bool = False
 
     @property
     def is_leaf(self) -> bool:
@@ -82,9 +82,9 @@ def expressions_of(constants: Constants, alone: bool = True) -> list[Expression]
             if node.op == "placeholder":
                 tensor = constants.get(node)
                 if tensor is not None:
-                    held = alone and constants.is_shared(node)
+                    is_shared = alone and constants.is_shared(node)
                     leaves = frozenset({node})
-                    found[node] = Expression(node, _identity(tensor), leaves, tensor, held)
+                    found[node] = Expression(node, _identity(tensor), leaves, tensor, is_shared)
             elif _is_pure(node) and all(arg in found for arg in node.all_input_nodes):
                 args = [found[arg] for arg in node.all_input_nodes]
                 leaves = frozenset[Node]().union(*(arg.leaves for arg in args))
@@ -102,13 +102,13 @@ def to_store(items: Iterable[Expression]) -> set[Node]:
     graph = _network(by_node)
     chosen: set[Node] = set()
     for part in nx.weakly_connected_components(graph):
-        held = [by_node[node] for node in part if isinstance(node, Node)]
-        if all(item.is_leaf for item in held):
+        parts = [by_node[node] for node in part if isinstance(node, Node)]
+        if all(item.is_leaf for item in parts):
             continue
         choices = (_computed_ahead(graph.subgraph(part), by_node, w) for w in WEIGHTS)
-        limit = _size(held, {item.node for item in held if item.is_leaf})
-        ahead = next((found for found in choices if _size(held, found) <= limit), set[Node]())
-        chosen |= {i.node for i in held if not i.is_leaf and _is_stored(i.node, ahead)}
+        limit = _size(parts, {item.node for item in parts if item.is_leaf})
+        ahead = next((found for found in choices if _size(parts, found) <= limit), set[Node]())
+        chosen |= {i.node for i in parts if not i.is_leaf and _is_stored(i.node, ahead)}
     return chosen
 
 
@@ -118,7 +118,7 @@ def _is_stored(node: Node, ahead: Container[Node]) -> bool:
 
 def _size(items: Sequence[Expression], ahead: Container[Node]) -> int:
     """Return the bytes of what is stored and of the instructions that are left."""
-    stored = {i.key: i.nbytes or 0 for i in items if i.is_held or _is_stored(i.node, ahead)}
+    stored = {i.key: i.nbytes or 0 for i in items if i.is_shared or _is_stored(i.node, ahead)}
     return sum(stored.values()) + sum(i.instruction for i in items if i.node not in ahead)
 
 
@@ -149,7 +149,7 @@ def _computed_ahead(part: Any, items: dict[Node, Expression], weight: int) -> se
             network.add_edge("ahead", node)
         else:
             network.add_edge("ahead", node, capacity=item.instruction * weight)
-        if item.is_held or any(user not in items for user in node.users):
+        if item.is_shared or any(user not in items for user in node.users):
             network.add_edge(("read", item.key), "at run time")
     if "at run time" not in network:
         return {node for node in part if isinstance(node, Node)}

@@ -43,20 +43,20 @@ def channels(layer: Node) -> int:
 def parameters(
     layer: Node, constants: Constants, alike: Callable[[Node], bool] | None = None
 ) -> tuple[Tensor, Tensor | None] | None:
-    """Return weight and bias; None where one is no constant, or the file would hold both weights.
+    """Return weight and bias; None if one is not a constant or the file would hold both weights.
 
     Other readers of the weight that are `alike` will read the new one too.
     """
-    held: Any = layer.args[1]
+    weight_node: Any = layer.args[1]
     bias_node: Any = layer.args[2] if len(layer.args) > 2 else None
-    weight, bias = constants.get(held), constants.get(bias_node)
+    weight, bias = constants.get(weight_node), constants.get(bias_node)
     if weight is None or not weight.is_floating_point() or (bias is None) != (bias_node is None):
         return None
     if weight.nbytes > INSTRUCTION_BYTES:
-        others = [reader for reader in constants.readers(held) if reader is not layer]
+        others = [reader for reader in constants.readers(weight_node) if reader is not layer]
         if any(alike is None or not alike(reader) for reader in others):
             return None
-        if constants.is_shared(held) and alike is None:
+        if constants.is_shared(weight_node) and alike is None:
             return None
     return weight, bias
 

@@ -66,7 +66,7 @@ class PreprocessResult:
 class Partitioner(ABC):
     """Choose what is delegated.
 
-    `partition` sets `meta["delegation_tag"]` on the nodes it wants: nodes of one tag become one
+    `partition` sets `meta["delegation_tag"]` on the nodes it takes: nodes of one tag become one
     delegate. A constant or a mutable buffer moves into the delegate when its placeholder carries
     the tag (`tag_constant_data`, `tag_mutated_buffer`); without a tag it is an input of the call.
     A `cond` or a loop is tagged as a whole; else the nodes of its bodies may be tagged.

@@ -29,7 +29,7 @@ def load_backend(text: str) -> Any:
     for item in filter(None, rest.split(",")):
         key, equals, value = item.partition("=")
         if not key or not equals:
-            raise EtxError(f"--backend {text}: {item!r} is no spec; expected spec=value")
+            raise EtxError(f"--backend {text}: {item!r} is not a spec; expected spec=value")
         specs.append(CompileSpec(key, value.encode()))
     entries = {entry.name: entry for entry in reversed(contributions(GROUP))}
     if name not in entries:

@@ -120,7 +120,7 @@ def table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class AtRunTime:
-    """Operators on constants alone that are not computed ahead, and what either way would take.
+    """Operators on only constants that are not computed ahead, and what either way would take.
 
     `saved_bytes` is what the file would grow by, `arena_bytes` the size of all that they compute.
     """
@@ -135,7 +135,7 @@ class AtRunTime:
 
 
 def at_run_time(program: ExportedProgram, method: str = "forward") -> list[AtRunTime]:
-    """Return what `program` computes of constants alone, for its file would grow otherwise."""
+    """Return what `program` computes of only constants, for its file would grow otherwise."""
     constants = Constants(program)
     items = {item.node: item for item in expressions_of(constants)}
     rows = []

@@ -109,11 +109,11 @@ def _boundary(
     modules = [node for node in around if node.op == "get_attr"]
     tagged = {n for n in around if n.op == "placeholder" and n.meta.get(DELEGATION_TAG) == tag}
     constants = Constants(program)
-    held = [node for node in around if node in tagged and constants.get(node) is not None]
+    stored = [node for node in around if node in tagged and constants.get(node) is not None]
     state: dict[Node, Node] = {}
     if module is program.graph_module and tagged:
         state = _state(program, tagged, inside, tag)
-    taken = {*modules, *held, *state}
+    taken = {*modules, *stored, *state}
     root = module is program.graph_module
     returned = _returned(program, module, set(state) if root else set())
     outputs = [
@@ -127,7 +127,7 @@ def _boundary(
             "leave it outside, or delegate what reads its state as well"
         )
     return _Boundary(
-        nodes, modules, held, state, [node for node in around if node not in taken], outputs
+        nodes, modules, stored, state, [node for node in around if node not in taken], outputs
     )
 
 
@@ -151,7 +151,7 @@ def _state(
 
 
 def _returned(program: ExportedProgram, module: GraphModule, state: set[Node]) -> set[Node]:
-    """Return the nodes that the graph returns, but for new values of `state`."""
+    """Return the nodes that the graph returns, except new values of `state`."""
     output = module.graph.output_node()
     if not state:
         return set(output.all_input_nodes)
@@ -222,19 +222,19 @@ def _program(source: ExportedProgram, module: GraphModule, border: _Boundary) ->
 def _signature(
     source: ExportedProgram, border: _Boundary, copy: Callable[[Node], Node]
 ) -> ExportGraphSignature:
-    held = {spec.arg.name: spec for spec in source.graph_signature.input_specs}
+    specs = {spec.arg.name: spec for spec in source.graph_signature.input_specs}
     inputs = [
         InputSpec(
-            held[node.name].kind,
+            specs[node.name].kind,
             TensorArgument(name=copy(node).name),
-            held[node.name].target,
-            held[node.name].persistent,
+            specs[node.name].target,
+            specs[node.name].persistent,
         )
         for node in (*border.constants, *border.state)
     ]
     inputs += [InputSpec(InputKind.USER_INPUT, _argument(copy(n)), None) for n in border.inputs]
     outputs = [
-        OutputSpec(OutputKind.BUFFER_MUTATION, _argument(copy(new)), held[buffer.name].target)
+        OutputSpec(OutputKind.BUFFER_MUTATION, _argument(copy(new)), specs[buffer.name].target)
         for buffer, new in border.state.items()
     ]
     outputs += [

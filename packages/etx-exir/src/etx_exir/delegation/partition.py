@@ -145,11 +145,11 @@ def _by_tag(graph: Graph, tags: Mapping[str, DelegationSpec]) -> dict[str, list[
 
 def _lower(parts: Mapping[str, list[Part]]) -> None:
     """Let each backend lower its partitions of all methods."""
-    wanted: dict[str, dict[str, list[Part]]] = {}
+    grouped: dict[str, dict[str, list[Part]]] = {}
     for method, items in parts.items():
         for part in items:
-            wanted.setdefault(part.spec.backend_id, {}).setdefault(method, []).append(part)
-    for backend_id, methods in wanted.items():
+            grouped.setdefault(part.spec.backend_id, {}).setdefault(method, []).append(part)
+    for backend_id, methods in grouped.items():
         backend = backend_of(backend_id)
         for part, result in _preprocess(backend_id, backend, methods):
             _store(part, result)

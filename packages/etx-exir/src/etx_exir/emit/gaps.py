@@ -21,7 +21,7 @@ ABOUT_NODES = ("operator", "dtype", "backend")
 
 
 class Gaps:
-    """The problems of the methods of one file, and the errors that they are when alone."""
+    """The problems of the methods of one file, and the error that each of them is."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -60,7 +60,7 @@ class Gaps:
 
     @contextmanager
     def noting(self, method: str) -> Iterator[None]:
-        """Keep what goes wrong within; what a stand-in brings about is no problem of its own."""
+        """Keep what goes wrong within; what a stand-in brings about does not count."""
         try:
             yield
         except (EmitError, PlanError) as error:

@@ -114,7 +114,7 @@ def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
         return operator_call(emitter, node) if view is None else view
     if symbolic.is_symbolic(node):
         return symbolic.emit(emitter, node)
-    raise EmitError(f"{emitter.where()}: {target} is no operator that a kernel can run")
+    raise EmitError(f"{emitter.where()}: {target} is not an operator that a kernel can run")
 
 
 def _view(emitter: MethodEmitter, node: Node) -> Reference:
@@ -278,16 +278,16 @@ def _sharable(
     emitter: MethodEmitter, reads: Sequence[int], out: int
 ) -> tuple[tuple[int, int], ...]:
     """Return which arguments `out` may overwrite element by element."""
-    wanted, shape = emitter.fakes[out], emitter.shapes[out]
+    expected, shape = emitter.fakes[out], emitter.shapes[out]
     pairs = []
     for index in reads:
         fake = emitter.fakes.get(index)
         if (
             fake is not None
             and index in emitter.listing.places
-            and fake.dtype == wanted.dtype
+            and fake.dtype == expected.dtype
             and emitter.shapes[index].dim_order == shape.dim_order
-            and same_sizes(fake.shape, wanted.shape)
+            and same_sizes(fake.shape, expected.shape)
         ):
             pairs.append((index, out))
     return tuple(pairs)

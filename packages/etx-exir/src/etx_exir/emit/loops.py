@@ -86,7 +86,7 @@ class _RowLoop:
         return self.emitter.listing.steps[-1]
 
     def results(self, fakes: Sequence[torch.Tensor]) -> list[int]:
-        """Add the tensors that collect rows; what they held before counts as gone."""
+        """Add the tensors that collect rows; what they had before counts as gone."""
         found = []
         for fake in fakes:
             index = self.emitter.fresh(fake)

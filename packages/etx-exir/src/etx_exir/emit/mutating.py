@@ -75,7 +75,7 @@ def _returns(emitter: MethodEmitter, op: OpOverload, node: Node) -> list[int]:
     count = len(op._schema.returns)
     fakes = list(node.meta["val"])[:count]
     if not all(isinstance(fake, torch.Tensor) for fake in fakes):
-        raise EmitError(f"{emitter.where()}: {op} returns something that is no tensor")
+        raise EmitError(f"{emitter.where()}: {op} returns something that is not a tensor")
     return [emitter.fresh(fake) for fake in fakes]
 
 

@@ -239,21 +239,21 @@ def _at_hand(emitter: MethodEmitter, expr: sympy.Expr) -> int | None:
 
 def view_sizes(emitter: MethodEmitter, node: Node, source: int) -> list[int] | None:
     """Return the sizes of a dynamic view as value indices, or None where they are not at hand."""
-    wanted = node.meta["val"].shape
+    expected = node.meta["val"].shape
     given = node.args[1] if len(node.args) > 1 else None
-    if isinstance(given, (list, tuple)) and len(given) == len(wanted):
+    if isinstance(given, (list, tuple)) and len(given) == len(expected):
         spelled = [_operand(emitter, size) for size in given]
         if not _is_dims(node):
             return spelled
-    open_dims = [d for d, size in enumerate(wanted) if not isinstance(size, int)]
+    open_dims = [d for d, size in enumerate(expected) if not isinstance(size, int)]
     if len(open_dims) <= 1:
         inferred = set(open_dims)
         return [
             emitter.values.integer(-1 if d in inferred else int(size))
-            for d, size in enumerate(wanted)
+            for d, size in enumerate(expected)
         ]
     sizes = []
-    for size in wanted:
+    for size in expected:
         found = _same_dim(emitter, source, size)
         if found is None:
             return None

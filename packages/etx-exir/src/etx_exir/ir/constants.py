@@ -51,7 +51,7 @@ class Constants:
         }
 
     def get(self, node: object) -> Tensor | None:
-        """Return the tensor that `node` holds, or None when it is no constant."""
+        """Return the tensor that `node` holds, or None when it is not a constant."""
         spec = self._spec(node)
         if spec is None:
             return None
@@ -198,7 +198,7 @@ class Constants:
         return copy
 
     def replace(self, node: Node, tensor: Tensor, fake_mode: FakeTensorMode) -> None:
-        """Store `tensor` in place of what `node` holds, for this placeholder alone."""
+        """Store `tensor` in place of what `node` holds, only for this placeholder."""
         spec = self._specs[node.name]
         target = self._fresh(spec.target or node.name)
         spec.kind, spec.target, spec.persistent = InputKind.CONSTANT_TENSOR, target, None

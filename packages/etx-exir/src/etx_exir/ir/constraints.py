@@ -197,7 +197,7 @@ class Symbols:
         )
 
     def _is_implied(self, relation: Any) -> bool:
-        """Tell whether the ranges of the symbols alone make `relation` true."""
+        """Tell whether just the ranges of the symbols make `relation` true."""
         difference = self._bounds(relation.lhs - relation.rhs)
         lower, upper = difference.lower, difference.upper
         implied: dict[type, bool] = {

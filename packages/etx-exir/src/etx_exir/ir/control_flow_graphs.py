@@ -82,7 +82,7 @@ def _after(graph: Graph, placeholders: list[Node]) -> Any:
 
 
 def captures(root: GraphModule) -> list[Captures]:
-    """Return those of every call in `root` and in nested graphs whose graphs it alone uses."""
+    """Return those of every call in `root` and in nested graphs whose graphs only it uses."""
     found: list[Captures] = []
     uses: dict[GraphModule, int] = {}
     for module in graph_modules(root):
@@ -91,9 +91,9 @@ def captures(root: GraphModule) -> list[Captures]:
             if not isinstance(node.target, HigherOrderOperator) or form is None:
                 continue
             start = int(node.target._name == "cond")
-            held = [getattr(module, str(g.target)) for g in node.args[start : start + form[0]]]
-            for graph in held:
+            graphs = [getattr(module, str(g.target)) for g in node.args[start : start + form[0]]]
+            for graph in graphs:
                 uses[graph] = uses.get(graph, 0) + 1
             before = sum(len(node.args[i]) for i in form[1])
-            found.append(Captures(node, tuple(held), before))
+            found.append(Captures(node, tuple(graphs), before))
     return [item for item in found if all(uses[graph] == 1 for graph in item.modules)]

@@ -101,7 +101,7 @@ class LoweredBackendModule(nn.Module):
         return outputs if self._out_spec is None else pytree.tree_unflatten(outputs, self._out_spec)
 
     def buffer(self, config: ExecutorchBackendConfig | None = None) -> bytes:
-        """Return a file whose method `forward` is this delegate alone.
+        """Return a file whose method `forward` is just this delegate.
 
         Without `config` it is checked against no target: a delegate needs its backend there.
         """
@@ -146,11 +146,11 @@ class LoweredBackendModule(nn.Module):
                 given[n.name] if n.name in names else _of_this_mode(n.meta["val"]) for n in nodes
             ]
             results: Any = Interpreter(self._original.graph_module).run(*values)
-        wanted = list(zip(signature.output_specs, results, strict=True))
+        expected = list(zip(signature.output_specs, results, strict=True))
         returned: Any = graph.output_node().args[0]
         return [
             _laid_out(result, node)
-            for (spec, result), node in zip(wanted, returned, strict=True)
+            for (spec, result), node in zip(expected, returned, strict=True)
             if spec.kind.name == "USER_OUTPUT"
         ]
 

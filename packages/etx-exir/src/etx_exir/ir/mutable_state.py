@@ -42,15 +42,15 @@ def mark_shared(programs: Iterable[ExportedProgram]) -> None:
     changed = frozenset[str]().union(*map(mutated_names, programs))
     addresses = [_addresses(program) for program in programs]
     for i, program in enumerate(programs):
-        held = {spec.target for spec in program.graph_signature.input_specs if spec.target}
-        program.graph_module.meta[KEY] = frozenset(changed & held)
+        inputs = {spec.target for spec in program.graph_signature.input_specs if spec.target}
+        program.graph_module.meta[KEY] = frozenset(changed & inputs)
         others = frozenset[int]().union(*addresses[:i], *addresses[i + 1 :])
         program.graph_module.meta[SHARED] = addresses[i] & others
 
 
 def _addresses(program: ExportedProgram) -> frozenset[int]:
-    held = (*program.state_dict.values(), *program.constants.values())
-    return frozenset(t.data_ptr() for t in held if isinstance(t, Tensor) and t.numel())
+    tensors = (*program.state_dict.values(), *program.constants.values())
+    return frozenset(t.data_ptr() for t in tensors if isinstance(t, Tensor) and t.numel())
 
 
 def is_state(node: Node, program: ExportedProgram) -> bool:

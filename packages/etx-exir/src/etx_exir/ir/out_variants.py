@@ -94,11 +94,11 @@ def _argument(argument: Any) -> Argument:
 def _distance(functional: list[Argument], schema: Any) -> int | None:
     """Return how far the inputs of `schema` are from `functional`; None when they do not fit."""
     inputs = [_argument(a) for a in schema.arguments if not a.is_out]
-    wanted = [(a.name, str(a.type)) for a in functional]
+    expected = [(a.name, str(a.type)) for a in functional]
     given = [(a.name, str(a.type)) for a in inputs]
-    if wanted == given:
+    if expected == given:
         return 0
-    if [w for w in wanted if w[0] not in FACTORY_ARGUMENTS or w in given] == given:
+    if [w for w in expected if w[0] not in FACTORY_ARGUMENTS or w in given] == given:
         return 1
     return None
 
@@ -120,7 +120,7 @@ def _name_in_file(name: str) -> str:
 
 
 def _derived(op: OpOverload) -> OutVariant:
-    """Follow the naming rule for operators whose out variants exist on the device alone."""
+    """Follow the naming rule for operators whose out variants exist only on the device."""
     schema = op._schema
     functional = [_argument(a) for a in schema.arguments]
     factory = op.namespace == dim_order.NAMESPACE

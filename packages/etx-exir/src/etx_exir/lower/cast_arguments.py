@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``add.Scalar(x, 2.5)`` -> ``add.Scalar(x.to(float32), 2.5)`` where a target's kernel wants it.
+"""``add.Scalar(x, 2.5)`` -> ``add.Scalar(x.to(float32), 2.5)`` where a target's kernel needs it.
 
 ExecuTorch's kernels add no number of another kind than their tensor's, and take int64 indices.
 """

@@ -48,7 +48,7 @@ def apply_passes(program: ExportedProgram, passes: Sequence[Any]) -> ExportedPro
             _apply(item, result)
         else:
             raise ConfigError(
-                f"{item!r} is no pass: expected a subclass of etx_exir.passes.Pass or a "
+                f"{item!r} is not a pass: expected a subclass of etx_exir.passes.Pass or a "
                 "callable that takes a GraphModule"
             )
     RemoveDeadCode().run(result)

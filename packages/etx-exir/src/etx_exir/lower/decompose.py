@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ATen to Core ATen: torch's decompositions and ours, but for operators that have kernels."""
+"""ATen to Core ATen: torch's decompositions and ours, except operators that have kernels."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _whole(kernels: Container[str]) -> Iterator[OpOverload]:
 
 @cache
 def _written_operators() -> tuple[OpOverload, ...]:
-    """Return torch's operators that a kernel of ours may stand for, but for views and copies."""
+    """Return torch's operators that a kernel of ours may stand for, except views and copies."""
     names = {key.partition(".")[0] for key in default_operators()}
     names = {name.removeprefix("aten::") for name in names if name.startswith("aten::")}
     found = []
@@ -139,7 +139,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _is_final(node: Node, whole: frozenset[Any], table: Table) -> bool:
-    """Tell whether torch's decomposition, which traces the program anew, would keep `node`."""
+    """Tell whether torch's decomposition, which traces the program again, would keep `node`."""
     if node.op != "call_function":
         return node.op in ("placeholder", "output")
     target = node.target

@@ -96,7 +96,7 @@ def lower_kept(
     observer: Observer | None = None,
     kernels: Container[str] | None = None,
 ) -> None:
-    """Decompose in place the calls of `ops` that were kept whole, but for those `keep` names.
+    """Decompose in place the calls of `ops` that were kept whole, except those `keep` names.
 
     `kernels` are those of the target, by default of `etx`.
     """

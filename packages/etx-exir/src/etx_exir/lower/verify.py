@@ -110,7 +110,7 @@ def _target(module: GraphModule, node: Node) -> Iterator[Finding]:
         return
     if getattr(target, "__module__", "") in ("math", "torch.utils._sympy.functions"):
         return
-    yield Finding(f"{target} is no operator", where(node), "expected a torch.ops overload")
+    yield Finding(f"{target} is not an operator", where(node), "expected a torch.ops overload")
 
 
 def _functional(node: Node, decomposed: dict[Any, Callable[..., Any]]) -> Iterator[Finding]:

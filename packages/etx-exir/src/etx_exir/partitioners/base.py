@@ -31,7 +31,7 @@ class GroupPartitioner(Partitioner):
     """Tags the groups of nodes that `groups` finds, in every graph that is not taken as a whole.
 
     Groups of fewer than `minimum` operators stay out. `preserve` are operators to keep whole,
-    `keep` says for which nodes. With `own_state`, buffers that one partition alone uses go into it.
+    `keep` says for which nodes. With `own_state`, buffers that only one partition uses go into it.
     """
 
     def __init__(

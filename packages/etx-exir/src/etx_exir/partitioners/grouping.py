@@ -96,7 +96,7 @@ def group_nodes(
         if not (follows or node in bundles or is_supported(node)):
             continue
         supported.add(node)
-        wanted = [
+        joined = [
             vertex[arg]
             for arg in node.all_input_nodes
             if arg in supported
@@ -104,8 +104,8 @@ def group_nodes(
             and (follows or fits is None or fits(arg, node))
         ]
         if node in bundles and bundles[node] in begun:
-            wanted.insert(0, begun[bundles[node]])
-        for other in wanted:
+            joined.insert(0, begun[bundles[node]])
+        for other in joined:
             other, current = quotient.find(other), quotient.find(current)
             if other != current and quotient.may_merge(other, current):
                 current = quotient.merge(other, current)

@@ -35,7 +35,7 @@ def tag_constant_data(program: ExportedProgram) -> None:
 
 
 def tag_mutated_buffer(program: ExportedProgram) -> None:
-    """Tag every mutable buffer that one partition alone reads and writes: it owns the state.
+    """Tag every mutable buffer that only one partition reads and writes: it owns the state.
 
     Such a buffer is no longer state of the program: `get_state` and `reset_state` do not see it,
     and no other method shares it. Others stay outside: the delegate gets the old value and returns

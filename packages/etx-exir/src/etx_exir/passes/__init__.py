@@ -36,7 +36,7 @@ __all__ = ["PIPELINE", "NodePass", "Pass"]
 
 PIPELINE: tuple[Pass, ...] = (
     RemoveAsserts(),
-    CopyViews(),  # before all that follow: they know the copying forms alone
+    CopyViews(),  # before all that follow: they know only the copying forms
     NormalizeStrides(),  # before layouts are read from strides
     SplitDynamic(),
     RollFlat(),
@@ -62,6 +62,6 @@ PIPELINE: tuple[Pass, ...] = (
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     ShareConstants(),  # before expressions of equal constants are compared
     CommonSubexpressions(),
-    WidenSelections(),  # after all that computes values anew, with new symbols
+    WidenSelections(),  # after all that computes values again, with new symbols
     RemoveDeadCode(),  # last
 )

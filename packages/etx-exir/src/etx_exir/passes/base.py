@@ -73,7 +73,7 @@ class Pass(ABC):
 
 
 def recompile(program: ExportedProgram) -> None:
-    """Write the code of all graphs anew: until then modules compute what they did before."""
+    """Write the code of all graphs again: until then modules compute what they did before."""
     for module in graph_modules(program.graph_module):
         module.recompile()
 
@@ -147,7 +147,7 @@ class NodePass(Pass):
         propagate(node, self.mode)
 
     def constant(self, node: object) -> Tensor | None:
-        """Return the tensor behind the placeholder `node`, or None when it is no constant."""
+        """Return the tensor behind the placeholder `node`, or None when it is not a constant."""
         return self.constants.get(node)
 
     def _visit(self, module: GraphModule) -> bool:

@@ -13,9 +13,9 @@ from etx_exir.errors import ConfigError, PlanError
 class Block:
     """A piece of memory to place.
 
-    `size` is in bytes and a multiple of the alignment, `first` and `last` are moments (0 is
+    `size` is in bytes and a multiple of the alignment, `first` and `last` are steps (0 is
     before the first instruction, ``i + 1`` is instruction ``i``), `name` is that of its largest
-    tensor. `conflicts` holds the indices of the blocks that are wanted at the same moment. Where
+    tensor. `conflicts` holds the indices of the blocks that are live at the same step. Where
     only parts of two blocks are, these may overlap elsewhere: `apart` holds for each conflict the
     open intervals in which the other's offset less this one's must not lie.
     """
@@ -161,7 +161,7 @@ def checked(algorithm: Algorithm, blocks: Sequence[Block], alignment: int = 1) -
                 raise PlanError(
                     f"{start} put {what} at {at:,}, where it overlaps block {j}"
                     f" ({other.name or 'no name'}, {other.size:,} bytes at {offsets[j]:,}):"
-                    f" they are wanted from moment {block.first} to {block.last} and from"
+                    f" they are live from step {block.first} to {block.last} and from"
                     f" {other.first} to {other.last}"
                 )
     return list(offsets)

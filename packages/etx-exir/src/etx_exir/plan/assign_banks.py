@@ -242,13 +242,13 @@ class _Filling:
     def report(self) -> ArenaReport:
         """Say what the bank holds."""
         inside: Iterable[int] = [i for i, at in enumerate(self.offsets) if at >= 0]
-        held = [self.items[i] for i in inside]
-        blocks, bound = self._blocks(held)
+        inside_items = [self.items[i] for i in inside]
+        blocks, bound = self._blocks(inside_items)
         return ArenaReport(
             peak=peak(blocks, [self.offsets[i] for i in inside]),
             lower_bound=bound,
             total=sum(block.size for block in blocks),
-            tensors=len(held),
+            tensors=len(inside_items),
             bank=self.bank.name,
             capacity=self.bank.size,
         )

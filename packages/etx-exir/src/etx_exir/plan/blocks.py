@@ -36,7 +36,7 @@ def assign(
 
 
 def whole(nbytes: int, mask: int, alignment: int) -> list[Part]:
-    """Return the one part of a storage that is wanted as a whole."""
+    """Return the one part of a storage that is live as a whole."""
     return [Part(0, align(nbytes, alignment), mask)]
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Let a step's result take over the memory of an argument, and drop copies between the two.
 
-Two storages may become one when they are never wanted at the same moment, except at steps that
+Two storages may become one when they are never live at the same step, except at steps that
 read one and write the other element by element, and after a copy that made them equal.
 """
 

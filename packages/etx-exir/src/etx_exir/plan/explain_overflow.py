@@ -43,7 +43,7 @@ def shortage(
         )
     else:
         lines.append(
-            f"At most {needed:,} of its {bank.size:,} bytes are wanted at once ("
+            f"At most {needed:,} of its {bank.size:,} bytes are live at once ("
             f"{_where(listing, moment)}), but no arrangement was found that leaves no gaps."
         )
     tensors = by_storage(listing)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Live ranges: when each storage holds something that is still wanted.
+"""Live ranges: when each storage holds something that is still read.
 
 live_in(i) = reads(i) ∪ (∪ live_in(successors of i) − overwritten(i)), to the fixpoint.
 """

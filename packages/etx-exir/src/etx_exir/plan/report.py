@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class ArenaReport:
-    """One arena: bytes it takes, bytes alive at the fullest moment, bytes of all its tensors.
+    """One arena: bytes it takes, bytes alive at the fullest step, bytes of all its tensors.
 
     A bank of a memory map has a name, a capacity in bytes, and tensors that found no room in it.
     """

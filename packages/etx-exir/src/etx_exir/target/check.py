@@ -52,15 +52,15 @@ def check_target(pte: PteFile, target: str | Target, others: Others = None) -> N
 
     Advice names the `others` that have it: the installed targets, unless they are given. Devices
     of target `etx` may have more: a backend or an operator that no package of ours knows is
-    warned of alone, with what a target file would say.
+    only warned of, with what a target file would say.
     """
-    wanted = load_target(target)
-    problems = missing(pte, wanted, others)
+    chosen = load_target(target)
+    problems = missing(pte, chosen, others)
     if problems:
         count = len(grouped(problems))
         what = "1 thing is" if count == 1 else f"{count} things are"
         raise UnsupportedError(
-            f"the program cannot run on target {wanted.name!r}, {what} missing:", problems
+            f"the program cannot run on target {chosen.name!r}, {what} missing:", problems
         )
 
 
@@ -71,18 +71,18 @@ def missing(
 
     With `own`, what only the device can have is among it.
     """
-    wanted = load_target(target)
+    chosen = load_target(target)
     others = list(installed_targets().values() if others is None else others)
-    found = wanted.check(pte, others)
-    if wanted.name == DEFAULT and not own:
-        found = _without_own(found, wanted, others)
+    found = chosen.check(pte, others)
+    if chosen.name == DEFAULT and not own:
+        found = _without_own(found, chosen, others)
     return _advised(found, Origins.of(pte.named_data))
 
 
 def _without_own(
     problems: Sequence[Problem], target: Target, others: Sequence[Target]
 ) -> list[Problem]:
-    """Return the problems but for the user's own operators and backends, which are warned of."""
+    """Return the problems except the user's own operators and backends, which are warned of."""
     installed = {backend for other in others for backend in other.backends}
     own: dict[str, list[str]] = {"operator": [], "backend": []}
     left = []

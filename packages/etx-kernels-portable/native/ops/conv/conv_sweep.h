@@ -11,7 +11,7 @@ namespace etx::portable {
 Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
                         const float* weight, const float* bias, float* out);
 
-/// The same for groups of a single input channel, which are no matrix products. Not transposed.
+/// The same for groups of a single input channel, which are not matrix products. Not transposed.
 Error depthwise_convolution(Context& context, const ConvShape& shape, const float* input,
                             const float* weight, const float* bias, float* out);
 

@@ -66,7 +66,7 @@ constexpr Loops kRoot = floating_unary_loops<&Isa::sqrt, root_of>();
 constexpr Loops kInverseRoot = floating_unary_loops<&Isa::rsqrt, inverse_root_of>();
 constexpr Loops kReciprocal = floating_unary_loops<&Isa::reciprocal, reciprocal_of>();
 
-/// The loop of one operand for this exponent, if there is one. Roots of -0 and -inf are no powers;
+/// The loop of one operand for this exponent, if there is one. Roots of -0 and -inf are not powers;
 /// eager takes powers of float16, else roots.
 Loop special(double exponent, ScalarType dtype) {
   const ScalarType as = wide(dtype);

@@ -20,7 +20,7 @@ struct Block {
 };
 
 /// The elements of `index` paired with those of `other` at the same position and with those of
-/// `target` at that position, but for dimension `axis`, where the index says which.
+/// `target` at that position, except dimension `axis`, where the index says which.
 struct Pairing {
   static constexpr int64_t kBlock = 128;
 

@@ -7,7 +7,7 @@ namespace {
 /// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
 int64_t dot_rows(const Isa& isa) { return isa.vector_floats / 2 + 1; }
 
-/// One product with B read in place, but for the last, partial panel, which would be read beyond
+/// One product with B read in place, except the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
 struct InPlaceProduct {
   const Isa& isa;

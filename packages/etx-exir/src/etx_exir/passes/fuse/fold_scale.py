@@ -105,10 +105,10 @@ def _by_channel(factor: Tensor, layer: Node, chain: list[Node]) -> Tensor | None
         if following is None and len(node.users) > 1:
             return None
         numbers = numbers if following is None else move(numbers, [following])
-    numbers, wanted = _distinct(numbers, factor.expand(numbers.shape))
+    numbers, expected = _distinct(numbers, factor.expand(numbers.shape))
     factors = torch.ones(count, dtype=factor.dtype)
-    factors[numbers] = wanted
-    if not torch.equal(factors[numbers], wanted):
+    factors[numbers] = expected
+    if not torch.equal(factors[numbers], expected):
         return None
     taken = torch.zeros(count, dtype=torch.bool)
     taken[numbers] = True

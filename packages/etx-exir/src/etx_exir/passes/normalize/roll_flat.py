@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``roll(x, n)`` -> ``view(roll(view(x, [-1]), n, 0), shape)``: ExecuTorch's kernel wants dims."""
+"""``roll(x, n)`` -> ``view(roll(view(x, [-1]), n, 0), shape)``: ExecuTorch's kernel needs dims."""
 
 from __future__ import annotations
 

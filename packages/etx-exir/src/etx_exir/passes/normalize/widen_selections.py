@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``masked_select(x, mask)`` has up to as many elements as ``x`` and ``mask`` broadcast to: torch
-bounds it by those of ``x`` alone."""
+bounds it by only those of ``x``."""
 
 from __future__ import annotations
 

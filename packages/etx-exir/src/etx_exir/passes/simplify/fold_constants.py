@@ -31,7 +31,7 @@ FULL = torch.ops.aten.full.default
 
 
 class FoldConstants(Pass):
-    """Compute ahead of time what depends on constants alone, as long as the file gets no larger.
+    """Compute ahead of time what depends only on constants, as long as the file gets no larger.
 
     Constants that others read, or other methods of the file, stay in it whatever is folded, and
     an instruction takes room too. An int8 weight that becomes float32 becomes so at run time.

@@ -99,7 +99,7 @@ def _contiguous(node: Node) -> bool:
 
 
 def _region(top: Node) -> dict[Node, None]:
-    """Return the tree of elementwise operators that end in `top` alone and have its rank."""
+    """Return the tree of elementwise operators that end only in `top` and have its rank."""
     region: dict[Node, None] = {}
     pending = [top]
     while pending:
