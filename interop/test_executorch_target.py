@@ -27,7 +27,7 @@ def happened(
 
 def test_odd_calls_give_what_eager_gives_or_are_refused(happened: dict[str, str]) -> None:
     assert len(happened) > 200
-    wanted = {name: "refused" if name.startswith(REFUSED) else "same" for name in happened}
+    expected = {name: "refused" if name.startswith(REFUSED) else "same" for name in happened}
     assert {
-        name: what for name, what in happened.items() if what.partition(":")[0] != wanted[name]
+        name: what for name, what in happened.items() if what.partition(":")[0] != expected[name]
     } == {}

@@ -56,6 +56,20 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_files_of_each_addition_exist() -> None:
+    page = (ROOT / "docs" / "where-things-go.md").read_text()
+    sections = re.sub(r"(?ms)^```.*?^```", "", page).split("\n## ")[1:]
+    assert len(sections) == 6
+    for section in sections:
+        named = re.findall(r"`([\w.-]*/[\w./-]*)`", section)
+        roots = [ROOT, *(ROOT / name for name in re.findall(r"`(packages/[\w-]+)`", section))]
+        for name in named:
+            assert any((root / name).exists() for root in roots), (
+                f"{section.splitlines()[0]}: {name}"
+            )
+        assert named
+
+
 @pytest.mark.parametrize("page", [*PAGES, *READMES], ids=identity)
 def test_shell_lines_name_what_exists(page: Path) -> None:
     sessions = set(re.findall(r"^def (\w+)\(session", (ROOT / "noxfile.py").read_text(), re.M))

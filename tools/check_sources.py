@@ -25,7 +25,7 @@ WORDS = (  # what is written, as a pattern; what an English reader expects
         r"(?<![Tt]here )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|other\b|\w+er\b)",
         "is not a",
     ),
-    (r"[a-z`'*)] alone(?=[.,:;)\"`'])", "only, before the word it is said of"),
+    (r"[a-z`*)] alone(?=[.,:;)](?:\s|$))", "only, before the word it is said of"),
     (r"\bbut for\b", "except"),
     (r"\banew\b", "again"),
     (r"\bat the (?:least|most)\b", "at least, at most"),

@@ -7,7 +7,7 @@ in their order: names of dtypes or of sets of them (`DTYPE_SETS`), `=NAME` for t
 argument before, `none` for one left out, `Bool`, `Int` and `Double` for numbers, "" for all.
 Beside them bounds may stand, each of which must hold: `rank>=1` of a tensor, `items>=1` of a list,
 `each>=0` of numbers in it, `value==False` of a number, `numel>=1` of a tensor's elements.
-`{"layout": "rows"}` takes tensors in rows alone, `"one"` those of one dim order (rows, or channels
+`{"layout": "rows"}` takes only tensors in rows, `"one"` those of one dim order (rows, or channels
 last for all), `"ends"` a first tensor and a result of one dim order and others in rows.
 `{"either": [row, row]}` takes what any of them takes, `{"all": [row, row]}` what each does; `why`
 in a row is said of what it does not take.

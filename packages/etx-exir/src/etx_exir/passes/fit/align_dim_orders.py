@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``add(x, y)`` -> ``to(add(to_rows(x), y), channels_last)`` where a kernel has no such form.
 
-ExecuTorch's kernels take tensors of one dim order, or in rows alone.
+ExecuTorch's kernels take tensors of one dim order, or only in rows.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class WidenHalves(NodePass):
 
 
 def _without_addend(node: Node, graph: Graph) -> Node:
-    """Return a product alone: eager does not read what it multiplies by no part."""
+    """Return only a product: eager does not read what it multiplies by no part."""
     product: Any = graph.call_function(aten.mm.default, node.args[1:])
     alpha = node.kwargs.get("alpha", 1)
     return product if alpha == 1 else graph.call_function(aten.mul.Scalar, (product, alpha))
