@@ -13,7 +13,7 @@ from etx_exir.lower.decompose import decompose
 from etx_exir.lower.lower import lower, run_passes
 from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE, CopyViews, RemoveAsserts
-from etx_exir.passes.base import Pass
+from etx_exir.passes.base import DECLINED, Pass
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
@@ -94,6 +94,17 @@ def apply(item: Pass, program: ExportedProgram, times: int = 1) -> None:
     verify(program, Dialect.ATEN)
 
 
+def refusals(item: Pass, program: ExportedProgram) -> set[str]:
+    """Run a pass that must not change the program; return why."""
+    assert not item.run(program)
+    return {
+        node.meta[DECLINED][item.name]
+        for module in graph_modules(program.graph_module)
+        for node in module.graph.nodes
+        if item.name in node.meta.get(DECLINED, ())
+    }
+
+
 def counts(program: ExportedProgram) -> dict[str, int]:
     """Count operators by name, nested graphs included; reading a result does not count."""
     names = Counter(
@@ -143,5 +154,6 @@ __all__ = [
     "core",
     "counts",
     "edge",
+    "refusals",
     "settled",
 ]

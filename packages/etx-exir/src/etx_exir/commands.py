@@ -60,8 +60,8 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="say why each operator stayed out of a delegate, and which expressions of constants "
-        "are computed at run time since the file would grow",
+        help="say why each operator stayed out of a delegate, why passes left some as they are, "
+        "and which expressions of constants are computed at run time since the file would grow",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
@@ -276,7 +276,14 @@ def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return what is delegated and why the rest is not: as text and as a document."""
     from dataclasses import asdict
 
-    from etx_exir.delegation.explain import at_run_time, costs, explanation, outside
+    from etx_exir.delegation.explain import (
+        at_run_time,
+        costs,
+        declined,
+        explanation,
+        near_misses,
+        outside,
+    )
     from etx_exir.delegation.info import get_delegation_info
 
     texts: list[str] = []
@@ -286,11 +293,14 @@ def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         rows = outside(program, name)
         parts = [info.get_summary(), info.get_operator_delegation_table()]
         texts += [*parts, explanation(rows)] if rows else parts
+        left = declined(program, name)
+        texts += [near_misses(left)] if left else []
         kept = at_run_time(program, name)
         texts += [costs(kept)] if kept else []
         document[name] = {
             **asdict(info),
             "outside": [asdict(row) for row in rows],
+            "declined": [asdict(row) for row in left],
             "at_run_time": [asdict(row) for row in kept],
         }
     return "\n\n".join(texts), document

@@ -42,8 +42,9 @@ def channels(layer: Node) -> int:
 
 def parameters(
     layer: Node, constants: Constants, alike: Callable[[Node], bool] | None = None
-) -> tuple[Tensor, Tensor | None] | None:
-    """Return weight and bias; None if one is not a constant or the file would hold both weights.
+) -> tuple[Tensor, Tensor | None] | str:
+    """Return weight and bias, or why nothing can take their place: one is not a constant, or the
+    file would hold both weights.
 
     Other readers of the weight that are `alike` will read the new one too.
     """
@@ -51,13 +52,13 @@ def parameters(
     bias_node: Any = layer.args[2] if len(layer.args) > 2 else None
     weight, bias = constants.get(weight_node), constants.get(bias_node)
     if weight is None or not weight.is_floating_point() or (bias is None) != (bias_node is None):
-        return None
+        return "its weight and bias are not constants of floating point"
     if weight.nbytes > INSTRUCTION_BYTES:
         others = [reader for reader in constants.readers(weight_node) if reader is not layer]
         if any(alike is None or not alike(reader) for reader in others):
-            return None
+            return "another operator reads the weight, which would be stored twice"
         if constants.is_shared(weight_node) and alike is None:
-            return None
+            return "another method holds the weight, which would be stored twice"
     return weight, bias
 
 
@@ -75,12 +76,12 @@ def _same(one: Node | None, other: Node | None, constants: Constants) -> bool:
     return a is b or (a is not None and b is not None and a.data_ptr() == b.data_ptr())
 
 
-def normalisation(norm: Node, constants: Constants) -> tuple[Tensor, Tensor] | None:
-    """Return factor and offset of each channel of a batch norm, float64, if it is constant."""
+def normalisation(norm: Node, constants: Constants) -> tuple[Tensor, Tensor] | str:
+    """Return factor and offset of each channel of a batch norm, float64, or what it lacks."""
     given: Any = norm.args[1:5]
     values = [None if arg is None else constants.get(arg) for arg in given]
     if any(value is None and arg is not None for value, arg in zip(values, given, strict=True)):
-        return None
+        return "the batch norm's parameters are not constants"
     scale, shift, mean, variance = values
     assert mean is not None
     assert variance is not None

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `--explain` shows: why operators stayed out of delegates, which constants are not folded."""
+"""What `--explain` shows: why operators stayed out of delegates, why passes left them as they are,
+which constants are not folded."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,14 +18,18 @@ from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.delegate_call import CALL_DELEGATE
 from etx_exir.ir.provenance import module_path, source_line
+from etx_exir.passes.base import DECLINED
 
 __all__ = [
     "AtRunTime",
+    "Declined",
     "Outside",
     "at_run_time",
     "costs",
+    "declined",
     "explanation",
     "name_of",
+    "near_misses",
     "note_reasons",
     "operators",
     "outside",
@@ -116,6 +122,40 @@ def table(rows: Sequence[Sequence[Any]], heads: Sequence[str]) -> str:
     lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(line.rstrip() for line in lines)
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Calls of an operator that a pass nearly rewrote: why not, how many, where the first is."""
+
+    operator: str
+    by: str
+    reason: str
+    times: int
+    method: str
+    module: str
+    source: str
+
+
+def declined(program: ExportedProgram, method: str = "forward") -> list[Declined]:
+    """Return what passes left as it is for want of little, equal reasons once."""
+    found: dict[tuple[str, str, str], list[Node]] = {}
+    for module in graph_modules(program.graph_module):
+        for node in module.graph.nodes:
+            called = node.args[0] if node.target is operator.getitem else node
+            for by, reason in node.meta.get(DECLINED, {}).items():
+                found.setdefault((name_of(called), by, reason), []).append(node)
+    return [
+        Declined(*key, len(nodes), method, module_path(nodes[0]) or "", source_line(nodes[0]))
+        for key, nodes in found.items()
+    ]
+
+
+def near_misses(rows: Sequence[Declined]) -> str:
+    """Return a table of what passes left as it is."""
+    heads = ("operator", "left by", "times", "module", "source", "why")
+    cells = [(r.operator, r.by, r.times, r.module, r.source, r.reason) for r in rows]
+    return table(cells, heads)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class DecomposeKept(NodePass):
         self.table = table
         self.keep = keep
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | tuple[Node, ...] | None:
         """Return what the decomposition of `node` computes."""
         if self.keep is not None and self.keep(node):
             return None
@@ -51,9 +51,11 @@ class DecomposeKept(NodePass):
                 )
         except Exception as error:
             raise LoweringError(reason(error)) from error
-        return self._inline(traced.graph, inputs, node, graph)
+        return self._inline(traced.graph, inputs, graph)
 
-    def _inline(self, source: Graph, inputs: list[Node], old: Node, graph: Graph) -> Node | None:
+    def _inline(
+        self, source: Graph, inputs: list[Node], graph: Graph
+    ) -> Node | tuple[Node, ...] | None:
         placeholders = source.find_nodes(op="placeholder")
         copies: dict[Node, Node] = dict(zip(placeholders, inputs, strict=True))
         for item in source.nodes:
@@ -65,8 +67,4 @@ class DecomposeKept(NodePass):
         result: Any = source.output_node().args[0]
         if isinstance(result, Node):
             return copies[result]
-        for user in list(old.users):
-            part = result[user.args[1]]
-            user.replace_all_uses_with(copies[part])
-            graph.erase_node(user)
-        return copies[next(part for part in result if isinstance(part, Node))]
+        return tuple(copies[part] if isinstance(part, Node) else part for part in result)

@@ -25,6 +25,7 @@ from etx_exir.ir.functional_views import VIEW_OF
 from etx_exir.ir.stand_in import put_in_place
 
 __all__ = [
+    "DECLINED",
     "NodePass",
     "Pass",
     "contiguous",
@@ -32,6 +33,9 @@ __all__ = [
     "propagate",
     "recompile",
 ]
+
+DECLINED = "declined"
+"""At a node, by the name of each pass that left it as it is for a reason, that reason."""
 
 
 class Pass(ABC):
@@ -109,10 +113,11 @@ def contiguous(value: Tensor) -> Tensor:
 class NodePass(Pass):
     """Rewrite the nodes that call one of `targets`, or that `calls` yields, one at a time.
 
-    `rewrite` returns the node (or tuple of nodes for a tuple-valued operator) that takes the
-    place of its argument, or None to leave it. New nodes inherit the old one's `meta`; only
-    intermediate ones have their value computed. With `repeats` the nodes are visited until none
-    is rewritten any more.
+    `rewrite` returns what takes the place of its argument: a node, or for an operator with several
+    results a tuple of nodes. To leave the node it returns None, or where little is lacking, what
+    that is: `--explain` tells it. New nodes inherit the old one's `meta`; only intermediate ones
+    have their value computed. With `repeats` the nodes are visited until none is rewritten any
+    more.
     """
 
     targets: ClassVar[tuple[Any, ...]] = ()
@@ -122,8 +127,8 @@ class NodePass(Pass):
     mode: FakeTensorMode
 
     @abstractmethod
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
-        """Return what replaces `node`, or None."""
+    def rewrite(self, node: Node, graph: Graph) -> Node | tuple[Node, ...] | str | None:
+        """Return what replaces `node`, None, or why nothing does."""
 
     def apply(self, program: ExportedProgram) -> bool:
         """Visit every matching node of `program`, nested graphs included."""
@@ -173,19 +178,34 @@ class NodePass(Pass):
             if not put_in_place(node, graph, str(error)):
                 raise LoweringError(f"{where(node)}: {error}") from error
             return True
-        if new is None:
+        if new is None or isinstance(new, str):
+            self._note(node, new)
             return False
         self._fill_meta(before.next, node, new)
-        if new is not node:
+        if isinstance(new, tuple):
+            for user in list(node.users):
+                index: Any = user.args[1]
+                user.replace_all_uses_with(new[index])
+                graph.erase_node(user)
+        elif new is not node:
             node.replace_all_uses_with(new)
+        if new is not node:
             graph.erase_node(node)
         return True
 
-    def _fill_meta(self, first: Node, old: Node, new: Node) -> None:
+    def _note(self, node: Node, reason: str | None) -> None:
+        """Keep at `node` why this pass leaves it; an earlier run may have said otherwise."""
+        noted = {k: v for k, v in node.meta.pop(DECLINED, {}).items() if k != self.name}
+        if reason is not None:
+            noted[self.name] = reason
+        if noted:
+            node.meta[DECLINED] = noted
+
+    def _fill_meta(self, first: Node, old: Node, new: Node | tuple[Node, ...]) -> None:
         node = first
         while node is not old:
             for key, item in old.meta.items():
-                if key != "val":
+                if key not in ("val", DECLINED):
                     node.meta.setdefault(key, item)
             if "val" not in node.meta:
                 if node is new and isinstance(old.meta.get("val"), torch.Tensor):

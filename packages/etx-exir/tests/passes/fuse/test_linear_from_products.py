@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import pytest
 import torch
-from programs import Calls, assert_like_eager, counts, edge
+from etx_exir.passes.fuse.linear_from_products import LinearFromProducts
+from programs import Calls, assert_like_eager, core, counts, edge, refusals
 
 
 def test_products_with_a_transposed_weight_are_linear():
@@ -18,6 +20,24 @@ def test_products_with_a_transposed_weight_are_linear():
 def test_a_weight_in_the_order_of_mm_stays():
     module = Calls(lambda self, x: x @ self.w, w=torch.randn(3, 4))
     assert counts(edge(module, (torch.randn(2, 3),))) == {"aten.mm.default": 1}
+
+
+STAYING = {
+    "alpha or beta is not 1": lambda b, x, w: torch.addmm(b, x, w.t(), alpha=2),
+    "the bias is not one number for each row of the weight": lambda b, x, w: torch.addmm(
+        b[:1], x, w.t()
+    ),
+    "another operator reads the transposed matrix, which is computed": lambda b, x, w: (
+        lambda t: (x @ t, t.exp())
+    )((w * 2).t()),
+}
+
+
+@pytest.mark.parametrize("reason", STAYING)
+def test_another_product_stays(reason):
+    inputs = torch.randn(5), torch.randn(2, 3), torch.randn(5, 3)
+    program = core(Calls(STAYING[reason]), inputs)
+    assert refusals(LinearFromProducts(), program) == {reason}
 
 
 def test_a_computed_matrix_is_read_transposed():

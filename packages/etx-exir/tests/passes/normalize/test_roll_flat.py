@@ -2,7 +2,7 @@
 import pytest
 import torch
 from etx_exir.passes.normalize.roll_flat import RollFlat
-from programs import Calls, apply, assert_like_eager, core
+from programs import Calls, apply, assert_like_eager, core, refusals
 
 ROLL = torch.ops.aten.roll.default
 
@@ -25,17 +25,18 @@ def test_one_symbolic_size_is_inferred():
 
 
 STAYING = {
-    "dims": (lambda x: x.roll(2, 1), torch.randn(3, 4), None),
-    "no dimension": (lambda x: x.roll(2), torch.tensor(2.0), None),
-    "two symbolic sizes": (
-        lambda x: x.roll(2),
-        torch.randn(3, 4),
-        (({0: torch.export.Dim("rows", max=9), 1: torch.export.Dim("columns", max=9)},),),
-    ),
+    "dims": (lambda x: x.roll(2, 1), torch.randn(3, 4)),
+    "no dimension": (lambda x: x.roll(2), torch.tensor(2.0)),
 }
 
 
 @pytest.mark.parametrize("name", STAYING)
 def test_other_rolls_stay(name):
-    function, x, shapes = STAYING[name]
-    assert not RollFlat().run(core(Calls(function), (x,), shapes))
+    function, x = STAYING[name]
+    assert not RollFlat().run(core(Calls(function), (x,)))
+
+
+def test_two_symbolic_sizes_stay():
+    sizes = {0: torch.export.Dim("rows", max=9), 1: torch.export.Dim("columns", max=9)}
+    program = core(Calls(lambda x: x.roll(2)), (torch.randn(3, 4),), ((sizes,),))
+    assert refusals(RollFlat(), program) == {"more than one size is symbolic"}

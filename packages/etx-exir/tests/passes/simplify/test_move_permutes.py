@@ -4,7 +4,7 @@ import torch
 from etx_exir.passes.normalize.normalize_strides import NormalizeStrides
 from etx_exir.passes.simplify.move_permutes import MovePermutes
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
-from programs import Calls, apply, assert_bits, assert_like_eager, core, counts, edge
+from programs import Calls, apply, assert_bits, assert_like_eager, core, counts, edge, refusals
 from torch.nn import functional as F
 
 PERMUTE = "aten.permute_copy.default"
@@ -68,6 +68,18 @@ def test_what_gains_nothing_stays(function):
     program = core(Calls(function), (torch.randn(2, 3, 3), torch.randn(2, 3, 3)))
     NormalizeStrides().run(program)
     assert not MovePermutes().run(program)
+
+
+def test_what_nearly_gains_something_says_what_lacks():
+    program = core(Calls(lambda x, y: (x.mT + y[0, 0]).mT), (torch.randn(2, 3, 3),) * 2)
+    NormalizeStrides().run(program)
+    assert refusals(MovePermutes(), program) == {
+        "an operand has fewer dimensions, another layout, or other readers"
+    }
+    shared = Calls(lambda x, y: (lambda z: (z + y).mT * z)(x.mT))
+    program = core(shared, (torch.randn(2, 3, 3),) * 2)
+    NormalizeStrides().run(program)
+    assert refusals(MovePermutes(), program) == {"no fewer permutations would be left"}
 
 
 def test_a_block_with_channels_last():

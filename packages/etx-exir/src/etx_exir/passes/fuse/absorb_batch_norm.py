@@ -30,21 +30,27 @@ class AbsorbBatchNorm(NodePass):
 
     targets = LAYERS
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         item: Any = node.args[0]
-        if item.target is not operator.getitem or len(item.users) != 1 or item.args[1] != 0:
+        if item.target is not operator.getitem or item.args[1] != 0:
             return None
         norm = item.args[0]
-        if norm.target is not BATCH_NORM or not _is_plain(node, norm):
+        if norm.target is not BATCH_NORM:
             return None
+        if len(item.users) != 1:
+            return "another operator reads what the batch norm computes"
+        if not _is_plain(node, norm):
+            return "the layer is transposed, or normalised in another dimension than its channels"
         held = parameters(node, self.constants)
-        affine = None if held is None else normalisation(norm, self.constants)
-        if held is None or affine is None:
-            return None
+        if isinstance(held, str):
+            return held
+        affine = normalisation(norm, self.constants)
+        if isinstance(affine, str):
+            return affine
         weight, bias = held
         factor, offset = affine
         if _pads(node) and offset.any():
-            return None
+            return "what it pads with is not normalised"
         groups: Any = 1 if node.target is LINEAR else node.args[8]
         with torch.no_grad():
             dtype = compute_dtype(weight)

@@ -33,20 +33,24 @@ class FoldScale(NodePass):
 
     targets = (aten.mul.Scalar, aten.mul.Tensor)
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         found = self._operands(node)
         if found is None:
             return None
         source, factor = found
         layer, chain = chain_above(source)
-        if layer.target not in LAYERS or not _alike(node, source, layer):
+        if layer.target not in LAYERS:
             return None
+        if not _alike(node, source, layer):
+            return "the product has another dtype or shape than the layer"
         held = parameters(layer, self.constants)
-        if held is None:
-            return None
+        if isinstance(held, str):
+            return held
         factors = _by_channel(factor, layer, chain)
-        if factors is None or not self._scale(layer, held, factors):
-            return None
+        if isinstance(factors, str):
+            return factors
+        if not self._scale(layer, held, factors):
+            return "a weight would overflow or vanish"
         return source
 
     def _operands(self, node: Node) -> tuple[Node, Tensor] | None:
@@ -86,13 +90,13 @@ def _alike(node: Node, source: Node, layer: Node) -> bool:
     return len({value.dtype for value in values}) == 1 and same_shape(*values[:2])
 
 
-def _by_channel(factor: Tensor, layer: Node, chain: list[Node]) -> Tensor | None:
-    """Return a factor for each channel of `layer`; None where there is none, or others read it."""
+def _by_channel(factor: Tensor, layer: Node, chain: list[Node]) -> Tensor | str:
+    """Return a factor for each channel of `layer`, or why there is none."""
     path = [layer, *chain]
     if factor.numel() == 1 and all(len(node.users) == 1 for node in path):
         return factor.reshape(1).expand(channels(layer))
     if not is_static(layer):
-        return None
+        return "another operator reads the unscaled result, or its shape is symbolic"
     count, shape = channels(layer), layer.meta["val"].shape
     aligned = [1] * len(shape)
     aligned[channel_dim(layer)] = count
@@ -103,17 +107,17 @@ def _by_channel(factor: Tensor, layer: Node, chain: list[Node]) -> Tensor | None
             if user is not following and following is not None:
                 read_by_others += _channels_read(user, numbers)
         if following is None and len(node.users) > 1:
-            return None
+            return "another operator reads the unscaled result"
         numbers = numbers if following is None else move(numbers, [following])
     numbers, expected = _distinct(numbers, factor.expand(numbers.shape))
     factors = torch.ones(count, dtype=factor.dtype)
     factors[numbers] = expected
     if not torch.equal(factors[numbers], expected):
-        return None
+        return "the factor differs within a channel"
     taken = torch.zeros(count, dtype=torch.bool)
     taken[numbers] = True
     if any(taken[item].any() for read in read_by_others for item in _distinct(read)):
-        return None
+        return "another operator reads the unscaled channels"
     return factors
 
 

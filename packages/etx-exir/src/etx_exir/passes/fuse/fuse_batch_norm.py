@@ -29,19 +29,23 @@ class FuseBatchNorm(NodePass):
 
     targets = (operator.getitem,)
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         norm, index = node.args
         if index != 0 or not isinstance(norm, Node) or norm.target is not BATCH_NORM:
             return None
         layer = norm.args[0]
         if not isinstance(layer, Node) or layer.target not in LAYERS:
             return None
-        if len(layer.users) != 1 or (layer.target is LINEAR and layer.meta["val"].dim() != 2):
-            return None
+        if len(layer.users) != 1:
+            return "another operator reads what is normalised"
+        if layer.target is LINEAR and layer.meta["val"].dim() != 2:
+            return "it normalises another dimension than the layer's last"
         held = parameters(layer, self.constants, partial(self._alike, norm))
-        affine = None if held is None else normalisation(norm, self.constants)
-        if held is None or affine is None:
-            return None
+        if isinstance(held, str):
+            return held
+        affine = normalisation(norm, self.constants)
+        if isinstance(affine, str):
+            return affine
         (weight, bias), (factor, offset) = held, affine
         with torch.no_grad():
             scaled = scaled_outputs(weight, factor.to(compute_dtype(weight)), layer)

@@ -23,7 +23,7 @@ class LinearFromProducts(NodePass):
     targets = (MM, ADDMM)
     makes = frozenset({LINEAR})
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         left, right = node.args[-2:]
         if not isinstance(right, Node) or right.target not in PERMUTATIONS:
             return None
@@ -31,12 +31,13 @@ class LinearFromProducts(NodePass):
         if right.meta["val"].dim() != 2 or permutation(right) != [1, 0]:
             return None
         if self.constant(weight) is None and len(right.users) > 1:
-            return None
+            return "another operator reads the transposed matrix, which is computed"
         if node.target is MM:
             return graph.call_function(LINEAR, (left, weight))
         bias = node.args[0]
-        plain = node.kwargs.get("alpha", 1) == 1 and node.kwargs.get("beta", 1) == 1
         assert isinstance(bias, Node)
-        if not plain or bias.meta["val"].shape != right.meta["val"].shape[1:]:
-            return None
+        if any(node.kwargs.get(name, 1) != 1 for name in ("alpha", "beta")):
+            return "alpha or beta is not 1"
+        if bias.meta["val"].shape != right.meta["val"].shape[1:]:
+            return "the bias is not one number for each row of the weight"
         return graph.call_function(LINEAR, (left, weight, bias))

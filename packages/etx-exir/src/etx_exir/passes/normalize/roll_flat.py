@@ -17,14 +17,14 @@ class RollFlat(NodePass):
 
     targets = (aten.roll.default,)
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         source, shifts, *dims = node.args
         assert isinstance(source, Node)
         if (dims and dims[0]) or node.kwargs.get("dims") or source.meta["val"].dim() == 0:
             return None
         shape = with_inferred(sizes(graph, source))
         if sum(isinstance(item, Node) for item in shape) > 1:
-            return None
+            return "more than one size is symbolic"
         flat = graph.call_function(aten.view_copy.default, (source, [-1]))
         rolled = graph.call_function(aten.roll.default, (flat, shifts, [0]))
         return graph.call_function(aten.view_copy.default, (rolled, shape))

@@ -8,44 +8,26 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-from torch.export import ExportedProgram
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, Node
 
-from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.passes.base import Pass
+from etx_exir.passes.base import NodePass
 
 PYTHON_OPERATORS = frozenset(
     getattr(operator, name) for name in dir(operator) if not name.startswith("_")
 )
 
 
-class CommonSubexpressions(Pass):
+class CommonSubexpressions(NodePass):
     """Compute equal expressions once."""
 
-    def apply(self, program: ExportedProgram) -> bool:
-        changed = False
-        for module in graph_modules(program.graph_module):
-            changed |= _merge(module)
-        return changed
+    def calls(self, graph: Graph) -> list[Node]:
+        self.first: dict[Any, Node] = {}
+        self.returned = set(graph.output_node().all_input_nodes)
+        return [node for node in graph.nodes if _is_pure(node)]
 
-
-def _merge(module: GraphModule) -> bool:
-    seen: dict[Any, Node] = {}
-    changed = False
-    returned = set(module.graph.output_node().all_input_nodes)
-    for node in list(module.graph.nodes):
-        if node.op == "get_attr" and not isinstance(getattr(module, node.target), GraphModule):
-            continue
-        if not _is_pure(node):
-            continue
-        key = _key(node)
-        first = seen.setdefault(key, node)
-        if first is node or node in returned:
-            continue
-        node.replace_all_uses_with(first)
-        module.graph.erase_node(node)
-        changed = True
-    return changed
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        first = self.first.setdefault(_key(node), node)
+        return None if first is node or node in self.returned else first
 
 
 def _is_pure(node: Node) -> bool:

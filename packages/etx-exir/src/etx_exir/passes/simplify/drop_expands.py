@@ -25,7 +25,7 @@ class DropExpands(NodePass):
     def calls(self, graph: Graph) -> list[Node]:
         return [node for node in graph.nodes if broadcasts(node.target)]
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         operands = [arg for arg in node.args if isinstance(arg, Node)]
         result = node.meta["val"]
         full = [
@@ -35,16 +35,17 @@ class DropExpands(NodePass):
         ]
         values = operands[1:] if node.target is aten.where.self else operands
         alike = len({arg.meta["val"].dtype for arg in values}) == 1
+        expands = [arg for arg in operands if arg.target is EXPAND]
         small = {
             arg: source
-            for arg in operands
-            if arg.target is EXPAND
+            for arg in expands
             for source in arg.all_input_nodes[:1]
             if alike or source.meta["val"].dim()
         }
-        if not full or not small:
+        if not full or not expands:
             return None
-        node.args = tuple(
-            small.get(arg, arg) if isinstance(arg, Node) else arg for arg in node.args
-        )
+        if not small:
+            return "without its dimensions the operand would promote like a number"
+        for arg, source in small.items():
+            node.replace_input_with(arg, source)
         return node

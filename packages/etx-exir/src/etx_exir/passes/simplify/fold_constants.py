@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from etx_exir.analysis.constant_expressions import Expression, expressions_of, to_store
 from etx_exir.ir import dim_order
 from etx_exir.ir.constants import Constants, fake_mode_of
-from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.passes.base import Pass, name_outputs, propagate
+from etx_exir.passes.base import NodePass, Pass, name_outputs
 
 EMPTY = frozenset(
     {
@@ -50,7 +49,7 @@ class FoldConstants(Pass):
         return changed
 
     def _fold(self, programs: Sequence[ExportedProgram]) -> list[bool]:
-        changed = [_clear_empty(program) for program in programs]
+        changed = [_ClearEmpty().apply(program) for program in programs]
         again = True
         while again:
             held = [Constants(program) for program in programs]
@@ -63,25 +62,17 @@ class FoldConstants(Pass):
         return changed
 
 
-def _clear_empty(program: ExportedProgram) -> bool:
+class _ClearEmpty(NodePass):
     """``empty`` -> ``full`` of zeros."""
-    changed = False
-    mode = fake_mode_of(program)
-    nodes = [n for m in graph_modules(program.graph_module) for n in m.graph.nodes]
-    for node in nodes:
-        value = node.meta.get("val")
-        if node.target not in EMPTY or any(not isinstance(n, int) for n in value.shape):
-            continue
-        if not value.is_contiguous():
-            continue
-        with node.graph.inserting_before(node):
-            zeros = node.graph.call_function(FULL, (list(value.shape), 0), {"dtype": value.dtype})
-        zeros.meta = {key: item for key, item in node.meta.items() if key != "val"}
-        propagate(zeros, mode)
-        node.replace_all_uses_with(zeros)
-        node.graph.erase_node(node)
-        changed = True
-    return changed
+
+    def calls(self, graph: Graph) -> list[Node]:
+        return [node for node in graph.nodes if node.target in EMPTY]
+
+    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+        value = node.meta["val"]
+        if any(not isinstance(n, int) for n in value.shape) or not value.is_contiguous():
+            return None
+        return graph.call_function(FULL, (list(value.shape), 0), {"dtype": value.dtype})
 
 
 def _store(constants: Constants, items: Sequence[Expression], chosen: set[Node]) -> bool:

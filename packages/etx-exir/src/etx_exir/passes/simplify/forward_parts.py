@@ -25,14 +25,14 @@ class ForwardParts(NodePass):
 
     targets = (*JOINS, *PARTS)
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         if not is_static(node):
             return None
         source = self._joined(node) if node.target in JOINS else _part(node)
         if source is None or source.meta["val"].dtype != node.meta["val"].dtype:
             return None
         if is_state(source, self.program):
-            return None
+            return "the copy holds the value from before a write"
         if same_shape(source.meta["val"], node.meta["val"]):
             return source
         return graph.call_function(VIEW, (source, list(node.meta["val"].shape)))

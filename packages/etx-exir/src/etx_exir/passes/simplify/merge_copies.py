@@ -24,7 +24,7 @@ class MergeCopies(NodePass):
 
     targets = COPIES
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         inner = node.args[0]
         if not isinstance(inner, Node) or inner.target not in COPIES:
             return None
@@ -32,10 +32,10 @@ class MergeCopies(NodePass):
         assert isinstance(source, Node)
         before, between, after = (n.meta["val"].dtype for n in (source, inner, node))
         if not holds(between, before):
-            return None
+            return f"{between} does not hold every number of {before}"
         to_integers = between.is_floating_point and not after.is_floating_point
         if to_integers and after is not torch.bool and not holds(after, before):
-            return None
+            return f"{after} does not hold every number of {before}"
         order = list(dim_order_of(node.meta["val"]))
         if after == before:
             return graph.call_function(CLONE, (source,), {"dim_order": order})

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch.fx import Graph, Node
@@ -27,7 +27,7 @@ class MovePermutes(NodePass):
     targets = PERMUTATIONS
     repeats = True
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         top = node.args[0]
         if not isinstance(top, Node) or not _moves(top):
             return None
@@ -36,14 +36,22 @@ class MovePermutes(NodePass):
             arg for inner in region for arg in inner.all_input_nodes if arg not in region
         )
         order = permutation(node)
-        if any(self._unaligned(leaf, region, len(order)) for leaf in leaves):
-            return None
-        if sum(self._cost(leaf, region, order) for leaf in leaves) > 0:
-            return None
+        reason = self._obstacle(leaves, region, order)
+        if reason is not None:
+            return reason if any(leaf.target in PERMUTATIONS for leaf in leaves) else None
         moved = {leaf: self._permuted(leaf, order, graph) for leaf in leaves}
         for inner in sorted(region):
             moved[inner] = _copy(inner, moved, order, graph)
         return moved[top]
+
+    def _obstacle(
+        self, leaves: Iterable[Node], region: dict[Node, None], order: list[int]
+    ) -> str | None:
+        if any(self._unaligned(leaf, region, len(order)) for leaf in leaves):
+            return "an operand has fewer dimensions, another layout, or other readers"
+        if sum(self._cost(leaf, region, order) for leaf in leaves) > 0:
+            return "no fewer permutations would be left"
+        return None
 
     def _unaligned(self, leaf: Node, region: dict[Node, None], rank: int) -> bool:
         """Whether a permutation cannot move up to `leaf`: it has fewer dimensions or a layout."""

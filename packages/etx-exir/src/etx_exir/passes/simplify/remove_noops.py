@@ -49,6 +49,7 @@ SUMS = (aten.avg_pool2d.default, aten.mean.dim, aten.sum.dim_IntList)
 ADD = aten.add.Scalar
 FACTORS = (aten.mul.Scalar, aten.div.Scalar, aten.pow.Tensor_Scalar)
 TERMS = (ADD, aten.sub.Scalar)
+KEPT = "the copy holds the value from before a write"
 
 
 class RemoveNoops(NodePass):
@@ -64,7 +65,7 @@ class RemoveNoops(NodePass):
         aten.cat.default,
     )
 
-    def rewrite(self, node: Node, graph: Graph) -> Node | None:
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         source = node.args[0]
         if node.target is aten.cat.default:
             tensors: Any = source
@@ -73,7 +74,7 @@ class RemoveNoops(NodePass):
             return None
         if node.target in SUMS and source.meta["val"].is_floating_point():
             return graph.call_function(ADD, (source, 0))
-        return None if is_state(source, self.program) else source
+        return KEPT if is_state(source, self.program) else source
 
     def _is_noop(self, node: Node, source: Node) -> bool:
         before, after = source.meta["val"], node.meta["val"]
