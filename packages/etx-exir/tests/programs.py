@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.lower.decompose import decompose
-from etx_exir.lower.lower import lower, run_passes
+from etx_exir.lower.lower import fit, lower, run_passes
 from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE, CopyViews, RemoveAsserts
 from etx_exir.passes.base import DECLINED, Pass
+from etx_exir.target import load_target
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
@@ -86,6 +87,13 @@ def edge(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = None)
     return program
 
 
+def fitted(module: nn.Module, inputs: tuple[Any, ...]) -> ExportedProgram:
+    """Return the Edge program as target `executorch` wants it, compared with eager."""
+    program = fit(edge(module, inputs), load_target("executorch"))
+    assert_like_eager(program, module, inputs)
+    return program
+
+
 def apply(item: Pass, program: ExportedProgram, times: int = 1) -> None:
     """Run a pass that must change the program, then once more, when it must not."""
     for _ in range(times):
@@ -154,6 +162,7 @@ __all__ = [
     "core",
     "counts",
     "edge",
+    "fitted",
     "refusals",
     "settled",
 ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import etx_exir.passes
 import pytest
 from etx_exir.passes import PIPELINE
+from etx_exir.passes.fit import fitting
 
 HERE, FOLDER = Path(__file__).parent, Path(etx_exir.passes.__file__).parent
 FILES = {
@@ -17,7 +18,8 @@ FILES = {
 
 
 def test_the_folder_holds_passes_only():
-    assert {f"etx_exir.passes.{name}" for name in FILES} == {type(p).__module__ for p in PIPELINE}
+    run = (*PIPELINE, *fitting({}))
+    assert {f"etx_exir.passes.{name}" for name in FILES} == {type(p).__module__ for p in run}
 
 
 @pytest.mark.parametrize("name", FILES)
