@@ -43,7 +43,7 @@ with pytest.raises(ValueError, match="different content"):
     store.add_named_data("a", b"other")
 with pytest.raises(ValueError, match="two places"):
     store.add_named_data("a", b"x" * 6, 1, "elsewhere")
-with pytest.raises(ValueError, match="no dense layout"):
+with pytest.raises(ValueError, match="not those of a dense layout"):
     store.add_named_data("t", torch.ones(2, 3).t())
 assert len(store.buffers) == 2
 

@@ -91,7 +91,7 @@ def _inputs_of(model: nn.Module, source: str) -> Any:
 def _call(source: str, what: str) -> Any:
     place, colon, name = source.rpartition(":")
     if not colon or not name:
-        raise EtxError(f"{source!r} names no function: expected {what} as model.py:name")
+        raise EtxError(f"{source!r}: expected {what} as model.py:name")
     module = _load(place)
     if not callable(found := getattr(module, name, None)):
         names = [

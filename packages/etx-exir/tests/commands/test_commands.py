@@ -211,7 +211,7 @@ def test_the_installed_backends_are_listed(installed, capsys):
 
 ERRORS = {
     "model_of_test.py:Missing": "has no function or class 'Missing'; it has Net, dynamic",
-    "model_of_test.py": "names no function: expected a factory as model.py:name",
+    "model_of_test.py": ": expected a factory as model.py:name",
     "nowhere.py:Net": "cannot read nowhere.py: no such file",
     "model_of_test.py:bare": "ReLU without example inputs; return",
     "model_of_test.py:broken": "raised ValueError: no weights",

@@ -195,7 +195,9 @@ def _layout(key: str, tensor: torch.Tensor, given: Any) -> Any:
     """Return the layout of a tensor, which must be dense and what was said of it."""
     channels_last = tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
     if not tensor.is_contiguous() and not channels_last:
-        raise DataError(f"named data {key!r}: strides {tensor.stride()} are of no dense layout")
+        raise DataError(
+            f"named data {key!r}: strides {tensor.stride()} are not those of a dense layout"
+        )
     found = data_store._layout(tensor)
     if given is not None and given != found:
         raise DataError(f"named data {key!r}: the tensor has {found}, not {given}")

@@ -151,7 +151,7 @@ class ExtendedHeader:
     def from_bytes(cls, data: bytes) -> ExtendedHeader:
         """Read it from its own first byte on."""
         if len(data) < MINIMUM:
-            raise ValueError(f"a header has {MINIMUM} bytes or more, got {len(data)}")
+            raise ValueError(f"expected a header of {MINIMUM} bytes or more, got {len(data)}")
         magic, length, size, base = struct.unpack_from("<4sIQQ", data)
         full = length > MINIMUM and len(data) >= HEADER.size
         return cls(size, base, struct.unpack_from("<Q", data, 24)[0] if full else 0, magic, length)

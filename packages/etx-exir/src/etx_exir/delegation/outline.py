@@ -143,8 +143,8 @@ def _state(
         others = [user for user in node.users if user not in inside]
         if changed[node.name] not in inside or others:
             raise BackendError(
-                f"buffer {node.name} is tagged {tag!r}, but not all that reads and writes it is in "
-                "that partition; leave the buffer untagged, or delegate its other uses too"
+                f"buffer {node.name} is tagged {tag!r}, but nodes outside of that partition use it, "
+                "too; leave the buffer untagged, or delegate its other uses as well"
             )
         state[node] = changed[node.name]
     return state

@@ -90,7 +90,7 @@ def _partitioned(
 ) -> tuple[ExportedProgram, list[Part]]:
     if not isinstance(partitioner, Partitioner):
         raise BackendError(
-            f"{partitioner!r} is no partitioner: expected an etx_exir.Partitioner"
+            f"{partitioner!r} is not a partitioner: expected an etx_exir.Partitioner"
             + (" instance; call the class" if isinstance(partitioner, type) else "")
         )
     copied = copy_program(program)

@@ -48,7 +48,9 @@ def encode_scalar(values: Values, value: Any, number: bool = False) -> int:
         return values.integer(LAYOUTS[value])
     if isinstance(value, torch.device):
         return values.null()
-    raise EmitError(f"an argument {value!r} of type {type(value).__name__} has no form in the file")
+    raise EmitError(
+        f"an argument {value!r} of type {type(value).__name__} cannot be stored in a file"
+    )
 
 
 def _encode_list(values: Values, lookup: Lookup, items: Sequence[Any], kind: Any) -> int:

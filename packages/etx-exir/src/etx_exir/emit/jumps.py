@@ -44,7 +44,7 @@ def inline(
     placeholders = [n for n in body.graph.nodes if n.op == "placeholder"]
     if len(placeholders) != len(operands):
         raise EmitError(
-            f"{emitter.where()}: a branch takes {len(placeholders)} operands, given {len(operands)}"
+            f"{emitter.where()}: a branch takes {len(placeholders)} operands, got {len(operands)}"
         )
     emitter.environment.update(zip(placeholders, operands, strict=True))
     outer = emitter.current

@@ -103,7 +103,7 @@ class MethodEmitter:
         if order is not None:
             shape = replace(shape, dim_order=order)
         if fake.dtype not in SCALAR_TYPES:
-            raise EmitError(f"{self.where()}: tensors of {fake.dtype} have no form in the file")
+            raise EmitError(f"{self.where()}: tensors of {fake.dtype} cannot be stored in a file")
         dynamism = TensorShapeDynamism.STATIC
         if shape.dynamic:
             dynamism = TensorShapeDynamism.DYNAMIC_BOUND

@@ -137,7 +137,9 @@ def shape_of(tensor: torch.Tensor, bounds: Bounds, where: Callable[[], str]) -> 
     sizes = tuple(bounds.upper(size, where) for size in tensor.shape)
     dynamic = any(not isinstance(size, int) for size in tensor.shape)
     if tensor.dim() > 16:
-        raise EmitError(f"{where()}: a tensor of {tensor.dim()} dimensions; 16 is the most")
+        raise EmitError(
+            f"{where()}: a tensor of {tensor.dim()} dimensions; a file holds at most 16"
+        )
     return Shape(sizes, dim_order(tensor), dynamic, tensor.dtype.itemsize)
 
 

@@ -30,9 +30,13 @@ class Bank:
             if not isinstance(value, int):
                 raise ConfigError(f"bank {self.name!r}: {name}={value!r}; expected an integer")
         if self.mem_id < 1:
-            raise ConfigError(f"bank {self.name!r}: mem_id {self.mem_id}; ids start at 1")
+            raise ConfigError(
+                f"bank {self.name!r}: expected a mem_id of 1 or more, got {self.mem_id}"
+            )
         if self.size is not None and self.size < 1:
-            raise ConfigError(f"bank {self.name!r}: a size of {self.size} bytes; give at least 1")
+            raise ConfigError(
+                f"bank {self.name!r}: expected a size of 1 byte or more, got {self.size}"
+            )
         if self.alignment is not None:
             check_alignment(self.alignment, f"bank {self.name!r}")
 
@@ -87,7 +91,9 @@ class TargetMemoryMap:
         for i, bank in enumerate(self.banks):
             for other in self.banks[:i]:
                 if bank.name == other.name or bank.mem_id == other.mem_id:
-                    raise ConfigError(f"a memory map has {other} and {bank}; names and ids differ")
+                    raise ConfigError(
+                        f"a memory map has {other} and {bank}; names and ids must be unique"
+                    )
         for pin in self.pins:
             self.bank(pin.bank)
 
