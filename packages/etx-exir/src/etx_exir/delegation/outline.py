@@ -143,7 +143,7 @@ def _state(
         others = [user for user in node.users if user not in inside]
         if changed[node.name] not in inside or others:
             raise BackendError(
-                f"buffer {node.name} is tagged {tag!r}, but nodes of others use it, "
+                f"buffer {node.name} is tagged {tag!r}, but nodes without this tag use it, "
                 "too; leave the buffer untagged, or delegate its other uses as well"
             )
         state[node] = changed[node.name]
