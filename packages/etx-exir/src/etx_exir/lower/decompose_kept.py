@@ -42,7 +42,8 @@ class DecomposeKept(NodePass):
             given = iter(values)
             filled = [next(given) if isinstance(leaf, Node) else leaf for leaf in leaves]
             args, kwargs = pytree.tree_unflatten(filled, spec)
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            return tuple(result) if isinstance(result, tuple) else result  # no named tuple
 
         try:
             with self.mode, torch.no_grad():
