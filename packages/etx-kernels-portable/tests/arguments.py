@@ -58,6 +58,13 @@ class Same:
     index: int
 
 
+@dataclass(frozen=True)
+class Over:
+    """A tensor to be written that is like an argument before and lies on its memory."""
+
+    index: int
+
+
 def dim_order_of(tensor: torch.Tensor) -> list[int] | None:
     """Return the dim order of a tensor that is dense in row-major or channels-last order."""
     if tensor.is_contiguous():

@@ -11,7 +11,17 @@ from typing import Any
 
 import torch
 from abi import ABI
-from arguments import DTYPES, FORMATS, Out, Parameter, Same, Slot, dim_order_of, parse_signature
+from arguments import (
+    DTYPES,
+    FORMATS,
+    Out,
+    Over,
+    Parameter,
+    Same,
+    Slot,
+    dim_order_of,
+    parse_signature,
+)
 from etx_kernels_portable._tables import rows
 from provider import PROVIDER
 from record import Recorder
@@ -130,6 +140,10 @@ def strides_of(sizes: Sequence[int], dim_order: Sequence[int]) -> list[int]:
     return strides
 
 
+def address_of(kept: object) -> int | None:
+    return kept.data_ptr() if isinstance(kept, torch.Tensor) else None
+
+
 @dataclass
 class Call:
     """One call: owns all memory that the kernel sees."""
@@ -144,8 +158,12 @@ class Call:
     def run(self, args: Sequence[Any]) -> list[Any]:
         values: list[EtxValue] = []
         for parameter, arg in zip(self.kernel.parameters, args, strict=True):
-            same = isinstance(arg, Same)
-            values.append(values[arg.index] if same else self.value(parameter, arg))
+            if isinstance(arg, Same):
+                values.append(values[arg.index])
+            elif isinstance(arg, Over):
+                values.append(self.over(values[arg.index]))
+            else:
+                values.append(self.value(parameter, arg))
         pointers = (c.POINTER(EtxValue) * max(len(values), 1))(*map(c.pointer, values))
         context = self.context()
         code = self.kernel.run(c.addressof(context), c.addressof(pointers))
@@ -274,6 +292,12 @@ class Call:
         )
         struct = EtxTensor(address, *arrays, numel, capacity, DTYPES[dtype], rank, DYNAMIC_BOUND)
         return self.pointing(TENSOR, struct)
+
+    def over(self, value: EtxValue) -> EtxValue:
+        tensor = EtxTensor.from_address(value.payload.as_tensor)
+        memory = next(k for k in self.kept if address_of(k) == tensor.data)
+        self.results.append(lambda: memory)
+        return self.pointing(TENSOR, EtxTensor.from_buffer_copy(tensor))
 
     def out(self, spec: Out) -> EtxValue:
         sizes = [size + spec.slack for size in spec.shape]

@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import etx_schema as es
 import torch
-from arguments import DTYPES, FORMATS, Out, Parameter, Same, Slot, dim_order_of
+from arguments import DTYPES, FORMATS, Out, Over, Parameter, Same, Slot, dim_order_of
 
 MOST_BYTES = 16384
 MOST_ALIKE = 3
@@ -63,8 +64,13 @@ class Recorded:
         self.written = list(written)
         indices: list[int] = []
         for parameter, arg in zip(parameters, args, strict=True):
-            same = isinstance(arg, Same)
-            indices.append(indices[arg.index] if same else self.argument(parameter, arg))
+            if isinstance(arg, Same):
+                indices.append(indices[arg.index])
+            elif isinstance(arg, Over):
+                tensor: Any = self.plan.values[indices[arg.index]].val
+                indices.append(self.value(replace(tensor, data_buffer_idx=0)))
+            else:
+                indices.append(self.argument(parameter, arg))
         outs = [
             i for p, i in zip(parameters, indices, strict=True) if p.written and p.letter != "v"
         ]

@@ -33,12 +33,15 @@ def document() -> str:
     from etx_kernels_portable.target import describe, kernels
     from quantized_calls import quantized_rows
 
-    rows: dict[str, Any] = {name: describe(bits) for name, bits in kernels(library_path())}
-    rows |= rows_of_kernels() | quantized_rows()
+    stated = {name: describe(bits) for name, bits in kernels(library_path())}
+    rows: dict[str, Any] = stated | rows_of_kernels() | quantized_rows()
     for name, (other, *between) in ALIKE.items():
         row = rows[other]["arguments"]
         middle = dict.fromkeys(between, "")
         rows[name] = {"arguments": {"self": row["self"], **middle, "out": row["out"]}}
+    for name, row in rows.items():
+        if stated[name].get("in_place"):
+            rows[name] = {"in_place": True, **row}
     head = {
         "name": "etx",
         "description": "etx-runtime with etx-kernels-portable",

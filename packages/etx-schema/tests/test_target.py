@@ -9,7 +9,7 @@ import pytest
 from etx_schema import Target, TargetError
 from etx_schema.problem import report
 from etx_schema.targets.advice import wider_dtype
-from etx_schema.targets.rows import narrowed, spelled
+from etx_schema.targets.rows import in_place, joined, narrowed, spelled
 from etx_schema.targets.takes import misfit_of
 from programs import add, counter, delegated
 
@@ -196,6 +196,10 @@ def test_load_from_file(tmp_path):
         ({"name": "a", "operators": {"x": 1}}, "operators: x: expected an object"),
         ({"name": "a", "operators": {"x": {"dtypes": ["f32"]}}}, "x: unknown dtypes {'f32'}"),
         ({"name": "a", "operators": {"x": {"dtypes": "float32"}}}, "x: unknown dtypes float32"),
+        (
+            {"name": "a", "operators": {"x": {"in_place": 1}}},
+            "x: 'in_place': expected true or false",
+        ),
         ({"name": "a", "backends": "x"}, "backends: expected a list of strings"),
         ({"name": "a", "limits": {"ram": 1}}, "limits: unknown limit 'ram'; expected max_rank"),
         ({"name": "a", "limits": {"max_rank": -1}}, "limits: 'max_rank': expected an integer"),
@@ -295,3 +299,16 @@ def test_tensors_of_two_dtypes_are_as_no_result():
     assert misfit_of(row, [["float32", "float32"], ["float32"]], "float32") is None
     assert misfit_of(row, [["int64", "float64"], ["float64"]], "float64") is not None
     assert misfit_of(row, [["float64", "int64"], ["float64"]], "float64") is not None
+
+
+def test_results_in_place():
+    yes, no, some = {"in_place": True}, {"in_place": False}, {"dtypes": ["int8"]}
+    row, other = {**yes, **some}, {**yes, "arguments": {"self": "int8"}}
+    assert [in_place(each) for each in (row, some, {}, no)] == [True, False, False, False]
+    assert in_place(narrowed(row, {"dtypes": ["int8"]}))
+    assert not in_place(narrowed(narrowed(row, some), no))
+    assert joined(row, {**yes, "dtypes": ["bool"]}) == {**yes, "dtypes": ["int8", "bool"]}
+    assert in_place(joined(joined(row, other), row))
+    assert not in_place(joined(row, some))
+    assert spelled(row) == spelled(narrowed(row, no)) == "int8"
+    assert bounded(yes) == []

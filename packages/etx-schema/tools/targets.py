@@ -5,7 +5,7 @@
 Needs etx-kernels-portable. With --check, nothing is written: exit 1 if one is stale. What
 ExecuTorch's kernels take lies in executorch-1.5.1.json: `operators` its wheel registers, `dtypes`
 and `layouts` (what takes more than tensors in rows) as `nox -s executorch-kernels` measured them,
-`limits` as PyTorch's samples showed them.
+`limits` as PyTorch's samples showed them, `in_place` those whose result may lie on an argument.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def executorch(ours: str) -> str:
     operators = json.loads(ours)["operators"]
     missing = sorted(set(operators) - set(peer["operators"]))
     rows: dict[str, list[Any]] = {}
-    for table in (peer["dtypes"], peer["limits"]):
+    ours_alone = {name for name, row in operators.items() if "in_place" in row}
+    ours_alone -= {*peer["in_place"], *missing}
+    apart = {name: {"in_place": False} for name in ours_alone}
+    for table in (peer["dtypes"], peer["limits"], apart):
         for name, row in table.items():
             rows.setdefault(name, []).append(row)
     layouts = {name: kind for kind, names in peer["layouts"].items() for name in names}

@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from etx_schema.dtypes import DTYPES
 
@@ -19,19 +20,22 @@ from etx_kernels_portable import library_path, target_path
 from etx_kernels_portable._tables import rows
 
 EVERY_DTYPE = (1 << 30) - 1
+IN_PLACE = 1 << 63
 
 
 def kernels(plugin: str) -> Iterator[tuple[str, int]]:
-    """Yield the name and the dtype bits of each kernel in the shared library `plugin`."""
+    """Yield the name and the bits (`etx_kernel::dtypes`) of each kernel in the library `plugin`."""
     for row in rows(c.CDLL(plugin)):
         yield row.name.decode(), row.dtypes
 
 
-def describe(dtypes: int) -> dict[str, list[str]]:
+def describe(bits: int) -> dict[str, Any]:
     """Return an operator's entry: no list when every dtype is taken or none is stated."""
+    row: dict[str, Any] = {"in_place": True} if bits & IN_PLACE else {}
+    dtypes = bits & ~IN_PLACE
     if dtypes in (0, EVERY_DTYPE):
-        return {}
-    return {"dtypes": [name for bit, (name, _) in DTYPES.items() if dtypes >> bit & 1]}
+        return row
+    return {**row, "dtypes": [name for bit, (name, _) in DTYPES.items() if dtypes >> bit & 1]}
 
 
 def main(argv: list[str] | None = None) -> int:

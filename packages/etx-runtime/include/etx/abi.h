@@ -126,6 +126,8 @@ typedef struct etx_kernel {
   /// returns repeat arguments at the end, one by one or as a list, and tensors have memory.
   const char* signature;
   /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.
+  /// Bit 63: the result may lie on an argument of its dtype, sizes and layout. Target files tell
+  /// exporters so; the runtime does not look at these bits.
   uint64_t dtypes;
 } etx_kernel;
 

@@ -195,10 +195,14 @@ struct Boxed<fn> {
 /// Bit of `type` in `etx_kernel::dtypes`.
 constexpr uint64_t dtype_bit(ScalarType type) { return uint64_t{1} << static_cast<int>(type); }
 
+/// With the dtypes of a row: the result may be written over an argument of its dtype, sizes and
+/// layout, since the kernel reads an element of any such argument before it writes that element.
+constexpr uint64_t kInPlace = uint64_t{1} << 63;
+
 }  // namespace etx
 
 /// A row of a kernel table: `ETX_KERNEL("aten::relu.out", relu_out)`; a third argument states the
-/// dtypes (`etx_kernel::dtypes`).
+/// dtypes (`etx_kernel::dtypes`): `RealBool::bits | kInPlace`.
 #define ETX_KERNEL(name, ...) ETX_KERNEL_(name, __VA_ARGS__, 0, 0)
 #define ETX_KERNEL_(name, fn, dtypes, ...) \
   etx_kernel { name, ::etx::Boxed<&fn>::run, ::etx::Boxed<&fn>::kSignature.text, dtypes }

@@ -14,7 +14,6 @@ from torch.fx import GraphModule, Node
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.method import ABSENT, MethodEmitter, Reference
-from etx_exir.emit.sharable import ELEMENTWISE
 from etx_exir.emit.views import RULES, SAME_ORDER, aliases
 from etx_exir.errors import EmitError, UnboundedError
 from etx_exir.ir.dim_order import NAMESPACE
@@ -184,7 +183,7 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
         args += outs
         args.append(emitter.values.tensor_list(outs) if many else outs[0])
     step = emitter.call(variant.name, variant.overload, args, _deep(emitter, reads), outs)
-    if step.op in ELEMENTWISE and not many:
+    if not many and emitter.may_overwrite(step.op):
         step.sharable = _sharable(emitter, reads, outs[0])
     given = [emitter.values.null() if r is None else o for r, o in zip(results, outs, strict=True)]
     return given if many else given[0]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from etx_schema import (
     TensorShapeDynamism,
 )
 from etx_schema import ScalarType as WireType
+from etx_schema.targets.rows import Row, in_place
 from torch.export import ExportedProgram
 from torch.fx import Node
 
@@ -29,6 +30,7 @@ from etx_exir.ir.layout import SCALAR_TYPES, Bounds, Shape, shape_of
 from etx_exir.ir.pools import Pools
 from etx_exir.ir.stand_in import called
 from etx_exir.plan import MemoryPlanningPass
+from etx_exir.plan.coalesce import OVERWRITING
 from etx_exir.plan.linear_ir import Kind, Listing, Place, Step, Storage
 
 Reference = Any
@@ -46,11 +48,13 @@ class MethodEmitter:
         pools: Pools,
         options: MemoryPlanningPass | None = None,
         gaps: Gaps | None = None,
+        kernels: Mapping[str, Row] | None = None,
     ) -> None:
         self.name = name
         self._program = program
         self.options = options or MemoryPlanningPass()
         self.pools = pools
+        self.kernels = kernels or {}
         self.constant_names: dict[int, str] = {}
         self.values = Values()
         self.listing = Listing(name, values=self.values.items)
@@ -83,6 +87,10 @@ class MethodEmitter:
     def note(self, error: EmitError) -> None:
         """Keep what is wrong with the current node, to be raised with all else that is."""
         self.gaps.note(error, self.name, self.current, self.where())
+
+    def may_overwrite(self, op: str) -> bool:
+        """Whether the target lets the result of `op` lie on an argument that is like it."""
+        return in_place(self.kernels.get(op, {})) or OVERWRITING.get(op) in self.kernels
 
     def lookup(self, node: Node) -> int:
         """Return the value index of `node`."""

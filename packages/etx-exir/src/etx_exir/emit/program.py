@@ -22,6 +22,7 @@ from etx_schema import (
     PteFile,
     Target,
 )
+from etx_schema.targets.rows import Row
 from torch.export import ExportedProgram
 
 from etx_exir.config import ExecutorchBackendConfig
@@ -40,7 +41,7 @@ from etx_exir.ir.pools import Pools
 from etx_exir.plan import Plan, PlanReport, plan
 from etx_exir.plan.shared_state import place_shared_state
 from etx_exir.plan.tensors import placed
-from etx_exir.target.check import check_target
+from etx_exir.target.check import check_target, load_target
 
 
 @dataclass
@@ -73,13 +74,19 @@ def emit_all(
     constant_methods: Mapping[str, Any] | None = None,
     target: str | Target | None = None,
 ) -> Emitted:
-    """Return `programs` as a file, with memory reports, and `.ptd` files by tag."""
+    """Return `programs` as a file, with memory reports, and `.ptd` files by tag.
+
+    Without a target, results share memory where both runtimes' kernels allow it.
+    """
     config = config or ExecutorchBackendConfig()
     constant_methods = constant_methods or {}
     _check_names(programs, constant_methods)
     check_planning(config, programs)
     pools, gaps = Pools(), Gaps()
-    emitters = [_emit_method(n, programs[n], pools, config, gaps) for n in sorted(programs)]
+    kernels = load_target(target or "executorch").operators
+    emitters = [
+        _emit_method(n, programs[n], pools, config, gaps, kernels) for n in sorted(programs)
+    ]
     constants = []
     for name, value in sorted(constant_methods.items()):
         with gaps.noting(name):
@@ -163,8 +170,9 @@ def _emit_method(
     pools: Pools,
     config: ExecutorchBackendConfig,
     gaps: Gaps,
+    kernels: Mapping[str, Row],
 ) -> MethodEmitter:
-    emitter = MethodEmitter(name, program, pools, planning_of(config, name), gaps)
+    emitter = MethodEmitter(name, program, pools, planning_of(config, name), gaps, kernels)
     emitter.copies_views = not config.remove_view_copy
     bind_inputs(emitter, config)
     results = emit_nodes(emitter, program.graph_module)

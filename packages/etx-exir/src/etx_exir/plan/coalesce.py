@@ -13,6 +13,9 @@ from etx_schema.bits import set_bits
 from etx_exir.plan.linear_ir import Kind, Listing, Place, Step, Storage
 from etx_exir.plan.liveness import Liveness
 
+OVERWRITING = {"aten::index_put.out": "aten::index_put_"}
+"""Operators that have a kernel apart for a result that lies on their first argument."""
+
 
 def coalesce(listing: Listing, live: Liveness) -> None:
     """Merge storages in `listing` and keep `live` up to date."""
@@ -37,7 +40,7 @@ class _Coalescer:
     def share(self, step: Step, source: int, result: int) -> bool:
         """Give `result` the memory of `source`."""
         taken, given = self.listing.places[source], self.listing.places[result]
-        scattered = step.op == "aten::index_put.out"
+        scattered = step.op in OVERWRITING
         if self._others_overlap(step, source, scattered) or not self._merge(taken, given):
             return False
         if scattered:
@@ -149,7 +152,7 @@ class _Coalescer:
         assert isinstance(call, KernelCall)
         assert call.args is not None
         call.args = [*call.args[:-2], target]
-        call.op_index = self.listing.operator("aten::index_put_", "")
-        step.op = "aten::index_put_"
+        step.op = OVERWRITING[step.op]
+        call.op_index = self.listing.operator(step.op, "")
         step.reads = (*step.reads, target)
         step.writes, step.updates = (), (target,)

@@ -200,15 +200,16 @@ Error logit_out(Context& context, const Tensor& self, std::optional<double> eps,
   return apply(context, self, out, kFunction<Logit>, &f);
 }
 
-constexpr uint64_t kReal = Real::bits;
+constexpr uint64_t kReal = Real::bits | kInPlace;
+constexpr uint64_t kFloating = Floating::bits | kInPlace;
 
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::clamp.out", clamp_out, kReal),
     ETX_KERNEL("aten::clamp.Tensor_out", clamp_tensor_out, kReal),
     ETX_KERNEL("aten::hardtanh.out", hardtanh_out, kReal),
-    ETX_KERNEL("aten::leaky_relu.out", leaky_relu_out, Floating::bits),
-    ETX_KERNEL("aten::elu.out", elu_out, Floating::bits),
-    ETX_KERNEL("aten::logit.out", logit_out, RealBool::bits),
+    ETX_KERNEL("aten::leaky_relu.out", leaky_relu_out, kFloating),
+    ETX_KERNEL("aten::elu.out", elu_out, kFloating),
+    ETX_KERNEL("aten::logit.out", logit_out, RealBool::bits | kInPlace),
 };
 
 }  // namespace

@@ -140,32 +140,33 @@ ETX_BINARY_SCALAR(right_shift, integral_loops<right_shift_op>())
 #undef ETX_BINARY
 #undef ETX_BINARY_SCALAR
 
-constexpr uint64_t kAll = RealBool::bits;
-constexpr uint64_t kIntegers = IntegralBool::bits;
+constexpr uint64_t kAll = RealBool::bits | kInPlace;
+constexpr uint64_t kNumbers = Real::bits | kInPlace;
+constexpr uint64_t kIntegers = IntegralBool::bits | kInPlace;
+constexpr uint64_t kShifted = Integral::bits | kInPlace;
 
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::add.out", add_out, kAll),
     ETX_KERNEL("aten::add.Scalar_out", add_scalar_out, kAll),
-    ETX_KERNEL("aten::sub.out", sub_out, Real::bits),
-    ETX_KERNEL("aten::sub.Scalar_out", sub_scalar_out, Real::bits),
-    ETX_KERNEL("aten::rsub.Scalar_out", rsub_scalar_out, Real::bits),
+    ETX_KERNEL("aten::sub.out", sub_out, kNumbers),
+    ETX_KERNEL("aten::sub.Scalar_out", sub_scalar_out, kNumbers),
+    ETX_KERNEL("aten::rsub.Scalar_out", rsub_scalar_out, kNumbers),
     ETX_KERNEL("aten::mul.out", mul_out, kAll),
     ETX_KERNEL("aten::mul.Scalar_out", mul_scalar_out, kAll),
     ETX_KERNEL("aten::maximum.out", maximum_out, kAll),
     ETX_KERNEL("aten::minimum.out", minimum_out, kAll),
     ETX_KERNEL("aten::atan2.out", atan2_out, kAll),
-    ETX_KERNEL("aten::hypot.out", hypot_out, Floating::bits),
+    ETX_KERNEL("aten::hypot.out", hypot_out, Floating::bits | kInPlace),
     ETX_KERNEL("aten::bitwise_and.Tensor_out", bitwise_and_out, kIntegers),
     ETX_KERNEL("aten::bitwise_and.Scalar_out", bitwise_and_scalar_out, kIntegers),
     ETX_KERNEL("aten::bitwise_or.Tensor_out", bitwise_or_out, kIntegers),
     ETX_KERNEL("aten::bitwise_or.Scalar_out", bitwise_or_scalar_out, kIntegers),
     ETX_KERNEL("aten::bitwise_xor.Tensor_out", bitwise_xor_out, kIntegers),
     ETX_KERNEL("aten::bitwise_xor.Scalar_out", bitwise_xor_scalar_out, kIntegers),
-    ETX_KERNEL("aten::bitwise_left_shift.Tensor_out", left_shift_out, Integral::bits),
-    ETX_KERNEL("aten::bitwise_left_shift.Tensor_Scalar_out", left_shift_scalar_out, Integral::bits),
-    ETX_KERNEL("aten::bitwise_right_shift.Tensor_out", right_shift_out, Integral::bits),
-    ETX_KERNEL("aten::bitwise_right_shift.Tensor_Scalar_out", right_shift_scalar_out,
-               Integral::bits),
+    ETX_KERNEL("aten::bitwise_left_shift.Tensor_out", left_shift_out, kShifted),
+    ETX_KERNEL("aten::bitwise_left_shift.Tensor_Scalar_out", left_shift_scalar_out, kShifted),
+    ETX_KERNEL("aten::bitwise_right_shift.Tensor_out", right_shift_out, kShifted),
+    ETX_KERNEL("aten::bitwise_right_shift.Tensor_Scalar_out", right_shift_scalar_out, kShifted),
 };
 
 }  // namespace

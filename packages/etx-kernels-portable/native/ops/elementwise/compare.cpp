@@ -107,11 +107,12 @@ ETX_LOGIC(logical_or, (a | b) != 0)
 ETX_LOGIC(logical_xor, a != b)
 #undef ETX_LOGIC
 
-#define ETX_COMPARE(name)                                               \
-  ETX_KERNEL("aten::" #name ".Tensor_out", name##_out, RealBool::bits), \
-      ETX_KERNEL("aten::" #name ".Scalar_out", name##_scalar_out, RealBool::bits)
+#define ETX_COMPARE(name)                                     \
+  ETX_KERNEL("aten::" #name ".Tensor_out", name##_out, kAll), \
+      ETX_KERNEL("aten::" #name ".Scalar_out", name##_scalar_out, kAll)
 
-constexpr uint64_t kEqual = RealBool::bits | dtype_bit(ScalarType::ComplexHalf) |
+constexpr uint64_t kAll = RealBool::bits | kInPlace;
+constexpr uint64_t kEqual = kAll | dtype_bit(ScalarType::ComplexHalf) |
                             dtype_bit(ScalarType::ComplexFloat) |
                             dtype_bit(ScalarType::ComplexDouble);
 
@@ -124,9 +125,9 @@ constexpr etx_kernel kRows[] = {
     ETX_COMPARE(le),
     ETX_COMPARE(gt),
     ETX_COMPARE(ge),
-    ETX_KERNEL("aten::logical_and.out", logical_and_out, RealBool::bits),
-    ETX_KERNEL("aten::logical_or.out", logical_or_out, RealBool::bits),
-    ETX_KERNEL("aten::logical_xor.out", logical_xor_out, RealBool::bits),
+    ETX_KERNEL("aten::logical_and.out", logical_and_out, kAll),
+    ETX_KERNEL("aten::logical_or.out", logical_or_out, kAll),
+    ETX_KERNEL("aten::logical_xor.out", logical_xor_out, kAll),
 };
 #undef ETX_COMPARE
 

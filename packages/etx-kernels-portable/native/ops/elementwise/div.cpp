@@ -153,11 +153,11 @@ Error remainder_scalar_out(Context& c, const Tensor& self, Scalar other, Tensor&
   return divide(c, self, other, out, kRemainder);
 }
 
-constexpr uint64_t kNumbers = Real::bits;
+constexpr uint64_t kNumbers = Real::bits | kInPlace;
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("aten::div.out", div_out, RealBool::bits),
-    ETX_KERNEL("aten::div.Scalar_out", div_scalar_out, RealBool::bits),
+    ETX_KERNEL("aten::div.out", div_out, RealBool::bits | kInPlace),
+    ETX_KERNEL("aten::div.Scalar_out", div_scalar_out, RealBool::bits | kInPlace),
     ETX_KERNEL("aten::div.out_mode", div_mode_out, kNumbers),
     ETX_KERNEL("aten::div.Scalar_mode_out", div_scalar_mode_out, kNumbers),
     ETX_KERNEL("aten::floor_divide.out", floor_divide_out, kNumbers),

@@ -50,7 +50,7 @@ Error gelu_out(Context& context, const Tensor& self, std::string_view approximat
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("aten::gelu.out", gelu_out, Floating::bits),
+    ETX_KERNEL("aten::gelu.out", gelu_out, Floating::bits | kInPlace),
 };
 
 }  // namespace

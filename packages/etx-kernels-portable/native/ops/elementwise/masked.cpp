@@ -119,7 +119,7 @@ Error masked_fill_out(Context& context, const Tensor& self, const Tensor& mask, 
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("aten::masked_fill.Scalar_out", masked_fill_out, kCastable),
+    ETX_KERNEL("aten::masked_fill.Scalar_out", masked_fill_out, kCastable | kInPlace),
     ETX_KERNEL("aten::masked_select.out", masked_select_out, kAnyDtype),
     ETX_KERNEL("aten::masked_scatter.out", masked_scatter_out, kAnyDtype),
 };

@@ -105,10 +105,12 @@ Error pow_scalar_out(Context& context, Scalar self, const Tensor& exponent, Tens
   return arithmetic(context, self, exponent, out, kPower);
 }
 
+constexpr uint64_t kAll = RealBool::bits | kInPlace;
+
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("aten::pow.Tensor_Scalar_out", pow_tensor_scalar_out, RealBool::bits),
-    ETX_KERNEL("aten::pow.Tensor_Tensor_out", pow_tensor_tensor_out, RealBool::bits),
-    ETX_KERNEL("aten::pow.Scalar_out", pow_scalar_out, RealBool::bits),
+    ETX_KERNEL("aten::pow.Tensor_Scalar_out", pow_tensor_scalar_out, kAll),
+    ETX_KERNEL("aten::pow.Tensor_Tensor_out", pow_tensor_tensor_out, kAll),
+    ETX_KERNEL("aten::pow.Scalar_out", pow_scalar_out, kAll),
 };
 
 }  // namespace

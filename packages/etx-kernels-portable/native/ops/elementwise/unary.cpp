@@ -123,10 +123,10 @@ constexpr uint64_t kAbs = Real::bits | dtype_bit(ScalarType::ComplexHalf) |
                           dtype_bit(ScalarType::ComplexDouble);
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("aten::abs.out", abs_out, kAbs),
-    ETX_KERNEL("aten::bitwise_not.out", bitwise_not_out, IntegralBool::bits),
+    ETX_KERNEL("aten::abs.out", abs_out, kAbs | kInPlace),
+    ETX_KERNEL("aten::bitwise_not.out", bitwise_not_out, IntegralBool::bits | kInPlace),
 #define ETX_UNARY(op, dtypes, result, expression, fast) \
-  ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits),
+  ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits | kInPlace),
 #include "ops/elementwise/unary.def"
 #undef ETX_UNARY
 };

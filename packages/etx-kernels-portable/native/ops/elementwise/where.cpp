@@ -13,7 +13,7 @@ Error where_out(Context& context, const Tensor& condition, const Tensor& self, c
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("aten::where.self_out", where_out, kCastable),
+    ETX_KERNEL("aten::where.self_out", where_out, kCastable | kInPlace),
 };
 
 }  // namespace

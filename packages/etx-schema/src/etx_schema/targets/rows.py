@@ -10,14 +10,15 @@ Beside them bounds may stand, each of which must hold: `rank>=1` of a tensor, `i
 `{"layout": "rows"}` takes only tensors in rows, `"one"` those of one dim order (rows, or channels
 last for all), `"ends"` a first tensor and a result of one dim order and others in rows.
 `{"either": [row, row]}` takes what any of them takes, `{"all": [row, row]}` what each does; `why`
-in a row is said of what it does not take.
+in a row is said of what it does not take. `{"in_place": true}` lets the result lie on an argument
+of its dtype, sizes and dim order; `false` in one row of `all` takes that back.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,6 +26,7 @@ from etx_schema.dtypes import DTYPE_SETS, DTYPES
 from etx_schema.errors import TargetError
 
 Row = Mapping[str, Any]
+IN_PLACE = "in_place"
 NUMBERS = ("Bool", "Int", "Double")
 FACTS = ("rank", "numel", "items", "each", "value")
 COMPARED = {">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne}
@@ -53,6 +55,13 @@ def alternatives(row: Row) -> Sequence[Row]:
 
 def joined(one: Row, other: Row) -> Row:
     """Return a row that takes what either takes."""
+    if one == other:
+        return one
+    row = _joined(*({k: v for k, v in each.items() if k != IN_PLACE} for each in (one, other)))
+    return {IN_PLACE: True, **row} if in_place(one) and in_place(other) else row
+
+
+def _joined(one: Row, other: Row) -> Row:
     if one == other or not one:
         return one
     if not other:
@@ -62,10 +71,24 @@ def joined(one: Row, other: Row) -> Row:
     return {"either": [*alternatives(one), *alternatives(other)]}
 
 
+def in_place(row: Row) -> bool:
+    """Whether the result may lie on an argument of its dtype, sizes and dim order."""
+    stated = list(_stated(row))
+    return bool(stated) and all(stated)
+
+
+def _stated(row: Row) -> Iterator[bool]:
+    if IN_PLACE in row:
+        yield row[IN_PLACE]
+    for part in row.get("all", ()):
+        yield from _stated(part)
+
+
 def spelled(row: Row) -> str:
     """Return a row as a line of text."""
     if "all" in row:
-        return " & ".join(map(spelled, row["all"]))
+        parts = [spelled(part) for part in row["all"] if part.keys() != {IN_PLACE}]
+        return " & ".join(parts) or "every dtype"
     texts = []
     for each in alternatives(row):
         arguments = each.get("arguments", {})
@@ -120,6 +143,8 @@ def check_row(name: str, row: object) -> None:
         if not known.issuperset(kinds):
             raise TargetError(f"operators: {name}: {argument}: unknown dtypes in {words!r}")
         known.add(f"={argument}")
+    if not isinstance(row.get(IN_PLACE, False), bool):
+        raise TargetError(f"operators: {name}: {IN_PLACE!r}: expected true or false")
     for part in (*either, *every):
         check_row(name, part)
 
