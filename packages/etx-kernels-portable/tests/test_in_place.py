@@ -125,7 +125,7 @@ def cloned(values: list[Any]) -> list[Any]:
 
 
 def test_pointwise_operators_say_so() -> None:
-    """Torch's tag and the table agree, but for operators that are apart for a reason."""
+    """Torch's tag and the table agree, except for operators that are apart for a reason."""
     tagged = {kernel for kernel, op in OPERATORS.items() if torch.Tag.pointwise in op.tags}
     assert (tagged | UNTAGGED) - set(APART) == set(IN_PLACE)
     assert set(APART) <= tagged

@@ -21,7 +21,7 @@ from torch.fx.node import map_arg
 
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.ir.functional_views import VIEWS
+from etx_exir.ir.ops import RESHAPES
 
 __all__ = ["INSTRUCTION_BYTES", "Expression", "expressions_of", "to_store"]
 
@@ -30,7 +30,7 @@ INSTRUCTION_BYTES = 64
 
 KEPT_NAMESPACES = frozenset({"quantized_decomposed", "torchao", "pt2e"})
 WEIGHTS = (64, 8, 1)
-FREE = frozenset({*VIEWS, operator.getitem})
+FREE = frozenset({*RESHAPES, operator.getitem})
 """They need no instruction."""
 
 Key = Any

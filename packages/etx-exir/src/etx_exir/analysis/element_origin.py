@@ -11,15 +11,11 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
-from etx_exir.ir.functional_views import PERMUTATIONS, VIEW, VIEW_OF, VIEWS
+from etx_exir.ir.ops import PERMUTATIONS, RESHAPES, SELECT, SLICE, VIEW, VIEW_OF, Moves, copies
 
-aten = torch.ops.aten
-
-PARTS = frozenset({aten.select_copy.int, aten.slice_copy.Tensor, operator.getitem})
-SPLITS = frozenset(
-    {aten.split_copy.Tensor, aten.split_with_sizes_copy.default, aten.unbind_copy.int}
-)
-MOVES = frozenset({*VIEWS, *PERMUTATIONS, *PARTS, *SPLITS})
+PARTS = frozenset({SELECT, SLICE, operator.getitem})
+SPLITS = frozenset(copies(Moves.SPLIT, Moves.UNBIND))
+MOVES = frozenset({*RESHAPES, *PERMUTATIONS, *PARTS, *SPLITS})
 LIMIT = 1 << 22
 """Elements up to which it is worth the time to follow every one."""
 
@@ -45,7 +41,7 @@ def move(value: Any, chain: Sequence[Node]) -> Any:
     """Apply the moves of `chain` to `value`, which has the shape of what they start from."""
     for node in chain:
         target: Any = node.target
-        function = aten.reshape.default if target is VIEW else VIEW_OF.get(target, target)
+        function: Any = torch.reshape if target is VIEW else VIEW_OF.get(target, target)
         value = function(value, *node.args[1:], **node.kwargs)
     return value
 

@@ -11,6 +11,7 @@ from torch.fx import Node
 
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.dim_order import CLONE, TO_COPY
+from etx_exir.ir.ops import TABLE, Moves
 
 aten = torch.ops.aten
 
@@ -22,13 +23,7 @@ SAME = frozenset(
         TO_COPY,
         aten._to_copy.default,
         aten.clone.default,
-        aten.expand_copy.default,
-        aten.permute_copy.default,
-        aten.select_copy.int,
-        aten.slice_copy.Tensor,
-        aten.transpose_copy.int,
-        aten.unsqueeze_copy.default,
-        aten.view_copy.default,
+        *(row.copy for row in TABLE if row.moves is not Moves.OTHER),
     }
 )
 UNKNOWN: Range = (-math.inf, math.inf)

@@ -14,7 +14,7 @@ from torch.fx import GraphModule, Node
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.method import ABSENT, MethodEmitter, Reference
-from etx_exir.emit.views import RULES, SAME_ORDER, aliases
+from etx_exir.emit.views import ALIASING, SAME_ORDER, aliases
 from etx_exir.errors import EmitError, UnboundedError
 from etx_exir.ir.dim_order import NAMESPACE
 from etx_exir.ir.layout import same_sizes, shape_of
@@ -118,7 +118,7 @@ def _call(emitter: MethodEmitter, module: GraphModule, node: Node) -> Reference:
 
 def _view(emitter: MethodEmitter, node: Node) -> Reference:
     """Return the values of a view that costs nothing, or None."""
-    if emitter.copies_views or node.target not in RULES or not isinstance(node.args[0], Node):
+    if emitter.copies_views or node.target not in ALIASING or not isinstance(node.args[0], Node):
         return None
     source = emitter.lookup(node.args[0])
     fakes = node.meta["val"]

@@ -5,57 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
-import torch
 from torch.fx import Node
 
 from etx_exir.ir.layout import Shape
+from etx_exir.ir.ops import MOVES_OF, Moves, permutation
 
-aten = torch.ops.aten
 ALIGNMENT = 16
 
 Aliases = list[int] | None
 
-
-def _targets(*names: str) -> tuple[Any, ...]:
-    found = []
-    for name in names:
-        packet, _, overload = name.partition(".")
-        if hasattr(aten, packet) and overload in getattr(aten, packet).overloads():
-            found.append(getattr(getattr(aten, packet), overload))
-    return tuple(found)
-
-
-SAME_ORDER = frozenset(
-    _targets(
-        "view_copy.default",
-        "view.default",
-        "_unsafe_view.default",
-        "reshape.default",
-        "_reshape_copy.default",
-        "squeeze_copy.default",
-        "squeeze_copy.dim",
-        "squeeze_copy.dims",
-        "squeeze.default",
-        "squeeze.dim",
-        "squeeze.dims",
-        "unsqueeze_copy.default",
-        "unsqueeze.default",
-        "alias_copy.default",
-        "alias.default",
-        "detach_copy.default",
-        "detach.default",
-        "lift_fresh_copy.default",
-    )
-)
-EXPAND = frozenset(_targets("expand_copy.default", "expand.default"))
-PERMUTE = frozenset(_targets("permute_copy.default", "permute.default"))
-TRANSPOSE = frozenset(_targets("transpose_copy.int", "transpose.int", "t_copy.default"))
-SELECT = frozenset(_targets("select_copy.int", "select.int"))
-SLICE = frozenset(_targets("slice_copy.Tensor", "slice.Tensor"))
-SPLIT = frozenset(_targets("split_copy.Tensor", "split_with_sizes_copy.default"))
-UNBIND = frozenset(_targets("unbind_copy.int", "unbind.int"))
 
 Rule = Callable[[Node, Shape, list[Shape]], Aliases]
 
@@ -68,24 +27,9 @@ def _expand(node: Node, source: Shape, results: list[Shape]) -> Aliases:
     return [0] if source.nbytes == results[0].nbytes else None
 
 
-def _moves_only_ones(source: Shape, order: list[int]) -> Aliases:
-    kept = [d for d in order if source.sizes[d] != 1]
-    return [0] if kept == sorted(kept) else None
-
-
 def _permute(node: Node, source: Shape, results: list[Shape]) -> Aliases:
-    rank = len(source.sizes)
-    return _moves_only_ones(source, [int(d) % rank for d in node.args[1]])  # type: ignore[union-attr, arg-type]
-
-
-def _transpose(node: Node, source: Shape, results: list[Shape]) -> Aliases:
-    rank = len(source.sizes)
-    order = list(range(rank))
-    if rank:
-        a, b = node.args[1:3] if len(node.args) > 2 else (0, rank - 1)
-        a, b = int(a) % rank, int(b) % rank  # type: ignore[arg-type]
-        order[a], order[b] = order[b], order[a]
-    return _moves_only_ones(source, order)
+    kept = [dim for dim in permutation(node) if source.sizes[dim] != 1]
+    return [0] if kept == sorted(kept) else None
 
 
 def _outermost(node: Node, source: Shape, position: int = 1) -> tuple[int, int] | None:
@@ -119,7 +63,7 @@ def _slice(node: Node, source: Shape, results: list[Shape]) -> Aliases:
 
 
 def _pieces(node: Node, source: Shape, results: list[Shape]) -> Aliases:
-    position = 1 if node.target in UNBIND else 2
+    position = 1 if MOVES_OF[node.target] is Moves.UNBIND else 2
     if _outermost(node, source, position) is None:
         return None
     offsets, at = [], 0
@@ -133,25 +77,26 @@ def _aligned(offsets: list[int]) -> Aliases:
     return offsets if all(offset % ALIGNMENT == 0 for offset in offsets) else None
 
 
-RULES: dict[Any, Rule] = {
-    **dict.fromkeys(SAME_ORDER, _same_order),
-    **dict.fromkeys(EXPAND, _expand),
-    **dict.fromkeys(PERMUTE, _permute),
-    **dict.fromkeys(TRANSPOSE, _transpose),
-    **dict.fromkeys(SELECT, _select),
-    **dict.fromkeys(SLICE, _slice),
-    **dict.fromkeys(SPLIT, _pieces),
-    **dict.fromkeys(UNBIND, _pieces),
+RULES: dict[Moves, Rule] = {
+    Moves.SAME: _same_order,
+    Moves.RESHAPE: _same_order,
+    Moves.EXPAND: _expand,
+    Moves.PERMUTE: _permute,
+    Moves.SELECT: _select,
+    Moves.SLICE: _slice,
+    Moves.SPLIT: _pieces,
+    Moves.UNBIND: _pieces,
 }
+ALIASING = frozenset(op for op, moves in MOVES_OF.items() if moves in RULES)
+SAME_ORDER = frozenset(op for op in ALIASING if RULES[MOVES_OF[op]] is _same_order)
 
 
 def aliases(node: Node, source: Shape, results: list[Shape]) -> Aliases:
     """Return the byte of the argument at which each result starts; None when memory must move."""
-    rule = RULES.get(node.target)
-    if rule is None or source.dynamic or any(result.dynamic for result in results):
+    if node.target not in ALIASING or source.dynamic or any(result.dynamic for result in results):
         return None
     if not source.contiguous or not all(result.contiguous for result in results):
         return None
     if any(result.itemsize != source.itemsize for result in results):
         return None
-    return rule(node, source, results)
+    return RULES[MOVES_OF[node.target]](node, source, results)

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Node
+
+from etx_exir.ir.ops import Moves, copies
 
 __all__ = ["KEY", "SHARED", "is_state", "mark_shared", "mutated_names", "state_names"]
 
 KEY = "etx_state"
 SHARED = "etx_shared"
 
-aten = torch.ops.aten
-
-VIEWS = (aten.view_copy.default, aten.expand_copy.default)
+VIEWS = copies(Moves.SAME, Moves.RESHAPE, Moves.EXPAND)
 
 
 def mutated_names(program: ExportedProgram) -> frozenset[str]:

@@ -1,16 +1,122 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts about operators."""
+"""Facts about operators: which are pointwise, and the table of those that only move elements."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch.fx import Node
 
 from etx_exir.ir.dim_order import CLONE, TO_COPY
 
+aten = torch.ops.aten
+
 TENSORS = ("Tensor", "Optional[Tensor]")
+
+
+class Moves(Enum):
+    """Where the elements of a view lie in its argument, and so which bytes the two can share."""
+
+    SAME = "the argument itself"
+    RESHAPE = "all elements in their order, under other sizes"
+    EXPAND = "elements repeated; all bytes where none is"
+    PERMUTE = "dimensions in another order; all bytes where only sizes of one move"
+    SELECT = "one index of a dimension; a piece of the bytes where that is the outermost one"
+    SLICE = "a range of a dimension; a piece of the bytes where that is the outermost one"
+    SPLIT = "ranges of a dimension, a result each"
+    UNBIND = "the indices of a dimension, a result each"
+    OTHER = "elsewhere"
+
+
+@dataclass(frozen=True)
+class View:
+    """The copying form of view operators, the first of which has its arguments.
+
+    Those after it are decomposed into it; where `is_decomposed`, the first is into another row's.
+    """
+
+    copy: OpOverload
+    moves: Moves
+    views: tuple[OpOverload, ...] = ()
+    is_decomposed: bool = False
+
+
+VIEW = aten.view_copy.default
+EXPAND = aten.expand_copy.default
+PERMUTE = aten.permute_copy.default
+SELECT = aten.select_copy.int
+SLICE = aten.slice_copy.Tensor
+SPLIT = aten.split_copy.Tensor
+SPLIT_WITH_SIZES = aten.split_with_sizes_copy.default
+SQUEEZE = aten.squeeze_copy.dims
+UNBIND = aten.unbind_copy.int
+UNSQUEEZE = aten.unsqueeze_copy.default
+
+TABLE = (
+    View(aten.alias_copy.default, Moves.SAME, (aten.alias.default,)),
+    View(aten.detach_copy.default, Moves.SAME, (aten.detach.default,), True),
+    View(aten.lift_fresh_copy.default, Moves.SAME),
+    View(
+        VIEW,
+        Moves.RESHAPE,
+        (
+            aten.view.default,
+            aten._unsafe_view.default,
+            aten._reshape_alias.default,
+            aten.reshape.default,
+        ),
+    ),
+    View(aten._reshape_copy.default, Moves.RESHAPE),
+    View(aten.squeeze_copy.default, Moves.RESHAPE, (aten.squeeze.default,)),
+    View(aten.squeeze_copy.dim, Moves.RESHAPE, (aten.squeeze.dim,), True),
+    View(SQUEEZE, Moves.RESHAPE, (aten.squeeze.dims,)),
+    View(UNSQUEEZE, Moves.RESHAPE, (aten.unsqueeze.default,)),
+    View(EXPAND, Moves.EXPAND, (aten.expand.default,)),
+    View(PERMUTE, Moves.PERMUTE, (aten.permute.default,)),
+    View(aten.transpose_copy.int, Moves.PERMUTE, (aten.transpose.int,), True),
+    View(aten.t_copy.default, Moves.PERMUTE, (aten.t.default,), True),
+    View(SELECT, Moves.SELECT, (aten.select.int,)),
+    View(SLICE, Moves.SLICE, (aten.slice.Tensor,)),
+    View(SPLIT, Moves.SPLIT, (aten.split.Tensor,)),
+    View(SPLIT_WITH_SIZES, Moves.SPLIT, (aten.split_with_sizes.default,)),
+    View(UNBIND, Moves.UNBIND, (aten.unbind.int,)),
+    View(aten.as_strided_copy.default, Moves.OTHER, (aten.as_strided.default,)),
+    View(aten.diagonal_copy.default, Moves.OTHER, (aten.diagonal.default,)),
+    View(aten.narrow_copy.default, Moves.OTHER, (aten.narrow.default,), True),
+    View(aten.unfold_copy.default, Moves.OTHER, (aten.unfold.default,)),
+    View(aten.view_as_real_copy.default, Moves.OTHER, (aten.view_as_real.default,)),
+)
+"""Every operator that only moves elements, once."""
+
+COPY_OF = {view: row.copy for row in TABLE for view in row.views}
+VIEW_OF = {row.copy: row.views[0] for row in TABLE if row.views}
+MOVES_OF: dict[Any, Moves] = {op: row.moves for row in TABLE for op in (row.copy, *row.views)}
+
+
+def copies(*moves: Moves) -> tuple[OpOverload, ...]:
+    """Return the copying forms that move elements in one of these ways."""
+    return tuple(row.copy for row in TABLE if row.moves in moves)
+
+
+RESHAPES = copies(Moves.RESHAPE)
+PERMUTATIONS = copies(Moves.PERMUTE)
+
+
+def permutation(node: Node) -> list[int]:
+    """Return the order of dimensions that a permuting node asks for, without negative numbers."""
+    rank = node.meta["val"].dim()
+    args: Any = node.args
+    if len(args) == 2:
+        return [dim % rank for dim in args[1]]
+    order = list(range(rank))
+    if rank > 1:
+        a, b = (args[1] % rank, args[2] % rank) if len(args) > 2 else (0, 1)
+        order[a], order[b] = order[b], order[a]
+    return order
 
 
 def is_pointwise(target: Any) -> bool:

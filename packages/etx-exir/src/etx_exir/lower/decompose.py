@@ -17,7 +17,7 @@ from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 
 from etx_exir.errors import LoweringError
-from etx_exir.ir.functional_views import COPIES
+from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.stand_in import leave_out
 from etx_exir.ir.targets import default_operators
@@ -51,7 +51,7 @@ def _whole(kernels: Container[str]) -> Iterator[OpOverload]:
     for op in _written_operators():
         if _key(op) in kernels and op not in SIMPLER:
             yield op
-    for view, copy in COPIES.items():
+    for view, copy in COPY_OF.items():
         if _key(copy) in kernels and view not in SIMPLER:
             yield view
     for item in PIPELINE:
@@ -68,7 +68,7 @@ def _written_operators() -> tuple[OpOverload, ...]:
         packet = getattr(torch.ops.aten, name)
         ops = [getattr(packet, overload) for overload in packet.overloads()]
         found += [op for op in ops if not any(a.is_out for a in op._schema.arguments)]
-    return tuple(op for op in found if op not in COPIES and not _copies(op))
+    return tuple(op for op in found if op not in COPY_OF and not _copies(op))
 
 
 def _copies(op: OpOverload) -> bool:

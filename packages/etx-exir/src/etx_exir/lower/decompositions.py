@@ -16,6 +16,8 @@ from torch import Tensor
 from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
+from etx_exir.ir.ops import TABLE
+
 aten = torch.ops.aten
 
 NARROW = (torch.float16, torch.bfloat16)
@@ -46,22 +48,15 @@ ERFC = (
 
 SIMPLER: frozenset[OpOverload] = frozenset(
     {
-        aten._reshape_alias.default,
-        aten._unsafe_view.default,
+        *(view for row in TABLE for view in (row.views if row.is_decomposed else row.views[1:])),
         aten.arange.default,
         aten.arange.start,
-        aten.detach.default,
         aten.fill.Scalar,
         aten.fill.Tensor,
         aten.floor_divide.default,
-        aten.narrow.default,
         aten.ones.default,
-        aten.reshape.default,
         aten.sort.default,
-        aten.squeeze.dim,
         aten.sum.default,
-        aten.t.default,
-        aten.transpose.int,
         aten.var.default,
         aten.var.dim,
         aten.zeros.default,
@@ -198,7 +193,7 @@ def _fmin(self: Tensor, other: Tensor) -> Any:
 def _bucketize(
     self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Any:
-    values = aten.unsqueeze.default(self, -1)
+    values = self.unsqueeze(-1)
     passed = aten.ge.Tensor(values, boundaries) if right else aten.gt.Tensor(values, boundaries)
     if self.is_floating_point():
         passed = aten.logical_or.default(passed, aten.isnan.default(values))

@@ -12,8 +12,8 @@ from torch.fx import Node
 
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.debug_handles import number_nodes
-from etx_exir.ir.functional_views import COPIES
 from etx_exir.ir.mutable_state import mark_shared
+from etx_exir.ir.ops import COPY_OF
 from etx_exir.lower.cast_arguments import CastArguments
 from etx_exir.lower.copy_program import copy_program
 from etx_exir.lower.decompose import decompose, decomposition_table, whole_operators
@@ -123,7 +123,7 @@ def fit(
     """
     kernels = target.operators
     lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
-    lacking = lacking.union(COPIES[op] for op in lacking & COPIES.keys())
+    lacking = lacking.union(COPY_OF[op] for op in lacking & COPY_OF.keys())
     graphs = graph_modules(program.graph_module)
     nodes = [node for graph in graphs for node in graph.graph.nodes]
     used = {node.target for node in nodes} & lacking

@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 from etx_exir.errors import Finding, UnsupportedOperatorError, VerificationError, where
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.ir.functional_views import COPIES
+from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.symbolic import FUNCTIONS
 from etx_exir.lower.decompose import decomposition_table
@@ -123,8 +123,8 @@ def _functional(node: Node, decomposed: dict[Any, Callable[..., Any]]) -> Iterat
 
 def _edge(node: Node) -> Iterator[Finding]:
     op: Any = node.target
-    if op in COPIES:
-        yield Finding(f"{op} is a view", where(node), f"use {COPIES[op]}")
+    if op in COPY_OF:
+        yield Finding(f"{op} is a view", where(node), f"use {COPY_OF[op]}")
     if node.kwargs.get("memory_format") is not None:
         yield Finding(f"{op} has a memory format", where(node), "use etx_exir.ir.dim_order")
 

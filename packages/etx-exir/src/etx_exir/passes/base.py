@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from etx_exir.errors import LoweringError, where
 from etx_exir.ir.constants import Constants, fake_mode_of
 from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.ir.functional_views import VIEW_OF
+from etx_exir.ir.ops import VIEW_OF
 from etx_exir.ir.stand_in import put_in_place
 
 __all__ = [

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
-from etx_exir.ir.functional_views import COPIES
+from etx_exir.ir.ops import COPY_OF
 from etx_exir.lower.decompose import decompose
 from etx_exir.passes.normalize.copy_views import CopyViews
 from programs import Calls, apply, assert_like_eager, counts
@@ -20,7 +20,7 @@ def copied(function, *inputs):
 
 
 def test_no_view_is_left():
-    assert not set(counts(copied(views, X))) & {str(op) for op in COPIES}
+    assert not set(counts(copied(views, X))) & {str(op) for op in COPY_OF}
 
 
 def test_views_in_branches_are_copied_too():
@@ -32,7 +32,7 @@ def test_views_in_branches_are_copied_too():
 
 def test_a_copy_is_contiguous_whatever_it_shows():
     program = copied(lambda x: (x.t() + 1, x.split(1, 1)), X)
-    values = [node.meta["val"] for node in program.graph.nodes if node.target in COPIES.values()]
+    values = [node.meta["val"] for node in program.graph.nodes if node.target in COPY_OF.values()]
     leaves = torch.utils._pytree.tree_leaves(values)
     assert len(leaves) == 4
     assert all(leaf.is_contiguous() for leaf in leaves)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
-from etx_exir.ir.functional_views import PERMUTATIONS, permutation
+from etx_exir.ir.ops import PERMUTATIONS, permutation
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten

@@ -9,6 +9,7 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import sizes, with_inferred
+from etx_exir.ir.ops import VIEW
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -30,6 +31,6 @@ class AlignIndexPut(NodePass):
         if indices[0].meta["val"].dim() != 1 or indices[0].meta["val"].dtype is torch.bool:
             return None
         shape = with_inferred([1] * missing + sizes(graph, values))
-        view = graph.call_function(aten.view_copy.default, (values, shape))
+        view = graph.call_function(VIEW, (values, shape))
         node.update_arg(2, view)
         return node

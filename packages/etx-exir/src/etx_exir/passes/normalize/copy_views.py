@@ -7,17 +7,17 @@ from torch import Tensor
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
-from etx_exir.ir.functional_views import COPIES
+from etx_exir.ir.ops import COPY_OF
 from etx_exir.passes.base import NodePass, contiguous
 
 
 class CopyViews(NodePass):
     """Name the copying form of every view; whether a copy is made is decided at emission."""
 
-    targets = tuple(COPIES)
+    targets = tuple(COPY_OF)
 
     def rewrite(self, node: Node, graph: Graph) -> Node:
-        node.target = COPIES[node.target]  # type: ignore[index]
+        node.target = COPY_OF[node.target]  # type: ignore[index]
         with self.mode:
             node.meta["val"] = pytree.tree_map_only(Tensor, contiguous, node.meta["val"])
         return node

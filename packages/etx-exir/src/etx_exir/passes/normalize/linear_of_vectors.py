@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.ir.ops import SQUEEZE, UNSQUEEZE
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -21,6 +22,6 @@ class LinearOfVectors(NodePass):
         assert isinstance(vector, Node)
         if vector.meta["val"].dim() != 1:
             return None
-        row = graph.call_function(aten.unsqueeze_copy.default, (vector, 0))
+        row = graph.call_function(UNSQUEEZE, (vector, 0))
         result = graph.call_function(aten.linear.default, (row, *rest))
-        return graph.call_function(aten.squeeze_copy.dims, (result, [0]))
+        return graph.call_function(SQUEEZE, (result, [0]))

@@ -17,6 +17,7 @@ from torch.fx import Graph, Node
 from etx_exir.analysis.shapes import Size, same_size, sizes, with_inferred
 from etx_exir.analysis.value_range import is_finite
 from etx_exir.errors import LoweringError
+from etx_exir.ir.ops import EXPAND, PERMUTE, UNSQUEEZE, VIEW
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -68,7 +69,7 @@ class LowerAttention(NodePass):
         """Swap the two innermost dimensions."""
         order = list(range(node.meta["val"].dim()))
         order[-2:] = order[-1], order[-2]
-        return self.call(graph, aten.permute_copy.default, node, order)
+        return self.call(graph, PERMUTE, node, order)
 
     def product(self, graph: Graph, left: Node, right: Node) -> Node:
         """Multiply batches of matrices; the result has one batch dimension."""
@@ -83,13 +84,13 @@ class LowerAttention(NodePass):
         pairs = list(zip(sizes(graph, left)[:-2], sizes(graph, right)[:-2], strict=True))
         batch = [b if a == 1 else a for a, b in pairs]
         return tuple(  # type: ignore[return-value]
-            self.call(graph, aten.expand_copy.default, factor, [*batch, *sizes(graph, factor)[-2:]])
+            self.call(graph, EXPAND, factor, [*batch, *sizes(graph, factor)[-2:]])
             for factor in (left, right)
         )
 
     def view(self, graph: Graph, node: Node, shape: list[Size]) -> Node:
         """Reshape without a copy."""
-        return self.call(graph, aten.view_copy.default, node, with_inferred(shape))
+        return self.call(graph, VIEW, node, with_inferred(shape))
 
     def _flat(self, graph: Graph, node: Node) -> Node:
         if node.meta["val"].dim() == 3:
@@ -116,7 +117,7 @@ class LowerAttention(NodePass):
         rows, columns = sizes(graph, query)[-2], sizes(graph, key)[-2]
         above = self.call(graph, aten.arange.start_step, 0, rows)
         below = self.call(graph, aten.arange.start_step, 0, columns)
-        above = self.call(graph, aten.unsqueeze_copy.default, above, 1)
+        above = self.call(graph, UNSQUEEZE, above, 1)
         return self.call(graph, aten.le.Tensor, below, above)
 
     def _bias(

@@ -7,6 +7,7 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import sizes, with_inferred
+from etx_exir.ir.ops import VIEW
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -25,6 +26,6 @@ class RollFlat(NodePass):
         shape = with_inferred(sizes(graph, source))
         if sum(isinstance(item, Node) for item in shape) > 1:
             return "more than one size is symbolic"
-        flat = graph.call_function(aten.view_copy.default, (source, [-1]))
+        flat = graph.call_function(VIEW, (source, [-1]))
         rolled = graph.call_function(aten.roll.default, (flat, shifts, [0]))
-        return graph.call_function(aten.view_copy.default, (rolled, shape))
+        return graph.call_function(VIEW, (rolled, shape))

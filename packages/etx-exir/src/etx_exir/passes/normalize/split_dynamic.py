@@ -9,12 +9,10 @@ import operator
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.ir.ops import SELECT, SPLIT, SPLIT_WITH_SIZES, UNBIND
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
-
-SPLIT = aten.split_copy.Tensor
-UNBIND = aten.unbind_copy.int
 
 
 class SplitDynamic(NodePass):
@@ -35,8 +33,8 @@ class SplitDynamic(NodePass):
         if not isinstance(dim, int) or not isinstance(shape[dim], int):
             return None
         if call.target is UNBIND:
-            return graph.call_function(aten.select_copy.int, (source, dim, node.args[1]))
+            return graph.call_function(SELECT, (source, dim, node.args[1]))
         if node.target is not SPLIT:
             return None
         lengths = [part.shape[dim] for part in node.meta["val"]]
-        return graph.call_function(aten.split_with_sizes_copy.default, (source, lengths, dim))
+        return graph.call_function(SPLIT_WITH_SIZES, (source, lengths, dim))

@@ -11,12 +11,10 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import same_shape
-from etx_exir.ir.ops import broadcasts
+from etx_exir.ir.ops import EXPAND, broadcasts
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
-
-EXPAND = aten.expand_copy.default
 
 
 class DropExpands(NodePass):

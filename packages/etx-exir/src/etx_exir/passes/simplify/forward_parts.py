@@ -12,11 +12,11 @@ from torch.fx import Graph, Node
 from etx_exir.analysis.element_origin import PARTS, chain_above, is_static, move, numbered
 from etx_exir.analysis.shapes import same_shape
 from etx_exir.ir.mutable_state import is_state
+from etx_exir.ir.ops import VIEW
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
 
-VIEW = aten.view_copy.default
 JOINS: dict[Any, Any] = {aten.cat.default: torch.cat, aten.stack.default: torch.stack}
 
 

@@ -9,7 +9,7 @@ from torch.fx import Graph, Node
 from etx_exir.ir.dim_order import CLONE, TO_COPY, dim_order_of
 from etx_exir.passes.base import NodePass
 
-COPIES = (TO_COPY, CLONE)
+CASTS = (TO_COPY, CLONE)
 PROMOTED = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 SIGNIFICANT_BITS = {
     torch.float64: 53,
@@ -22,11 +22,11 @@ SIGNIFICANT_BITS = {
 class MergeCopies(NodePass):
     """Copy once: the last dtype and the last layout of a chain are all that is seen."""
 
-    targets = COPIES
+    targets = CASTS
 
     def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         inner = node.args[0]
-        if not isinstance(inner, Node) or inner.target not in COPIES:
+        if not isinstance(inner, Node) or inner.target not in CASTS:
             return None
         source = inner.args[0]
         assert isinstance(source, Node)

@@ -7,23 +7,23 @@ from __future__ import annotations
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import static_shape
-from etx_exir.ir.functional_views import PERMUTATIONS, PERMUTE, VIEW, VIEWS, permutation
+from etx_exir.ir.ops import PERMUTATIONS, PERMUTE, RESHAPES, VIEW, permutation
 from etx_exir.passes.base import NodePass
 
 
 class MergeViews(NodePass):
     """Name views by `view_copy`, permutations by `permute_copy`, and make one of a chain."""
 
-    targets = (*VIEWS, *PERMUTATIONS)
+    targets = (*RESHAPES, *PERMUTATIONS)
     repeats = True
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
-        return self._view(node, graph) if node.target in VIEWS else self._permute(node, graph)
+        return self._view(node, graph) if node.target in RESHAPES else self._permute(node, graph)
 
     def _view(self, node: Node, graph: Graph) -> Node | None:
         source = node.args[0]
         shape = static_shape(node.meta["val"])
-        while isinstance(source, Node) and source.target in VIEWS:
+        while isinstance(source, Node) and source.target in RESHAPES:
             source = source.args[0]
         if shape is None:
             if node.target is not VIEW or source is node.args[0]:

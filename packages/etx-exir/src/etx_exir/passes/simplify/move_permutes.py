@@ -12,8 +12,7 @@ from torch.fx import Graph, Node
 
 from etx_exir.analysis.constant_expressions import INSTRUCTION_BYTES
 from etx_exir.ir.dim_order import CLONE, TO_COPY, dim_order_of
-from etx_exir.ir.functional_views import PERMUTATIONS, PERMUTE, permutation
-from etx_exir.ir.ops import is_pointwise
+from etx_exir.ir.ops import PERMUTATIONS, PERMUTE, is_pointwise, permutation
 from etx_exir.passes.base import NodePass
 
 

@@ -16,20 +16,17 @@ from torch.fx import Graph, Node
 from etx_exir.analysis.shapes import same_shape, same_size
 from etx_exir.ir.dim_order import CLONE, TO_COPY
 from etx_exir.ir.mutable_state import is_state
+from etx_exir.ir.ops import MOVES_OF, PERMUTATIONS, SLICE, Moves, copies, permutation
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
 
-COPIES = (
-    aten.alias.default,
-    aten.alias_copy.default,
+SAME = (
+    *(op for op, moves in MOVES_OF.items() if moves is Moves.SAME),
     aten.clone.default,
     aten.contiguous.default,
-    aten.detach.default,
-    aten.detach_copy.default,
     aten.dropout.default,
     aten.feature_dropout.default,
-    aten.lift_fresh_copy.default,
     aten.lift_fresh.default,
     CLONE,
     TO_COPY,
@@ -37,11 +34,7 @@ COPIES = (
     aten.to.dtype,
 )
 SHAPES = (
-    aten.expand_copy.default,
-    aten.view_copy.default,
-    aten.squeeze_copy.dims,
-    aten.squeeze_copy.dim,
-    aten.slice_copy.Tensor,
+    *copies(Moves.RESHAPE, Moves.EXPAND, Moves.SLICE),
     aten.constant_pad_nd.default,
     aten.repeat.default,
 )
@@ -56,12 +49,12 @@ class RemoveNoops(NodePass):
     """Drop operators that return their input, unless the copy protects it from a later write."""
 
     targets = (
-        *COPIES,
+        *SAME,
         *SHAPES,
         *SUMS,
         *FACTORS,
         *TERMS,
-        aten.permute_copy.default,
+        *PERMUTATIONS,
         aten.cat.default,
     )
 
@@ -84,16 +77,15 @@ class RemoveNoops(NodePass):
             return _adds_nothing(node, before)
         if node.target in FACTORS:
             return type(node.args[1]) in (int, float) and bool(node.args[1] == 1)
-        if node.target is aten.permute_copy.default:
-            order: Any = node.args[1]
-            return [dim % before.dim() for dim in order] == list(range(before.dim()))
+        if node.target in PERMUTATIONS:
+            return permutation(node) == list(range(before.dim()))
         if node.target in (aten.mean.dim, aten.sum.dim_IntList):
             dims: Any = node.args[1] or range(before.dim())
             return not before.dim() or all(same_size(before.shape[dim], 1) for dim in dims)
         if node.target is aten.avg_pool2d.default:
             window: Any = node.args[1:3]
             return window in (([1, 1],), ([1, 1], [1, 1]), ([1, 1], []))
-        if node.target is aten.slice_copy.Tensor:
+        if node.target is SLICE:
             return len(node.args) < 5 or bool(node.args[4] == 1)
         if node.target is aten.constant_pad_nd.default:
             pads: Any = node.args[1]
