@@ -7,6 +7,7 @@
 
 #include "core/dispatch.h"
 #include "core/element.h"
+#include "core/min_max.h"
 
 namespace etx::portable {
 namespace {
@@ -129,7 +130,7 @@ void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarTyp
   const int64_t dst_step = static_cast<int64_t>(element_size(to));
   alignas(64) unsigned char block[kBlock * 8];
   for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    const int64_t count = min(n - i, kBlock);
     load(static_cast<const char*>(src) + i * src_step, stride, block, count);
     store(block, 1, static_cast<char*>(dst) + i * dst_step, count);
   }
@@ -142,7 +143,7 @@ void cast_through(const void* src, ScalarType from, int64_t stride, ScalarType t
   const int64_t dst_step = static_cast<int64_t>(element_size(to));
   alignas(64) unsigned char block[kBlock * 8];
   for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    const int64_t count = min(n - i, kBlock);
     cast(static_cast<const char*>(src) + i * src_step, from, stride, block, through, count);
     cast(block, through, 1, static_cast<char*>(dst) + i * dst_step, to, count);
   }

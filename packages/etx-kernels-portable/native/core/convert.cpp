@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/complex.h"
+#include "core/scratch.h"
 
 namespace etx::portable {
 namespace {
@@ -31,9 +32,8 @@ Error convert_to_temp(Context& context, const Tensor& tensor, ScalarType to, con
             "no conversion between the dtypes of these tensors");
   const int64_t size = static_cast<int64_t>(element_size(to));
   const int64_t width = static_cast<int64_t>(tensor.element_size());
-  char* temp = context.allocate_temp_array<char>(static_cast<size_t>(tensor.numel() * size));
-  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
-            "no temporary memory to convert a tensor to out's dtype");
+  ETX_ASSIGN(char* temp, scratch<char>(context, tensor.numel() * size,
+                                       "no temporary memory to convert a tensor to out's dtype"));
   const char* src = static_cast<const char*>(tensor.const_data_ptr());
   context.parallel_for(0, tensor.numel(), 16384, [&](int64_t begin, int64_t end) {
     if (to_complex) {

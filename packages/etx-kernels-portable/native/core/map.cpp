@@ -2,6 +2,7 @@
 #include "core/map.h"
 
 #include "core/broadcast.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -95,7 +96,7 @@ struct Inner {
     if (direct()) return map.loop(map.user, data, scalars, out, n);
     alignas(64) unsigned char blocks[kTensors][kBlock * 8];
     for (int64_t i = 0; i < n; i += kBlock) {
-      const int64_t count = n - i < kBlock ? n - i : kBlock;
+      const int64_t count = min(n - i, kBlock);
       const void* pieces[kMaxOperands] = {};
       for (size_t k = 0; k < in.size(); ++k) {
         const char* piece = static_cast<const char*>(data[k]) +
@@ -148,7 +149,7 @@ void run_nest(Context& context, Span<const Operand> in, const Tensor& out, const
                          [&](int64_t begin, int64_t end) { piece(zero, begin, end); });
     return;
   }
-  const int64_t grain = map.grain / inner > 1 ? map.grain / inner : 1;
+  const int64_t grain = max<int64_t>(map.grain / inner, 1);
   context.parallel_for(0, nest.outer(), grain, [&](int64_t begin, int64_t end) {
     nest.for_each_outer(begin, end, [&](const int64_t* offsets) { piece(offsets, 0, inner); });
   });

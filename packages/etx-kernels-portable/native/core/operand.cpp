@@ -3,29 +3,25 @@
 
 #include "core/cast.h"
 #include "core/convert.h"
+#include "core/scratch.h"
 #include "core/strided_copy.h"
 
 namespace etx::portable {
 namespace {
 
-/// A row-major tensor with the sizes of another.
-class RowMajor {
- public:
-  RowMajor(const Tensor& like, ScalarType type, void* data) : impl_(*like.impl()) {
-    for (uint8_t i = 0; i < impl_.rank; ++i) order_[i] = i;
-    impl_.data = data;
-    impl_.dtype = static_cast<int8_t>(type);
-    impl_.strides = strides_;
-    impl_.dim_order = order_;
-    Tensor::set_strides(impl_);
-  }
-  Tensor tensor() { return Tensor(&impl_); }
+constexpr const char* kNoMemory = "not enough temporary memory for the result";
 
- private:
-  TensorImpl impl_;
-  int32_t strides_[kMaxRank] = {};
-  uint8_t order_[kMaxRank] = {};
-};
+/// True when the elements lie in this dim order; null: row-major.
+bool lies_in(const Tensor& tensor, const uint8_t* dim_order) {
+  ssize_t stride = 1;
+  for (ssize_t i = tensor.dim(); i-- > 0;) {
+    const ssize_t d = dim_order == nullptr ? i : dim_order[i];
+    if (tensor.size(d) <= 1) continue;
+    if (tensor.stride(d) != stride) return false;
+    stride *= tensor.size(d);
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -35,44 +31,38 @@ Error read_operand(Context& context, const Tensor& tensor, ScalarType as, const 
     ETX_TRY(convert_to_temp(context, tensor, as, data));
   }
   if (tensor.is_contiguous() || tensor.numel() == 0) return Error::Ok;
-  void* const memory =
-      context.allocate_temp(static_cast<size_t>(tensor.numel()) * element_size(as));
-  ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory to reorder an operand");
-  TensorImpl source = *tensor.impl();
-  source.data = const_cast<void*>(data);
-  source.dtype = static_cast<int8_t>(as);
-  RowMajor target(tensor, as, memory);
+  const int64_t bytes = tensor.numel() * static_cast<int64_t>(element_size(as));
+  ETX_ASSIGN(char* const memory,
+             scratch<char>(context, bytes, "not enough temporary memory to reorder an operand"));
+  const void* const elements = data;
   data = memory;
-  return copy_elements(context, target.tensor(), Tensor(&source));
+  return pack_elements(context, tensor, element_size(as), elements, memory);
 }
 
-Error ResultOperand::prepare(Context& context, const Tensor& out, ScalarType as) {
+Error ResultOperand::prepare(Context& context, const Tensor& out, ScalarType as,
+                             const uint8_t* dim_order) {
   as_ = as;
+  dim_order_ = dim_order;
   data_ = out.mutable_data_ptr();
-  if (out.scalar_type() == as && out.is_contiguous()) return Error::Ok;
-  data_ = context.allocate_temp(static_cast<size_t>(out.numel()) * element_size(as) + 1);
-  ETX_CHECK(context, data_ != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory for the result");
+  if (out.scalar_type() == as && lies_in(out, dim_order)) return Error::Ok;
+  const int64_t bytes = out.numel() * static_cast<int64_t>(element_size(as));
+  ETX_ASSIGN(data_, scratch<char>(context, bytes, kNoMemory));
   return Error::Ok;
 }
 
 Error ResultOperand::finish(Context& context, const Tensor& out) const {
   if (data_ == out.mutable_data_ptr() || out.numel() == 0) return Error::Ok;
   const ScalarType type = out.scalar_type();
-  if (out.is_contiguous()) {
-    cast(data_, as_, 1, out.mutable_data_ptr(), type, out.numel());
-    return Error::Ok;
-  }
-  void* converted = data_;
+  const bool in_place = lies_in(out, dim_order_);
+  void* elements = data_;
   if (type != as_) {
-    converted = context.allocate_temp(out.nbytes());
-    ETX_CHECK(context, converted != nullptr, MemoryAllocationFailed,
-              "not enough temporary memory for the result");
-    cast(data_, as_, 1, converted, type, out.numel());
+    elements = out.mutable_data_ptr();
+    if (!in_place) {
+      ETX_ASSIGN(elements, scratch<char>(context, static_cast<int64_t>(out.nbytes()), kNoMemory));
+    }
+    cast(data_, as_, 1, elements, type, out.numel());
   }
-  RowMajor source(out, type, converted);
-  return copy_elements(context, out, source.tensor());
+  return in_place ? Error::Ok : unpack_elements(context, out, elements, dim_order_);
 }
 
 }  // namespace etx::portable

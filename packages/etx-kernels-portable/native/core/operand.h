@@ -59,12 +59,13 @@ Error read_operand(Context& context, const std::optional<Tensor>& tensor, Scalar
   return tensor.has_value() ? read_operand(context, *tensor, as, data) : Error::Ok;
 }
 
-/// Where a kernel writes its result in row-major order as dtype `as`; `finish` brings it to the
-/// tensor when that has another layout.
+/// Where a kernel writes its result as dtype `as`, in row-major or another dim order; `finish`
+/// brings it to the tensor when that has another layout or dtype.
 class ResultOperand {
  public:
-  /// `out` must have its final size.
-  Error prepare(Context& context, const Tensor& out, ScalarType as);
+  /// `out` must have its final size; `dim_order`, of its rank, must outlive the operand.
+  Error prepare(Context& context, const Tensor& out, ScalarType as,
+                const uint8_t* dim_order = nullptr);
   template <typename T>
   T* data() const {
     return static_cast<T*>(data_);
@@ -74,6 +75,7 @@ class ResultOperand {
  private:
   void* data_ = nullptr;
   ScalarType as_ = ScalarType::Float;
+  const uint8_t* dim_order_ = nullptr;  ///< Null: row-major.
 };
 
 }  // namespace etx::portable

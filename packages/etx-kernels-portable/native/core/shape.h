@@ -7,6 +7,7 @@
 #include <etx/kernel.h>
 
 #include "core/checked.h"
+#include "core/min_max.h"
 
 namespace etx::portable {
 
@@ -55,7 +56,7 @@ inline Error resize_out(Context& context, const Tensor& out, const Shape& shape)
 /// Pushes the shape that `a` and `b` broadcast to; fails with `message` where there is none.
 inline Error broadcast_shape(Context& context, const Tensor& a, const Tensor& b, Shape& shape,
                              const char* message) {
-  const ssize_t rank = a.dim() > b.dim() ? a.dim() : b.dim();
+  const ssize_t rank = max(a.dim(), b.dim());
   for (ssize_t d = 0; d < rank; ++d) {
     const ssize_t i = d - (rank - a.dim());
     const ssize_t j = d - (rank - b.dim());

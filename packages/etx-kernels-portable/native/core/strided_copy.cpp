@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "core/bytes_of.h"
+#include "core/min_max.h"
+#include "core/scratch.h"
 #include "core/transpose_block.h"
 
 namespace etx::portable {
@@ -21,7 +23,7 @@ void fill_units(char* dst, const char* value, int64_t count) {
   constexpr int64_t kPattern = 64;
   unsigned char pattern[kPattern];
   int64_t rest = count * static_cast<int64_t>(n);
-  const int64_t used = rest < kPattern ? rest : kPattern;
+  const int64_t used = min(rest, kPattern);
   for (int64_t i = 0; i < used; i += n) std::memcpy(pattern + i, value, n);
   for (; rest >= kPattern; rest -= kPattern, dst += kPattern) std::memcpy(dst, pattern, kPattern);
   std::memcpy(dst, pattern, static_cast<size_t>(rest));
@@ -92,7 +94,7 @@ void transpose_units(const Plane& p, char* dst, const char* src) {
     }
   };
   for (int64_t band = 0; band < whole_rows; band += kBand) {
-    const int64_t end = band + kBand < whole_rows ? band + kBand : whole_rows;
+    const int64_t end = min(band + kBand, whole_rows);
     for (int64_t c = 0; c < whole_cols; c += kEdge) {
       for (int64_t r = band; r < end; r += kEdge) {
         transpose_block<T>(dst + r * p.row_dst + c * kSize, p.row_dst,
@@ -283,45 +285,53 @@ Error copy_elements(Context& context, const Tensor& dst, const Tensor& src) {
 
 namespace {
 
-/// Adds loops over `tensor`, one side with its strides, the other in the order of the indices.
-Error copy_row_major(Context& context, const Tensor& tensor, void* dst, const void* src,
-                     bool tensor_is_dst) {
-  StridedCopy copy;
-  Checked stride = 1;
-  for (ssize_t d = tensor.dim() - 1; d >= 0; --d) {
+/// Loops over `tensor`, with its strides and those of its elements in a dim order.
+void add_packed(StridedCopy& copy, const Tensor& tensor, const uint8_t* dim_order, bool unpack) {
+  Checked packed = 1;
+  for (ssize_t i = tensor.dim() - 1; i >= 0; --i) {
+    const ssize_t d = dim_order == nullptr ? i : dim_order[i];
     const Checked own = tensor.stride(d);
-    copy.add(tensor.size(d), tensor_is_dst ? own : stride, tensor_is_dst ? stride : own);
-    stride *= tensor.size(d);
+    copy.add(tensor.size(d), unpack ? own : packed, unpack ? packed : own);
+    packed *= tensor.size(d);
   }
-  return copy.run(context, Place(dst, tensor.numel()), Place(src, tensor.numel()),
-                  tensor.element_size());
 }
 
 }  // namespace
 
+Error pack_elements(Context& context, const Tensor& tensor, size_t size, const void* from, void* to,
+                    const uint8_t* dim_order) {
+  StridedCopy copy;
+  add_packed(copy, tensor, dim_order, false);
+  return copy.run(context, Place(to, tensor.numel()), Place(from, tensor.numel()), size);
+}
+
+Error unpack_elements(Context& context, const Tensor& tensor, const void* from,
+                      const uint8_t* dim_order) {
+  StridedCopy copy;
+  add_packed(copy, tensor, dim_order, true);
+  return copy.run(context, tensor, Place(from, tensor.numel()), tensor.element_size());
+}
+
 Error row_major(Context& context, const Tensor& tensor, const void*& data) {
   data = tensor.const_data_ptr();
   if (tensor.is_contiguous()) return Error::Ok;
-  void* temp = context.allocate_temp(tensor.nbytes() + 1);
-  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
-            "no temporary memory to reorder the dimensions of a tensor");
+  constexpr const char* kNoMemory = "no temporary memory to reorder the dimensions of a tensor";
+  ETX_ASSIGN(char* const temp,
+             scratch<char>(context, static_cast<int64_t>(tensor.nbytes()), kNoMemory));
   data = temp;
-  return copy_row_major(context, tensor, temp, tensor.const_data_ptr(), false);
+  return pack_elements(context, tensor, tensor.element_size(), tensor.const_data_ptr(), temp);
 }
 
 Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src) {
   ETX_CHECK(context, dst.numel() == src.numel(), InvalidArgument,
             "out must have as many elements as the input");
   if (dst.is_contiguous()) {
-    return copy_row_major(context, src, dst.mutable_data_ptr(), src.const_data_ptr(), false);
+    return pack_elements(context, src, src.element_size(), src.const_data_ptr(),
+                         dst.mutable_data_ptr());
   }
   const void* data = src.const_data_ptr();
   if (!src.is_contiguous()) ETX_TRY(row_major(context, src, data));
-  return from_row_major(context, dst, data);
-}
-
-Error from_row_major(Context& context, const Tensor& tensor, const void* data) {
-  return copy_row_major(context, tensor, tensor.mutable_data_ptr(), data, true);
+  return unpack_elements(context, dst, data);
 }
 
 Error fill_elements(Context& context, const Tensor& out, const void* value) {

@@ -74,6 +74,15 @@ class StridedCopy {
 /// Copies `src` to `dst`, which have the same sizes and element size, each with its dim order.
 Error copy_elements(Context& context, const Tensor& dst, const Tensor& src);
 
+/// Copies the elements of `tensor`, here `size` bytes each and at `from`, to where they lie one
+/// after the other in a dim order; null: row-major.
+Error pack_elements(Context& context, const Tensor& tensor, size_t size, const void* from, void* to,
+                    const uint8_t* dim_order = nullptr);
+
+/// The way back: to `tensor`, from where its elements lie in a dim order.
+Error unpack_elements(Context& context, const Tensor& tensor, const void* from,
+                      const uint8_t* dim_order = nullptr);
+
 /// Copies `src` to `dst`, which have the same number of elements and the same element size: the
 /// k-th in the order of the indices goes to the k-th.
 Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src);
@@ -81,9 +90,6 @@ Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src);
 /// Sets `data` to the elements of `tensor` in the order of the indices: its own memory, or
 /// temporary memory. Errors: MemoryAllocationFailed.
 Error row_major(Context& context, const Tensor& tensor, const void*& data);
-
-/// Copies to `tensor` its elements that lie at `data` in the order of the indices.
-Error from_row_major(Context& context, const Tensor& tensor, const void* data);
 
 /// Writes `value`, one element of out's dtype, to all of `out`.
 Error fill_elements(Context& context, const Tensor& out, const void* value);

@@ -5,6 +5,7 @@
 #include <etx/kernel.h>
 
 #include "core/checked.h"
+#include "core/min_max.h"
 
 namespace etx::portable {
 
@@ -14,7 +15,7 @@ constexpr int64_t kThreadWork = 256 * 1024;
 /// How many threads `work` multiplications deserve.
 inline int64_t useful_threads(const Context& context, Checked work) {
   const int64_t useful = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();
-  return useful <= 1 ? 1 : (useful < have ? useful : have);
+  return useful <= 1 ? 1 : min(useful, have);
 }
 
 constexpr int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -26,7 +27,7 @@ struct Part {
     const int64_t units = divide_up(n, unit);
     begin = units * i / count * unit;
     end = units * (i + 1) / count * unit;
-    end = end < n ? end : n;
+    end = min(end, n);
   }
 };
 

@@ -3,7 +3,9 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
+#include "core/min_max.h"
 #include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "ops/conv/conv_reach.h"
 #include "ops/conv/conv_shape.h"
@@ -107,13 +109,11 @@ void transposed_half_plane(const ConvShape& s, int64_t p, const float* input, co
 Error convolve_transposed_half(Context& context, const ConvShape& s, const float* input,
                                const float* weight, const float* bias, float* out) {
   const int64_t planes = s.batch * s.groups * s.out_channels;
-  const int64_t threads = context.num_threads() > 1 ? context.num_threads() : 1;
-  const int64_t slots = planes < threads ? planes : threads;
+  const int64_t threads = max<int64_t>(context.num_threads(), 1);
+  const int64_t slots = min(planes, threads);
   const Checked floats = Checked(slots) * s.in_size() + 1;
-  float* const columns =
-      context.allocate_temp_array<float>(static_cast<size_t>(floats.value_or(-1)));
-  ETX_CHECK(context, columns != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the sums of a tap");
+  ETX_ASSIGN(float* const columns, scratch<float>(context, floats.value_or(-1),
+                                                  "no temporary memory for the sums of a tap"));
   context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
     for (int64_t slot = begin; slot < end; ++slot) {
       for (int64_t p = slot; p < planes; p += slots) {

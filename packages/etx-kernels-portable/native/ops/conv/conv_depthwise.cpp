@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstring>
 
+#include "core/min_max.h"
+#include "core/scratch.h"
 #include "core/work.h"
 #include "ops/conv/conv_sweep.h"
 #include "ops/conv/padded_planes.h"
@@ -21,7 +23,7 @@ struct Depthwise {
 
   explicit Depthwise(const ConvShape& s) : isa(etx::portable::isa()), shape(s), planes(s) {
     lines = kChunk / planes.length[2];
-    lines = lines < 1 ? 1 : (lines < s.out[1] ? lines : s.out[1]);
+    lines = lines < 1 ? 1 : min(lines, s.out[1]);
   }
 
   int64_t padded_floats() const { return planes.channel() + PaddedPlanes::kSlack; }
@@ -46,7 +48,7 @@ struct Depthwise {
     const int64_t width = planes.length[2];
     for (int64_t z = 0; z < shape.out[0]; ++z) {
       for (int64_t y = 0; y < shape.out[1]; y += lines) {
-        const int64_t count = shape.out[1] - y < lines ? shape.out[1] - y : lines;
+        const int64_t count = min(shape.out[1] - y, lines);
         const float* const from = padded + (z * planes.length[1] + y) * width;
         isa.window(from, offsets, w, shape.taps(), bias, made, (count - 1) * width + shape.out[2]);
         isa.pad_lines(made, width, count, 0, shape.out[2], 1, 0.0f, out, shape.out[2]);
@@ -65,10 +67,9 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
   const int64_t taps = shape.taps();
   const Checked products = Checked(planes) * multiple * taps * shape.out_size();
   const int64_t threads = useful_threads(context, products);
-  float* const memory =
-      context.allocate_temp_array<float>(static_cast<size_t>(threads * work.floats() + taps));
-  ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory for padded channels");
+  ETX_ASSIGN(float* const memory,
+             scratch<float>(context, threads * work.floats() + taps,
+                            "not enough temporary memory for padded channels"));
   work.offsets = reinterpret_cast<int32_t*>(memory + threads * work.floats());
   work.plan();
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {

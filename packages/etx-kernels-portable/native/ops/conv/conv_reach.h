@@ -2,6 +2,7 @@
 #ifndef ETX_PORTABLE_CONV_REACH_H_
 #define ETX_PORTABLE_CONV_REACH_H_
 
+#include "core/min_max.h"
 #include "core/work.h"
 #include "ops/conv/conv_shape.h"
 
@@ -18,7 +19,7 @@ struct Reach {
     shift = tap * s.dilation[axis] - s.padding[axis];
     begin = shift >= 0 ? 0 : divide_up(-shift, stride);
     end = fine - shift <= 0 ? 0 : (fine - shift - 1) / stride + 1;
-    end = end < coarse ? end : coarse;
+    end = min(end, coarse);
   }
   int64_t fine(int64_t c) const { return c * stride + shift; }
 };

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/min_max.h"
+#include "core/scratch.h"
 #include "ops/conv/padded_planes.h"
 #include "ops/linalg/gemm.h"
 
@@ -96,9 +98,7 @@ Sweep plan_transposed(const ConvShape& s, const PaddedPlanes& planes, const int6
 }
 
 /// How many phases occur among the outputs of an axis: those of the first ones.
-int64_t used_phases(const ConvShape& s, int axis) {
-  return s.out[axis] < s.stride[axis] ? s.out[axis] : s.stride[axis];
-}
+int64_t used_phases(const ConvShape& s, int axis) { return min(s.out[axis], s.stride[axis]); }
 
 /// What the products of one call share.
 struct Workspace {
@@ -107,7 +107,7 @@ struct Workspace {
   PaddedPlanes planes;
   int64_t threads;
   float* padded = nullptr;
-  float* scratch = nullptr;
+  float* gathered = nullptr;
   IndexTables tables{nullptr, nullptr};
 
   Workspace(Context& context, const ConvShape& s)
@@ -127,15 +127,13 @@ struct Workspace {
               NotSupported, "the padded input of one image must have less than 2^31 elements");
     const int64_t floats = padded_floats.value_or(0);
     const int64_t index = 2 * depth() + 16, rows = gemm_scratch(isa, depth(), threads);
-    padded = context.allocate_temp_array<float>(
-        static_cast<size_t>(floats + PaddedPlanes::kSlack + index + rows));
-    ETX_CHECK(context, padded != nullptr, MemoryAllocationFailed,
-              "not enough temporary memory for the padded input");
+    ETX_ASSIGN(padded, scratch<float>(context, floats + PaddedPlanes::kSlack + index + rows,
+                                      "not enough temporary memory for the padded input"));
     float* const slack = padded + floats;
     memset(slack, 0, PaddedPlanes::kSlack * sizeof(float));
     tables.b = reinterpret_cast<int32_t*>(slack + PaddedPlanes::kSlack);
     tables.a = shape.transposed ? tables.b + depth() : nullptr;
-    scratch = slack + PaddedPlanes::kSlack + index;
+    gathered = slack + PaddedPlanes::kSlack + index;
     return Error::Ok;
   }
 
@@ -170,7 +168,7 @@ struct Workspace {
       g.column_block =
           column_block(isa, 4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
       const bool gather = shape.transposed || should_gather(isa, sweep.depth, sweep.columns);
-      g.scratch = gather ? scratch : nullptr;
+      g.scratch = gather ? gathered : nullptr;
       g.store = Gemm::Store::Grid;
       g.box[0] = planes.length[1], g.box[1] = planes.length[2];
       for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];

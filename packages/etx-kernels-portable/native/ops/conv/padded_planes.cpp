@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/conv/padded_planes.h"
 
+#include "core/min_max.h"
 #include "core/shape.h"
+#include "core/work.h"
 
 namespace etx::portable {
 
@@ -17,7 +19,7 @@ PaddedPlanes::PaddedPlanes(const ConvShape& s) {
       length[a] = last + padding[a] + 1;
     } else {
       stride[a] = s.stride[a];
-      phases[a] = reach + 1 < s.stride[a] ? reach + 1 : s.stride[a];
+      phases[a] = min(reach + 1, s.stride[a]);
       padding[a] = s.padding[a];
       length[a] = s.out[a] + reach / s.stride[a];
     }
@@ -47,10 +49,10 @@ namespace {
 struct Inside {
   int64_t begin, end;
   Inside(int64_t size, int64_t stride, int64_t shift, int64_t length) {
-    begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+    begin = shift >= 0 ? 0 : divide_up(-shift, stride);
     end = size - shift <= 0 ? 0 : (size - shift - 1) / stride + 1;
-    end = end < length ? end : length;
-    begin = begin < end ? begin : end;
+    end = min(end, length);
+    begin = min(begin, end);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <etx/kernel.h>
 
 #include "core/broadcast.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
 
@@ -44,7 +45,7 @@ Error tril_out(Context& context, const Tensor& self, int64_t diagonal, Tensor& o
   const size_t row_bytes = static_cast<size_t>(columns) * self.element_size();
   for (int64_t row = 0; row < self.numel() / columns; ++row) {
     int64_t kept = diagonal < -rows ? 0 : diagonal > columns ? columns : row % rows + diagonal + 1;
-    kept = kept < 0 ? 0 : kept > columns ? columns : kept;
+    kept = min(max<int64_t>(kept, 0), columns);
     const size_t kept_bytes = static_cast<size_t>(kept) * self.element_size();
     char* to = mutable_element_ptr(out, row * columns);
     std::memmove(to, element_ptr(self, row * columns), kept_bytes);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/complex.h"
+#include "core/min_max.h"
 #include "ops/elementwise/arithmetic.h"
 
 namespace etx::portable {
@@ -11,7 +12,7 @@ namespace {
 
 /// The dtype to which ATen promotes both sides before it compares them.
 ScalarType promote(const Side& a, const Side& b) {
-  const Kind kind = a.kind > b.kind ? a.kind : b.kind;
+  const Kind kind = max(a.kind, b.kind);
   std::optional<ScalarType> found;
   for (const bool single : {false, true}) {
     for (const Side* side : {&a, &b}) {

@@ -114,8 +114,7 @@ Error divide_by_mode(Context& context, const Side& a, const Side& b, const Mode&
   if (!mode.has_value()) {
     ETX_CHECK(context, is_floating(out.scalar_type()), InvalidArgument,
               "out must have a floating dtype unless rounding_mode is given");
-    static constexpr Loops kPlain = with_wide_single(floating_loops<div_op>());
-    return arithmetic(context, a, b, out, kPlain);
+    return arithmetic(context, a, b, out, kDiv);
   }
   if (*mode == "floor") return divide(context, a, b, out, kFloor);
   if (*mode == "trunc") return divide(context, a, b, out, kTrunc);

@@ -3,6 +3,7 @@
 
 #include "core/cast.h"
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "isa/isa.h"
 
@@ -26,7 +27,7 @@ void gate_row(ScalarType dtype, const char* a, const char* b, char* y, int64_t n
   const int64_t size = static_cast<int64_t>(element_size(dtype));
   C blocks[3][kBlock];
   for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    const int64_t count = min(n - i, kBlock);
     cast(a + i * size, dtype, 1, blocks[0], as, count);
     cast(b + i * size, dtype, 1, blocks[1], as, count);
     gate(blocks[0], blocks[1], blocks[2], count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "ops/index/gather_rows.h"
 #include "ops/index/index_plan.h"
@@ -21,9 +22,8 @@ Error embedding_out(Context& context, const Tensor& weight, const Tensor& indice
   Shape shape(indices);
   shape.push(weight.size(1));
   ETX_TRY(resize_out(context, out, shape));
-  int64_t* rows = context.allocate_temp_array<int64_t>(static_cast<size_t>(count + 1));
-  ETX_CHECK(context, rows != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of offsets");
+  ETX_ASSIGN(int64_t* rows,
+             scratch<int64_t>(context, count, "no temporary memory for the table of offsets"));
   ETX_CHECK(context, read_indices(indices, 0, 1, count, weight.size(0), false, rows),
             InvalidArgument, "indices must be at least 0 and less than weight's rows");
   for (int64_t i = 0; i < count; ++i) rows[i] *= weight.stride(0);
@@ -38,9 +38,8 @@ Error embedding_out(Context& context, const Tensor& weight, const Tensor& indice
     Entries order;
     ETX_TRY(make_entries(context, Shape(indices),
                          {memory_order, static_cast<size_t>(indices.dim())}, order));
-    int64_t* sorted = context.allocate_temp_array<int64_t>(static_cast<size_t>(count + 1));
-    ETX_CHECK(context, sorted != nullptr, MemoryAllocationFailed,
-              "no temporary memory for the table of offsets");
+    ETX_ASSIGN(int64_t* sorted,
+               scratch<int64_t>(context, count, "no temporary memory for the table of offsets"));
     for (int64_t i = 0; i < count; ++i) sorted[i] = rows[order[i]];
     from.table = sorted;
   }

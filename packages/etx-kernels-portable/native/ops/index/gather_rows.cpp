@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "core/bytes_of.h"
+#include "core/min_max.h"
+#include "core/scratch.h"
 
 namespace etx::portable {
 namespace {
@@ -99,7 +101,7 @@ void GatherRows::run(Context& context, void* dst, const void* src, size_t elemen
     for (int64_t i = begin; i < end;) {
       int64_t rest = i / count_;
       const int64_t first = i % count_;
-      const int64_t last = count_ - first < end - i ? count_ : first + end - i;
+      const int64_t last = min(count_, first + end - i);
       char* d = to;
       const char* s = from;
       for (int k = rank_ - 1; k >= 0; --k) {
@@ -132,9 +134,8 @@ Error make_entries(Context& context, const Shape& sizes, Span<const int64_t> str
   }
   const int64_t count = product.value_or(-1);
   if (regular || count == 0) return Error::Ok;
-  int64_t* table = context.allocate_temp_array<int64_t>(static_cast<size_t>(count));
-  ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of offsets");
+  ETX_ASSIGN(int64_t* table,
+             scratch<int64_t>(context, count, "no temporary memory for the table of offsets"));
   int64_t index[kMaxRank] = {};
   int64_t offset = 0;
   for (int64_t n = 0; n < count; ++n) {

@@ -4,6 +4,7 @@
 #include "core/complex.h"
 #include "core/dispatch.h"
 #include "core/element.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
 #include "ops/index/gather_rows.h"
@@ -120,9 +121,8 @@ Error index_select_out(Context& context, const Tensor& self, int64_t dim, const 
               "index must hold one number when self has rank 0");
   }
   ETX_TRY(resize_out(context, out, shape));
-  int64_t* offsets = context.allocate_temp_array<int64_t>(static_cast<size_t>(count + 1));
-  ETX_CHECK(context, offsets != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of offsets");
+  ETX_ASSIGN(int64_t* offsets,
+             scratch<int64_t>(context, count, "no temporary memory for the table of offsets"));
   ETX_CHECK(context, read_indices(index, 0, 1, count, size_of(self, axis), false, offsets),
             InvalidArgument, "index must lie within dimension dim of self");
   for (int64_t i = 0; i < count; ++i) offsets[i] *= stride_of(self, axis);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/index/index_plan.h"
 
+#include "core/min_max.h"
+#include "core/scratch.h"
+
 namespace etx::portable {
 namespace {
 
@@ -47,9 +50,8 @@ Error read_mask(Context& context, const Tensor& self, const Tensor& mask, ssize_
     ETX_CHECK(context, mask.size(d) == self.size(dim + d), InvalidArgument,
               "a mask in indices must have the sizes of the dimensions that it covers");
   }
-  int64_t* offsets = context.allocate_temp_array<int64_t>(static_cast<size_t>(mask.numel() + 1));
-  ETX_CHECK(context, offsets != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of offsets");
+  ETX_ASSIGN(int64_t* offsets, scratch<int64_t>(context, mask.numel(),
+                                                "no temporary memory for the table of offsets"));
   const uint8_t* data = mask.const_data_ptr<uint8_t>();
   int64_t index[kMaxRank] = {};
   int64_t count = 0;
@@ -76,8 +78,7 @@ Error read_mask(Context& context, const Tensor& self, const Tensor& mask, ssize_
 bool broadcast_into(Shape& shape, const Component& component) {
   const ssize_t rank = component.tensor ? Tensor(component.tensor).dim() : 1;
   Shape merged;
-  const ssize_t all =
-      static_cast<ssize_t>(shape.rank()) > rank ? static_cast<ssize_t>(shape.rank()) : rank;
+  const ssize_t all = max(static_cast<ssize_t>(shape.rank()), rank);
   for (ssize_t d = 0; d < all; ++d) {
     const ssize_t a = d - (all - static_cast<ssize_t>(shape.rank()));
     const ssize_t b = d - (all - rank);
@@ -113,7 +114,7 @@ Error add_offsets(Context& context, const Tensor& self, const Component& compone
   int64_t from = 0;
   for (int64_t row = 0; row < plan.count; row += inner) {
     for (int64_t begin = 0; begin < inner; begin += kBlock) {
-      const int64_t n = inner - begin < kBlock ? inner - begin : kBlock;
+      const int64_t n = min(inner - begin, kBlock);
       int64_t* const to = offsets + row + begin;
       const int64_t start = from + begin * inner_stride;
       if (component.tensor == nullptr) {
@@ -208,9 +209,8 @@ Error make_index_plan(Context& context, const Tensor& self, const OptionalTensor
   ETX_CHECK(context, entries.is_within(0, INT32_MAX), InvalidArgument,
             "indices must not select more than 2147483647 entries");
   plan.count = entries.value_or(0);
-  int64_t* offsets = context.allocate_temp_array<int64_t>(static_cast<size_t>(plan.count + 1));
-  ETX_CHECK(context, offsets != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of offsets");
+  ETX_ASSIGN(int64_t* offsets,
+             scratch<int64_t>(context, plan.count, "no temporary memory for the table of offsets"));
   for (int64_t i = 0; i < plan.count; ++i) offsets[i] = 0;
   for (size_t i = 0; i < used && plan.count > 0; ++i) {
     ETX_TRY(add_offsets(context, self, components[i], plan, offsets));

@@ -5,6 +5,7 @@
 #include <etx/kernel.h>
 
 #include "core/broadcast.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "ops/index/index_plan.h"
 
@@ -55,7 +56,7 @@ struct Pairing {
     nest.for_each_outer(begin, end, [&](const int64_t* at) {
       int64_t offsets[kBlock];
       for (int64_t j = 0; j < length && inside; j += kBlock) {
-        const int64_t n = length - j < kBlock ? length - j : kBlock;
+        const int64_t n = min(length - j, kBlock);
         inside = read_indices(index, at[0] + j * inner[0], inner[0], n, size, false, offsets);
         if (!inside) return;
         if (scale != 1 || inner[1] != 0) {

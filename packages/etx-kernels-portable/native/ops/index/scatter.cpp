@@ -7,6 +7,7 @@
 #include "core/convert.h"
 #include "core/dispatch.h"
 #include "core/element.h"
+#include "core/scratch.h"
 #include "core/strided_copy.h"
 #include "ops/index/pairing.h"
 
@@ -83,13 +84,12 @@ Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const
 /// Sums of float16 and bfloat16 are float32 until all is added.
 template <typename T, typename Run>
 Error add_widely(Context& context, const Tensor& out, const Run& run) {
-  const size_t count = static_cast<size_t>(out.numel());
-  float* const sums = context.allocate_temp_array<float>(count);
-  ETX_CHECK(context, sums != nullptr, MemoryAllocationFailed, "no temporary memory for the sums");
+  const int64_t count = out.numel();
+  ETX_ASSIGN(float* const sums, scratch<float>(context, count, "no temporary memory for the sums"));
   T* const to = out.mutable_data_ptr<T>();
-  for (size_t i = 0; i < count; ++i) sums[i] = static_cast<float>(to[i]);
+  for (int64_t i = 0; i < count; ++i) sums[i] = static_cast<float>(to[i]);
   ETX_TRY(run(sums));
-  for (size_t i = 0; i < count; ++i) to[i] = static_cast<T>(sums[i]);
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<T>(sums[i]);
   return Error::Ok;
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/dispatch.h"
 #include "core/element.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -79,9 +80,8 @@ Error sort_rows(Context& context, const Tensor& self, ssize_t axis, int64_t coun
   ETX_TRY(resize_out(context, indices, shape));
   if (values.numel() == 0) return Error::Ok;
   const int64_t size = size_of(self, axis);
-  Item* const items = context.allocate_temp_array<Item>(static_cast<size_t>(size));
-  ETX_CHECK(context, items != nullptr, MemoryAllocationFailed,
-            "no temporary memory to sort a row of self");
+  ETX_ASSIGN(Item* const items,
+             scratch<Item>(context, size, "no temporary memory to sort a row of self"));
   const int64_t width = static_cast<int64_t>(self.element_size());
   int64_t index[kMaxRank] = {};
   const int64_t rows = self.numel() / size;

@@ -4,6 +4,7 @@
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/operand.h"
 #include "core/shape.h"
 #include "core/work.h"
@@ -39,7 +40,7 @@ struct Batches {
   int64_t sizes[kMaxRank], a[kMaxRank], b[kMaxRank], count = 1;
 
   Error broadcast(Context& context, const Tensor& x1, const Tensor& x2) {
-    rank = (x1.dim() > x2.dim() ? x1.dim() : x2.dim()) - 2;
+    rank = max(x1.dim(), x2.dim()) - 2;
     Checked a_stride = 1, b_stride = 1, product = 1;
     for (ssize_t d = 0; d < rank; ++d) {
       const int64_t m = d < x1.dim() - 2 ? x1.size(x1.dim() - 3 - d) : 1;

@@ -5,6 +5,7 @@
 
 #include "core/dispatch.h"
 #include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -26,9 +27,8 @@ class Transform {
   /// `sign` -1: forward, 1: backward.
   Error prepare(Context& context, int64_t n, int sign) {
     n_ = n;
-    roots_ = context.allocate_temp_array<Complex<T>>(static_cast<size_t>(4 * n) + 1);
-    ETX_CHECK(context, roots_ != nullptr, MemoryAllocationFailed,
-              "not enough temporary memory for the transform");
+    ETX_ASSIGN(roots_, scratch<Complex<T>>(context, 4 * n,
+                                           "not enough temporary memory for the transform"));
     const double angle = sign * 6.283185307179586477 / static_cast<double>(n);
     for (int64_t i = 0; i < n; ++i) {
       const double at = angle * static_cast<double>(i);
@@ -177,9 +177,9 @@ Error complex_to_real(Context& context, const Tensor& self, const Dims& dims, do
   ResultOperand result;
   ETX_TRY(read_operand(context, self, self.scalar_type(), given));
   ETX_TRY(result.prepare(context, out, out.scalar_type()));
-  Complex<T>* const x = context.allocate_temp_array<Complex<T>>(static_cast<size_t>(self.numel()));
-  ETX_CHECK(context, x != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory for the transform");
+  ETX_ASSIGN(
+      Complex<T>* const x,
+      scratch<Complex<T>>(context, self.numel(), "not enough temporary memory for the transform"));
   for (int64_t i = 0; i < self.numel(); ++i) x[i] = given[i] * static_cast<T>(scale);
   for (size_t i = 0; i + 1 < dims.count; ++i) {
     ETX_TRY(transform_lines(context, x, Lines(self, dims.items[i]), 1));

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/linalg/gemm.h"
 
+#include "core/min_max.h"
+#include "core/scratch.h"
+
 namespace etx::portable {
 namespace {
 
@@ -42,13 +45,12 @@ Error multiply_packed(Context& context, const Isa& isa, Gemm g, const float* b, 
   const int64_t m = g.row_end, k = g.depth;
   const int64_t panels = divide_up(n, isa.tile_columns);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  float* const packed = context.allocate_temp_array<float>(
-      static_cast<size_t>(panels * isa.tile_columns * k + gemm_scratch(isa, k, threads)));
-  ETX_CHECK(context, packed != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory to pack mat2");
+  ETX_ASSIGN(float* const packed,
+             scratch<float>(context, panels * isa.tile_columns * k + gemm_scratch(isa, k, threads),
+                            "not enough temporary memory to pack mat2"));
   context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * isa.tile_columns, last = end * isa.tile_columns;
-    isa.pack_rows(b + first, n, (last < n ? last : n) - first, k, packed + first * k);
+    isa.pack_rows(b + first, n, min(last, n) - first, k, packed + first * k);
   });
   g.b = packed, g.b_stride = isa.tile_columns, g.panel_stride = isa.tile_columns * k;
   g.column_end = n;
@@ -98,10 +100,9 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
   if (m > 2 * table.tile_rows && k > 256) return multiply_packed(context, table, g, b, n);
   const int64_t tail = InPlaceProduct::tail_floats(table, k, n);
   const bool gather = should_gather(table, k, n) && m > 1;
-  const int64_t scratch = gather ? gemm_scratch(table, k, threads) : 0;
-  float* const temp = context.allocate_temp_array<float>(static_cast<size_t>(tail + scratch + 1));
-  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory to multiply");
+  const int64_t gathered = gather ? gemm_scratch(table, k, threads) : 0;
+  ETX_ASSIGN(float* const temp,
+             scratch<float>(context, tail + gathered, "not enough temporary memory to multiply"));
   product.tail = temp;
   if (gather) g.scratch = temp + tail;
   run_gemm(context, table, g, threads);
@@ -120,19 +121,17 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
   }
   const Isa& table = isa();
   const int64_t tail = InPlaceProduct::tail_floats(table, k, n);
-  const int64_t scratch = should_gather(table, k, n) && m > 1 ? gemm_scratch(table, k, 1) : 0;
-  float* const temp =
-      context.allocate_temp_array<float>(static_cast<size_t>(threads * (tail + scratch) + 1));
-  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory to multiply");
+  const int64_t gathered = should_gather(table, k, n) && m > 1 ? gemm_scratch(table, k, 1) : 0;
+  ETX_ASSIGN(float* const temp, scratch<float>(context, threads * (tail + gathered),
+                                               "not enough temporary memory to multiply"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
-      float* const own = temp + job * (tail + scratch);
+      float* const own = temp + job * (tail + gathered);
       const InPlaceProduct product{table, m, k, n, own};
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
         Gemm g = product.gemm(a + i * m * k, b + i * k * n, c + i * m * n);
-        if (scratch != 0) g.scratch = own + tail;
+        if (gathered != 0) g.scratch = own + tail;
         table.gemm(g);
         product.run_tail(g);
       }
@@ -160,14 +159,12 @@ Error multiply_transposed(Context& context, const float* x, const float* w, cons
   const int64_t panels = divide_up(m, table.tile_columns);
   const bool gather = should_gather(table, k, m);
   const int64_t packed_floats = panels * table.tile_columns * k;
-  const int64_t scratch = gather ? gemm_scratch(table, k, threads) : 0;
-  float* const packed =
-      context.allocate_temp_array<float>(static_cast<size_t>(packed_floats + scratch + 1));
-  ETX_CHECK(context, packed != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory to pack input");
+  const int64_t gathered = gather ? gemm_scratch(table, k, threads) : 0;
+  ETX_ASSIGN(float* const packed, scratch<float>(context, packed_floats + gathered,
+                                                 "not enough temporary memory to pack input"));
   context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * table.tile_columns, last = end * table.tile_columns;
-    table.pack_transposed(x + first * k, k, (last < m ? last : m) - first, k, packed + first * k);
+    table.pack_transposed(x + first * k, k, min(last, m) - first, k, packed + first * k);
   });
   Gemm g;
   g.a = w, g.a_stride = k;

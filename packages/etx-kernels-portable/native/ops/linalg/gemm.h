@@ -4,6 +4,7 @@
 
 #include <etx/kernel.h>
 
+#include "core/min_max.h"
 #include "core/work.h"
 #include "isa/isa.h"
 
@@ -15,7 +16,7 @@ constexpr int64_t kCacheBytes = 384 * 1024;
 /// Columns of B, `bytes_per_column` each, that fit the cache.
 inline int64_t column_block(const Isa& isa, int64_t bytes_per_column) {
   const int64_t panels = kCacheBytes / (bytes_per_column * isa.tile_columns + 1);
-  return (panels < 4 ? 4 : panels) * isa.tile_columns;
+  return max<int64_t>(panels, 4) * isa.tile_columns;
 }
 
 /// True when rows of A, `depth` floats apart, are worth being gathered for a product of so many

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
 
@@ -17,14 +18,14 @@ Error diagonal_copy_out(Context& context, const Tensor& self, int64_t offset, in
   ETX_CHECK(context, row != column, InvalidArgument, "dim1 and dim2 must differ");
   ETX_CHECK(context, offset >= -INT32_MAX && offset <= INT32_MAX, InvalidArgument,
             "offset must be from -2147483647 to 2147483647");
-  const int64_t rows = self.size(row) + (offset < 0 ? offset : 0);
-  const int64_t columns = self.size(column) - (offset > 0 ? offset : 0);
-  const int64_t length = rows < columns ? rows : columns;
+  const int64_t rows = self.size(row) + min<int64_t>(offset, 0);
+  const int64_t columns = self.size(column) - max<int64_t>(offset, 0);
+  const int64_t length = min(rows, columns);
   Shape shape;
   for (ssize_t d = 0; d < self.dim(); ++d) {
     if (d != row && d != column) shape.push(self.size(d));
   }
-  shape.push(length > 0 ? length : 0);
+  shape.push(max<int64_t>(length, 0));
   ETX_TRY(check_output(context, self, out));
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;

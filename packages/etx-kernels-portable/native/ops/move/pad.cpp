@@ -4,6 +4,7 @@
 #include <etx/kernel.h>
 
 #include "core/convert.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
 
@@ -16,7 +17,7 @@ struct Margins {
   int64_t high[kMaxRank] = {};
 };
 
-int64_t at_least_zero(int64_t v) { return v < 0 ? 0 : v; }
+int64_t at_least_zero(int64_t v) { return max<int64_t>(v, 0); }
 
 /// `pad` lists (low, high) of the last dimension first.
 Error read_margins(Context& context, const Tensor& self, IntList pad, Margins& margins) {

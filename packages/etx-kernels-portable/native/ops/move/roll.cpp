@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 
+#include "core/operand.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
 
@@ -17,19 +18,18 @@ Error roll_flat(Context& context, const Tensor& self, int64_t shift, const Tenso
   const int64_t count = self.numel();
   const int64_t head = wrap_shift(shift, count);
   const size_t size = self.element_size();
-  const bool direct = out.is_contiguous();
   const void* flat = nullptr;
   ETX_TRY(row_major(context, self, flat));
-  void* const rolled = direct ? out.mutable_data_ptr() : context.allocate_temp(out.nbytes());
-  ETX_CHECK(context, rolled != nullptr, MemoryAllocationFailed,
-            "no temporary memory to reorder the dimensions of out");
+  ResultOperand result;
+  ETX_TRY(result.prepare(context, out, out.scalar_type()));
+  char* const rolled = result.data<char>();
   StridedCopy low;
   low.add(count - head, 1, 1);
   ETX_TRY(low.run(context, Place(rolled, count, head), Place(flat, count), size));
   StridedCopy high;
   high.add(head, 1, 1);
   ETX_TRY(high.run(context, Place(rolled, count), Place(flat, count, count - head), size));
-  return direct ? Error::Ok : from_row_major(context, out, rolled);
+  return result.finish(context, out);
 }
 
 Error roll_out(Context& context, const Tensor& self, IntList shifts, IntList dims, Tensor& out) {

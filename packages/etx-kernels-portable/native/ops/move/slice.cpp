@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
+#include "core/work.h"
 
 namespace etx::portable {
 namespace {
@@ -23,13 +25,13 @@ Error make_range(Context& context, const Tensor& self, int64_t dim, std::optiona
   const int64_t size = self.size(range.dim);
   const auto clamp = [size](int64_t v) {
     if (v < 0) v += size;
-    return v < 0 ? 0 : v > size ? size : v;
+    return min(max<int64_t>(v, 0), size);
   };
   range.start = clamp(start.value_or(0));
   const int64_t stop = clamp(end.value_or(size));
-  const int64_t extent = stop > range.start ? stop - range.start : 0;
-  range.step = step > extent ? (extent > 0 ? extent : 1) : step;
-  range.length = (extent + range.step - 1) / range.step;
+  const int64_t extent = max<int64_t>(stop - range.start, 0);
+  range.step = min(step, max<int64_t>(extent, 1));
+  range.length = divide_up(extent, range.step);
   return Error::Ok;
 }
 

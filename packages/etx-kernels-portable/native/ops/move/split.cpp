@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
 
@@ -36,7 +37,7 @@ Error split_copy_out(Context& context, const Tensor& self, int64_t split_size, i
   for (size_t i = 0; i < out.size(); ++i) {
     const int64_t start = static_cast<int64_t>(i) * split_size;
     const int64_t rest = size - start;
-    ETX_TRY(take(context, self, axis, start, rest < split_size ? rest : split_size, out[i]));
+    ETX_TRY(take(context, self, axis, start, min(rest, split_size), out[i]));
   }
   return Error::Ok;
 }

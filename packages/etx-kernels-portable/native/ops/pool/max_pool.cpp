@@ -5,7 +5,9 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
+#include "core/min_max.h"
 #include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "core/work.h"
 #include "ops/conv/padded_planes.h"
@@ -68,7 +70,7 @@ struct MaxTaps {
       : isa(etx::portable::isa()), shape(p), planes(p.window), taps(p.window.taps()) {
     planes.fill = -std::numeric_limits<float>::infinity();
     lines = kChunk / planes.length[2];
-    lines = lines < 1 ? 1 : (lines < p.window.out[1] ? lines : p.window.out[1]);
+    lines = lines < 1 ? 1 : min(lines, p.window.out[1]);
   }
 
   int64_t made() const { return lines * planes.length[2] + PaddedPlanes::kSlack; }
@@ -94,15 +96,15 @@ struct MaxTaps {
     }
   }
 
-  void run_plane(const float* plane, float* scratch, float* y, int64_t* indices) const {
+  void run_plane(const float* plane, float* padded, float* y, int64_t* indices) const {
     const ConvShape& w = shape.window;
     const int64_t width = planes.length[2];
-    float* const best = scratch + planes.channel() + PaddedPlanes::kSlack;
+    float* const best = padded + planes.channel() + PaddedPlanes::kSlack;
     int32_t* const tap = reinterpret_cast<int32_t*>(best + made());
-    planes.copy_channel(isa, plane, scratch);
+    planes.copy_channel(isa, plane, padded);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
-      const int64_t count = w.out[1] - line < lines ? w.out[1] - line : lines;
-      isa.max_window(scratch + line * width, offsets, taps, best, tap,
+      const int64_t count = min(w.out[1] - line, lines);
+      isa.max_window(padded + line * width, offsets, taps, best, tap,
                      (count - 1) * width + w.out[2]);
       for (int64_t i = 0; i < count; ++i, y += w.out[2], indices += w.out[2]) {
         store_line(plane, line + i, best + i * width, tap + i * width, y, indices);
@@ -116,25 +118,22 @@ Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, i
   if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
   MaxTaps work(p);
   const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps);
-  float* const memory = context.allocate_temp_array<float>(
-      static_cast<size_t>(threads * work.floats() + 3 * work.taps + 1));
-  ETX_CHECK(context, memory != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory for padded channels");
-  void* const tables = context.allocate_temp(static_cast<size_t>(work.taps) * 12);
-  ETX_CHECK(context, tables != nullptr, MemoryAllocationFailed,
-            "not enough temporary memory for the window");
-  work.moves = static_cast<int64_t*>(tables);
+  ETX_ASSIGN(float* const memory,
+             scratch<float>(context, threads * work.floats(),
+                            "not enough temporary memory for padded channels"));
+  ETX_ASSIGN(work.moves, scratch<int64_t>(context, 2 * work.taps,
+                                          "not enough temporary memory for the window"));
   work.offsets = reinterpret_cast<int32_t*>(work.moves + work.taps);
   work.plan();
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
-      float* const scratch = memory + job * work.floats();
+      float* const padded = memory + job * work.floats();
       for (int64_t i = 0; i < PaddedPlanes::kSlack; ++i) {
-        scratch[work.planes.channel() + i] = work.planes.fill;
+        padded[work.planes.channel() + i] = work.planes.fill;
       }
       const Part part(p.planes, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
-        work.run_plane(x + i * w.in_size(), scratch, y + i * w.out_size(),
+        work.run_plane(x + i * w.in_size(), padded, y + i * w.out_size(),
                        indices + i * w.out_size());
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/pool/pool_shape.h"
 
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "core/work.h"
 
@@ -41,7 +42,7 @@ int64_t PoolShape::begin(int axis, int64_t o) const {
 int64_t PoolShape::end(int axis, int64_t o) const {
   const int64_t at = o * window.stride[axis] - window.padding[axis];
   const int64_t last = at + window.dilation[axis] * (window.kernel[axis] - 1) + 1;
-  return last < window.in[axis] ? last : window.in[axis];
+  return min(last, window.in[axis]);
 }
 
 Error read_pool_shape(Context& context, const Tensor& self, IntList kernel_size, IntList stride,

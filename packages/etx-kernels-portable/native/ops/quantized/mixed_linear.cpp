@@ -3,6 +3,7 @@
 
 #include "core/cast.h"
 #include "core/dispatch.h"
+#include "core/operand.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -14,19 +15,8 @@ struct Operands {
   int64_t depth = 0;
   const float* x = nullptr;
   const float* scales = nullptr;
-  float* y = nullptr;  ///< m x n, in out or temporary.
+  ResultOperand result;  ///< m x n.
 };
-
-Error to_float(Context& context, const Tensor& tensor, const float*& data) {
-  data = tensor.const_data_ptr<float>();
-  if (tensor.scalar_type() == ScalarType::Float) return Error::Ok;
-  float* temp = context.allocate_temp_array<float>(static_cast<size_t>(tensor.numel() + 1));
-  ETX_CHECK(context, temp != nullptr, MemoryAllocationFailed,
-            "no temporary memory to convert a tensor to float32");
-  cast(tensor.const_data_ptr(), tensor.scalar_type(), 1, temp, ScalarType::Float, tensor.numel());
-  data = temp;
-  return Error::Ok;
-}
 
 Error read_operands(Context& context, const Tensor& input, const Tensor& weight,
                     const Tensor& scales, const std::optional<Tensor>& zero_points, int64_t n,
@@ -49,20 +39,9 @@ Error read_operands(Context& context, const Tensor& input, const Tensor& weight,
   operands.depth = input.size(-1);
   operands.m = out.numel() == 0 ? 0 : 1;
   for (ssize_t d = 0; d < input.dim() - 1; ++d) operands.m *= input.size(d);
-  ETX_TRY(to_float(context, input, operands.x));
-  ETX_TRY(to_float(context, scales, operands.scales));
-  operands.y = out.mutable_data_ptr<float>();
-  if (out.scalar_type() != ScalarType::Float) {
-    operands.y = context.allocate_temp_array<float>(static_cast<size_t>(out.numel() + 1));
-    ETX_CHECK(context, operands.y != nullptr, MemoryAllocationFailed,
-              "no temporary memory for the result in float32");
-  }
-  return Error::Ok;
-}
-
-void write_result(const Operands& operands, const Tensor& out) {
-  if (out.scalar_type() == ScalarType::Float) return;
-  cast(operands.y, ScalarType::Float, 1, out.mutable_data_ptr(), out.scalar_type(), out.numel());
+  ETX_TRY(read_operand(context, input, ScalarType::Float, operands.x));
+  ETX_TRY(read_operand(context, scales, ScalarType::Float, operands.scales));
+  return operands.result.prepare(context, out, ScalarType::Float);
 }
 
 /// out = input (weight * scales): the rows of weight (k x n) have a scale each.
@@ -80,7 +59,7 @@ Error mixed_mm_out(Context& context, const Tensor& input, const Tensor& weight,
   const int8_t* w = weight.const_data_ptr<int8_t>();
   context.parallel_for(0, operands.m, 1, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      float* const y = operands.y + row * n;
+      float* const y = operands.result.data<float>() + row * n;
       for (int64_t j = 0; j < n; ++j) y[j] = 0;
       for (int64_t k = 0; k < operands.depth; ++k) {
         const float x = operands.x[row * operands.depth + k] * operands.scales[k];
@@ -88,8 +67,7 @@ Error mixed_mm_out(Context& context, const Tensor& input, const Tensor& weight,
       }
     }
   });
-  write_result(operands, out);
-  return Error::Ok;
+  return operands.result.finish(context, out);
 }
 
 float dot(const float* a, const int8_t* b, int64_t n) {
@@ -135,12 +113,11 @@ Error mixed_linear_out(Context& context, const Tensor& input, const Tensor& weig
               sum += operands.scales[j * groups + g] *
                      dot(x + g * length, w + j * operands.depth + g * length, length);
             }
-            operands.y[row * n + j] = sum;
+            operands.result.data<float>()[row * n + j] = sum;
           }
         }
       });
-  write_result(operands, out);
-  return Error::Ok;
+  return operands.result.finish(context, out);
 }
 
 constexpr etx_kernel kRows[] = {

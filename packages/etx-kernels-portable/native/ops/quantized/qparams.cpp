@@ -5,6 +5,8 @@
 
 #include "core/cast.h"
 #include "core/dispatch.h"
+#include "core/min_max.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "ops/quantized/quantized_rows.h"
 
@@ -22,8 +24,8 @@ Extent extent_of(const T* x, int64_t n) {
   Extent extent;
   for (int64_t i = 0; i < n; ++i) {
     const float v = static_cast<float>(x[i]);
-    extent.low = v < extent.low ? v : extent.low;
-    extent.high = v > extent.high ? v : extent.high;
+    extent.low = min(v, extent.low);
+    extent.high = max(v, extent.high);
   }
   return extent;
 }
@@ -67,9 +69,9 @@ Error choose_qparams_tensor_out(Context& context, const Tensor& input, int64_t q
         static_cast<double>(quant_min) - std::nearbyint(static_cast<double>(extent.low / scale));
     const double low = static_cast<double>(quant_min);
     const double high = static_cast<double>(quant_max);
-    const double above = zero > low ? zero : low;
+    const double above = max(zero, low);
     write_params(scale_out, zero_point_out, 0, static_cast<double>(scale),
-                 static_cast<int64_t>(above < high ? above : high));
+                 static_cast<int64_t>(min(above, high)));
     return Error::Ok;
   });
 }
@@ -95,13 +97,13 @@ Error choose_qparams_per_token_asymmetric_out(Context& context, const Tensor& in
     for (int64_t row = 0; row < scale_out.numel(); ++row) {
       const Extent extent = extent_of(x + row * n, n);
       const float spread = (extent.high - extent.low) / (kHigh - kLow);
-      const float scale = spread > kEpsilon ? spread : kEpsilon;
+      const float scale = max(spread, kEpsilon);
       const float low = extent.low / scale;
       const float high = extent.high / scale;
       const float zero = (kLow + low) + (kHigh + high) > 0 ? kLow - low : kHigh - high;
-      const float above = zero > kLow ? zero : kLow;
+      const float above = max(zero, kLow);
       write_params(scale_out, zero_point_out, row, static_cast<double>(scale),
-                   static_cast<int64_t>(std::nearbyint(above < kHigh ? above : kHigh)));
+                   static_cast<int64_t>(std::nearbyint(min(above, kHigh))));
     }
     return Error::Ok;
   });
@@ -126,10 +128,8 @@ Error read_tokens(Context& context, const Tensor& input, const Tensor& scales,
             "scales and zero_points must have one number for each row of input");
   ETX_CHECK(context, is_floating(scales.scalar_type()) && is_castable(zero_points.scalar_type()),
             InvalidArgument, "scales must be of a floating dtype and zero_points integers");
-  double* values = context.allocate_temp_array<double>(static_cast<size_t>(rows + 1));
-  int64_t* zeros = context.allocate_temp_array<int64_t>(static_cast<size_t>(rows + 1));
-  ETX_CHECK(context, values != nullptr && zeros != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the scales");
+  ETX_ASSIGN(double* values, scratch<double>(context, rows, "no temporary memory for the scales"));
+  ETX_ASSIGN(int64_t* zeros, scratch<int64_t>(context, rows, "no temporary memory for the scales"));
   cast(scales.const_data_ptr(), scales.scalar_type(), 1, values, ScalarType::Double, rows);
   cast(zero_points.const_data_ptr(), zero_points.scalar_type(), 1, zeros, ScalarType::Long, rows);
   for (int64_t i = 0; i < rows; ++i) ETX_TRY(check_zero_point(context, zeros[i]));
@@ -146,8 +146,8 @@ void quantize_token(const T* x, Scale inverse, Scale zero, const Range& range, i
   for (int64_t i = 0; i < n; ++i) {
     const Scale scaled = static_cast<Scale>(static_cast<Compute<T>>(x[i])) * inverse;
     const Scale v = std::nearbyint(scaled + zero);
-    const Scale above = v > low ? v : low;
-    q[i] = static_cast<int32_t>(above < high ? above : high);
+    const Scale above = max(v, low);
+    q[i] = static_cast<int32_t>(min(above, high));
   }
 }
 
@@ -170,7 +170,7 @@ Error quantize_per_token_out(Context& context, const Tensor& input, const Tensor
       for (int64_t row = b; row < e; ++row) {
         const double scale = tokens.scales[row];
         for (int64_t i = 0; i < tokens.length; i += kBlock) {
-          const int64_t n = tokens.length - i < kBlock ? tokens.length - i : kBlock;
+          const int64_t n = min(tokens.length - i, kBlock);
           const int64_t at = row * tokens.length + i;
           if (single) {
             quantize_token(x + at, 1.0f / static_cast<float>(scale),
@@ -202,7 +202,7 @@ Error dequantize_per_token_out(Context& context, const Tensor& input, const Tens
     float block[kBlock];
     for (int64_t row = b; row < e; ++row) {
       for (int64_t i = 0; i < tokens.length; i += kBlock) {
-        const int64_t n = tokens.length - i < kBlock ? tokens.length - i : kBlock;
+        const int64_t n = min(tokens.length - i, kBlock);
         const int64_t at = row * tokens.length + i;
         dequantize_row(element_ptr(input, at), dtype, tokens.zeros[row],
                        static_cast<float>(tokens.scales[row]), block, n);

@@ -4,8 +4,10 @@
 #include "core/broadcast.h"
 #include "core/cast.h"
 #include "core/dispatch.h"
+#include "core/min_max.h"
+#include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
-#include "core/strided_copy.h"
 #include "ops/quantized/quantized_rows.h"
 
 namespace etx::portable {
@@ -14,30 +16,12 @@ namespace {
 constexpr int64_t kBlock = 512;
 constexpr int64_t kGrain = 16384;
 
-/// The memory a kernel fills in the layout of `in`: that of `out`, or temporary memory when the
-/// layouts differ; `finish` then brings the elements to their places.
-struct Target {
-  char* data = nullptr;
-  bool temporary = false;
-
-  Error begin(Context& context, const Tensor& in, const Tensor& out) {
-    ETX_CHECK(context, in.impl() != out.impl(), InvalidArgument, "out must not be an input");
-    ETX_TRY(resize_out(context, out, Shape(in)));
-    temporary = !same_layout(in, out);
-    data = static_cast<char*>(temporary ? context.allocate_temp(out.nbytes() + 1)
-                                        : out.mutable_data_ptr());
-    ETX_CHECK(context, !temporary || data != nullptr, MemoryAllocationFailed,
-              "no temporary memory to reorder the dimensions of the input");
-    return Error::Ok;
-  }
-
-  Error finish(Context& context, const Tensor& in, const Tensor& out) const {
-    if (!temporary) return Error::Ok;
-    StridedCopy copy;
-    copy.add_dims(in, out, in);
-    return copy.run(context, out, Place(data, in.numel()), out.element_size());
-  }
-};
+/// `result` is where a kernel writes in the layout of `in`.
+Error begin(Context& context, const Tensor& in, const Tensor& out, ResultOperand& result) {
+  ETX_CHECK(context, in.impl() != out.impl(), InvalidArgument, "out must not be an input");
+  ETX_TRY(resize_out(context, out, Shape(in)));
+  return result.prepare(context, out, out.scalar_type(), in.impl()->dim_order);
+}
 
 /// quantize_row for any floating dtype; element `begin` on.
 void quantize_part(const Tensor& in, int64_t begin, int64_t n, float inverse, int64_t zero_point,
@@ -50,7 +34,7 @@ void quantize_part(const Tensor& in, int64_t begin, int64_t n, float inverse, in
   }
   float block[kBlock];
   for (int64_t i = begin; i < begin + n; i += kBlock) {
-    const int64_t count = begin + n - i < kBlock ? begin + n - i : kBlock;
+    const int64_t count = min(begin + n - i, kBlock);
     cast(element_ptr(in, i), in.scalar_type(), 1, block, ScalarType::Float, count);
     quantize_row(block, inverse, zero_point, range, out + i * width, count);
   }
@@ -67,7 +51,7 @@ void dequantize_part(const Tensor& in, int64_t begin, int64_t n, int64_t zero_po
   const int64_t width = static_cast<int64_t>(element_size(type));
   float block[kBlock];
   for (int64_t i = begin; i < begin + n; i += kBlock) {
-    const int64_t count = begin + n - i < kBlock ? begin + n - i : kBlock;
+    const int64_t count = min(begin + n - i, kBlock);
     dequantize_row(element_ptr(in, i), in.scalar_type(), zero_point, scale, block, count);
     cast(block, ScalarType::Float, 1, out + i * width, type, count);
   }
@@ -98,30 +82,30 @@ Error quantize_per_tensor_out(Context& context, const Tensor& input, double scal
                               int64_t zero_point, int64_t quant_min, int64_t quant_max,
                               ScalarType dtype, Tensor& out) {
   Range range;
-  Target target;
+  ResultOperand result;
   ETX_TRY(check_quantize(context, input, quant_min, quant_max, dtype, out, range));
   ETX_TRY(check_zero_point(context, zero_point));
-  ETX_TRY(target.begin(context, input, out));
+  ETX_TRY(begin(context, input, out, result));
   const float inverse = static_cast<float>(1.0 / scale);
   context.parallel_for(0, input.numel(), kGrain, [&](int64_t begin, int64_t end) {
-    quantize_part(input, begin, end - begin, inverse, zero_point, range, target.data);
+    quantize_part(input, begin, end - begin, inverse, zero_point, range, result.data<char>());
   });
-  return target.finish(context, input, out);
+  return result.finish(context, out);
 }
 
 Error dequantize_per_tensor_out(Context& context, const Tensor& input, double scale,
                                 int64_t zero_point, int64_t /*quant_min*/, int64_t /*quant_max*/,
                                 ScalarType dtype, std::optional<ScalarType> out_dtype,
                                 Tensor& out) {
-  Target target;
+  ResultOperand result;
   ETX_TRY(check_dequantize(context, input, dtype, out_dtype, out));
   ETX_TRY(check_zero_point(context, zero_point));
-  ETX_TRY(target.begin(context, input, out));
+  ETX_TRY(begin(context, input, out, result));
   context.parallel_for(0, input.numel(), kGrain, [&](int64_t begin, int64_t end) {
     dequantize_part(input, begin, end - begin, zero_point, static_cast<float>(scale),
-                    out.scalar_type(), target.data);
+                    out.scalar_type(), result.data<char>());
   });
-  return target.finish(context, input, out);
+  return result.finish(context, out);
 }
 
 /// A scale and a zero point, each the one element of a tensor.
@@ -180,10 +164,9 @@ Error read_channels(Context& context, const Tensor& input, const Tensor& scales,
             !zero_points.has_value() ||
                 (zero_points->numel() == count && is_castable(zero_points->scalar_type())),
             InvalidArgument, "zero_points must be one number for each index of axis");
-  double* values = context.allocate_temp_array<double>(static_cast<size_t>(count + 1));
-  int64_t* zeros = context.allocate_temp_array<int64_t>(static_cast<size_t>(count + 1));
-  ETX_CHECK(context, values != nullptr && zeros != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the scales");
+  ETX_ASSIGN(double* values, scratch<double>(context, count, "no temporary memory for the scales"));
+  ETX_ASSIGN(int64_t* zeros,
+             scratch<int64_t>(context, count, "no temporary memory for the scales"));
   cast(scales.const_data_ptr(), scales.scalar_type(), 1, values, ScalarType::Double, count);
   for (int64_t i = 0; i < count; ++i) zeros[i] = 0;
   if (zero_points.has_value()) {
@@ -212,35 +195,36 @@ Error quantize_per_channel_out(Context& context, const Tensor& input, const Tens
                                const Tensor& zero_points, int64_t axis, int64_t quant_min,
                                int64_t quant_max, ScalarType dtype, Tensor& out) {
   Range range;
-  Target target;
+  ResultOperand result;
   Channels channels;
   ETX_TRY(check_quantize(context, input, quant_min, quant_max, dtype, out, range));
   ETX_TRY(read_channels(context, input, scales, zero_points, axis, channels));
-  ETX_TRY(target.begin(context, input, out));
+  ETX_TRY(begin(context, input, out, result));
   const bool single = scales.scalar_type() != ScalarType::Double;
   for_each_run(context, channels, [&](int64_t channel, int64_t begin, int64_t n) {
     const double scale = channels.scales[channel];
     const float inverse =
         single ? 1.0f / static_cast<float>(scale) : static_cast<float>(1.0 / scale);
-    quantize_part(input, begin, n, inverse, channels.zeros[channel], range, target.data);
+    quantize_part(input, begin, n, inverse, channels.zeros[channel], range, result.data<char>());
   });
-  return target.finish(context, input, out);
+  return result.finish(context, out);
 }
 
 Error dequantize_per_channel_out(Context& context, const Tensor& input, const Tensor& scales,
                                  std::optional<Tensor> zero_points, int64_t axis,
                                  int64_t /*quant_min*/, int64_t /*quant_max*/, ScalarType dtype,
                                  std::optional<ScalarType> out_dtype, Tensor& out) {
-  Target target;
+  ResultOperand result;
   Channels channels;
   ETX_TRY(check_dequantize(context, input, dtype, out_dtype, out));
   ETX_TRY(read_channels(context, input, scales, zero_points, axis, channels));
-  ETX_TRY(target.begin(context, input, out));
+  ETX_TRY(begin(context, input, out, result));
   for_each_run(context, channels, [&](int64_t channel, int64_t begin, int64_t n) {
     dequantize_part(input, begin, n, channels.zeros[channel],
-                    static_cast<float>(channels.scales[channel]), out.scalar_type(), target.data);
+                    static_cast<float>(channels.scales[channel]), out.scalar_type(),
+                    result.data<char>());
   });
-  return target.finish(context, input, out);
+  return result.finish(context, out);
 }
 
 constexpr uint64_t kBits = Floating::bits | kQuantizedBits;

@@ -2,6 +2,7 @@
 #include <etx/kernel.h>
 
 #include "core/broadcast.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "ops/quantized/quantized_rows.h"
 
@@ -33,7 +34,7 @@ Error add_out(Context& context, const Tensor& a, double a_scale, int64_t a_zero_
     float left[kBlock];
     float right[kBlock];
     for (int64_t i = begin; i < end; i += kBlock) {
-      const int64_t n = end - i < kBlock ? end - i : kBlock;
+      const int64_t n = min(end - i, kBlock);
       dequantize_row(element_ptr(a, i), a.scalar_type(), a_zero_point, static_cast<float>(a_scale),
                      left, n);
       dequantize_row(element_ptr(b, i), b.scalar_type(), b_zero_point, static_cast<float>(b_scale),

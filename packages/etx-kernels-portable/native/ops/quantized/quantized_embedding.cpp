@@ -3,6 +3,7 @@
 
 #include "core/cast.h"
 #include "core/dispatch.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "ops/index/index_plan.h"
 
@@ -101,10 +102,11 @@ Error embedding_out(Context& context, const Tensor& weight, const Tensor& weight
   shape.push(table.columns);
   ETX_TRY(resize_out(context, out, shape));
   const bool direct = out.scalar_type() == ScalarType::Float;
-  float* row =
-      direct ? nullptr : context.allocate_temp_array<float>(static_cast<size_t>(table.columns + 1));
-  ETX_CHECK(context, direct || row != nullptr, MemoryAllocationFailed,
-            "no temporary memory for a row of weight");
+  float* row = nullptr;
+  if (!direct) {
+    ETX_ASSIGN(row,
+               scratch<float>(context, table.columns, "no temporary memory for a row of weight"));
+  }
   for (int64_t i = 0; i < indices.numel(); ++i) {
     int64_t index = 0;
     ETX_CHECK(context, read_indices(indices, i, 1, 1, table.rows, false, &index), InvalidArgument,

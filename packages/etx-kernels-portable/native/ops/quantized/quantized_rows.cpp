@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/min_max.h"
+
 namespace etx::portable {
 namespace {
 
@@ -18,8 +20,8 @@ void quantize_small(const float* x, float inverse, float zero_point, float low, 
   const float last = high - zero_point;
   for (int64_t i = 0; i < n; ++i) {
     const float v = x[i] * inverse;
-    const float above = v > first ? v : first;
-    const float inside = above < last ? above : last;
+    const float above = max(v, first);
+    const float inside = min(above, last);
     const float rounded = (inside + kRound) - kRound;
     q[i] = static_cast<T>(static_cast<int32_t>(rounded + zero_point));
   }
@@ -30,8 +32,8 @@ void quantize_large(const float* x, float inverse, double zero_point, double low
                     int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const double v = std::nearbyint(static_cast<double>(x[i] * inverse)) + zero_point;
-    const double above = v > low ? v : low;
-    q[i] = static_cast<T>(above < high ? above : high);
+    const double above = max(v, low);
+    q[i] = static_cast<T>(min(above, high));
   }
 }
 

@@ -24,9 +24,6 @@ struct Less {
   }
 };
 
-using Computed = DtypeList<DtypeTag<ScalarType::Float, float>, DtypeTag<ScalarType::Double, double>,
-                           DtypeTag<ScalarType::Long, int64_t>>;
-
 /// The first best element of each line; a NaN is better than every number. `values` may be null.
 template <typename Order>
 Error find(Context& context, const Tensor& in, Fold fold, const Tensor* values,

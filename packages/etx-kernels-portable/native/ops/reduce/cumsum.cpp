@@ -3,6 +3,7 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 #include "ops/reduce/reduction.h"
 
@@ -39,7 +40,7 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
       lines.for_each(begin, end, [&](const int64_t* offsets) {
         C total = 0;
         for (int64_t i = 0; i < length; i += Reader::kBlock) {
-          const int64_t count = length - i < Reader::kBlock ? length - i : Reader::kBlock;
+          const int64_t count = min(length - i, Reader::kBlock);
           C sums[Reader::kBlock];
           reader.for_each_piece(offsets[0] + i * in_stride, in_stride, count,
                                 [&](const void* piece, int64_t n) {

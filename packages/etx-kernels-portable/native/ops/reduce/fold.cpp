@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -65,7 +66,7 @@ void fold_columns(const Job& job, int64_t item) {
   const int64_t blocks = blocks_of(plan);
   const int64_t first = item % blocks * kBlock;
   const int64_t rest = plan.kept.inner() - first;
-  const int64_t n = rest < kBlock ? rest : kBlock;
+  const int64_t n = min(rest, kBlock);
   plan.kept.for_each_outer(item / blocks, item / blocks + 1, [&](const int64_t* offsets) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
@@ -144,7 +145,7 @@ Error fold(Context& context, const Tensor& in, const Folding& folding, const Fol
   const Reader reader(in, first_dtype(in, asked, folding, out), folding.as);
   const Job job{plan, folding, reader, Writer(out, folding.as), mean};
   if (plan.count > 1 && plan.kept.levels > 0 && plan.kept.stride[0][0] == 1) {
-    const int64_t width = plan.kept.inner() < kBlock ? plan.kept.inner() : kBlock;
+    const int64_t width = min(plan.kept.inner(), kBlock);
     context.parallel_for(0, plan.kept.outer() * blocks_of(plan), 1 + kGrain / (plan.count * width),
                          [&](int64_t begin, int64_t end) {
                            for (int64_t i = begin; i < end; ++i) fold_columns(job, i);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/reduce/reduction.h"
 
+#include "core/min_max.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -62,7 +63,7 @@ void Reader::for_each_piece(int64_t offset, int64_t stride, int64_t count, const
   if (!converts && (stride == 1 || count == 1)) return f(first, count);
   alignas(64) unsigned char block[kBlock * 8];
   for (int64_t i = 0; i < count; i += kBlock) {
-    const int64_t n = count - i < kBlock ? count - i : kBlock;
+    const int64_t n = min(count - i, kBlock);
     cast_through(first + i * stride * size, dtype_, stride, through_, block, as_, n);
     f(block, n);
   }

@@ -5,6 +5,7 @@
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/operand.h"
 #include "core/shape.h"
 #include "core/work.h"
@@ -69,7 +70,7 @@ Error softmax_lines(Context& context, const float* x, float* y, const Lines& lin
                          for (int64_t i = b; i < e; ++i) {
                            const int64_t first = i % strips * kStrip, left = inner - first;
                            const int64_t at = i / strips * size * inner + first;
-                           const int64_t width = left < kStrip ? left : kStrip;
+                           const int64_t width = min<int64_t>(left, kStrip);
                            softmax_strip(table, x + at, y + at, size, inner,
                                          static_cast<size_t>(width), log, scratch);
                          }

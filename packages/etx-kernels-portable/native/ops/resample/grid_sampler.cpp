@@ -4,6 +4,7 @@
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/operand.h"
 #include "core/shape.h"
 #include "ops/resample/rounded.h"
@@ -41,7 +42,7 @@ struct Sampler {
   static T clip(T x, int64_t size) {
     const T low = number(0), last = number(static_cast<double>(size - 1));
     const T above = low < x ? x : low;
-    return above < last ? above : last;
+    return min(above, last);
   }
 
   /// Folds `x` back at the borders until it lies between them.
@@ -53,7 +54,7 @@ struct Sampler {
     const T from_low = T(std::fabs(stored(x - low)));
     const T extra = from_low - T(std::trunc(stored(from_low / twice))) * twice;
     const T back = twice - extra;
-    return (back < extra ? back : extra) + low;
+    return min(back, extra) + low;
   }
 
   T keep_inside(T x, int64_t size) const {

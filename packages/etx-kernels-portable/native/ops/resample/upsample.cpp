@@ -5,8 +5,12 @@
 
 #include "core/bytes_of.h"
 #include "core/dispatch.h"
+#include "core/min_max.h"
+#include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "core/strided_copy.h"
+#include "core/work.h"
 
 namespace etx::portable {
 namespace {
@@ -70,13 +74,12 @@ Error prepare(Context& context, const Tensor& input, const std::optional<IntList
 
 /// For each output position the input position it copies.
 Error nearest_table(Context& context, const Axis& axis, int32_t*& table) {
-  table = context.allocate_temp_array<int32_t>(static_cast<size_t>(axis.out));
-  ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of positions");
+  ETX_ASSIGN(table,
+             scratch<int32_t>(context, axis.out, "no temporary memory for the table of positions"));
   const float step = static_cast<float>(axis.step);
   for (int64_t i = 0; i < axis.out; ++i) {
     const int64_t position = static_cast<int64_t>(static_cast<float>(i) * step);
-    table[i] = static_cast<int32_t>(position < axis.in ? position : axis.in - 1);
+    table[i] = static_cast<int32_t>(min(position, axis.in - 1));
   }
   return Error::Ok;
 }
@@ -151,19 +154,18 @@ struct Between {
 
 template <typename C>
 Error linear_table(Context& context, const Axis& axis, bool align_corners, Between<C>*& table) {
-  table = context.allocate_temp_array<Between<C>>(static_cast<size_t>(axis.out));
-  ETX_CHECK(context, table != nullptr, MemoryAllocationFailed,
-            "no temporary memory for the table of positions");
+  ETX_ASSIGN(table, scratch<Between<C>>(context, axis.out,
+                                        "no temporary memory for the table of positions"));
   const C step = static_cast<C>(axis.step);
   for (int64_t i = 0; i < axis.out; ++i) {
     const C at = static_cast<C>(i);
     const C raw = align_corners ? step * at : step * (at + C(0.5)) - C(0.5);
-    const C position = raw > 0 ? raw : 0;
+    const C position = max<C>(raw, 0);
     const int64_t near = static_cast<int64_t>(position);
-    const int32_t first = static_cast<int32_t>(near < axis.in ? near : axis.in - 1);
+    const int32_t first = static_cast<int32_t>(min(near, axis.in - 1));
     const C rest = position - static_cast<C>(first);
     const bool has_next = first < axis.in - 1 && axis.out != axis.in;
-    table[i] = {first, first + (has_next ? 1 : 0), rest < 1 ? rest : 1};
+    table[i] = {first, first + (has_next ? 1 : 0), min<C>(rest, 1)};
   }
   return Error::Ok;
 }
@@ -221,19 +223,18 @@ Error linear(Context& context, const Tensor& input, const Axis& y, const Axis& x
   const int64_t width = layout.width;
   const int64_t length = x.in * width;
   const int64_t parts = y.out * x.out * width < 16384 ? 1 : context.num_threads();
-  const int64_t block = (y.out + parts - 1) / parts;
+  const int64_t block = divide_up(y.out, parts);
   const int64_t tasks = input.size(0) * layout.channels * parts;
   const int64_t threads = context.num_threads();
-  const int64_t slots = tasks < threads ? tasks : threads;
-  const int64_t share = slots == 0 ? 0 : (tasks + slots - 1) / slots;
-  C* const lines = context.allocate_temp_array<C>(static_cast<size_t>(slots * length + 1));
-  ETX_CHECK(context, lines != nullptr, MemoryAllocationFailed,
-            "no temporary memory for a row of the image");
+  const int64_t slots = min(tasks, threads);
+  const int64_t share = slots == 0 ? 0 : divide_up(tasks, slots);
+  ETX_ASSIGN(C* const lines,
+             scratch<C>(context, slots * length, "no temporary memory for a row of the image"));
   context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin * share; task < end * share && task < tasks; ++task) {
       const int64_t plane = task / parts;
       const int64_t first = task % parts * block;
-      const int64_t last = first + block < y.out ? first + block : y.out;
+      const int64_t last = min(first + block, y.out);
       const int64_t n = plane / layout.channels;
       const int64_t c = plane % layout.channels;
       linear_rows(input.const_data_ptr<T>() + n * input.stride(0) + c * input.stride(1),
@@ -258,21 +259,14 @@ Error upsample_bilinear2d_vec_out(Context& context, const Tensor& input,
   const int64_t area = y.out * x.out;
   const Layout layout = planar ? Layout{1, channels, {channels * area, area, x.out}}
                                : Layout{channels, 1, {channels * area, 0, channels * x.out}};
-  const int64_t strides[4] = {channels * area, planar ? area : 1, layout.strides[2],
-                              planar ? 1 : channels};
-  bool direct = true;
-  for (ssize_t d = 0; d < 4; ++d) direct &= out.size(d) == 1 || out.stride(d) == strides[d];
-  void* const dst = direct ? out.mutable_data_ptr() : context.allocate_temp(out.nbytes());
-  ETX_CHECK(context, dst != nullptr, MemoryAllocationFailed,
-            "no temporary memory to reorder the dimensions of the result");
+  static constexpr uint8_t kPixels[] = {0, 2, 3, 1};
+  ResultOperand result;
+  ETX_TRY(result.prepare(context, out, out.scalar_type(), planar ? nullptr : kPixels));
   ETX_TRY(dispatch(context, Floating{}, input.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    return linear(context, input, y, x, align_corners, layout, static_cast<T*>(dst));
+    return linear(context, input, y, x, align_corners, layout, result.data<T>());
   }));
-  if (direct) return Error::Ok;
-  StridedCopy copy;
-  for (ssize_t d = 0; d < 4; ++d) copy.add(out.size(d), out.stride(d), strides[d]);
-  return copy.run(context, out, Place(dst, out.numel()), out.element_size());
+  return result.finish(context, out);
 }
 
 constexpr etx_kernel kRows[] = {

@@ -4,6 +4,8 @@
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 
 namespace etx::portable {
@@ -37,12 +39,10 @@ Error make_filter(Context& context, C step, Filter<C>& filter) {
   ETX_CHECK(context, reach < C(INT32_MAX), InvalidArgument, "scales must not be that small");
   const C span = same ? 1 : 2 * std::ceil(reach) + 1;
   filter.width = span < static_cast<C>(filter.in) ? static_cast<int64_t>(span) : filter.in;
-  const size_t count = static_cast<size_t>(filter.out);
-  filter.starts = context.allocate_temp_array<int32_t>(count);
-  filter.counts = context.allocate_temp_array<int32_t>(count);
-  filter.weights = context.allocate_temp_array<C>(count * static_cast<size_t>(filter.width));
-  ETX_CHECK(context, filter.starts && filter.counts && filter.weights, MemoryAllocationFailed,
-            "no temporary memory for the weights of the filter");
+  constexpr const char* kNoMemory = "no temporary memory for the weights of the filter";
+  ETX_ASSIGN(filter.starts, scratch<int32_t>(context, filter.out, kNoMemory));
+  ETX_ASSIGN(filter.counts, scratch<int32_t>(context, filter.out, kNoMemory));
+  ETX_ASSIGN(filter.weights, scratch<C>(context, filter.out * filter.width, kNoMemory));
   const C size = static_cast<C>(filter.in);
   for (int64_t i = 0; i < filter.out && same; ++i) {
     filter.starts[i] = static_cast<int32_t>(i);
@@ -56,7 +56,7 @@ Error make_filter(Context& context, C step, Filter<C>& filter) {
     int64_t begin = first > 0 ? (first < size ? static_cast<int64_t>(first) : filter.in) : 0;
     const int64_t end = last < size ? static_cast<int64_t>(last) : filter.in;
     if (begin >= end) begin = end > 0 ? end - 1 : 0;
-    const int64_t n = end - begin < filter.width ? end - begin : filter.width;
+    const int64_t n = min(end - begin, filter.width);
     C* const weights = filter.weights + i * filter.width;
     C total = 0;
     for (int64_t k = 0; k < n; ++k) {
@@ -124,9 +124,8 @@ Error upsample_bilinear2d_aa_out(Context& context, const Tensor& self, IntList o
     Filter<C> x{self.size(3), output_size[1], 0, nullptr, nullptr, nullptr};
     ETX_TRY(make_filter(context, step_of<C>(y.in, y.out, align_corners, scales_h), y));
     ETX_TRY(make_filter(context, step_of<C>(x.in, x.out, align_corners, scales_w), x));
-    C* const rows = context.allocate_temp_array<C>(static_cast<size_t>((y.in + 1) * x.out));
-    ETX_CHECK(context, rows != nullptr, MemoryAllocationFailed,
-              "no temporary memory for the rows of the image");
+    ETX_ASSIGN(C* const rows, scratch<C>(context, (y.in + 1) * x.out,
+                                         "no temporary memory for the rows of the image"));
     for (int64_t n = 0; n < self.size(0); ++n) {
       for (int64_t c = 0; c < self.size(1); ++c) {
         resize_plane<T>(self, n * self.stride(0) + c * self.stride(1), out,
