@@ -5,9 +5,10 @@
 
 #include "core/dispatch.h"
 #include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "core/work.h"
-#include "isa/isa.h"
+#include "isa/row_loops.h"
 
 namespace etx::portable {
 namespace {
@@ -41,38 +42,16 @@ struct BatchNorm {
   }
 };
 
-template <typename T>
-T sum_of(const T* x, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    return isa().sum(x, static_cast<size_t>(n));
-  } else {
-    T sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += x[i];
-    return sum;
-  }
-}
-
-template <typename T>
-T sum_of_squares(const T* x, T center, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    return isa().sum_squares(x, center, static_cast<size_t>(n));
-  } else {
-    T sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += (x[i] - center) * (x[i] - center);
-    return sum;
-  }
-}
-
 /// Mean and biased variance of each channel.
 template <typename T>
 void channel_moments(const BatchNorm& n, const T* x, T* mean, T* variance) {
   const T count = static_cast<T>(n.batch * n.points);
   for (int64_t c = 0; c < n.channels; ++c) {
     const auto plane = [&](int64_t i) { return x + (i * n.channels + c) * n.points; };
-    T sum = 0, squares = 0;
-    for (int64_t i = 0; i < n.batch; ++i) sum += sum_of(plane(i), n.points);
-    mean[c] = sum / count;
-    for (int64_t i = 0; i < n.batch; ++i) squares += sum_of_squares(plane(i), mean[c], n.points);
+    T total = 0, squares = 0;
+    for (int64_t i = 0; i < n.batch; ++i) total += sum(plane(i), n.points);
+    mean[c] = total / count;
+    for (int64_t i = 0; i < n.batch; ++i) squares += sum_squares(plane(i), mean[c], n.points);
     variance[c] = squares / count;
   }
 }
@@ -87,11 +66,7 @@ void normalize(Context& context, const BatchNorm& n, const T* x, const T* mean, 
       const int64_t c = i % n.channels, at = i * n.points;
       const T scale = w == nullptr ? invstd[c] : invstd[c] * w[c];
       const T shift = (b == nullptr ? T{0} : b[c]) - mean[c] * scale;
-      if constexpr (std::is_same_v<T, float>) {
-        isa().affine(x + at, scale, shift, y + at, static_cast<size_t>(n.points));
-      } else {
-        for (int64_t j = at; j < at + n.points; ++j) y[j] = x[j] * scale + shift;
-      }
+      affine(x + at, scale, shift, y + at, n.points);
     }
   });
 }
@@ -184,9 +159,8 @@ Error normalize_by_running(Context& context, BatchNorm& n, const Tensor& running
     ETX_TRY(read_operand(context, running_mean, type, mean));
     ETX_TRY(read_operand(context, running_var, type, variance));
     ETX_TRY(result.prepare(context, out, type));
-    T* const invstd = context.allocate_temp_array<T>(static_cast<size_t>(n.channels) + 1);
-    ETX_CHECK(context, invstd != nullptr, MemoryAllocationFailed,
-              "not enough temporary memory for the statistics");
+    ETX_ASSIGN(T* const invstd,
+               scratch<T>(context, n.channels, "not enough temporary memory for the statistics"));
     for (int64_t c = 0; c < n.channels; ++c) {
       invstd[c] = T{1} / std::sqrt(variance[c] + static_cast<T>(n.eps));
     }

@@ -3,9 +3,12 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
+#include "core/min_max.h"
 #include "core/operand.h"
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "core/work.h"
+#include "isa/row_loops.h"
 #include "ops/pool/pool_shape.h"
 
 namespace etx::portable {
@@ -20,7 +23,7 @@ struct Divisor {
     if (!count_include_pad) return p.end(a, o) - p.begin(a, o);
     const int64_t begin = o * p.window.stride[a] - p.window.padding[a];
     const int64_t end = begin + p.window.kernel[a], limit = p.window.in[a] + p.window.padding[a];
-    return (end < limit ? end : limit) - begin;
+    return min(end, limit) - begin;
   }
 };
 
@@ -74,9 +77,8 @@ Error avg_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, 
     ResultOperand result;
     ETX_TRY(read_operand(context, self, type, x));
     ETX_TRY(result.prepare(context, out, type));
-    T* const lines = context.allocate_temp_array<T>(static_cast<size_t>(threads * w.in[2]));
-    ETX_CHECK(context, lines != nullptr, MemoryAllocationFailed,
-              "not enough temporary memory for a line");
+    ETX_ASSIGN(T* const lines,
+               scratch<T>(context, threads * w.in[2], "not enough temporary memory for a line"));
     context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job) {
         const Part part(shape.planes, 1, job, threads);
@@ -90,31 +92,20 @@ Error avg_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, 
   });
 }
 
-template <typename T>
-T sum_of(const T* x, int64_t n) {
-  if constexpr (std::is_same_v<T, float>) {
-    return isa().sum(x, static_cast<size_t>(n));
-  } else {
-    T sum = 0;
-    for (int64_t i = 0; i < n; ++i) sum += x[i];
-    return sum;
-  }
-}
-
 /// Output o of `size` takes the inputs from floor(o in / size) to ceil((o + 1) in / size).
 template <typename T>
 void adaptive_plane(const T* x, const int64_t (&in)[2], const int64_t (&size)[2], T* y) {
   if (size[0] == 1 && size[1] == 1) {
-    *y = sum_of(x, in[0] * in[1]) / static_cast<T>(in[0] * in[1]);
+    *y = sum(x, in[0] * in[1]) / static_cast<T>(in[0] * in[1]);
     return;
   }
   for (int64_t o = 0; o < size[0] * size[1]; ++o) {
     const int64_t oy = o / size[1], ox = o % size[1];
     const int64_t top = oy * in[0] / size[0], bottom = divide_up((oy + 1) * in[0], size[0]);
     const int64_t left = ox * in[1] / size[1], right = divide_up((ox + 1) * in[1], size[1]);
-    T sum = T{0};
-    for (int64_t iy = top; iy < bottom; ++iy) sum += sum_of(x + iy * in[1] + left, right - left);
-    y[o] = sum / static_cast<T>((bottom - top) * (right - left));
+    T total = T{0};
+    for (int64_t iy = top; iy < bottom; ++iy) total += sum(x + iy * in[1] + left, right - left);
+    y[o] = total / static_cast<T>((bottom - top) * (right - left));
   }
 }
 

@@ -4,26 +4,12 @@
 #include <optional>
 
 #include "core/dispatch.h"
-#include "core/loops.h"
+#include "core/min_max.h"
+#include "isa/row_loops.h"
 #include "ops/reduce/reduction.h"
 
 namespace etx::portable {
 namespace {
-
-float sum(const float* x, int64_t n) { return isa().sum(x, static_cast<size_t>(n)); }
-double sum(const double* x, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += x[i];
-  return total;
-}
-float sum_squares(const float* x, float center, int64_t n) {
-  return isa().sum_squares(x, center, static_cast<size_t>(n));
-}
-double sum_squares(const double* x, double center, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += (x[i] - center) * (x[i] - center);
-  return total;
-}
 
 /// `mean` may be null.
 Error variance(Context& context, const Tensor& self, const std::optional<IntList>& dim,
@@ -43,7 +29,7 @@ Error variance(Context& context, const Tensor& self, const std::optional<IntList
     const Writer writer(out, as);
     const Writer mean_writer(outs[1], as);
     const double freedom = static_cast<double>(plan.count) - correction;
-    const C divisor = static_cast<C>(freedom > 0 ? freedom : 0);
+    const C divisor = static_cast<C>(max<double>(freedom, 0));
     const int64_t grain = 1 + 16384 / (plan.count + 1);
     const auto results = [&](int64_t begin, int64_t end) {
       plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
