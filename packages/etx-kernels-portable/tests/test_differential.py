@@ -39,12 +39,12 @@ def test_rows_name_kernels_that_are_drawn(row: Row) -> None:
 @pytest.mark.parametrize("row", [r for r in ROWS if r.example], ids=lambda row: row.name)
 def test_rare_rows_are_needed(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     assert row.example is not None
-    seed, index = row.example
+    name, seed, index = row.example
     if row.outcome == "aborted":
-        (found,) = calls(seed, index, index + 1)
+        (found,) = calls(seed, index, index + 1, name)
     else:
         monkeypatch.setattr(RECORDER, "record", lambda *_: None)
-        call = draw(seed, index)
+        call = draw(seed, index, name)
         call.run(lambda _: None)
         found = report(index, call)
     assert found.row == row.name

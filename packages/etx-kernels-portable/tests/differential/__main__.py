@@ -15,9 +15,9 @@ from differential.page import page
 from differential.run import sweep, work
 
 
-def once(call_name: str) -> int:
+def once(call_name: str, kernel: str | None) -> int:
     seed, index = map(int, call_name.split("/"))
-    call = draw(seed, index)
+    call = draw(seed, index, kernel)
     print(call.text(), flush=True)
     call.run(lambda who: print(f"{who} …", flush=True))
     row = explain(call)
@@ -31,14 +31,15 @@ def main() -> int:
     parser.add_argument("--calls", type=int, default=50_000, help="how many (default 50000)")
     parser.add_argument("--seed", type=int, default=1, help="what decides the arguments")
     parser.add_argument("--only", metavar="SEED/INDEX", help="make one call and show all of it")
+    parser.add_argument("--kernel", metavar="NAME", help="instead of the one whose turn it is")
     parser.add_argument("--page", type=Path, help="where to write the tables")
     parser.add_argument("--work", type=int, nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
-        work(*options.work)
+        work(*options.work, options.kernel)
         return 0
     if options.only:
-        return once(options.only)
+        return once(options.only, options.kernel)
     summary = sweep(options.seed, options.calls)
     print(f"{summary.total} calls, seed {summary.seed}: {dict(summary.outcomes)}")
     print("\n".join(summary.failures()))

@@ -38,7 +38,7 @@ EAGER_ERRORS = (
     AssertionError,
 )
 MOST_ROOM = 1 << 20
-DRAWN = tuple(k for k in KERNELS if k.name not in UNDRAWN)
+DRAWN = tuple(sorted((k for k in KERNELS if k.name not in UNDRAWN), key=lambda k: k.name))
 OUTCOMES = {
     "equal": "both compute the same",
     "refused": "both refuse",
@@ -161,9 +161,9 @@ def brief(value: Any) -> str:
     return summary(value)
 
 
-def draw(seed: int, index: int) -> Call:
-    """The call of this number; kernels take turns."""
-    kernel = DRAWN[index % len(DRAWN)]
+def draw(seed: int, index: int, name: str | None = None) -> Call:
+    """The call of this number; kernels take turns, unless one is named."""
+    kernel = PLUGIN.kernels[name] if name else DRAWN[index % len(DRAWN)]
     d = Draw(f"{seed}/{index}", kernel)
     args = DRAWINGS[kernel.name](d)
     takes = eager_of(kernel.name).takes_dtype

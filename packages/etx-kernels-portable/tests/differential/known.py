@@ -36,8 +36,8 @@ class Row:
     least: int = 1
     """How many of 50,000 calls must differ so; fewer: the row has to go. Not with an example."""
     outcome: str = "differs"
-    example: tuple[int, int] | None = None
-    """Seed and index of a call that differs so, in place of `least` where few do."""
+    example: tuple[str, int, int] | None = None
+    """Kernel, seed and index of a call that differs so, in place of `least` where few do."""
     by_chance: bool = False
     """No call differs so each time."""
 
@@ -186,21 +186,21 @@ ROWS: tuple[Row, ...] = (
         "float16 and bfloat16 where eager rounds after each term; of squared distances where "
         "eager multiplies matrices, and of variances",
         cancelling_terms,
-        example=(104, 8403),
+        example=("aten::sum.IntList_out", 104, 8403),
     ),
     Row(
         "named twice",
         r"aten::index_put_?(\.out)?",
         "which of the values put at one place stays, eager leaves open",
         lambda c: c.args[-1] is False and named_twice(c),
-        example=(104, 6147),
+        example=("aten::index_put.out", 104, 6147),
     ),
     Row(
         "shifted scales",
         NORMS,
         "scale times x plus a shift, as eager computes it too: the terms may cancel",
         shifts_cancel,
-        example=(105, 12161),
+        example=("aten::_native_batch_norm_legit.no_stats_out", 105, 12161),
     ),
     Row(
         "infinite terms",
@@ -224,7 +224,7 @@ ROWS: tuple[Row, ...] = (
         r"aten::gelu\.out",
         "beyond 1e19: eager's vector loop overflows on the way, or gives NaN of infinity",
         lambda c: max(sizes(c)) >= 1e19 and nearer(c),
-        example=(201, 5246),
+        example=("aten::gelu.out", 201, 5246),
     ),
     Row(
         "logit near 1",
@@ -232,7 +232,7 @@ ROWS: tuple[Row, ...] = (
         "of float16 and bfloat16: `1 - eps` is 1 in eager, which gives infinity; the kernel's "
         "result is the exact one, rounded",
         lambda c: c.expected[0].dtype in NARROW and nearer(c),
-        example=(201, 12152),
+        example=("aten::logit.out", 201, 12152),
     ),
     Row(
         "oneDNN",
@@ -260,7 +260,7 @@ ROWS: tuple[Row, ...] = (
         "eager does not check indices where nothing is selected",
         lambda c: is_empty(c) and "outside of the dimension" in c.detail,
         outcome="strict",
-        example=(202, 2442),
+        example=("aten::index_put.out", 202, 2442),
     ),
     Row(
         "products of nothing",
@@ -276,7 +276,7 @@ ROWS: tuple[Row, ...] = (
         "eager does not check the dilation of a transposed convolution of single taps",
         lambda c: 1 in c.tensors[-1].shape[2:] and "stride and dilation" in c.detail,
         outcome="strict",
-        example=(201, 43127),
+        example=("aten::convolution_backward.out", 201, 43127),
     ),
     Row(
         "other dtypes",
@@ -285,7 +285,7 @@ ROWS: tuple[Row, ...] = (
         "backward passes",
         lambda c: len({t.dtype for t in c.tensors}) > 1 and "same dtype" in c.detail,
         outcome="strict",
-        example=(201, 30529),
+        example=("aten::convolution.out", 201, 30529),
     ),
     Row(
         "dimensions of nothing",
@@ -293,7 +293,7 @@ ROWS: tuple[Row, ...] = (
         "of vectors without elements, which eager leaves out, it does not check `dim`",
         lambda c: all(t.shape == (0,) for t in c.tensors),
         outcome="strict",
-        example=(201, 20213),
+        example=("aten::cat.out", 201, 20213),
     ),
     Row(
         "one column",
@@ -301,7 +301,7 @@ ROWS: tuple[Row, ...] = (
         "eager's contiguous loop repeats a row where the height or width of the result is 1; its "
         "channels-last loop agrees",
         channels_last_agrees,
-        example=(103, 6174),
+        example=("aten::_upsample_bilinear2d_aa.out", 103, 6174),
     ),
     Row(
         "largest of nothing",
@@ -309,14 +309,14 @@ ROWS: tuple[Row, ...] = (
         "of a window without elements, which dilation makes: eager gives the "
         "least integer and an index outside, the kernel 0",
         lambda c: max(c.args[4]) > 1,
-        example=(104, 12157),
+        example=("aten::max_pool2d_with_indices.out", 104, 12157),
     ),
     Row(
         "quotients beyond 2^53",
         r"executorch_prim::(truediv|floordiv|mod)\.\w+",
         "of integers, which a double does not hold: Python divides exactly, the kernel as doubles",
         lambda c: max(map(abs, c.args[:2])) > 2**53,
-        example=(201, 5099),
+        example=("executorch_prim::truediv.Scalar", 201, 5099),
     ),
     Row(
         "numbers without an integer",
@@ -324,14 +324,14 @@ ROWS: tuple[Row, ...] = (
         "NaN, infinities and numbers beyond the integers that are converted to a dtype of "
         "integers: what they become is not defined",
         lambda c: beyond_integers(c.args[0], c.expected[0].dtype),
-        example=(107, 38309),
+        example=("aten::cumsum.out", 107, 38309),
     ),
     Row(
         "long exponents",
         r"aten::pow\.\w+",
         "exponents of 2^24 and more, of which float32 does not hold whether they are odd",
         lambda c: abs(c.args[1]) >= 2**24 if isinstance(c.args[1], float) else False,
-        example=(203, 20086),
+        example=("aten::pow.Tensor_Scalar_out", 203, 20086),
     ),
     Row(
         "scaled operands",
@@ -361,14 +361,14 @@ ROWS: tuple[Row, ...] = (
         "the smallest int32 or int64 divided by -1 ends eager's process (SIGFPE); the kernel wraps",
         lambda c: any(not t.is_floating_point() for t in c.tensors),
         outcome="aborted",
-        example=(107, 6752),
+        example=("aten::div.Scalar_mode_out", 107, 6752),
     ),
     Row(
         "bounds of 2^63",
         r"aten::hardtanh\.out",
         "a floating bound of 2^63, which int64 does not hold: eager's conversion is not defined",
         lambda c: c.args[0].dtype == torch.int64 and 2.0**63 in map(abs, c.args[1:]),
-        example=(26, 4245),
+        example=("aten::hardtanh.out", 26, 4245),
     ),
 )
 

@@ -45,20 +45,22 @@ def report(index: int, call: Call) -> Report:
     return Report(index, call.kernel.name, call.outcome, row.name if row else "", *shown)
 
 
-def work(seed: int, begin: int, end: int) -> None:
+def work(seed: int, begin: int, end: int, name: str | None = None) -> None:
     """Print who computes as it begins, and each report, a line each."""
     torch.set_num_threads(1)
     RECORDER.record = lambda *_: None  # type: ignore[method-assign]
     for index in range(begin, end):
-        call = draw(seed, index)
+        call = draw(seed, index, name)
         call.run(lambda who, i=index: print(json.dumps([i, who]), flush=True))
         print(json.dumps(vars(report(index, call))), flush=True)
 
 
-def calls(seed: int, begin: int, end: int) -> Iterator[Report]:
+def calls(seed: int, begin: int, end: int, name: str | None = None) -> Iterator[Report]:
     """Yield the reports of these calls; a process that ends is started again behind its call."""
     while begin < end:
         command = [sys.executable, "-m", "differential", "--work", *map(str, (seed, begin, end))]
+        if name is not None:
+            command += ["--kernel", name]
         who, index = "", begin
         with tempfile.TemporaryFile("w+") as printed:
             with subprocess.Popen(
@@ -76,7 +78,7 @@ def calls(seed: int, begin: int, end: int) -> Iterator[Report]:
             if process.returncode > 0 or not who:
                 printed.seek(0)
                 raise RuntimeError(f"call {seed}/{index}:\n{printed.read()[-3000:]}")
-        call = draw(seed, index)
+        call = draw(seed, index, name)
         call.outcome = "aborted" if who == "eager" else "crashed"
         call.detail = f"signal {-process.returncode}"
         yield report(index, call)
