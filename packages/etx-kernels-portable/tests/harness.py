@@ -295,7 +295,11 @@ class Call:
 
     def over(self, value: EtxValue) -> EtxValue:
         tensor = EtxTensor.from_address(value.payload.as_tensor)
-        memory = next(k for k in self.kept if address_of(k) == tensor.data)
+        given = tensor.data
+        memory = next(k for k in self.kept if address_of(k) == given).clone()
+        for kept in self.kept:
+            if isinstance(kept, EtxTensor) and kept.data == given:
+                kept.data = memory.data_ptr()
         self.results.append(lambda: memory)
         return self.pointing(TENSOR, EtxTensor.from_buffer_copy(tensor))
 

@@ -150,7 +150,7 @@ class Intercept(TorchDispatchMode):
         """Compare with the result that lies on an argument."""
         for i, value in enumerate(given):
             if isinstance(value, torch.Tensor) and is_like(value, expected):
-                (actual,) = PLUGIN.call(kernel.name, *self.freeze(given), Over(i))
+                (actual,) = PLUGIN.call(kernel.name, *given, Over(i))
                 torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
 
 
