@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 OPINFO = Path(__file__).parent / "opinfo"
-REFUSED = ("power of int", "power of uint8", "2 to ", "layer_norm float64", "orders of transposed")
+REFUSED = (
+    "2 to ",
+    "layer_norm float64",
+    "log_softmax of nothing",
+    "orders of transposed",
+    "power of int",
+    "power of uint8",
+)
 
 
 @pytest.fixture(scope="module")

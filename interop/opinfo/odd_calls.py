@@ -128,6 +128,7 @@ def of_halves() -> Made:
 def of_floats() -> Made:
     """Return calls with zeros, infinities and dtypes that differ."""
     x = torch.tensor([0.0, -0.0, 1.0, -1.0, 5.5, -5.5, torch.inf, torch.nan])
+    at = torch.tensor([6, -1])
     return {
         "floor_divide by zeros": (torch.floor_divide, (x, x.new_zeros(8))),
         "floor_divide": (torch.floor_divide, (x[:6], x.flip(0)[:6])),
@@ -140,6 +141,23 @@ def of_floats() -> Made:
             (x[7:].clone(), torch.randn(2, 3), torch.randn(3, 4)),
         ),
         "arange of fractions": (lambda x: x + torch.arange(0, 12, 1.5).long(), (x,)),
+        "put at negatives": (lambda x, i: (x * 2).index_put((i,), x[:2]), (x, at)),
+        "put a number": (lambda x, i, v: (x * 2).index_put((i,), v), (x, at, torch.ones(()))),
+        "put one": (lambda x, i, v: (x * 2).index_put((i,), v), (x, at, torch.ones(1))),
+        "put by mask": (lambda x, v: (x * 2).index_put((x > 0,), v), (x, torch.ones(()))),
+        "put at a table": (lambda x, i: (x * 2).index_put((i.view(2, 1),), x[:1]), (x, at)),
+        "put rows": (lambda x, i: (x * 2).index_put((i,), x[0]), (torch.randn(8, 3), at)),
+        "put columns": (
+            lambda x, i: torch.ops.aten.index_put(x * 2, (None, i), x[:, :2]),
+            (torch.randn(3, 8), at),
+        ),
+        "put pairs": (lambda x, i: (x * 2).index_put((i, i), x[0, :2]), (torch.randn(8, 8), at)),
+        "put and add": (lambda x, i: (x * 2).index_put((i,), x[:2], accumulate=True), (x, at)),
+        "index_copy of a number": (
+            lambda x, i, v: (x * 2).index_copy(0, i, v),
+            (torch.ones(()), at[:1] * 0, torch.zeros(())),
+        ),
+        "log_softmax of nothing": (lambda x: x[:0].log_softmax(0), (x,)),
         "layer_norm float64": (lambda x: F.layer_norm(x, (8,)), (torch.randn(3, 8).double(),)),
     }
 

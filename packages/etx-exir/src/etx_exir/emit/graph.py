@@ -18,6 +18,7 @@ from etx_exir.emit.views import ALIASING, SAME_ORDER, aliases
 from etx_exir.errors import EmitError, UnboundedError
 from etx_exir.ir.dim_order import NAMESPACE
 from etx_exir.ir.layout import same_sizes, shape_of
+from etx_exir.ir.mutable_state import KEEPS_ARGUMENTS
 from etx_exir.ir.out_variants import OutVariant, out_variant
 from etx_exir.ir.stand_in import STAND_IN
 from etx_exir.plan.linear_ir import Kind, Place
@@ -183,7 +184,7 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
         args += outs
         args.append(emitter.values.tensor_list(outs) if many else outs[0])
     step = emitter.call(variant.name, variant.overload, args, _deep(emitter, reads), outs)
-    if not many and emitter.may_overwrite(step.op):
+    if not many and KEEPS_ARGUMENTS not in node.meta and emitter.may_overwrite(step.op):
         step.sharable = _sharable(emitter, reads, outs[0])
     given = [emitter.values.null() if r is None else o for r, o in zip(results, outs, strict=True)]
     return given if many else given[0]

@@ -11,10 +11,20 @@ from torch.fx import Node
 
 from etx_exir.ir.ops import Moves, copies
 
-__all__ = ["KEY", "SHARED", "is_state", "mark_shared", "mutated_names", "state_names"]
+__all__ = [
+    "KEEPS_ARGUMENTS",
+    "KEY",
+    "SHARED",
+    "is_state",
+    "mark_shared",
+    "mutated_names",
+    "state_names",
+]
 
 KEY = "etx_state"
 SHARED = "etx_shared"
+KEEPS_ARGUMENTS = "etx_keeps_arguments"
+"""Marks a call whose result is not to take the memory of an argument."""
 
 VIEWS = copies(Moves.SAME, Moves.RESHAPE, Moves.EXPAND)
 

@@ -12,6 +12,7 @@ from etx_exir.passes.fit.bound_shifts import BoundShifts
 from etx_exir.passes.fit.divide_exactly import DivideExactly
 from etx_exir.passes.fit.multiply_powers import MultiplyPowers
 from etx_exir.passes.fit.round_numbers import RoundNumbers
+from etx_exir.passes.fit.scatter_in_place import ScatterInPlace
 from etx_exir.passes.fit.split_sums import SplitSums
 from etx_exir.passes.fit.unite_dtypes import UniteDtypes
 from etx_exir.passes.fit.widen_halves import WidenHalves
@@ -28,6 +29,7 @@ def fitting(rows: Mapping[str, Any]) -> tuple[Pass, ...]:
         SplitSums(),
         BoundShifts(),
         RoundNumbers(),
+        ScatterInPlace(),
         WidenHalves(),
         AlignDimOrders(rows),  # last: what those before add has layouts, too
     )

@@ -44,8 +44,7 @@ class SetDimOrder(NodePass):
             order = dim_order_of(source.meta["val"] if isinstance(source, Node) else value)
         else:
             order = dim_order_of_format(memory_format, value.dim())
-        kept = {k: v for k, v in kwargs.items() if k in ("dtype", "non_blocking")}
-        kept.pop("non_blocking" if node.target is aten.empty.memory_format else "", None)
+        kept = {k: v for k, v in kwargs.items() if k == "dtype"}
         kept["dim_order"] = list(order)
         return graph.call_function(OPERATORS[node.target], node.args[:1], kept)  # type: ignore[index]
 
