@@ -9,7 +9,7 @@ import pytest
 import torch
 
 FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER))
+sys.path[:0] = [str(FOLDER), str(FOLDER / "support")]
 torch.set_num_threads(1)
 
 LAST = ("test_every_call_again", "test_every_call_enlarged")

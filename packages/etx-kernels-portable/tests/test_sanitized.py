@@ -69,7 +69,7 @@ def test_elementary_functions_at_every_float(options: tuple[str, ...], tmp_path:
     """Within the errors that vector_math.h states, and without undefined behaviour, NaNs too."""
     built = tmp_path / "every_float"
     options += ("-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
-    call("c++", *options, f"-I{PACKAGE / 'native'}", TESTS / "every_float.cpp", "-o", built)
+    call("c++", *options, f"-I{PACKAGE / 'native'}", TESTS / "cpp" / "every_float.cpp", "-o", built)
     call(built, EVERY)
 
 
