@@ -80,6 +80,36 @@ def test_three_dimensions():
     assert_like_eager(edge(module, inputs), module, inputs)
 
 
+BATCHES = {
+    "keys of higher rank": ((4,), (2, 4), (2, 4)),
+    "queries of higher rank": ((2, 4), (4,), (4,)),
+    "one matrix of queries": ((), (2,), (2,)),
+    "one query for all": ((2, 1), (4,), (4,)),
+    "one key for all heads": ((2, 4), (2, 1), (2, 1)),
+    "one key for all heads, values apart": ((2, 4), (2, 1), (2, 4)),
+    "values of one head": ((2, 4), (2, 4), (2, 1)),
+    "values of more batches": ((1, 4), (1, 4), (3, 4)),
+}
+
+
+def test_batches_that_broadcast():
+    def function(cases, mask):
+        return [attention(q, k, v, attn_mask=m) for q, k, v in cases for m in (None, mask)]
+
+    def drawn(query, key, value):
+        return torch.randn(*query, 5, 8), torch.randn(*key, 6, 8), torch.randn(*value, 6, 7)
+
+    inputs = ([drawn(*case) for case in BATCHES.values()], torch.randn(5, 6))
+    assert_like_eager(edge(Calls(function), inputs), Calls(function), inputs)
+
+
+def test_heads_that_share_one_key_are_its_rows():
+    module, inputs = Calls(attention), (heads(5), heads(6, 1), heads(6, 1))
+    program = edge(module, inputs)
+    assert "aten.expand_copy.default" not in counts(program)
+    assert_like_eager(program, module, inputs)
+
+
 def test_dropout_is_refused():
     module = Calls(lambda q: attention(q, q, q, dropout_p=0.5))
     manager = to_edge(torch.export.export(module, (heads(5),)))

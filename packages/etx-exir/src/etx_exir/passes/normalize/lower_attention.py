@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
-from etx_exir.analysis.shapes import Size, same_size, sizes, with_inferred
+from etx_exir.analysis.shapes import Size, same_size, size, sizes, with_inferred
 from etx_exir.analysis.value_range import is_finite
 from etx_exir.errors import LoweringError
 from etx_exir.ir.ops import EXPAND, PERMUTE, UNSQUEEZE, VIEW
@@ -41,6 +42,7 @@ class LowerAttention(NodePass):
                 f"dropout_p={dropout}; call model.eval() and pass dropout_p=0.0 before export"
             )
         scale = node.kwargs.get("scale") or 1 / math.sqrt(query.meta["val"].shape[-1])
+        query, key, value = self._aligned(graph, query, key, value)
         rows = Rows(self, graph, query, key)
         scaled = rows.split(self.call(graph, aten.mul.Scalar, query, scale))
         turned = self.transpose(graph, key)
@@ -73,20 +75,32 @@ class LowerAttention(NodePass):
 
     def product(self, graph: Graph, left: Node, right: Node) -> Node:
         """Multiply batches of matrices; the result has one batch dimension."""
-        if left.meta["val"].dim() > 3 and right.meta["val"].dim() > 3:
-            batch, other = left.meta["val"].shape[:-2], right.meta["val"].shape[:-2]
-            if len(batch) != len(other) or not all(map(same_size, batch, other)):
-                left, right = self._broadcast(graph, left, right)
         return self.call(graph, aten.bmm.default, self._flat(graph, left), self._flat(graph, right))
 
-    def _broadcast(self, graph: Graph, left: Node, right: Node) -> tuple[Node, Node]:
-        """Expand the batch dimensions that are one in one factor."""
-        pairs = list(zip(sizes(graph, left)[:-2], sizes(graph, right)[:-2], strict=True))
-        batch = [b if a == 1 else a for a, b in pairs]
-        return tuple(  # type: ignore[return-value]
-            self.call(graph, EXPAND, factor, [*batch, *sizes(graph, factor)[-2:]])
-            for factor in (left, right)
-        )
+    def _aligned(self, graph: Graph, query: Node, key: Node, value: Node) -> list[Node]:
+        """Expand batch dimensions to those of all; heads of keys stay fewer where they are shared."""
+        rank = max(node.meta["val"].dim() for node in (query, key, value))
+        heads, shared = rank - 3, _largest((key, value), rank, rank - 3)
+        most = [_largest((query, key, value), rank, dim) for dim in range(rank - 2)]
+        fewer = list(most)
+        if rank > 2 and _groups(_extent(most[heads], rank, heads), _extent(shared, rank, heads)):
+            fewer[heads] = shared
+        return [
+            self._expand(graph, node, batch, rank)
+            for node, batch in ((query, most), (key, fewer), (value, fewer))
+        ]
+
+    def _expand(self, graph: Graph, node: Node, batch: list[Node], rank: int) -> Node:
+        """Give a tensor the batch dimensions of these, each of which has one of them."""
+        extents = [_extent(source, rank, dim) for dim, source in enumerate(batch)]
+        missing = rank - node.meta["val"].dim()
+        if missing == 0 and all(map(same_size, node.meta["val"].shape, extents)):
+            return node
+        lead = [
+            size(graph, source, dim - rank) if not same_size(extent, 1) else 1
+            for dim, (source, extent) in enumerate(zip(batch, extents, strict=True))
+        ]
+        return self.call(graph, EXPAND, node, [*lead, *sizes(graph, node)[-2:]])
 
     def view(self, graph: Graph, node: Node, shape: list[Size]) -> Node:
         """Reshape without a copy."""
@@ -141,10 +155,9 @@ class Rows:
     def __init__(self, lower: LowerAttention, graph: Graph, query: Node, key: Node) -> None:
         self.lower, self.graph = lower, graph
         self.shape = sizes(graph, query)
-        heads, shared = query.meta["val"].shape[-3:-2], key.meta["val"].shape[-3:-2]
-        grouped = len(heads) == 1 and all(isinstance(n, int) for n in (*heads, *shared))
-        self.groups = heads[0] // shared[0] if grouped and shared[0] not in (1, heads[0]) else 1
-        self.heads = shared[0] if self.groups > 1 else 0
+        rank, shared = len(self.shape), _extent(key, len(self.shape), len(self.shape) - 3)
+        self.groups = _groups(_extent(query, rank, rank - 3), shared) or 1
+        self.heads = shared if self.groups > 1 else 0
 
     def split(self, query: Node) -> Node:
         """Return (…, heads, L, E) as (…, key heads, groups * L, E)."""
@@ -172,6 +185,25 @@ class Rows:
         """Return (batch * key heads, groups * L, E) as (…, heads, L, E)."""
         width = sizes(self.graph, value)[-1]
         return self.lower.view(self.graph, mixed, [*self.shape[:-1], width])
+
+
+def _extent(node: Node, rank: int, dim: int) -> Any:
+    """Return the size of a dimension of `rank`, one where the tensor has fewer."""
+    shape = node.meta["val"].shape
+    own = dim - (rank - len(shape))
+    return shape[own] if own >= 0 else 1
+
+
+def _largest(nodes: Sequence[Node], rank: int, dim: int) -> Node:
+    """Return the first tensor of those that broadcast whose size is not one."""
+    return next((n for n in nodes if not same_size(_extent(n, rank, dim), 1)), nodes[0])
+
+
+def _groups(heads: Any, shared: Any) -> int:
+    """Return how many heads share one of keys; 0 where each has its own or sizes are symbolic."""
+    if not (isinstance(heads, int) and isinstance(shared, int)) or heads in (0, shared):
+        return 0
+    return 0 if shared == 0 or heads % shared else heads // shared
 
 
 def _argument(node: Node, index: int, default: Any) -> Any:
