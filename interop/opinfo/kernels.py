@@ -26,6 +26,7 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "packages" / "etx-kernels-portable" / "tests"))
 sys.path.insert(0, str(ROOT / "packages" / "etx-kernels-portable" / "tests" / "support"))
 
 import dtypes  # noqa: E402

@@ -27,7 +27,7 @@ ALIKE = {  # operators of the format, whose kernels are those of ATen's
 
 def document() -> str:
     """Return the target as JSON, one operator a line."""
-    sys.path.insert(0, str(PACKAGE / "tests" / "support"))
+    sys.path[:0] = [str(PACKAGE / "tests"), str(PACKAGE / "tests" / "support")]
     from dtypes import rows_of_kernels
     from etx_kernels_portable import __version__, library_path
     from etx_kernels_portable.target import describe, kernels

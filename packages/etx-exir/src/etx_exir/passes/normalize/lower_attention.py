@@ -78,7 +78,7 @@ class LowerAttention(NodePass):
         return self.call(graph, aten.bmm.default, self._flat(graph, left), self._flat(graph, right))
 
     def _aligned(self, graph: Graph, query: Node, key: Node, value: Node) -> list[Node]:
-        """Expand batch dimensions to those of all; heads of keys stay fewer where they are shared."""
+        """Expand batch dimensions to those of all; keys have fewer heads where they are shared."""
         rank = max(node.meta["val"].dim() for node in (query, key, value))
         heads, shared = rank - 3, _largest((key, value), rank, rank - 3)
         most = [_largest((query, key, value), rank, dim) for dim in range(rank - 2)]
