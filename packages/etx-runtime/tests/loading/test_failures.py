@@ -322,7 +322,7 @@ KINDS = {
         lambda: load(addition()).metadata.input_tensor_meta(5), MetadataError, 0x12, ("no such",)
     ),
     "input's value": Kind(
-        lambda: load(addition()).input_value(0), MetadataError, 0x12, ("input 0", "no number")
+        lambda: load(addition()).input_value(0), MetadataError, 0x12, ("input 0", "not a number")
     ),
 }
 
