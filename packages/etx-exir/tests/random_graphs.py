@@ -194,7 +194,9 @@ class Draft:
         except (RuntimeError, IndexError, TypeError, NotImplementedError):
             return None
         small = all(x.numel() <= LARGEST and x.dim() <= 5 for each in results for x in each)
-        return results if small and all(map(usual, zip(*results, strict=True))) else None
+        alike = len({len(result) for result in results}) == 1
+        usable = small and alike and all(map(usual, zip(*results, strict=True)))
+        return results if usable else None
 
 
 def usual(values: Sequence[Tensor]) -> bool:
