@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import wraps
 from typing import Any
 
 import torch
@@ -17,10 +16,12 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 from etx_exir.ir.ops import TABLE
+from etx_exir.lower.decompose_scans import SCANS
+from etx_exir.lower.decompose_windows import WINDOWS
+from etx_exir.lower.in_float32 import NARROW, in_float32
 
 aten = torch.ops.aten
 
-NARROW = (torch.float16, torch.bfloat16)
 ERFC = (
     -0.6717940840567213,
     0.6726432239778204,
@@ -82,23 +83,6 @@ def _relu6(self: Tensor) -> Any:
     return aten.hardtanh.default(self, 0.0, 6.0)
 
 
-def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compute what is given in float16 or bfloat16 in float32, as eager does, and round once."""
-
-    def widened(value: Any) -> Any:
-        narrow = isinstance(value, Tensor) and value.dtype in NARROW
-        return value.to(torch.float32) if narrow else value
-
-    @wraps(function)
-    def compute(*args: Any, **kwargs: Any) -> Any:
-        dtype = next(a.dtype for a in args if isinstance(a, Tensor))
-        if dtype not in NARROW:
-            return function(*args, **kwargs)
-        return function(*map(widened, args), **kwargs).to(dtype)
-
-    return compute
-
-
 def _vector_norm(
     self: Tensor,
     ord: float = 2,
@@ -116,7 +100,7 @@ def _vector_norm(
     if ord == 0:
         counted = aten.ne.Scalar(x, 0).to(x.dtype)
         return aten.sum.dim_IntList(counted, dims, keepdim)
-    return _in_float32(_sum_of_powers)(x, ord, dims, keepdim)
+    return in_float32(_sum_of_powers)(x, ord, dims, keepdim)
 
 
 def _sum_of_powers(x: Tensor, ord: float, dims: list[int], keepdim: bool) -> Any:
@@ -269,13 +253,14 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.take.default: _take,
     aten._int_mm.default: _int_mm,
     aten.addmv.default: torch_decompositions.addmv,
-    aten.adaptive_max_pool2d.default: torch_decompositions.adaptive_max_pool2d,
     aten.dist.default: torch_decompositions.dist,
-    aten.upsample_bicubic2d.default: _in_float32(torch_decompositions.upsample_bicubic2d_default),
-    aten.upsample_bilinear2d.default: _in_float32(torch_decompositions.upsample_bilinear2d),
+    aten.upsample_bicubic2d.default: in_float32(torch_decompositions.upsample_bicubic2d_default),
+    aten.upsample_bilinear2d.default: in_float32(torch_decompositions.upsample_bilinear2d),
     aten.upsample_linear1d.default: _upsample_linear,
     aten.upsample_linear1d.vec: _upsample_linear_vec,
     aten.upsample_trilinear3d.default: _upsample_linear,
     aten.upsample_trilinear3d.vec: _upsample_linear_vec,
-    aten.upsample_bicubic2d.vec: _in_float32(torch_decompositions.upsample_bicubic2d_vec),
+    aten.upsample_bicubic2d.vec: in_float32(torch_decompositions.upsample_bicubic2d_vec),
+    **SCANS,
+    **WINDOWS,
 }
