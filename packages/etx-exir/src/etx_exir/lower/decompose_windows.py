@@ -28,8 +28,12 @@ def _each(value: int | Sequence[int], dims: int, default: Sequence[int] = ()) ->
     return items * dims if len(items) == 1 else items
 
 
+def _is_dynamic(sizes: Sequence[Any]) -> bool:
+    return any(isinstance(size, torch.SymInt) for size in sizes)
+
+
 def _fixed(sizes: Sequence[Any]) -> None:
-    if any(isinstance(size, torch.SymInt) for size in sizes):
+    if _is_dynamic(sizes):
         raise NotImplementedError(
             f"its windows depend on the dynamic sizes {tuple(sizes)}; export it with fixed sizes"
         )
@@ -171,8 +175,16 @@ def _adaptive_max_planes(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor,
     return values, place
 
 
+def _adaptive_max_to_one(self: Tensor, output_size: list[int]) -> tuple[Tensor, Tensor]:
+    dims = list(range(-len(output_size), 0))
+    values = aten.amax.default(self, dims, True)
+    return values, aten.argmax.default(self.flatten(dims[0]), -1).reshape(values.shape)
+
+
 def _adaptive_max_pool2d(self: Tensor, output_size: list[int]) -> Any:
     *lead, height, width = self.shape
+    if _is_dynamic((height, width)) and all(size == 1 for size in output_size):
+        return _adaptive_max_to_one(self, output_size)
     _fixed((height, width, *output_size))
     shape = [*lead, *output_size]
     if 0 in output_size:
@@ -185,6 +197,8 @@ def _adaptive_max_pool2d(self: Tensor, output_size: list[int]) -> Any:
 def _adaptive_max_pool3d(self: Tensor, output_size: list[int]) -> Any:
     *lead, depth, height, width = self.shape
     deep, high, wide = output_size
+    if _is_dynamic((depth, height, width)) and all(size == 1 for size in output_size):
+        return _adaptive_max_to_one(self, output_size)
     _fixed((depth, height, width, *output_size))
     shape = [*lead, *output_size]
     if 0 in output_size:
@@ -274,7 +288,7 @@ def _added_up(x: Tensor, bag: Tensor, bags: int, offsets: Tensor) -> Tensor:
     """Return the sum of each bag's rows; what comes after the last offset is left out."""
     zeros = x.new_zeros([offsets.shape[0], *x.shape[1:]])
     total: Tensor = aten.index_put.default(zeros, [bag], x, True)
-    return total if bags == offsets.shape[0] else aten.slice.Tensor(total, 0, 0, bags)
+    return total if bags == offsets.shape[0] else total[:bags]
 
 
 def _largest(

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decompositions against eager, on calls of operators wherever they come from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+TOLERANCE = {
+    torch.float32: 2e-6,
+    torch.float64: 1e-12,
+    torch.float16: 2e-3,
+    torch.bfloat16: 1.6e-2,
+}
+
+
+def compare(
+    function: Callable[..., Any], op: Callable[..., Any], *args: Any, scale: float = 1, **named: Any
+) -> None:
+    """Compare all results, of numbers about as large as `scale`."""
+    actual, expected = function(*args, **named), op(*args, **named)
+    pairs = zip(pytree.tree_leaves(actual), pytree.tree_leaves(expected), strict=True)
+    for found, wanted in pairs:
+        step = TOLERANCE.get(wanted.dtype, 0)
+        torch.testing.assert_close(found, wanted, rtol=step, atol=step * scale, equal_nan=True)
+
+
+class Compared(TorchDispatchMode):
+    """Compare each call of an operator of the table."""
+
+    def __init__(self, table: Mapping[OpOverload, Callable[..., Any]]) -> None:
+        super().__init__()
+        self.table = table
+        self.calls: Counter[OpOverload] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in self.table:
+            self.calls[func] += 1
+            compare(self.table[func], func, *args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def run_samples(name: str, dtype: torch.dtype, backward: bool = False, stride: int = 1) -> None:
+    """Run every OpInfo of that name on its samples, a `stride`-th of them, and their gradients."""
+    for info in (info for info in op_db if info.name == name):
+        samples = list(info.sample_inputs("cpu", dtype, requires_grad=backward))
+        for sample in samples[::stride]:
+            result = info(sample.input, *sample.args, **sample.kwargs)
+            if backward:
+                (result * torch.randn_like(result)).sum().backward()
