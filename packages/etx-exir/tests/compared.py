@@ -27,9 +27,9 @@ def compare(
     """Compare all results, of numbers about as large as `scale`."""
     actual, expected = function(*args, **named), op(*args, **named)
     pairs = zip(pytree.tree_leaves(actual), pytree.tree_leaves(expected), strict=True)
-    for found, wanted in pairs:
-        step = TOLERANCE.get(wanted.dtype, 0)
-        torch.testing.assert_close(found, wanted, rtol=step, atol=step * scale, equal_nan=True)
+    for answer, correct in pairs:
+        step = TOLERANCE.get(correct.dtype, 0)
+        torch.testing.assert_close(answer, correct, rtol=step, atol=step * scale, equal_nan=True)
 
 
 class Compared(TorchDispatchMode):

@@ -3,15 +3,19 @@
 
 import pytest
 import torch
-from etx_exir import to_edge
+from etx_exir import ExecutorchBackendConfig, to_edge
 from programs import Calls, counts
 from torch import nn
 from torch.nn import functional as F
 from torch.utils import _pytree as pytree
 
+aten = torch.ops.aten
 X, Y = torch.randn(2, 3, 6, 6), torch.randn(2, 3, 6, 6)
 NAN = torch.tensor([1.0, float("nan"), 3.0, float("nan")])
 BYTES = torch.randint(-128, 128, (19, 24), dtype=torch.int8)
+CUBE = torch.randn(2, 3, 5, 6, 7)
+WORDS = torch.randint(0, 9, (3, 4))
+PLACES, ADDED = torch.randint(0, 6, (2, 3, 6, 9)), torch.randn(2, 3, 6, 9)
 BOUNDS = torch.tensor([-1.0, 0.0, 0.5, 2.0])
 
 FUNCTIONS = {
@@ -43,6 +47,40 @@ FUNCTIONS = {
     "take one": (torch.take, (torch.tensor(2.5), torch.tensor(-1))),
     "addmv": (torch.addmv, (torch.randn(3), torch.randn(3, 4), torch.randn(4))),
     "adaptive max": (lambda x: F.adaptive_max_pool2d(x, (2, 3)), (X,)),
+    "adaptive max of windows": (lambda x: F.adaptive_max_pool2d(x, 4, True), (X,)),
+    "average in 3-d": (lambda x: F.avg_pool3d(x, 3, 2, 1, True, False), (CUBE,)),
+    "adaptive average in 3-d": (lambda x: F.adaptive_avg_pool3d(x, (2, 3, 4)), (CUBE,)),
+    "max in 3-d": (lambda x: F.max_pool3d(x, 3, 2, 1, return_indices=True), (CUBE,)),
+    "adaptive max in 3-d": (lambda x: F.adaptive_max_pool3d(x, (2, 3, 4), True), (CUBE,)),
+    "bags of words": (lambda x, i: F.embedding_bag(i, x, mode="sum"), (torch.randn(9, 4), WORDS)),
+    "bags of words, largest": (
+        lambda x, i: F.embedding_bag(i, x, mode="max"),
+        (torch.randn(9, 4), WORDS),
+    ),
+    "bags with gradients": (
+        lambda *x: aten._embedding_bag(*x, mode=1),
+        (torch.randn(9, 4), WORDS[0], torch.tensor([0, 0, 3])),
+    ),
+    "gradient of average": (
+        lambda g, x: aten.avg_pool2d_backward(g, x, [3, 3], [2, 2], [1, 1], False, False, None),
+        (X[..., ::2, ::2], X),
+    ),
+    "gradient of adaptive average": (aten._adaptive_avg_pool2d_backward, (X[..., :4, :5], X)),
+    "cumprod": (lambda x: x.cumprod(-1), (X,)),
+    "cummax": (lambda x: x.cummax(1), (X,)),
+    "cummin": (lambda x: x.cummin(-1), (X.round(),)),
+    "logcumsumexp": (lambda x: x.logcumsumexp(2), (X,)),
+    **{
+        f"scatter {reduce}": (
+            lambda x, i, s, reduce=reduce: x.scatter_reduce(3, i, s, reduce),
+            (X, PLACES, ADDED),
+        )
+        for reduce in ("sum", "prod", "mean", "amax", "amin")
+    },
+    "index reduce": (
+        lambda x, i, s: x.index_reduce(1, i, s, "amin", include_self=False),
+        (X, torch.tensor([2, 0, 2]), Y),
+    ),
     "bicubic": (lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"), (X,)),
     "rsub": (lambda x: 3 - x, (X,)),
     "chunk": (lambda x: x.chunk(3, 1), (X,)),
@@ -80,7 +118,8 @@ def answers():
     module, inputs = All().eval(), {name: given for name, (_, given) in FUNCTIONS.items()}
     with torch.no_grad():
         manager = to_edge(torch.export.export(module, (inputs,)))
-        manager.to_executorch()
+        for target in ("etx", "executorch"):
+            manager.to_executorch(ExecutorchBackendConfig(target=target))
         found = manager.exported_program().module(check_guards=False)(inputs)
         return found, module(inputs)
 
