@@ -124,6 +124,7 @@ def answers():
         return found, module(inputs)
 
 
+@pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_runs_on_the_default_target(name, answers):
     found, expected = (pytree.tree_leaves(side[name]) for side in answers)

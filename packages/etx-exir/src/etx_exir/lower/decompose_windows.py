@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -223,7 +224,8 @@ def _spread(x: Tensor, dim: int, first: Tensor, last: Tensor, most: int, even: b
         if not even:
             part = aten.where.self((window >= first).view(shape), part, nothing)
         parts.append(part)
-    return sum(parts[1:], parts[0])
+    total: Tensor = reduce(torch.add, parts)
+    return total
 
 
 def _avg_pool2d_backward(
