@@ -41,7 +41,7 @@ def _steps(length: int) -> list[int]:
 
 def _before(x: Tensor, dim: int, step: int, fill: float) -> Tensor:
     """Return for each element the one `step` before it, and `fill` for the first ones."""
-    kept = aten.slice.Tensor(x, dim, 0, x.shape[dim] - step)
+    kept = x.narrow(dim, 0, x.shape[dim] - step)
     pad = [0, 0] * (x.dim() - 1 - dim) + [step, 0]
     result: Tensor = aten.constant_pad_nd.default(kept, pad, fill)
     return result
@@ -154,13 +154,13 @@ def _put_last(base: Tensor, dim: int, group: Tensor, x: Tensor) -> Tensor:
     """
     size = base.shape[dim]
     pad = [0, 0] * (base.dim() - 1 - dim)
-    after = aten.slice.Tensor(group, dim, 1)
+    after = group.narrow(dim, 1, group.shape[dim] - 1)
     after = aten.constant_pad_nd.default(after, [*pad, 0, 1], -1)
     behind = torch.full([], size, device=group.device)
     slot = aten.where.self(aten.ne.Tensor(group, after), group, behind)
     padded = aten.constant_pad_nd.default(base, [*pad, 0, 1], 0)
     filled = aten.scatter.src(padded, dim, slot, x)
-    result: Tensor = aten.slice.Tensor(filled, dim, 0, size)
+    result: Tensor = filled.narrow(dim, 0, size)
     return result
 
 
@@ -233,7 +233,7 @@ def _scatter_reduce(
     dim %= given.dim()
     for i, size in enumerate(found.shape):
         if not statically_known_true(size == added.shape[i]):
-            added = aten.slice.Tensor(added, i, 0, size)
+            added = added.narrow(i, 0, size)
     found = found.to(torch.int64)
     return REDUCTIONS[reduce](given, dim, found, added, include_self).reshape(self.shape)
 

@@ -281,7 +281,7 @@ def _bag_of_each(indices: Tensor, offsets: Tensor) -> Tensor:
     length = indices.shape[0]
     begun = offsets.new_zeros([length + 1])
     begun = aten.scatter_add.default(begun, 0, offsets, torch.ones_like(offsets))
-    count = aten.slice.Tensor(aten.cumsum.default(begun, 0), 0, 0, length)
+    count = aten.cumsum.default(begun, 0).narrow(0, 0, length)
     result: Tensor = aten.sub.Scalar(count, 1)
     return result
 
