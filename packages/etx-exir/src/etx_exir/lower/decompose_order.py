@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decompositions of what looks for places in an order, and of random numbers of other forms.
+
+Where several numbers are the one that is wanted, eager leaves open whose index it returns; these
+do too, except `mode`, whose index is the last (eager's is up to 16 numbers). Random numbers are those of `rand` and `randn`:
+other than eager's, though of the same distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+aten = torch.ops.aten
+
+
+def _length(self: Tensor, dim: int) -> Any:
+    return self.shape[dim] if self.dim() else 1
+
+
+def _kthvalue(self: Tensor, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the last of the `k` smallest; NaN is the largest number."""
+    x = self if self.dim() else self.reshape(1)
+    least = aten.topk.default(x, k, dim, False, True)
+    shape = self.shape if not self.dim() else None
+    parts = [part.narrow(dim, k - 1, 1) if keepdim else part.select(dim, -1) for part in least]
+    return tuple(part if shape is None else part.reshape(shape) for part in parts)
+
+
+def _median(self: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """Return the lower of two in the middle, or the first NaN."""
+    values, indices = _kthvalue(self, (_length(self, dim) + 1) // 2, dim, keepdim)
+    if not self.is_floating_point():
+        return values, indices
+    most, first = aten.max.dim(self, dim, keepdim)
+    missing = aten.isnan.default(most)
+    return torch.where(missing, most, values), torch.where(missing, first, indices)
+
+
+def _nanmedian(self: Tensor, dim: int, keepdim: bool = False) -> Any:
+    if not self.is_floating_point():
+        return _median(self, dim, keepdim)
+    x = self if self.dim() else self.reshape(1)
+    values, indices = aten.topk.default(x, x.shape[dim], dim, False, True)
+    count = aten.logical_not.default(aten.isnan.default(x)).sum(dim, keepdim=True)
+    middle = aten.clamp.default((count + 1) // 2 - 1, 0)
+    found = [part.gather(dim, middle) for part in (values, indices)]
+    if not self.dim():
+        return tuple(part.reshape(()) for part in found)
+    return tuple(part if keepdim else part.squeeze(dim) for part in found)
+
+
+def _of_all(median: Callable[..., Any]) -> Callable[[Tensor], Any]:
+    def compute(self: Tensor) -> Any:
+        if guard_or_false(self.numel() == 0):
+            least = math.nan if self.is_floating_point() else torch.iinfo(self.dtype).min
+            return torch.full((), least, dtype=self.dtype, device=self.device)
+        return median(self.reshape(-1), 0)[0]
+
+    return compute
+
+
+def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """Return the least of the most frequent numbers, each NaN being another, and the last index.
+
+    Runs of equal numbers are numbered along the sorted ones; the longest one's last is taken.
+    """
+    if self.dtype == torch.bool:
+        value, index = _mode(self.to(torch.uint8), dim, keepdim)
+        return value.to(torch.bool), index
+    x = self.movedim(dim, -1) if self.dim() else self.reshape(1)
+    length = x.shape[-1]
+    ordered = aten.topk.default(x, length, -1, False, True)[0]
+    ends = aten.ne.Tensor(ordered.narrow(-1, 1, length - 1), ordered.narrow(-1, 0, length - 1))
+    runs = aten.constant_pad_nd.default(aten.cumsum.default(ends.to(torch.int64), -1), [1, 0])
+    lengths = torch.zeros_like(runs).scatter_add(-1, runs, torch.ones_like(runs))
+    longest = aten.argmax.default(lengths, -1, True)
+    last = aten.le.Tensor(runs, longest).sum(-1, keepdim=True) - 1
+    value = ordered.gather(-1, last)
+    places = torch.arange(length, device=x.device)
+    index = aten.amax.default(torch.where(aten.eq.Tensor(x, value), places, 0), [-1], True)
+    if not self.dim():
+        return value.reshape(()), index.reshape(())
+    if keepdim:
+        return value.movedim(-1, dim), index.movedim(-1, dim)
+    return value.squeeze(-1), index.squeeze(-1)
+
+
+def _passed(edges: Tensor, values: Any, out_int32: bool, right: bool) -> Any:
+    ahead = torch.gt(edges, values) if right else torch.ge(edges, values)
+    count = aten.logical_not.default(ahead).sum(-1)  # a NaN passes all
+    return count.to(torch.int32) if out_int32 else count
+
+
+def _searchsorted(
+    sorted_sequence: Tensor,
+    self: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Any:
+    """Count the numbers of the sequence before each; one that is not sorted has no answer."""
+    edges = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
+    values = self.unsqueeze(-1)
+    edges = edges if edges.dim() == 1 else edges.unsqueeze(-2)
+    return _passed(edges, values, out_int32, right or side == "right")
+
+
+def _searchsorted_number(
+    sorted_sequence: Tensor,
+    self: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Tensor | None = None,
+) -> Any:
+    edges = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
+    return _passed(edges, self, out_int32, right or side == "right")
+
+
+def _bucketize_number(
+    self: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
+) -> Any:
+    return _passed(boundaries, self, out_int32, right)
+
+
+def _histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    """Count in int64 the numbers of each bin; of equal bounds, those of the data are taken."""
+    x = self.reshape(-1)
+    low, high = min, max
+    if guard_or_false(self.numel() == 0):
+        return torch.zeros(bins, dtype=self.dtype, device=self.device)
+    if min == max:
+        low, high = aten.amin.default(x), aten.amax.default(x)
+        same = aten.eq.Tensor(low, high)
+        low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
+    inside = (x >= low) & (x <= high)
+    place = torch.where(inside, (x - low) * bins / (high - low), 0).to(torch.int64)
+    counts = torch.zeros(bins, dtype=torch.int64, device=self.device)
+    counts = counts.scatter_add(0, aten.clamp.default(place, None, bins - 1), inside.to(torch.int64))
+    return counts.to(self.dtype)
+
+
+def _rand_like(self: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    return aten.rand.default(self.shape, dtype=dtype or self.dtype)
+
+
+def _randn_like(self: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    return aten.randn.default(self.shape, dtype=dtype or self.dtype)
+
+
+def _randperm(n: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    order = aten.topk.default(aten.rand.default([n], dtype=torch.float64), n)[1]
+    return order.to(dtype or torch.int64)
+
+
+def _randint_low(
+    low: Any, high: Any, size: Any, *, dtype: torch.dtype | None = None, **_: Any
+) -> Any:
+    """Scale numbers of float64, of which a range may have 2^53."""
+    places = aten.rand.default(size, dtype=torch.float64) * (high - low)
+    return (places.to(torch.int64) + low).to(dtype or torch.int64)
+
+
+def _randint(high: Any, size: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    return _randint_low(0, high, size, dtype=dtype)
+
+
+def _randint_like(self: Tensor, high: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    return _randint_low(0, high, self.shape, dtype=dtype or self.dtype)
+
+
+def _randint_like_low(
+    self: Tensor, low: Any, high: Any, *, dtype: torch.dtype | None = None, **_: Any
+) -> Any:
+    return _randint_low(low, high, self.shape, dtype=dtype or self.dtype)
+
+
+ORDER: dict[OpOverload, Callable[..., Any]] = {
+    aten.kthvalue.default: _kthvalue,
+    aten.median.default: _of_all(_median),
+    aten.median.dim: _median,
+    aten.nanmedian.default: _of_all(_nanmedian),
+    aten.nanmedian.dim: _nanmedian,
+    aten.mode.default: _mode,
+    aten.searchsorted.Tensor: _searchsorted,
+    aten.searchsorted.Scalar: _searchsorted_number,
+    aten.bucketize.Scalar: _bucketize_number,
+    aten.histc.default: _histc,
+    aten.rand_like.default: _rand_like,
+    aten.randn_like.default: _randn_like,
+    aten.randperm.default: _randperm,
+    aten.randint.default: _randint,
+    aten.randint.low: _randint_low,
+    aten.randint_like.default: _randint_like,
+    aten.randint_like.low_dtype: _randint_like_low,
+}
