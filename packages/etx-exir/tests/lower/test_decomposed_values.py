@@ -5,7 +5,10 @@ import math
 
 import pytest
 import torch
+from etx_exir.lower.decompose_grid import GRID
+from etx_exir.lower.decompose_order import ORDER
 from etx_exir.lower.decompose_scans import SCANS
+from etx_exir.lower.decompose_special import SPECIAL
 from etx_exir.lower.decompose_windows import WINDOWS
 from etx_exir.lower.decompositions import OURS
 
@@ -43,6 +46,9 @@ ELSEWHERE = {
     aten.dist.default,
     aten.take.default,
     aten._int_mm.default,
+    *SPECIAL,
+    *ORDER,
+    *GRID,
 }
 
 

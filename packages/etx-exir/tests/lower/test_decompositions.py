@@ -17,6 +17,8 @@ CUBE = torch.randn(2, 3, 5, 6, 7)
 WORDS = torch.randint(0, 9, (3, 4))
 PLACES, ADDED = torch.randint(0, 6, (2, 3, 6, 9)), torch.randn(2, 3, 6, 9)
 BOUNDS = torch.tensor([-1.0, 0.0, 0.5, 2.0])
+ORDERED = torch.arange(24.0).view(2, 12)[:, torch.randperm(12)]
+GRID = (torch.randn(1, 2, 3, 4, 5), torch.randn(1, 2, 3, 2, 3))
 
 FUNCTIONS = {
     "hardsigmoid": (F.hardsigmoid, (X,)),
@@ -95,6 +97,41 @@ FUNCTIONS = {
     "where": (lambda x: torch.where(x > 0, x, 0.0), (X,)),
     "floor": (lambda x: (x * 9) // 2, (X,)),
     "cross entropy": (F.cross_entropy, (torch.randn(3, 5), torch.tensor([0, 4, 2]))),
+    "lgamma": (torch.lgamma, (X,)),
+    "mvlgamma": (lambda x: torch.mvlgamma(x.abs() + 2, 3), (X,)),
+    "digamma": (torch.digamma, (X,)),
+    "erfinv": (torch.erfinv, (X.sin(),)),
+    "i0": (torch.i0, (X,)),
+    "i0e": (torch.special.i0e, (X,)),
+    "i1": (torch.special.i1, (X,)),
+    "i1e": (torch.special.i1e, (X,)),
+    "erfcx": (torch.special.erfcx, (X,)),
+    "log_ndtr": (torch.special.log_ndtr, (X,)),
+    "median": (lambda x: torch.median(x), (ORDERED,)),
+    "median of rows": (lambda x: torch.median(x, 1), (ORDERED,)),
+    "nanmedian": (torch.nanmedian, (NAN,)),
+    "nanmedian of rows": (lambda x: torch.nanmedian(x, 1, keepdim=True), (NAN.repeat(2, 1),)),
+    "kthvalue": (lambda x: torch.kthvalue(x, 3), (ORDERED,)),
+    "mode": (lambda x: torch.mode(x, 0), (torch.tensor([[1, 2], [1, 0], [3, 0]]),)),
+    "searchsorted": (torch.searchsorted, (ORDERED.sort().values, ORDERED / 2 + 3)),
+    "searchsorted by order": (
+        lambda x, y: torch.searchsorted(x, y, side="right", sorter=torch.argsort(x)),
+        (ORDERED, ORDERED / 2 + 3),
+    ),
+    "searchsorted number": (lambda x: torch.searchsorted(x, 0.5, out_int32=True), (BOUNDS,)),
+    "bucketize number": (lambda x: torch.bucketize(0.5, x, right=True), (BOUNDS,)),
+    "histc": (lambda x: torch.histc(x, 7), (X,)),
+    "histc between": (lambda x: torch.histc(x, 7, -1, 2), (X,)),
+    "rand_like": (lambda x: torch.rand_like(x) < 1, (X,)),
+    "randn_like": (lambda x: torch.randn_like(x).isfinite(), (X,)),
+    "randperm": (lambda x: torch.randperm(x.shape[1]).sort().values, (ORDERED,)),
+    "randint": (lambda x: torch.randint(3, 4, (2,)) + x, (torch.tensor(1),)),
+    "randint_like": (lambda x: torch.randint_like(x, 1), (X,)),
+    "3-d grid": (lambda x, y: F.grid_sample(x, y, align_corners=False), GRID),
+    "3-d grid of the nearest": (
+        lambda x, y: F.grid_sample(x, y, "nearest", "reflection", align_corners=True),
+        GRID,
+    ),
     "transformer": (
         nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval(),
         (torch.randn(2, 4, 8),),
@@ -126,7 +163,7 @@ def answers():
 
 @pytest.mark.filterwarnings("ignore:index_reduce")
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_runs_on_the_default_target(name, answers):
+def test_runs_on_both_targets(name, answers):
     found, expected = (pytree.tree_leaves(side[name]) for side in answers)
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4, equal_nan=True)

@@ -29,7 +29,8 @@ def _reflected(place: Tensor, size: Any, align_corners: bool) -> Tensor:
 
 def _place(grid: Tensor, size: Any, padding_mode: int, align_corners: bool) -> Tensor:
     """Return where in an axis of `size` the numbers of `grid`, from -1 to 1, lie."""
-    place = (grid + 1) / 2 * (size - 1) if align_corners else ((grid + 1) * size - 1) / 2
+    unit = grid + 1
+    place: Tensor = unit / 2 * (size - 1) if align_corners else (unit * size - 1) / 2
     if padding_mode == ZEROS:
         return place
     if padding_mode == REFLECTION:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Decompositions of what looks for places in an order, and of random numbers of other forms.
 
-Where several numbers are the one that is wanted, eager leaves open whose index it returns; these
-do too, except `mode`, whose index is the last (eager's is up to 16 numbers). Random numbers are those of `rand` and `randn`:
-other than eager's, though of the same distribution.
+Where several numbers are equal, eager leaves open whose index it returns; these do too, except
+`mode`, whose index is the last (eager's is, of up to 16 numbers). Random numbers are made of those
+of `rand` and `randn`: distributed as eager's, but in a sequence of their own.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def _kthvalue(self: Tensor, k: Any, dim: int = -1, keepdim: bool = False) -> Any
     """Return the last of the `k` smallest; NaN is the largest number."""
     x = self if self.dim() else self.reshape(1)
     least = aten.topk.default(x, k, dim, False, True)
-    shape = self.shape if not self.dim() else None
-    parts = [part.narrow(dim, k - 1, 1) if keepdim else part.select(dim, -1) for part in least]
-    return tuple(part if shape is None else part.reshape(shape) for part in parts)
+    if not self.dim():
+        return tuple(part.reshape(()) for part in least)
+    return tuple(part.narrow(dim, k - 1, 1) if keepdim else part.select(dim, -1) for part in least)
 
 
 def _median(self: Tensor, dim: int, keepdim: bool = False) -> Any:
@@ -70,6 +70,7 @@ def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return the least of the most frequent numbers, each NaN being another, and the last index.
 
     Runs of equal numbers are numbered along the sorted ones; the longest one's last is taken.
+    What eager returns of a NaN among numbers that differ depends on their places.
     """
     if self.dtype == torch.bool:
         value, index = _mode(self.to(torch.uint8), dim, keepdim)
@@ -135,10 +136,9 @@ def _bucketize_number(
 
 def _histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     """Count in int64 the numbers of each bin; of equal bounds, those of the data are taken."""
-    x = self.reshape(-1)
-    low, high = min, max
     if guard_or_false(self.numel() == 0):
         return torch.zeros(bins, dtype=self.dtype, device=self.device)
+    x, low, high = self.reshape(-1), min, max
     if min == max:
         low, high = aten.amin.default(x), aten.amax.default(x)
         same = aten.eq.Tensor(low, high)
@@ -146,8 +146,8 @@ def _histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     inside = (x >= low) & (x <= high)
     place = torch.where(inside, (x - low) * bins / (high - low), 0).to(torch.int64)
     counts = torch.zeros(bins, dtype=torch.int64, device=self.device)
-    counts = counts.scatter_add(0, aten.clamp.default(place, None, bins - 1), inside.to(torch.int64))
-    return counts.to(self.dtype)
+    place = aten.clamp.default(place, None, bins - 1)
+    return counts.scatter_add(0, place, inside.to(torch.int64)).to(self.dtype)
 
 
 def _rand_like(self: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
