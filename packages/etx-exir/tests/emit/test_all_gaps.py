@@ -38,7 +38,7 @@ class Gaps(nn.Module):
         inverse = torch.linalg.inv(self.head(x))
         counts = torch.bincount(i)
         bessel = torch.special.bessel_j0(x)
-        return inverse, counts * 2, bessel, torch.histc(x)
+        return inverse, counts * 2, bessel, torch.special.airy_ai(x)
 
 
 def line_of(text):
@@ -59,7 +59,7 @@ def test_no_finding_hides_another():
         "aten.bincount.default": "bincount",
         "aten::bincount.out": "bincount",
         "aten::special_bessel_j0.out": "bessel",
-        "aten::histc.out": "histc",
+        "aten::special_airy_ai.out": "airy_ai",
     }
     assert found.keys() == expected.keys()
     for name, text in expected.items():
