@@ -39,40 +39,32 @@ def _place(grid: Tensor, size: Any, padding_mode: int, align_corners: bool) -> T
     return torch.where(place < last, place, last)  # a NaN is at the last, as eager has it
 
 
-def _taken(input: Tensor, corner: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-    """Return the numbers at `corner`, and which of them lie in `input`."""
-    sizes = input.shape[2:]
-    inside = corner[0] >= 0
-    for place, size in zip(corner, sizes, strict=True):
-        inside = inside & (place >= 0) & (place <= size - 1)
-    places = [torch.where(inside, place, 0).to(torch.int64).unsqueeze(1) for place in corner]
-    batches = torch.arange(input.shape[0], device=input.device).view(-1, 1, 1, 1, 1)
-    channels = torch.arange(input.shape[1], device=input.device).view(1, -1, 1, 1, 1)
-    return aten.index.Tensor(input, [batches, channels, *places]), inside.unsqueeze(1)
+def _axis(place: Tensor, size: Any) -> tuple[Tensor, Tensor]:
+    """Return the index that `place` is, 0 outside, and where it is inside."""
+    inside = (place >= 0) & (place <= size - 1)
+    return torch.where(inside, place, 0).to(torch.int64).unsqueeze(1), inside.unsqueeze(1)
 
 
 def _grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Any:
-    sizes = input.shape[2:]
-    places = [
-        _place(grid.select(-1, 2 - axis), size, padding_mode, align_corners)
-        for axis, size in enumerate(sizes)
-    ]
-    if interpolation_mode == NEAREST:
-        values, inside = _taken(input, tuple(place.round() for place in places))
-        return torch.where(inside, values, 0)
-    firsts = [place.floor() for place in places]
+    device, sizes = input.device, input.shape[2:]
+    batches = torch.arange(input.shape[0], device=device).view(-1, 1, 1, 1, 1)
+    channels = torch.arange(input.shape[1], device=device).view(1, -1, 1, 1, 1)
+    nearest = interpolation_mode == NEAREST
+    sides: list[list[Any]] = []
+    for axis, size in enumerate(sizes):
+        place = _place(grid.select(-1, 2 - axis), size, padding_mode, align_corners)
+        first = place.round() if nearest else place.floor()
+        second = first + 1
+        sides.append([(*_axis(first, size), (second - place).unsqueeze(1))])
+        if not nearest:
+            sides[-1].append((*_axis(second, size), (place - first).unsqueeze(1)))
     total = None
-    for steps in product((0, 1), repeat=3):
-        corner = tuple(first + step for first, step in zip(firsts, steps, strict=True))
-        weights = [
-            place - first if step else first + 1 - place
-            for place, first, step in zip(places, firsts, steps, strict=True)
-        ]
-        values, inside = _taken(input, corner)
-        weight = (weights[2] * weights[1] * weights[0]).unsqueeze(1)
-        part = torch.where(inside, values * weight, 0)
+    for z, y, x in product(*sides):
+        values = aten.index.Tensor(input, [batches, channels, z[0], y[0], x[0]])
+        part = values if nearest else values * (x[2] * y[2] * z[2])
+        part = torch.where(z[1] & y[1] & x[1], part, 0)
         total = part if total is None else total + part
     return total
 
