@@ -13,6 +13,7 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.ir.mutable_state import KEEPS_ARGUMENTS
+from etx_exir.ir.ops import EXPAND
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -39,7 +40,7 @@ class ScatterInPlace(NodePass):
             return None
         shape = [*row[:dim], index.meta["val"].shape[0], *row[dim + 1 :]]
         if given != shape:
-            values = graph.call_function(aten.expand_copy.default, (values, shape))
+            values = graph.call_function(EXPAND, (values, shape))
         constant = self.constant(index)
         if constant is None or bool((constant < 0).any()):
             negative = graph.call_function(aten.lt.Scalar, (index, 0))
