@@ -9,6 +9,7 @@ from typing import Any
 from etx_exir.passes.base import Pass
 from etx_exir.passes.fit.align_dim_orders import AlignDimOrders
 from etx_exir.passes.fit.bound_shifts import BoundShifts
+from etx_exir.passes.fit.crop_first import CropFirst
 from etx_exir.passes.fit.divide_exactly import DivideExactly
 from etx_exir.passes.fit.multiply_powers import MultiplyPowers
 from etx_exir.passes.fit.round_numbers import RoundNumbers
@@ -24,6 +25,7 @@ def fitting(rows: Mapping[str, Any]) -> tuple[Pass, ...]:
     """Return the passes for a target with these rows of kernels, in their order."""
     return (
         UniteDtypes(),
+        CropFirst(),
         MultiplyPowers(),
         DivideExactly(),
         SplitSums(),
