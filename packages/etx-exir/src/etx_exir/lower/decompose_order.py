@@ -101,7 +101,7 @@ def _passed(edges: Tensor, values: Any, out_int32: bool, right: bool) -> Any:
 
 def _searchsorted(
     sorted_sequence: Tensor,
-    self: Tensor,
+    self: Any,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -110,22 +110,11 @@ def _searchsorted(
 ) -> Any:
     """Count the numbers of the sequence before each; one that is not sorted has no answer."""
     edges = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
-    values = self.unsqueeze(-1)
-    edges = edges if edges.dim() == 1 else edges.unsqueeze(-2)
+    values = self
+    if isinstance(self, Tensor):
+        values = self.unsqueeze(-1)
+        edges = edges if edges.dim() == 1 else edges.unsqueeze(-2)
     return _passed(edges, values, out_int32, right or side == "right")
-
-
-def _searchsorted_number(
-    sorted_sequence: Tensor,
-    self: Any,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
-    side: str | None = None,
-    sorter: Tensor | None = None,
-) -> Any:
-    edges = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
-    return _passed(edges, self, out_int32, right or side == "right")
 
 
 def _bucketize_number(
@@ -193,7 +182,7 @@ ORDER: dict[OpOverload, Callable[..., Any]] = {
     aten.nanmedian.dim: _nanmedian,
     aten.mode.default: _mode,
     aten.searchsorted.Tensor: _searchsorted,
-    aten.searchsorted.Scalar: _searchsorted_number,
+    aten.searchsorted.Scalar: _searchsorted,
     aten.bucketize.Scalar: _bucketize_number,
     aten.histc.default: _histc,
     aten.rand_like.default: _rand_like,

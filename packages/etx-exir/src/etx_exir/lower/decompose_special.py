@@ -311,26 +311,13 @@ def _scaled_bessel(x: Tensor, order: int) -> tuple[Any, Any]:
     return scaled, size
 
 
-@_in_float64
-def _i0(x: Tensor) -> Any:
-    scaled, size = _scaled_bessel(x, 0)
-    return aten.mul.Tensor(aten.exp.default(size), scaled)
+def _bessel(order: int, is_scaled: bool) -> Callable[[Tensor], Any]:
+    @_in_float64
+    def compute(x: Tensor) -> Any:
+        scaled, size = _scaled_bessel(x, order)
+        return scaled if is_scaled else aten.mul.Tensor(aten.exp.default(size), scaled)
 
-
-@_in_float64
-def _i0e(x: Tensor) -> Any:
-    return _scaled_bessel(x, 0)[0]
-
-
-@_in_float64
-def _i1(x: Tensor) -> Any:
-    scaled, size = _scaled_bessel(x, 1)
-    return aten.mul.Tensor(aten.exp.default(size), scaled)
-
-
-@_in_float64
-def _i1e(x: Tensor) -> Any:
-    return _scaled_bessel(x, 1)[0]
+    return compute
 
 
 SPECIAL: dict[OpOverload, Callable[..., Any]] = {
@@ -338,8 +325,8 @@ SPECIAL: dict[OpOverload, Callable[..., Any]] = {
     aten.digamma.default: _digamma,
     aten.erfinv.default: _erfinv,
     aten.special_erfcx.default: _erfcx,
-    aten.i0.default: _i0,
-    aten.special_i0e.default: _i0e,
-    aten.special_i1.default: _i1,
-    aten.special_i1e.default: _i1e,
+    aten.i0.default: _bessel(0, is_scaled=False),
+    aten.special_i0e.default: _bessel(0, is_scaled=True),
+    aten.special_i1.default: _bessel(1, is_scaled=False),
+    aten.special_i1e.default: _bessel(1, is_scaled=True),
 }
