@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``x == 0.1`` -> ``x == half(0.1)`` of halves, ``clamp(u, -1)`` -> ``clamp(u, 255)`` of uint8.
 
-ExecuTorch's kernels compare with the number itself, and refuse bounds that a dtype lacks.
+ExecuTorch's kernels compare with the number itself, and refuse bounds and factors that a dtype
+lacks.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch.fx import Graph, Node
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
+ADDED = (aten.add.Tensor, aten.sub.Tensor)
 HALVES = (torch.float16, torch.bfloat16)
 
 
@@ -28,13 +30,14 @@ class RoundNumbers(NodePass):
         aten.gt.Scalar,
         aten.ge.Scalar,
         aten.clamp.default,
+        *ADDED,
     )
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         """Change the numbers of a call in place."""
         source: Any = node.args[0]
-        dtype = source.meta["val"].dtype
-        wraps = node.target is aten.clamp.default
+        wraps = node.target is aten.clamp.default or node.target in ADDED
+        dtype = (node if node.target in ADDED else source).meta["val"].dtype
         if dtype != torch.uint8 if wraps else dtype not in HALVES:
             return None
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``sum(x)`` -> ``sum(high(x)) * 2**32 + sum(low(x))`` of int64.
+"""``sum(x)`` -> ``sum(high(x)) * 2**32 + sum(low(x))`` of int64, ``n * mean(x)`` of float64.
 
-ExecuTorch's kernel adds in float64, which holds no sum beyond 2**53; those of halves it does.
+ExecuTorch's kernel adds int64 in float64, which holds no sum beyond 2**53 but those of halves, and
+float64 in float32, which its kernel of the mean does not.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class SplitSums(NodePass):
         """Return the sum of two sums, or of what was converted to int64 before."""
         source, *dims = node.args
         dtype = node.meta["val"].dtype
+        if isinstance(source, Node) and source.meta["val"].dtype == torch.float64:
+            return _from_mean(node, source, graph)
         if not isinstance(source, Node) or source.meta["val"].dtype != torch.int64:
             return None
 
@@ -49,3 +52,15 @@ class SplitSums(NodePass):
         sums = added(copied(high, torch.int32)), added(low)
         high = graph.call_function(aten.mul.Scalar, (sums[0], 1 << BITS))
         return graph.call_function(aten.add.Tensor, (high, sums[1]))
+
+
+def _from_mean(node: Node, source: Node, graph: Graph) -> Node | None:
+    """Return the mean times how many it is of; None where that is dynamic, or nothing."""
+    kept, shape = node.meta["val"].numel(), source.meta["val"].shape
+    if not shape or not all(isinstance(size, int) for size in shape) or not kept:
+        return None
+    count = source.meta["val"].numel() // kept
+    if count == 0 or node.meta["val"].dtype != torch.float64:
+        return None
+    mean = graph.call_function(aten.mean.dim, node.args)
+    return graph.call_function(aten.mul.Scalar, (mean, count))
