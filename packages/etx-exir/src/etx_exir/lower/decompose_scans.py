@@ -16,6 +16,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from etx_exir.errors import LoweringError
 from etx_exir.lower.in_float32 import in_float32
 
 __all__ = ["SCANS", "running_in_groups"]
@@ -32,7 +33,7 @@ WIDER = {
 
 def _steps(length: int) -> list[int]:
     if isinstance(length, torch.SymInt):
-        raise NotImplementedError(
+        raise LoweringError(
             f"the dimension it goes along has the dynamic size {length}, but takes as many steps"
             " as that size has bits; export it with a fixed size"
         )

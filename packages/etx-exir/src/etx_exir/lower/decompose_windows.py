@@ -13,6 +13,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from etx_exir.errors import LoweringError
 from etx_exir.lower.decompose_scans import running_in_groups
 from etx_exir.lower.in_float32 import NARROW, in_float32
 
@@ -35,7 +36,7 @@ def _is_dynamic(sizes: Sequence[Any]) -> bool:
 
 def _fixed(sizes: Sequence[Any]) -> None:
     if _is_dynamic(sizes):
-        raise NotImplementedError(
+        raise LoweringError(
             f"its windows depend on the dynamic sizes {tuple(sizes)}; export it with fixed sizes"
         )
 
