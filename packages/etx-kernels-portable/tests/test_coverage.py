@@ -5,28 +5,18 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import test_scalars
 import torch
-from case import Case
-from harness import PLUGIN, Kernel
-from intercept import Intercept, kernel_name, variant_of
+from harness import PLUGIN
+from intercept import kernel_name, reached, variant_of
 from test_ops import CASES
 
 FOLDER = Path(__file__).parent
 NAMES = {n for kernel in PLUGIN.kernels for n in (kernel, kernel.split("::")[1])}
 REFUSALS = {"test_errors.py", "test_bounds.py", "test_abi.py", Path(__file__).name}
-
-
-class Reach(Intercept):
-    """Collects the kernels that a call would be compared with."""
-
-    def run(self, kernel: Kernel, given: list[Any], expected: Any, in_place: bool) -> None:
-        self.reached.append(kernel.name)
 
 
 def texts(path: Path) -> Iterator[str]:
@@ -55,16 +45,6 @@ def called_with_numbers() -> Iterator[str]:
         variant = variant_of(getattr(getattr(torch.ops.aten, op), overload))
         assert variant is not None, f"no kernel for aten::{op}.{overload}"
         yield kernel_name(variant)
-
-
-def reached(case: Case, dtype: torch.dtype) -> set[str]:
-    found: set[str] = set()
-    for sample in case.inputs(dtype):
-        with Reach() as reach, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            case.info.op(sample.input, *sample.args, **sample.kwargs)
-        found |= set(reach.reached)
-    return found
 
 
 def test_every_op_has_a_case() -> None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import torch
+from case import Case
 from etx_schema.targets import rows as row_of
 from etx_schema.targets.takes import misfit_of
 from harness import DTYPES, PLUGIN, Kernel, Out, Over, dim_order_of
@@ -124,7 +126,9 @@ class Intercept(TorchDispatchMode):
         if any(v.dtype not in DTYPES for v in leaves):
             return False
         principal = next((v for v in leaves if v.dim() or len(leaves) == 1), None)
-        return principal is None or kernel.lists(principal.dtype)
+        if principal is not None and not kernel.lists(principal.dtype):
+            return False
+        return PROVIDER.is_own or misfit(kernel, written(op, given, expected)) is None
 
     def run(self, kernel: Kernel, given: list[Any], expected: Any, in_place: bool) -> None:
         reference = [expected] if isinstance(expected, torch.Tensor) else list(expected)
@@ -154,6 +158,24 @@ class Intercept(TorchDispatchMode):
                 torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
 
 
+class Reach(Intercept):
+    """Collects the kernels that a call would be compared with."""
+
+    def run(self, kernel: Kernel, given: list[Any], expected: Any, in_place: bool) -> None:
+        self.reached.append(kernel.name)
+
+
+def reached(case: Case, dtype: torch.dtype) -> set[str]:
+    """Return the kernels that a case's samples reach."""
+    found: set[str] = set()
+    for sample in case.inputs(dtype):
+        with Reach() as reach, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            case.info.op(sample.input, *sample.args, **sample.kwargs)
+        found |= set(reach.reached)
+    return found
+
+
 def is_like(value: torch.Tensor, result: torch.Tensor) -> bool:
     """Tell whether the result may lie on `value`: they have dtype, sizes and layout in common."""
     layouts = [(t.dtype, t.shape, dim_order_of(t)) for t in (value, result)]
@@ -164,11 +186,23 @@ def assert_listed(kernel: Kernel, values: list[Any]) -> None:
     """What a kernel took must be in its row of the target; it may take more without elements."""
     if any(isinstance(value, torch.Tensor) and value.numel() == 0 for value in tree_leaves(values)):
         return
+    found = misfit(kernel, values)
+    assert found is None, f"{PROVIDER.target} refuses {kernel.name} {found}"
+
+
+def written(op: OpOverload, given: list[Any], expected: Any) -> list[Any]:
+    """Return all arguments of the kernel: what is given, and results that are not among that."""
+    if kernel_name(op) in PLUGIN.kernels:
+        return given
+    return [*given, *([expected] if isinstance(expected, torch.Tensor) else expected)]
+
+
+def misfit(kernel: Kernel, values: list[Any]) -> str | None:
+    """Return what of a call the provider's target refuses; None where it takes all of it."""
     kinds = [[kind] if kind else [] for kind in kinds_of(kernel, values)]
     results = [value for value in values if isinstance(value, torch.Tensor)]
     dtype = kind_of("T", results[-1]) if kernel.parameters[-1].letter != "L" and results else None
-    found = misfit_of(rows()[kernel.name], kinds, dtype)
-    assert found is None, f"{PROVIDER.target} refuses {kernel.name} {found}"
+    return misfit_of(rows()[kernel.name], kinds, dtype)
 
 
 @cache
