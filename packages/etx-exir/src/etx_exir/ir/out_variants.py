@@ -24,6 +24,12 @@ PREFERRED = {
     "aten::sum.default": "IntList_out",
     "aten::empty.memory_format": "out",
 }
+KERNEL_NAMES = {
+    "quantized_decomposed::choose_qparams.tensor": "Tensor_out",
+    "quantized_decomposed::quantize_per_tensor.tensor": "Tensor_out",
+    "quantized_decomposed::dequantize_per_tensor.tensor": "Tensor_out",
+}
+"""Out variants of operators that are not torch's whose kernels do not follow the naming rule."""
 
 
 @dataclass(frozen=True)
@@ -126,10 +132,11 @@ def _derived(op: OpOverload) -> OutVariant:
     factory = op.namespace == dim_order.NAMESPACE
     kept = [a for a in functional if not (factory and a.name in FACTORY_ARGUMENTS)]
     overload = op._overloadname
+    by_rule = "out" if overload == "default" else f"{overload}_out"
     count = len(schema.returns)
     return OutVariant(
         name=_name_in_file(schema.name),
-        overload="out" if overload == "default" else f"{overload}_out",
+        overload=KERNEL_NAMES.get(f"{schema.name}.{overload}", by_rule),
         arguments=tuple(kept),
         out_names=("out",) if count == 1 else tuple(f"out{i}" for i in range(count)),
         out_list=False,

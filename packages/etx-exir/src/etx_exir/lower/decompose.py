@@ -22,6 +22,7 @@ from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.stand_in import leave_out
 from etx_exir.ir.targets import default_operators
 from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompose_quantized import quantized
 from etx_exir.lower.decompositions import OURS, SIMPLER
 from etx_exir.lower.plain_names import plain, restore
 from etx_exir.lower.tokens import remove_tokens
@@ -86,6 +87,7 @@ def decomposition_table(
     """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
     table: Table = default_decompositions()
     table.update(OURS)
+    table.update(quantized())
     for op in (*whole_operators(kernels), *preserved):
         table.pop(op, None)
     return table
