@@ -2,9 +2,14 @@
 """Quantization of PyTorch models on torchao's pt2e flow."""
 
 from etx_quant._version import __version__
-from etx_quant.config import QuantizationConfig, get_symmetric_quantization_config
+from etx_quant.config import (
+    QuantizationConfig,
+    get_embedding_quantization_config,
+    get_symmetric_quantization_config,
+    get_weight_quantization_config,
+)
 from etx_quant.errors import QuantizationError
-from etx_quant.quantizer import Int8Quantizer
+from etx_quant.quantizer import Int8Quantizer, XNNPACKQuantizer
 from etx_quant.report import Difference, compare
 from etx_quant.static import quantize
 
@@ -13,8 +18,11 @@ __all__ = [
     "Int8Quantizer",
     "QuantizationConfig",
     "QuantizationError",
+    "XNNPACKQuantizer",
     "__version__",
     "compare",
+    "get_embedding_quantization_config",
     "get_symmetric_quantization_config",
+    "get_weight_quantization_config",
     "quantize",
 ]

@@ -44,9 +44,9 @@ def quantize(
         for arguments in batches:
             prepared(*arguments)
     converted = convert_pt2e(prepared)
-    if not any("quantize_per" in str(node.target) for node in converted.graph.nodes):
+    if not any("quantized_decomposed" in str(node.target) for node in converted.graph.nodes):
         raise QuantizationError(
-            "the quantizer annotated no operator of the model: see etx_quant.quantizer.ROWS for "
+            "the quantizer annotated no operator of the model: see etx_quant.rows.ROWS for "
             "the operators that Int8Quantizer knows"
         )
     move_exported_model_to_eval(converted)

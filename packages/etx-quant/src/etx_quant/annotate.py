@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of a node is quantized: an annotation by its row and its configuration."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e.quantizer import (
+    FixedQParamsQuantizationSpec,
+    QuantizationAnnotation,
+    QuantizationConfig,
+    QuantizationSpec,
+    QuantizationSpecBase,
+    SharedQuantizationSpec,
+)
+
+from etx_quant.errors import QuantizationError
+from etx_quant.observers import PerTokenObserver, TableObserver, WeightObserver
+from etx_quant.rows import CLAMPS, NORMS, Arithmetic, Moved, Row, Split, Table, Weighted
+
+__all__ = ["KEY", "annotate_node", "layer_of", "move_forward"]
+
+KEY = "quantization_annotation"
+LARGE = 2.0**16
+"""A constant beyond it is a mask or a sentinel: its range would leave nothing for other values."""
+PADS_WITH_OWN = ("reflect", "replicate", "circular")
+aten = torch.ops.aten
+
+
+def annotate_node(node: Node, row: Row, config: QuantizationConfig, model: GraphModule) -> None:
+    """Annotate ``node`` where its row and configuration go together and its inputs allow it."""
+    if KEY in node.meta or not _fits(row, config) or (row.is_inplace and _is_read_later(node)):
+        return
+    ANNOTATORS[type(row)](node, row, config, model)
+
+
+def _fits(row: Row, config: QuantizationConfig) -> bool:
+    """Tell whether ``config`` is one for operators of this row."""
+    is_table = observer_of(config.weight) is TableObserver
+    if isinstance(row, Table) or is_table:
+        return isinstance(row, Table) and is_table
+    return is_static(config.input_activation) or (isinstance(row, Weighted) and row.is_matrix)
+
+
+def observer_of(spec: QuantizationSpec | None) -> Any:
+    """Return the class of the observer that ``spec`` makes."""
+    made = None if spec is None else spec.observer_or_fake_quant_ctr
+    return getattr(getattr(made, "p", None), "func", made)
+
+
+def is_static(spec: QuantizationSpec | None) -> bool:
+    """Tell whether the parameters of an activation are known before it comes."""
+    return spec is not None and not spec.is_dynamic and observer_of(spec) is not PerTokenObserver
+
+
+def _is_read_later(node: Node) -> bool:
+    """Tell whether something else reads argument 0, which an in-place operator changes."""
+    return any(user is not node and node < user for user in node.args[0].users)  # type: ignore[union-attr]
+
+
+def is_float(node: object) -> bool:
+    """Tell whether ``node`` is a float32 tensor."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return isinstance(value, Tensor) and value.dtype == torch.float32
+
+
+def _float_inputs(node: Node) -> list[Node]:
+    return [n for n in node.all_input_nodes if is_float(n)]
+
+
+def layer_of(node: Node) -> str:
+    """Return the path of the module that ``node`` comes from, or its own name."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path = stack[-1][0] if stack else ""
+    return path.removeprefix("L['self'].").replace("']", "").replace("['", "") or node.name
+
+
+def _is_quantized(node: Node) -> bool:
+    """Tell whether the value of ``node`` is quantized where it is made, or can be: an input."""
+    found = node.meta.get(KEY)
+    return node.op == "placeholder" or (found is not None and found.output_qspec is not None)
+
+
+def _edge(producer: Node, config: QuantizationConfig) -> QuantizationSpecBase:
+    """Return how a value is quantized that ``producer`` makes."""
+    found = producer.meta.get(KEY)
+    if found is not None and isinstance(found.output_qspec, FixedQParamsQuantizationSpec):
+        return SharedQuantizationSpec(producer)
+    return config.input_activation
+
+
+def _only_user(node: Node, targets: frozenset[Any]) -> Node | None:
+    users = list(node.users)
+    return users[0] if len(users) == 1 and users[0].target in targets else None
+
+
+def _last_of(node: Node, config: QuantizationConfig) -> Iterator[Node]:
+    """Yield ``node`` and what it takes in: a norm in training, a clamp."""
+    yield node
+    if config.is_qat and node.target in CONVOLUTIONS:
+        norm = _only_user(node, NORMS)
+        if norm is not None:
+            yield norm
+            node = norm
+    clamp = _only_user(node, CLAMPS)
+    if clamp is not None:
+        yield clamp
+
+
+def _set(
+    node: Node,
+    inputs: dict[Node, QuantizationSpecBase | None],
+    output: QuantizationSpecBase | None,
+    config: QuantizationConfig,
+) -> None:
+    """Quantize ``inputs`` of ``node``, and as ``output`` the result of the last it takes in."""
+    *before, last = [node] if output is None else _last_of(node, config)
+    for part in before:
+        part.meta[KEY] = QuantizationAnnotation(_annotated=True)
+    last.meta[KEY] = QuantizationAnnotation(output_qspec=output, _annotated=True)
+    node.meta[KEY].input_qspec_map = inputs
+
+
+def annotate_weighted(
+    node: Node, row: Weighted, config: QuantizationConfig, model: GraphModule
+) -> None:
+    """Annotate the input, the weight and the result of a convolution or linear layer."""
+    activation, weight = node.args[0], node.args[1]
+    if not (is_float(activation) and is_float(weight) and _is_constant(weight)):
+        return
+    assert isinstance(activation, Node)
+    assert isinstance(weight, Node)
+    spec = config.weight
+    if spec is not None and spec.ch_axis is not None:
+        spec = replace(spec, ch_axis=row.axis)
+    if isinstance(spec, QuantizationSpec) and issubclass(observer_of(spec), WeightObserver):
+        if weight.op != "get_attr":
+            return
+        check_groups(node, weight, config)
+    inputs = {weight: spec}
+    if config.input_activation is not None:
+        inputs[activation] = _edge(activation, config)
+    _set(node, inputs, config.output_activation, config)
+
+
+def check_groups(node: Node, weight: Node, config: QuantizationConfig) -> None:
+    """Refuse a group size that does not divide the rows of a weight."""
+    size = config.weight.observer_or_fake_quant_ctr.p.keywords.get("group_size")
+    columns = weight.meta["val"].shape[-1]
+    if size is not None and columns % size:
+        raise QuantizationError(
+            f"layer {layer_of(node)!r}: a row of its weight has {columns} numbers, which groups "
+            f"of {size} do not divide; choose another group_size, or leave the layer in float"
+        )
+
+
+def _is_constant(node: object) -> bool:
+    """Tell whether ``node`` depends on constants only."""
+    if not isinstance(node, Node) or node.op not in ("get_attr", "call_function"):
+        return False
+    return node.op == "get_attr" or (
+        bool(node.all_input_nodes) and all(map(_is_constant, node.all_input_nodes))
+    )
+
+
+def annotate_arithmetic(
+    node: Node, row: Arithmetic, config: QuantizationConfig, model: GraphModule
+) -> None:
+    """Annotate all float inputs and the result of an operator that comes behind quantized ones."""
+    inputs = _float_inputs(node)
+    if not is_float(node) or not any(map(_is_quantized, inputs)) or _is_norm(node):
+        return
+    if any(_is_large(argument, model) for argument in node.args):
+        return
+    specs = {n: _edge(n, config) for n in inputs}
+    if row.fixed is not None and config.output_activation.dtype == torch.int8:
+        _set(node, specs, None, config)
+        node.meta[KEY].output_qspec = row.fixed
+    else:
+        _set(node, specs, config.output_activation, config)
+
+
+def _is_norm(node: Node) -> bool:
+    """Tell whether ``node`` is the mean of a normalization, kept for broadcasting over rows."""
+    if node.target is not aten.mean.dim:
+        return False
+    rank, dims = node.args[0].meta["val"].dim(), node.args[1] or ()  # type: ignore[union-attr]
+    keeps = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
+    return bool(keeps) and [d % rank for d in dims] == [rank - 1]  # type: ignore[union-attr]
+
+
+def _is_large(argument: object, model: GraphModule) -> bool:
+    """Tell whether ``argument`` is a constant that is a mask or a sentinel."""
+    if isinstance(argument, (int, float)):
+        return not abs(argument) <= LARGE
+    if not isinstance(argument, Node) or argument.op != "get_attr" or not is_float(argument):
+        return False
+    value = operator.attrgetter(str(argument.target))(model)
+    return not bool((value.abs() <= LARGE).all())
+
+
+def annotate_moved(node: Node, row: Row, config: QuantizationConfig, model: GraphModule) -> None:
+    """Give inputs and result one scale, where a quantized value is moved."""
+    if any(map(_is_quantized, _float_inputs(node))) and _moves_only(node):
+        inputs = _float_inputs(node)
+        if all(n.op == "placeholder" for n in inputs):
+            return
+        _share(node, config)
+
+
+def _moves_only(node: Node) -> bool:
+    """Tell whether no value is added that the inputs' range may lack: zero is in each."""
+    if node.target is aten.pad.default and node.args[2:3] not in [(m,) for m in PADS_WITH_OWN]:
+        value = node.args[3] if len(node.args) > 3 else node.kwargs.get("value")
+        return value in (None, 0)
+    return is_float(node) or all(map(is_float, node.users))
+
+
+def _share(node: Node, config: QuantizationConfig) -> None:
+    inputs = _float_inputs(node)
+    shared = SharedQuantizationSpec((inputs[0], node))
+    specs: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
+    specs[inputs[0]] = _edge(inputs[0], config)
+    results = [node] if is_float(node) else list(node.users)
+    for result in results:
+        result.meta[KEY] = QuantizationAnnotation(output_qspec=shared, _annotated=True)
+    if node not in results:
+        node.meta[KEY] = QuantizationAnnotation(_annotated=True)
+    node.meta[KEY].input_qspec_map = specs
+
+
+def move_forward(node: Node, row: Row, config: QuantizationConfig) -> None:
+    """Quantize before a value is moved, where all that read it afterwards read it quantized."""
+    if KEY in node.meta or not isinstance(row, Moved) or not _fits(row, config):
+        return
+    reads = [user.meta.get(KEY) for user in node.users]
+    is_read_quantized = all(found and found.input_qspec_map.get(node) for found in reads)
+    if reads and is_read_quantized and _float_inputs(node) and _moves_only(node):
+        _share(node, config)
+
+
+def annotate_table(node: Node, row: Table, config: QuantizationConfig, model: GraphModule) -> None:
+    """Annotate the table of an embedding."""
+    table = node.args[0]
+    if not (is_float(table) and isinstance(table, Node) and table.op == "get_attr"):
+        return
+    check_groups(node, table, config)
+    check_packing(node, table, config)
+    node.meta[KEY] = QuantizationAnnotation({table: config.weight}, _annotated=True)
+
+
+def check_packing(node: Node, table: Node, config: QuantizationConfig) -> None:
+    """Refuse rows that do not end with a byte."""
+    columns, levels = table.meta["val"].shape[-1], config.weight.quant_max * 2 + 2
+    number = {256: 1, 16: 2, 4: 4}[levels]
+    if columns % number:
+        raise QuantizationError(
+            f"layer {layer_of(node)!r}: a row of its table has {columns} numbers, which bytes of "
+            f"{number} numbers do not divide; choose more bits, or leave the layer in float"
+        )
+
+
+CONVOLUTIONS = frozenset(
+    {
+        aten.conv1d.default,
+        aten.conv2d.default,
+        aten.conv_transpose1d.default,
+        aten.conv_transpose2d.input,
+    }
+)
+
+ANNOTATORS: dict[type, Callable[..., None]] = {
+    Weighted: annotate_weighted,
+    Arithmetic: annotate_arithmetic,
+    Moved: annotate_moved,
+    Split: annotate_moved,
+    Table: annotate_table,
+}

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators that can be quantized, and the role of their arguments: one row each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec
+
+__all__ = ["CLAMPS", "NORMS", "ROWS", "Arithmetic", "Moved", "Row", "Split", "Table", "Weighted"]
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Row:
+    """``is_inplace``: it writes into argument 0. ``is_xnnpack``: XNNPACK has it in int8."""
+
+    is_inplace: bool = False
+    is_xnnpack: bool = True
+
+
+@dataclass(frozen=True)
+class Weighted(Row):
+    """Argument 0 is an activation, 1 a weight whose output channels lie on ``axis``.
+
+    ``is_matrix``: the weight can be quantized with activations in float or of a dynamic range.
+    """
+
+    axis: int = 0
+    is_matrix: bool = False
+
+
+@dataclass(frozen=True)
+class Arithmetic(Row):
+    """Its result has a range of its own, unless it is ``fixed``; tensor arguments are activations.
+
+    What it costs is little beside a weighted operator, so it is quantized only behind others.
+    """
+
+    fixed: FixedQParamsQuantizationSpec | None = None
+
+
+@dataclass(frozen=True)
+class Moved(Row):
+    """It moves or selects values: results and tensor arguments share one scale and zero point."""
+
+
+@dataclass(frozen=True)
+class Split(Row):
+    """It moves values of argument 0 into several results."""
+
+
+@dataclass(frozen=True)
+class Table(Row):
+    """It selects rows of argument 0."""
+
+
+def _fixed(scale: float, zero_point: int) -> FixedQParamsQuantizationSpec:
+    return FixedQParamsQuantizationSpec(
+        dtype=torch.int8,
+        scale=scale,
+        zero_point=zero_point,
+        quant_min=-128,
+        quant_max=127,
+        qscheme=torch.per_tensor_affine,
+    )
+
+
+FROM_ZERO_TO_ONE = _fixed(1 / 256, -128)
+FROM_MINUS_ONE_TO_ONE = _fixed(1 / 128, 0)
+
+ROWS: dict[object, Row] = {
+    aten.conv1d.default: Weighted(),
+    aten.conv2d.default: Weighted(),
+    aten.conv_transpose1d.default: Weighted(axis=1),
+    aten.conv_transpose2d.input: Weighted(axis=1),
+    aten.linear.default: Weighted(is_matrix=True),
+    aten.embedding.default: Table(),
+    aten.adaptive_avg_pool1d.default: Arithmetic(),
+    aten.adaptive_avg_pool2d.default: Arithmetic(),
+    aten.add.Tensor: Arithmetic(),
+    aten.add_.Tensor: Arithmetic(is_inplace=True),
+    aten.avg_pool1d.default: Arithmetic(),
+    aten.avg_pool2d.default: Arithmetic(),
+    aten.clamp.default: Arithmetic(),
+    aten.clamp_.default: Arithmetic(is_inplace=True),
+    aten.elu.default: Arithmetic(),
+    aten.elu_.default: Arithmetic(is_inplace=True),
+    aten.gelu.default: Arithmetic(is_xnnpack=False),
+    aten.hardsigmoid.default: Arithmetic(is_xnnpack=False, fixed=FROM_ZERO_TO_ONE),
+    aten.hardsigmoid_.default: Arithmetic(True, False, FROM_ZERO_TO_ONE),
+    aten.hardswish.default: Arithmetic(is_xnnpack=False),
+    aten.hardswish_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
+    aten.hardtanh.default: Arithmetic(),
+    aten.hardtanh_.default: Arithmetic(is_inplace=True),
+    aten.leaky_relu.default: Arithmetic(),
+    aten.leaky_relu_.default: Arithmetic(is_inplace=True),
+    aten.mean.dim: Arithmetic(),
+    aten.mul.Tensor: Arithmetic(),
+    aten.mul_.Tensor: Arithmetic(is_inplace=True),
+    aten.relu.default: Arithmetic(),
+    aten.relu_.default: Arithmetic(is_inplace=True),
+    aten.relu6.default: Arithmetic(),
+    aten.relu6_.default: Arithmetic(is_inplace=True),
+    aten.sigmoid.default: Arithmetic(fixed=FROM_ZERO_TO_ONE),
+    aten.sigmoid_.default: Arithmetic(is_inplace=True, fixed=FROM_ZERO_TO_ONE),
+    aten.silu.default: Arithmetic(is_xnnpack=False),
+    aten.silu_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
+    aten.sub.Tensor: Arithmetic(),
+    aten.sub_.Tensor: Arithmetic(is_inplace=True),
+    aten.tanh.default: Arithmetic(fixed=FROM_MINUS_ONE_TO_ONE),
+    aten.tanh_.default: Arithmetic(is_inplace=True, fixed=FROM_MINUS_ONE_TO_ONE),
+    aten.cat.default: Moved(),
+    aten.clone.default: Moved(),
+    aten.contiguous.default: Moved(),
+    aten.dropout.default: Moved(),
+    aten.expand.default: Moved(),
+    aten.flatten.using_ints: Moved(),
+    aten.flip.default: Moved(),
+    aten.max_pool1d.default: Moved(),
+    aten.max_pool2d.default: Moved(),
+    aten.pad.default: Moved(),
+    aten.permute.default: Moved(),
+    aten.pixel_shuffle.default: Moved(),
+    aten.repeat.default: Moved(),
+    aten.reshape.default: Moved(),
+    aten.select.int: Moved(),
+    aten.slice.Tensor: Moved(),
+    aten.squeeze.default: Moved(),
+    aten.squeeze.dim: Moved(),
+    aten.squeeze.dims: Moved(),
+    aten.stack.default: Moved(),
+    aten.transpose.int: Moved(),
+    aten.unflatten.int: Moved(),
+    aten.unsqueeze.default: Moved(),
+    aten.upsample_nearest1d.vec: Moved(),
+    aten.upsample_nearest2d.vec: Moved(),
+    aten.view.default: Moved(),
+    aten.chunk.default: Split(),
+    aten.split.Tensor: Split(),
+    aten.split_with_sizes.default: Split(),
+    aten.unbind.int: Split(),
+}
+
+CLAMPS = frozenset(
+    {
+        aten.clamp.default,
+        aten.clamp_.default,
+        aten.hardtanh.default,
+        aten.hardtanh_.default,
+        aten.relu.default,
+        aten.relu_.default,
+        aten.relu6.default,
+        aten.relu6_.default,
+    }
+)
+"""Taken in by the operator before them: only their result is quantized, its bounds are theirs."""
+
+NORMS = frozenset({aten.batch_norm.default})
+"""Taken in by the convolution before them, in quantization-aware training."""

@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every row: behind a convolution it is quantized, and what comes out runs as in eager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import etx_runtime
+import pytest
+import torch
+from etx_exir import compile
+from etx_quant import Int8Quantizer, XNNPACKQuantizer, quantize
+from etx_quant.quantizer import module_names
+from etx_quant.rows import ROWS
+from torch import Tensor, nn
+from torch.fx import Graph, GraphModule, Node
+from torch.nn import functional as F
+
+aten = torch.ops.aten
+Function = Callable[[Tensor], Tensor]
+
+
+class Behind(nn.Module):
+    """A convolution, then ``function`` of its result, then another convolution."""
+
+    def __init__(self, function: Function, channels: int) -> None:
+        super().__init__()
+        self.enter = nn.Conv2d(3, 8, 3, padding=1)
+        self.function = function
+        self.leave = nn.Conv2d(channels, 4, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.leave(self.function(self.enter(x)))
+        return result
+
+
+FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
+    aten.adaptive_avg_pool1d.default: lambda x: F.adaptive_avg_pool1d(x[0], 3)[None],
+    aten.adaptive_avg_pool2d.default: lambda x: F.adaptive_avg_pool2d(x, 2),
+    aten.add.Tensor: lambda x: x + x[:, :1],
+    aten.add_.Tensor: lambda x: (x * 2).add_(1.0),
+    aten.avg_pool1d.default: lambda x: F.avg_pool1d(x[0], 2)[None],
+    aten.avg_pool2d.default: lambda x: F.avg_pool2d(x, 2),
+    aten.clamp.default: lambda x: x.flip(1).clamp(-0.5, 0.5),
+    aten.clamp_.default: lambda x: x.flip(1).clamp_(-0.5, 0.5),
+    aten.elu.default: F.elu,
+    aten.elu_.default: lambda x: F.elu_(x.flip(1)),
+    aten.gelu.default: F.gelu,
+    aten.hardsigmoid.default: F.hardsigmoid,
+    aten.hardsigmoid_.default: lambda x: F.hardsigmoid(x, inplace=True),
+    aten.hardswish.default: F.hardswish,
+    aten.hardswish_.default: lambda x: F.hardswish(x, inplace=True),
+    aten.hardtanh.default: lambda x: F.hardtanh(x.flip(1)),
+    aten.hardtanh_.default: lambda x: F.hardtanh(x.flip(1), inplace=True),
+    aten.leaky_relu.default: lambda x: F.leaky_relu(x, 0.1),
+    aten.leaky_relu_.default: lambda x: F.leaky_relu_(x, 0.1),
+    aten.mean.dim: lambda x: x.mean((2, 3), keepdim=True),
+    aten.mul.Tensor: lambda x: x * x[:, :, :1],
+    aten.mul_.Tensor: lambda x: x.flip(2).mul_(x),
+    aten.relu.default: lambda x: F.relu(x.flip(1)),
+    aten.relu_.default: lambda x: F.relu_(x.flip(1)),
+    aten.relu6.default: lambda x: F.relu6(x.flip(1)),
+    aten.relu6_.default: lambda x: F.relu6(x.flip(1), inplace=True),
+    aten.sigmoid.default: torch.sigmoid,
+    aten.sigmoid_.default: lambda x: x.sigmoid_(),
+    aten.silu.default: F.silu,
+    aten.silu_.default: lambda x: F.silu(x, inplace=True),
+    aten.sub.Tensor: lambda x: x - x[:, :1],
+    aten.sub_.Tensor: lambda x: x.flip(1).sub_(0.5),
+    aten.tanh.default: torch.tanh,
+    aten.tanh_.default: lambda x: x.tanh_(),
+    aten.cat.default: (lambda x: torch.cat([x, F.relu(x)], 1), 16),
+    aten.clone.default: lambda x: x.clone(),
+    aten.contiguous.default: lambda x: x.permute(0, 1, 3, 2).contiguous(),
+    aten.dropout.default: lambda x: F.dropout(x, 0.5, False),
+    aten.expand.default: lambda x: x[:, :, :1].expand(-1, -1, 8, -1),
+    aten.flatten.using_ints: lambda x: x.flatten(2).view(2, 8, 8, 8),
+    aten.flip.default: lambda x: x.flip(3),
+    aten.max_pool1d.default: lambda x: F.max_pool1d(x[0], 2)[None],
+    aten.max_pool2d.default: lambda x: F.max_pool2d(x, 2),
+    aten.pad.default: lambda x: F.pad(x, (1, 1)),
+    aten.permute.default: lambda x: x.permute(0, 1, 3, 2),
+    aten.pixel_shuffle.default: (lambda x: F.pixel_shuffle(x, 2), 2),
+    aten.repeat.default: lambda x: x.repeat(1, 1, 2, 1),
+    aten.reshape.default: lambda x: x.reshape(2, 8, 16, 4),
+    aten.select.int: lambda x: x[:, :, 3][:, :, None],
+    aten.slice.Tensor: lambda x: x[:, :, 2:5],
+    aten.squeeze.default: lambda x: x[:, :, :1].squeeze().unsqueeze(2),
+    aten.squeeze.dim: lambda x: x[:, :, :1].squeeze(2).unsqueeze(2),
+    aten.squeeze.dims: lambda x: x[:, :, :1].squeeze((2,)).unsqueeze(2),
+    aten.stack.default: lambda x: torch.stack([x, x * 0.5], 2).flatten(2, 3),
+    aten.transpose.int: lambda x: x.transpose(2, 3),
+    aten.unflatten.int: lambda x: x.unflatten(2, (2, 4)).flatten(3),
+    aten.unsqueeze.default: lambda x: x[:, :, 0].unsqueeze(2),
+    aten.upsample_nearest1d.vec: lambda x: F.interpolate(x[0], scale_factor=2)[None],
+    aten.upsample_nearest2d.vec: lambda x: F.interpolate(x, scale_factor=2),
+    aten.view.default: lambda x: x.view(2, 8, 16, 4),
+    aten.chunk.default: (lambda x: x.chunk(2, 1)[1], 4),
+    aten.split.Tensor: (lambda x: x.split(4, 1)[1], 4),
+    aten.split_with_sizes.default: (lambda x: x.split([2, 6], 1)[1], 6),
+    aten.unbind.int: lambda x: x.unbind(2)[1][:, :, None],
+}
+
+LAYERS: dict[object, tuple[nn.Module, tuple[int, ...]]] = {
+    aten.conv1d.default: (nn.Conv1d(4, 6, 3), (2, 4, 16)),
+    aten.conv2d.default: (nn.Conv2d(4, 8, 3, groups=4), (2, 4, 9, 9)),
+    aten.conv_transpose1d.default: (nn.ConvTranspose1d(4, 6, 3, stride=2), (2, 4, 16)),
+    aten.conv_transpose2d.input: (nn.ConvTranspose2d(4, 6, 3, stride=2), (2, 4, 9, 9)),
+    aten.linear.default: (nn.Linear(16, 4), (3, 16)),
+}
+
+
+class Every(nn.Module):
+    """All of them, side by side."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        pairs = [found if isinstance(found, tuple) else (found, 8) for found in FUNCTIONS.values()]
+        self.behind = nn.ModuleList(Behind(*pair) for pair in pairs)
+        self.layers = nn.ModuleList(layer for layer, _ in LAYERS.values())
+
+    def forward(self, image: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+        behind = [module(image) for module in self.behind]
+        return behind + [layer(x) for layer, x in zip(self.layers, inputs, strict=True)]
+
+
+@dataclass
+class Tried:
+    """The quantized graph, and of each operator three results: float, quantized, on the device."""
+
+    graph: Graph
+    results: dict[object, tuple[Tensor, Tensor, Tensor]]
+
+    def calls(self, op: object) -> list[Node]:
+        """Return the calls of ``op`` that stand for its row."""
+        ops = [*FUNCTIONS, *LAYERS]
+        at = ops.index(op)
+        name = f"behind.{at}" if op in FUNCTIONS else f"layers.{at - len(FUNCTIONS)}"
+        nodes = [node for node in self.graph.nodes if node.target is op]
+        return [node for node in nodes if name in module_names(node)] or nodes
+
+
+@pytest.fixture(scope="module")
+def tried() -> Tried:
+    torch.manual_seed(0)
+    model = Every().eval()
+    batches = [
+        (torch.randn(2, 3, 8, 8), [torch.randn(shape) for _, shape in LAYERS.values()])
+        for _ in range(2)
+    ]
+    quantized = quantize(model, batches)
+    with torch.no_grad():
+        buffer = compile(torch.export.export(quantized, batches[0])).buffer
+        expected, actual = model(*batches[0]), quantized(*batches[0])
+    device = [torch.as_tensor(y) for y in etx_runtime.load(buffer)(*batches[0])]
+    results = zip(expected, actual, device, strict=True)
+    return Tried(quantized.graph, dict(zip([*FUNCTIONS, *LAYERS], results, strict=True)))
+
+
+def reads(node: Node) -> bool:
+    """Tell whether all float inputs of ``node`` are dequantized."""
+    tensors = [n for n in node.all_input_nodes if n.op != "get_attr"]
+    return bool(tensors) and all("dequantize" in str(n.target) for n in tensors)
+
+
+def calls(model: GraphModule, op: object) -> list[Node]:
+    return [node for node in model.graph.nodes if node.target is op]
+
+
+def test_every_row_is_tried() -> None:
+    embedding = {aten.embedding.default}
+    assert FUNCTIONS.keys() | LAYERS.keys() | embedding == ROWS.keys()
+
+
+@pytest.mark.parametrize("op", [*FUNCTIONS, *LAYERS], ids=str)
+def test_is_near_to_float_and_the_same_on_the_device(op: object, tried: Tried) -> None:
+    expected, actual, device = tried.results[op]
+    noise = float((actual - expected).square().mean() / expected.square().mean())
+    assert noise < 10**-1.5
+    step = float(actual.abs().max()) / 100
+    assert ((device - actual).abs() > step).float().mean() < 0.01
+
+
+@pytest.mark.parametrize("op", FUNCTIONS, ids=str)
+def test_is_quantized_behind_a_convolution(op: object, tried: Tried) -> None:
+    node = tried.calls(op)[0]
+    assert reads(node)
+    results = [u for u in node.users if "getitem" in u.name] or [node]
+    users = [user for result in results for user in result.users]
+    assert users
+    assert all("quantize_per_tensor" in str(user.target) for user in users)
+
+
+@pytest.mark.parametrize("op", LAYERS, ids=str)
+def test_a_weighted_layer_has_int8_weights_by_output_channel(op: object, tried: Tried) -> None:
+    (node,) = tried.calls(op)
+    assert reads(node)
+    weight = node.args[1]
+    assert isinstance(weight, Node)
+    assert "dequantize_per_channel" in str(weight.target)
+    assert weight.args[3] == (1 if "transpose" in str(op) else 0)
+
+
+def test_a_clamp_is_taken_in() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU6()).eval()
+    quantized = quantize(model, [(torch.randn(2, 3, 8, 8),)])
+    (clamp,) = [n for n in quantized.graph.nodes if "tanh" in str(n.target)]
+    assert clamp.args[0].target is aten.conv2d.default
+
+
+def test_xnnpack_leaves_out_what_it_lacks() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GELU(), nn.Conv2d(8, 8, 3)).eval()
+    batches = [(torch.randn(2, 3, 8, 8),)]
+    quantizer = XNNPACKQuantizer()
+    quantizer.set_global(Int8Quantizer()._default)
+    (gelu,) = calls(quantize(model, batches, quantizer), aten.gelu.default)
+    assert all("quantize_per_tensor" in str(user.target) for user in gelu.users)
+    (first, *_) = calls(quantize(model, batches), aten.gelu.default)
+    assert reads(first)
