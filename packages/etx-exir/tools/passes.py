@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from etx_exir.passes import PIPELINE, Pass
+from etx_exir.passes.integer import INTEGER
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "passes.md"
 HEAD = """# The passes
@@ -25,6 +27,12 @@ the model set is measured by hand; this page is written by `python3 noxfile.py -
 
 """
 
+BETWEEN = """
+What no backend took of a quantized program goes through these for a target that has the integer
+operators (`etx_exir/passes/integer/`), as the default target `etx` does:
+
+"""
+
 
 def equation(kind: type[Pass]) -> str:
     """Return the first paragraph of the pass's file, on one line."""
@@ -34,12 +42,17 @@ def equation(kind: type[Pass]) -> str:
 
 def page() -> str:
     """Return the page; a pass that runs again is named where it ran first."""
-    kinds = list(dict.fromkeys(type(item) for item in PIPELINE))
-    rows = (
+    general = dict.fromkeys(type(item) for item in PIPELINE)
+    integer = [kind for item in INTEGER if (kind := type(item)) not in general]
+    return HEAD + listed(general) + BETWEEN + listed(integer)
+
+
+def listed(kinds: Iterable[type[Pass]]) -> str:
+    """Return a numbered line for each pass."""
+    return "".join(
         f"{index}. `{kind.__module__.rsplit('.', 1)[-1]}`: {equation(kind)}\n"
         for index, kind in enumerate(kinds, 1)
     )
-    return HEAD + "".join(rows)
 
 
 def main() -> int:

@@ -31,6 +31,7 @@ __all__ = [
     "MEAN",
     "MUL",
     "NAMESPACE",
+    "OPERATORS",
     "WEIGHT_ONLY_LINEAR",
     "WEIGHT_ONLY_LINEAR_INT4",
     "requantize",
@@ -291,8 +292,9 @@ def _by_groups(
     """Sum over groups of columns: the product of `rows` and int4 weights, times their scales."""
     groups, channels = scales.shape
     matrix = unpack_int4(packed, channels, rows.shape[-1]).to(dtype)
-    parts = rows.to(dtype).unflatten(-1, (groups, group_size))
-    products = torch.einsum("...gk,ngk->...gn", parts, matrix.unflatten(-1, (groups, group_size)))
+    parts = rows.to(dtype).reshape(*rows.shape[:-1], groups, group_size)
+    weights = matrix.reshape(channels, groups, group_size)
+    products = torch.einsum("...gk,ngk->...gn", parts, weights)
     return (products.float() * scales).sum(-2)
 
 
@@ -396,4 +398,19 @@ WEIGHT_ONLY_LINEAR_INT4 = _define(
     "weight_only_linear_int4",
     f"Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias, int group_size, {_LIMITS}",
     _weight_only_linear_int4,
+)
+OPERATORS = (
+    LINEAR,
+    CONV,
+    DEPTHWISE_CONV,
+    ADD,
+    MUL,
+    AVG_POOL,
+    MEAN,
+    MAX_POOL,
+    LOOKUP,
+    DYNAMIC_LINEAR,
+    DYNAMIC_LINEAR_INT4,
+    WEIGHT_ONLY_LINEAR,
+    WEIGHT_ONLY_LINEAR_INT4,
 )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Constant int8 and int4 weights of linear layers whose inputs are float."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+
+from etx_exir.ir.constants import Constants
+from etx_exir.ir.ops import RESHAPES
+from etx_exir.ir.packed_weights import COLUMNS, pack, pack_int4
+from etx_exir.passes.integer.layout import Layouts
+from etx_exir.passes.integer.scales import weight_of
+
+INT4 = (-8, 7)
+INF = float("inf")
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A weight (N, K) as integers, with scales (K / group_size, N) in float32."""
+
+    value: Tensor
+    scales: Tensor
+    group_size: int
+    is_int4: bool
+    name: str
+
+    def arguments(self, layouts: Layouts, with_sums: bool) -> list[Any]:
+        """Store the packed weight, the sums of its groups and the scales; return them in order."""
+        groups, rows = self.scales.shape
+        packed = pack_int4(self.value) if self.is_int4 else pack(self.value)
+        sums = self.value.long().reshape(rows, groups, self.group_size).sum(2).T.int().contiguous()
+        stored = [layouts.constant(packed, f"{self.name}_packed")]
+        if with_sums:
+            stored.append(layouts.constant(sums if self.is_int4 else sums[0], f"{self.name}_sums"))
+        scales = self.scales if self.is_int4 else self.scales[0]
+        return [*stored, layouts.constant(scales, f"{self.name}_scales")]
+
+
+def matrix_of(node: Any, constants: Constants) -> Matrix | str:
+    """Return the constant quantized weight of which `node` is the float form."""
+    shape = node.meta["val"].shape
+    grouped = node.target in RESHAPES
+    call = node.args[0] if grouped else node
+    weight = weight_of(call, constants)
+    if isinstance(weight, str):
+        return weight
+    if weight.axis not in (None, 0) or len(shape) != 2:
+        return "the weight has a scale for each input, not for each output"
+    rows, columns = shape
+    size = weight.value.shape[1] if grouped and weight.value.dim() == 2 else columns
+    if columns % size:
+        return f"groups of {size} do not divide {columns} inputs"
+    groups = columns // size
+    scales = weight.scales.expand(rows * groups).reshape(rows, groups).T.float().contiguous()
+    low, high = call.args[3:5] if weight.axis is None else call.args[4:6]
+    is_int4 = INT4[0] <= low and high <= INT4[1]
+    if groups > 1 and (not is_int4 or size % (2 * COLUMNS)):
+        return f"groups of {size} int8 weights" if not is_int4 else f"groups of {size} inputs"
+    return Matrix(weight.value.reshape(rows, columns), scales, size, is_int4, weight.name)
+
+
+def linear_call(
+    node: Node,
+    x: Node,
+    ops: tuple[Any, Any],
+    with_sums: bool,
+    constants: Constants,
+    layouts: Layouts,
+) -> Node | str:
+    """Return `node`, a linear layer, of the float tensor `x` by one of `ops`, for int8 and int4."""
+    matrix = matrix_of(node.args[1], constants)
+    if isinstance(matrix, str):
+        return matrix
+    if x.meta["val"].dtype is not torch.float32:
+        return f"the input is {x.meta['val'].dtype}, not float32"
+    bias = node.args[2] if len(node.args) > 2 else None
+    stored = matrix.arguments(layouts, with_sums)
+    size = [matrix.group_size] if matrix.is_int4 else []
+    return layouts.call(ops[matrix.is_int4], x, *stored, bias, *size, -INF, INF)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of one int8 tensor as tables of 256 results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from etx_exir.ir.integer_ops import LOOKUP
+from etx_exir.ir.ops import is_pointwise
+from etx_exir.passes.integer.layout import Layouts
+from etx_exir.passes.integer.scales import INT8, Operand, Scale, operand
+
+INTEGERS = torch.arange(INT8[0], INT8[1] + 1, dtype=torch.int8)
+
+
+def lookup(quantize: Node, scale: Scale, layouts: Layouts) -> Node | str | None:
+    """Return the int8 result of the elementwise operators between one int8 tensor and `quantize`.
+
+    None where they have no or several such tensors, for then nothing near a table is there.
+    """
+    region = _region(quantize)
+    if region is None:
+        return None
+    inner, x = region
+    if (
+        not inner
+        and x.scale.same(scale)
+        and (x.scale.low >= scale.low and x.scale.high <= scale.high)
+    ):
+        return x.node
+    table = _tabulate([*sorted(inner), quantize])
+    if table.shape != INTEGERS.shape:
+        return "the function does not have one result for each integer"
+    return mapped(x.node, table, quantize.name, layouts)
+
+
+def mapped(node: Node, table: Tensor, name: str, layouts: Layouts) -> Node:
+    """Return for each integer of `node` its result in `table`."""
+    nodes, moved = layouts.common([node])
+    result = layouts.call(LOOKUP, nodes[0], layouts.constant(table, f"{name}_table"))
+    return layouts.channels_first(result) if moved else result
+
+
+def _tabulate(calls: Sequence[Node]) -> Tensor:
+    """Compute the last of `calls` for all integers."""
+    values: dict[Node, Any] = {}
+    for node in calls:
+        args, kwargs = map_arg((node.args, node.kwargs), lambda n: _value(n, values))
+        target: Any = node.target
+        values[node] = target(*args, **kwargs)
+    result: Tensor = values[calls[-1]]
+    return result
+
+
+def _value(node: Node, values: dict[Node, Any]) -> Any:
+    """Return the value of a node of the region, computing that of all integers dequantized."""
+    if node not in values:
+        _, *rest = node.args
+        target: Any = node.target
+        values[node] = target(INTEGERS, *rest, **node.kwargs)
+    return values[node]
+
+
+def _region(quantize: Node) -> tuple[set[Node], Operand] | None:
+    """Return the elementwise operators that only `quantize` needs, and their one operand."""
+    inner: set[Node] = set()
+    leaves: list[Operand] = []
+    shape = quantize.meta["val"].shape
+    pending = [quantize]
+    while pending:
+        for arg in pending.pop().all_input_nodes:
+            leaf = operand(arg)
+            if isinstance(leaf, Operand):
+                leaves.append(leaf)
+            elif arg not in inner:
+                if not is_pointwise(arg.target) or arg.meta["val"].shape != shape:
+                    return None
+                inner.add(arg)
+                pending.append(arg)
+    if not leaves or any(
+        leaf.node is not leaves[0].node or not leaf.scale.same(leaves[0].scale) for leaf in leaves
+    ):
+        return None
+    if leaves[0].node.meta["val"].shape != shape:
+        return None
+    if any(user not in inner and user is not quantize for node in inner for user in node.users):
+        return None
+    return inner, leaves[0]

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators that only move or select elements do so with the integers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+
+from etx_exir.ir.integer_ops import MAX_POOL
+from etx_exir.ir.ops import TABLE
+from etx_exir.passes.integer.layout import Layouts, is_image, last
+from etx_exir.passes.integer.scales import Operand, operand
+from etx_exir.passes.integer.windows import both, whole
+
+aten = torch.ops.aten
+Move = Callable[[Node, Layouts], Node | tuple[Node, ...] | str | None]
+
+
+def move(node: Node, layouts: Layouts) -> Node | tuple[Node, ...] | str | None:
+    """Return ``dequantize(move(x))`` for the node ``move(dequantize(x))``."""
+    return MOVING[node.target](node, layouts)
+
+
+def dequantized(node: Node, like: Node, layouts: Layouts) -> Node:
+    """Return the float form of the integers of `node` with the parameters of `like`."""
+    return layouts.call(like.target, node, *like.args[1:])
+
+
+def _source(node: Node) -> Operand | None:
+    x = operand(node.args[0])
+    return x if isinstance(x, Operand) else None
+
+
+def _one(node: Node, layouts: Layouts) -> Node | None:
+    x = _source(node)
+    if x is None:
+        return None
+    source: Any = node.args[0]
+    moved = layouts.call(node.target, x.node, *node.args[1:], **node.kwargs)
+    return dequantized(moved, source, layouts)
+
+
+def _several(node: Node, layouts: Layouts) -> tuple[Node, ...] | None:
+    x = _source(node)
+    if x is None:
+        return None
+    source: Any = node.args[0]
+    moved = layouts.call(node.target, x.node, *node.args[1:])
+    count = len(moved.meta["val"])
+    parts = [layouts.call(operator.getitem, moved, i) for i in range(count)]
+    return tuple(dequantized(part, source, layouts) for part in parts)
+
+
+def _slice(node: Node, layouts: Layouts) -> Node | None:
+    x = _source(node)
+    if x is None or not is_image(x.node):
+        return _one(node, layouts)
+    rank = x.node.meta["val"].dim()
+    dim: Any = node.args[1] if len(node.args) > 1 else 0
+    image = layouts.channels_last(x.node)
+    moved = layouts.call(node.target, image, last(rank).index(dim % rank), *node.args[2:])
+    source: Any = node.args[0]
+    return dequantized(layouts.channels_first(moved), source, layouts)
+
+
+def _pad(node: Node, layouts: Layouts) -> Node | str | None:
+    x = _source(node)
+    value = node.args[2] if len(node.args) > 2 else 0
+    if x is None or not isinstance(value, (int, float)):
+        return None
+    integer = x.scale.quantize(value)
+    if (integer - x.scale.zero_point) * x.scale.scale != value:
+        return f"no integer stands for the padding {value}"
+    source, widths = node.args[0], list(node.args[1])  # type: ignore[arg-type]
+    assert isinstance(source, Node)
+    if is_image(x.node) and len(widths) <= 2 * (x.node.meta["val"].dim() - 2):
+        image = layouts.channels_last(x.node)
+        moved = layouts.channels_first(layouts.call(node.target, image, [0, 0, *widths], integer))
+    else:
+        moved = layouts.call(node.target, x.node, widths, integer)
+    return dequantized(moved, source, layouts)
+
+
+def _max_pool(node: Node, layouts: Layouts) -> Node | str | None:
+    """Move the first result of ``max_pool2d_with_indices``."""
+    pool, index = node.args
+    if getattr(pool, "target", None) is not POOL or index != 0:
+        return None
+    assert isinstance(pool, Node)
+    x = _source(pool)
+    if x is None:
+        return None
+    if len(pool.users) > 1:
+        return "the indices of the maxima are read"
+    args: Any = (*pool.args, *([], 0, 1, False)[len(pool.args) - 2 :])
+    _, size, stride, padding, dilation, ceil = args
+    kernel, padding, dilation = both(size), both(padding), both(dilation)
+    stride = both(stride) if stride else kernel
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    if x.node.meta["val"].dim() != 4:
+        return "only batches of images are pooled in integers"
+    if ceil and not whole(x.node, reach, stride, padding):
+        return "the last windows reach over the edge"
+    image = layouts.channels_last(x.node)
+    pooled = layouts.call(MAX_POOL, image, kernel, stride, [*padding, *padding], dilation)
+    source: Any = pool.args[0]
+    return dequantized(layouts.channels_first(pooled), source, layouts)
+
+
+def _cat(node: Node, layouts: Layouts) -> Node | None:
+    """Concatenate integers that all stand for the same; `concatenate` is for others."""
+    inputs: Any = node.args[0]
+    parts = [part for item in inputs if isinstance(part := operand(item), Operand)]
+    if len(parts) < len(inputs) or any(not p.scale.same(parts[0].scale) for p in parts):
+        return None
+    joined = join([part.node for part in parts], node, layouts)
+    return dequantized(joined, inputs[0], layouts)
+
+
+def join(nodes: Sequence[Node], cat: Node, layouts: Layouts) -> Node:
+    """Concatenate `nodes` as `cat` does its arguments, images along the dimension as it lies."""
+    rank = cat.meta["val"].dim()
+    dim: Any = cat.args[1] if len(cat.args) > 1 else 0
+    parts, moved = layouts.common(nodes)
+    result = layouts.call(cat.target, parts, last(rank).index(dim % rank) if moved else dim)
+    return layouts.channels_first(result) if moved else result
+
+
+POOL = aten.max_pool2d_with_indices.default
+SEVERAL = {aten.split_copy.Tensor, aten.split_with_sizes_copy.default, aten.unbind_copy.int}
+MOVING: dict[Any, Move] = {row.copy: _several if row.copy in SEVERAL else _one for row in TABLE}
+MOVING |= dict.fromkeys(
+    (aten.repeat.default, aten.flip.default, aten.pixel_shuffle.default, aten.index_select.default),
+    _one,
+)
+MOVING |= {
+    aten.slice_copy.Tensor: _slice,
+    aten.constant_pad_nd.default: _pad,
+    aten.cat.default: _cat,
+    operator.getitem: _max_pool,
+}
