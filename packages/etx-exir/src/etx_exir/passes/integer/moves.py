@@ -11,7 +11,7 @@ import torch
 from torch.fx import Node
 
 from etx_exir.ir.integer_ops import MAX_POOL
-from etx_exir.ir.ops import TABLE
+from etx_exir.ir.ops import SLICE, TABLE, Moves, copies
 from etx_exir.passes.integer.layout import Layouts, is_image, last
 from etx_exir.passes.integer.scales import Operand, operand
 from etx_exir.passes.integer.windows import both, whole
@@ -131,14 +131,14 @@ def join(nodes: Sequence[Node], cat: Node, layouts: Layouts) -> Node:
 
 
 POOL = aten.max_pool2d_with_indices.default
-SEVERAL = {aten.split_copy.Tensor, aten.split_with_sizes_copy.default, aten.unbind_copy.int}
+SEVERAL = copies(Moves.SPLIT, Moves.UNBIND)
 MOVING: dict[Any, Move] = {row.copy: _several if row.copy in SEVERAL else _one for row in TABLE}
 MOVING |= dict.fromkeys(
     (aten.repeat.default, aten.flip.default, aten.pixel_shuffle.default, aten.index_select.default),
     _one,
 )
 MOVING |= {
-    aten.slice_copy.Tensor: _slice,
+    SLICE: _slice,
     aten.constant_pad_nd.default: _pad,
     aten.cat.default: _cat,
     operator.getitem: _max_pool,
