@@ -68,6 +68,15 @@
   X(quantized_embedding) \
   X(quantized_add) \
   X(mixed_linear) \
+  X(quantized_linear) \
+  X(quantized_conv) \
+  X(quantized_depthwise_conv) \
+  X(quantized_arithmetic) \
+  X(quantized_pool) \
+  X(quantized_mean) \
+  X(lookup) \
+  X(dynamic_linear) \
+  X(weight_only_linear) \
   X(upsample) \
   X(upsample_aa) \
   X(random)

@@ -9,8 +9,10 @@ import pytest
 from etx_kernels_portable import target
 from etx_schema.targets.takes import misfit_of
 from harness import PLUGIN
-from quantized_calls import CALLS, row
+from quantized_calls import KERNELS, row
 from rows import Kinds, boxes, inside
+
+NAMESPACES = ("quantized_decomposed::", "etx::")
 
 
 def test_the_target_lists_the_kernels() -> None:
@@ -57,10 +59,12 @@ def test_a_listed_operator_has_dtypes() -> None:
 @pytest.mark.filterwarnings("ignore:.*complex")
 def test_rows_of_quantized_kernels_state_their_arguments() -> None:
     operators = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
-    rows = {k: v for k, v in operators["operators"].items() if k.startswith("quantized_")}
-    assert rows.keys() == {f"quantized_decomposed::{name}" for name in CALLS}
+    rows = {k: v for k, v in operators["operators"].items() if k.startswith(NAMESPACES)}
+    assert rows.keys() == set(KERNELS)
     for name in ("quantize_per_tensor.out", "dequantize_per_token.out", "add.out"):
-        assert rows[f"quantized_decomposed::{name}"] == row(name)
+        assert rows[f"quantized_decomposed::{name}"] == row(f"quantized_decomposed::{name}")
+    for name in ("etx::quantized_linear.out", "etx::dynamic_linear_int4.out"):
+        assert rows[name] == row(name)
     kinds = [["float32"], [], [], [], [], [], ["int64"]]
     found = misfit_of(rows["quantized_decomposed::quantize_per_tensor.out"], kinds, "int64")
     assert found is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which dtypes the arguments of quantized kernels may have: calls that run, and all that is near.
+"""Which dtypes the arguments of quantized and integer kernels may have: calls that run, and all that is near.
 
 No sample of PyTorch reaches them. Each pair of tensors has every dtype in turn, while the rest is
 of dtypes that fit, the floating ones of one.
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from dtypes import BY_NAME, dtype_name, row_of
 from harness import PLUGIN, KernelError, Out
+from integer_calls import INTEGER_CALLS
 
 X, Q = torch.ones(2, 4), torch.ones(2, 4, dtype=torch.int8)
 BYTES = torch.ones(2, 4, dtype=torch.uint8)
@@ -100,16 +101,16 @@ for bits, weight in (("byte", Q), ("4bit", BYTES), ("2bit", BYTES)):
             (weight, ROWS, ROWS, *RANGE, INDICES, *given),
             (Out([2, length], torch.float32),),
         )
+KERNELS = {f"quantized_decomposed::{name}": call for name, call in CALLS.items()} | INTEGER_CALLS
 
 
 def quantized_rows() -> dict[str, dict[str, Any]]:
     """Return what each quantized kernel takes."""
-    return {f"quantized_decomposed::{name}": row(name) for name in CALLS}
+    return {kernel: row(kernel) for kernel in KERNELS}
 
 
-def row(name: str) -> dict[str, Any]:
-    names, args, outs = CALLS[name]
-    kernel = f"quantized_decomposed::{name}"
+def row(kernel: str) -> dict[str, Any]:
+    names, args, outs = KERNELS[kernel]
     whole = [*args, *outs]
     places = [i for i, value in enumerate(whole) if isinstance(value, (torch.Tensor, Out))]
     found: dict[tuple[str, ...], bool] = {}

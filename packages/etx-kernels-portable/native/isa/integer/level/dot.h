@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_DOT_H_
+#define ETX_PORTABLE_INTEGER_DOT_H_
+
+/// Dot products of four bytes in each lane: what differs between instruction sets. `Left` is the
+/// same four numbers of a gathered row in each lane, `Right` those of a column in each.
+
+#include "isa/integer/integer.h"
+#include "isa/simd.h"
+
+#if defined(__ARM_FEATURE_DOTPROD) && defined(ETX_SIMD_VECTORS)
+#include <arm_neon.h>
+#elif defined(__SSE2__) && defined(ETX_SIMD_VECTORS)
+#include <immintrin.h>
+#endif
+
+namespace etx::portable {
+namespace {
+
+constexpr int kParts = static_cast<int>(kBlockColumns) / kLanes;  ///< Vectors of a block.
+
+inline VecI load_ints(const int32_t* p) {
+  VecI v;
+  memcpy(&v, p, sizeof(v));
+  return v;
+}
+inline VecI load_bytes(const int8_t* p) {
+  VecI v;
+  memcpy(&v, p, sizeof(v));
+  return v;
+}
+inline int32_t load_int(const uint8_t* p) {
+  int32_t s;
+  memcpy(&s, p, sizeof(s));
+  return s;
+}
+
+/// Byte `i` of each lane, counted in memory.
+template <int i>
+inline VecI byte_of(VecI bytes) {
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  return to_signed(to_unsigned(bytes) << (8 * i)) >> 24;
+#else
+  return to_signed(to_unsigned(bytes) << (24 - 8 * i)) >> 24;
+#endif
+}
+
+#if defined(ETX_SIMD_VECTORS) && (defined(__AVX512VNNI__) || defined(__AVXVNNI__))
+/// Products of unsigned and signed bytes: gathered numbers are 128 larger.
+constexpr int kStepBytes = 4, kOffset = 128;
+
+struct Left {
+  VecI v;
+  explicit Left(const uint8_t* p) : v(splat(load_int(p))) {}
+};
+struct Right {
+  VecI v;
+  explicit Right(VecI bytes) : v(bytes) {}
+};
+inline VecI dot(VecI sum, Left a, Right b) {
+#if ETX_SIMD_BYTES == 64
+  return (VecI)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)a.v, (__m512i)b.v);
+#else
+  return (VecI)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)a.v, (__m256i)b.v);
+#endif
+}
+
+#elif defined(ETX_SIMD_VECTORS) && defined(__SSE2__)
+/// Pairs of int16: each four gathered numbers are two pairs, the first with the third.
+constexpr int kStepBytes = 8, kOffset = 0;
+
+struct Left {
+  VecI even, odd;
+  explicit Left(const uint8_t* p) : even(splat(load_int(p))), odd(splat(load_int(p + 4))) {}
+};
+struct Right {
+  VecI even, odd;
+#if ETX_SIMD_BYTES == 32
+  explicit Right(VecI bytes)
+      : even((VecI)_mm256_srai_epi16(_mm256_slli_epi16((__m256i)bytes, 8), 8)),
+        odd((VecI)_mm256_srai_epi16((__m256i)bytes, 8)) {}
+#else
+  explicit Right(VecI bytes)
+      : even((VecI)_mm_srai_epi16(_mm_slli_epi16((__m128i)bytes, 8), 8)),
+        odd((VecI)_mm_srai_epi16((__m128i)bytes, 8)) {}
+#endif
+};
+inline VecI dot(VecI sum, Left a, Right b) {
+#if ETX_SIMD_BYTES == 32
+  return sum + (VecI)_mm256_madd_epi16((__m256i)a.even, (__m256i)b.even) +
+         (VecI)_mm256_madd_epi16((__m256i)a.odd, (__m256i)b.odd);
+#else
+  return sum + (VecI)_mm_madd_epi16((__m128i)a.even, (__m128i)b.even) +
+         (VecI)_mm_madd_epi16((__m128i)a.odd, (__m128i)b.odd);
+#endif
+}
+
+#elif defined(ETX_SIMD_VECTORS) && defined(__ARM_FEATURE_DOTPROD)
+constexpr int kStepBytes = 4, kOffset = 0;
+
+struct Left {
+  VecI v;
+  explicit Left(const uint8_t* p) : v(splat(load_int(p))) {}
+};
+struct Right {
+  VecI v;
+  explicit Right(VecI bytes) : v(bytes) {}
+};
+inline VecI dot(VecI sum, Left a, Right b) {
+  return (VecI)vdotq_s32((int32x4_t)sum, (int8x16_t)a.v, (int8x16_t)b.v);
+}
+
+#else
+/// Multiplications of 32 bits.
+constexpr int kStepBytes = 4, kOffset = 0;
+
+struct Left {
+  int32_t v[4];
+  explicit Left(const uint8_t* p) {
+    for (int i = 0; i < 4; ++i) v[i] = static_cast<int8_t>(p[i]);
+  }
+};
+struct Right {
+  VecI v[4];
+  explicit Right(VecI bytes)
+      : v{byte_of<0>(bytes), byte_of<1>(bytes), byte_of<2>(bytes), byte_of<3>(bytes)} {}
+};
+inline VecI dot(VecI sum, const Left& a, const Right& b) {
+  return sum + b.v[0] * a.v[0] + b.v[1] * a.v[1] + b.v[2] * a.v[2] + b.v[3] * a.v[3];
+}
+#endif
+
+/// x - 8 in each byte, for 0 <= x < 16: no byte borrows from the next.
+inline VecI subtract_eights(VecI x) {
+  const VecU biased = to_unsigned(x) + 0x78787878u;
+  return to_signed(biased ^ 0x80808080u) ;
+}
+/// The numbers in the low nibbles of each byte, and in the high ones, less 8.
+inline VecI low_nibbles(VecI bytes) {
+  return subtract_eights(bytes & 0x0F0F0F0F);
+}
+inline VecI high_nibbles(VecI bytes) {
+  return subtract_eights(to_signed(to_unsigned(bytes) >> 4) & 0x0F0F0F0F);
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_DOT_H_

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_GATHER_H_
+#define ETX_PORTABLE_INTEGER_GATHER_H_
+
+/// Rows on their way into the form of the level: windows of a convolution unfolded, padding filled
+/// in, floats quantized, numbers made unsigned or wider as `dot` reads them.
+
+#include "isa/integer/level/dot.h"
+#include "isa/integer/level/requantize.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int64_t kChunk = ETX_SIMD_BYTES < 16 ? 16 : ETX_SIMD_BYTES;
+/// What turns int8 into the bytes of the level.
+constexpr uint8_t kFlip = kOffset;
+
+inline void copy_chunk(const int8_t* from, uint8_t* to, int64_t n) {
+  uint8_t t[kChunk];
+  memcpy(t, from, static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) t[i] ^= kFlip;
+  memcpy(to, t, static_cast<size_t>(n));
+}
+
+/// Copies `n` bytes, and up to kChunk - 1 more where they can be read.
+inline void copy_run(const int8_t* from, const int8_t* end, int64_t n, uint8_t* to) {
+  while (n >= kChunk || (n > 0 && end - from >= kChunk)) {
+    copy_chunk(from, to, kChunk);
+    from += kChunk, to += kChunk, n -= kChunk;
+  }
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(from[i]) ^ kFlip;
+}
+
+inline void fill_run(int8_t value, int64_t n, uint8_t* to) {
+  memset(to, static_cast<uint8_t>(value) ^ kFlip, static_cast<size_t>(n));
+}
+
+/// One line of a window whose points lie next to each other.
+inline void copy_line(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
+                      uint8_t* to) {
+  const int64_t left = x < 0 ? (x < -w.kernel[1] ? w.kernel[1] : -x) : 0;
+  int64_t count = w.in[1] - x;
+  count = (count > w.kernel[1] ? w.kernel[1] : count) - left;
+  if (count < 0) count = 0;
+  const int64_t bytes = w.channels;
+  if (left > 0) fill_run(w.fill, left * bytes, to);
+  if (count > 0) copy_run(line + (x + left) * w.pixel, end, count * bytes, to + left * bytes);
+  const int64_t right = w.kernel[1] - left - count;
+  if (right > 0) fill_run(w.fill, right * bytes, to + (left + count) * bytes);
+}
+
+/// One line of any window, point by point.
+inline void copy_points(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
+                        uint8_t* to) {
+  for (int64_t k = 0; k < w.kernel[1]; ++k, x += w.dilation[1], to += w.channels) {
+    const int64_t at = x < 0 || x % w.spacing[1] != 0 ? -1 : x / w.spacing[1];
+    if (at >= 0 && at < w.in[1]) {
+      copy_run(line + at * w.pixel, end, w.channels, to);
+    } else {
+      fill_run(w.fill, w.channels, to);
+    }
+  }
+}
+
+void gather_window(const Rows& rows, int64_t image, int64_t oy, int64_t ox, uint8_t* to) {
+  const Window& w = *rows.window;
+  const bool by_line = w.dilation[1] == 1 && w.spacing[1] == 1 && w.channels == w.pixel;
+  const int64_t line_bytes = w.kernel[1] * w.channels;
+  const int64_t x = ox * w.stride[1] - w.before[1];
+  const int8_t* const first = rows.x + image * w.in[0] * w.in[1] * w.pixel;
+  int64_t y = oy * w.stride[0] - w.before[0];
+  for (int64_t k = 0; k < w.kernel[0]; ++k, y += w.dilation[0], to += line_bytes) {
+    const int64_t at = y < 0 || y % w.spacing[0] != 0 ? -1 : y / w.spacing[0];
+    if (at < 0 || at >= w.in[0]) {
+      fill_run(w.fill, line_bytes, to);
+    } else if (by_line) {
+      copy_line(w, first + at * w.in[1] * w.pixel, rows.end, x, to);
+    } else {
+      copy_points(w, first + at * w.in[1] * w.pixel, rows.end, x, to);
+    }
+  }
+}
+
+/// Where a row's bytes are put before `widen` makes pairs of them.
+inline uint8_t* narrow_place(uint8_t* row, int64_t steps) {
+  return row + steps * (kStepBytes - kBlockDepth);
+}
+
+/// Bytes (0, 1, 2, 3) become int16 (0, 2) and (1, 3).
+inline void widen(uint8_t* row, int64_t steps) {
+  if (kStepBytes == kBlockDepth) return;
+  const uint8_t* const from = narrow_place(row, steps);
+  for (int64_t i = 0; i < steps; ++i) {
+    int8_t b[4];
+    memcpy(b, from + 4 * i, sizeof(b));
+    const int16_t pairs[4] = {b[0], b[2], b[1], b[3]};
+    memcpy(row + 8 * i, pairs, sizeof(pairs));
+  }
+}
+
+void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t stride) {
+  const int64_t steps = (rows.depth + kBlockDepth - 1) / kBlockDepth;
+  const int64_t width = rows.window == nullptr ? 1 : rows.window->out[1];
+  const int64_t height = rows.window == nullptr ? 1 : rows.window->out[0];
+  int64_t x = begin % width, y = begin / width % height, image = begin / width / height;
+  for (int64_t row = begin; row < end; ++row, to += stride) {
+    uint8_t* const bytes = narrow_place(to, steps);
+    if (rows.window == nullptr) {
+      copy_run(rows.x + row * rows.stride, rows.end, rows.depth, bytes);
+    } else {
+      gather_window(rows, image, y, x, bytes);
+      if (++x == width) x = 0, ++y;
+      if (y == height) y = 0, ++image;
+    }
+    widen(to, steps);
+  }
+}
+
+/// The smallest and the largest of a row and 0.
+inline void extremes(const float* x, int64_t n, float& low, float& high) {
+  VecF least = splat(0.0f), most = splat(0.0f);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const VecF v = load(x + i);
+    least = smallest(least, v);
+    most = largest(most, v);
+  }
+  if (i < n) {
+    const VecF v = load_part(x + i, static_cast<size_t>(n - i));
+    least = smallest(least, v);
+    most = largest(most, v);
+  }
+  float t[2][kLanes];
+  store(t[0], least);
+  store(t[1], most);
+  low = high = 0;
+  for (int k = 0; k < kLanes; ++k) {
+    low = t[0][k] < low ? t[0][k] : low;
+    high = t[1][k] > high ? t[1][k] : high;
+  }
+}
+
+constexpr float kLeastScale = 1.1920928955078125e-7f;  ///< The epsilon of float32.
+
+inline float round_even(float v) {
+  const float magic = v < 0 ? -8388608.0f : 8388608.0f;
+  const float size = v < 0 ? -v : v;
+  return size < 8388608.0f ? (v + magic) - magic : v;
+}
+
+void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows, uint8_t* to,
+                   int64_t stride, RowScale* scales) {
+  const int64_t steps = (depth + kBlockDepth - 1) / kBlockDepth;
+  for (int64_t row = 0; row < rows; ++row, to += stride, x += x_stride) {
+    float low, high;
+    extremes(x, depth, low, high);
+    float scale = (high - low) / 255.0f;
+    scale = scale > kLeastScale ? scale : kLeastScale;
+    float zero = -128.0f - round_even(low / scale);
+    zero = zero > -128.0f ? (zero < 127.0f ? zero : 127.0f) : -128.0f;
+    const Requantize to_bytes(1.0f / scale, {static_cast<int32_t>(zero), -128, 127});
+    uint8_t* const bytes = narrow_place(to, steps);
+    int64_t i = 0;
+    for (; i + kLanes <= depth; i += kLanes) {
+      store_bytes(reinterpret_cast<int8_t*>(bytes + i),
+                  to_bytes.from_floats(load(x + i)) ^ static_cast<int32_t>(kFlip));
+    }
+    for (; i < depth; ++i) {
+      float t[kLanes] = {x[i]};
+      int8_t q[kLanes];
+      store_bytes(q, to_bytes.from_floats(load(t)));
+      bytes[i] = static_cast<uint8_t>(q[0]) ^ kFlip;
+    }
+    for (; i < steps * kBlockDepth; ++i) bytes[i] = 0;
+    widen(to, steps);
+    scales[row] = {scale, static_cast<int32_t>(zero) + kOffset};
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_GATHER_H_

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_POINTWISE_H_
+#define ETX_PORTABLE_INTEGER_POINTWISE_H_
+
+/// Loops over rows of int8, element by element.
+
+#include "isa/integer/level/requantize.h"
+
+namespace etx::portable {
+namespace {
+
+inline VecI read_operand(const int8_t* x, bool is_scalar, int64_t i, int64_t count) {
+  if (is_scalar) return splat(static_cast<int32_t>(*x));
+  return count == kLanes ? widen_bytes(x + i) : widen_bytes_part(x + i, count);
+}
+
+template <typename F>
+inline void each_pair(const int8_t* a, const int8_t* b, uint32_t scalars, int8_t* y, int64_t n,
+                      const F& f) {
+  const bool a_is_scalar = (scalars & 1u) != 0, b_is_scalar = (scalars & 2u) != 0;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    store_bytes(y + i, f(read_operand(a, a_is_scalar, i, kLanes),
+                         read_operand(b, b_is_scalar, i, kLanes)));
+  }
+  if (i < n) {
+    const VecI v = f(read_operand(a, a_is_scalar, i, n - i), read_operand(b, b_is_scalar, i, n - i));
+    store_bytes_part(y + i, v, n - i);
+  }
+}
+
+void add(const int8_t* a, const int8_t* b, uint32_t scalars, const Pair& pair, int8_t* y,
+         int64_t n) {
+  const Requantize to_bytes(pair.bounds);
+  const Pair p = pair;
+  each_pair(a, b, scalars, y, n, [&](VecI left, VecI right) {
+    return to_bytes.from_scaled(to_floats(left - p.a_zero) * p.a_scale +
+                                to_floats(right - p.b_zero) * p.b_scale);
+  });
+}
+
+void mul(const int8_t* a, const int8_t* b, uint32_t scalars, const Pair& pair, int8_t* y,
+         int64_t n) {
+  const Requantize to_bytes(pair.a_scale, pair.bounds);
+  const Pair p = pair;
+  each_pair(a, b, scalars, y, n, [&](VecI left, VecI right) {
+    return to_bytes.from_sums((left - p.a_zero) * (right - p.b_zero));
+  });
+}
+
+void accumulate(const int8_t* x, int32_t* sums, int64_t n) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(sums + i, load_ints(sums + i) + widen_bytes(x + i));
+  for (; i < n; ++i) sums[i] += x[i];
+}
+
+void keep_largest(const int8_t* x, int8_t* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+void requantize(const int32_t* sums, float scale, const Bounds& bounds, int8_t* y, int64_t n) {
+  const Requantize to_bytes(scale, bounds);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store_bytes(y + i, to_bytes.from_sums(load_ints(sums + i)));
+  for (; i < n; ++i) store_bytes_part(y + i, to_bytes.from_sums(splat(sums[i])), 1);
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_POINTWISE_H_

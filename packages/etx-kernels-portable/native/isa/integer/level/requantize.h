@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_REQUANTIZE_H_
+#define ETX_PORTABLE_INTEGER_REQUANTIZE_H_
+
+/// The one rule by which sums become int8: clamp(round(float(sum) * scale) + zero point), rounded
+/// half to even. The product is clamped before it is rounded, which is the same since the bounds
+/// are whole numbers, and leaves a number to which 1.5 * 2^23 can be added: its last bit is then 1.
+
+#include "isa/integer/integer.h"
+#include "isa/simd.h"
+
+namespace etx::portable {
+namespace {
+
+#if ETX_SIMD_BYTES >= 16
+typedef int8_t VecB __attribute__((vector_size(ETX_SIMD_BYTES / 4)));
+/// Stores the low byte of each lane.
+inline void store_bytes(int8_t* p, VecI v) {
+#if ETX_SIMD_BYTES == 64
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8((__m512i)v));
+#else
+  const VecB b = __builtin_convertvector(v, VecB);
+  memcpy(p, &b, sizeof(b));
+#endif
+}
+inline VecI widen_bytes(const int8_t* p) {
+  VecB b;
+  memcpy(&b, p, sizeof(b));
+  return __builtin_convertvector(b, VecI);
+}
+#else
+inline void store_bytes(int8_t* p, VecI v) { *p = static_cast<int8_t>(v); }
+inline VecI widen_bytes(const int8_t* p) { return *p; }
+#endif
+
+inline void store_bytes_part(int8_t* p, VecI v, int64_t n) {
+  int8_t t[kLanes];
+  store_bytes(t, v);
+  memcpy(p, t, static_cast<size_t>(n));
+}
+inline VecI widen_bytes_part(const int8_t* p, int64_t n) {
+  int8_t t[kLanes] = {};
+  memcpy(t, p, static_cast<size_t>(n));
+  return widen_bytes(t);
+}
+
+struct Requantize {
+  VecF scale, low, high;
+  VecI unbias;
+
+  static constexpr float kMagic = 12582912.0f;
+  static constexpr int32_t kMagicBits = 0x4B400000;
+
+  Requantize(float factor, const Bounds& b)
+      : scale(splat(factor)),
+        low(splat(static_cast<float>(b.low - b.zero_point))),
+        high(splat(static_cast<float>(b.high - b.zero_point))),
+        unbias(splat(b.zero_point - kMagicBits)) {}
+  explicit Requantize(const Bounds& b) : Requantize(1.0f, b) {}
+
+  /// `v` is already multiplied.
+  VecI from_scaled(VecF v) const {
+    v = smallest(largest(v, low), high);
+    return to_signed(bits(v + kMagic)) + unbias;
+  }
+  VecI from_floats(VecF v) const { return from_scaled(v * scale); }
+  VecI from_sums(VecI v, VecF factors) const { return from_scaled(to_floats(v) * factors); }
+  VecI from_sums(VecI v) const { return from_scaled(to_floats(v) * scale); }
+};
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_REQUANTIZE_H_

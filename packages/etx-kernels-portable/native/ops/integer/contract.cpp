@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/integer/contract.h"
+
+#include <cmath>
+
+#include "core/scratch.h"
+#include "core/work.h"
+
+namespace etx::portable {
+
+Error check_zero_point_int8(Context& context, int64_t input_zero_point) {
+  ETX_CHECK(context, is_int8(input_zero_point), InvalidArgument,
+            "zero points must be within int8, -128 to 127");
+  return Error::Ok;
+}
+
+Error read_bounds(Context& context, int64_t zero_point, int64_t low, int64_t high,
+                  Bounds& bounds) {
+  ETX_CHECK(context, is_int8(zero_point), InvalidArgument,
+            "output_zero_point must be within int8, -128 to 127");
+  ETX_CHECK(context, is_int8(low) && is_int8(high) && low <= high, InvalidArgument,
+            "output_min and output_max must be within int8, and output_min not above output_max");
+  bounds = {static_cast<int32_t>(zero_point), static_cast<int32_t>(low),
+            static_cast<int32_t>(high)};
+  return Error::Ok;
+}
+
+Error read_scale(Context& context, double scale, bool may_be_negative, float& value) {
+  value = static_cast<float>(scale);
+  ETX_CHECK(context, std::isfinite(value) && value != 0 && (value > 0 || may_be_negative),
+            InvalidArgument, "scales must be finite and greater than 0 as float32");
+  return Error::Ok;
+}
+
+Error check_int8(Context& context, const Tensor& tensor, const char* reason) {
+  ETX_CHECK(context, tensor.scalar_type() == ScalarType::Char && tensor.is_contiguous(),
+            InvalidArgument, reason);
+  return Error::Ok;
+}
+
+Error check_packed(Context& context, const Tensor& weight, ScalarType type, int64_t groups,
+                   int64_t columns, int64_t depth, int64_t per_block) {
+  ETX_CHECK(context, weight.scalar_type() == type && weight.is_contiguous(), InvalidArgument,
+            "weight must be contiguous int8, or uint8 where it holds int4");
+  ETX_CHECK(
+      context,
+      weight.dim() == 4 && weight.size(2) == kBlockColumns && weight.size(3) == kBlockDepth &&
+          (Checked(groups) * divide_up(columns, kBlockColumns)).is(weight.size(0)) &&
+          weight.size(1) == divide_up(depth, per_block),
+      InvalidArgument,
+      "weight must be packed: (groups * ceil(N / 16), ceil(K / 4), 16, 4), int4 ceil(K / 8)");
+  return Error::Ok;
+}
+
+Error read_columns(Context& context, const Tensor& sums, const std::optional<Tensor>& bias,
+                   const Tensor& scale, int64_t columns, int64_t groups, int64_t depth,
+                   int64_t offset, ColumnOperands& operands) {
+  const Checked all = Checked(columns) * groups;
+  ETX_CHECK(context,
+            sums.scalar_type() == ScalarType::Int && sums.is_contiguous() && all.is(sums.numel()),
+            InvalidArgument, "weight_sums must be int32, one for each output channel");
+  ETX_CHECK(context,
+            scale.scalar_type() == ScalarType::Float && scale.is_contiguous() &&
+                all.is(scale.numel()),
+            InvalidArgument, "scale must be float32, one for each output channel");
+  ETX_CHECK(context,
+            !bias.has_value() || (bias->scalar_type() == ScalarType::Int && bias->is_contiguous() &&
+                                  all.is(bias->numel())),
+            InvalidArgument, "bias must be int32, one for each output channel");
+  const int64_t most = INT32_MAX - (Checked(depth) * (255 * 128)).value_or(INT64_MAX / 2);
+  ETX_CHECK(context, most >= 0, InvalidArgument,
+            "sums must fit int32: the depth times 255 * 128 must be less than 2^31");
+  const int64_t panel = integer().panel_blocks * kBlockColumns;
+  operands.padded = divide_up(columns, panel) * panel;
+  ETX_ASSIGN(operands.start, scratch<int32_t>(context, operands.padded * groups,
+                                              "no temporary memory for the columns' operands"));
+  ETX_ASSIGN(operands.scale, scratch<float>(context, operands.padded * groups,
+                                            "no temporary memory for the columns' operands"));
+  const int32_t* const s = sums.const_data_ptr<int32_t>();
+  const float* const f = scale.const_data_ptr<float>();
+  const int32_t* const b = bias.has_value() ? bias->const_data_ptr<int32_t>() : nullptr;
+  bool fits = true, scales = true;
+  for (int64_t g = 0; g < groups; ++g) {
+    int32_t* const start = operands.start + g * operands.padded;
+    float* const factor = operands.scale + g * operands.padded;
+    for (int64_t i = 0; i < columns; ++i) {
+      const int64_t at = g * columns + i;
+      const int64_t own = b == nullptr ? 0 : b[at];
+      fits &= own <= most && own >= -most;
+      scales &= f[at] > 0 && f[at] < INFINITY;
+      start[i] = static_cast<int32_t>(static_cast<uint32_t>(own - offset * s[at]));
+      factor[i] = f[at];
+    }
+    for (int64_t i = columns; i < operands.padded; ++i) start[i] = 0, factor[i] = 0;
+  }
+  ETX_CHECK(context, fits, InvalidArgument,
+            "sums must fit int32: the depth times 255 * 128, and |bias|, must be less than 2^31");
+  ETX_CHECK(context, scales, InvalidArgument, "scale must be finite and greater than 0");
+  return Error::Ok;
+}
+
+}  // namespace etx::portable

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
+
+#include "core/checked.h"
+#include "ops/integer/float_linear.h"
+#include "ops/integer/layer.h"
+
+namespace etx::portable {
+namespace {
+
+Error run(Context& context, const FloatLinearArguments& a, const Tensor& sums, const Tensor& out) {
+  FloatLinear linear;
+  ETX_TRY(read_float_linear(context, a, out, linear));
+  ETX_CHECK(context,
+            sums.scalar_type() == ScalarType::Int && sums.is_contiguous() &&
+                (Checked(linear.groups) * linear.columns).is(sums.numel()),
+            InvalidArgument, "weight_sums must be int32 of the shape of weight_scales");
+  ETX_CHECK(context, (Checked(linear.depth) * (255 * 128)).is_within(0, INT32_MAX), InvalidArgument,
+            "sums must fit int32: the depth times 255 * 128 must be less than 2^31");
+  Layer layer;
+  layer.num_rows = linear.rows;
+  layer.x = a.input.const_data_ptr<float>();
+  layer.rows.depth = layer.rows.stride = linear.depth;
+  layer.multiply = a.group_size != 0 ? &Integer::float_product_int4 : &Integer::float_product;
+  Product& p = layer.product;
+  p.columns = linear.columns;
+  p.weight = static_cast<const int8_t*>(a.weight.const_data_ptr());
+  p.steps = linear.steps;
+  p.end = a.weight.size(0);
+  p.scale = linear.scales;
+  p.sums = sums.const_data_ptr<int32_t>();
+  p.bias = linear.bias;
+  p.least = linear.least;
+  p.most = linear.most;
+  p.groups = linear.groups;
+  p.group_steps = linear.group_steps;
+  p.group_stride = linear.columns;
+  p.y = out.mutable_data_ptr<float>();
+  p.y_stride = linear.columns;
+  return run_layer(context, layer);
+}
+
+/// out = clamp(quantized(input) weight * (scale of the row * weight_scales) + bias).
+Error dynamic_linear_out(Context& context, const Tensor& input, const Tensor& weight,
+                         const Tensor& weight_sums, const Tensor& weight_scales,
+                         std::optional<Tensor> bias, double output_min, double output_max,
+                         Tensor& out) {
+  return run(context, {input, weight, weight_scales, bias, output_min, output_max, 0}, weight_sums,
+             out);
+}
+
+/// The same with an int4 weight, whose sums and scales are by group of the depth.
+Error dynamic_linear_int4_out(Context& context, const Tensor& input, const Tensor& weight,
+                              const Tensor& weight_sums, const Tensor& weight_scales,
+                              std::optional<Tensor> bias, int64_t group_size, double output_min,
+                              double output_max, Tensor& out) {
+  ETX_CHECK(context, group_size >= 1, InvalidArgument, "group_size must be at least 1");
+  return run(context, {input, weight, weight_scales, bias, output_min, output_max, group_size},
+             weight_sums, out);
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("etx::dynamic_linear.out", dynamic_linear_out, dtype_bit(ScalarType::Float)),
+    ETX_KERNEL("etx::dynamic_linear_int4.out", dynamic_linear_int4_out,
+               dtype_bit(ScalarType::Float)),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(dynamic_linear_kernels, kRows);
+
+}  // namespace etx::portable

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/integer/float_linear.h"
+
+#include "core/shape.h"
+#include "core/work.h"
+#include "ops/integer/contract.h"
+
+namespace etx::portable {
+namespace {
+
+bool is_float32(const Tensor& tensor) {
+  return tensor.scalar_type() == ScalarType::Float && tensor.is_contiguous();
+}
+
+/// Groups of int4 begin where two blocks of the depth do.
+constexpr int64_t kGroupUnit = 2 * kBlockDepth;
+
+Error read_groups(Context& context, const FloatLinearArguments& a, FloatLinear& linear) {
+  const int64_t size = a.group_size;
+  ETX_CHECK(context, size >= 1, InvalidArgument, "group_size must be at least 1");
+  linear.groups = linear.depth <= size ? 1 : divide_up(linear.depth, size);
+  ETX_CHECK(context, linear.groups == 1 || size % kGroupUnit == 0, InvalidArgument,
+            "group_size must be a multiple of 8, or not less than the depth");
+  linear.steps = a.weight.size(1) * 2;
+  linear.group_steps = linear.groups == 1 ? linear.steps : size / kBlockDepth;
+  ETX_CHECK(context,
+            a.scales.dim() == 2 && a.scales.size(0) == linear.groups &&
+                a.scales.size(1) == linear.columns,
+            InvalidArgument, "weight_scales must be (groups, N)");
+  return Error::Ok;
+}
+
+}  // namespace
+
+Error read_float_linear(Context& context, const FloatLinearArguments& a, const Tensor& out,
+                        FloatLinear& linear) {
+  const bool int4 = a.group_size != 0;
+  ETX_CHECK(context, is_float32(a.input) && is_float32(out) && a.input.dim() > 0, InvalidArgument,
+            "input and out must be contiguous float32 of at least one dimension");
+  ETX_CHECK(context, is_float32(a.scales) && a.scales.dim() > 0, InvalidArgument,
+            "weight_scales must be contiguous float32, one for each output channel");
+  ETX_CHECK(context, a.input.impl() != out.impl(), InvalidArgument, "out must not be an input");
+  linear.depth = a.input.size(-1);
+  linear.columns = a.scales.size(-1);
+  ETX_TRY(check_packed(context, a.weight, int4 ? ScalarType::Byte : ScalarType::Char, 1,
+                       linear.columns, linear.depth, int4 ? kGroupUnit : kBlockDepth));
+  if (int4) {
+    ETX_TRY(read_groups(context, a, linear));
+  } else {
+    ETX_CHECK(context, a.scales.dim() == 1, InvalidArgument,
+              "weight_scales must be contiguous float32, one for each output channel");
+    linear.steps = linear.group_steps = a.weight.size(1);
+  }
+  ETX_CHECK(context,
+            !a.bias.has_value() || (is_float32(*a.bias) && a.bias->dim() == 1 &&
+                                    a.bias->size(0) == linear.columns),
+            InvalidArgument, "bias must be contiguous float32, one for each output channel");
+  linear.least = static_cast<float>(a.output_min);
+  linear.most = static_cast<float>(a.output_max);
+  ETX_CHECK(context, linear.least <= linear.most, InvalidArgument,
+            "output_min and output_max must be numbers, and output_min not above output_max");
+  Shape shape(a.input);
+  shape[shape.rank() - 1] = linear.columns;
+  ETX_TRY(resize_out(context, out, shape));
+  linear.rows = linear.columns == 0 ? 0 : out.numel() / linear.columns;
+  linear.scales = a.scales.const_data_ptr<float>();
+  linear.bias = a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr;
+  return Error::Ok;
+}
+
+}  // namespace etx::portable

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_FLOAT_LINEAR_H_
+#define ETX_PORTABLE_FLOAT_LINEAR_H_
+
+#include <etx/kernel.h>
+
+#include "isa/integer/integer.h"
+
+namespace etx::portable {
+
+/// What products of float32 rows with a packed weight have in common.
+struct FloatLinear {
+  int64_t rows = 0, columns = 0, depth = 0;
+  int64_t groups = 1;       ///< Of the depth, with a scale for each column.
+  int64_t group_steps = 0;  ///< Blocks along the depth of a group.
+  int64_t steps = 0;        ///< Blocks along the depth of all.
+  const float* scales = nullptr;
+  const float* bias = nullptr;
+  float least = 0, most = 0;
+};
+
+struct FloatLinearArguments {
+  const Tensor& input;
+  const Tensor& weight;
+  const Tensor& scales;
+  const std::optional<Tensor>& bias;
+  double output_min, output_max;
+  int64_t group_size;  ///< 0: int8 with a scale for each column.
+};
+
+/// Checks the arguments and resizes `out`. Errors: InvalidArgument.
+Error read_float_linear(Context& context, const FloatLinearArguments& arguments, const Tensor& out,
+                        FloatLinear& linear);
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_FLOAT_LINEAR_H_

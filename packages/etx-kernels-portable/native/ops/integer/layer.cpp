@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/integer/layer.h"
+
+#include "core/scratch.h"
+#include "core/work.h"
+
+namespace etx::portable {
+namespace {
+
+/// Gathered rows stay in the second nearest cache, with a panel of the weight and the results.
+constexpr int64_t kGatheredBytes = 192 * 1024;
+/// How much faster than a multiplication of floats one of int8 is.
+constexpr int64_t kFaster = 4;
+
+/// The memory of one thread.
+struct Workspace {
+  uint8_t* rows;
+  RowScale* scales;
+};
+
+struct Schedule {
+  int64_t threads = 1;
+  bool by_rows = true;
+  int64_t row_stride = 0;
+  int64_t block = 0;  ///< Rows gathered at a time.
+  int64_t workspace = 0;
+
+  Schedule(const Context& context, const Layer& layer) {
+    const Integer& level = integer();
+    const Product& p = layer.product;
+    const Checked work =
+        Checked(layer.num_rows) * p.columns * (p.steps * kBlockDepth / kFaster) * layer.groups;
+    threads = useful_threads(context, work);
+    const int64_t tiles = divide_up(layer.num_rows, level.tile_rows);
+    by_rows = tiles >= 2 * threads || divide_up(p.end, level.panel_blocks) < threads;
+    row_stride = gathered_stride(level, p.steps);
+    const int64_t most = max<int64_t>(kGatheredBytes / row_stride / level.tile_rows, 1);
+    block = min(most, tiles) * level.tile_rows;
+    workspace = (block * (row_stride + static_cast<int64_t>(sizeof(RowScale))) + kGatheredSlack +
+                 63) / 64 * 64;
+  }
+};
+
+void gather(const Layer& layer, int64_t group, int64_t begin, int64_t end, const Schedule& s,
+            const Workspace& memory) {
+  if (layer.x != nullptr) {
+    integer().gather_floats(layer.x + begin * layer.rows.stride, layer.rows.stride,
+                            layer.rows.depth, end - begin, memory.rows, s.row_stride,
+                            memory.scales);
+    return;
+  }
+  Rows rows = layer.rows;
+  if (rows.window != nullptr) rows.x += group * rows.window->channels;
+  integer().gather(rows, begin, end, memory.rows, s.row_stride);
+}
+
+void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace& memory) {
+  const Integer& level = integer();
+  const Part rows(layer.num_rows, level.tile_rows, s.by_rows ? i : 0, s.by_rows ? s.threads : 1);
+  const Part columns(layer.product.end, level.panel_blocks, s.by_rows ? 0 : i,
+                     s.by_rows ? 1 : s.threads);
+  for (int64_t begin = rows.begin; begin < rows.end; begin += s.block) {
+    const int64_t end = min(rows.end, begin + s.block);
+    for (int64_t g = 0; g < layer.groups; ++g) {
+      gather(layer, g, begin, end, s, memory);
+      Product p = layer.product;
+      p.rows = memory.rows;
+      p.row_stride = s.row_stride;
+      p.row_scales = memory.scales;
+      p.num_rows = end - begin;
+      p.begin = columns.begin;
+      p.end = columns.end;
+      p.weight += g * layer.weight_step;
+      p.start += g * layer.operand_step;
+      p.scale += g * layer.operand_step;
+      p.out += begin * p.out_stride + g * p.columns;
+      p.y += begin * p.y_stride;
+      (level.*layer.multiply)(p);
+    }
+  }
+}
+
+}  // namespace
+
+Error run_layer(Context& context, const Layer& layer) {
+  if (layer.num_rows == 0 || layer.product.columns == 0) return Error::Ok;
+  const Schedule s(context, layer);
+  ETX_ASSIGN(uint8_t* const memory, scratch<uint8_t>(context, s.threads * s.workspace,
+                                                     "no temporary memory to gather rows in"));
+  context.parallel_for(0, s.threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      uint8_t* const own = memory + i * s.workspace;
+      uint8_t* const rows = own + s.block * static_cast<int64_t>(sizeof(RowScale));
+      run_part(layer, s, i, {rows, reinterpret_cast<RowScale*>(own)});
+    }
+  });
+  return Error::Ok;
+}
+
+}  // namespace etx::portable

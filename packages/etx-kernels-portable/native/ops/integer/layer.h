@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LAYER_H_
+#define ETX_PORTABLE_LAYER_H_
+
+#include <etx/kernel.h>
+
+#include "core/checked.h"
+#include "isa/integer/integer.h"
+
+namespace etx::portable {
+
+/// A product of many rows, of which some are gathered at a time and multiplied with all columns.
+struct Layer {
+  Product product;  ///< Without what concerns rows.
+  void (*Integer::*multiply)(const Product&) = nullptr;
+  int64_t num_rows = 0;
+
+  Rows rows;                 ///< Where rows come from:
+  const float* x = nullptr;  ///< or floats of `rows.depth` each, `rows.stride` apart.
+
+  /// Groups of a convolution, each with rows, columns and a weight of its own.
+  int64_t groups = 1;
+  int64_t weight_step = 0;   ///< Bytes between the groups' weights.
+  int64_t operand_step = 0;  ///< Between their starts and scales.
+};
+
+/// Errors: MemoryAllocationFailed.
+Error run_layer(Context& context, const Layer& layer);
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LAYER_H_

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
+#include <etx/kernel.h>
+
+#include "core/broadcast.h"
+#include "core/shape.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int64_t kValues = 256;
+
+/// The table is copied: `out` may lie on it.
+template <typename T>
+void look_up(Context& context, const Tensor& input, const Tensor& table, const Tensor& out) {
+  T values[kValues];
+  memcpy(values, table.const_data_ptr(), sizeof(values));
+  const uint8_t flip = input.scalar_type() == ScalarType::Char ? 128 : 0;
+  const uint8_t* const x = static_cast<const uint8_t*>(input.const_data_ptr());
+  T* const y = static_cast<T*>(out.mutable_data_ptr());
+  context.parallel_for(0, input.numel(), 65536, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) y[i] = values[x[i] ^ flip];
+  });
+}
+
+/// out = table[input - the least number of its dtype].
+Error lookup_out(Context& context, const Tensor& input, const Tensor& table, Tensor& out) {
+  const ScalarType type = input.scalar_type();
+  ETX_CHECK(context, type == ScalarType::Char || type == ScalarType::Byte, InvalidArgument,
+            "input must be int8 or uint8");
+  ETX_CHECK(context, table.numel() == kValues && table.dim() == 1 && table.is_contiguous(),
+            InvalidArgument, "table must have one dimension of 256 numbers");
+  const size_t width = table.element_size();
+  ETX_CHECK(context, width == 1 || width == 4, InvalidArgument,
+            "table must be of a dtype of 1 byte or 4");
+  ETX_CHECK(context, out.scalar_type() == table.scalar_type() && table.impl() != out.impl(),
+            InvalidArgument, "out must have the dtype of table and not be it");
+  ETX_TRY(resize_out(context, out, Shape(input)));
+  ETX_CHECK(context, same_layout(input, out), InvalidArgument,
+            "out must have the dim order of input");
+  if (width == 1) {
+    look_up<uint8_t>(context, input, table, out);
+  } else {
+    look_up<uint32_t>(context, input, table, out);
+  }
+  return Error::Ok;
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("etx::lookup.out", lookup_out,
+               dtype_bit(ScalarType::Char) | dtype_bit(ScalarType::Byte) | kInPlace),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(lookup_kernels, kRows);
+
+}  // namespace etx::portable

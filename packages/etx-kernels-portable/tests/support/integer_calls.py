@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A call of each integer operator that runs: the names of its arguments, and what they may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from arguments import Out
+
+COLUMNS, DEPTH = 3, 8
+X, IMAGE = torch.ones(2, DEPTH, dtype=torch.int8), torch.ones(1, 3, 4, 8, dtype=torch.int8)
+FLOATS = torch.ones(2, DEPTH)
+PACKED = torch.ones(1, 2, 16, 4, dtype=torch.int8)
+NIBBLES = torch.ones(1, 1, 16, 4, dtype=torch.uint8)
+TAPS = torch.ones(1, 8, dtype=torch.int8)
+SUMS, SCALES = torch.full((COLUMNS,), DEPTH, dtype=torch.int32), torch.ones(COLUMNS)
+CHANNELS = torch.ones(8, dtype=torch.int32), None, torch.ones(8)
+OUTPUT = (0, -128, 127)
+RANGE = "output_zero_point output_min output_max out"
+LISTS = "kernel_size stride padding dilation"
+MOVES = ([1, 1], [1, 1], [0, 0, 0, 0], [1, 1])
+LINEAR = "input weight weight_sums bias scale"
+LIMITS = "output_min output_max"
+
+
+def int8(*shape: int) -> tuple[Out, ...]:
+    return (Out(shape, torch.int8),)
+
+
+def float32(*shape: int) -> tuple[Out, ...]:
+    return (Out(shape, torch.float32),)
+
+
+INTEGER_CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
+    "etx::quantized_linear.out": (
+        f"{LINEAR} input_zero_point {RANGE}",
+        (X, PACKED, SUMS, SUMS, SCALES, 0, *OUTPUT),
+        int8(2, COLUMNS),
+    ),
+    "etx::quantized_conv.out": (
+        f"{LINEAR} {LISTS} spacing groups input_zero_point {RANGE}",
+        (IMAGE, PACKED, SUMS, SUMS, SCALES, *MOVES, [1, 1], 1, 0, *OUTPUT),
+        int8(1, 3, 4, COLUMNS),
+    ),
+    "etx::quantized_depthwise_conv.out": (
+        f"{LINEAR} {LISTS} input_zero_point {RANGE}",
+        (IMAGE, TAPS, CHANNELS[0], CHANNELS[0], CHANNELS[2], *MOVES, 0, *OUTPUT),
+        int8(1, 3, 4, 8),
+    ),
+    "etx::quantized_add.out": (
+        f"a b a_scale a_zero_point b_scale b_zero_point {RANGE}",
+        (X, X, 0.5, 0, 0.5, 0, *OUTPUT),
+        int8(2, DEPTH),
+    ),
+    "etx::quantized_mul.out": (
+        f"a b scale a_zero_point b_zero_point {RANGE}",
+        (X, X, 0.5, 0, 0, *OUTPUT),
+        int8(2, DEPTH),
+    ),
+    "etx::quantized_avg_pool.out": (
+        f"input kernel_size stride padding count_include_pad scale input_zero_point {RANGE}",
+        (IMAGE, *MOVES[:3], True, 0.5, 0, *OUTPUT),
+        int8(1, 3, 4, 8),
+    ),
+    "etx::quantized_mean.out": (
+        f"input dim keepdim scale input_zero_point {RANGE}",
+        (IMAGE, [1, 2], False, 0.5, 0, *OUTPUT),
+        int8(1, 8),
+    ),
+    "etx::quantized_max_pool.out": (f"input {LISTS} out", (IMAGE, *MOVES), int8(1, 3, 4, 8)),
+    "etx::lookup.out": (
+        "input table out",
+        (X, torch.ones(256, dtype=torch.int8)),
+        int8(2, DEPTH),
+    ),
+    "etx::dynamic_linear.out": (
+        f"input weight weight_sums weight_scales bias {LIMITS} out",
+        (FLOATS, PACKED, SUMS, SCALES, SCALES, -1.0, 1.0),
+        float32(2, COLUMNS),
+    ),
+    "etx::dynamic_linear_int4.out": (
+        f"input weight weight_sums weight_scales bias group_size {LIMITS} out",
+        (FLOATS, NIBBLES, SUMS[None], SCALES[None], SCALES, DEPTH, -1.0, 1.0),
+        float32(2, COLUMNS),
+    ),
+    "etx::weight_only_linear.out": (
+        f"input weight weight_scales bias {LIMITS} out",
+        (FLOATS, PACKED, SCALES, SCALES, -1.0, 1.0),
+        float32(2, COLUMNS),
+    ),
+    "etx::weight_only_linear_int4.out": (
+        f"input weight weight_scales bias group_size {LIMITS} out",
+        (FLOATS, NIBBLES, SCALES[None], SCALES, DEPTH, -1.0, 1.0),
+        float32(2, COLUMNS),
+    ),
+}
