@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from arguments import Over
-from harness import PLUGIN, KernelError, Out
 from etx_schema.targets.rows import in_place
+from harness import PLUGIN, KernelError, Out
 from integer_reference import (
     Geometry,
     Output,
@@ -292,8 +292,8 @@ def check_float(
     assert bool(((got - want.clamp(*bounds)).abs() <= 1e-6 * size).all())
 
 
-@pytest.mark.parametrize("rows", (1, 2, 3, 7, 9, 17))
-@pytest.mark.parametrize("k", (1, 4, 7, 64, 99))
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 9, 17])
+@pytest.mark.parametrize("k", [1, 4, 7, 64, 99])
 def test_dynamic_linear(rows: int, k: int) -> None:
     torch.manual_seed(rows)
     for n in COLUMNS:
@@ -306,7 +306,7 @@ def test_dynamic_linear(rows: int, k: int) -> None:
         check_float(got, (q - zero).double() * scale, real, bias, (-3, INF))
 
 
-@pytest.mark.parametrize("rows", (1, 2, 3, 8, 13))
+@pytest.mark.parametrize("rows", [1, 2, 3, 8, 13])
 @pytest.mark.parametrize(("k", "size"), [(7, 7), (8, 100), (64, 32), (72, 24), (100, 16), (33, 8)])
 def test_int4_linear(rows: int, k: int, size: int) -> None:
     torch.manual_seed(rows)
@@ -326,8 +326,8 @@ def test_int4_linear(rows: int, k: int, size: int) -> None:
         check_float(call("weight_only_linear_int4.out", *operands, out), x, real, bias)
 
 
-@pytest.mark.parametrize("rows", (1, 2, 3, 7, 13, 30))
-@pytest.mark.parametrize("k", (1, 4, 7, 64, 99))
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 13, 30])
+@pytest.mark.parametrize("k", [1, 4, 7, 64, 99])
 def test_weight_only_linear(rows: int, k: int) -> None:
     torch.manual_seed(rows)
     for n in COLUMNS:

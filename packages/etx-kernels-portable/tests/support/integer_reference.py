@@ -7,7 +7,6 @@ kernel columns, channels of a group).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -57,7 +56,9 @@ class Output:
         return rounded.clamp(self.low, self.high).to(torch.int8)
 
 
-def linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, zero: int) -> torch.Tensor:
+def linear(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, zero: int
+) -> torch.Tensor:
     """Return the exact sums of (x - zero) weight + bias as int64."""
     sums = (x.double() - zero) @ weight.double().T
     assert sums.abs().max() < 2**53 if sums.numel() else True

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which dtypes the arguments of quantized and integer kernels may have: calls that run, and all that is near.
+"""Which dtypes the arguments of quantized and integer kernels may have: calls that run, and all
+that is near.
 
 No sample of PyTorch reaches them. Each pair of tensors has every dtype in turn, while the rest is
 of dtypes that fit, the floating ones of one.

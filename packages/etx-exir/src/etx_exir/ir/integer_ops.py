@@ -264,7 +264,7 @@ def _quantize_rows(input: Tensor) -> tuple[Tensor, Tensor]:
     high = input.amax(-1, keepdim=True).clamp(min=0)
     scale = ((high - low) / 255).clamp(min=EPS)
     zero_point = (-128 - torch.round(low / scale)).clamp(-128, 127)
-    return (torch.round(input / scale) + zero_point).clamp(-128, 127) - zero_point, scale
+    return (torch.round(input * (1 / scale)) + zero_point).clamp(-128, 127) - zero_point, scale
 
 
 def _finish(y: Tensor, bias: Tensor | None, low: float, high: float) -> Tensor:

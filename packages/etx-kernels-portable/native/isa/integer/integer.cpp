@@ -49,9 +49,8 @@ bool runs_v4_vnni() {
 }
 
 /// The best first.
-constexpr Level kLevels[] = {{&integer_v4_vnni, runs_v4_vnni},
-                             {&integer_v3_vnni, runs_v3_vnni},
-                             {&integer_v3, runs_v3}};
+constexpr Level kLevels[] = {
+    {&integer_v4_vnni, runs_v4_vnni}, {&integer_v3_vnni, runs_v3_vnni}, {&integer_v3, runs_v3}};
 
 }  // namespace
 #else

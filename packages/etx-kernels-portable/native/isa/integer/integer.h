@@ -55,7 +55,7 @@ struct Product {
   int64_t num_rows = 0;
   const int8_t* weight = nullptr;
   int64_t columns = 0;
-  int64_t steps = 0;  ///< Blocks along the depth.
+  int64_t steps = 0;           ///< Blocks along the depth.
   int64_t begin = 0, end = 0;  ///< Blocks of columns, `begin` a multiple of `panel_blocks`.
 
   // What sums begin with, and what they are multiplied by: readable up to a whole panel.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Compiled once per level of integers, with ETX_ISA_LEVEL naming it and the compiler flags that
-/// belong to it, and without contraction of floats. Nothing but the table may have external linkage.
+/// belong to it, and without contraction of floats. Nothing but the table may have external
+/// linkage.
 
 #include "isa/integer/integer.h"
 #include "isa/integer/level/depthwise.h"

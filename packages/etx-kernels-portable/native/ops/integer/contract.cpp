@@ -14,8 +14,7 @@ Error check_zero_point_int8(Context& context, int64_t input_zero_point) {
   return Error::Ok;
 }
 
-Error read_bounds(Context& context, int64_t zero_point, int64_t low, int64_t high,
-                  Bounds& bounds) {
+Error read_bounds(Context& context, int64_t zero_point, int64_t low, int64_t high, Bounds& bounds) {
   ETX_CHECK(context, is_int8(zero_point), InvalidArgument,
             "output_zero_point must be within int8, -128 to 127");
   ETX_CHECK(context, is_int8(low) && is_int8(high) && low <= high, InvalidArgument,
@@ -42,13 +41,12 @@ Error check_packed(Context& context, const Tensor& weight, ScalarType type, int6
                    int64_t columns, int64_t depth, int64_t per_block) {
   ETX_CHECK(context, weight.scalar_type() == type && weight.is_contiguous(), InvalidArgument,
             "weight must be contiguous int8, or uint8 where it holds int4");
-  ETX_CHECK(
-      context,
-      weight.dim() == 4 && weight.size(2) == kBlockColumns && weight.size(3) == kBlockDepth &&
-          (Checked(groups) * divide_up(columns, kBlockColumns)).is(weight.size(0)) &&
-          weight.size(1) == divide_up(depth, per_block),
-      InvalidArgument,
-      "weight must be packed: (groups * ceil(N / 16), ceil(K / 4), 16, 4), int4 ceil(K / 8)");
+  ETX_CHECK(context,
+            weight.dim() == 4 && weight.size(2) == kBlockColumns && weight.size(3) == kBlockDepth &&
+                (Checked(groups) * divide_up(columns, kBlockColumns)).is(weight.size(0)) &&
+                weight.size(1) == divide_up(depth, per_block),
+            InvalidArgument,
+            "weight must be packed: (groups * ceil(N / 16), ceil(K / 4), 16, 4), int4 ceil(K / 8)");
   return Error::Ok;
 }
 
@@ -59,10 +57,10 @@ Error read_columns(Context& context, const Tensor& sums, const std::optional<Ten
   ETX_CHECK(context,
             sums.scalar_type() == ScalarType::Int && sums.is_contiguous() && all.is(sums.numel()),
             InvalidArgument, "weight_sums must be int32, one for each output channel");
-  ETX_CHECK(context,
-            scale.scalar_type() == ScalarType::Float && scale.is_contiguous() &&
-                all.is(scale.numel()),
-            InvalidArgument, "scale must be float32, one for each output channel");
+  ETX_CHECK(
+      context,
+      scale.scalar_type() == ScalarType::Float && scale.is_contiguous() && all.is(scale.numel()),
+      InvalidArgument, "scale must be float32, one for each output channel");
   ETX_CHECK(context,
             !bias.has_value() || (bias->scalar_type() == ScalarType::Int && bias->is_contiguous() &&
                                   all.is(bias->numel())),

@@ -52,8 +52,8 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
     linear.steps = linear.group_steps = a.weight.size(1);
   }
   ETX_CHECK(context,
-            !a.bias.has_value() || (is_float32(*a.bias) && a.bias->dim() == 1 &&
-                                    a.bias->size(0) == linear.columns),
+            !a.bias.has_value() ||
+                (is_float32(*a.bias) && a.bias->dim() == 1 && a.bias->size(0) == linear.columns),
             InvalidArgument, "bias must be contiguous float32, one for each output channel");
   linear.least = static_cast<float>(a.output_min);
   linear.most = static_cast<float>(a.output_max);

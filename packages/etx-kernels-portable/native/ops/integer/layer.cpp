@@ -36,8 +36,9 @@ struct Schedule {
     row_stride = gathered_stride(level, p.steps);
     const int64_t most = max<int64_t>(kGatheredBytes / row_stride / level.tile_rows, 1);
     block = min(most, tiles) * level.tile_rows;
-    workspace = (block * (row_stride + static_cast<int64_t>(sizeof(RowScale))) + kGatheredSlack +
-                 63) / 64 * 64;
+    workspace =
+        (block * (row_stride + static_cast<int64_t>(sizeof(RowScale))) + kGatheredSlack + 63) / 64 *
+        64;
   }
 };
 

@@ -109,8 +109,7 @@ void run_lines(const Depthwise& d, Lines& lines, int64_t begin, int64_t end) {
 Error run(Context& context, const Depthwise& d, int64_t images) {
   const Window& w = d.window;
   const int64_t all = images * w.out[0];
-  const Checked work =
-      Checked(all) * w.out[1] * w.pixel * w.kernel[0] * w.kernel[1];
+  const Checked work = Checked(all) * w.out[1] * w.pixel * w.kernel[0] * w.kernel[1];
   const int64_t threads = min(useful_threads(context, work), all);
   const int64_t bytes = ((Lines::memory_size(w) + 63) * threads).value_or(-1) / threads / 64 * 64;
   ETX_ASSIGN(int8_t* const memory, scratch<int8_t>(context, bytes == 0 ? -1 : threads * bytes,

@@ -12,9 +12,8 @@ namespace {
 /// out = clamp(round((sum of (input - zero point) weight + bias) * scale) + zero point).
 Error quantized_linear_out(Context& context, const Tensor& input, const Tensor& weight,
                            const Tensor& weight_sums, std::optional<Tensor> bias,
-                           const Tensor& scale, int64_t input_zero_point,
-                           int64_t output_zero_point, int64_t output_min, int64_t output_max,
-                           Tensor& out) {
+                           const Tensor& scale, int64_t input_zero_point, int64_t output_zero_point,
+                           int64_t output_min, int64_t output_max, Tensor& out) {
   Layer layer;
   Product& p = layer.product;
   ETX_TRY(check_zero_point_int8(context, input_zero_point));

@@ -62,9 +62,8 @@ void run(Context& context, const Mean& m) {
   const int64_t grain = 1 + kThreadWork / (m.plan.count * min(kept.inner(), kColumns) + 1);
   context.parallel_for(0, kept.outer() * pieces, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      kept.for_each_outer(i / pieces, i / pieces + 1, [&](const int64_t* at) {
-        mean_of_rows(m, at, i % pieces * kColumns);
-      });
+      kept.for_each_outer(i / pieces, i / pieces + 1,
+                          [&](const int64_t* at) { mean_of_rows(m, at, i % pieces * kColumns); });
     }
   });
 }

@@ -44,15 +44,15 @@ void each_output(Context& context, const Window& w, const Tensor& input, const T
                  const F& f) {
   const int64_t lines = input.size(0) * w.out[0];
   const int64_t line_work = w.out[1] * w.pixel * w.kernel[0] * w.kernel[1];
-  context.parallel_for(0, lines, 1 + kThreadWork / (line_work + 1), [&](int64_t begin,
-                                                                      int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int8_t* const image =
-          input.const_data_ptr<int8_t>() + i / w.out[0] * w.in[0] * w.in[1] * w.pixel;
-      int8_t* y = out.mutable_data_ptr<int8_t>() + i * w.out[1] * w.pixel;
-      for (int64_t ox = 0; ox < w.out[1]; ++ox, y += w.pixel) f(image, i % w.out[0], ox, y);
-    }
-  });
+  context.parallel_for(
+      0, lines, 1 + kThreadWork / (line_work + 1), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int8_t* const image =
+              input.const_data_ptr<int8_t>() + i / w.out[0] * w.in[0] * w.in[1] * w.pixel;
+          int8_t* y = out.mutable_data_ptr<int8_t>() + i * w.out[1] * w.pixel;
+          for (int64_t ox = 0; ox < w.out[1]; ++ox, y += w.pixel) f(image, i % w.out[0], ox, y);
+        }
+      });
 }
 
 Error begin(Context& context, const Tensor& input, const WindowLists& lists, const Tensor& out,
@@ -71,12 +71,11 @@ Error quantized_max_pool_out(Context& context, const Tensor& input, IntList kern
                              IntList stride, IntList padding, IntList dilation, Tensor& out) {
   Window w;
   ETX_TRY(begin(context, input, {kernel_size, stride, padding, dilation, {}}, out, w));
-  each_output(context, w, input, out,
-              [&](const int8_t* image, int64_t oy, int64_t ox, int8_t* y) {
-                memset(y, -128, static_cast<size_t>(w.pixel));
-                each_point(w, Reach(w, oy, ox), image,
-                           [&](const int8_t* x) { integer().keep_largest(x, y, w.pixel); });
-              });
+  each_output(context, w, input, out, [&](const int8_t* image, int64_t oy, int64_t ox, int8_t* y) {
+    memset(y, -128, static_cast<size_t>(w.pixel));
+    each_point(w, Reach(w, oy, ox), image,
+               [&](const int8_t* x) { integer().keep_largest(x, y, w.pixel); });
+  });
   return Error::Ok;
 }
 
@@ -95,20 +94,18 @@ Error quantized_avg_pool_out(Context& context, const Tensor& input, IntList kern
   ETX_TRY(read_scale(context, scale, false, factor));
   ETX_TRY(begin(context, input, {kernel_size, stride, padding, {}, {}}, out, w));
   const int64_t whole = w.kernel[0] * w.kernel[1];
-  each_output(
-      context, w, input, out, [&](const int8_t* image, int64_t oy, int64_t ox, int8_t* y) {
-        const Reach reach(w, oy, ox);
-        const int64_t count = count_include_pad ? whole : max<int64_t>(reach.points(), 1);
-        const int32_t start = static_cast<int32_t>(-input_zero_point * reach.points());
-        for (int64_t c = 0; c < w.pixel; c += kChannels) {
-          int32_t sums[kChannels];
-          const int64_t n = min(w.pixel - c, kChannels);
-          for (int64_t k = 0; k < n; ++k) sums[k] = start;
-          each_point(w, reach, image + c,
-                     [&](const int8_t* x) { integer().accumulate(x, sums, n); });
-          integer().requantize(sums, factor / static_cast<float>(count), bounds, y + c, n);
-        }
-      });
+  each_output(context, w, input, out, [&](const int8_t* image, int64_t oy, int64_t ox, int8_t* y) {
+    const Reach reach(w, oy, ox);
+    const int64_t count = count_include_pad ? whole : max<int64_t>(reach.points(), 1);
+    const int32_t start = static_cast<int32_t>(-input_zero_point * reach.points());
+    for (int64_t c = 0; c < w.pixel; c += kChannels) {
+      int32_t sums[kChannels];
+      const int64_t n = min(w.pixel - c, kChannels);
+      for (int64_t k = 0; k < n; ++k) sums[k] = start;
+      each_point(w, reach, image + c, [&](const int8_t* x) { integer().accumulate(x, sums, n); });
+      integer().requantize(sums, factor / static_cast<float>(count), bounds, y + c, n);
+    }
+  });
   return Error::Ok;
 }
 

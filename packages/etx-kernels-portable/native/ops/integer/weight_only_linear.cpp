@@ -83,8 +83,7 @@ Error weight_only_linear_int4_out(Context& context, const Tensor& input, const T
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("etx::weight_only_linear.out", weight_only_linear_out,
-               dtype_bit(ScalarType::Float)),
+    ETX_KERNEL("etx::weight_only_linear.out", weight_only_linear_out, dtype_bit(ScalarType::Float)),
     ETX_KERNEL("etx::weight_only_linear_int4.out", weight_only_linear_int4_out,
                dtype_bit(ScalarType::Float)),
 };

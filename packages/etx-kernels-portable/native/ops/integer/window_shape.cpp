@@ -22,8 +22,7 @@ Error read_pair(Context& context, IntList list, int64_t lowest, int64_t* pair) {
 
 }  // namespace
 
-Error read_window(Context& context, const Tensor& input, const WindowLists& lists,
-                  Window& window) {
+Error read_window(Context& context, const Tensor& input, const WindowLists& lists, Window& window) {
   ETX_CHECK(context, input.dim() == 4, InvalidArgument, "input must be (N, H, W, C)");
   ETX_TRY(read_pair(context, lists.kernel_size, 1, window.kernel));
   ETX_TRY(read_pair(context, lists.stride, 1, window.stride));

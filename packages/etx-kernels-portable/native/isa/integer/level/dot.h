@@ -8,7 +8,7 @@
 #include "isa/integer/integer.h"
 #include "isa/simd.h"
 
-#if defined(__ARM_FEATURE_DOTPROD) && defined(ETX_SIMD_VECTORS)
+#if defined(__aarch64__) && defined(ETX_SIMD_VECTORS)
 #include <arm_neon.h>
 #elif defined(__SSE2__) && defined(ETX_SIMD_VECTORS)
 #include <immintrin.h>
@@ -133,12 +133,10 @@ inline VecI dot(VecI sum, const Left& a, const Right& b) {
 /// x - 8 in each byte, for 0 <= x < 16: no byte borrows from the next.
 inline VecI subtract_eights(VecI x) {
   const VecU biased = to_unsigned(x) + 0x78787878u;
-  return to_signed(biased ^ 0x80808080u) ;
+  return to_signed(biased ^ 0x80808080u);
 }
 /// The numbers in the low nibbles of each byte, and in the high ones, less 8.
-inline VecI low_nibbles(VecI bytes) {
-  return subtract_eights(bytes & 0x0F0F0F0F);
-}
+inline VecI low_nibbles(VecI bytes) { return subtract_eights(bytes & 0x0F0F0F0F); }
 inline VecI high_nibbles(VecI bytes) {
   return subtract_eights(to_signed(to_unsigned(bytes) >> 4) & 0x0F0F0F0F);
 }

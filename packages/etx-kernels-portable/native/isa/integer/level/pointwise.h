@@ -20,11 +20,12 @@ inline void each_pair(const int8_t* a, const int8_t* b, uint32_t scalars, int8_t
   const bool a_is_scalar = (scalars & 1u) != 0, b_is_scalar = (scalars & 2u) != 0;
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    store_bytes(y + i, f(read_operand(a, a_is_scalar, i, kLanes),
-                         read_operand(b, b_is_scalar, i, kLanes)));
+    store_bytes(
+        y + i, f(read_operand(a, a_is_scalar, i, kLanes), read_operand(b, b_is_scalar, i, kLanes)));
   }
   if (i < n) {
-    const VecI v = f(read_operand(a, a_is_scalar, i, n - i), read_operand(b, b_is_scalar, i, n - i));
+    const VecI v =
+        f(read_operand(a, a_is_scalar, i, n - i), read_operand(b, b_is_scalar, i, n - i));
     store_bytes_part(y + i, v, n - i);
   }
 }
