@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from integer_calls import INTEGER_CALLS
+
 from differential.values import Draw
 
 Drawing = Callable[[Draw], list[Any]]
@@ -26,6 +28,9 @@ UNDRAWN = {
             *(f"quantized_decomposed::{n}.out" for n in ("add", "mixed_mm", "mixed_linear")),
         ),
         "torch has none; tests/test_quantized.py compares with the equation",
+    ),
+    **dict.fromkeys(
+        INTEGER_CALLS, "tests/test_integer.py compares with exact sums, at each level of processors"
     ),
     "executorch_prim::et_view.default": "returns a view, not a result; tests/test_prim.py",
     "executorch_prim::et_copy_index.tensor": "has no counterpart; tests/test_prim.py",
