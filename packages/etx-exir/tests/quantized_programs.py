@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import etx_runtime
 import torch
 import torch.ao.quantization.fx._decomposed  # registers the operators
+from etx_exir import EdgeProgramManager
 from etx_exir.lower.lower import run_passes
 from etx_exir.passes.integer import INTEGER
 from programs import counts, edge
@@ -104,6 +106,12 @@ def assert_one_step(
     steps = ((actual - expected) / module.out_scale).abs()
     assert steps.max() < 1.01
     assert (steps > 0.5).sum() <= 1 + unequal * steps.numel()
+
+
+def on_device(program: ExportedProgram, inputs: Sequence[Tensor]) -> Tensor:
+    """Return what the kernels compute."""
+    file = EdgeProgramManager(program).to_executorch().buffer
+    return torch.from_numpy(etx_runtime.load(file)(*[x.numpy() for x in inputs]))
 
 
 def integer_operators(program: ExportedProgram) -> dict[str, int]:

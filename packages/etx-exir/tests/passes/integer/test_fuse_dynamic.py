@@ -3,7 +3,7 @@ import pytest
 import torch
 from etx_exir.passes.base import DECLINED
 from programs import Calls, counts
-from quantized_programs import Weight, by_token, dynamic, fused, integer_operators, ops
+from quantized_programs import Weight, by_token, dynamic, fused, integer_operators, on_device, ops
 from torch import nn
 from torch.nn import functional as F
 
@@ -52,6 +52,7 @@ def test_rows_with_ranges_of_their_own(weight, name, bias):
     expected, actual = module(ROWS), program.module()(ROWS)
     assert (expected - actual).abs().max() < 1e-2 * expected.abs().max()
     assert torch.quantile((expected - actual).abs(), 0.9) < 1e-5 * expected.abs().max()
+    torch.testing.assert_close(on_device(program, [ROWS]), program.module()(ROWS))
 
 
 def test_rows_of_one_range_become_more_exact():

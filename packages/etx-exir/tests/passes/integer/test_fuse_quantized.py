@@ -12,6 +12,7 @@ from quantized_programs import (
     float_operators,
     fused,
     integer_operators,
+    on_device,
     rounded,
 )
 from torch.nn import functional as F
@@ -120,6 +121,7 @@ def test_one_operator(name):
     assert " ".join(n for n, c in integer_operators(program).items() for _ in range(c)) == made
     assert float_operators(program) == []
     assert_one_step(program, module, inputs)
+    assert torch.equal(on_device(program, inputs), program.module()(*inputs))
 
 
 @pytest.mark.parametrize(
@@ -168,6 +170,7 @@ def test_nothing_between_becomes_float_and_images_are_moved_at_the_border_alone(
     program = fused(module, [IMAGE])
     assert float_operators(program) == []
     assert counts(program)["aten.permute_copy.default"] == 2
+    assert torch.equal(on_device(program, [IMAGE]), program.module()(IMAGE))
     unequal = program.module()(IMAGE) != module(IMAGE)
     assert unequal.float().mean() < 0.05  # a step of one operator is one or more of the next
 
@@ -198,6 +201,7 @@ def test_convolutions(data):
     program = fused(module, inputs)
     assert float_operators(program) == []
     assert_one_step(program, module, inputs, unequal=1)
+    assert torch.equal(on_device(program, inputs), program.module()(*inputs))
 
 
 def test_an_integer_operator_comes_from_the_line_of_its_float_form():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from quantized_programs import Weight, fused, integer_operators, rounded
+from quantized_programs import Weight, fused, integer_operators, on_device, rounded
 from torch import nn
 from torch.nn import functional as F
 
@@ -39,6 +39,7 @@ def test_weights_are_read_where_they_lie(weight, name):
         if n.op != "output"
     )
     torch.testing.assert_close(program.module()(ROWS), module(ROWS))
+    torch.testing.assert_close(on_device(program, [ROWS]), program.module()(ROWS))
 
 
 def test_a_result_that_stays_float_is_computed_in_float():
