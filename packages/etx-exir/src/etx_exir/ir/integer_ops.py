@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from etx_exir.ir import integer_shapes as shape_of
 from etx_exir.ir.packed_weights import unpack, unpack_int4
 
 __all__ = [
@@ -47,10 +48,15 @@ EPS = torch.finfo(torch.float32).eps
 
 
 def _define(
-    name: str, arguments: str, function: Callable[..., Tensor], tags: Sequence[Any] = ()
+    name: str,
+    arguments: str,
+    function: Callable[..., Tensor],
+    shape: Callable[..., Tensor],
+    tags: Sequence[Any] = (),
 ) -> Any:
     _LIBRARY.define(f"{name}({arguments}) -> Tensor", tags=tuple(tags))
     _LIBRARY.impl(name, function, "CompositeExplicitAutograd")
+    _LIBRARY.impl(name, shape, "Meta")
     return getattr(getattr(torch.ops, NAMESPACE), name).default
 
 
@@ -339,29 +345,35 @@ def _weight_only_linear_int4(
 
 
 POINTWISE = (torch.Tag.pointwise,)
-LINEAR = _define("quantized_linear", f"{_LAYER}, int input_zero_point, {_OUTPUT}", _linear)
+LINEAR = _define(
+    "quantized_linear", f"{_LAYER}, int input_zero_point, {_OUTPUT}", _linear, shape_of.linear
+)
 CONV = _define(
     "quantized_conv",
     f"{_LAYER}, {_WINDOW}, int[] dilation, int[] spacing, int groups, int input_zero_point,"
     f" {_OUTPUT}",
     _conv,
+    shape_of.conv,
 )
 DEPTHWISE_CONV = _define(
     "quantized_depthwise_conv",
     f"{_LAYER}, {_WINDOW}, int[] dilation, int input_zero_point, {_OUTPUT}",
     _depthwise_conv,
+    shape_of.depthwise_conv,
 )
 ADD = _define(
     "quantized_add",
     "Tensor a, Tensor b, float a_scale, int a_zero_point, float b_scale, int b_zero_point,"
     f" {_OUTPUT}",
     _add,
+    shape_of.elementwise,
     POINTWISE,
 )
 MUL = _define(
     "quantized_mul",
     f"Tensor a, Tensor b, float scale, int a_zero_point, int b_zero_point, {_OUTPUT}",
     _mul,
+    shape_of.elementwise,
     POINTWISE,
 )
 AVG_POOL = _define(
@@ -369,35 +381,43 @@ AVG_POOL = _define(
     f"Tensor input, {_WINDOW}, bool count_include_pad, float scale, int input_zero_point,"
     f" {_OUTPUT}",
     _avg_pool,
+    shape_of.pool,
 )
 MEAN = _define(
     "quantized_mean",
     f"Tensor input, int[] dim, bool keepdim, float scale, int input_zero_point, {_OUTPUT}",
     _mean,
+    shape_of.mean,
 )
-MAX_POOL = _define("quantized_max_pool", f"Tensor input, {_WINDOW}, int[] dilation", _max_pool)
-LOOKUP = _define("lookup", "Tensor input, Tensor table", _lookup)
+MAX_POOL = _define(
+    "quantized_max_pool", f"Tensor input, {_WINDOW}, int[] dilation", _max_pool, shape_of.max_pool
+)
+LOOKUP = _define("lookup", "Tensor input, Tensor table", _lookup, shape_of.lookup)
 DYNAMIC_LINEAR = _define(
     "dynamic_linear",
     "Tensor input, Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias,"
     f" {_LIMITS}",
     _dynamic_linear,
+    shape_of.dynamic_linear,
 )
 DYNAMIC_LINEAR_INT4 = _define(
     "dynamic_linear_int4",
     "Tensor input, Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias,"
     f" int group_size, {_LIMITS}",
     _dynamic_linear_int4,
+    shape_of.dynamic_linear,
 )
 WEIGHT_ONLY_LINEAR = _define(
     "weight_only_linear",
     f"Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias, {_LIMITS}",
     _weight_only_linear,
+    shape_of.weight_only_linear,
 )
 WEIGHT_ONLY_LINEAR_INT4 = _define(
     "weight_only_linear_int4",
     f"Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias, int group_size, {_LIMITS}",
     _weight_only_linear_int4,
+    shape_of.weight_only_linear,
 )
 OPERATORS = (
     LINEAR,

@@ -254,3 +254,21 @@ def test_what_does_not_fit_stays_and_says_why(module, inputs, reason):
     if reason:
         assert reason in declined(program)
     assert torch.equal(program.module()(*inputs), module(*inputs))
+
+
+BATCH = torch.export.Dim("batch", min=1, max=8)
+SIDE = torch.export.Dim("side", min=6, max=40)
+CHANGING = ("conv", "depthwise", "conv1d", "transposed", "add", "mean", "max pool", "linear")
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_sizes_that_change(name):
+    function, weight, bias, inputs, made = ONE[name]
+    module = Quantized(function, weight, bias)
+    sizes = {0: BATCH, 2: SIDE} if inputs[0].dim() == 4 else {0: BATCH}
+    program = fused(module, inputs, dynamic_shapes=((sizes,) * len(inputs),))
+    assert " ".join(n for n, c in integer_operators(program).items() for _ in range(c)) == made
+    assert float_operators(program) == []
+    more = [torch.cat([x, x.flip(0)]) for x in inputs]
+    more = [torch.cat([x, x], 2) if x.dim() == 4 else x for x in more]
+    assert torch.equal(on_device(program, more), program.module()(*more))

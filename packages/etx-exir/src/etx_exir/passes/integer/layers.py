@@ -13,7 +13,7 @@ from torch.fx import Node
 
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import CONV, DEPTHWISE_CONV, LINEAR
-from etx_exir.ir.ops import VIEW
+from etx_exir.ir.ops import SQUEEZE, UNSQUEEZE
 from etx_exir.ir.packed_weights import pack
 from etx_exir.passes.integer.clamps import Clamped
 from etx_exir.passes.integer.layout import Layouts
@@ -171,7 +171,7 @@ def _convolve(
     layouts: Layouts,
 ) -> Node:
     """Add the convolution of (N, ..., C); over one dimension as one over rows of height 1."""
-    sizes = list(image.meta["val"].shape)
+    channels = image.meta["val"].shape[-1]
     flat = kernel.dim() == 3
     if flat:
         kernel = kernel.unsqueeze(2)
@@ -180,11 +180,11 @@ def _convolve(
             [1, *geometry.stride], [0, left, 0, right], [1, *geometry.dilation],
             [1, *geometry.spacing], geometry.groups,
         )  # fmt: skip
-        image = layouts.call(VIEW, image, [sizes[0], 1, *sizes[1:]])
+        image = layouts.call(UNSQUEEZE, image, 1)
     height, width = kernel.shape[2:]
     taps = kernel.permute(0, 2, 3, 1)
     rows = taps.reshape(kernel.shape[0], -1)
-    depthwise = kernel.shape[0] == geometry.groups == sizes[-1] and set(geometry.spacing) == {1}
+    depthwise = kernel.shape[0] == geometry.groups == channels and set(geometry.spacing) == {1}
     window = (
         [height, width],
         list(geometry.stride),
@@ -202,8 +202,7 @@ def _convolve(
         more = (list(geometry.spacing), geometry.groups, scale.zero_point)
         result = layouts.call(CONV, image, *stored, *window, *more, *output(out))
     if flat:
-        shape = list(result.meta["val"].shape)
-        result = layouts.call(VIEW, result, [shape[0], *shape[2:]])
+        result = layouts.call(SQUEEZE, result, [1])
     return result
 
 
