@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lower a partition to the delegate's blob: needs the extra ``[aot]``."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from etx_exir import BackendDetails, CompileSpec, PreprocessResult
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_backend_xnnpack._generated.xnnpack import Operator
+from etx_backend_xnnpack.builder import NO_HANDLE, Builder
+from etx_backend_xnnpack.layout import plain
+from etx_backend_xnnpack.nodes import TABLE
+from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, affine, is_quantization
+from etx_backend_xnnpack.values import Values
+
+
+class XnnpackBackend(BackendDetails):
+    """Lowers a partition to a graph of XNNPACK's; weights become named data."""
+
+    @staticmethod
+    def preprocess(
+        edge_program: ExportedProgram, compile_specs: list[CompileSpec]
+    ) -> PreprocessResult:
+        """Return the blob of `edge_program` and the constants that it names."""
+        builder = Builder()
+        values = Values(edge_program, builder)
+        handles: dict[int, tuple[int, ...]] = {}
+        for node in edge_program.graph.nodes:
+            builder.handle = node.meta.get("debug_handle", NO_HANDLE)
+            if node.op == "placeholder":
+                _placeholder(values, node)
+            elif node.op == "call_function" and node not in values.done:
+                _call(values, node)
+                handles[builder.handle] = (builder.handle,)
+            elif node.op == "output":
+                builder.handle = NO_HANDLE
+                _outputs(values, node)
+        blob, data = builder.finish()
+        return PreprocessResult(blob, handles, data)
+
+
+def _placeholder(values: Values, node: Node) -> None:
+    if values.constants.get(node) is not None:
+        return
+    order = plain(len(values.sizes(node)))
+    readers = [affine(user) for user in node.users if user.target is DEQUANTIZE]
+    at = readers[0] if readers else None
+    values.define(node, values.builder.external_input(values.sizes(node), at), order, at)
+
+
+def _call(values: Values, node: Node) -> None:
+    if node.target is QUANTIZE:
+        _quantize(values, node)
+    elif node.target is DEQUANTIZE and values.weight(node) is None:
+        source: Any = node.args[0]
+        for form in values.forms(source):
+            values.define(node, form.id, form.order, form.affine)
+    elif is_quantization(node) or node.target is operator.getitem:
+        pass  # read where it is used
+    else:
+        TABLE[node.target].emit(values, node)
+
+
+def _quantize(values: Values, node: Node) -> None:
+    source: Any = node.args[0]
+    order = values.natural(source)
+    at = affine(node)
+    values.define(node, values.get(source, order, at), order, at)
+
+
+def _outputs(values: Values, node: Node) -> None:
+    """Mark the values that are returned, each of its own."""
+    builder = values.builder
+    results: Any = node.args[0]
+    for result in results:
+        form = values.quantized(result) if is_quantization(result) else None
+        at = form.affine if form else None
+        if result.target is DEQUANTIZE:
+            at = None
+        number = values.get(result, None, at)
+        if not builder.is_internal(number):
+            copied = builder.value(values.sizes(result), at)
+            number = builder.unary(Operator.Copy, number, copied)
+        builder.external_output(number)

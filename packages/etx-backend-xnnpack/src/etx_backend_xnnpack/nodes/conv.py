@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Convolutions of one and two dimensions, depthwise and transposed ones too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from etx_exir.ir.constants import Constants
+from torch import Tensor
+from torch.fx import Node
+
+from etx_backend_xnnpack import layout, weights
+from etx_backend_xnnpack._generated.xnnpack import Convolution, Operator
+from etx_backend_xnnpack.layout import NHWC, NLC, Order
+from etx_backend_xnnpack.nodes.table import Work, constant, lowers, rank, shape_of, static
+from etx_backend_xnnpack.quantized import Weight, argument
+from etx_backend_xnnpack.values import Result, Values
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a kernel moves, (height, width) each."""
+
+    stride: tuple[int, int]
+    padding: tuple[int, int]
+    dilation: tuple[int, int]
+    adjustment: tuple[int, int]
+    groups: int
+    transposed: bool
+
+
+def window(node: Node) -> Window:
+    """Return the window of a convolution; one dimension is a width at height one."""
+    flat = len(shape_of(node)) == 3
+    padding = argument(node, "padding")
+
+    def pair(name: str, missing: int) -> tuple[int, int]:
+        given = list(argument(node, name))
+        if flat:
+            return (missing, given[-1])
+        return (given[0], given[-1])
+
+    assert not isinstance(padding, str)
+    return Window(
+        pair("stride", 1),
+        pair("padding", 0),
+        pair("dilation", 1),
+        pair("output_padding", 0),
+        argument(node, "groups"),
+        argument(node, "transposed"),
+    )
+
+
+def channel_scales(node: Node, constants: Constants) -> str | None:
+    """Require a scale for each output channel of a quantized weight, or one for all."""
+    from etx_backend_xnnpack.quantized import weight
+
+    found = weight(argument(node, "weight"), constants.get)
+    if found is None or found.scales.dim() == 0:
+        return None
+    transposed = argument(node, "transposed")
+    if found.scales.dim() > 1 or found.bits != 8:
+        return "its weight is not int8 with a scale a channel"
+    if transposed and argument(node, "groups") > 1:
+        return "its weight has a scale a channel of each group" if found.axis == 1 else None
+    return None
+
+
+@lowers(
+    aten.convolution.default,
+    when=[rank(3, 4), constant("weight"), constant("bias"), channel_scales],
+    work=Work.HEAVY,
+    int8=True,
+)
+def convolution(values: Values, node: Node) -> None:
+    source: Any = node.args[0]
+    at, flat = window(node), len(values.sizes(node)) == 3
+    filters, bias = argument(node, "weight"), argument(node, "bias")
+    order = NLC if flat else NHWC
+    form, stored = values.quantized(source), values.weight(filters)
+    by_output = stored is not None and (
+        stored.scales.dim() == 0 or stored.axis == (1 if at.transposed else 0)
+    )
+    result = values.result(node, clamps=True, quantizes=form is not None and by_output)
+    int8 = result.affine is not None
+    assert not int8 or (form is not None and stored is not None)
+    number = values.get(source, order, form.affine if form and int8 else None)
+    biases = None if bias is None else values.tensor(bias)
+    builder = values.builder
+    if int8 and form and form.affine and stored:
+        integers = kernel(stored.integers, at)
+        moved = Weight(integers, stored.scales, integers.dim() - 1 if depthwise(node) else 0)
+        weight_id = weights.int8_weight(builder, moved, integers)
+        bias_id = weights.int32_bias(builder, biases, form.affine, stored)
+    else:
+        tensor = values.tensor(filters)
+        assert tensor is not None
+        weight_id = weights.float_weight(builder, kernel(tensor, at))
+        bias_id = weights.float_bias(builder, biases)
+    emit(values, node, at, result, order, (number, weight_id, bias_id))
+
+
+def depthwise(node: Node) -> bool:
+    """Tell whether each group has one input channel."""
+    groups: int = argument(node, "groups")
+    return not argument(node, "transposed") and shape_of(node.args[0])[1] == groups
+
+
+def kernel(tensor: Tensor, at: Window) -> Tensor:
+    """Return a weight as (outputs, height, width, inputs), or (1, height, width, outputs)."""
+    if tensor.dim() == 3:
+        tensor = tensor.unsqueeze(2)
+    if at.transposed:
+        inputs, outputs = tensor.shape[:2]
+        split = tensor.reshape(at.groups, inputs // at.groups, outputs, *tensor.shape[2:])
+        tensor = split.transpose(1, 2).flatten(0, 1)
+        return tensor.permute(NHWC).contiguous()
+    if tensor.shape[1] == 1:
+        return tensor.permute(1, 2, 3, 0).contiguous()
+    return tensor.permute(NHWC).contiguous()
+
+
+def emit(
+    values: Values,
+    node: Node,
+    at: Window,
+    result: Result,
+    order: Order,
+    ids: tuple[int, int, int],
+) -> None:
+    """Add the convolution's node; where it is flat, between two reshapes."""
+    flat, source = len(order) == 3, ids[0]
+    if flat:
+        sizes = layout.ordered(values.sizes(node.args[0]), order)
+        form = values.quantized(node.args[0]) if result.affine else None
+        source = values.shaped(source, [sizes[0], 1, *sizes[1:]], form.affine if form else None)
+        outer = layout.ordered(values.sizes(result.node), order)
+        target = values.builder.value([outer[0], 1, *outer[1:]], result.affine)
+    else:
+        target = values.output(result, order)
+    shape = shape_of(argument(node, "weight"))
+    height, width = (1, shape[2]) if flat else shape[2:]
+    inputs, outputs = shape_of(node.args[0])[1], shape_of(node)[1]
+    values.builder.node(
+        kind_of(node),
+        Convolution(
+            padding_top=at.padding[0],
+            padding_right=at.padding[1],
+            padding_bottom=at.padding[0],
+            padding_left=at.padding[1],
+            kernel_height=height,
+            kernel_width=width,
+            subsampling_height=at.stride[0],
+            subsampling_width=at.stride[1],
+            dilation_height=at.dilation[0],
+            dilation_width=at.dilation[1],
+            group_input_channels=inputs // at.groups,
+            group_output_channels=outputs // at.groups,
+            groups=at.groups,
+            adjustment_height=at.adjustment[0],
+            adjustment_width=at.adjustment[1],
+            input1_id=source,
+            filter_id=ids[1],
+            bias_id=ids[2],
+            output_id=target,
+        ),
+        result.range,
+    )
+    if flat:
+        values.shaped(target, outer, result.affine, into=values.output(result, order))
+
+
+def kind_of(node: Node) -> Operator:
+    """Return which of XNNPACK's three kinds a convolution is."""
+    if argument(node, "transposed"):
+        return Operator.ConvTranspose2d
+    return Operator.DepthwiseConv2d if depthwise(node) else Operator.Conv2d

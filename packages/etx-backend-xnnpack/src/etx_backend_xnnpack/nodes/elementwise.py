@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of each element, and of pairs of elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from etx_exir.ir.constants import Constants
+from torch.fx import Node
+
+from etx_backend_xnnpack import layout
+from etx_backend_xnnpack._generated.xnnpack import Elu, LeakyRelu, Operator, Unary
+from etx_backend_xnnpack.builder import Affine, Range
+from etx_backend_xnnpack.layout import Order, plain
+from etx_backend_xnnpack.nodes.clamps import BOUNDS, range_of
+from etx_backend_xnnpack.nodes.table import lowers, shape_of
+from etx_backend_xnnpack.quantized import argument
+from etx_backend_xnnpack.values import Result, Values
+
+aten = torch.ops.aten
+
+UNARY = {
+    aten.abs.default: Operator.Abs,
+    aten.ceil.default: Operator.Ceiling,
+    aten.cos.default: Operator.Cos,
+    aten.exp.default: Operator.Exp,
+    aten.floor.default: Operator.Floor,
+    aten.hardswish.default: Operator.Hardswish,
+    aten.log.default: Operator.Log,
+    aten.neg.default: Operator.Negate,
+    aten.rsqrt.default: Operator.ReciprocalSquareRoot,
+    aten.sigmoid.default: Operator.Sigmoid,
+    aten.sin.default: Operator.Sin,
+    aten.sqrt.default: Operator.SquareRoot,
+    aten.tanh.default: Operator.Tanh,
+}
+
+Make = Callable[[int, int], Any]
+"""Make a node's payload of the ids of its input and output."""
+
+
+def payload(source: int, target: int) -> Unary:
+    """Return the payload of a node without parameters."""
+    return Unary(input_id=source, output_id=target)
+
+
+def put(values: Values, node: Node, kind: Operator, make: Make = payload, clamp: Any = None) -> None:
+    """Emit an operator of each element, in int8 if its argument and its result are."""
+    source: Any = node.args[0]
+    form = values.quantized(source)
+    result = values.result(node, quantizes=form is not None)
+    order = form.order if form and result.affine else values.natural(source)
+    at = form.affine if form and result.affine else None
+    number = values.get(source, order, at)
+    values.builder.node(kind, make(number, values.output(result, order)), clamp)
+
+
+for target, kind in UNARY.items():
+    lowers(target, int8=True, whole=target is aten.hardswish.default)(partial(put, kind=kind))
+
+
+@lowers(aten.gelu.default, int8=True, note="tanh's approximation in eight nodes")
+def gelu(values: Values, node: Node) -> None:
+    if argument(node, "approximate") == "none":
+        put(values, node, Operator.Gelu)
+        return
+    x = Chain(values, node)
+    y = x.scale(x.given, math.sqrt(2 / math.pi))
+    cube = x.scale(x.unary(Operator.Square, x.given), 0.044715)
+    y = x.unary(Operator.Tanh, x.binary(Operator.Multiply, y, x.add(cube, 1.0)))
+    half = x.scale(x.given, 0.5)
+    x.finish(Operator.Multiply, half, x.add(y, 1.0))
+
+
+@lowers(aten.leaky_relu.default, int8=True)
+def leaky_relu(values: Values, node: Node) -> None:
+    slope = float(argument(node, "negative_slope"))
+    put(
+        values,
+        node,
+        Operator.LeakyRelu,
+        lambda i, o: LeakyRelu(negative_slope=slope, input_id=i, output_id=o),
+    )
+
+
+def plain_elu(node: Node, constants: Constants) -> str | None:
+    for name in ("scale", "input_scale"):
+        if argument(node, name) != 1:
+            return f"{name} is {argument(node, name)}; XNNPACK's has none"
+    alpha = argument(node, "alpha")
+    return None if alpha > 0 else f"alpha is {alpha}; expected more than 0"
+
+
+@lowers(aten.elu.default, when=[plain_elu], int8=True)
+def elu(values: Values, node: Node) -> None:
+    alpha = float(argument(node, "alpha"))
+    put(values, node, Operator.Elu, lambda i, o: Elu(alpha=alpha, input_id=i, output_id=o))
+
+
+def has_range(node: Node, constants: Constants) -> str | None:
+    return None if range_of(node) else "its bounds leave no range"
+
+
+@lowers(*BOUNDS, when=[has_range], int8=True)
+def clamp(values: Values, node: Node) -> None:
+    source: Any = node.args[0]
+    form = values.quantized(source)
+    result = values.result(node, quantizes=form is not None)
+    order = form.order if form and result.affine else values.natural(source)
+    number = values.get(source, order, result.affine)
+    target = values.output(result, order)
+    values.builder.node(Operator.Clamp, payload(number, target), range_of(node))
+
+
+class Chain:
+    """Several nodes that stand for one operator of each element, in the order of its argument."""
+
+    def __init__(self, values: Values, node: Node, order: Order | None = None) -> None:
+        source: Any = node.args[0]
+        self.values, self.node, self.builder = values, node, values.builder
+        self.order = values.natural(source) if order is None else order
+        self.sizes = layout.ordered(values.sizes(source), self.order)
+        self.given = values.get(source, self.order)
+
+    def unary(self, kind: Operator, number: int) -> int:
+        """Add a node; return its value."""
+        return self.builder.unary(kind, number, self.builder.value(self.sizes))
+
+    def binary(self, kind: Operator, a: int, b: int, clamp: Range | None = None) -> int:
+        """Add a node of two values; return its value."""
+        return self.builder.binary(kind, a, b, self.builder.value(self.sizes), clamp)
+
+    def scale(self, a: int, by: float) -> int:
+        """Multiply with a number."""
+        return self.binary(Operator.Multiply, a, self.builder.number(by))
+
+    def add(self, a: int, number: float) -> int:
+        """Add a number."""
+        return self.binary(Operator.Add, a, self.builder.number(number))
+
+    def finish(self, kind: Operator, a: int, b: int, clamp: Range | None = None) -> None:
+        """Add the last node, whose value is the operator's."""
+        target = self.values.output(self.values.result(self.node), self.order)
+        self.builder.binary(kind, a, b, target, clamp)
+
+
+@lowers(aten.silu.default, whole=True)
+def silu(values: Values, node: Node) -> None:
+    x = Chain(values, node)
+    x.finish(Operator.Multiply, x.given, x.unary(Operator.Sigmoid, x.given))
+
+
+@lowers(aten.hardsigmoid.default, whole=True)
+def hardsigmoid(values: Values, node: Node) -> None:
+    x = Chain(values, node)
+    x.finish(Operator.Add, x.scale(x.given, 1 / 6), x.builder.number(0.5), Range(0.0, 1.0))
+
+
+@lowers(aten.reciprocal.default)
+def reciprocal(values: Values, node: Node) -> None:
+    x = Chain(values, node)
+    x.finish(Operator.Div, x.builder.number(1.0), x.given)
+
+
+POWERS = {2.0: Operator.Square, 0.5: Operator.SquareRoot, -0.5: Operator.ReciprocalSquareRoot}
+
+
+def known_power(node: Node, constants: Constants) -> str | None:
+    given = node.args[1]
+    return None if given in POWERS or given == 3 else f"the exponent is {given}; 2, 3, 0.5, -0.5"
+
+
+@lowers(aten.pow.Tensor_Scalar, when=[known_power])
+def power(values: Values, node: Node) -> None:
+    exponent: Any = node.args[1]
+    if exponent in POWERS:
+        put(values, node, POWERS[float(exponent)])
+        return
+    x = Chain(values, node)
+    x.finish(Operator.Multiply, x.given, x.unary(Operator.Square, x.given))
+
+
+@lowers(aten.square.default, int8=True)
+def square(values: Values, node: Node) -> None:
+    put(values, node, Operator.Square)
+
+
+BINARY = {
+    aten.add.Tensor: Operator.Add,
+    aten.add.Scalar: Operator.Add,
+    aten.sub.Tensor: Operator.Subtract,
+    aten.sub.Scalar: Operator.Subtract,
+    aten.rsub.Scalar: Operator.Subtract,
+    aten.mul.Tensor: Operator.Multiply,
+    aten.mul.Scalar: Operator.Multiply,
+    aten.div.Tensor: Operator.Div,
+    aten.div.Scalar: Operator.Div,
+    aten.maximum.default: Operator.Maximum,
+    aten.minimum.default: Operator.Minimum,
+}
+IN_INT8 = (Operator.Add, Operator.Subtract, Operator.Multiply)
+
+
+def no_alpha(node: Node, constants: Constants) -> str | None:
+    names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
+    if "alpha" not in names or argument(node, "alpha") == 1:
+        return None
+    return f"alpha is {argument(node, 'alpha')}; XNNPACK's has none"
+
+
+def common_order(values: Values, node: Node, sources: list[Any]) -> Order:
+    """Return the order in which most of what is combined exists."""
+    rank = len(values.sizes(node))
+    kept = [
+        source
+        for source in sources
+        if isinstance(source, Node)
+        and values.forms(source)
+        and values.tensor(source) is None
+        and len(values.sizes(source)) == rank
+    ]
+    if not kept:
+        return plain(rank)
+    largest = max(kept, key=lambda source: math.prod(map(layout.hint, values.sizes(source))))
+    return values.natural(largest)
+
+
+def operand(
+    values: Values, source: Any, order: Order, at: Affine | None = None
+) -> int:
+    """Return a number or a tensor, which may have fewer dimensions, in `order`."""
+    if not isinstance(source, Node):
+        return values.builder.number(float(source))
+    sizes = values.sizes(source)
+    if len(sizes) == len(order):
+        return values.get(source, order, at)
+    if order == plain(len(order)):
+        return values.get(source, None, at)
+    wide = [1] * (len(order) - len(sizes)) + sizes
+    tensor = values.tensor(source)
+    if tensor is not None:
+        return values.builder.constant(tensor.to(torch.float32).reshape(wide).permute(order))
+    return values.raised(source, wide, order, at)
+
+
+def binary(
+    values: Values, node: Node, kind: Operator, sources: list[Any] | None = None
+) -> None:
+    """Emit an operator of two, in int8 if all are and XNNPACK has it."""
+    given = list(node.args[:2]) if sources is None else sources
+    order = common_order(values, node, given)
+    forms = [values.quantized(source) for source in given]
+    int8 = kind in IN_INT8 and all(form is not None for form in forms)
+    result = values.result(node, clamps=True, quantizes=int8)
+    at = [form.affine if form and result.affine else None for form in forms]
+    numbers = [operand(values, s, order, a) for s, a in zip(given, at, strict=True)]
+    emit_binary(values, kind, numbers, result, order)
+
+
+def emit_binary(
+    values: Values, kind: Operator, numbers: list[int], result: Result, order: Order
+) -> None:
+    """Add the node of two values."""
+    target = values.output(result, order)
+    values.builder.binary(kind, numbers[0], numbers[1], target, result.range)
+
+
+def reverse(values: Values, node: Node) -> None:
+    binary(values, node, Operator.Subtract, [node.args[1], node.args[0]])
+
+
+for target, kind in BINARY.items():
+    emit = reverse if target is aten.rsub.Scalar else partial(binary, kind=kind)
+    lowers(target, when=[no_alpha], int8=kind in IN_INT8)(emit)
+
+
+def channel_slopes(node: Node, constants: Constants) -> str | None:
+    slopes: Any = node.args[1]
+    if constants.get(slopes) is None:
+        return "its slopes are computed at run time"
+    sizes = shape_of(slopes)
+    dim = 1 if len(shape_of(node)) > 1 else 0
+    if math.prod(sizes) not in (1, shape_of(node)[dim]):
+        return f"{math.prod(sizes)} slopes; expected one, or one a channel"
+    return None
+
+
+@lowers(aten._prelu_kernel.default, aten.prelu.default, when=[channel_slopes], whole=True)
+def prelu(values: Values, node: Node) -> None:
+    source, slopes = node.args
+    order = values.natural(source)  # type: ignore[arg-type]
+    sizes = values.sizes(node)
+    rank = len(sizes)
+    if rank > 1 and order[-1] != 1:
+        order = tuple([dim for dim in range(rank) if dim != 1] + [1])
+    tensor = values.tensor(slopes)
+    assert tensor is not None
+    wide = tensor.reshape(-1).expand(sizes[order[-1]]) if rank > 1 else tensor.reshape(-1)
+    result = values.result(node)
+    numbers = [values.get(source, order), values.builder.constant(wide.contiguous())]
+    emit_binary(values, Operator.PReLU, numbers, result, order)

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fully connected layers: float, int8, and with rows that are quantized at run time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from etx_exir.ir.constants import Constants
+from torch.fx import Node
+
+from etx_backend_xnnpack import weights
+from etx_backend_xnnpack._generated.xnnpack import FullyConnected, Operator
+from etx_backend_xnnpack.builder import Range
+from etx_backend_xnnpack.layout import Order
+from etx_backend_xnnpack.nodes.table import Work, constant, lowers, shape_of
+from etx_backend_xnnpack.quantized import Weight, dynamic, weight
+from etx_backend_xnnpack.values import Result, Values
+
+aten = torch.ops.aten
+GROUP_STEP = 32
+
+
+def of_outputs(node: Node, constants: Constants) -> str | None:
+    """Require scales of a quantized weight to belong to outputs, in a form that has kernels."""
+    found = weight(node.args[1], constants.get)
+    if found is None:
+        return None
+    if found.scales.dim() and found.axis != 0:
+        return "the scales of its weight are those of inputs"
+    if found.scales.dim() == 2:
+        size = found.integers.shape[1] // found.scales.shape[1]
+        if size % GROUP_STEP:
+            return f"groups of {size} inputs; expected a multiple of {GROUP_STEP}"
+        if dynamic(node.args[0]) is None:
+            return "its weight has groups, but its argument is not quantized at run time"
+    return None
+
+
+@lowers(
+    aten.linear.default,
+    when=[constant("weight"), constant("bias"), of_outputs],
+    work=Work.HEAVY,
+    int8=True,
+    dynamic=True,
+)
+def linear(values: Values, node: Node) -> None:
+    source: Any = node.args[0]
+    bias = node.args[2] if len(node.args) > 2 else node.kwargs.get("bias")
+    biases = None if bias is None else values.tensor(bias)
+    stored = values.weight(node.args[1])
+    at_run_time = dynamic(source)
+    builder = values.builder
+    if at_run_time is not None and stored is not None:
+        number, order = values.rows(at_run_time.source)
+        result = values.result(node, clamps=True)
+        weight_id = _row_weight(values, stored)
+        emit(values, result, order, (number, weight_id, weights.float_bias(builder, biases)))
+        return
+    form = values.quantized(source)
+    result = values.result(node, clamps=True, quantizes=form is not None and _is_int8(stored))
+    order = values.last(source, len(values.sizes(source)) - 1)
+    if result.affine is not None and form and form.affine and stored:
+        number = values.get(source, order, form.affine)
+        weight_id = weights.int8_weight(builder, stored, stored.integers)
+        bias_id = weights.int32_bias(builder, biases, form.affine, stored)
+    else:
+        number = values.get(source, order)
+        weight_id = _float_weight(values, node.args[1])
+        bias_id = weights.float_bias(builder, biases)
+    emit(values, result, order, (number, weight_id, bias_id))
+
+
+def _is_int8(stored: Weight | None) -> bool:
+    return stored is not None and stored.bits == 8 and stored.scales.dim() < 2
+
+
+def _row_weight(values: Values, stored: Weight) -> int:
+    if stored.bits == 4:
+        return weights.int4_weight(values.builder, _by_channel(stored))
+    return weights.int8_weight(values.builder, _by_channel(stored), stored.integers)
+
+
+def _by_channel(stored: Weight) -> Weight:
+    """Return the weight with a scale for each output where it had one for all."""
+    if stored.scales.dim():
+        return stored
+    scales = stored.scales.expand(stored.integers.shape[0]).contiguous()
+    return Weight(stored.integers, scales, 0, stored.bits)
+
+
+def _float_weight(values: Values, node: Any) -> int:
+    """Store a weight for float activations: integers stay integers."""
+    stored = values.weight(node)
+    if stored is not None and stored.scales.dim() < 2:
+        return _row_weight(values, stored)
+    tensor = values.tensor(node)
+    assert tensor is not None
+    return weights.float_weight(values.builder, tensor)
+
+
+def emit(
+    values: Values, result: Result, order: Order, ids: tuple[int, int, int], flags: int = 0
+) -> None:
+    """Add a fully connected node."""
+    values.builder.node(
+        Operator.FullyConnected,
+        FullyConnected(
+            input1_id=ids[0],
+            filter_id=ids[1],
+            bias_id=ids[2],
+            output_id=values.output(result, order),
+            flags=flags,
+        ),
+        result.range,
+    )
+
+
+def plain_sum(node: Node, constants: Constants) -> str | None:
+    for name in ("alpha", "beta"):
+        if node.kwargs.get(name, 1) != 1:
+            return f"{name} is {node.kwargs[name]}; XNNPACK's has none"
+    bias: Any = node.args[0]
+    if constants.get(bias) is None or len(shape_of(bias)) != 1:
+        return "what is added is not a constant vector"
+    outputs = shape_of(node)[1]
+    return None if shape_of(bias)[0] == outputs else "what is added is not one number an output"
+
+
+@lowers(
+    aten.addmm.default, when=[constant("mat2"), plain_sum], work=Work.HEAVY, note="constant mat2"
+)
+def addmm(values: Values, node: Node) -> None:
+    _product(values, node, node.args[1], node.args[2], node.args[0])
+
+
+def _product(values: Values, node: Node, source: Any, matrix: Any, bias: Any) -> None:
+    tensor = values.tensor(matrix)
+    assert tensor is not None
+    result = values.result(node, clamps=True)
+    order = values.last(source, 1)
+    number = values.get(source, order)
+    weight_id = weights.float_weight(values.builder, tensor.t().contiguous())
+    biases = None if bias is None else values.tensor(bias)
+    emit(values, result, order, (number, weight_id, weights.float_bias(values.builder, biases)))
+
+
+def mm_of_constant(values: Values, node: Node) -> None:
+    """Emit a product with a constant matrix on the right."""
+    _product(values, node, node.args[0], node.args[1], None)
+
+
+__all__ = ["Range", "mm_of_constant"]

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pooling over windows, and softmax."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from etx_exir.ir.constants import Constants
+from torch.fx import Node
+
+from etx_backend_xnnpack import layout
+from etx_backend_xnnpack._generated.xnnpack import ConstantPad, Operator, Pooling2d, Unary
+from etx_backend_xnnpack.layout import NHWC
+from etx_backend_xnnpack.nodes.means import KEEP_DIMS, mean_over
+from etx_backend_xnnpack.nodes.table import equals, lowers, rank, shape_of
+from etx_backend_xnnpack.quantized import argument
+from etx_backend_xnnpack.values import Result, Values
+
+aten = torch.ops.aten
+
+
+def pair(node: Node, name: str, missing: tuple[int, int] = (1, 1)) -> tuple[int, int]:
+    """Return an argument of one or two numbers."""
+    given = argument(node, name)
+    given = [given] if isinstance(given, int) else list(given)
+    return (given[0], given[-1]) if given else missing
+
+
+def edges(node: Node, dilation: tuple[int, int] = (1, 1)) -> list[tuple[int, int]]:
+    """Return the padding before and behind, of height and of width; rounding up needs more."""
+    kernel, padding = pair(node, "kernel_size"), pair(node, "padding")
+    stride = pair(node, "stride", kernel)
+    found = []
+    for i in range(2):
+        size, out = shape_of(node.args[0])[2 + i], _results(node)[2 + i]
+        behind = padding[i]
+        if isinstance(size, int) and isinstance(out, int):
+            span = (out - 1) * stride[i] + dilation[i] * (kernel[i] - 1) + 1
+            behind = max(behind, span - size - padding[i])
+        found.append((padding[i], behind))
+    return found
+
+
+def _results(node: Node) -> list[Any]:
+    value = node.meta["val"]
+    return list((value[0] if isinstance(value, (tuple, list)) else value).shape)
+
+
+def window(node: Node, constants: Constants) -> str | None:
+    """Require a window that XNNPACK pools over."""
+    kernel = pair(node, "kernel_size")
+    if kernel == (1, 1):
+        return "a window of one element"
+    symbolic = not all(isinstance(size, int) for size in shape_of(node.args[0]))
+    if argument(node, "ceil_mode") and symbolic:
+        return "it rounds up sizes that are known at run time only"
+    return None
+
+
+@lowers(
+    aten.max_pool2d_with_indices.default, when=[rank(4), window], only_first=True, int8=True
+)
+@lowers(aten.max_pool2d.default, when=[rank(4), window], int8=True, whole=True)
+def max_pool(values: Values, node: Node) -> None:
+    source: Any = node.args[0]
+    first = values.first(node)
+    form = values.quantized(source)
+    result = values.result(first, clamps=True, quantizes=form is not None)
+    number = values.get(source, NHWC, result.affine)
+    dilation = pair(node, "dilation")
+    pool(values, node, Operator.MaxPooling2d, number, result, edges(node, dilation), dilation)
+
+
+def pool(
+    values: Values,
+    node: Node,
+    kind: Operator,
+    number: int,
+    result: Result,
+    padding: list[tuple[int, int]],
+    dilation: tuple[int, int] = (1, 1),
+) -> None:
+    """Add a pooling node."""
+    kernel = pair(node, "kernel_size")
+    stride = pair(node, "stride", kernel)
+    target = values.output(result, NHWC)
+    values.builder.node(
+        kind,
+        Pooling2d(
+            padding_top=padding[0][0],
+            padding_right=padding[1][1],
+            padding_bottom=padding[0][1],
+            padding_left=padding[1][0],
+            pooling_height=kernel[0],
+            pooling_width=kernel[1],
+            stride_height=stride[0],
+            stride_width=stride[1],
+            dilation_height=dilation[0],
+            dilation_width=dilation[1],
+            input_id=number,
+            output_id=target,
+            flags=KEEP_DIMS,
+        ),
+        result.range,
+    )
+
+
+def whole_windows(node: Node, constants: Constants) -> str | None:
+    """Require that no window reaches over the padding, whose elements have another count."""
+    padding = pair(node, "padding")
+    if edges(node) != [(padding[0], padding[0]), (padding[1], padding[1])]:
+        return "a window reaches over the edge when sizes are rounded up"
+    return None
+
+
+@lowers(
+    aten.avg_pool2d.default,
+    when=[rank(4), window, whole_windows, equals("divisor_override", None)],
+)
+def avg_pool(values: Values, node: Node) -> None:
+    source: Any = node.args[0]
+    number, padding = values.get(source, NHWC), pair(node, "padding")
+    given = [(padding[0], padding[0]), (padding[1], padding[1])]
+    if padding != (0, 0) and argument(node, "count_include_pad"):
+        sizes = layout.ordered(values.sizes(source), NHWC)
+        padded = [sizes[0], sizes[1] + 2 * padding[0], sizes[2] + 2 * padding[1], sizes[3]]
+        target = values.builder.value(padded)
+        wide = [0, padding[0], padding[1], 0]
+        values.builder.node(
+            Operator.ConstantPad,
+            ConstantPad(
+                pre_paddings=wide, post_paddings=list(wide), input_id=number, output_id=target
+            ),
+        )
+        number, given = target, [(0, 0), (0, 0)]
+    pool(values, node, Operator.AvgPooling2d, number, values.result(node, clamps=True), given)
+
+
+def divides(node: Node, constants: Constants) -> str | None:
+    sizes, outer = shape_of(node.args[0])[2:], shape_of(node)[2:]
+    if not all(isinstance(size, int) for size in (*sizes, *outer)):
+        return "its sizes are known at run time only"
+    if any(size % out for size, out in zip(sizes, outer, strict=True)):
+        return f"windows of {sizes} into {outer} have different sizes"
+    return "nothing to pool" if sizes == outer else None
+
+
+@lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides])
+@lowers(aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True)
+def adaptive_avg_pool(values: Values, node: Node) -> None:
+    sizes, outer = values.sizes(node.args[0])[2:], values.sizes(node)[2:]
+    steps = [size // out for size, out in zip(sizes, outer, strict=True)]
+    number = values.get(node.args[0], NHWC)
+    if outer == [1, 1]:
+        pooled = mean_over(values, number, layout.ordered([*values.sizes(node.args[0])], NHWC), 1, 3)
+        values.define(node, pooled, NHWC)
+        return
+    result = values.result(node, clamps=True)
+    target = values.output(result, NHWC)
+    values.builder.node(
+        Operator.AvgPooling2d,
+        Pooling2d(
+            pooling_height=steps[0],
+            pooling_width=steps[1],
+            stride_height=steps[0],
+            stride_width=steps[1],
+            dilation_height=1,
+            dilation_width=1,
+            input_id=number,
+            output_id=target,
+            flags=KEEP_DIMS,
+        ),
+        result.range,
+    )
+
+
+def not_half(node: Node, constants: Constants) -> str | None:
+    return "it converts its argument" if node.args[2] else None
+
+
+@lowers(aten._softmax.default, when=[not_half])
+def softmax(values: Values, node: Node) -> None:
+    source, dim = node.args[:2]
+    sizes = values.sizes(source)
+    order = values.last(source, dim % len(sizes))  # type: ignore[arg-type, operator]
+    number = values.get(source, order)
+    target = values.output(values.result(node), order)
+    values.builder.node(Operator.Softmax, Unary(input_id=number, output_id=target))

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The values of a partition while it is lowered: each in the orders and forms that were asked for.
+
+A value is moved or converted only where an operator needs it otherwise, and once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from etx_exir.ir.constants import Constants
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_backend_xnnpack import layout
+from etx_backend_xnnpack._generated.xnnpack import Operator, Reshape, Transpose, Unary
+from etx_backend_xnnpack.builder import Affine, Builder, Range
+from etx_backend_xnnpack.layout import Order, Size, plain
+from etx_backend_xnnpack.nodes.clamps import range_of
+from etx_backend_xnnpack.quantized import QUANTIZE, Weight, affine, weight
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A value of the graph: its id, its order, and its parameters where it is int8."""
+
+    id: int
+    order: Order
+    affine: Affine | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a node's emission defines: `node` is the last one that it takes in."""
+
+    node: Node
+    range: Range
+    affine: Affine | None = None
+
+
+class Values:
+    """Ids of values by node; constants are arranged ahead of time."""
+
+    def __init__(self, program: ExportedProgram, builder: Builder) -> None:
+        self.builder = builder
+        self.constants = Constants(program)
+        self.done: set[Node] = set()
+        self._stored: dict[Node, list[Stored]] = {}
+        self._rows: dict[Node, tuple[int, Order]] = {}
+
+    def sizes(self, node: Any) -> list[Size]:
+        """Return the sizes of a node's tensor in the program's order."""
+        value = node.meta["val"]
+        return list((value[0] if isinstance(value, (tuple, list)) else value).shape)
+
+    def first(self, node: Node) -> Node:
+        """Return the node that holds the first result of `node`, which may have several."""
+        if not isinstance(node.meta["val"], (tuple, list)):
+            return node
+        picks = list(node.users)
+        assert len(picks) == 1, f"{node}: expected one reader of its first result, found {picks}"
+        self.done.add(picks[0])
+        return picks[0]
+
+    def tensor(self, node: object) -> Tensor | None:
+        """Return what a constant node stands for, dequantized, or None."""
+        found = self.constants.get(node)
+        if found is not None:
+            return found
+        stored = self.weight(node)
+        return None if stored is None else stored.real()
+
+    def weight(self, node: object) -> Weight | None:
+        """Return the integers behind the dequantization of a constant, or None."""
+        return weight(node, self.constants.get)
+
+    def define(self, node: Node, number: int, order: Order, at: Affine | None = None) -> Stored:
+        """Record that a value holds `node`."""
+        stored = Stored(number, order, at)
+        self._stored.setdefault(node, []).append(stored)
+        return stored
+
+    def redefine(self, node: Node, number: int, order: Order) -> None:
+        """Record that another value holds `node`."""
+        self._stored[node] = [Stored(number, order)]
+
+    def forms(self, node: Node) -> list[Stored]:
+        """Return in what forms a node exists, the first one first."""
+        return self._stored.get(node, [])
+
+    def quantized(self, node: object) -> Stored | None:
+        """Return the int8 form of a node, if it has one."""
+        if not isinstance(node, Node):
+            return None
+        return next((form for form in self.forms(node) if form.affine is not None), None)
+
+    def natural(self, node: Node) -> Order:
+        """Return the order in which a node exists, that of the program for a constant."""
+        forms = self.forms(node)
+        return forms[0].order if forms else plain(len(self.sizes(node)))
+
+    def get(self, node: Any, order: Order | None = None, at: Affine | None = None) -> int:
+        """Return the value of a node in `order`, float or with parameters `at`."""
+        order = plain(len(self.sizes(node))) if order is None else order
+        if not self.forms(node):
+            self._constant(node, order, at)
+        exact = self._find(node, order, at)
+        if exact is not None:
+            return exact.id
+        form = self._best(node, order, at)
+        if form.affine != at:
+            form = self._convert(node, form, at)
+        if form.order != order:
+            form = self._arrange(node, form, order)
+        return form.id
+
+    def rows(self, node: Node) -> tuple[int, Order]:
+        """Return the value of a node with rows quantized at run time, and its order."""
+        if node not in self._rows:
+            order = self.last(node, len(self.sizes(node)) - 1)
+            source = self.get(node, order)
+            number = self.builder.rows(layout.ordered(self.sizes(node), order))
+            self.builder.node(Operator.Convert, Unary(input_id=source, output_id=number))
+            self._rows[node] = number, order
+        return self._rows[node]
+
+    def last(self, node: Node, dim: int) -> Order:
+        """Return the node's order if `dim` is innermost in it, else one where it is."""
+        order = self.natural(node)
+        if order[-1] == dim:
+            return order
+        return tuple([d for d in plain(len(order)) if d != dim] + [dim])
+
+    def result(self, node: Node, *, clamps: bool = False, quantizes: bool = False) -> Result:
+        """Follow the only user of `node` while it can be part of the node that is emitted."""
+        kept, low, high = node, Range().low, Range().high
+        while True:
+            users = list(kept.users)
+            user = users[0] if len(users) == 1 else None
+            if user is None or user.op != "call_function":
+                return Result(kept, Range(low, high))
+            bounds = range_of(user) if clamps else None
+            if bounds is not None:
+                low, high = max(low, bounds.low), max(min(high, bounds.high), bounds.low)
+                self.done.add(user)
+                kept = user
+                continue
+            at = affine(user) if quantizes and user.target is QUANTIZE else None
+            if at is None:
+                return Result(kept, Range(low, high))
+            self.done.add(user)
+            return Result(user, Range(low, high), at)
+
+    def output(self, result: Result, order: Order) -> int:
+        """Add the value that a node computes and record it; its sizes are those of the node."""
+        number = self.builder.value(
+            layout.ordered(self.sizes(result.node), order), result.affine
+        )
+        self.define(result.node, number, order, result.affine)
+        return number
+
+    def shaped(
+        self, number: int, sizes: Sequence[Size], at: Affine | None = None, *, into: int | None = None
+    ) -> int:
+        """Reshape a value; at most one of `sizes` is symbolic."""
+        target = self.builder.value(sizes, at) if into is None else into
+        new = [size if isinstance(size, int) else 0 for size in sizes]
+        self.builder.node(
+            Operator.Reshape,
+            Reshape(rank=len(new), new_shape=new, input_id=number, output_id=target),
+        )
+        return target
+
+    def raised(self, node: Node, wide: Sequence[Size], order: Order, at: Affine | None) -> int:
+        """Return a node under `wide`, its sizes behind ones, in an order of these."""
+        number = self.shaped(self.get(node, None, at), wide, at)
+        target = self.builder.value(layout.ordered(wide, order), at)
+        self.builder.node(
+            Operator.Transpose,
+            Transpose(rank=len(order), perm=list(order), input_id=number, output_id=target),
+        )
+        return target
+
+    def _find(self, node: Node, order: Order, at: Affine | None) -> Stored | None:
+        forms = self.forms(node)
+        return next((f for f in forms if f.order == order and f.affine == at), None)
+
+    def _best(self, node: Node, order: Order, at: Affine | None) -> Stored:
+        """Return the form from which the one asked for takes the least work."""
+        return min(self.forms(node), key=lambda form: (form.affine != at, form.order != order))
+
+    def _constant(self, node: Node, order: Order, at: Affine | None) -> None:
+        tensor = self.tensor(node)
+        assert tensor is not None, f"{node} is computed by nothing in the partition"
+        assert at is None, f"{node}: constants are not quantized as activations"
+        number = self.builder.constant(tensor.to(torch.float32).permute(order))
+        self.define(node, number, order)
+
+    def _convert(self, node: Node, form: Stored, at: Affine | None) -> Stored:
+        number = self.builder.value(layout.ordered(self.sizes(node), form.order), at)
+        self.builder.node(Operator.Convert, Unary(input_id=form.id, output_id=number))
+        return self.define(node, number, form.order, at)
+
+    def _arrange(self, node: Node, form: Stored, order: Order) -> Stored:
+        tensor = self.tensor(node) if form.affine is None else None
+        sizes = self.sizes(node)
+        if tensor is not None:
+            number = self.builder.constant(tensor.to(torch.float32).permute(order))
+        elif layout.same_bytes(sizes, form.order, order):
+            now, then = (layout.ordered(sizes, each) for each in (form.order, order))
+            if now == then:
+                number = form.id
+            elif sum(not isinstance(size, int) for size in then) > 1:
+                number = self._transpose(sizes, form, order)
+            else:
+                number = self.shaped(form.id, then, form.affine)
+        else:
+            number = self._transpose(sizes, form, order)
+        stored = replace(form, id=number, order=order)
+        self._stored[node].append(stored)
+        return stored
+
+    def _transpose(self, sizes: Sequence[Size], form: Stored, order: Order) -> int:
+        number = self.builder.value(layout.ordered(sizes, order), form.affine)
+        perm = [form.order.index(dim) for dim in order]
+        self.builder.node(
+            Operator.Transpose,
+            Transpose(rank=len(perm), perm=perm, input_id=form.id, output_id=number),
+        )
+        return number
