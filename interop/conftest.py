@@ -42,6 +42,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-m", "modelset.control_flow"], cwd=HERE)
         metafunc.parametrize("flow", json.loads(listed))
+    if "lowering" in metafunc.fixturenames:
+        host = metafunc.config.getoption("--host")
+        listed = subprocess.check_output([host, "-W", "ignore", "delegated.py", "--list"], cwd=HERE)
+        metafunc.parametrize("lowering", json.loads(listed))
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--programs")))
 
@@ -124,6 +128,23 @@ def prepared(request: pytest.FixtureRequest, folder: Path, param: str, name: str
 def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """Prepare every chosen model once for the whole run."""
     return prepared(request, tmp_path_factory.mktemp("models"), "model", "{}")
+
+
+@pytest.fixture(scope="session")
+def delegates(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Lower the chosen cases and models to XNNPACK and run them on ExecuTorch's runtime."""
+    specs = [getattr(item, "callspec", None) for item in request.session.items]
+    params = [spec.params for spec in specs if spec]
+    chosen = [p.get("delegated") or p.get("lowering") for p in params]
+    names = tuple(dict.fromkeys(name for name in chosen if name))
+    folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("delegated")
+    workshop = Workshop(request.config, folder / "delegated", names)
+    workshop.folder.mkdir(exist_ok=True)
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        workshop.run("--host", "delegated.py", str(workshop.folder), *names)
+        written = [n for n in names if (workshop.folder / n / "xnnpack.pte").exists()]
+        workshop.execute("executorch", "--executorch", [f"xnnpack:{name}" for name in written])
+    return workshop
 
 
 @pytest.fixture(scope="session")

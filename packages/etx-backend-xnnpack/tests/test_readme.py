@@ -10,9 +10,10 @@ HERE = Path(__file__).parent
 
 
 def test_readme_runs(tmp_path, monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text(), re.DOTALL)
+    codes = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text(), re.DOTALL)
     (tmp_path / "model.pte").write_bytes((HERE / "data" / "dynamic_linear.pte").read_bytes())
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {})
+    for code in codes:
+        exec(compile(code, "README.md", "exec"), {})
     assert "FullyConnected 5" in capsys.readouterr().out
     assert read_pte("model2.pte").program == read_pte("model.pte").program

@@ -138,7 +138,9 @@ class Builder:
             )
         )
 
-    def binary(self, kind: Operator, a: int, b: int, target: int, clamp: Range | None = None) -> int:
+    def binary(
+        self, kind: Operator, a: int, b: int, target: int, clamp: Range | None = None
+    ) -> int:
         """Add a node of two values; return the value that it computes."""
         self.node(kind, Binary(input1_id=a, input2_id=b, output_id=target), clamp)
         return target
@@ -164,7 +166,8 @@ class Builder:
 
     def _tensors(self, number: int) -> TensorValue:
         tensor: Any = self.graph.values[number].tensor
-        found: TensorValue = tensor.tensor if isinstance(tensor, QuantizedTensorValue) else tensor
+        found: Any = tensor.tensor if isinstance(tensor, QuantizedTensorValue) else tensor
+        assert isinstance(found, TensorValue)
         return found
 
     def _add(self, dtype: DataType, sizes: Sequence[Size], quantization: Any = None) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.ao.quantization.fx._decomposed  # noqa: F401  registers quantized_decomposed
+import torch.ao.quantization.fx._decomposed
 from torch import Tensor
 from torch.fx import Node
 
@@ -41,8 +41,8 @@ class Weight:
         """Return the numbers that the integers stand for."""
         scales = self.scales
         if scales.dim() == 2:
-            groups = self.integers.unflatten(1, (scales.shape[1], -1))
-            return (groups.to(torch.float32) * scales[..., None]).flatten(1)
+            groups = self.integers.reshape(*scales.shape, -1).to(torch.float32)
+            return torch.flatten(groups * scales[..., None], 1)
         if scales.dim() == 1:
             shape = [1] * self.integers.dim()
             shape[self.axis] = -1
@@ -158,3 +158,8 @@ def is_quantization(node: Node) -> bool:
         or node.target in QUANTIZE_AT_RUN_TIME
         or node.target in DEQUANTIZE_AT_RUN_TIME
     )
+
+
+def at_run_time(node: Node) -> bool:
+    """Tell whether a node quantizes, or undoes it, with a scale that is computed at run time."""
+    return node.target in (*CHOOSE, *QUANTIZE_AT_RUN_TIME, *DEQUANTIZE_AT_RUN_TIME)

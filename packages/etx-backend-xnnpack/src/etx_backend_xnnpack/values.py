@@ -157,14 +157,17 @@ class Values:
 
     def output(self, result: Result, order: Order) -> int:
         """Add the value that a node computes and record it; its sizes are those of the node."""
-        number = self.builder.value(
-            layout.ordered(self.sizes(result.node), order), result.affine
-        )
+        number = self.builder.value(layout.ordered(self.sizes(result.node), order), result.affine)
         self.define(result.node, number, order, result.affine)
         return number
 
     def shaped(
-        self, number: int, sizes: Sequence[Size], at: Affine | None = None, *, into: int | None = None
+        self,
+        number: int,
+        sizes: Sequence[Size],
+        at: Affine | None = None,
+        *,
+        into: int | None = None,
     ) -> int:
         """Reshape a value; at most one of `sizes` is symbolic."""
         target = self.builder.value(sizes, at) if into is None else into

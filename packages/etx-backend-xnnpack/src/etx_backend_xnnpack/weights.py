@@ -29,7 +29,10 @@ def int8_weight(builder: Builder, weight: Weight, integers: Tensor) -> int:
         one = PerTensor(scale=float(weight.scales), zero_point=0)
         return builder.constant(integers, DataType.QINT8, quantization=one, packed=True)
     return builder.constant(
-        integers, DataType.QCINT8, quantization=_channels(builder, weight.scales, weight.axis), packed=True
+        integers,
+        DataType.QCINT8,
+        quantization=_channels(builder, weight.scales, weight.axis),
+        packed=True,
     )
 
 
@@ -53,9 +56,7 @@ def int4_weight(builder: Builder, weight: Weight) -> int:
     return builder.constant(packed, DataType.QBINT4, sizes, groups, True)
 
 
-def int32_bias(
-    builder: Builder, bias: Tensor | None, activation: Affine, weight: Weight
-) -> int:
+def int32_bias(builder: Builder, bias: Tensor | None, activation: Affine, weight: Weight) -> int:
     """Store a bias in steps of the activation's scale times the weight's; NONE without one."""
     if bias is None:
         return NONE

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from torch.fx import Node
 from etx_backend_xnnpack import layout, weights
 from etx_backend_xnnpack._generated.xnnpack import Convolution, Operator
 from etx_backend_xnnpack.layout import NHWC, NLC, Order
-from etx_backend_xnnpack.nodes.table import Work, constant, lowers, rank, shape_of, static
+from etx_backend_xnnpack.nodes.table import Work, constant, lowers, rank, shape_of
 from etx_backend_xnnpack.quantized import Weight, argument
 from etx_backend_xnnpack.values import Result, Values
 
@@ -77,6 +77,7 @@ def channel_scales(node: Node, constants: Constants) -> str | None:
     int8=True,
 )
 def convolution(values: Values, node: Node) -> None:
+    """Emit one of XNNPACK's three kinds, in NHWC."""
     source: Any = node.args[0]
     at, flat = window(node), len(values.sizes(node)) == 3
     filters, bias = argument(node, "weight"), argument(node, "bias")

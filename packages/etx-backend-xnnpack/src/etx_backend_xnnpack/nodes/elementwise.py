@@ -48,7 +48,9 @@ def payload(source: int, target: int) -> Unary:
     return Unary(input_id=source, output_id=target)
 
 
-def put(values: Values, node: Node, kind: Operator, make: Make = payload, clamp: Any = None) -> None:
+def put(
+    values: Values, node: Node, kind: Operator, make: Make = payload, clamp: Any = None
+) -> None:
     """Emit an operator of each element, in int8 if its argument and its result are."""
     source: Any = node.args[0]
     form = values.quantized(source)
@@ -65,6 +67,7 @@ for target, kind in UNARY.items():
 
 @lowers(aten.gelu.default, int8=True, note="tanh's approximation in eight nodes")
 def gelu(values: Values, node: Node) -> None:
+    """Emit a node, or tanh's approximation."""
     if argument(node, "approximate") == "none":
         put(values, node, Operator.Gelu)
         return
@@ -78,6 +81,7 @@ def gelu(values: Values, node: Node) -> None:
 
 @lowers(aten.leaky_relu.default, int8=True)
 def leaky_relu(values: Values, node: Node) -> None:
+    """Emit a node."""
     slope = float(argument(node, "negative_slope"))
     put(
         values,
@@ -88,6 +92,7 @@ def leaky_relu(values: Values, node: Node) -> None:
 
 
 def plain_elu(node: Node, constants: Constants) -> str | None:
+    """Require the scales that XNNPACK's has."""
     for name in ("scale", "input_scale"):
         if argument(node, name) != 1:
             return f"{name} is {argument(node, name)}; XNNPACK's has none"
@@ -97,16 +102,19 @@ def plain_elu(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten.elu.default, when=[plain_elu], int8=True)
 def elu(values: Values, node: Node) -> None:
+    """Emit a node."""
     alpha = float(argument(node, "alpha"))
     put(values, node, Operator.Elu, lambda i, o: Elu(alpha=alpha, input_id=i, output_id=o))
 
 
 def has_range(node: Node, constants: Constants) -> str | None:
+    """Require bounds with something between them."""
     return None if range_of(node) else "its bounds leave no range"
 
 
 @lowers(*BOUNDS, when=[has_range], int8=True)
 def clamp(values: Values, node: Node) -> None:
+    """Emit a clamp that no node before it took in."""
     source: Any = node.args[0]
     form = values.quantized(source)
     result = values.result(node, quantizes=form is not None)
@@ -150,18 +158,21 @@ class Chain:
 
 @lowers(aten.silu.default, whole=True)
 def silu(values: Values, node: Node) -> None:
+    """Emit x * sigmoid(x)."""
     x = Chain(values, node)
     x.finish(Operator.Multiply, x.given, x.unary(Operator.Sigmoid, x.given))
 
 
 @lowers(aten.hardsigmoid.default, whole=True)
 def hardsigmoid(values: Values, node: Node) -> None:
+    """Emit x / 6 + 0.5, clamped to 0 to 1."""
     x = Chain(values, node)
     x.finish(Operator.Add, x.scale(x.given, 1 / 6), x.builder.number(0.5), Range(0.0, 1.0))
 
 
 @lowers(aten.reciprocal.default)
 def reciprocal(values: Values, node: Node) -> None:
+    """Emit 1 / x."""
     x = Chain(values, node)
     x.finish(Operator.Div, x.builder.number(1.0), x.given)
 
@@ -170,12 +181,14 @@ POWERS = {2.0: Operator.Square, 0.5: Operator.SquareRoot, -0.5: Operator.Recipro
 
 
 def known_power(node: Node, constants: Constants) -> str | None:
+    """Require an exponent that one or two nodes compute."""
     given = node.args[1]
     return None if given in POWERS or given == 3 else f"the exponent is {given}; 2, 3, 0.5, -0.5"
 
 
 @lowers(aten.pow.Tensor_Scalar, when=[known_power])
 def power(values: Values, node: Node) -> None:
+    """Emit a node, or a product with the square."""
     exponent: Any = node.args[1]
     if exponent in POWERS:
         put(values, node, POWERS[float(exponent)])
@@ -186,6 +199,7 @@ def power(values: Values, node: Node) -> None:
 
 @lowers(aten.square.default, int8=True)
 def square(values: Values, node: Node) -> None:
+    """Emit a node."""
     put(values, node, Operator.Square)
 
 
@@ -206,6 +220,7 @@ IN_INT8 = (Operator.Add, Operator.Subtract, Operator.Multiply)
 
 
 def no_alpha(node: Node, constants: Constants) -> str | None:
+    """Require that nothing is scaled before it is added."""
     names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
     if "alpha" not in names or argument(node, "alpha") == 1:
         return None
@@ -229,9 +244,7 @@ def common_order(values: Values, node: Node, sources: list[Any]) -> Order:
     return values.natural(largest)
 
 
-def operand(
-    values: Values, source: Any, order: Order, at: Affine | None = None
-) -> int:
+def operand(values: Values, source: Any, order: Order, at: Affine | None = None) -> int:
     """Return a number or a tensor, which may have fewer dimensions, in `order`."""
     if not isinstance(source, Node):
         return values.builder.number(float(source))
@@ -247,9 +260,7 @@ def operand(
     return values.raised(source, wide, order, at)
 
 
-def binary(
-    values: Values, node: Node, kind: Operator, sources: list[Any] | None = None
-) -> None:
+def binary(values: Values, node: Node, kind: Operator, sources: list[Any] | None = None) -> None:
     """Emit an operator of two, in int8 if all are and XNNPACK has it."""
     given = list(node.args[:2]) if sources is None else sources
     order = common_order(values, node, given)
@@ -270,6 +281,7 @@ def emit_binary(
 
 
 def reverse(values: Values, node: Node) -> None:
+    """Emit the difference the other way round."""
     binary(values, node, Operator.Subtract, [node.args[1], node.args[0]])
 
 
@@ -279,6 +291,7 @@ for target, kind in BINARY.items():
 
 
 def channel_slopes(node: Node, constants: Constants) -> str | None:
+    """Require one constant slope, or one a channel."""
     slopes: Any = node.args[1]
     if constants.get(slopes) is None:
         return "its slopes are computed at run time"
@@ -291,6 +304,7 @@ def channel_slopes(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten._prelu_kernel.default, aten.prelu.default, when=[channel_slopes], whole=True)
 def prelu(values: Values, node: Node) -> None:
+    """Emit a node with the channels innermost."""
     source, slopes = node.args
     order = values.natural(source)  # type: ignore[arg-type]
     sizes = values.sizes(node)

@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 from etx_exir.ir.constants import Constants
+from torch import Tensor
 from torch.fx import Node
 
 from etx_backend_xnnpack import weights
 from etx_backend_xnnpack._generated.xnnpack import FullyConnected, Operator
-from etx_backend_xnnpack.builder import Range
-from etx_backend_xnnpack.layout import Order
-from etx_backend_xnnpack.nodes.table import Work, constant, lowers, shape_of
+from etx_backend_xnnpack.builder import NONE
+from etx_backend_xnnpack.layout import Order, plain
+from etx_backend_xnnpack.nodes.table import Work, constant, lowers
 from etx_backend_xnnpack.quantized import Weight, dynamic, weight
 from etx_backend_xnnpack.values import Result, Values
 
@@ -45,6 +46,7 @@ def of_outputs(node: Node, constants: Constants) -> str | None:
     dynamic=True,
 )
 def linear(values: Values, node: Node) -> None:
+    """Emit a fully connected node, in the numbers that its argument and weight have."""
     source: Any = node.args[0]
     bias = node.args[2] if len(node.args) > 2 else node.kwargs.get("bias")
     biases = None if bias is None else values.tensor(bias)
@@ -117,37 +119,49 @@ def emit(
 
 
 def plain_sum(node: Node, constants: Constants) -> str | None:
+    """Require a sum in which nothing is scaled."""
     for name in ("alpha", "beta"):
         if node.kwargs.get(name, 1) != 1:
             return f"{name} is {node.kwargs[name]}; XNNPACK's has none"
-    bias: Any = node.args[0]
-    if constants.get(bias) is None or len(shape_of(bias)) != 1:
-        return "what is added is not a constant vector"
-    outputs = shape_of(node)[1]
-    return None if shape_of(bias)[0] == outputs else "what is added is not one number an output"
+    return None
 
 
 @lowers(
     aten.addmm.default, when=[constant("mat2"), plain_sum], work=Work.HEAVY, note="constant mat2"
 )
 def addmm(values: Values, node: Node) -> None:
-    _product(values, node, node.args[1], node.args[2], node.args[0])
+    """Emit a fully connected node, and a sum where what is added is not one number an output."""
+    bias: Any = node.args[0]
+    added = values.tensor(bias)
+    if added is not None and list(added.shape) == values.sizes(node)[1:]:
+        _product(values, values.result(node, clamps=True), node.args[1], node.args[2], added)
+        return
+    result = values.result(node, clamps=True)
+    product = _columns(values, node.args[1], node.args[2], values.builder.value(values.sizes(node)))
+    target = values.output(result, plain(2))
+    values.builder.binary(Operator.Add, product, values.get(bias), target, result.range)
 
 
-def _product(values: Values, node: Node, source: Any, matrix: Any, bias: Any) -> None:
+def _columns(values: Values, source: Any, matrix: Any, target: int) -> int:
+    """Multiply with a constant matrix on the right; return the value."""
+    number, filters = values.get(source), _matrix(values, matrix)
+    operator = FullyConnected(input1_id=number, filter_id=filters, bias_id=NONE, output_id=target)
+    values.builder.node(Operator.FullyConnected, operator)
+    return target
+
+
+def _matrix(values: Values, matrix: Any) -> int:
     tensor = values.tensor(matrix)
     assert tensor is not None
-    result = values.result(node, clamps=True)
+    return weights.float_weight(values.builder, tensor.t().contiguous())
+
+
+def _product(values: Values, result: Result, source: Any, matrix: Any, bias: Tensor | None) -> None:
     order = values.last(source, 1)
-    number = values.get(source, order)
-    weight_id = weights.float_weight(values.builder, tensor.t().contiguous())
-    biases = None if bias is None else values.tensor(bias)
-    emit(values, result, order, (number, weight_id, weights.float_bias(values.builder, biases)))
+    number, weight_id = values.get(source, order), _matrix(values, matrix)
+    emit(values, result, order, (number, weight_id, weights.float_bias(values.builder, bias)))
 
 
 def mm_of_constant(values: Values, node: Node) -> None:
     """Emit a product with a constant matrix on the right."""
-    _product(values, node, node.args[0], node.args[1], None)
-
-
-__all__ = ["Range", "mm_of_constant"]
+    _product(values, values.result(node, clamps=True), node.args[0], node.args[1], None)

@@ -38,6 +38,7 @@ def product(values: Values, a: int, b: int, sizes: list[Size], flags: int = 0) -
 
 @lowers(aten.bmm.default, work=Work.HEAVY)
 def bmm(values: Values, node: Node) -> None:
+    """Emit a product; what lies transposed on the right stays so."""
     left, right = node.args[:2]
     turned = _innermost_swapped(values, right)
     order = (*plain(len(values.sizes(right)))[:-2], *_swapped(right)) if turned else None
@@ -61,6 +62,7 @@ def _innermost_swapped(values: Values, node: Any) -> bool:
 
 @lowers(aten.mm.default, work=Work.HEAVY)
 def mm(values: Values, node: Node) -> None:
+    """Emit a fully connected node for a constant on the right, else a product."""
     if values.tensor(node.args[1]) is not None:
         mm_of_constant(values, node)
     else:
@@ -104,6 +106,7 @@ def _mask_form(node: Node, constants: Constants) -> str | None:
 
 @lowers(ATTENTION, when=[attention_form], work=Work.HEAVY, whole=True)
 def attention(values: Values, node: Node) -> None:
+    """Emit two products and a softmax between them."""
     query, key, value = node.args[:3]
     builder = values.builder
     batch, heads, rows, width = values.sizes(query)

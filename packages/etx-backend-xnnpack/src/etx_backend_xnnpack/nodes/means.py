@@ -14,7 +14,7 @@ from torch.fx import Node
 from etx_backend_xnnpack import layout
 from etx_backend_xnnpack._generated.xnnpack import FullyConnected, Operator, Unary
 from etx_backend_xnnpack.builder import NONE, Affine
-from etx_backend_xnnpack.layout import Order, Size, plain
+from etx_backend_xnnpack.layout import Order, Size
 from etx_backend_xnnpack.nodes.table import lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
 from etx_backend_xnnpack.values import Values
@@ -96,6 +96,7 @@ def adjacent(order: Order, dims: list[int]) -> tuple[int, int] | None:
 
 @lowers(aten.mean.dim, when=[known_mean], int8=True)
 def mean(values: Values, node: Node) -> None:
+    """Emit a pooling, between reshapes where the dimensions lie otherwise."""
     source: Any = node.args[0]
     dims, form = reduced(node), values.quantized(source)
     result = values.result(node, quantizes=form is not None)
@@ -121,6 +122,7 @@ def mean(values: Values, node: Node) -> None:
 
 
 def sum_is_known(node: Node, constants: Constants) -> str | None:
+    """Require a mean that is known, of a known number of elements."""
     reason = known_mean(node, constants)
     counts = [shape_of(node.args[0])[dim] for dim in reduced(node)]
     return reason or ("it sums a symbolic number of elements" if unknown(counts) else None)
@@ -128,6 +130,7 @@ def sum_is_known(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten.sum.dim_IntList, when=[sum_is_known], note="a mean times a number")
 def total(values: Values, node: Node) -> None:
+    """Emit a mean, times the number of elements."""
     mean(values, node)
     count = math.prod(values.sizes(node.args[0])[dim] for dim in reduced(node))
     form = values.forms(node)[0]
@@ -135,6 +138,3 @@ def total(values: Values, node: Node) -> None:
     times = values.builder.constant(torch.tensor([float(count)]))
     values.builder.binary(Operator.Multiply, form.id, times, target)
     values.redefine(node, target, form.order)
-
-
-__all__ = ["KEEP_DIMS", "mean_over", "mean_over_last", "plain", "reduced", "unknown"]

@@ -63,7 +63,12 @@ class Norm:
 
 
 def normalized_last(
-    values: Values, node: Node, weight: Tensor | None, bias: Tensor | None, epsilon: float, **how: Any
+    values: Values,
+    node: Node,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    epsilon: float,
+    **how: Any,
 ) -> None:
     """Normalize over innermost dimensions, as many as `dims`; `center` says whether by the mean."""
     source: Any = node.args[0]
@@ -102,6 +107,7 @@ PARAMETERS = (constant("weight"), constant("bias"))
 )
 @lowers(aten.layer_norm.default, when=[layer_sizes, *PARAMETERS], whole=True)
 def layer_norm(values: Values, node: Node) -> None:
+    """Emit means and arithmetic."""
     weight, bias = (values.tensor(argument(node, name)) for name in ("weight", "bias"))
     dims = len(argument(node, "normalized_shape"))
     epsilon = float(argument(node, "eps"))
@@ -110,6 +116,7 @@ def layer_norm(values: Values, node: Node) -> None:
 
 @lowers(aten.rms_norm.default, when=[layer_sizes, constant("weight")], whole=True)
 def rms_norm(values: Values, node: Node) -> None:
+    """Emit a mean of squares and arithmetic."""
     weight = values.tensor(argument(node, "weight"))
     epsilon = argument(node, "eps")
     epsilon = torch.finfo(torch.float32).eps if epsilon is None else epsilon
@@ -118,6 +125,7 @@ def rms_norm(values: Values, node: Node) -> None:
 
 
 def group_sizes(node: Node, constants: Constants) -> str | None:
+    """Require known sizes of at most four dimensions."""
     sizes = shape_of(node.args[0])
     if len(sizes) > 4:
         return f"its argument has {len(sizes)} dimensions, more than 4"
@@ -155,10 +163,12 @@ def group_norm(values: Values, node: Node) -> None:
     only_first=True,
 )
 def batch_norm(values: Values, node: Node) -> None:
+    """Emit a product and a sum with one number a channel."""
     source: Any = node.args[0]
     names = ("weight", "bias", "running_mean", "running_var")
     weight, bias, mean, var = (values.tensor(argument(node, name)) for name in names)
-    assert mean is not None and var is not None
+    assert mean is not None
+    assert var is not None
     factor = torch.rsqrt(var.double() + argument(node, "eps"))
     factor = factor if weight is None else factor * weight.double()
     shift = -mean.double() * factor
@@ -175,10 +185,25 @@ def batch_norm(values: Values, node: Node) -> None:
     builder.binary(Operator.Add, scaled, _of_channels(values, shift, order), target)
 
 
+@lowers(aten._native_batch_norm_legit.no_stats, when=[group_sizes, *PARAMETERS], only_first=True)
+def norm_of_channels(values: Values, node: Node) -> None:
+    """Normalize each channel by its own mean and variance."""
+    source: Any = node.args[0]
+    sizes = values.sizes(source)
+    order = (1, 0, *range(2, len(sizes)))
+    inner = layout.ordered(sizes, order)
+    flat = [sizes[1], math.prod(sizes) // sizes[1]]
+    norm = Norm(values, values.shaped(values.get(source, order), flat), flat, (1, 2))
+    norm.center()
+    norm.divide(float(argument(node, "eps")))
+    for kind, name in ((Operator.Multiply, "weight"), (Operator.Add, "bias")):
+        tensor = values.tensor(argument(node, name))
+        if tensor is not None:
+            norm.binary(kind, values.builder.constant(tensor.to(torch.float32).reshape(-1, 1)))
+    values.define(values.first(node), values.shaped(norm.number, inner), order)
+
+
 def _of_channels(values: Values, tensor: Tensor, order: Order) -> int:
     """Return one number a channel, where the channels lie in `order`."""
     behind = len(order) - 1 - order.index(1)
     return values.builder.constant(tensor.to(torch.float32).reshape([-1] + [1] * behind))
-
-
-__all__ = ["Norm", "normalized_last"]

@@ -58,11 +58,10 @@ def window(node: Node, constants: Constants) -> str | None:
     return None
 
 
-@lowers(
-    aten.max_pool2d_with_indices.default, when=[rank(4), window], only_first=True, int8=True
-)
+@lowers(aten.max_pool2d_with_indices.default, when=[rank(4), window], only_first=True, int8=True)
 @lowers(aten.max_pool2d.default, when=[rank(4), window], int8=True, whole=True)
 def max_pool(values: Values, node: Node) -> None:
+    """Emit a pooling in NHWC."""
     source: Any = node.args[0]
     first = values.first(node)
     form = values.quantized(source)
@@ -119,6 +118,7 @@ def whole_windows(node: Node, constants: Constants) -> str | None:
     when=[rank(4), window, whole_windows, equals("divisor_override", None)],
 )
 def avg_pool(values: Values, node: Node) -> None:
+    """Emit a pooling in NHWC; zeros that are counted are added before."""
     source: Any = node.args[0]
     number, padding = values.get(source, NHWC), pair(node, "padding")
     given = [(padding[0], padding[0]), (padding[1], padding[1])]
@@ -138,6 +138,7 @@ def avg_pool(values: Values, node: Node) -> None:
 
 
 def divides(node: Node, constants: Constants) -> str | None:
+    """Require windows of one size."""
     sizes, outer = shape_of(node.args[0])[2:], shape_of(node)[2:]
     if not all(isinstance(size, int) for size in (*sizes, *outer)):
         return "its sizes are known at run time only"
@@ -149,11 +150,14 @@ def divides(node: Node, constants: Constants) -> str | None:
 @lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides])
 @lowers(aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True)
 def adaptive_avg_pool(values: Values, node: Node) -> None:
+    """Emit a pooling in NHWC."""
     sizes, outer = values.sizes(node.args[0])[2:], values.sizes(node)[2:]
     steps = [size // out for size, out in zip(sizes, outer, strict=True)]
     number = values.get(node.args[0], NHWC)
     if outer == [1, 1]:
-        pooled = mean_over(values, number, layout.ordered([*values.sizes(node.args[0])], NHWC), 1, 3)
+        pooled = mean_over(
+            values, number, layout.ordered([*values.sizes(node.args[0])], NHWC), 1, 3
+        )
         values.define(node, pooled, NHWC)
         return
     result = values.result(node, clamps=True)
@@ -176,11 +180,13 @@ def adaptive_avg_pool(values: Values, node: Node) -> None:
 
 
 def not_half(node: Node, constants: Constants) -> str | None:
+    """Require that nothing is converted."""
     return "it converts its argument" if node.args[2] else None
 
 
 @lowers(aten._softmax.default, when=[not_half])
 def softmax(values: Values, node: Node) -> None:
+    """Emit a node with its dimension innermost."""
     source, dim = node.args[:2]
     sizes = values.sizes(source)
     order = values.last(source, dim % len(sizes))  # type: ignore[arg-type, operator]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +24,7 @@ from etx_backend_xnnpack._generated.xnnpack import (
 from etx_backend_xnnpack.builder import NONE, Affine
 from etx_backend_xnnpack.layout import NHWC, Order, plain
 from etx_backend_xnnpack.nodes.means import unknown
-from etx_backend_xnnpack.nodes.table import Check, Work, lowers, one_symbol, rank, shape_of, static
+from etx_backend_xnnpack.nodes.table import Work, lowers, one_symbol, rank, shape_of
 from etx_backend_xnnpack.quantized import argument
 from etx_backend_xnnpack.values import Stored, Values
 
@@ -43,6 +43,7 @@ def form_of(values: Values, node: Any) -> Stored:
 
 @lowers(*RESHAPES, when=[one_symbol], work=Work.MOVES, int8=True)
 def reshape(values: Values, node: Node) -> None:
+    """Emit a reshape where the stored sizes change."""
     source: Any = node.args[0]
     form, sizes, new = form_of(values, source), values.sizes(source), values.sizes(node)
     order = layout.reshaped(sizes, form.order, new)
@@ -58,6 +59,7 @@ def reshape(values: Values, node: Node) -> None:
 
 @lowers(*PERMUTATIONS, work=Work.MOVES, int8=True, note="no node: a reader moves what it needs")
 def permute(values: Values, node: Node) -> None:
+    """Emit nothing: the same value has another order."""
     source: Any = node.args[0]
     form = form_of(values, source)
     moved = permutation(node)
@@ -66,6 +68,7 @@ def permute(values: Values, node: Node) -> None:
 
 
 def keeps_dtype(node: Node, constants: Constants) -> str | None:
+    """Require that nothing is converted."""
     given: Any = node.args[0]
     return None if given.meta["val"].dtype == node.meta["val"].dtype else "it converts"
 
@@ -80,6 +83,7 @@ def keeps_dtype(node: Node, constants: Constants) -> str | None:
     int8=True,
 )
 def copy(values: Values, node: Node) -> None:
+    """Emit nothing."""
     form = form_of(values, node.args[0])
     values.define(node, form.id, form.order, form.affine)
 
@@ -140,8 +144,9 @@ def known_slice(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten.slice_copy.Tensor, when=[known_slice], work=Work.MOVES, int8=True)
 def slice_(values: Values, node: Node) -> None:
+    """Emit a slice; steps are a dimension of their own."""
     source: Any = node.args[0]
-    dim, start, end, step = bounds(node)
+    dim, start, _, step = bounds(node)
     sizes, form = values.sizes(source), form_of(values, source)
     length = values.sizes(node)[dim]
     if step == 1:
@@ -157,6 +162,7 @@ def slice_(values: Values, node: Node) -> None:
 
 
 def known_index(node: Node, constants: Constants) -> str | None:
+    """Require an index that is a number."""
     dim, index = argument(node, "dim"), argument(node, "index")
     size = shape_of(node.args[0])[dim]
     if not isinstance(index, int) or (index < 0 and not isinstance(size, int)):
@@ -166,6 +172,7 @@ def known_index(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten.select_copy.int, when=[known_index, one_symbol], work=Work.MOVES, int8=True)
 def select(values: Values, node: Node) -> None:
+    """Emit a slice and a reshape."""
     source: Any = node.args[0]
     sizes, form = values.sizes(source), form_of(values, source)
     dim, index = argument(node, "dim") % len(sizes), argument(node, "index")
@@ -182,15 +189,26 @@ def pick(
     values.define(node, values.shaped(number, left, form.affine), order, form.affine)
 
 
+def known_parts(node: Node, constants: Constants) -> str | None:
+    """Require a dimension of known size, and parts that a reshape can say."""
+    sizes = shape_of(node.args[0])
+    dim = argument(node, "dim") % len(sizes)
+    if not isinstance(sizes[dim], int):
+        return "the size that it splits is known at run time only"
+    unbound = len(node.meta["val"][0].shape) < len(sizes)
+    return "several sizes are symbolic" if unbound and unknown(sizes) > 1 else None
+
+
 @lowers(
     aten.split_copy.Tensor,
     aten.split_with_sizes_copy.default,
     aten.unbind_copy.int,
-    when=[static("self")],
+    when=[known_parts],
     work=Work.MOVES,
     int8=True,
 )
 def split(values: Values, node: Node) -> None:
+    """Emit a slice for each part that is read."""
     source: Any = node.args[0]
     sizes, form = values.sizes(source), form_of(values, source)
     dim = argument(node, "dim") % len(sizes)
@@ -212,6 +230,7 @@ def split(values: Values, node: Node) -> None:
 
 @lowers(aten.cat.default, work=Work.MOVES, int8=True, note="more than five by nesting")
 def cat(values: Values, node: Node) -> None:
+    """Emit concatenations of up to five."""
     sources: list[Any] = list(node.args[0])  # type: ignore[arg-type]
     rank_ = len(values.sizes(node))
     dim = argument(node, "dim") % rank_
@@ -229,6 +248,24 @@ def cat(values: Values, node: Node) -> None:
         values.builder.unary(Operator.Copy, numbers[0], target)
     else:
         join(values, numbers, place, target)
+
+
+@lowers(aten.stack.default, when=[one_symbol], work=Work.MOVES)
+def stack(values: Values, node: Node) -> None:
+    """Emit reshapes and concatenations."""
+    sources: list[Any] = list(node.args[0])  # type: ignore[arg-type]
+    sizes = values.sizes(node)
+    dim = argument(node, "dim") % len(sizes)
+    single = [*sizes[:dim], 1, *sizes[dim + 1 :]]
+    numbers = [values.shaped(values.get(source), single) for source in sources]
+    lengths: list[Any] = [1] * len(numbers)
+    while len(numbers) > MOST_INPUTS:
+        numbers, lengths = _nest(values, numbers, lengths, sizes, dim, None)
+    target = values.output(values.result(node), plain(len(sizes)))
+    if len(numbers) == 1:
+        values.builder.unary(Operator.Copy, numbers[0], target)
+    else:
+        join(values, numbers, dim, target)
 
 
 def _nest(
@@ -271,6 +308,7 @@ def join(values: Values, numbers: list[int], axis: int, target: int) -> int:
 
 
 def no_crop(node: Node, constants: Constants) -> str | None:
+    """Require a border that only adds."""
     pads: Any = node.args[1]
     if not all(isinstance(pad, int) for pad in pads):
         return "its border is known at run time only"
@@ -279,14 +317,16 @@ def no_crop(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten.constant_pad_nd.default, when=[no_crop], work=Work.MOVES, int8=True)
 def pad(values: Values, node: Node) -> None:
-    source, pads = node.args[:2]
+    """Emit a node."""
+    source: Any = node.args[0]
+    pads: Any = node.args[1]
     rank_ = len(values.sizes(node))
     before, behind = [0] * rank_, [0] * rank_
-    for i in range(len(pads) // 2):  # type: ignore[arg-type]
-        before[rank_ - 1 - i], behind[rank_ - 1 - i] = pads[2 * i], pads[2 * i + 1]  # type: ignore[index]
+    for i in range(len(pads) // 2):
+        before[rank_ - 1 - i], behind[rank_ - 1 - i] = pads[2 * i], pads[2 * i + 1]
     form = values.quantized(source)
     result = values.result(node, quantizes=form is not None)
-    order = values.natural(source)  # type: ignore[arg-type]
+    order = values.natural(source)
     number = values.get(source, order, result.affine)
     values.builder.node(
         Operator.ConstantPad,
@@ -313,6 +353,7 @@ def expands(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten.expand_copy.default, when=[expands], note="a product with ones")
 def expand(values: Values, node: Node) -> None:
+    """Emit a product with ones."""
     source: Any = node.args[0]
     sizes, outer = values.sizes(source), values.sizes(node)
     lead = len(outer) - len(sizes)
@@ -357,6 +398,7 @@ def _factors(node: Node) -> list[Any]:
     whole=True,
 )
 def upsample_bilinear(values: Values, node: Node) -> None:
+    """Emit a node in NHWC."""
     source: Any = node.args[0]
     form = values.quantized(source)
     result = values.result(node, quantizes=form is not None)
@@ -376,11 +418,12 @@ def upsample_bilinear(values: Values, node: Node) -> None:
 
 
 def multiples(node: Node, constants: Constants) -> str | None:
+    """Require sizes that are a multiple of those before."""
     sizes, outer = shape_of(node.args[0])[2:], shape_of(node)[2:]
     if unknown([*shape_of(node.args[0]), *outer]):
         return "its sizes are known at run time only"
     if any(out % size for size, out in zip(sizes, outer, strict=True)):
-        return f"{sizes} to {outer} is no multiple"
+        return f"{sizes} to {outer} is not a multiple"
     return halves(node, constants)
 
 
@@ -392,6 +435,7 @@ def multiples(node: Node, constants: Constants) -> str | None:
     note="a product with ones",
 )
 def upsample_nearest(values: Values, node: Node) -> None:
+    """Emit a product with ones between reshapes."""
     number = values.get(node.args[0], NHWC)
     sizes, outer = (layout.ordered(values.sizes(n), NHWC) for n in (node.args[0], node))
     steps = [outer[1] // sizes[1], outer[2] // sizes[2]]
@@ -405,9 +449,20 @@ def upsample_nearest(values: Values, node: Node) -> None:
     values.shaped(target, outer, into=values.output(result, NHWC))
 
 
-def constant_mask(node: Node, constants: Constants) -> str | None:
-    mask = constants.get(node.args[0])
-    return None if mask is not None else "its condition is computed at run time"
+MOST_ELEMENTS = 1 << 16
 
 
-__all__ = ["Check", "operator"]
+def small_fill(node: Node, constants: Constants) -> str | None:
+    """Require known sizes of at most 256 kB."""
+    sizes = shape_of(node)
+    if unknown(sizes):
+        return "its sizes are known at run time only"
+    return "it is larger than 256 kB" if math.prod(sizes) > MOST_ELEMENTS else None
+
+
+@lowers(aten.full.default, when=[small_fill], work=Work.MOVES, note="a constant")
+def full(values: Values, node: Node) -> None:
+    """Store a constant."""
+    number: Any = node.args[1]
+    tensor = torch.full(values.sizes(node), float(number))
+    values.define(node, values.builder.constant(tensor), plain(tensor.dim()))

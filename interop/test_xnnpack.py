@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What etx-backend-xnnpack writes computes on ExecuTorch's own runtime what eager computes.
+
+Every case of the package's tests, and models of the set: how many delegates they become.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from conftest import Workshop
+from names import ROWS
+from test_pairings import compare
+
+OUTSIDE = {
+    "resnet18": [],
+    "mobilenet_v2": [],
+    "mobilenet_v3_small": [],
+    "efficientnet_b0": [],
+    "deit_tiny": [],
+    "densenet121": [],
+    "unet": [],
+    "lstm": [],
+    "gru": [],
+    "crepe": [],
+    "minilm": ["aten.embedding.default", "aten.slice_copy.Tensor", "aten.sym_size.int"],
+}
+"""Models that are one delegate, and the operators that no delegate has."""
+
+
+@pytest.mark.parametrize("delegated", OUTSIDE)
+def test_model_is_one_delegate(delegated: str, delegates: Workshop) -> None:
+    count, outside = json.loads((delegates.folder / delegated / "left.json").read_text())
+    assert (count, sorted(outside)) == (1, sorted(OUTSIDE[delegated]))
+
+
+@pytest.mark.parametrize("delegated", OUTSIDE)
+def test_model_agrees_with_eager(delegated: str, delegates: Workshop) -> None:
+    for key, actual, expected in results(delegated, delegates):
+        compare(actual, expected, key, ROWS[delegated].classes)
+
+
+def test_case_agrees_with_eager(lowering: str, delegates: Workshop) -> None:
+    tolerance = json.loads((delegates.folder / lowering / "tol.json").read_text())
+    for key, actual, expected in results(lowering, delegates):
+        assert actual.shape == expected.shape, key
+        assert actual.dtype == expected.dtype, key
+        worst = np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-30)
+        assert worst <= tolerance, f"{key}: off by {worst:.2g} of eager's largest value"
+
+
+def results(name: str, delegates: Workshop) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Return the outputs of all calls, ours and eager's."""
+    folder = delegates.folder / name
+    for stem in ("xnnpack", "xnnpack.executorch"):
+        error = folder / f"{stem}.error"
+        assert not error.exists(), error.read_text()
+    expected, actual = np.load(folder / "calls.npz"), np.load(folder / "xnnpack.executorch.npz")
+    keys = [key for key in expected.files if "_output" in key]
+    assert keys
+    return [(key, actual[key], expected[key]) for key in keys]

@@ -1,0 +1,387 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is lowered and compared with eager: one row a lowering, or a form of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+Shape = tuple[int, ...]
+SEED = 11
+
+
+class Call(nn.Module):
+    """A function as a module; `parts` are modules that it is given first."""
+
+    def __init__(self, function: Callable[..., Any], *parts: nn.Module) -> None:
+        super().__init__()
+        self.function = function
+        self.parts = nn.ModuleList(parts)
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(*self.parts, *args)
+
+
+class With(nn.Module):
+    """A function of constants of these shapes, and of the arguments."""
+
+    def __init__(self, function: Callable[..., Any], *shapes: Shape) -> None:
+        super().__init__()
+        self.function = function
+        self.weights = nn.ParameterList(torch.randn(shape) for shape in shapes)
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(*self.weights, *args)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A module of seeded weights, and the shapes of its arguments, normal numbers.
+
+    `tol` is relative to the largest number of the result. `positive` makes the arguments so.
+    `calls` are further shapes for `dynamic` ones. `int8` cases are quantized first, and differ
+    from eager by at most so many steps. `outside` are the operators that stay out.
+    """
+
+    name: str
+    make: Callable[[], nn.Module]
+    shapes: Sequence[Shape]
+    tol: float = 1e-5
+    positive: bool = False
+    dynamic: Any = None
+    calls: Sequence[Sequence[Shape]] = ()
+    int8: int = 0
+    outside: tuple[str, ...] = ()
+
+    def module(self) -> nn.Module:
+        """Return the module in evaluation mode, the same one each time."""
+        torch.manual_seed(SEED)
+        return self.make().eval()
+
+    def arguments(self) -> list[tuple[torch.Tensor, ...]]:
+        """Return the arguments of each call; the first is what is exported with."""
+        generator = torch.Generator().manual_seed(SEED)
+        return [
+            tuple(self._tensor(shape, generator) for shape in shapes)
+            for shapes in (self.shapes, *self.calls)
+        ]
+
+    def _tensor(self, shape: Shape, generator: torch.Generator) -> torch.Tensor:
+        tensor = torch.randn(shape, generator=generator)
+        return tensor.abs() + 0.1 if self.positive else tensor
+
+
+def function(name: str, call: Callable[..., Any], *shapes: Shape, **options: Any) -> Case:
+    """Return a case of a function without weights."""
+    return Case(name, lambda: Call(call), shapes, **options)
+
+
+def layer(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: Any) -> Case:
+    """Return a case of a module."""
+    return Case(name, make, shapes, **options)
+
+
+IMAGE = (2, 6, 9, 7)
+ROWS = (3, 5, 8)
+
+ELEMENTWISE = [
+    *(
+        function(name, getattr(torch, name), ROWS)
+        for name in ("abs", "ceil", "cos", "exp", "floor", "neg", "sigmoid", "sin", "tanh")
+    ),
+    *(
+        function(name, getattr(torch, name), ROWS, positive=True)
+        for name in ("log", "rsqrt", "sqrt", "reciprocal", "square")
+    ),
+    function("gelu", F.gelu, ROWS),
+    function("gelu_tanh", lambda x: F.gelu(x, approximate="tanh"), ROWS),
+    function("silu", F.silu, ROWS),
+    function("hardswish", lambda x: F.hardswish(x * 4), ROWS),
+    function("hardsigmoid", lambda x: F.hardsigmoid(x * 4), ROWS),
+    function("leaky_relu", lambda x: F.leaky_relu(x, 0.2), ROWS),
+    function("elu", lambda x: F.elu(x, 1.5), ROWS),
+    function("relu", F.relu, ROWS),
+    function("relu6", lambda x: F.relu6(x * 5), ROWS),
+    function("hardtanh", lambda x: F.hardtanh(x, -0.5, 0.25), ROWS),
+    function("clamp", lambda x: x.clamp(-0.5, 0.25), ROWS),
+    function("clamp_min", lambda x: x.clamp(min=0.1), ROWS),
+    function("clamp_max", lambda x: x.clamp(max=0.1), ROWS),
+    *(
+        function(f"pow_{power}", lambda x, power=power: x.pow(power), ROWS, positive=True)
+        for power in (2, 3, 0.5, -0.5)
+    ),
+    layer("prelu", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.PReLU(4)), IMAGE),
+    layer("prelu_of_rows", lambda: nn.PReLU(5), ROWS),
+    layer("prelu_one", nn.PReLU, ROWS),
+]
+
+BINARY = [
+    *(
+        function(name, getattr(torch, name), ROWS, (5, 1))
+        for name in ("add", "sub", "mul", "div", "maximum", "minimum")
+    ),
+    *(
+        function(f"{name}_number", lambda x, name=name: getattr(torch, name)(x, 3), ROWS)
+        for name in ("add", "sub", "mul", "div")
+    ),
+    function("rsub", lambda x: 3 - x, ROWS),
+    function("add_relu", lambda x, y: F.relu(x + y), ROWS, ROWS),
+    layer(
+        "add_of_layouts",
+        lambda: Call(lambda f, x, y: f(x) + y, nn.Conv2d(6, 4, 1)),
+        IMAGE,
+        (4, 9, 1),
+    ),
+    layer(
+        "squeeze_and_excite",
+        lambda: Call(
+            lambda f, g, x: (h := f(x)) * torch.sigmoid(g(h.mean((2, 3), keepdim=True))),
+            nn.Conv2d(6, 8, 3),
+            nn.Conv2d(8, 8, 1),
+        ),
+        IMAGE,
+    ),
+    function("add_scaled_constant", lambda x: x * torch.arange(8.0) + 2, ROWS),
+]
+
+CONVOLUTIONS = [
+    layer("conv2d", lambda: nn.Conv2d(6, 8, 3, padding=1), IMAGE),
+    layer(
+        "conv2d_strided",
+        lambda: nn.Conv2d(6, 8, (3, 2), (2, 1), (1, 0), bias=False),
+        IMAGE,
+    ),
+    layer("conv2d_dilated", lambda: nn.Conv2d(6, 8, 3, dilation=2), IMAGE),
+    layer("conv2d_grouped", lambda: nn.Conv2d(6, 8, 3, groups=2), IMAGE),
+    layer("conv2d_depthwise", lambda: nn.Conv2d(6, 12, 3, groups=6, padding=1), IMAGE),
+    layer("conv2d_one_channel", lambda: nn.Conv2d(1, 4, 3), (2, 1, 8, 8)),
+    layer("conv2d_relu", lambda: nn.Sequential(nn.Conv2d(6, 8, 3), nn.ReLU()), IMAGE),
+    layer("conv2d_relu6", lambda: nn.Sequential(nn.Conv2d(6, 8, 3), nn.ReLU6()), IMAGE),
+    layer(
+        "conv2d_batch_norm",
+        lambda: nn.Sequential(nn.Conv2d(6, 8, 3), nn.BatchNorm2d(8), nn.SiLU()),
+        IMAGE,
+    ),
+    layer("conv1d", lambda: nn.Conv1d(6, 8, 3, stride=2, padding=1), (2, 6, 11)),
+    layer("conv1d_chain", lambda: nn.Sequential(nn.Conv1d(6, 8, 3), nn.Conv1d(8, 4, 2)), (2, 6, 9)),
+    layer("conv_transpose2d", lambda: nn.ConvTranspose2d(6, 8, 3, 2, 1, 1), IMAGE),
+    layer("conv_transpose2d_grouped", lambda: nn.ConvTranspose2d(6, 8, 2, 2, groups=2), IMAGE),
+    layer("conv_transpose1d", lambda: nn.ConvTranspose1d(6, 8, 4, 2), (2, 6, 7)),
+]
+
+PRODUCTS = [
+    layer("linear", lambda: nn.Linear(8, 5), ROWS),
+    layer("linear_without_bias", lambda: nn.Linear(8, 5, bias=False), (3, 8)),
+    layer("linear_relu", lambda: nn.Sequential(nn.Linear(8, 5), nn.ReLU()), ROWS),
+    layer(
+        "linear_of_image",
+        lambda: Call(lambda f, x: f(x.permute(0, 2, 3, 1)), nn.Linear(6, 5)),
+        IMAGE,
+    ),
+    layer("addmm", lambda: With(lambda b, m, x: torch.addmm(b, x, m), (4,), (8, 4)), (3, 8)),
+    layer("addmm_sum", lambda: With(lambda m, b, x: torch.addmm(b, x, m), (8, 4), (3, 4)), (3, 8)),
+    function("mm", torch.mm, (3, 8), (8, 4)),
+    layer("mm_of_constant", lambda: With(lambda m, x: torch.mm(x, m), (8, 3)), (3, 8)),
+    layer("bmm_of_constant", lambda: With(lambda m, x: torch.bmm(m, x), (3, 4, 5)), ROWS),
+    function("bmm", torch.bmm, (3, 4, 5), (3, 5, 6)),
+    function("bmm_transposed", lambda a, b: torch.bmm(a, b.transpose(1, 2)), (3, 4, 5), (3, 6, 5)),
+    function("matmul_broadcast", torch.matmul, (2, 1, 4, 5), (3, 5, 6)),
+    layer("product_of_parameter", lambda: Call(lambda f, x: x @ f.weight, nn.Linear(6, 8)), ROWS),
+]
+
+Q, K = (2, 3, 5, 8), (2, 3, 7, 8)
+ADDED_MASK = (
+    "aten.gt.Scalar",
+    "aten.scalar_tensor.default",
+    "aten.scalar_tensor.default",
+    "aten.where.self",
+)
+ATTENTION = [
+    function("attention", F.scaled_dot_product_attention, Q, K, K),
+    function(
+        "attention_causal", lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), Q
+    ),
+    function("attention_mask", F.scaled_dot_product_attention, Q, K, K, (2, 1, 5, 7)),
+    function(
+        "attention_seen",
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m > -0.3),
+        Q,
+        K,
+        K,
+        (2, 1, 5, 7),
+        outside=ADDED_MASK,
+    ),
+    function(
+        "attention_hidden_rows",
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m > 0.3),
+        Q,
+        K,
+        K,
+        (2, 1, 5, 1),
+        outside=ADDED_MASK,
+    ),
+    function(
+        "attention_grouped",
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m, enable_gqa=True),
+        (2, 6, 5, 8),
+        K,
+        K,
+        (2, 1, 5, 7),
+    ),
+    layer(
+        "multi_head",
+        lambda: Call(lambda f, x: f(x, x, x, need_weights=False)[0], nn.MultiheadAttention(8, 2)),
+        ROWS,
+    ),
+    function("softmax", lambda x: x.softmax(-1), ROWS),
+    function("softmax_of_channels", lambda x: x.softmax(1), IMAGE),
+]
+
+NORMS = [
+    layer("layer_norm", lambda: nn.LayerNorm(8), ROWS),
+    layer("layer_norm_of_two", lambda: nn.LayerNorm((5, 8)), ROWS),
+    layer("layer_norm_without_weight", lambda: nn.LayerNorm(8, elementwise_affine=False), ROWS),
+    layer(
+        "layer_norm_of_channels",
+        lambda: Call(
+            lambda f, g, x: g(f(x).permute(0, 2, 3, 1)), nn.Conv2d(6, 4, 1), nn.LayerNorm(4)
+        ),
+        IMAGE,
+    ),
+    layer("rms_norm", lambda: nn.RMSNorm(8), ROWS),
+    layer("group_norm", lambda: nn.GroupNorm(3, 6), IMAGE),
+    layer("instance_norm", lambda: nn.InstanceNorm2d(6, affine=True), IMAGE),
+    layer("batch_norm", lambda: nn.BatchNorm2d(6), IMAGE),
+    layer("batch_norm_of_rows", lambda: nn.BatchNorm1d(8), (3, 8)),
+]
+
+POOLS = [
+    function("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1), IMAGE),
+    function("max_pool_dilated", lambda x: F.max_pool2d(x, 2, 1, dilation=2), IMAGE),
+    function("max_pool_up", lambda x: F.max_pool2d(x, 2, 2, ceil_mode=True), IMAGE),
+    function("avg_pool", lambda x: F.avg_pool2d(x, 3, 2), IMAGE),
+    function("avg_pool_padded", lambda x: F.avg_pool2d(x, 3, 2, 1), IMAGE),
+    function(
+        "avg_pool_of_inside", lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), IMAGE
+    ),
+    function("adaptive_avg_pool", lambda x: F.adaptive_avg_pool2d(x, (3, 7)), IMAGE),
+    function("adaptive_avg_pool_one", lambda x: F.adaptive_avg_pool2d(x, 1), IMAGE),
+    *(
+        function(f"mean_{'_'.join(map(str, dims))}", lambda x, dims=dims: x.mean(dims), IMAGE)
+        for dims in ((2, 3), (1,), (0, 2), (3,), (1, 2, 3))
+    ),
+    function("mean_kept", lambda x: x.mean((1, 2), keepdim=True), IMAGE),
+    function("sum", lambda x: x.sum((2, 3)), IMAGE),
+]
+
+SHAPES = [
+    function("view", lambda x: x.view(2, 3, 2, 63).exp(), IMAGE),
+    function("permute", lambda x: x.permute(2, 0, 3, 1).exp(), IMAGE),
+    function("transpose", lambda x: x.transpose(1, 2), ROWS),
+    function("squeeze", lambda x: x.squeeze(1) + 1, (3, 1, 5)),
+    function("unsqueeze", lambda x: x.unsqueeze(1) + 1, ROWS),
+    layer(
+        "patches",
+        lambda: Call(lambda f, x: f(x).flatten(2).transpose(1, 2), nn.Conv2d(6, 4, 3)),
+        IMAGE,
+    ),
+    function("slice", lambda x: x[:, 1:4, 2:-1], ROWS),
+    function("slice_of_image", lambda x: F.max_pool2d(x, 2)[:, 1:4, 2:-1], IMAGE),
+    function("slice_stepped", lambda x: x[..., 1::2], ROWS),
+    function("select", lambda x: x[:, -2], ROWS),
+    function("chunk", lambda x: torch.mul(*x.chunk(2, -1)), ROWS),
+    function("split_with_sizes", lambda x: x.split([1, 3, 4], -1)[1], ROWS),
+    function("unbind", lambda x: torch.sub(*x.unbind(1)[1:3]), ROWS),
+    *(
+        function(
+            f"cat_{count}",
+            lambda x, count=count: torch.cat([x * i for i in range(count)], 1),
+            IMAGE,
+        )
+        for count in (2, 3, 4, 5, 6, 13)
+    ),
+    function("stack", lambda x, y: torch.stack([x, y], 1), ROWS, ROWS),
+    function("pad", lambda x: F.pad(x, (1, 2, 0, 1), value=2.5), IMAGE),
+    function("expand", lambda x: x.expand(2, 3, 5, 4) * 2, (3, 1, 4)),
+    function(
+        "repeat_interleave", lambda x: x[:, :, None].expand(3, 5, 4, 8).reshape(3, 20, 8), ROWS
+    ),
+    function("full", lambda x: torch.cat([x, torch.full((3, 1, 8), 0.5)], 1), ROWS),
+    function("bilinear", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), IMAGE),
+    function(
+        "bilinear_corners",
+        lambda x: F.interpolate(x, (5, 11), mode="bilinear", align_corners=True),
+        IMAGE,
+    ),
+    function("nearest", lambda x: F.interpolate(x, scale_factor=(2, 3)), IMAGE),
+    function("same_twice", lambda x: (y := x + 1, y), ROWS),
+    function("argument_returned", lambda x: (z := x.view(15, 8), z.exp()), ROWS),
+]
+
+DYNAMIC = [
+    layer(
+        "rows_of_any_number",
+        lambda: nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8), nn.GELU()),
+        ROWS,
+        dynamic=({1: torch.export.Dim("rows", min=2, max=32)},),
+        calls=[[(3, 2, 8)], [(3, 31, 8)]],
+    ),
+    layer(
+        "batches_of_rows",
+        lambda: nn.Sequential(nn.Linear(8, 8), nn.LayerNorm(8)),
+        ROWS,
+        dynamic=({0: torch.export.Dim("batch", max=9), 1: torch.export.Dim("rows", max=32)},),
+        calls=[[(1, 2, 8)], [(9, 31, 8)]],
+    ),
+    layer(
+        "images_of_any_number",
+        lambda: nn.Sequential(
+            nn.Conv2d(6, 8, 3), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 3)
+        ),
+        IMAGE,
+        dynamic=({0: torch.export.Dim("batch", max=5)},),
+        calls=[[(1, 6, 9, 7)], [(5, 6, 9, 7)]],
+    ),
+    layer(
+        "images_of_any_size",
+        lambda: nn.Sequential(nn.Conv2d(6, 8, 3, 2), nn.Sigmoid(), nn.Conv2d(8, 4, 1)),
+        IMAGE,
+        dynamic=(
+            {
+                2: torch.export.Dim("height", min=5, max=40),
+                3: torch.export.Dim("width", min=5, max=40),
+            },
+        ),
+        calls=[[(2, 6, 40, 21)], [(2, 6, 5, 7)]],
+    ),
+    function(
+        "attention_of_any_length",
+        lambda q, k: F.scaled_dot_product_attention(q, k, k),
+        Q,
+        K,
+        dynamic=(
+            {2: torch.export.Dim("rows", max=20)},
+            {2: torch.export.Dim("columns", max=20)},
+        ),
+        calls=[[(2, 3, 1, 8), (2, 3, 20, 8)], [(2, 3, 20, 8), (2, 3, 4, 8)]],
+    ),
+]
+
+CASES: list[Case] = [
+    *ELEMENTWISE,
+    *BINARY,
+    *CONVOLUTIONS,
+    *PRODUCTS,
+    *ATTENTION,
+    *NORMS,
+    *POOLS,
+    *SHAPES,
+    *DYNAMIC,
+]
+BY_NAME = {case.name: case for case in CASES}
+assert len(BY_NAME) == len(CASES)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lower a case to a file."""
+
+from __future__ import annotations
+
+import torch
+from cases import Call, Case, With
+from etx_backend_xnnpack.partition import XnnpackPartitioner
+from etx_exir import EdgeProgramManager, to_edge_transform_and_lower
+
+
+def lower(case: Case) -> EdgeProgramManager:
+    """Return the program of `case` with what XNNPACK takes delegated, heavy or not."""
+    with torch.no_grad():
+        module = case.module()
+        program = torch.export.export(
+            module, case.arguments()[0], dynamic_shapes=dynamic_shapes(case)
+        )
+        return to_edge_transform_and_lower(
+            program, partitioner=[XnnpackPartitioner(heavy_only=False)]
+        )
+
+
+def dynamic_shapes(case: Case) -> object:
+    """Return what `torch.export` is given for the dimensions that may change."""
+    if case.dynamic is None:
+        return None
+    return (tuple(case.dynamic),) if isinstance(case.make(), Call | With) else tuple(case.dynamic)

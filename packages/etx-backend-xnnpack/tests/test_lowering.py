@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each case becomes one delegate, whose blob is well formed; nothing of the table is untested.
+
+What the files compute is compared with eager in `interop/`, on ExecuTorch's own runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from cases import CASES, Case
+from etx_backend_xnnpack import read_blob
+from etx_backend_xnnpack._generated.xnnpack import (
+    Graph,
+    Operator,
+    QuantizedTensorValue,
+    TensorValue,
+)
+from etx_backend_xnnpack.nodes import TABLE
+from etx_backend_xnnpack.partition import XnnpackPartitioner
+from etx_exir import EdgeProgramManager, get_delegation_info, to_edge
+from etx_exir.delegation.explain import outside
+from etx_schema import NamedBlob, Table
+from lowered import lower
+
+NONE = 2**32 - 1
+lowered = cache(lower)
+
+
+def delegates(edge: EdgeProgramManager) -> list[Any]:
+    """Return the delegates of a program."""
+    module = edge.exported_program().graph_module
+    nodes = module.graph.find_nodes(op="get_attr")
+    return [getattr(module, node.target) for node in nodes]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_is_one_delegate(case: Case) -> None:
+    edge = lowered(case)
+    (delegate,) = delegates(edge)
+    assert sorted(row.operator for row in outside(edge.exported_program())) == sorted(case.outside)
+    check_graph(
+        read_blob(delegate.processed_bytes).graph, delegate.named_data_store_output.pte_data
+    )
+
+
+def check_graph(graph: Graph, data: Mapping[str, NamedBlob]) -> None:
+    """Every id is defined before it is used, and once; every constant is stored, at 16 bytes."""
+    tensors = [tensor(value.tensor) for value in graph.values]
+    assert [t.id for t in tensors] == list(range(len(tensors)))
+    known = {t.id for t in tensors if t.constant_index or t.id in graph.input_ids}
+    for node in graph.nodes:
+        assert isinstance(node.operator, Table)
+        ids = {f.name: getattr(node.operator, f.name) for f in node.operator.FIELDS}
+        ids = {name: number for name, number in ids.items() if name.endswith("_id")}
+        made = {ids.pop(name) for name in list(ids) if name.startswith("output")}
+        assert {number for number in ids.values() if number != NONE} <= known
+        assert not made & known
+        known |= made
+    assert set(graph.output_ids) <= known
+    assert graph.num_externals == len(graph.input_ids) + len(graph.output_ids)
+    for place in graph.constant_data[1:]:
+        assert len(data[str(place.named_key)].data) == place.size
+        assert data[str(place.named_key)].alignment % 16 == 0
+
+
+def tensor(value: Any) -> TensorValue:
+    """Return the plain part of a value."""
+    found = value.tensor if isinstance(value, QuantizedTensorValue) else value
+    assert isinstance(found, TensorValue)
+    return found
+
+
+def test_every_lowering_has_a_case() -> None:
+    nodes = (
+        node
+        for case in CASES
+        for delegate in delegates(lowered(case))
+        for node in delegate.original_module.graph.nodes
+    )
+    tested = {TABLE[node.target].emit for node in nodes if node.target in TABLE}
+    assert [str(op) for op, row in TABLE.items() if row.emit not in tested] == []
+
+
+def kinds(case_name: str) -> list[str]:
+    """Return the kinds of node of a case."""
+    (case,) = (case for case in CASES if case.name == case_name)
+    (delegate,) = delegates(lowered(case))
+    graph = read_blob(delegate.processed_bytes).graph
+    return [node.operator_type.name for node in graph.nodes]
+
+
+def test_layouts_change_at_the_borders_only() -> None:
+    assert kinds("conv2d_batch_norm") == ["Transpose", "Conv2d", "Sigmoid", "Multiply", "Transpose"]
+
+
+def test_clamps_are_part_of_what_they_follow() -> None:
+    for name in ("conv2d_relu", "conv2d_relu6", "linear_relu", "add_relu"):
+        assert "Clamp" not in kinds(name)
+
+
+def test_permutations_are_left_to_the_reader() -> None:
+    assert kinds("bmm_transposed") == ["BatchMatrixMultiply"]
+    assert kinds("patches") == ["Transpose", "Conv2d", "Reshape"]
+
+
+def test_operators_are_those_of_the_format() -> None:
+    assert {name for case in ("gelu", "softmax") for name in kinds(case)} <= set(
+        Operator.__members__
+    )
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "max_pool", "prelu", "bilinear"])
+def test_decomposed_operators_are_lowered_too(name: str) -> None:
+    """What `to_edge` makes of operators that `to_edge_transform_and_lower` keeps whole."""
+    (case,) = (case for case in CASES if case.name == name)
+    program = torch.export.export(case.module(), case.arguments()[0])
+    edge = to_edge(program).to_backend(XnnpackPartitioner(heavy_only=False))
+    left = [row.operator for row in outside(edge.exported_program())]
+    assert left == [] or name == "bilinear"
+
+
+def test_delegation_info_counts() -> None:
+    info = get_delegation_info(lowered(CASES[0]).exported_program().graph_module)
+    assert info.num_delegated_subgraphs == 1
