@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lower cases of etx-backend-xnnpack and models of the set to XNNPACK, with calls and results.
 
-usage: delegated.py FOLDER NAME...      ``<folder>/<name>/xnnpack.pte``, ``calls.npz``, ``left.json``
+usage: delegated.py FOLDER NAME...      ``<name>/xnnpack.pte``, ``calls.npz``, ``left.json``
        delegated.py --list              the names of all cases, as JSON
 
 ``left.json`` is the number of delegates, and the operators outside of them.

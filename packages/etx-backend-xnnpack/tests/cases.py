@@ -167,6 +167,13 @@ CONVOLUTIONS = [
         lambda: nn.Sequential(nn.Conv2d(6, 8, 3), nn.BatchNorm2d(8), nn.SiLU()),
         IMAGE,
     ),
+    layer(
+        "conv2d_of_channels_last",
+        lambda: Call(
+            lambda f, x: f(x.to(memory_format=torch.channels_last)).exp(), nn.Conv2d(6, 8, 3)
+        ),
+        IMAGE,
+    ),
     layer("conv1d", lambda: nn.Conv1d(6, 8, 3, stride=2, padding=1), (2, 6, 11)),
     layer("conv1d_chain", lambda: nn.Sequential(nn.Conv1d(6, 8, 3), nn.Conv1d(8, 4, 2)), (2, 6, 9)),
     layer("conv_transpose2d", lambda: nn.ConvTranspose2d(6, 8, 3, 2, 1, 1), IMAGE),

@@ -114,14 +114,13 @@ def test_operators_are_those_of_the_format() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "max_pool", "prelu", "bilinear"])
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "max_pool", "conv2d_batch_norm"])
 def test_decomposed_operators_are_lowered_too(name: str) -> None:
     """What `to_edge` makes of operators that `to_edge_transform_and_lower` keeps whole."""
     (case,) = (case for case in CASES if case.name == name)
     program = torch.export.export(case.module(), case.arguments()[0])
     edge = to_edge(program).to_backend(XnnpackPartitioner(heavy_only=False))
-    left = [row.operator for row in outside(edge.exported_program())]
-    assert left == [] or name == "bilinear"
+    assert outside(edge.exported_program()) == []
 
 
 def test_delegation_info_counts() -> None:

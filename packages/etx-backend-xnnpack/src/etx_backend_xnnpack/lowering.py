@@ -7,12 +7,13 @@ import operator
 from typing import Any
 
 from etx_exir import BackendDetails, CompileSpec, PreprocessResult
+from etx_exir.ir.dim_order import dim_order_of
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_backend_xnnpack._generated.xnnpack import Operator
 from etx_backend_xnnpack.builder import NO_HANDLE, Builder
-from etx_backend_xnnpack.layout import plain
+from etx_backend_xnnpack.layout import ordered
 from etx_backend_xnnpack.nodes import TABLE
 from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, affine, is_quantization
 from etx_backend_xnnpack.values import Values
@@ -46,10 +47,11 @@ class XnnpackBackend(BackendDetails):
 def _placeholder(values: Values, node: Node) -> None:
     if values.constants.get(node) is not None:
         return
-    order = plain(len(values.sizes(node)))
+    sizes, order = values.sizes(node), dim_order_of(node.meta["val"])
     readers = [affine(user) for user in node.users if user.target is DEQUANTIZE]
     at = readers[0] if readers else None
-    values.define(node, values.builder.external_input(values.sizes(node), at), order, at)
+    number = values.builder.external_input(ordered(sizes, order), at)
+    values.define(node, number, order, at)
 
 
 def _call(values: Values, node: Node) -> None:
@@ -81,8 +83,9 @@ def _outputs(values: Values, node: Node) -> None:
         at = form.affine if form else None
         if result.target is DEQUANTIZE:
             at = None
-        number = values.get(result, None, at)
+        order = dim_order_of(result.meta["val"])
+        number = values.get(result, order, at)
         if not builder.is_internal(number):
-            copied = builder.value(values.sizes(result), at)
+            copied = builder.value(ordered(values.sizes(result), order), at)
             number = builder.unary(Operator.Copy, number, copied)
         builder.external_output(number)

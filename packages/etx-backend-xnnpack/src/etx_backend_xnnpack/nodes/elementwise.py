@@ -197,7 +197,7 @@ def power(values: Values, node: Node) -> None:
     x.finish(Operator.Multiply, x.given, x.unary(Operator.Square, x.given))
 
 
-@lowers(aten.square.default, int8=True)
+@lowers(aten.square.default, int8=True, whole=True)
 def square(values: Values, node: Node) -> None:
     """Emit a node."""
     put(values, node, Operator.Square)
