@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from digits import DigitsNet, digits, train
 from etx_quant import quantize
 
+torch.set_num_threads(1)  # models here are small: threads would wait for each other
+
 
 @dataclass
 class Trained:

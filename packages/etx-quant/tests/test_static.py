@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from pathlib import Path
 
@@ -86,5 +87,18 @@ def test_no_calibration_is_an_error(trained: Trained) -> None:
 
 
 def test_nothing_to_quantize_is_an_error() -> None:
-    with pytest.raises(QuantizationError, match="annotated no operator"):
+    with pytest.raises(QuantizationError, match="nothing is quantized"):
         quantize(nn.Softmax(-1), [(torch.rand(2, 3),)])
+
+
+def test_a_model_in_training_is_quantized_as_for_evaluation() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Dropout(0.5), nn.ReLU())
+    x = torch.rand(2, 3, 8, 8)
+    quantized = quantize(model, [(x,)])
+    assert model.training
+    assert int(model[1].num_batches_tracked) == 0
+    assert quantized.train() is quantized
+    copied = copy.deepcopy(quantized)
+    assert copied.eval() is copied
+    assert compare(model.eval(), copied, [(x,)]).sqnr > 30

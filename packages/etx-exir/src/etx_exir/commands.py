@@ -19,6 +19,7 @@ from etx_schema import EtxError
 from etx_exir.console import CHOICES, Console
 from etx_exir.ir.targets import DEFAULT
 from etx_exir.progress import reporting
+from etx_exir.quantization import add_options, check_options, quantize_sources, write_report
 
 __all__ = ["register"]
 
@@ -93,6 +94,7 @@ def register(subparsers: Any) -> None:
         metavar="FILE",
         help="draw the memory plan (.svg), or write it as .txt or .json; - prints it",
     )
+    add_options(parser)
     parser.add_argument(
         "--progress",
         choices=CHOICES,
@@ -106,6 +108,7 @@ def run(options: argparse.Namespace) -> int:
     """Run `etx compile`."""
     output = Path(options.output)
     _check_output(output)
+    check_options(options)
     if options.memory_report not in (None, "-"):
         from etx_schema.inspect.memory_report import check_output
 
@@ -127,6 +130,9 @@ def run(options: argparse.Namespace) -> int:
     folder = options.dump_passes
     dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
     with Console(options.progress) as console, reporting(console):
+        quantized = None
+        if options.quantize is not None:
+            sources, quantized = quantize_sources(sources, options, console)
         with _quiet():
             programs = {name: capture(*source) for name, source in sources.items()}
         edge = to_edge_transform_and_lower(programs, partitioner=partitioners, observer=dump)
@@ -138,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
         if options.weights is not None:
             result.write_tensor_data_to_file(Path(options.weights).parent)
         result.save(output)
-    _report(options, output, result, edge)
+    _report(options, output, result, edge, quantized)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
     return 0
@@ -176,7 +182,9 @@ def _target(options: argparse.Namespace, edge: Any) -> Any:
     return replace(target, backends=tuple(sorted({*target.backends, *used})))
 
 
-def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -> None:
+def _report(
+    options: argparse.Namespace, output: Path, result: Any, edge: Any, quantized: Any
+) -> None:
     from etx_schema.targets.peer import PEER, compare
 
     from etx_exir.target.check import load_target
@@ -191,6 +199,10 @@ def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -
     peer = compare(result.pte_file, load_target(PEER))
     if peer is not None:
         facts["executorch"] = peer
+    if quantized is not None:
+        facts["quantization"] = quantized.document()
+        if options.quantize_report not in (None, "-" if options.json else None):
+            write_report(quantized, options.quantize_report)
     programs = {name: edge.exported_program(name) for name in sorted(edge.methods)}
     text, document = _explain(programs) if options.explain else ("", {})
     if options.json:
@@ -203,6 +215,8 @@ def _report(options: argparse.Namespace, output: Path, result: Any, edge: Any) -
     else:
         form = "{file}: {bytes:,} bytes, {instructions} instructions, arena {arena:,} bytes"
         print(form.format(**facts))
+    if quantized is not None and options.quantize_report != "-":
+        print(quantized.summary())
     if peer is not None:
         print(f"it {peer['text']}")
 

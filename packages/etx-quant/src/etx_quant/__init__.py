@@ -9,15 +9,18 @@ from etx_quant.config import (
     get_weight_quantization_config,
 )
 from etx_quant.errors import QuantizationError
+from etx_quant.layers import Layer, Report
+from etx_quant.post_training import quantize, quantize_with_report
 from etx_quant.quantizer import Int8Quantizer, XNNPACKQuantizer
 from etx_quant.report import Difference, compare
-from etx_quant.static import quantize
 
 __all__ = [
     "Difference",
     "Int8Quantizer",
+    "Layer",
     "QuantizationConfig",
     "QuantizationError",
+    "Report",
     "XNNPACKQuantizer",
     "__version__",
     "compare",
@@ -25,4 +28,5 @@ __all__ = [
     "get_symmetric_quantization_config",
     "get_weight_quantization_config",
     "quantize",
+    "quantize_with_report",
 ]

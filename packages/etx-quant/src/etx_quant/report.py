@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+__all__ = ["Difference", "compare", "decibels"]
 
 
 @dataclass(frozen=True)
@@ -26,24 +30,39 @@ class Difference:
 
 
 def compare(
-    reference: Callable[..., torch.Tensor],
-    candidate: Callable[..., torch.Tensor],
-    inputs: Iterable[tuple[Any, ...]],
+    reference: Callable[..., Any],
+    candidate: Callable[..., Any],
+    inputs: Iterable[Any],
 ) -> Difference:
-    """Call both on every tuple of arguments; each returns one tensor of rank 1 at least."""
+    """Call both on every tuple, or dict, of arguments; compare the float tensors they return."""
     signal = noise = worst = 0.0
-    same = rows = 0
+    same = rows = calls = 0
     with torch.no_grad():
         for arguments in inputs:
-            expected, actual = reference(*arguments).double(), candidate(*arguments).double()
-            error = expected - actual
-            signal += float(expected.square().sum())
-            noise += float(error.square().sum())
-            worst = max(worst, float(error.abs().max()))
-            agree = expected.argmax(-1) == actual.argmax(-1)
-            same += int(agree.sum())
-            rows += agree.numel()
-    if rows == 0:
+            calls += 1
+            pairs = zip(_floats(reference, arguments), _floats(candidate, arguments), strict=True)
+            for expected, actual in pairs:
+                error = expected - actual
+                signal += float(expected.square().sum())
+                noise += float(error.square().sum())
+                worst = max(worst, float(error.abs().max()))
+                agree = expected.argmax(-1) == actual.argmax(-1)
+                same += int(agree.sum())
+                rows += agree.numel()
+    if calls == 0:
         raise ValueError("inputs is empty: there is nothing to compare")
-    sqnr = math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf
-    return Difference(sqnr, worst, same / rows)
+    return Difference(decibels(signal, noise), worst, same / rows if rows else 1.0)
+
+
+def _floats(model: Callable[..., Any], arguments: Any) -> list[Tensor]:
+    result = model(**arguments) if isinstance(arguments, dict) else model(*arguments)
+    leaves = pytree.tree_leaves(result)
+    found = [x for x in leaves if isinstance(x, Tensor) and x.is_floating_point() and x.numel()]
+    return [x.double() for x in found]
+
+
+def decibels(signal: float, noise: float) -> float:
+    """Return 10·log10 of signal to noise, infinite without noise."""
+    if noise == 0:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx compile --quantize`: the model is quantized by an installed package before it is captured.
+
+The package offers a function by an entry point `etx.quantizers`. It is called with a module and a
+list of calls, and with recipe, target_sqnr, dynamic_shapes and progress by name; it returns the
+quantized module and a report with `document`, `svg`, `rich` and a text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from etx_schema import EtxError
+from etx_schema.entry_points import contributions, describe, name_of
+from torch import Tensor
+
+from etx_exir.load_model import Source
+from etx_exir.progress import Progress
+
+__all__ = ["add_options", "check_options", "quantize_sources", "read_calls", "write_report"]
+
+GROUP = "etx.quantizers"
+PACKAGE = "etx-quant"
+NUMBERED = re.compile(r"(.+)\.(\d+)")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of quantization."""
+    group = parser.add_argument_group("quantization", f"with the package {PACKAGE}")
+    group.add_argument(
+        "--quantize", metavar="RECIPE", help="int8, int8-dynamic, int8-weight or int4"
+    )
+    group.add_argument(
+        "--calibrate",
+        metavar="FILE.npz",
+        help="calls of the model: of each input an array of that name, split along its first "
+        "axis, or arrays NAME.0, NAME.1, ... for calls of several sizes",
+    )
+    group.add_argument(
+        "--target-sqnr",
+        metavar="DB",
+        type=float,
+        help="keep in float what costs most until the outputs have this signal to noise ratio",
+    )
+    group.add_argument(
+        "--quantize-report",
+        metavar="FILE",
+        help="write what each layer lost as .json or .svg; - prints a table",
+    )
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together, before anything is loaded."""
+    if options.quantize is None:
+        for name in ("calibrate", "target_sqnr", "quantize_report"):
+            if getattr(options, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise EtxError(f"{flag} goes with --quantize; name a recipe, e.g. --quantize int8")
+        return
+    if options.quantize == "int8" and options.calibrate is None:
+        raise EtxError(
+            "--quantize int8 takes the ranges of activations from data: give calls of the model "
+            "with --calibrate FILE.npz, or use --quantize int8-dynamic"
+        )
+    report = options.quantize_report
+    if report not in (None, "-") and Path(report).suffix not in (".json", ".svg"):
+        raise EtxError(f"--quantize-report {report}: expected a name ending in .json or .svg, or -")
+    _quantizer()
+
+
+def quantize_sources(
+    sources: Mapping[str, Source], options: argparse.Namespace, progress: Progress
+) -> tuple[dict[str, Source], Any]:
+    """Return the sources with the module quantized, and the report."""
+    if len(sources) != 1:
+        raise EtxError(
+            f"--quantize takes a model with one method, this one has {', '.join(sources)}; "
+            f"quantize each with {PACKAGE.replace('-', '_')} where the model is made"
+        )
+    ((name, source),) = sources.items()
+    calls = _example(source)
+    if options.calibrate is not None:
+        calls = read_calls(Path(options.calibrate), source)
+    try:
+        module, report = _quantizer()(
+            source.module,
+            calls,
+            recipe=options.quantize,
+            target_sqnr=options.target_sqnr,
+            dynamic_shapes=source.dynamic_shapes,
+            progress=progress,
+        )
+    except ValueError as error:
+        raise EtxError(f"--quantize {options.quantize}: {error}") from error
+    return {name: source._replace(module=module)}, report
+
+
+def write_report(report: Any, path: str) -> None:
+    """Write the report of a quantization, or print it for `-`."""
+    if path == "-":
+        _print(report)
+        return
+    import json
+
+    text = report.svg() if path.endswith(".svg") else json.dumps(report.document(), indent=1)
+    try:
+        Path(path).write_text(text)
+    except OSError as error:
+        raise EtxError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _print(report: Any) -> None:
+    """Print a table, in colours on a terminal."""
+    if sys.stdout.isatty():
+        with suppress(ImportError):
+            from rich.console import Console
+
+            Console().print(report.rich())
+            return
+    print(report)
+
+
+def _quantizer() -> Any:
+    entries = contributions(GROUP)
+    if not entries:
+        raise EtxError(f"--quantize comes with {PACKAGE}, which is not installed; install it")
+    try:
+        return entries[0].load()
+    except Exception as error:
+        raise EtxError(
+            f"--quantize: {name_of(entries[0].dist)} does not load: {describe(error)}"
+        ) from error
+
+
+def _example(source: Source) -> list[Any]:
+    if not source.kwargs:
+        return [source.inputs]
+    names = _parameters(source)
+    return [{**dict(zip(names, source.inputs, strict=False)), **source.kwargs}]
+
+
+def _parameters(source: Source) -> list[str]:
+    return list(inspect.signature(source.module.forward).parameters)
+
+
+def read_calls(path: Path, source: Source) -> list[Any]:
+    """Return the calls that the arrays of a file are, as tuples, or dicts of keyword inputs."""
+    arrays = _read(path)
+    (example,) = _example(source)
+    if isinstance(example, dict):
+        return list(_calls(path, arrays, example))
+    names = _parameters(source)
+    named = dict(zip(_padded(names, len(example)), example, strict=True))
+    if len(named) == 1 and arrays.keys() == {"arr_0"}:
+        arrays = {next(iter(named)): arrays["arr_0"]}
+    return [tuple(call.values()) for call in _calls(path, arrays, named)]
+
+
+def _padded(names: Sequence[str], length: int) -> list[str]:
+    return [names[i] if i < len(names) else f"input_{i}" for i in range(length)]
+
+
+def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not hasattr(file, "files"):
+                raise EtxError(f"cannot read {path}: it is one array; write it with numpy.savez")
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, EtxError):
+            raise
+        reason = getattr(error, "strerror", None) or str(error)
+        raise EtxError(f"cannot read {path}: {reason}; expected a file of numpy.savez") from error
+
+
+def _calls(
+    path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], example: Mapping[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield the calls, in the order of the arguments of `example`."""
+    pieces: dict[str, list[Tensor]] = {}
+    for name, array in arrays.items():
+        match = NUMBERED.fullmatch(name)
+        target = name if name in example or match is None else match[1]
+        like = example.get(target)
+        if not isinstance(like, Tensor):
+            known = ", ".join(n for n, x in example.items() if isinstance(x, Tensor))
+            raise EtxError(f"{path}: the model has no tensor input {target!r}; it has {known}")
+        value = _converted(f"{path}, array {name!r}", array, like)
+        made = [value] if target != name else _split(f"{path}, array {name!r}", value, like)
+        pieces.setdefault(target, []).extend(made)
+    missing = [n for n, x in example.items() if isinstance(x, Tensor) and n not in pieces]
+    if missing:
+        raise EtxError(f"{path}: it has no array of input {missing[0]!r}")
+    counts = {name: len(made) for name, made in pieces.items()}
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise EtxError(f"{path}: the inputs have different numbers of calls: {listed}")
+    for i in range(next(iter(counts.values()), 0)):
+        yield {name: pieces[name][i] if name in pieces else x for name, x in example.items()}
+
+
+def _converted(place: str, array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
+    try:
+        value = torch.from_numpy(array)
+    except TypeError as error:
+        raise EtxError(f"{place}: torch has no dtype {array.dtype}") from error
+    if value.is_floating_point() != like.is_floating_point():
+        raise EtxError(f"{place}: it is {array.dtype}, the model's input is {like.dtype}")
+    return value.to(like.dtype)
+
+
+def _split(place: str, value: Tensor, like: Tensor) -> list[Tensor]:
+    """Return the calls of one array: along an axis of its own, or pieces along the first axis."""
+    if value.dim() == like.dim() + 1:
+        return list(value)
+    size = like.shape[0] if like.dim() else 0
+    if value.dim() != like.dim() or not size or value.shape[0] % size:
+        raise EtxError(
+            f"{place}: its shape is {list(value.shape)}; expected {list(like.shape)}, a multiple "
+            f"of {size} along the first axis, or an axis more for the calls"
+        )
+    return list(torch.split(value, size))

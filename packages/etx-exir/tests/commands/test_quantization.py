@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx compile --quantize`: what the compiler does with a package that quantizes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import etx_exir.quantization
+import numpy as np
+import pytest
+import torch
+from etx_exir.commands import register
+from etx_exir.load_model import Source
+from etx_exir.quantization import read_calls
+from etx_schema import EtxError
+from torch import nn
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    example_inputs = (torch.ones(2, 3),)
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.layer(x)
+
+def two():
+    return {"a": Net(), "b": Net()}
+"""
+
+
+class Report:
+    """What a package returns beside the module."""
+
+    def document(self) -> dict[str, Any]:
+        return {"sqnr": 40.0}
+
+    def svg(self) -> str:
+        return "<svg/>"
+
+    def summary(self) -> str:
+        return "int8: fine"
+
+    def __str__(self) -> str:
+        return "layer  SQNR"
+
+
+@pytest.fixture
+def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Make a package that quantizes installed, and return what it is called with."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("model_of_test.py").write_text(MODEL)
+    monkeypatch.delitem(sys.modules, "model_of_test", raising=False)
+    made: list[Any] = []
+
+    def quantize(module: nn.Module, batches: list[Any], **options: Any) -> tuple[nn.Module, Report]:
+        if options["recipe"] == "int1":
+            raise ValueError("recipe 'int1': expected int8")
+        made.append((batches, options))
+        return nn.ReLU(), Report()
+
+    monkeypatch.setattr(etx_exir.quantization, "_quantizer", lambda: quantize)
+    return made
+
+
+def etx(*arguments: str) -> Any:
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    options = parser.parse_args(["compile", "model_of_test.py:Net", "-o", "net.pte", *arguments])
+    return options.run(options)
+
+
+def test_the_module_is_quantized_before_it_is_captured(
+    calls: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez("data.npz", x=np.zeros((6, 3)))
+    etx("--quantize", "int8", "--calibrate", "data.npz", "--target-sqnr", "30", "--json")
+    ((batches, options),) = calls
+    assert [x.shape for (x,) in batches] == [(2, 3)] * 3
+    assert options["recipe"] == "int8"
+    assert options["target_sqnr"] == 30
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["quantization"] == {"sqnr": 40.0}
+    assert b"relu" in Path("net.pte").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("r.json", '{\n "sqnr": 40.0\n}'), ("r.svg", "<svg/>"), ("-", "layer  SQNR")]
+)
+def test_the_report_is_written(
+    name: str, text: str, calls: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    etx("--quantize", "int8-dynamic", "--quantize-report", name)
+    out = capsys.readouterr().out
+    if name == "-":
+        assert text in out
+    else:
+        assert Path(name).read_text() == text
+        assert "int8: fine" in out
+    assert len(calls[0][0]) == 1
+
+
+WRONG = {
+    "data but no recipe": (("--calibrate", "x.npz"), "--calibrate goes with --quantize"),
+    "no data": (("--quantize", "int8"), "give calls of the model with --calibrate"),
+    "report": (("--quantize", "int4", "--quantize-report", "r.png"), "ending in .json or .svg"),
+    "no file": (("--quantize", "int8", "--calibrate", "no.npz"), "cannot read no.npz: No such"),
+    "text": (("--quantize", "int8", "--calibrate", "model_of_test.py"), "numpy.savez"),
+    "recipe": (("--quantize", "int1"), "--quantize int1: recipe 'int1': expected int8"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_are_lines(name: str, calls: list[Any]) -> None:
+    arguments, message = WRONG[name]
+    with pytest.raises(EtxError, match=message):
+        etx(*arguments)
+    assert not Path("net.pte").exists()
+
+
+def test_several_methods_are_refused(calls: list[Any]) -> None:
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    arguments = ["compile", "model_of_test.py:two", "-o", "two.pte", "--quantize", "int4"]
+    options = parser.parse_args(arguments)
+    with pytest.raises(EtxError, match="one method, this one has a, b"):
+        options.run(options)
+
+
+def test_the_package_is_named_where_it_is_missing(
+    calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(etx_exir.quantization, "contributions", lambda group: [])
+    with pytest.raises(EtxError, match="etx-quant, which is not installed"):
+        etx("--quantize", "int4")
+
+
+class Two(nn.Module):
+    def forward(self, x: torch.Tensor, at: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+        return x[at] * scale
+
+
+EXAMPLE = (torch.ones(2, 3), torch.tensor([1]), 2.0)
+F32, I64 = np.float32, np.int64
+
+
+def read(tmp_path: Path, kwargs: dict[str, Any] | None = None, **arrays: Any) -> list[Any]:
+    path = tmp_path / "data.npz"
+    np.savez(path, **arrays)
+    source = Source(Two(), EXAMPLE if kwargs is None else (), kwargs or {}, None)
+    return read_calls(path, source)
+
+
+def test_arrays_become_calls(tmp_path: Path) -> None:
+    calls = read(tmp_path, x=np.ones((4, 3), F32), at=np.zeros((2, 1), I64))
+    assert [(x.shape, at.shape, scale) for x, at, scale in calls] == [((2, 3), (1,), 2.0)] * 2
+    calls = read(tmp_path, x=np.ones((2, 2, 3)), at=np.zeros(2, I64))
+    assert [x.dtype for x, *_ in calls] == [torch.float32] * 2
+    sizes = {"x.0": np.ones((1, 3), F32), "x.1": np.ones((5, 3), F32)}
+    calls = read(tmp_path, **sizes, **{"at.0": np.zeros(1, I64), "at.1": np.zeros(3, I64)})
+    assert [(x.shape, at.shape) for x, at, _ in calls] == [((1, 3), (1,)), ((5, 3), (3,))]
+    (call,) = read(
+        tmp_path, dict(zip(("x", "at"), EXAMPLE, strict=False)), x=np.ones((2, 3)), at=[0]
+    )
+    assert call.keys() == {"x", "at"}
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "other name": ({"y": [1]}, "no tensor input 'y'; it has x, at"),
+    "missing": ({"x": np.ones((2, 3))}, "no array of input 'at'"),
+    "counts": ({"x": np.ones((4, 3)), "at": [0]}, "different numbers of calls: x 2, at 1"),
+    "shape": ({"x": np.ones((3, 3)), "at": [0]}, r"\[3, 3\]; expected \[2, 3\]"),
+    "dtype": ({"x": np.ones((2, 3), I64), "at": [0]}, "int64, the model's input is torch.float32"),
+    "text": ({"x": np.array(["a"]), "at": [0]}, "no dtype <U1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_arrays_that_are_no_calls_are_refused(name: str, tmp_path: Path) -> None:
+    arrays, message = BAD[name]
+    with pytest.raises(EtxError, match=message):
+        read(tmp_path, **arrays)

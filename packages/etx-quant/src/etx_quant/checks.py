@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong with a model or its calibration data, found before anything takes long."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+from etx_quant.errors import QuantizationError
+
+__all__ = ["Batch", "check_fit", "check_groups", "check_names", "read_batches"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The arguments of one call of the model."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def leaves(self) -> list[Any]:
+        """Return the values inside of all arguments."""
+        leaves: list[Any] = pytree.tree_leaves((self.args, self.kwargs))
+        return leaves
+
+
+def read_batches(calibration: Iterable[Any], model: nn.Module, dynamic: bool) -> list[Batch]:
+    """Return the batches; refuse what is not a call, differs from the first, or is not finite.
+
+    ``dynamic``: sizes may differ, and ``torch.export`` is told how.
+    """
+    if isinstance(calibration, Tensor):
+        raise QuantizationError(
+            "calibration is a tensor; expected tuples of model arguments, e.g. [(x,) for x in data]"
+        )
+    batches = [_batch(made, i) for i, made in enumerate(calibration)]
+    if not batches:
+        raise QuantizationError("calibration is empty: pass at least one tuple of model arguments")
+    names = _names(model, batches[0])
+    first = names.keys()
+    for i, batch in enumerate(batches):
+        values = _names(model, batch)
+        if values.keys() != first:
+            raise QuantizationError(
+                f"calibration, batch {i}: it has {_listed(values)}, batch 0 has {_listed(names)}"
+            )
+        for name, value in values.items():
+            _check_value(f"calibration, batch {i}, {name}", value, names[name], dynamic)
+    return batches
+
+
+def _batch(made: Any, number: int) -> Batch:
+    if isinstance(made, dict):
+        return Batch((), made)
+    if isinstance(made, (tuple, list)):
+        return Batch(tuple(made))
+    raise QuantizationError(
+        f"calibration, batch {number}: it is a {type(made).__name__}; expected a tuple of the "
+        "model's arguments, (x,) for one, or a dict of keyword arguments"
+    )
+
+
+def _names(model: nn.Module, batch: Batch) -> dict[str, Any]:
+    """Return the values of a batch by the name of the argument, and their place in it."""
+    parameters = list(inspect.signature(model.forward).parameters)
+    named = dict(zip([*parameters, *map(str, range(len(batch.args)))], batch.args, strict=False))
+    found = {}
+    for name, value in {**named, **batch.kwargs}.items():
+        for path, leaf in pytree.tree_leaves_with_path(value):
+            found[f"argument {name!r}{pytree.keystr(path)}"] = leaf
+    return found
+
+
+def _listed(values: dict[str, Any]) -> str:
+    return ", ".join(values) or "no arguments"
+
+
+def _check_value(place: str, value: Any, first: Any, dynamic: bool) -> None:
+    if not isinstance(value, Tensor) or not isinstance(first, Tensor):
+        if type(value) is not type(first):
+            raise QuantizationError(
+                f"{place}: it is a {type(value).__name__}, in batch 0 a {type(first).__name__}"
+            )
+        return
+    same = value.shape == first.shape or (dynamic and value.dim() == first.dim())
+    if value.dtype != first.dtype or not same:
+        raise QuantizationError(
+            f"{place}: it is {_described(value)}, in batch 0 {_described(first)}; give batches "
+            "of one shape, or dynamic_shapes for sizes that differ"
+        )
+    if value.is_floating_point() and not bool(value.isfinite().all()):
+        bad = (~value.isfinite()).nonzero()
+        where = tuple(bad[0].tolist())
+        raise QuantizationError(
+            f"{place}: {len(bad)} of {value.numel()} values are not finite, the first at {where}: "
+            f"{float(value[where])}"
+        )
+
+
+def _described(value: Tensor) -> str:
+    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+
+
+def check_fit(model: nn.Module, batch: Batch) -> None:
+    """Call the model once; an error names the innermost layer that was called."""
+    active: list[str] = []
+    names = {module: name for name, module in model.named_modules()}
+    hooks = [
+        hook
+        for module in names
+        for hook in (
+            module.register_forward_pre_hook(lambda m, _: active.append(names[m])),
+            module.register_forward_hook(lambda *_: active.pop() and None),
+        )
+    ]
+    try:
+        with torch.no_grad():
+            model(*batch.args, **batch.kwargs)
+    except Exception as error:
+        inside = next(filter(None, reversed(active)), "")
+        layer = f"layer {inside!r} ({type(model.get_submodule(inside)).__name__})"
+        place = layer if inside else type(model).__name__
+        given = ", ".join(_described(x) if isinstance(x, Tensor) else repr(x) for x in batch.leaves)
+        text = f"calibration, batch 0: {given} does not fit the model: {place} raises"
+        raise QuantizationError(f"{text} {type(error).__name__}: {error}") from error
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def check_names(model: nn.Module, names: Collection[str]) -> None:
+    """Refuse names of modules that the model does not have."""
+    if isinstance(names, str):
+        raise QuantizationError(f"keep_float is {names!r}; expected a list of names of modules")
+    known = dict(model.named_modules())
+    for name in names:
+        if name not in known:
+            close = [k for k in known if k.rpartition(".")[2] == name.rpartition(".")[2]]
+            raise QuantizationError(
+                f"keep_float: the model has no module {name!r}; it has "
+                f"{', '.join(close or list(known)[1:9])}"
+            )
+
+
+def check_groups(model: nn.Module, group_size: int, keep_float: Collection[str]) -> None:
+    """Refuse a group size that does not divide the rows of a linear layer's weight."""
+    for name, module in model.named_modules():
+        kept = any(name == k or name.startswith(f"{k}.") for k in keep_float)
+        if isinstance(module, nn.Linear) and not kept and module.in_features % group_size:
+            raise QuantizationError(
+                f"layer {name!r}: a row of its weight has {module.in_features} numbers, which "
+                f"groups of {group_size} do not divide; choose another group_size, or leave the "
+                f"layer in float with keep_float=[{name!r}]"
+            )

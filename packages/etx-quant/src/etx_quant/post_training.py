@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantization after training, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import GraphModule, Node
+from torchao.quantization.pt2e import move_exported_model_to_eval
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+from torchao.quantization.pt2e.quantizer import Quantizer
+
+from etx_quant.annotate import layer_of
+from etx_quant.checks import Batch, check_fit, check_groups, check_names, read_batches
+from etx_quant.errors import QuantizationError
+from etx_quant.layers import Layer, Report, describe
+from etx_quant.mixed_precision import Goal, Sensitivity, choose, keep_units, measure
+from etx_quant.progress import Progress, shown
+from etx_quant.recipes import GROUP_SIZE, quantizer_of
+from etx_quant.report import compare
+from etx_quant.simulation import Simulation, observer_nodes
+
+__all__ = ["quantize", "quantize_with_report"]
+
+MEASURED = 8
+"""How many batches are measured; all of them calibrate."""
+
+LARGEST = 1e30
+"""Beyond it are masks, not activations: the least float32 is -3.4e38."""
+
+
+def quantize(
+    model: nn.Module,
+    calibration: Iterable[Any],
+    quantizer: Quantizer | None = None,
+    *,
+    recipe: str = "int8",
+    target_sqnr: float | None = None,
+    accuracy: Callable[[Callable[..., Any]], float] | None = None,
+    least_accuracy: float | None = None,
+    group_size: int = GROUP_SIZE,
+    keep_float: Collection[str] = (),
+    dynamic_shapes: Any = None,
+    progress: Progress | None = None,
+) -> GraphModule:
+    """Return ``model`` quantized after a recipe, or as ``quantizer`` annotates it.
+
+    ``calibration`` holds calls of the model: tuples of arguments, or dicts of keyword arguments.
+    The first is also the example for ``torch.export``, to which ``dynamic_shapes`` is passed on.
+    Recipes are those of ``etx_quant.recipes.RECIPES``; ``group_size`` is that of int4's groups, and
+    modules named in ``keep_float`` stay as they are.
+
+    With ``target_sqnr``, in decibels, each operator is measured and the worst stay in float until
+    the outputs reach it; with ``accuracy``, until that function of the model returns at least
+    ``least_accuracy``. ``progress`` is called with a step, how many are done, how many there are;
+    unless given, a terminal shows it.
+
+    The result keeps quantize and dequantize operators around each quantized one: export it and
+    lower it like any module.
+
+    Raises QuantizationError, before anything takes long, for calibration data that are missing,
+    do not fit the model or are not finite, and for groups that do not divide a layer.
+    """
+    job = _Job(
+        model,
+        quantizer,
+        recipe,
+        Goal(target_sqnr, accuracy, least_accuracy),
+        group_size,
+        keep_float,
+        dynamic_shapes,
+    )
+    with shown(progress) as step:
+        job.prepare(calibration, step)
+        job.reach_goal(step)
+        return job.convert()
+
+
+def quantize_with_report(
+    model: nn.Module,
+    calibration: Iterable[Any],
+    quantizer: Quantizer | None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> tuple[GraphModule, Report]:
+    """Do what ``quantize`` does with these options, and report each layer over some batches."""
+    goal = Goal(*(options.pop(n, None) for n in ("target_sqnr", "accuracy", "least_accuracy")))
+    job = _Job(model, quantizer, goal=goal, **options)
+    with shown(progress) as step:
+        job.prepare(calibration, step)
+        job.reach_goal(step)
+        layers = job.describe(step)
+        converted = job.convert()
+        calls = [batch.kwargs or batch.args for batch in job.measured]
+        report = Report(
+            recipe=job.recipe if quantizer is None else type(quantizer).__name__,
+            sqnr=compare(model, converted, calls).sqnr,
+            target_sqnr=goal.sqnr,
+            bytes=sum(layer.bytes for layer in layers),
+            float_bytes=sum(layer.float_bytes for layer in layers),
+            layers=layers,
+        )
+    return converted, report
+
+
+@dataclass
+class _Job:
+    """A model on its way: prepared and calibrated, measured, converted."""
+
+    model: nn.Module
+    quantizer: Quantizer | None
+    recipe: str = "int8"
+    goal: Goal = field(default_factory=Goal)
+    group_size: int = GROUP_SIZE
+    keep_float: Collection[str] = ()
+    dynamic_shapes: Any = None
+    batches: list[Batch] = field(default_factory=list)
+    sensitivity: Sensitivity = field(default_factory=lambda: Sensitivity({}))
+
+    @property
+    def measured(self) -> list[Batch]:
+        """Return the batches that are measured."""
+        return self.batches[:MEASURED]
+
+    def prepare(self, calibration: Iterable[Any], step: Progress) -> None:
+        """Check everything, export, insert observers and show them the data."""
+        step("checking the calibration data", 0, 1)
+        quantizer = self.quantizer or quantizer_of(self.recipe, self.group_size, self.keep_float)
+        check_names(self.model, self.keep_float)
+        if self.quantizer is None and self.recipe == "int4":
+            check_groups(self.model, self.group_size, self.keep_float)
+        self.batches = read_batches(calibration, self.model, self.dynamic_shapes is not None)
+        example = self.batches[0]
+        with evaluation(self.model):
+            check_fit(self.model, example)
+            step("exporting", 0, 1)
+            program = torch.export.export(
+                self.model,
+                example.args,
+                example.kwargs or None,
+                dynamic_shapes=self.dynamic_shapes,
+                strict=False,
+            )
+        self.prepared = prepare_pt2e(program.module(check_guards=False), quantizer)
+        observers = observer_nodes(self.prepared)
+        if not observers:
+            raise QuantizationError(
+                "nothing is quantized: none of the model's operators is one that the quantizer "
+                "takes with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
+            )
+        for i, batch in enumerate(self.batches):
+            step("calibrating", i, len(self.batches))
+            with torch.no_grad():
+                self.prepared(*batch.args, **batch.kwargs)
+            check_ranges(observers, i)
+        self.simulation = Simulation(self.prepared)
+
+    def reach_goal(self, step: Progress) -> None:
+        """Choose what stays in float, where there is a goal."""
+        if self.goal.is_set:
+            self.sensitivity = measure(self.simulation, self.measured, step)
+            choose(self.simulation, self.sensitivity, self.measured, self.goal, step)
+
+    def describe(self, step: Progress) -> tuple[Layer, ...]:
+        """Measure each layer."""
+        step("measuring layers", 0, 1)
+        kept = set(self.sensitivity.kept)
+        return describe(self.simulation, self.measured, kept, self.sensitivity.alone)
+
+    def convert(self) -> GraphModule:
+        """Put quantize and dequantize operators in the place of observers."""
+        keep_units(self.prepared, self.simulation, self.sensitivity.kept)
+        converted: GraphModule = convert_pt2e(self.prepared)
+        return in_evaluation(converted)
+
+
+def in_evaluation(converted: GraphModule) -> GraphModule:
+    """Put a converted graph into evaluation for good: eval and train leave it there."""
+    move_exported_model_to_eval(converted)
+
+    def stay(self: GraphModule, mode: bool = True) -> GraphModule:
+        return self
+
+    converted.eval = converted.train = MethodType(stay, converted)  # type: ignore[method-assign]
+    return converted
+
+
+@contextmanager
+def evaluation(model: nn.Module) -> Iterator[None]:
+    """Put a module that is in training into evaluation for a while."""
+    training = [module for module in model.modules() if module.training]
+    if model.training:
+        model.eval()
+    yield
+    for module in training:
+        module.training = True
+
+
+def check_ranges(observers: dict[Node, Any], number: int) -> None:
+    """Refuse values without a range, which a mask leaves or an overflow."""
+    for node, observer in observers.items():
+        for bound in (getattr(observer, "min_val", None), getattr(observer, "max_val", None)):
+            if bound is not None and bound.numel() and not bool(bound.abs().max() <= LARGEST):
+                source = node.args[0]
+                assert isinstance(source, Node)
+                raise QuantizationError(
+                    f"calibration, batch {number}: what layer {layer_of(source)!r} returns reaches "
+                    f"{float(bound.flatten()[0]):g}, of which no range can be made; leave the "
+                    "layer that reads it in float with keep_float"
+                )

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is wrong is said before the model is exported, with layer or argument and value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from etx_quant import QuantizationError, quantize
+from torch import Tensor, nn
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+        self.head = nn.Linear(4 * 36, 10)
+
+    def forward(self, image: Tensor, gain: float = 1.0) -> Tensor:
+        result: Tensor = self.head(self.body(image).flatten(1) * gain)
+        return result
+
+
+GOOD = (torch.rand(2, 3, 8, 8),)
+NAN = torch.rand(2, 3, 8, 8)
+NAN[0, 1, 2, 3] = torch.nan
+
+BATCHES: dict[str, tuple[Any, str]] = {
+    "none": ([], "calibration is empty"),
+    "a tensor": (GOOD[0], "calibration is a tensor; expected tuples"),
+    "tensors": ([GOOD[0]], "batch 0: it is a Tensor; expected a tuple"),
+    "channels": (
+        [(torch.rand(2, 1, 8, 8),)],
+        r"batch 0: float32\[2, 1, 8, 8\] does not fit .* layer 'body.0' \(Conv2d\)",
+    ),
+    "size": (
+        [(torch.rand(2, 3, 9, 9),)],
+        r"batch 0: .* layer 'head' \(Linear\) raises RuntimeError: .*196",
+    ),
+    "a later size": (
+        [GOOD, (torch.rand(2, 3, 8, 9),)],
+        r"batch 1, argument 'image': it is float32\[2, 3, 8, 9\], in batch 0 float32\[2, 3, 8, 8\]",
+    ),
+    "dtype": ([GOOD, (GOOD[0].double(),)], "batch 1, argument 'image': it is float64"),
+    "count": ([GOOD, (*GOOD, 2.0)], "batch 1: it has argument 'image', argument 'gain', batch 0"),
+    "kind": ([(*GOOD, 1.0), (*GOOD, "x")], "batch 1, argument 'gain': it is a str, in batch 0"),
+    "nan": (
+        [GOOD, (NAN,)],
+        r"batch 1, argument 'image': 1 of 384 values are not finite, the first at "
+        r"\(0, 1, 2, 3\): nan",
+    ),
+    "infinite": ([(GOOD[0] / 0,)], r"384 of 384 values .* \(0, 0, 0, 0\): inf"),
+}
+
+
+@pytest.fixture
+def no_export(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where the first long step is reached."""
+
+    def export(*_: Any, **__: Any) -> None:
+        raise AssertionError("the model is exported although its data are wrong")
+
+    monkeypatch.setattr(torch.export, "export", export)
+
+
+@pytest.mark.usefixtures("no_export")
+@pytest.mark.parametrize("name", BATCHES)
+def test_data(name: str) -> None:
+    batches, message = BATCHES[name]
+    with pytest.raises(QuantizationError, match=message):
+        quantize(Net().eval(), batches)
+
+
+OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "recipe": ({"recipe": "int3"}, "recipe 'int3': expected one of int8, int8-dynamic"),
+    "groups": (
+        {"recipe": "int4", "group_size": 32},
+        "layer 'head': a row of its weight has 144 numbers, which groups of 32 do not divide; .*"
+        r"keep_float=\['head'\]",
+    ),
+    "one number": ({"recipe": "int4", "group_size": 1}, "a group of 1 weights"),
+    "module": ({"keep_float": ["neck"]}, "no module 'neck'; it has body, body.0, body.1, head"),
+    "letters": ({"keep_float": "head"}, "keep_float is 'head'; expected a list"),
+    "half a goal": ({"least_accuracy": 0.9}, "go together"),
+    "two goals": (
+        {"target_sqnr": 3.0, "accuracy": lambda m: 1.0, "least_accuracy": 0.5},
+        "not both",
+    ),
+}
+
+
+@pytest.mark.usefixtures("no_export")
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(name: str) -> None:
+    options, message = OPTIONS[name]
+    with pytest.raises(QuantizationError, match=message):
+        quantize(Net().eval(), [GOOD], **options)
+
+
+def test_a_layer_that_groups_do_not_divide_can_stay_in_float() -> None:
+    model = nn.Sequential(nn.Linear(20, 32), nn.Linear(32, 4)).eval()
+    x = torch.rand(2, 20)
+    quantized = quantize(model, [(x,)], recipe="int4", keep_float=["0"])
+    assert [p.shape for p in quantized.parameters() if p.dim() == 2] == [(32, 20)]
+
+
+def test_an_accuracy_that_float_does_not_have() -> None:
+    with pytest.raises(QuantizationError, match=r"0\.9 is not reached with everything in float"):
+        quantize(Net().eval(), [GOOD], accuracy=lambda model: 0.5, least_accuracy=0.9)
+
+
+def test_values_without_a_range_are_refused() -> None:
+    class Masked(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.relu(self.layer(x) * torch.where(x > 0.5, 1e35, 1.0))
+
+    with pytest.raises(QuantizationError, match=r"batch 0: what layer 'mul|where'"):
+        quantize(Masked().eval(), [(torch.rand(2, 4),)])

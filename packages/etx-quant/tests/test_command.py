@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx compile --quantize` with this package installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+MODEL = """
+import torch
+
+class Net(torch.nn.Module):
+    example_inputs = (torch.ones(2, 3, 8, 8),)
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = torch.nn.Conv2d(3, 8, 3)
+        self.head = torch.nn.Linear(8 * 36, 10)
+
+    def forward(self, image):
+        return self.head(self.body(image).relu().flatten(1))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "model.py").write_text(MODEL)
+    images = np.random.default_rng(0).random((8, 3, 8, 8), np.float32)
+    np.savez(tmp_path / "images.npz", image=images)
+    np.savez(tmp_path / "wrong.npz", image=np.where(images > 0.999, np.nan, images))
+    return tmp_path
+
+
+def etx(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = Path(sysconfig.get_path("scripts")) / "etx"
+    command = [str(program), "compile", "model.py:Net", "-o", "net.pte"]
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_from_a_model_and_data_to_a_file(folder: Path) -> None:
+    done = etx(
+        folder,
+        *("--quantize", "int8", "--calibrate", "images.npz", "--target-sqnr", "30"),
+        *("--quantize-report", "report.json", "--json", "--progress", "always"),
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)["quantization"]
+    assert report == json.loads((folder / "report.json").read_text())
+    assert [layer["name"] for layer in report["layers"]] == ["body", "head"]
+    assert report["sqnr"] > 30
+    assert "calibrating (4/4)" in done.stderr
+    assert (folder / "net.pte").stat().st_size < 12_000
+
+
+def test_the_table_is_printed(folder: Path) -> None:
+    done = etx(folder, "--quantize", "int4", "--quantize-report", "-")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:2] == ["layer", "operator"]
+    assert "int4: SQNR" in done.stdout
+
+
+def test_a_mistake_is_a_line(folder: Path) -> None:
+    done = etx(folder, "--quantize", "int8", "--calibrate", "wrong.npz")
+    assert done.returncode != 0
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("etx")]
+    assert "--quantize int8: calibration, batch" in line
+    assert "argument 'image'" in line
+    assert "values are not finite" in line
+    assert not (folder / "net.pte").exists()
