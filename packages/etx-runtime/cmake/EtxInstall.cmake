@@ -16,6 +16,6 @@ endif()
 install(EXPORT etx_targets NAMESPACE etx:: DESTINATION cmake FILE etx_runtime-targets.cmake)
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/etx_runtime-config-version.cmake"
                                  COMPATIBILITY SameMinorVersion)
-install(FILES cmake/etx_runtime-config.cmake cmake/EtxPlugin.cmake
+install(FILES cmake/etx_runtime-config.cmake cmake/EtxPlugin.cmake cmake/EtxFlatBuffers.cmake
               "${CMAKE_CURRENT_BINARY_DIR}/etx_runtime-config-version.cmake"
         DESTINATION cmake)

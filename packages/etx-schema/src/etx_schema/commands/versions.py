@@ -29,7 +29,7 @@ class Version(argparse.Action):
 
 
 def versions() -> list[str]:
-    """List the installed packages, what else they version (the plugin ABI), plugins, targets."""
+    """List the installed packages, the ABI and libraries they hold, plugins, targets."""
     from importlib.metadata import distributions
 
     found = {name_of(each): each for each in distributions()}
@@ -37,6 +37,7 @@ def versions() -> list[str]:
     rows.setdefault("etx-schema", __version__)
     lines = [f"{name} {rows[name]}" for name in sorted(rows)]
     lines += [f"{entry.name} ABI: {_load(entry)}" for entry in contributions("etx.abi")]
+    lines += [f"{entry.name} {_called(entry)}" for entry in contributions("etx.versions")]
     for what, group in (("plugins", "etx.plugins"), ("targets", "etx.targets")):
         names = [_offered(entry) for entry in contributions(group)]
         lines.append(f"{what}: {', '.join(names) or 'none'}")
@@ -46,6 +47,11 @@ def versions() -> list[str]:
 def _offered(entry: EntryPoint) -> str:
     package = name_of(entry.dist)
     return f"{entry.name} ({package})" if package else entry.name
+
+
+def _called(entry: EntryPoint) -> object:
+    found = _load(entry)
+    return found() if callable(found) else found
 
 
 def _load(entry: EntryPoint) -> object:
