@@ -13,7 +13,8 @@ def test_readme_runs(tmp_path, monkeypatch, capsys):
     codes = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text(), re.DOTALL)
     (tmp_path / "model.pte").write_bytes((HERE / "data" / "dynamic_linear.pte").read_bytes())
     monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
     for code in codes:
-        exec(compile(code, "README.md", "exec"), {})
+        exec(compile(code, "README.md", "exec"), names)
     assert "FullyConnected 5" in capsys.readouterr().out
     assert read_pte("model2.pte").program == read_pte("model.pte").program
