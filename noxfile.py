@@ -381,9 +381,10 @@ def peers(session: nox.Session) -> None:
         session,
         "bench-peers",
         COMPILER,
+        "etx-quant",
         *DEVICE,
         others=LITERT,
-        others_no_deps=(*EXECUTORCH[:1], *litert()),
+        others_no_deps=(*EXECUTORCH[:1], *litert(), *requirements("requirements-peers.txt")),
     )
     run(session, python, ROOT / "benchmarks" / "peers" / "run.py", *session.posargs)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ETX with its portable kernels, as a runner of the peers' harness.
+"""ETX as runners of the peers' harness: with its portable kernels, and through XNNPACK.
 
 Nothing but NumPy is imported at the top: what a process holds is measured. Run as a script with the
 name of a model and a file, it lowers the model.
@@ -19,15 +19,15 @@ class Etx:
     """What the harness asks of a runner: prepare where torch is, then load, bind, run, outputs."""
 
     name = "etx"
-    packages = ("etx_runtime", "etx_kernels_portable")
-    quants = (None,)
+    packages: tuple[str, ...] = ("etx_runtime", "etx_kernels_portable")
+    quants = (None, "static", "dynamic")
 
     def __init__(self, out: str) -> None:
         self.file = str(Path(out, "model.pte"))
 
     def prepare(self, spec: Any, module: Any, inputs: tuple[Any, ...]) -> dict[str, Any]:
         """Lower in a process of its own, so that what is measured imports no compiler."""
-        command = [sys.executable, "-W", "ignore", __file__, spec.name, self.file]
+        command = [sys.executable, "-W", "ignore", __file__, self.name, spec.name, self.file]
         subprocess.run(command, check=True)
         return {"files": ["model.pte"]}
 
@@ -49,18 +49,46 @@ class Etx:
         return list(self.results) if several else [self.results]
 
 
-def lower(model: str, path: str) -> None:
+class EtxXnnpack(Etx):
+    """The same with what XNNPACK can compute in its delegate."""
+
+    name = "etx_xnnpack"
+    packages = (*Etx.packages, "etx_backend_xnnpack")
+
+
+RUNNERS = {kind.name: kind for kind in (Etx, EtxXnnpack)}
+
+
+def quantized(module: Any, inputs: tuple[Any, ...], kind: str) -> Any:
+    """Quantize as the harness does for its other runners: int8, a scale for each channel."""
+    from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
+    from runners import _calib
+
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=kind == "dynamic")
+    return quantize(module, _calib(inputs), XNNPACKQuantizer().set_global(config))
+
+
+def lower(runner: str, model: str, path: str) -> None:
     """Lower a model of the harness; inputs are read where they lie, as with its other runners."""
     import torch
-    from etx_exir import ExecutorchBackendConfig, MemoryPlanningPass, to_edge
+    from etx_exir import ExecutorchBackendConfig, MemoryPlanningPass, to_edge_transform_and_lower
     from models import MODELS
 
-    module, inputs = MODELS[model].make()
+    partitioner = None
+    if runner == EtxXnnpack.name:
+        from etx_backend_xnnpack import XnnpackPartitioner
+
+        partitioner = [XnnpackPartitioner()]
+    spec = MODELS[model]
+    module, inputs = spec.make()
     plan = MemoryPlanningPass(alloc_graph_input=False)
     with torch.no_grad():
-        edge = to_edge(torch.export.export(module, inputs, strict=False))
+        if spec.quant is not None:
+            module = quantized(module, inputs, spec.quant)
+        program = torch.export.export(module, inputs, strict=False)
+        edge = to_edge_transform_and_lower(program, partitioner=partitioner)
         edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan)).save(path)
 
 
 if __name__ == "__main__":
-    lower(sys.argv[1], sys.argv[2])
+    lower(sys.argv[1], sys.argv[2], sys.argv[3])

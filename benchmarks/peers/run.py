@@ -3,7 +3,7 @@
 
 usage: run.py HARNESS WORK [ARGUMENTS OF ITS bench.py]
 
-The harness is copied into WORK as it is; its table of runners gets one more row.
+The harness is copied into WORK as it is; its table of runners gets ours.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 RUNNER = Path(__file__).parent / "etx_runner.py"
-ROW = "\nimport etx_runner\nRUNNERS[etx_runner.Etx.name] = etx_runner.Etx\n"
+ROWS = "\nimport etx_runner\nRUNNERS.update(etx_runner.RUNNERS)\n"
 
 
 def main(harness: Path, work: Path, arguments: list[str]) -> int:
@@ -27,7 +27,7 @@ def main(harness: Path, work: Path, arguments: list[str]) -> int:
     shutil.copytree(harness, copy, copy_function=shutil.copyfile)
     shutil.copyfile(RUNNER, copy / RUNNER.name)
     with (copy / "runners.py").open("a") as file:
-        file.write(ROW)
+        file.write(ROWS)
     env = {**os.environ, "PEERS_WORK": str(work)}
     return subprocess.run([sys.executable, copy / "bench.py", *arguments], env=env).returncode
 

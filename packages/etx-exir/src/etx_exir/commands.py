@@ -9,7 +9,7 @@ import json
 import logging
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -203,8 +203,7 @@ def _report(
         facts["quantization"] = quantized.document()
         if options.quantize_report not in (None, "-" if options.json else None):
             write_report(quantized, options.quantize_report)
-    programs = {name: edge.exported_program(name) for name in sorted(edge.methods)}
-    text, document = _explain(programs) if options.explain else ("", {})
+    text, document = _explain(edge, result) if options.explain else ("", {})
     if options.json:
         print(json.dumps({**facts, "methods": document} if document else facts, indent=1))
         return
@@ -286,8 +285,8 @@ class _Dump:
             self.count += 1
 
 
-def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return what is delegated and why the rest is not: as text and as a document."""
+def _explain(edge: Any, result: Any) -> tuple[str, dict[str, Any]]:
+    """Return what is delegated, why the rest is not, and what passes left: text and document."""
     from dataclasses import asdict
 
     from etx_exir.delegation.explain import (
@@ -302,14 +301,15 @@ def _explain(programs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
     texts: list[str] = []
     document: dict[str, Any] = {}
-    for name, program in programs.items():
+    for name in sorted(edge.methods):
+        program, written = edge.exported_program(name), result.exported_program(name)
         info = get_delegation_info(program.graph_module)
         rows = outside(program, name)
         parts = [info.get_summary(), info.get_operator_delegation_table()]
         texts += [*parts, explanation(rows)] if rows else parts
-        left = declined(program, name)
+        left = declined(written, name)
         texts += [near_misses(left)] if left else []
-        kept = at_run_time(program, name)
+        kept = at_run_time(written, name)
         texts += [costs(kept)] if kept else []
         document[name] = {
             **asdict(info),

@@ -231,7 +231,7 @@ class EdgeProgramManager:
         programs = dict(self._programs)
         if target is not None:
             kept = self._config.preserve_ops
-            programs = {n: fit(p, target, kept) for n, p in programs.items()}
+            programs = {n: fit(p, target, kept, self._observer) for n, p in programs.items()}
         if config.passes:
             programs = {n: apply_passes(p, config.passes) for n, p in programs.items()}
         with reporting(progress):

@@ -130,6 +130,30 @@ def test_programs_after_each_pass(model, capsys):
     assert "aten.linear.default" in capsys.readouterr().out
 
 
+QUANTIZED = """
+import torch
+from quantized_programs import Quantized, Weight
+
+def net():
+    inputs = torch.ones(2, 10)
+    return Quantized(torch.nn.functional.linear, Weight(4, 10, axis=1)), (inputs,)
+
+def plain():
+    return Quantized(torch.nn.functional.linear, Weight(4, 10)), (torch.ones(2, 10),)
+"""
+
+
+def test_what_integer_operators_are_made_of_and_why_not(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("quantized_of_test.py").write_text(QUANTIZED)
+    etx("quantized_of_test.py:net", "-o", "net.pte", "--explain")
+    assert "the weight has a scale for each input, not for each output" in capsys.readouterr().out
+    etx("quantized_of_test.py:plain", "-o", "net.pte", "--dump-passes")
+    assert "does not run on ExecuTorch 1.5.1" in capsys.readouterr().out
+    (written,) = Path("net.pte.passes").glob("*_fuse_quantized.txt")
+    assert "torch.ops.etx.quantized_linear.default" in written.read_text()
+
+
 def test_reasons_of_the_partitioner(model, capsys):
     etx(f"{model}:Net", "-o", "net.pte", "--explain", "--partitioner", "toy:ToyPartitioner")
     out = capsys.readouterr().out
