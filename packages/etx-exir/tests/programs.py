@@ -9,11 +9,12 @@ from typing import Any
 
 import torch
 from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.provenance import DECLINED
 from etx_exir.lower.decompose import decompose
 from etx_exir.lower.lower import fit, lower, run_passes
 from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE, CopyViews, RemoveAsserts
-from etx_exir.passes.base import DECLINED, Pass
+from etx_exir.passes.base import Pass
 from etx_exir.target import load_target
 from torch import nn
 from torch.export import ExportedProgram

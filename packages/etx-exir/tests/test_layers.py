@@ -9,7 +9,18 @@ from pathlib import Path
 import etx_exir
 
 ROOT = Path(etx_exir.__file__).parent
-LAYERS = ("ir", "analysis", "passes", "lower", "target", "delegation", "plan", "emit", "top")
+LAYERS = (
+    "ir",
+    "analysis",
+    "integer",
+    "passes",
+    "lower",
+    "target",
+    "delegation",
+    "plan",
+    "emit",
+    "top",
+)
 OUTSIDE = {"errors": "ir", "progress": "ir", "config": "ir", "partitioners": "delegation"}
 """Names that users import lie in no folder of their layer."""
 

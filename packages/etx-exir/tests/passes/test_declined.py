@@ -7,8 +7,8 @@ import operator
 import torch
 from etx_exir import to_edge
 from etx_exir.delegation.explain import declined, near_misses
+from etx_exir.ir.provenance import DECLINED
 from etx_exir.passes import NodePass
-from etx_exir.passes.base import DECLINED
 from etx_schema.cli import main
 from programs import Calls, apply, assert_like_eager, core, counts, refusals
 from torch.nn import functional as F

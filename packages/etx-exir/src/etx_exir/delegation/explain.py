@@ -17,8 +17,7 @@ from etx_exir.delegation.backend import DELEGATION_TAG, Partitioner
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.delegate_call import CALL_DELEGATE
-from etx_exir.ir.provenance import module_path, source_line
-from etx_exir.passes.base import DECLINED
+from etx_exir.ir.provenance import DECLINED, module_path, source_line
 
 __all__ = [
     "AtRunTime",

@@ -13,7 +13,10 @@ from typing import NamedTuple
 import torch
 from torch.fx import Node
 
-__all__ = ["Line", "lines", "module_path", "module_stack", "source_line", "source_path"]
+__all__ = ["DECLINED", "Line", "lines", "module_path", "module_stack", "source_line", "source_path"]
+
+DECLINED = "declined"
+"""At a node, by the name of each pass that left it as it is for a reason, that reason."""
 
 TORCH = str(PurePath(torch.__file__).parent) + os.sep
 INSTALLED = tuple(

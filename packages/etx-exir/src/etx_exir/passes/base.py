@@ -22,10 +22,10 @@ from etx_exir.errors import LoweringError, where
 from etx_exir.ir.constants import Constants, fake_mode_of
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.ops import VIEW_OF
+from etx_exir.ir.provenance import DECLINED
 from etx_exir.ir.stand_in import put_in_place
 
 __all__ = [
-    "DECLINED",
     "NodePass",
     "Pass",
     "contiguous",
@@ -33,9 +33,6 @@ __all__ = [
     "propagate",
     "recompile",
 ]
-
-DECLINED = "declined"
-"""At a node, by the name of each pass that left it as it is for a reason, that reason."""
 
 
 class Pass(ABC):

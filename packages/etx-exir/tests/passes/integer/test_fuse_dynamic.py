@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.passes.base import DECLINED
+from etx_exir.ir.provenance import DECLINED
 from programs import Calls, counts
 from quantized_programs import Weight, by_token, dynamic, fused, integer_operators, on_device, ops
 from torch import nn

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir.passes.base import DECLINED
+from etx_exir.ir.provenance import DECLINED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import counts

@@ -7,13 +7,13 @@ from collections.abc import Container, Iterable
 
 from torch.fx import Node
 
+from etx_exir.integer.scales import PREFIX, called
 from etx_exir.ir.integer_ops import OPERATORS
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.passes.base import Pass
 from etx_exir.passes.integer.fuse_dynamic import FuseDynamic
 from etx_exir.passes.integer.fuse_quantized import FuseQuantized
 from etx_exir.passes.integer.fuse_weights import FuseWeights
-from etx_exir.passes.integer.scales import PREFIX, called
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.integer.layout import Layouts
+from etx_exir.integer.linear_weights import linear_call
+from etx_exir.integer.scales import PREFIX, called
 from etx_exir.ir.integer_ops import DYNAMIC_LINEAR, DYNAMIC_LINEAR_INT4
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.integer.layout import Layouts
-from etx_exir.passes.integer.linear_weights import linear_call
-from etx_exir.passes.integer.scales import PREFIX, called
 
 PAIRS = {
     f"{PREFIX}dequantize_per_tensor.tensor": f"{PREFIX}quantize_per_tensor.tensor",

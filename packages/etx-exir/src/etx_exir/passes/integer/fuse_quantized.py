@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 from torch.fx import Graph, Node
 
+from etx_exir.integer.arithmetic import ARITHMETIC
+from etx_exir.integer.clamps import clamped
+from etx_exir.integer.layers import LAYERS
+from etx_exir.integer.layout import Layouts
+from etx_exir.integer.lookup import lookup
+from etx_exir.integer.moves import MOVING, move
+from etx_exir.integer.scales import QUANTIZE, called, scale_of
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.integer.arithmetic import ARITHMETIC
-from etx_exir.passes.integer.clamps import clamped
-from etx_exir.passes.integer.layers import LAYERS
-from etx_exir.passes.integer.layout import Layouts
-from etx_exir.passes.integer.lookup import lookup
-from etx_exir.passes.integer.moves import MOVING, move
-from etx_exir.passes.integer.scales import QUANTIZE, called, scale_of
 
 ROWS = {**LAYERS, **ARITHMETIC}
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.integer.layout import Layouts
+from etx_exir.integer.linear_weights import linear_call, matrix_of
 from etx_exir.ir.integer_ops import WEIGHT_ONLY_LINEAR, WEIGHT_ONLY_LINEAR_INT4
 from etx_exir.passes.base import NodePass
-from etx_exir.passes.integer.layout import Layouts
-from etx_exir.passes.integer.linear_weights import linear_call, matrix_of
 
 
 class FuseWeights(NodePass):

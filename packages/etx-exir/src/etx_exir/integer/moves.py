@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from etx_exir.integer.layout import Layouts, is_image, last
+from etx_exir.integer.scales import Operand, operand
+from etx_exir.integer.windows import both, whole
 from etx_exir.ir.integer_ops import MAX_POOL
 from etx_exir.ir.ops import SLICE, TABLE, Moves, copies
-from etx_exir.passes.integer.layout import Layouts, is_image, last
-from etx_exir.passes.integer.scales import Operand, operand
-from etx_exir.passes.integer.windows import both, whole
 
 aten = torch.ops.aten
 Move = Callable[[Node, Layouts], Node | tuple[Node, ...] | str | None]

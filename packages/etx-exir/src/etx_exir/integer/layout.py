@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
+from torch._subclasses import FakeTensorMode
 from torch.fx import Graph, Node
 
+from etx_exir.ir.constants import Constants
 from etx_exir.ir.ops import PERMUTATIONS, PERMUTE, permutation
-from etx_exir.passes.base import DECLINED, NodePass
+from etx_exir.ir.provenance import DECLINED
 
 
 def last(rank: int) -> list[int]:
@@ -28,10 +30,20 @@ def is_image(node: Node) -> bool:
     return rank > 2 and node.target in PERMUTATIONS and permutation(node) == first(rank)
 
 
+class Rewriter(Protocol):
+    """What a pass lends: its constants, and the values of the nodes that it adds."""
+
+    constants: Constants
+    mode: FakeTensorMode
+
+    def propagate(self, node: Node) -> None:
+        """Compute the value of `node`."""
+
+
 class Layouts:
     """Adds the permutations that integer operators need, and sees through those there are."""
 
-    def __init__(self, owner: NodePass, graph: Graph) -> None:
+    def __init__(self, owner: Rewriter, graph: Graph) -> None:
         self._owner = owner
         self.graph = graph
         self.origin: Node | None = None

@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from etx_exir.integer.clamps import Clamped
+from etx_exir.integer.layers import Row, output
+from etx_exir.integer.layout import Layouts, is_image, last
+from etx_exir.integer.lookup import INTEGERS, mapped
+from etx_exir.integer.moves import join
+from etx_exir.integer.scales import INT8, Operand, operand
+from etx_exir.integer.windows import both, whole
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import ADD, AVG_POOL, MEAN, MUL
-from etx_exir.passes.integer.clamps import Clamped
-from etx_exir.passes.integer.layers import Row, output
-from etx_exir.passes.integer.layout import Layouts, is_image, last
-from etx_exir.passes.integer.lookup import INTEGERS, mapped
-from etx_exir.passes.integer.moves import join
-from etx_exir.passes.integer.scales import INT8, Operand, operand
-from etx_exir.passes.integer.windows import both, whole
 
 aten = torch.ops.aten
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from etx_exir.integer.layout import Layouts
+from etx_exir.integer.scales import weight_of
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.ops import RESHAPES
 from etx_exir.ir.packed_weights import COLUMNS, pack, pack_int4
-from etx_exir.passes.integer.layout import Layouts
-from etx_exir.passes.integer.scales import weight_of
 
 INT4 = (-8, 7)
 INF = float("inf")

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.fx import Node
 from torch.fx.node import map_arg
 
+from etx_exir.integer.layout import Layouts
+from etx_exir.integer.scales import INT8, Operand, Scale, operand
 from etx_exir.ir.integer_ops import LOOKUP
 from etx_exir.ir.ops import is_pointwise
-from etx_exir.passes.integer.layout import Layouts
-from etx_exir.passes.integer.scales import INT8, Operand, Scale, operand
 
 INTEGERS = torch.arange(INT8[0], INT8[1] + 1, dtype=torch.int8)
 

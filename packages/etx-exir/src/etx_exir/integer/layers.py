@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 from torch.fx import Node
 
+from etx_exir.integer.clamps import Clamped
+from etx_exir.integer.layout import Layouts
+from etx_exir.integer.scales import Operand, Scale, Weight, operand, weight_of
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import CONV, DEPTHWISE_CONV, LINEAR
 from etx_exir.ir.ops import SQUEEZE, UNSQUEEZE
 from etx_exir.ir.packed_weights import pack
-from etx_exir.passes.integer.clamps import Clamped
-from etx_exir.passes.integer.layout import Layouts
-from etx_exir.passes.integer.scales import Operand, Scale, Weight, operand, weight_of
 
 aten = torch.ops.aten
 LIMIT = 2**31

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from etx_exir.passes.integer.scales import Scale
+from etx_exir.integer.scales import Scale
 
 aten = torch.ops.aten
 INF = float("inf")
