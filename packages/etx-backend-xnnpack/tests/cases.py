@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from etx_quant import (
+    Int8Quantizer,
+    XNNPACKQuantizer,
+    get_symmetric_quantization_config,
+    get_weight_quantization_config,
+    quantize,
+)
 from torch import nn
 from torch.nn import functional as F
 
@@ -44,8 +51,8 @@ class Case:
     """A module of seeded weights, and the shapes of its arguments, normal numbers.
 
     `tol` is relative to the largest number of the result. `positive` makes the arguments so.
-    `calls` are further shapes for `dynamic` ones. `int8` cases are quantized first, and differ
-    from eager by at most so many steps. `outside` are the operators that stay out.
+    `calls` are further shapes for `dynamic` ones. With a `recipe` it is quantized first, and
+    compared with the quantized model. `outside` are the operators that stay out.
     """
 
     name: str
@@ -55,13 +62,14 @@ class Case:
     positive: bool = False
     dynamic: Any = None
     calls: Sequence[Sequence[Shape]] = ()
-    int8: int = 0
+    recipe: str = ""
     outside: tuple[str, ...] = ()
 
     def module(self) -> nn.Module:
-        """Return the module in evaluation mode, the same one each time."""
+        """Return the module in evaluation mode, the same one each time; quantized by a recipe."""
         torch.manual_seed(SEED)
-        return self.make().eval()
+        module = self.make().eval()
+        return module if not self.recipe else quantized(module, self)
 
     def arguments(self) -> list[tuple[torch.Tensor, ...]]:
         """Return the arguments of each call; the first is what is exported with."""
@@ -74,6 +82,26 @@ class Case:
     def _tensor(self, shape: Shape, generator: torch.Generator) -> torch.Tensor:
         tensor = torch.randn(shape, generator=generator)
         return tensor.abs() + 0.1 if self.positive else tensor
+
+
+RECIPES: dict[str, Callable[[], Any]] = {
+    "static": lambda: get_symmetric_quantization_config(is_per_channel=True),
+    "all": lambda: get_symmetric_quantization_config(is_per_channel=True),
+    "static_of_tensor": get_symmetric_quantization_config,
+    "dynamic": lambda: get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True),
+    "weight8": get_weight_quantization_config,
+    "weight4": lambda: get_weight_quantization_config(bits=4),
+    "rows8": lambda: get_weight_quantization_config(is_dynamic=True),
+    "rows4": lambda: get_weight_quantization_config(bits=4, is_dynamic=True),
+    "groups4": lambda: get_weight_quantization_config(bits=4, group_size=32, is_dynamic=True),
+}
+
+
+def quantized(module: nn.Module, case: Case) -> nn.Module:
+    """Return `module` with the operators of the case's recipe."""
+    quantizer = Int8Quantizer() if case.recipe == "all" else XNNPACKQuantizer()
+    quantizer.set_global(RECIPES[case.recipe]())
+    return quantize(module, case.arguments(), quantizer)
 
 
 def function(name: str, call: Callable[..., Any], *shapes: Shape, **options: Any) -> Case:
@@ -379,6 +407,89 @@ DYNAMIC = [
     ),
 ]
 
+STEP = 1.01 / 127
+"""One step of the result's largest number."""
+
+
+def int8(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: Any) -> Case:
+    """Return a case of a module in int8, which differs from the quantized one by a step."""
+    given = {"recipe": "static", "tol": STEP, **options}
+    return Case(f"int8_{name}", make, shapes, **given)
+
+
+INT8 = [
+    int8("conv2d", lambda: nn.Conv2d(6, 8, 3, padding=1), IMAGE),
+    int8("conv2d_of_tensor", lambda: nn.Conv2d(6, 8, 3), IMAGE, recipe="static_of_tensor"),
+    int8("conv2d_relu", lambda: nn.Sequential(nn.Conv2d(6, 8, 3, 2), nn.ReLU()), IMAGE),
+    int8("conv2d_grouped", lambda: nn.Conv2d(6, 8, 3, groups=2), IMAGE),
+    int8("conv2d_depthwise", lambda: nn.Conv2d(6, 12, 3, groups=6, padding=1), IMAGE),
+    int8("conv1d", lambda: nn.Conv1d(6, 8, 3), (2, 6, 11)),
+    int8("conv_transpose2d", lambda: nn.ConvTranspose2d(6, 8, 3, 2, 1, 1), IMAGE),
+    int8("linear", lambda: nn.Linear(8, 5), ROWS),
+    int8("linear_of_tensor", lambda: nn.Linear(8, 5), ROWS, recipe="static_of_tensor"),
+    int8("linear_relu", lambda: nn.Sequential(nn.Linear(8, 5, bias=False), nn.ReLU()), ROWS),
+    *(
+        int8(name, lambda name=name: Call(getattr(torch, name)), ROWS, ROWS)
+        for name in ("add", "sub", "mul")
+    ),
+    int8("add_constant", lambda: With(torch.add, (5, 1)), ROWS),
+    int8("add_of_layouts", lambda: Call(lambda f, x, y: f(x) + y, nn.Conv2d(6, 4, 1)), IMAGE, (4, 9, 1)),
+    *(
+        int8(name, lambda name=name: Call(getattr(F, name)), ROWS)
+        for name in ("sigmoid", "tanh", "leaky_relu", "elu", "relu")
+    ),
+    *(
+        int8(name, lambda name=name: Call(getattr(F, name)), ROWS, recipe="all", tol=tol)
+        for name, tol in (("hardswish", STEP), ("gelu", STEP), ("silu", 2 * STEP))
+    ),
+    int8("max_pool", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.MaxPool2d(2)), IMAGE),
+    int8("avg_pool", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.AvgPool2d(2)), IMAGE),
+    int8("mean", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.AdaptiveAvgPool2d(1)), IMAGE),
+    int8("mean_of_rows", lambda: Call(lambda f, x: f(x).mean(1), nn.Linear(8, 8)), ROWS),
+    int8("cat", lambda: Call(lambda f, x: torch.cat([f(x), x], 1), nn.Conv2d(6, 4, 1)), IMAGE),
+    int8("slice", lambda: Call(lambda f, x: f(x)[:, 1:3], nn.Conv2d(6, 4, 1)), IMAGE),
+    int8("pad", lambda: Call(lambda f, x: F.pad(f(x), (1, 1)), nn.Conv2d(6, 4, 1)), IMAGE),
+    int8("bilinear", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.Upsample(scale_factor=2, mode="bilinear")), IMAGE),
+    int8(
+        "patches",
+        lambda: Call(
+            lambda f, g, x: g(f(x).flatten(2).transpose(1, 2)), nn.Conv2d(6, 8, 3), nn.Linear(8, 5)
+        ),
+        IMAGE,
+    ),
+    int8(
+        "attention",
+        lambda: Call(
+            lambda f, x: F.scaled_dot_product_attention(f(x), x, x), nn.Linear(8, 8)
+        ),
+        Q,
+    ),
+    *(
+        int8(
+            f"{recipe}_linear",
+            lambda: nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 5, bias=False)),
+            (3, 5, 64),
+            recipe=recipe,
+            tol=tol,
+        )
+        for recipe, tol in (
+            ("dynamic", 3 * STEP),
+            ("rows8", STEP),
+            ("rows4", STEP),
+            ("groups4", STEP),
+            ("weight8", 1e-5),
+            ("weight4", 1e-5),
+        )
+    ),
+    int8(
+        "dynamic_shared",
+        lambda: Call(lambda f, g, x: f(x) + g(x), nn.Linear(32, 8), nn.Linear(32, 8)),
+        (3, 5, 32),
+        recipe="dynamic",
+        tol=3 * STEP,
+    ),
+]
+
 CASES: list[Case] = [
     *ELEMENTWISE,
     *BINARY,
@@ -389,6 +500,7 @@ CASES: list[Case] = [
     *POOLS,
     *SHAPES,
     *DYNAMIC,
+    *INT8,
 ]
 BY_NAME = {case.name: case for case in CASES}
 assert len(BY_NAME) == len(CASES)

@@ -25,4 +25,4 @@ def dynamic_shapes(case: Case) -> object:
     """Return what `torch.export` is given for the dimensions that may change."""
     if case.dynamic is None:
         return None
-    return (tuple(case.dynamic),) if isinstance(case.make(), Call | With) else tuple(case.dynamic)
+    return (tuple(case.dynamic),) if isinstance(case.make(), (Call, With)) else tuple(case.dynamic)

@@ -57,7 +57,7 @@ def _placeholder(values: Values, node: Node) -> None:
 def _call(values: Values, node: Node) -> None:
     if node.target is QUANTIZE:
         _quantize(values, node)
-    elif node.target is DEQUANTIZE and values.weight(node) is None:
+    elif node.target is DEQUANTIZE and values.tensor(node) is None:
         source: Any = node.args[0]
         for form in values.forms(source):
             values.define(node, form.id, form.order, form.affine)

@@ -24,6 +24,7 @@ from etx_backend_xnnpack.nodes.clamps import range_of
 from etx_backend_xnnpack.quantized import (
     DEQUANTIZE,
     DEQUANTIZE_AT_RUN_TIME,
+    OF_GROUPS,
     QUANTIZE,
     affine,
     at_run_time,
@@ -115,7 +116,7 @@ class XnnpackPartitioner(GroupPartitioner):
         self, exported_program: ExportedProgram
     ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         """Return the operators that the table wants whole, for the nodes that it takes."""
-        return [op for op in self.operators if TABLE[op].whole], _is_kept
+        return [OF_GROUPS, *(op for op in self.operators if TABLE[op].whole)], _is_kept
 
     def _begins(self, node: Node) -> bool:
         return node.target in TABLE and self.refusal(node) is None
@@ -142,6 +143,8 @@ class XnnpackPartitioner(GroupPartitioner):
         if node.target in (QUANTIZE, DEQUANTIZE):
             if affine(node) is None:
                 return "it quantizes to other than int8"
+            if not affine(node).scale > torch.finfo(torch.float32).tiny:
+                return "its scale is not a positive normal number"
             if ConfigPrecisionType.STATIC_QUANT in self.precisions:
                 return None
             return "this partitioner takes no int8 with given scales"
@@ -201,6 +204,8 @@ def partitioner(compile_specs: list[CompileSpec]) -> XnnpackPartitioner:
 
 def _is_kept(node: Node) -> bool:
     """Tell whether an operator of float32 can be emitted whole; parameters count as constants."""
+    if node.target is OF_GROUPS:
+        return all(user.target in TABLE and TABLE[user.target].dynamic for user in node.users)
     value: Any = node.args[0].meta.get("val") if isinstance(node.args[0], Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
         return False

@@ -20,6 +20,7 @@ decomposed = torch.ops.quantized_decomposed
 QUANTIZE = decomposed.quantize_per_tensor.default
 DEQUANTIZE = decomposed.dequantize_per_tensor.default
 OF_CHANNELS = decomposed.dequantize_per_channel.default
+OF_GROUPS = decomposed.dequantize_per_channel_group.default
 Look = Callable[[object], Tensor | None]
 """Returns the tensor of a constant's placeholder, None for other nodes."""
 
@@ -108,9 +109,22 @@ def _per_channel(node: Node, look: Look) -> Weight | None:
     return Weight(integers, scales.to(torch.float32), axis, bits)
 
 
+def _per_group(node: Node, look: Look) -> Weight | None:
+    integers, scales = look(node.args[0]), look(node.args[1])
+    if integers is None or scales is None or integers.dtype != torch.int8:
+        return None
+    points = look(argument(node, "zero_points"))
+    if argument(node, "zero_points") is not None and (points is None or bool(points.any())):
+        return None
+    if argument(node, "quant_min") < -8 or argument(node, "quant_max") > 7:
+        return None
+    return Weight(integers, scales.to(torch.float32), 0, 4)
+
+
 READERS: dict[Any, Callable[[Node, Look], Weight | None]] = {
     DEQUANTIZE: _per_tensor,
     OF_CHANNELS: _per_channel,
+    OF_GROUPS: _per_group,
 }
 
 
@@ -125,9 +139,17 @@ class Dynamic:
 CHOOSE = (
     decomposed.choose_qparams.tensor,
     decomposed.choose_qparams_symmetric.tensor,
+    decomposed.choose_qparams_per_token_asymmetric.default,
+    decomposed._choose_qparams_per_token_asymmetric_impl.default,
 )
-QUANTIZE_AT_RUN_TIME = (decomposed.quantize_per_tensor.tensor,)
-DEQUANTIZE_AT_RUN_TIME = (decomposed.dequantize_per_tensor.tensor,)
+QUANTIZE_AT_RUN_TIME = (
+    decomposed.quantize_per_tensor.tensor,
+    decomposed.quantize_per_token.default,
+)
+DEQUANTIZE_AT_RUN_TIME = (
+    decomposed.dequantize_per_tensor.tensor,
+    decomposed.dequantize_per_token.default,
+)
 
 
 def dynamic(node: object) -> Dynamic | None:
@@ -153,7 +175,7 @@ def dynamic(node: object) -> Dynamic | None:
 def is_quantization(node: Node) -> bool:
     """Tell whether a node only converts between real numbers and integers."""
     return (
-        node.target in (QUANTIZE, DEQUANTIZE, OF_CHANNELS)
+        node.target in (QUANTIZE, DEQUANTIZE, OF_CHANNELS, OF_GROUPS)
         or node.target in CHOOSE
         or node.target in QUANTIZE_AT_RUN_TIME
         or node.target in DEQUANTIZE_AT_RUN_TIME

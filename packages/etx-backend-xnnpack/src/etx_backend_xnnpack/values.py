@@ -17,11 +17,18 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout
-from etx_backend_xnnpack._generated.xnnpack import Operator, Reshape, Transpose, Unary
+from etx_backend_xnnpack._generated.xnnpack import (
+    DataType,
+    Operator,
+    PerTensor,
+    Reshape,
+    Transpose,
+    Unary,
+)
 from etx_backend_xnnpack.builder import Affine, Builder, Range
 from etx_backend_xnnpack.layout import Order, Size, plain
 from etx_backend_xnnpack.nodes.clamps import range_of
-from etx_backend_xnnpack.quantized import QUANTIZE, Weight, affine, weight
+from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, Weight, affine, weight
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,20 @@ class Values:
         if found is not None:
             return found
         stored = self.weight(node)
-        return None if stored is None else stored.real()
+        if stored is not None:
+            return stored.real()
+        integers = self.integers(node)
+        if integers is None:
+            return None
+        tensor, at = integers
+        return (tensor.to(torch.float32) - at.zero_point) * at.scale
+
+    def integers(self, node: object) -> tuple[Tensor, Affine] | None:
+        """Return the int8 constant that a node dequantizes as an activation, or None."""
+        if not isinstance(node, Node) or node.target is not DEQUANTIZE:
+            return None
+        tensor, at = self.constants.get(node.args[0]), affine(node)
+        return None if tensor is None or at is None else (tensor, at)
 
     def weight(self, node: object) -> Weight | None:
         """Return the integers behind the dequantization of a constant, or None."""
@@ -96,7 +116,12 @@ class Values:
         """Return the int8 form of a node, if it has one."""
         if not isinstance(node, Node):
             return None
-        return next((form for form in self.forms(node) if form.affine is not None), None)
+        found = next((form for form in self.forms(node) if form.affine is not None), None)
+        constant = self.integers(node)
+        if found is None and constant is not None:
+            order = plain(constant[0].dim())
+            return self.define(node, self.constant(node, order, constant[1]), order, constant[1])
+        return found
 
     def natural(self, node: Node) -> Order:
         """Return the order in which a node exists, that of the program for a constant."""
@@ -106,11 +131,11 @@ class Values:
     def get(self, node: Any, order: Order | None = None, at: Affine | None = None) -> int:
         """Return the value of a node in `order`, float or with parameters `at`."""
         order = plain(len(self.sizes(node))) if order is None else order
-        if not self.forms(node):
-            self._constant(node, order, at)
         exact = self._find(node, order, at)
         if exact is not None:
             return exact.id
+        if self.tensor(node) is not None:
+            return self.define(node, self.constant(node, order, at), order, at).id
         form = self._best(node, order, at)
         if form.affine != at:
             form = self._convert(node, form, at)
@@ -196,12 +221,24 @@ class Values:
         """Return the form from which the one asked for takes the least work."""
         return min(self.forms(node), key=lambda form: (form.affine != at, form.order != order))
 
-    def _constant(self, node: Node, order: Order, at: Affine | None) -> None:
-        tensor = self.tensor(node)
+    def constant(
+        self, node: Node, order: Order, at: Affine | None, wide: Sequence[int] | None = None
+    ) -> int:
+        """Store the constant `node`, its sizes `wide` if given, in `order`; int8 with `at`."""
+        tensor, integers = self.tensor(node), self.integers(node)
         assert tensor is not None, f"{node} is computed by nothing in the partition"
-        assert at is None, f"{node}: constants are not quantized as activations"
-        number = self.builder.constant(tensor.to(torch.float32).permute(order))
-        self.define(node, number, order)
+        sizes = tensor.shape if wide is None else wide
+        if at is None:
+            return self.builder.constant(tensor.to(torch.float32).reshape(sizes).permute(order))
+        if integers is None or integers[1] != at:
+            steps = (tensor.to(torch.float32) / at.scale).round() + at.zero_point
+            values = steps.clamp(-128, 127).to(torch.int8)
+        else:
+            values = integers[0]
+        one = PerTensor(scale=at.scale, zero_point=at.zero_point)
+        return self.builder.constant(
+            values.reshape(sizes).permute(order), DataType.QINT8, quantization=one
+        )
 
     def _convert(self, node: Node, form: Stored, at: Affine | None) -> Stored:
         number = self.builder.value(layout.ordered(self.sizes(node), form.order), at)
@@ -209,11 +246,8 @@ class Values:
         return self.define(node, number, form.order, at)
 
     def _arrange(self, node: Node, form: Stored, order: Order) -> Stored:
-        tensor = self.tensor(node) if form.affine is None else None
         sizes = self.sizes(node)
-        if tensor is not None:
-            number = self.builder.constant(tensor.to(torch.float32).permute(order))
-        elif layout.same_bytes(sizes, form.order, order):
+        if layout.same_bytes(sizes, form.order, order):
             now, then = (layout.ordered(sizes, each) for each in (form.order, order))
             if now == then:
                 number = form.id

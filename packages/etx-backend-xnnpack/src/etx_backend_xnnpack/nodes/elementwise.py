@@ -156,9 +156,22 @@ class Chain:
         self.builder.binary(kind, a, b, target, clamp)
 
 
-@lowers(aten.silu.default, whole=True)
+PART_OF_ONE = Affine(1 / 256, -128)
+
+
+@lowers(aten.silu.default, whole=True, int8=True)
 def silu(values: Values, node: Node) -> None:
     """Emit x * sigmoid(x)."""
+    source: Any = node.args[0]
+    form = values.quantized(source)
+    result = values.result(node, quantizes=form is not None)
+    if form is not None and result.affine is not None:
+        sizes = layout.ordered(values.sizes(source), form.order)
+        part = values.builder.value(sizes, PART_OF_ONE)
+        values.builder.unary(Operator.Sigmoid, form.id, part)
+        target = values.output(result, form.order)
+        values.builder.binary(Operator.Multiply, form.id, part, target)
+        return
     x = Chain(values, node)
     x.finish(Operator.Multiply, x.given, x.unary(Operator.Sigmoid, x.given))
 
@@ -254,9 +267,8 @@ def operand(values: Values, source: Any, order: Order, at: Affine | None = None)
     if order == plain(len(order)):
         return values.get(source, None, at)
     wide = [1] * (len(order) - len(sizes)) + sizes
-    tensor = values.tensor(source)
-    if tensor is not None:
-        return values.builder.constant(tensor.to(torch.float32).reshape(wide).permute(order))
+    if values.tensor(source) is not None:
+        return values.constant(source, order, at, wide)
     return values.raised(source, wide, order, at)
 
 

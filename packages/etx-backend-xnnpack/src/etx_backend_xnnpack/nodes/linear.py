@@ -10,7 +10,7 @@ from etx_exir.ir.constants import Constants
 from torch import Tensor
 from torch.fx import Node
 
-from etx_backend_xnnpack import weights
+from etx_backend_xnnpack import layout, weights
 from etx_backend_xnnpack._generated.xnnpack import FullyConnected, Operator
 from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import Order, plain
@@ -27,6 +27,8 @@ def of_outputs(node: Node, constants: Constants) -> str | None:
     found = weight(node.args[1], constants.get)
     if found is None:
         return None
+    if not bool((found.scales > torch.finfo(torch.float32).tiny).all()):
+        return "a scale of its weight is not a positive normal number"
     if found.scales.dim() and found.axis != 0:
         return "the scales of its weight are those of inputs"
     if found.scales.dim() == 2:
@@ -66,9 +68,14 @@ def linear(values: Values, node: Node) -> None:
         number = values.get(source, order, form.affine)
         weight_id = weights.int8_weight(builder, stored, stored.integers)
         bias_id = weights.int32_bias(builder, biases, form.affine, stored)
+    elif stored is not None and stored.scales.dim() < 2:
+        _weight_only(values, result, order, values.get(source, order), stored, biases)
+        return
     else:
         number = values.get(source, order)
-        weight_id = _float_weight(values, node.args[1])
+        tensor = values.tensor(node.args[1])
+        assert tensor is not None
+        weight_id = weights.float_weight(builder, tensor)
         bias_id = weights.float_bias(builder, biases)
     emit(values, result, order, (number, weight_id, bias_id))
 
@@ -91,14 +98,26 @@ def _by_channel(stored: Weight) -> Weight:
     return Weight(stored.integers, scales, 0, stored.bits)
 
 
-def _float_weight(values: Values, node: Any) -> int:
-    """Store a weight for float activations: integers stay integers."""
-    stored = values.weight(node)
-    if stored is not None and stored.scales.dim() < 2:
-        return _row_weight(values, stored)
-    tensor = values.tensor(node)
-    assert tensor is not None
-    return weights.float_weight(values.builder, tensor)
+def _weight_only(
+    values: Values, result: Result, order: Order, number: int, stored: Weight, bias: Tensor | None
+) -> None:
+    """Emit a product of float activations and integers; a bias is added behind it.
+
+    XNNPACK's kernels of this pair multiply a bias of their own with the weight's scales.
+    """
+    weight_id = _row_weight(values, stored)
+    if bias is None:
+        emit(values, result, order, (number, weight_id, NONE))
+        return
+    sizes = layout.ordered(values.sizes(result.node), order)
+    product = values.builder.value(sizes)
+    operator = FullyConnected(
+        input1_id=number, filter_id=weight_id, bias_id=NONE, output_id=product
+    )
+    values.builder.node(Operator.FullyConnected, operator)
+    other = values.builder.constant(bias.to(torch.float32))
+    target = values.output(result, order)
+    values.builder.binary(Operator.Add, product, other, target, result.range)
 
 
 def emit(

@@ -36,7 +36,7 @@ MOST_INPUTS = 5
 
 def form_of(values: Values, node: Any) -> Stored:
     """Return an int8 form of a node where it has one, else its first."""
-    if not values.forms(node):
+    if not values.forms(node) and values.quantized(node) is None:
         values.get(node)
     return values.quantized(node) or values.forms(node)[0]
 

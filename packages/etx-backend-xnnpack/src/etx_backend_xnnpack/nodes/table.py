@@ -121,7 +121,7 @@ def rank(*ranks: int, of: str | None = None) -> Check:
         allowed = " or ".join(map(str, ranks))
         return None if found in ranks else f"its argument has {found} dimensions, not {allowed}"
 
-    return check
+    return _says(check, f"{' or '.join(map(str, ranks))} dimensions")
 
 
 def constant(name: str) -> Check:
@@ -135,19 +135,7 @@ def constant(name: str) -> Check:
             return None
         return f"{name} is computed at run time"
 
-    return check
-
-
-def static(name: str | None = None) -> Check:
-    """Require the argument `name`, or the result, to have known sizes."""
-
-    def check(node: Node, constants: Constants) -> str | None:
-        sizes = shape_of(node if name is None else argument(node, name))
-        if all(isinstance(size, int) for size in sizes):
-            return None
-        return f"sizes of {'its result' if name is None else name} are known at run time only"
-
-    return check
+    return _says(check, f"constant {name}")
 
 
 def one_symbol(node: Node, constants: Constants) -> str | None:
@@ -163,4 +151,10 @@ def equals(name: str, expected: Any) -> Check:
         given = argument(node, name)
         return None if given == expected else f"{name} is {given}; expected {expected}"
 
+    return _says(check, f"{name} = {expected}")
+
+
+def _says(check: Check, what: str) -> Check:
+    """Give a check the text that the page of operators shows."""
+    check.__doc__ = f"Require {what}."
     return check

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write docs/xnnpack-operators.md: what is lowered to XNNPACK, and under which conditions.
+
+With --check, nothing is written: exit 1 if the page is stale.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from etx_backend_xnnpack.nodes import TABLE, Lowering, Work
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "xnnpack-operators.md"
+HEAD = """# What is lowered to XNNPACK
+
+Operators that `XnnpackPartitioner` takes: the table `etx_backend_xnnpack.nodes.TABLE`, written by `python3 noxfile.py -t gen`.
+All take float32 of at most six dimensions with elements. **heavy** ones make a delegate, which others join; of what finds
+none to join, ETX's own kernels are faster than the way there and back. *int8*: computes in int8 between dequantize and
+quantize nodes; *rows*: also with rows of its argument quantized at run time, and int8 or int4 weights.
+`etx compile --backend xnnpack --explain` says of each node that stays out which condition it breaks.
+
+| operators | | conditions | nodes |
+| --- | --- | --- | --- |
+"""
+
+
+def condition(check: object) -> str:
+    """Return what a check requires."""
+    text = (check.__doc__ or "").strip().split("\n")[0]
+    return text.removeprefix("Require ").removesuffix(".").replace("|", "\\|")
+
+
+def row(operators: list[str], lowering: Lowering) -> str:
+    """Return a line of the table."""
+    facts = ["**heavy**"] if lowering.work is Work.HEAVY else []
+    facts += ["int8"] if lowering.int8 else []
+    facts += ["rows"] if lowering.dynamic else []
+    names = "<br>".join(f"`{name}`" for name in operators)
+    conditions = "; ".join(condition(check) for check in lowering.checks)
+    first = (lowering.emit.__doc__ or "").strip().split("\n")[0] if is_function(lowering) else ""
+    note = lowering.note or first.removeprefix("Emit ").removesuffix(".")
+    return f"| {names} | {', '.join(facts)} | {conditions} | {note} |\n"
+
+
+def is_function(lowering: Lowering) -> bool:
+    """Tell whether an emission has a text of its own."""
+    return hasattr(lowering.emit, "__name__")
+
+
+def page() -> str:
+    """Return the page; operators that are emitted alike share a line."""
+    groups: dict[object, list[str]] = {}
+    rows: dict[object, Lowering] = {}
+    for target, lowering in TABLE.items():
+        facts = (lowering.checks, lowering.work, lowering.int8, lowering.note)
+        key = (lowering.emit, facts) if is_function(lowering) else facts
+        groups.setdefault(key, []).append(str(target).removesuffix(".default"))
+        rows[key] = lowering
+    return HEAD + "".join(row(names, rows[key]) for key, names in groups.items())
+
+
+def main() -> int:
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    if not parser.parse_args().check:
+        PAGE.write_text(page(), encoding="utf-8")
+    elif PAGE.read_text(encoding="utf-8") != page():
+        print(f"{PAGE} is stale: run python3 noxfile.py -t gen", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
