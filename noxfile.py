@@ -42,6 +42,7 @@ GENERATORS = (  # in order: etx-schema carries the target of the kernels
     "etx-kernels-portable/tools/etx_target.py",
     "etx-schema/tools/targets.py",
     "etx-exir/tools/passes.py",
+    "etx-backend-xnnpack/tools/operators.py",
 )
 COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
@@ -282,7 +283,9 @@ def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
     python, sides = both_sides(session)
     both = environment(session, "interop-both", *PORT, others=EXECUTORCH)
-    tests = ("-m", "pytest", ROOT / "interop", *sides, "--both", both)
+    delegates = environment(session, "interop-xnnpack", *DEVICE, "etx-backend-xnnpack")
+    others = ("--both", both, "--delegates", delegates)
+    tests = ("-m", "pytest", ROOT / "interop", *sides, *others)
     run(session, python, *tests, *session.posargs)
 
 

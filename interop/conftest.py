@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--device", required=True, help="has etx-runtime and kernels, no torch")
     group.addoption("--executorch", required=True, help="has executorch, no ETX")
     group.addoption("--both", help="has executorch and all of ETX")
+    group.addoption("--delegates", help="has etx-runtime, kernels and etx-backend-xnnpack")
     group.addoption("--by-hand", action="store_true", help="include the slow models")
     group.addoption("--programs", type=int, default=SEEDS, help="how many random programs")
     group.addoption("--folder", type=Path, help="keep the files here and reuse what exists")
@@ -132,7 +133,7 @@ def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="session")
 def delegates(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """Lower the chosen cases and models to XNNPACK and run them on ExecuTorch's runtime."""
+    """Lower the chosen cases and models to XNNPACK and run them on both runtimes."""
     specs = [getattr(item, "callspec", None) for item in request.session.items]
     params = [spec.params for spec in specs if spec]
     chosen = [p.get("delegated") or p.get("lowering") for p in params]
@@ -143,7 +144,10 @@ def delegates(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
         workshop.run("--host", "delegated.py", str(workshop.folder), *names)
         written = [n for n in names if (workshop.folder / n / "xnnpack.pte").exists()]
-        workshop.execute("executorch", "--executorch", [f"xnnpack:{name}" for name in written])
+        cells = [f"xnnpack:{name}" for name in written]
+        with ThreadPoolExecutor(2) as pool:
+            sides = ("--executorch", "--delegates")
+            list(pool.map(workshop.execute, ("executorch", "etx"), sides, (cells, cells)))
     return workshop
 
 

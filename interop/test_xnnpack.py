@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What etx-backend-xnnpack writes computes on ExecuTorch's own runtime what eager computes.
+"""What etx-backend-xnnpack writes computes on both runtimes what eager computes.
 
 Every case of the package's tests, and models of the set: how many delegates they become.
 """
@@ -10,7 +10,7 @@ import json
 
 import numpy as np
 import pytest
-from conftest import Workshop
+from conftest import RUNTIMES, Workshop
 from names import ROWS
 from test_pairings import compare
 
@@ -37,27 +37,31 @@ def test_model_is_one_delegate(delegated: str, delegates: Workshop) -> None:
 
 
 @pytest.mark.parametrize("delegated", OUTSIDE)
-def test_model_agrees_with_eager(delegated: str, delegates: Workshop) -> None:
-    for key, actual, expected in results(delegated, delegates):
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_model_agrees_with_eager(delegated: str, runtime: str, delegates: Workshop) -> None:
+    for key, actual, expected in results(delegated, runtime, delegates):
         compare(actual, expected, key, delegated not in ROWS or ROWS[delegated].classes)
 
 
-def test_case_agrees_with_eager(lowering: str, delegates: Workshop) -> None:
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_case_agrees_with_eager(lowering: str, runtime: str, delegates: Workshop) -> None:
     tolerance = json.loads((delegates.folder / lowering / "tol.json").read_text())
-    for key, actual, expected in results(lowering, delegates):
+    for key, actual, expected in results(lowering, runtime, delegates):
         assert actual.shape == expected.shape, key
         assert actual.dtype == expected.dtype, key
         worst = np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-30)
         assert worst <= tolerance, f"{key}: off by {worst:.2g} of eager's largest value"
 
 
-def results(name: str, delegates: Workshop) -> list[tuple[str, np.ndarray, np.ndarray]]:
+def results(
+    name: str, runtime: str, delegates: Workshop
+) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Return the outputs of all calls, ours and eager's."""
     folder = delegates.folder / name
-    for stem in ("xnnpack", "xnnpack.executorch"):
+    for stem in ("xnnpack", f"xnnpack.{runtime}"):
         error = folder / f"{stem}.error"
         assert not error.exists(), error.read_text()
-    expected, actual = np.load(folder / "calls.npz"), np.load(folder / "xnnpack.executorch.npz")
+    expected, actual = np.load(folder / "calls.npz"), np.load(folder / f"xnnpack.{runtime}.npz")
     keys = [key for key in expected.files if "_output" in key]
     assert keys
     return [(key, actual[key], expected[key]) for key in keys]

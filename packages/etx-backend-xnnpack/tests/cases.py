@@ -433,7 +433,12 @@ INT8 = [
         for name in ("add", "sub", "mul")
     ),
     int8("add_constant", lambda: With(torch.add, (5, 1)), ROWS),
-    int8("add_of_layouts", lambda: Call(lambda f, x, y: f(x) + y, nn.Conv2d(6, 4, 1)), IMAGE, (4, 9, 1)),
+    int8(
+        "add_of_layouts",
+        lambda: Call(lambda f, x, y: f(x) + y, nn.Conv2d(6, 4, 1)),
+        IMAGE,
+        (4, 9, 1),
+    ),
     *(
         int8(name, lambda name=name: Call(getattr(F, name)), ROWS)
         for name in ("sigmoid", "tanh", "leaky_relu", "elu", "relu")
@@ -449,7 +454,11 @@ INT8 = [
     int8("cat", lambda: Call(lambda f, x: torch.cat([f(x), x], 1), nn.Conv2d(6, 4, 1)), IMAGE),
     int8("slice", lambda: Call(lambda f, x: f(x)[:, 1:3], nn.Conv2d(6, 4, 1)), IMAGE),
     int8("pad", lambda: Call(lambda f, x: F.pad(f(x), (1, 1)), nn.Conv2d(6, 4, 1)), IMAGE),
-    int8("bilinear", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.Upsample(scale_factor=2, mode="bilinear")), IMAGE),
+    int8(
+        "bilinear",
+        lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.Upsample(scale_factor=2, mode="bilinear")),
+        IMAGE,
+    ),
     int8(
         "patches",
         lambda: Call(
@@ -459,9 +468,7 @@ INT8 = [
     ),
     int8(
         "attention",
-        lambda: Call(
-            lambda f, x: F.scaled_dot_product_attention(f(x), x, x), nn.Linear(8, 8)
-        ),
+        lambda: Call(lambda f, x: F.scaled_dot_product_attention(f(x), x, x), nn.Linear(8, 8)),
         Q,
     ),
     *(

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each case becomes one delegate, whose blob is well formed; nothing of the table is untested.
+"""Each case becomes one delegate, whose blob is well formed and computes what eager does.
 
-What the files compute is compared with eager in `interop/`, on ExecuTorch's own runtime.
+Nothing of the table is untested. `interop/` runs the same files on ExecuTorch's own runtime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+import etx_runtime
 import pytest
 import torch
 from cases import CASES, Case
@@ -22,10 +24,16 @@ from etx_backend_xnnpack._generated.xnnpack import (
 )
 from etx_backend_xnnpack.nodes import TABLE
 from etx_backend_xnnpack.partition import XnnpackPartitioner
-from etx_exir import EdgeProgramManager, get_delegation_info, to_edge
+from etx_exir import (
+    EdgeProgramManager,
+    ExecutorchBackendConfig,
+    get_delegation_info,
+    to_edge,
+)
 from etx_exir.delegation.explain import outside
 from etx_schema import NamedBlob, Table
 from lowered import lower
+from torch.utils import _pytree as pytree
 
 NONE = 2**32 - 1
 lowered = cache(lower)
@@ -46,6 +54,21 @@ def test_is_one_delegate(case: Case) -> None:
     check_graph(
         read_blob(delegate.processed_bytes).graph, delegate.named_data_store_output.pte_data
     )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_agrees_with_eager(case: Case, tmp_path: Path) -> None:
+    file = tmp_path / "case.pte"
+    lowered(case).to_executorch(ExecutorchBackendConfig(target=None)).save(file)
+    method = etx_runtime.Runtime.get().load_program(file).load_method("forward")
+    module = case.module()
+    for arguments in case.arguments():
+        with torch.no_grad():
+            expected = pytree.tree_leaves(module(*arguments))
+        found = method.execute(list(arguments))
+        for one, other in zip(found, expected, strict=True):
+            worst = float(other.abs().max()) * case.tol
+            torch.testing.assert_close(torch.as_tensor(one), other, rtol=0, atol=worst)
 
 
 def check_graph(graph: Graph, data: Mapping[str, NamedBlob]) -> None:

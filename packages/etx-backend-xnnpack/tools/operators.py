@@ -16,11 +16,12 @@ from etx_backend_xnnpack.nodes import TABLE, Lowering, Work
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "xnnpack-operators.md"
 HEAD = """# What is lowered to XNNPACK
 
-Operators that `XnnpackPartitioner` takes: the table `etx_backend_xnnpack.nodes.TABLE`, written by `python3 noxfile.py -t gen`.
-All take float32 of at most six dimensions with elements. **heavy** ones make a delegate, which others join; of what finds
-none to join, ETX's own kernels are faster than the way there and back. *int8*: computes in int8 between dequantize and
-quantize nodes; *rows*: also with rows of its argument quantized at run time, and int8 or int4 weights.
-`etx compile --backend xnnpack --explain` says of each node that stays out which condition it breaks.
+Operators that `XnnpackPartitioner` takes: the table `etx_backend_xnnpack.nodes.TABLE`, written by
+`python3 noxfile.py -t gen`. All take float32 of at most six dimensions with elements. **heavy** ones
+make a delegate, which others join; what finds none to join stays with ETX's kernels. *int8*:
+computes in int8 between dequantize and quantize nodes; *rows*: also with rows of its argument
+quantized at run time, and int8 or int4 weights. `etx compile --backend xnnpack --explain` says of
+each node that stays out which condition it breaks.
 
 | operators | | conditions | nodes |
 | --- | --- | --- | --- |
@@ -30,7 +31,7 @@ quantize nodes; *rows*: also with rows of its argument quantized at run time, an
 def condition(check: object) -> str:
     """Return what a check requires."""
     text = (check.__doc__ or "").strip().split("\n")[0]
-    return text.removeprefix("Require ").removesuffix(".").replace("|", "\\|")
+    return text.removeprefix("Require ").removeprefix("that ").removesuffix(".").replace("|", "\\|")
 
 
 def row(operators: list[str], lowering: Lowering) -> str:

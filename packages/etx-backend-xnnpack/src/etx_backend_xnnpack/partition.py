@@ -141,9 +141,10 @@ class XnnpackPartitioner(GroupPartitioner):
         if at_run_time(node):
             return self._run_time_quantization(node)
         if node.target in (QUANTIZE, DEQUANTIZE):
-            if affine(node) is None:
+            at = affine(node)
+            if at is None:
                 return "it quantizes to other than int8"
-            if not affine(node).scale > torch.finfo(torch.float32).tiny:
+            if not at.scale > torch.finfo(torch.float32).tiny:
                 return "its scale is not a positive normal number"
             if ConfigPrecisionType.STATIC_QUANT in self.precisions:
                 return None

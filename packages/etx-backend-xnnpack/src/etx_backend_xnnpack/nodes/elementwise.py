@@ -65,7 +65,7 @@ for target, kind in UNARY.items():
     lowers(target, int8=True, whole=target is aten.hardswish.default)(partial(put, kind=kind))
 
 
-@lowers(aten.gelu.default, int8=True, note="tanh's approximation in eight nodes")
+@lowers(aten.gelu.default, int8=True, note="a node; tanh's approximation in eight")
 def gelu(values: Values, node: Node) -> None:
     """Emit a node, or tanh's approximation."""
     if argument(node, "approximate") == "none":

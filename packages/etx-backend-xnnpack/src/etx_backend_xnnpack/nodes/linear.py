@@ -23,7 +23,7 @@ GROUP_STEP = 32
 
 
 def of_outputs(node: Node, constants: Constants) -> str | None:
-    """Require scales of a quantized weight to belong to outputs, in a form that has kernels."""
+    """Require scales of outputs, or groups of 32 inputs with rows quantized at run time."""
     found = weight(node.args[1], constants.get)
     if found is None:
         return None
@@ -145,9 +145,7 @@ def plain_sum(node: Node, constants: Constants) -> str | None:
     return None
 
 
-@lowers(
-    aten.addmm.default, when=[constant("mat2"), plain_sum], work=Work.HEAVY, note="constant mat2"
-)
+@lowers(aten.addmm.default, when=[constant("mat2"), plain_sum], work=Work.HEAVY)
 def addmm(values: Values, node: Node) -> None:
     """Emit a fully connected node, and a sum where what is added is not one number an output."""
     bias: Any = node.args[0]

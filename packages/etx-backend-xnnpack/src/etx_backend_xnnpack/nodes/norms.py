@@ -137,7 +137,7 @@ def group_sizes(node: Node, constants: Constants) -> str | None:
 )
 @lowers(aten.group_norm.default, when=[group_sizes, *PARAMETERS], whole=True)
 def group_norm(values: Values, node: Node) -> None:
-    """Normalize (batch, groups, the rest) over the rest, where the channels are not innermost."""
+    """Emit means and arithmetic of (batch, groups, the rest) over the rest."""
     source: Any = node.args[0]
     groups = argument(node, "group" if "native" in str(node.target) else "num_groups")
     weight, bias = (values.tensor(argument(node, name)) for name in ("weight", "bias"))
@@ -187,7 +187,7 @@ def batch_norm(values: Values, node: Node) -> None:
 
 @lowers(aten._native_batch_norm_legit.no_stats, when=[group_sizes, *PARAMETERS], only_first=True)
 def norm_of_channels(values: Values, node: Node) -> None:
-    """Normalize each channel by its own mean and variance."""
+    """Emit means and arithmetic, the channels outermost."""
     source: Any = node.args[0]
     sizes = values.sizes(source)
     order = (1, 0, *range(2, len(sizes)))
