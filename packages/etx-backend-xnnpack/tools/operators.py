@@ -17,8 +17,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "xnnpack-operators.md"
 HEAD = """# What is lowered to XNNPACK
 
 Operators that `XnnpackPartitioner` takes: the table `etx_backend_xnnpack.nodes.TABLE`, written by
-`python3 noxfile.py -t gen`. All take float32 of at most six dimensions with elements. **heavy** ones
-make a delegate, which others join; what finds none to join stays with ETX's kernels. *int8*:
+`python3 noxfile.py -t gen`. All take float32 of at most six dimensions with elements. **heavy**
+ones make a delegate, which others join; what finds none stays with ETX's kernels. *int8*:
 computes in int8 between dequantize and quantize nodes; *rows*: also with rows of its argument
 quantized at run time, and int8 or int4 weights. `etx compile --backend xnnpack --explain` says of
 each node that stays out which condition it breaks.
