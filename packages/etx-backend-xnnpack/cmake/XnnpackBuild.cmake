@@ -78,7 +78,8 @@ function(etx_build_xnnpack folder)
   endif()
 endfunction()
 
-# Imports what lies in <folder> as etx_xnnpack, an interface library with headers and archives.
+# Imports what lies in <folder> as etx_xnnpack, an interface library with headers and archives; the
+# loops of pthreadpool are the target etx_xnnpack_threads.
 function(etx_import_xnnpack folder)
   set(archives)
   foreach(name ${ETX_XNNPACK_LIBRARIES})
@@ -87,7 +88,9 @@ function(etx_import_xnnpack folder)
   add_library(etx_xnnpack INTERFACE)
   target_include_directories(etx_xnnpack SYSTEM INTERFACE "${ETX_XNNPACK_TREE}/include"
                                                           "${ETX_PTHREADPOOL_TREE}/include")
-  target_link_libraries(etx_xnnpack INTERFACE -Wl,--start-group ${archives} -Wl,--end-group m)
+  add_dependencies(etx_xnnpack etx_xnnpack_threads)
+  target_link_libraries(etx_xnnpack INTERFACE -Wl,--start-group ${archives}
+                        $<TARGET_FILE:etx_xnnpack_threads> -Wl,--end-group m)
 endfunction()
 
 # Makes the target etx_xnnpack. The number in front of the key rises with the patch.

@@ -255,10 +255,11 @@ class Evaluation:
         return out.permute(0, 2, 3, 1)
 
     def arg_max_pool(self, p: fbs.ArgMaxPooling2d) -> tuple[torch.Tensor, torch.Tensor]:
-        """The place is that in its window, row by row."""
+        """The place is that in its window, column by column, as XNNPACK counts."""
         x = self.values[p.input_id].permute(0, 3, 1, 2)
         windows = x.unfold(2, p.pooling_height, p.pooling_height)
-        windows = windows.unfold(3, p.pooling_width, p.pooling_width).flatten(-2)
+        windows = windows.unfold(3, p.pooling_width, p.pooling_width)
+        windows = windows.transpose(-1, -2).flatten(-2)
         value, place = windows.max(-1)
         return value.permute(0, 2, 3, 1), place.permute(0, 2, 3, 1)
 

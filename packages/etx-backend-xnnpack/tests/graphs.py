@@ -85,8 +85,23 @@ class GraphBuilder:
     def blob(self) -> bytes:
         return write_blob(XnnpackBlob(self.graph))
 
+    def whole_blob(self) -> bytes:
+        """Return the blob with its constants inside."""
+        return with_constants(self.blob(), self.named)
+
     def program(self, **options: Any) -> bytes:
         return program(self.blob(), self.named, **options)
+
+
+def with_constants(blob: bytes, named: Mapping[str, es.NamedBlob]) -> bytes:
+    """Return the blob with the constants behind the graph that it finds by name."""
+    graph, stored = read_blob(blob).graph, bytearray()
+    for place in graph.constant_data[1:]:
+        data = bytes(named[place.named_key].data)
+        stored += bytes(-len(stored) % 16)
+        place.offset, place.size, place.named_key = len(stored), len(data), None
+        stored += data
+    return write_blob(XnnpackBlob(graph, bytes(stored)))
 
 
 def program(

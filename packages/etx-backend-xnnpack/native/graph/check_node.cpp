@@ -103,6 +103,10 @@ Error check_fully_connected(const Graph& graph, const Node& node) {
   if (is_packed && is_transposed) {
     return fail_at(node, Error::NotSupported, "transposed 4-bit weights (value %u)", filter.id);
   }
+  if (is_packed && filter.shape.last() % 2 != 0) {
+    return fail_at(node, Error::NotSupported, "4-bit rows of %zu elements (value %u)",
+                   filter.shape.last(), filter.id);
+  }
   if (in.type == xnn_datatype_qdint8 && in.num_nonbatch != 1) {
     return fail_at(node, Error::NotSupported, "value %u has a scale for %u dimensions, expected 1",
                    in.id, in.num_nonbatch);

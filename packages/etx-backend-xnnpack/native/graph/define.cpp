@@ -226,6 +226,7 @@ Error define_graph(const Graph& graph, const Shape* shapes, xnn_subgraph_t subgr
   ETX_TRY(ids.allocate(graph.num_values));
   for (uint32_t i = 0; i < graph.num_values; ++i) {
     const Value& value = graph.values[i];
+    if (!value.is_used) continue;
     const xnn_status status = define_value(subgraph, value, shapes[i], &ids[i]);
     if (status == xnn_status_success) continue;
     return fail(error_of(status), "value %u: XNNPACK does not take this %s: %s", value.id,

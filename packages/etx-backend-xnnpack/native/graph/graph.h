@@ -39,6 +39,7 @@ struct Value {
   uint32_t constant;  ///< Index of the blob's list of constants; 0: none.
   const void* data;   ///< Of a constant.
   uint32_t producer;  ///< Index of the node that writes it, or kNone.
+  bool is_used;       ///< External, or read by a node on the way to an output.
 
   float scale;  ///< Of qint8, quint8 and qint32.
   int32_t zero_point;

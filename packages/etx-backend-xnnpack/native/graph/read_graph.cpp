@@ -112,6 +112,30 @@ Error check_outputs(const Graph& graph) {
   return Error::Ok;
 }
 
+/// Leaves out nodes that no output depends on: XNNPACK aborts when it meets them.
+void drop_dead_nodes(Graph* graph) {
+  for (Value& value : graph->values) value.is_used = value.is_input || value.is_output;
+  for (uint32_t i = graph->num_nodes; i-- > 0;) {
+    const Node& node = graph->nodes[i];
+    bool is_live = false;
+    for (uint32_t k = 0; k < node.num_outputs; ++k) is_live |= graph->output(node, k).is_used;
+    for (uint32_t k = 0; is_live && k < node.num_outputs; ++k) {
+      graph->values[node.outputs[k]].is_used = true;
+    }
+    for (uint32_t k = 0; is_live && k < node.num_inputs; ++k) {
+      if (node.inputs[k] != kNone) graph->values[node.inputs[k]].is_used = true;
+    }
+  }
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < graph->num_nodes; ++i) {
+    const Node& node = graph->nodes[i];
+    if (!graph->output(node).is_used) continue;
+    for (uint32_t k = 0; k < node.num_outputs; ++k) graph->values[node.outputs[k]].producer = count;
+    graph->nodes[count++] = node;
+  }
+  graph->num_nodes = count;
+}
+
 /// An input that an old blob quantizes: the tensor gets a value and a node of its own.
 Error quantize_input(Graph* graph, uint32_t index, xnn_datatype type) {
   Value& value = graph->values[index];
@@ -189,8 +213,10 @@ Error read_graph(const Blob& blob, etx_init_context* context, Graph* graph) {
     ETX_TRY(link_node(graph, ids, graph->num_nodes));
     ++graph->num_nodes;
   }
-  if (graph->num_nodes == 0) return fail(Error::InvalidProgram, "the graph has no nodes");
-  return check_outputs(*graph);
+  ETX_TRY(check_outputs(*graph));
+  drop_dead_nodes(graph);
+  if (graph->num_nodes == 0) return fail(Error::InvalidProgram, "the graph has no output");
+  return Error::Ok;
 }
 
 }  // namespace etx::xnnpack

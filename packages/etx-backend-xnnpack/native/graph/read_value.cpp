@@ -182,6 +182,9 @@ Error read_groups(const Blob& blob, etx_init_context* context, const fbs::PerGro
 
 Error read_quantization(const Blob& blob, etx_init_context* context,
                         const fbs::QuantizedTensorValue& stored, Value* value) {
+  if (stored.quantization() == nullptr) {
+    return fail(Error::InvalidProgram, "value %u: its quantization is missing", value->id);
+  }
   switch (stored.quantization_type()) {
     case fbs::Quantization::PerTensor: {
       value->scale = stored.quantization_as_PerTensor()->scale();
@@ -248,7 +251,8 @@ Error read_value(const Blob& blob, etx_init_context* context, const fbs::Value& 
     return fail(Error::NotSupported, "value %u: qdint8 that is constant or external", value->id);
   }
   if (value->is_constant()) ETX_TRY(bind_constant(blob, context, value));
-  return quantized == nullptr ? Error::Ok : read_quantization(blob, context, *quantized, value);
+  if (found == fbs::Quantization::NONE) return Error::Ok;
+  return read_quantization(blob, context, *quantized, value);
 }
 
 xnn_datatype run_time_type(const fbs::Value& stored) {

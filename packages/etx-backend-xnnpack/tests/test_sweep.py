@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""XNNPACK as it is built here computes right, and with which microkernels is printed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from building import call, configure
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build = tmp_path_factory.mktemp("sweep")
+    configure(HERE.parent, build, "-DETX_XNNPACK_TESTS=ON")
+    call("cmake", "--build", build, "--target", "sweep")
+    return build / "tests" / "cpp" / "sweep"
+
+
+def test_numbers_are_right(sweep: Path) -> None:
+    out = call(sweep)
+    assert "56 cases, 0 failures" in out
+    assert len(re.findall(r"^ok  ", out, re.MULTILINE)) == 56
+
+
+def test_microkernels_of_this_machine(sweep: Path) -> None:
+    table = subprocess.check_output(["nm", sweep], text=True)
+    symbols = {
+        int(row.split()[0], 16): row.split()[2] for row in table.splitlines() if row[0] != " "
+    }
+    (here,) = (place for place, name in symbols.items() if name == "_Z13print_kernelsv")
+    rows = re.findall(r"^kernel (.+) (\d+x\d+) at (-?\d+)$", call(sweep), re.MULTILINE)
+    names = [symbols[here + int(distance)] for _, _, distance in rows]
+    for (what, tile, _), name in zip(rows, names, strict=True):
+        print(f"{what:14} {tile:6} {name}")
+    assert len(names) >= 12
+    assert all("ukernel" in name for name in names)
+    assert not any("amx" in name for name in names)
