@@ -423,6 +423,7 @@ def both_sides(session: nox.Session) -> tuple[str, list[str]]:
         session,
         "interop-host",
         COMPILER,
+        "etx-quant",
         "etx-backend-xnnpack[aot]",
         others=(*MODELS, *samples),
         others_no_deps=MODELS_NO_DEPS,

@@ -47,6 +47,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-W", "ignore", "delegated.py", "--list"], cwd=HERE)
         metafunc.parametrize("lowering", json.loads(listed))
+    if "quantized" in metafunc.fixturenames:
+        host = metafunc.config.getoption("--host")
+        listed = subprocess.check_output([host, "-W", "ignore", "quantized.py", "--list"], cwd=HERE)
+        metafunc.parametrize("quantized", json.loads(listed))
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--programs")))
 
@@ -72,6 +76,10 @@ class Workshop:
             self.run("--host", "reference.py", folder, *missing)
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(self.lower, EXPORTERS, ("--host", "--executorch")))
+        self.execute_all()
+
+    def execute_all(self) -> None:
+        """Run the files there are, both exporters' on both runtimes, ours on its own."""
         cells = [
             f"{exporter}:{model}"
             for model in self.models
@@ -148,6 +156,22 @@ def delegates(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         with ThreadPoolExecutor(2) as pool:
             sides = ("--executorch", "--delegates")
             list(pool.map(workshop.execute, ("executorch", "etx"), sides, (cells, cells)))
+    return workshop
+
+
+@pytest.fixture(scope="session")
+def integers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Quantize the chosen models, lower them with both exporters, run them on both runtimes."""
+    specs = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = {s.params["quantized"]: None for s in specs if s and "quantized" in s.params}
+    folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("quantized")
+    workshop = Workshop(request.config, folder, tuple(chosen))
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        missing = [name for name in chosen if not (folder / name / "own.pte").exists()]
+        if missing:
+            workshop.run("--host", "quantized.py", str(folder), *missing)
+        workshop.lower("executorch", "--executorch")
+        workshop.execute_all()
     return workshop
 
 

@@ -50,16 +50,23 @@ EXPORTERS: dict[str, Callable[[torch.export.ExportedProgram, Path], None]] = {
 }
 
 
+def exported(name: str, written: Path) -> torch.export.ExportedProgram:
+    """Return the program of a model, the `written` one if there is one: it may be quantized."""
+    if written.exists():
+        import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
+
+        return torch.export.load(written)
+    built = build(name)
+    return torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)
+
+
 def main(exporter: str, folder: Path, names: list[str]) -> None:
     """Lower each model; a refusal is written down, not raised."""
     for name in names:
         stem = folder / name / exporter
-        built = build(name)
         begin = time.perf_counter()
         try:
-            program = torch.export.export(
-                built.module, built.example, dynamic_shapes=built.dynamic_shapes
-            )
+            program = exported(name, stem.with_name("program.pt2"))
             begin = time.perf_counter()
             with torch.no_grad():
                 EXPORTERS[exporter](program, stem.with_suffix(".pte"))

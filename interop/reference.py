@@ -9,11 +9,14 @@ from __future__ import annotations
 import copy
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from modelset import build
+from torch import nn
 from torch.utils import _pytree as pytree
 
 
@@ -22,13 +25,12 @@ def leaves(tree: object) -> list[np.ndarray]:
     return [torch.as_tensor(leaf).detach().numpy().copy() for leaf in pytree.tree_leaves(tree)]
 
 
-def record(name: str, folder: Path) -> None:
-    """Run the model's calls on a copy of its module, state carried over, and store both sides."""
-    built = build(name)
-    module = copy.deepcopy(built.module)
+def record(module: nn.Module, calls: Sequence[tuple[Any, ...]], folder: Path) -> None:
+    """Make the calls on a copy of `module`, state carried over, and store both sides."""
+    module = copy.deepcopy(module)
     arrays, sizes = {}, []
     with torch.no_grad():
-        for call, args in enumerate(built.calls):
+        for call, args in enumerate(calls):
             inputs = leaves(args)
             outputs = leaves(module(*args))
             arrays.update({f"call{call}_input{i}": x for i, x in enumerate(inputs)})
@@ -43,4 +45,5 @@ if __name__ == "__main__":
     torch.set_num_threads(2)
     for name in sys.argv[2:]:
         print(f"{name}: eager", flush=True)
-        record(name, Path(sys.argv[1]) / name)
+        built = build(name)
+        record(built.module, built.calls, Path(sys.argv[1]) / name)

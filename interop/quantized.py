@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantize models and lower them with ETX: ``program.pt2``, ``etx.pte`` for both runtimes, ``own.pte``
+with integer operators, the calls of the quantized model and, in ``float/``, of the model.
+
+usage: quantized.py FOLDER MODEL...; with --list the models are printed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from etx_quant import (
+    Int8Quantizer,
+    XNNPACKQuantizer,
+    get_embedding_quantization_config,
+    get_symmetric_quantization_config,
+    get_weight_quantization_config,
+    quantize,
+)
+from modelset import build
+from reference import record
+
+PER_CHANNEL = get_symmetric_quantization_config(is_per_channel=True)
+ROWS = get_weight_quantization_config(is_dynamic=True)
+TABLE = get_embedding_quantization_config()
+EMBEDDING = torch.ops.aten.embedding
+
+MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
+    "mobilenet_v2_int8": ("mobilenet_v2", lambda: Int8Quantizer()),
+    "mobilenet_v3_small_int8": (
+        "mobilenet_v3_small",
+        lambda: XNNPACKQuantizer().set_global(PER_CHANNEL),
+    ),
+    "crepe_int8": ("crepe", lambda: Int8Quantizer()),
+    "minilm_int8_rows": (
+        "minilm",
+        lambda: Int8Quantizer().set_global(ROWS).set_operator_type(EMBEDDING, TABLE),
+    ),
+}
+
+
+def main(root: Path, names: list[str]) -> None:
+    """Prepare each model."""
+    from etx_exir import ExecutorchBackendConfig, to_edge
+
+    for name in names:
+        folder = root / name
+        folder.mkdir(exist_ok=True)
+        source, quantizer = MODELS[name]
+        built = build(source)
+        calibration = [built.example, *built.calls]
+        shapes = built.dynamic_shapes
+        quantized = quantize(built.module, calibration, quantizer(), dynamic_shapes=shapes)
+        record(quantized, built.calls, folder)
+        record(built.module, built.calls, folder / "float")
+        program = torch.export.export(quantized, built.example, dynamic_shapes=shapes)
+        torch.export.save(program, folder / "program.pt2")
+        both = ExecutorchBackendConfig(target="executorch")
+        to_edge(program).to_executorch(both).save(folder / "etx.pte")
+        to_edge(program).to_executorch().save(folder / "own.pte")
+        print(f"{name}: quantized and lowered", flush=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--list"]:
+        print(json.dumps(list(MODELS)))
+    else:
+        main(Path(sys.argv[1]), sys.argv[2:])
