@@ -37,6 +37,7 @@ def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
 
 def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:
     """Lower with ExecuTorch; initial values of buffers are kept only by the pass for it."""
+    import executorch.kernels.quantized  # noqa: F401  (out variants of quantized operators)
     from executorch.exir import ExecutorchBackendConfig, to_edge
     from executorch.exir.passes.init_mutable_pass import InitializedMutableBufferPass
 

@@ -26,9 +26,7 @@ def sqnr(exact: list[np.ndarray], other: list[np.ndarray]) -> float:
 
 
 @pytest.mark.parametrize("exporter", EXPORTERS)
-def test_a_file_for_both_gives_the_same_bits_on_both(
-    quantized: str, exporter: str, integers: Workshop
-) -> None:
+def test_a_file_for_both_agrees_on_both(quantized: str, exporter: str, integers: Workshop) -> None:
     ours = outputs(integers, quantized, f"{exporter}.etx")
     theirs = outputs(integers, quantized, f"{exporter}.executorch")
     expected = outputs(integers, quantized, "calls")
