@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Quantize models and lower them with ETX: ``program.pt2``, ``etx.pte`` for both runtimes, ``own.pte``
-with integer operators, the calls of the quantized model and, in ``float/``, of the model.
+"""Quantize models and lower them with ETX: ``program.pt2``, ``etx.pte`` for both runtimes and, with
+integer operators, ``own.pte``; the calls of the quantized model and, in ``float/``, of the model.
 
 usage: quantized.py FOLDER MODEL...; with --list the models are printed.
 """
