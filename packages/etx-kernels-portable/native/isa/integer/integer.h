@@ -95,20 +95,30 @@ struct FloatProduct {
   int64_t y_stride = 0;
 };
 
-/// A row of the output of a depthwise convolution.
-struct DepthwiseRow {
-  const int8_t* const* lines = nullptr;  ///< The input line of each kernel row; padding is `fill`.
-  const int8_t* weight = nullptr;        ///< kernel rows x kernel columns x channels.
-  int64_t channels = 0;
-  int64_t kernel[2] = {1, 1};
-  int64_t step = 0;      ///< Bytes between the windows of neighbouring points.
-  int64_t dilation = 0;  ///< Bytes between kernel columns.
-  int64_t points = 0;
+/// What belongs to the channels of a depthwise convolution.
+struct DepthwiseChannels {
+  const int8_t* weight = nullptr;  ///< kernel rows x kernel columns x channels.
   const int32_t* start = nullptr;
   const float* scale = nullptr;
+  int64_t channels = 0;
+  int64_t kernel[2] = {1, 1};
+};
+
+/// A row of the output of a depthwise convolution.
+struct DepthwiseRow {
+  DepthwiseChannels own;
+  const uint8_t* packed = nullptr;        ///< What `pack_depthwise` made.
+  uint8_t* columns = nullptr;             ///< `depthwise_columns` bytes for the call.
+  const uint8_t* const* lines = nullptr;  ///< Copied by `flip`, for each kernel row.
+  int64_t stride = 1;                     ///< Points between the windows of neighbouring points.
+  int64_t dilation = 1;                   ///< Points between kernel columns.
+  int64_t points = 0;
   Bounds bounds;
   int8_t* out = nullptr;
 };
+
+/// What may be read behind a line of a depthwise convolution.
+constexpr int64_t kDepthwiseSlack = 64;
 
 /// y = (a - a_zero) * a_scale + (b - b_zero) * b_scale, or (a - a_zero) * (b - b_zero) * a_scale.
 struct Pair {

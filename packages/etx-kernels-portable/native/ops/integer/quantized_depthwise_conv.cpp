@@ -15,11 +15,9 @@ namespace {
 
 struct Depthwise {
   const int8_t* x;
-  const int8_t* weight;
   int8_t* y;
   Window window;
-  const ColumnOperands* operands;
-  Bounds bounds;
+  DepthwiseRow row;  ///< Without what concerns one row.
 };
 
 /// The padded lines of the input that windows read, in a ring: line `y` of the padded input is in
@@ -28,19 +26,20 @@ class Lines {
  public:
   /// Bytes of memory for one ring; lost where int64 does not hold them.
   static Checked memory_size(const Window& w) {
-    return reach(w) * (Checked(points(w)) * w.pixel + kHeader) + kHeader * w.kernel[0];
+    const Checked lines = Checked(reach(w)) * (Checked(points(w)) * w.pixel + kHeader);
+    return lines + Checked(kHeader) * w.kernel[0] + kDepthwiseSlack;
   }
 
-  Lines(const Window& w, int8_t* memory)
+  Lines(const Window& w, uint8_t* memory)
       : window_(w),
-        places_(reinterpret_cast<const int8_t**>(memory)),
+        places_(reinterpret_cast<const uint8_t**>(memory)),
         held_(reinterpret_cast<int64_t*>(memory) + w.kernel[0]),
         lines_(memory + (w.kernel[0] + reach(w)) * kHeader) {
     for (int64_t i = 0; i < reach(w); ++i) held_[i] = -1;
   }
 
   /// Pointers to the lines of the kernel rows for output line `oy` of `image`.
-  const int8_t* const* at(const int8_t* image, int64_t oy) {
+  const uint8_t* const* at(const int8_t* image, int64_t oy) {
     const int64_t size = reach(window_), bytes = points(window_) * window_.pixel;
     if (image != image_) {
       for (int64_t i = 0; i < size; ++i) held_[i] = -1;
@@ -48,7 +47,7 @@ class Lines {
     }
     for (int64_t k = 0; k < window_.kernel[0]; ++k) {
       const int64_t y = oy * window_.stride[0] + k * window_.dilation[0];
-      int8_t* const line = lines_ + y % size * bytes;
+      uint8_t* const line = lines_ + y % size * bytes;
       if (held_[y % size] != y) fill(image, y - window_.before[0], line);
       held_[y % size] = y;
       places_[k] = line;
@@ -65,39 +64,31 @@ class Lines {
     return w.stride[1] * (w.out[1] - 1) + w.dilation[1] * (w.kernel[1] - 1) + 1;
   }
 
-  void fill(const int8_t* image, int64_t y, int8_t* line) const {
+  void fill(const int8_t* image, int64_t y, uint8_t* line) const {
     const int64_t bytes = window_.pixel, all = points(window_);
     const bool inside = y >= 0 && y < window_.in[0];
     const int64_t left = inside ? min(window_.before[1], all) : all;
     const int64_t count = min(all - left, window_.in[1]);
-    memset(line, window_.fill, static_cast<size_t>(left * bytes));
+    const int fill = static_cast<uint8_t>(window_.fill) ^ integer().offset;
+    memset(line, fill, static_cast<size_t>(left * bytes));
     if (count > 0) {
-      memcpy(line + left * bytes, image + y * window_.in[1] * bytes,
-             static_cast<size_t>(count * bytes));
+      integer().flip(image + y * window_.in[1] * bytes, line + left * bytes, count * bytes);
     }
     const int64_t right = all - left - count;
-    memset(line + (left + count) * bytes, window_.fill, static_cast<size_t>(right * bytes));
+    memset(line + (left + count) * bytes, fill, static_cast<size_t>(right * bytes));
   }
 
   const Window& window_;
-  const int8_t** places_;
+  const uint8_t** places_;
   int64_t* held_;
-  int8_t* lines_;
+  uint8_t* lines_;
   const int8_t* image_ = nullptr;
 };
 
-void run_lines(const Depthwise& d, Lines& lines, int64_t begin, int64_t end) {
+void run_lines(const Depthwise& d, Lines& lines, uint8_t* columns, int64_t begin, int64_t end) {
   const Window& w = d.window;
-  DepthwiseRow row;
-  row.weight = d.weight;
-  row.channels = w.pixel;
-  row.kernel[0] = w.kernel[0], row.kernel[1] = w.kernel[1];
-  row.step = w.stride[1] * w.pixel;
-  row.dilation = w.dilation[1] * w.pixel;
-  row.points = w.out[1];
-  row.start = d.operands->start;
-  row.scale = d.operands->scale;
-  row.bounds = d.bounds;
+  DepthwiseRow row = d.row;
+  row.columns = columns;
   for (int64_t i = begin; i < end; ++i) {
     const int8_t* const image = d.x + i / w.out[0] * w.in[0] * w.in[1] * w.pixel;
     row.lines = lines.at(image, i % w.out[0]);
@@ -106,19 +97,25 @@ void run_lines(const Depthwise& d, Lines& lines, int64_t begin, int64_t end) {
   }
 }
 
+Checked whole_lines(Checked bytes) { return (bytes + 63).value_or(-64) / 64 * 64; }
+
 Error run(Context& context, const Depthwise& d, int64_t images) {
   const Window& w = d.window;
   const int64_t all = images * w.out[0];
   const Checked work = Checked(all) * w.out[1] * w.pixel * w.kernel[0] * w.kernel[1];
   const int64_t threads = min(useful_threads(context, work), all);
-  const int64_t bytes = ((Lines::memory_size(w) + 63) * threads).value_or(-1) / threads / 64 * 64;
-  ETX_ASSIGN(int8_t* const memory, scratch<int8_t>(context, bytes == 0 ? -1 : threads * bytes,
-                                                   "no temporary memory for padded lines"));
+  const int64_t columns = integer().depthwise_columns(d.row);
+  const int64_t lines = whole_lines(Lines::memory_size(w)).value_or(-1);
+  ETX_CHECK(context, lines > 0 && columns >= 0, InvalidArgument, "the window must not reach over 2^63 numbers");
+  ETX_ASSIGN(uint8_t* const memory,
+             scratch<uint8_t>(context, ((Checked(columns) + lines) * threads).value_or(-1),
+                              "no temporary memory for padded lines"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Part part(all, 1, i, threads);
-      Lines lines(w, memory + i * bytes);
-      run_lines(d, lines, part.begin, part.end);
+      uint8_t* const own = memory + i * (columns + lines);
+      Lines ring(w, own + columns);
+      run_lines(d, ring, own, part.begin, part.end);
     }
   });
   return Error::Ok;
@@ -134,7 +131,7 @@ Error quantized_depthwise_conv_out(Context& context, const Tensor& input, const 
   Depthwise d;
   Window& w = d.window;
   ETX_TRY(check_zero_point_int8(context, input_zero_point));
-  ETX_TRY(read_bounds(context, output_zero_point, output_min, output_max, d.bounds));
+  ETX_TRY(read_bounds(context, output_zero_point, output_min, output_max, d.row.bounds));
   ETX_TRY(check_int8(context, input, "input must be contiguous int8"));
   ETX_TRY(check_int8(context, weight, "weight must be contiguous int8"));
   ETX_TRY(check_int8(context, out, "out must be contiguous int8"));
@@ -147,14 +144,23 @@ Error quantized_depthwise_conv_out(Context& context, const Tensor& input, const 
             "weight must be (kernel rows * kernel columns, C), with C the channels of input");
   ColumnOperands operands;
   ETX_TRY(read_columns(context, weight_sums, bias, scale, w.pixel, 1, weight.size(0),
-                       input_zero_point, operands));
+                       input_zero_point + integer().offset, operands));
   ETX_TRY(resize_window_out(context, input, w, w.pixel, out));
   if (out.numel() == 0) return Error::Ok;
   w.fill = static_cast<int8_t>(input_zero_point);
   d.x = input.const_data_ptr<int8_t>();
-  d.weight = weight.const_data_ptr<int8_t>();
   d.y = out.mutable_data_ptr<int8_t>();
-  d.operands = &operands;
+  DepthwiseRow& row = d.row;
+  row.own = {weight.const_data_ptr<int8_t>(), operands.start, operands.scale, w.pixel,
+             {w.kernel[0], w.kernel[1]}};
+  row.stride = w.stride[1];
+  row.dilation = w.dilation[1];
+  row.points = w.out[1];
+  ETX_ASSIGN(uint8_t* const packed,
+             scratch<uint8_t>(context, integer().depthwise_bytes(row.own),
+                              "no temporary memory to interleave the weight in"));
+  integer().pack_depthwise(row.own, packed);
+  row.packed = packed;
   return run(context, d, input.size(0));
 }
 

@@ -2,41 +2,220 @@
 #ifndef ETX_PORTABLE_INTEGER_DEPTHWISE_H_
 #define ETX_PORTABLE_INTEGER_DEPTHWISE_H_
 
-/// Convolutions in which each channel has a filter of its own.
+/// Convolutions in which each channel has a filter of its own. Four points above each other are
+/// interleaved, so that a lane holds four of a channel, and multiplied by four kernel rows at once;
+/// what one column of points becomes serves all windows that it is in.
 
-#include "isa/integer/level/dot.h"
+#include "isa/integer/level/interleave.h"
 #include "isa/integer/level/requantize.h"
 
 namespace etx::portable {
 namespace {
 
+void flip(const int8_t* from, uint8_t* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = static_cast<uint8_t>(from[i] ^ static_cast<int8_t>(kOffset));
+  }
+}
+
+#if defined(ETX_INTEGER_INTERLEAVES)
+constexpr int64_t kQuad = 4 * sizeof(VecI);  ///< Four vectors: what `interleave` makes.
+constexpr int kPoints = ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 16 ? 4 : 2;
+constexpr int64_t kColumnBytes = 32 * 1024;
+
+inline int64_t quads(const DepthwiseChannels& d) { return (d.kernel[0] + 3) / 4; }
+/// A group's start, scale and weight.
+inline int64_t group_bytes(const DepthwiseChannels& d) {
+  return (2 + quads(d) * d.kernel[1]) * kQuad;
+}
+
+int64_t depthwise_bytes(const DepthwiseChannels& d) {
+  return (d.channels + kGroup - 1) / kGroup * group_bytes(d);
+}
+
+inline VecI load_vector(const void* p) {
+  VecI v;
+  memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+/// Up to four rows that are `stride` bytes apart, interleaved.
+inline void pack_rows(const uint8_t* x, int64_t stride, int64_t rows, int64_t n, uint8_t* to) {
+  VecI row[4] = {};
+  for (int64_t i = 0; i < 4 && i < rows; ++i) row[i] = load_bytes_part(x + i * stride, n);
+  VecI y[4];
+  interleave(row, y);
+  memcpy(to, y, sizeof(y));
+}
+
+/// 32-bit operands of a group's channels in the order of lanes.
+inline void pack_operands(const void* from, int64_t n, uint8_t* to) {
+  const uint8_t* const x = static_cast<const uint8_t*>(from);
+  uint32_t t[kGroup] = {};
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t lane = i / 16, vector = i / 4 % 4;
+    memcpy(t + vector * kLanes + lane * 4 + i % 4, x + 4 * i, 4);
+  }
+  memcpy(to, t, sizeof(t));
+}
+
+void pack_depthwise(const DepthwiseChannels& d, uint8_t* to) {
+  const uint8_t* const weight = reinterpret_cast<const uint8_t*>(d.weight);
+  for (int64_t c = 0; c < d.channels; c += kGroup) {
+    const int64_t n = d.channels - c < kGroup ? d.channels - c : kGroup;
+    pack_operands(d.start + c, n, to);
+    pack_operands(d.scale + c, n, to + kQuad);
+    to += 2 * kQuad;
+    for (int64_t k = 0; k < d.kernel[0]; k += 4) {
+      for (int64_t i = 0; i < d.kernel[1]; ++i, to += kQuad) {
+        pack_rows(weight + (k * d.kernel[1] + i) * d.channels + c, d.kernel[1] * d.channels,
+                  d.kernel[0] - k, n, to);
+      }
+    }
+  }
+}
+
+/// Points of the output whose columns are interleaved before they are multiplied.
+inline int64_t chunk_of(const DepthwiseRow& d) {
+  const int64_t room = kColumnBytes / (quads(d.own) * kQuad);
+  const int64_t reach = (d.own.kernel[1] - 1) * d.dilation;
+  const int64_t chunk = (room - reach) / d.stride;
+  return chunk < 4 * kPoints ? 4 * kPoints : chunk / kPoints * kPoints;
+}
+
+inline int64_t columns_of(const DepthwiseRow& d, int64_t points) {
+  return (points - 1) * d.stride + (d.own.kernel[1] - 1) * d.dilation + 1;
+}
+
+int64_t depthwise_columns(const DepthwiseRow& d) {
+  const int64_t chunk = chunk_of(d);
+  const int64_t columns = columns_of(d, chunk < d.points ? chunk : d.points);
+  int64_t bytes = 0;
+  return __builtin_mul_overflow(columns, quads(d.own) * kQuad, &bytes) ? -1 : bytes;
+}
+
+/// Interleaves `count` columns of lines from `at` on.
+inline void interleave_columns(const DepthwiseRow& d, int64_t at, int64_t count) {
+  uint8_t* to = d.columns;
+  const int64_t q = quads(d.own);
+  const uint8_t* line[4];
+  for (int64_t k = 0; k < q; ++k, to += kQuad) {
+    for (int64_t i = 0; i < 4; ++i) {
+      const int64_t row = 4 * k + i;
+      line[i] = d.lines[row < d.own.kernel[0] ? row : 0] + at;
+    }
+    uint8_t* column = to;
+    for (int64_t x = 0; x < count; ++x, column += q * kQuad) {
+      VecI row[4], y[4];
+      ETX_UNROLL
+      for (int i = 0; i < 4; ++i) row[i] = load_vector(line[i] + x * d.own.channels);
+      interleave(row, y);
+      memcpy(column, y, sizeof(y));
+    }
+  }
+}
+
+/// P points of a group from the interleaved columns.
+template <int P>
+inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, const uint8_t* packed,
+                             const Requantize& to_bytes, int8_t* out, int64_t n) {
+  VecI sums[P][4];
+  ETX_UNROLL
+  for (int v = 0; v < 4; ++v) {
+    const VecI start = load_vector(packed + v * ETX_SIMD_BYTES);
+    ETX_UNROLL
+    for (int p = 0; p < P; ++p) sums[p][v] = start;
+  }
+  const int64_t q = quads(d.own), next = d.stride * q * kQuad;
+  const uint8_t* w = packed + 2 * kQuad;
+  for (int64_t k = 0; k < q; ++k) {
+    const uint8_t* x = column + k * kQuad;
+    for (int64_t i = 0; i < d.own.kernel[1]; ++i, x += d.dilation * q * kQuad, w += kQuad) {
+      ETX_UNROLL
+      for (int v = 0; v < 4; ++v) {
+        const VecI multiplier = load_vector(w + v * ETX_SIMD_BYTES);
+        ETX_UNROLL
+        for (int p = 0; p < P; ++p) {
+          const VecI points = load_vector(x + p * next + v * ETX_SIMD_BYTES);
+          sums[p][v] = dot_lanes(sums[p][v], points, multiplier);
+        }
+      }
+    }
+  }
+  ETX_UNROLL
+  for (int v = 0; v < 4; ++v) {
+    const VecF scale = load(reinterpret_cast<const float*>(packed + kQuad) + v * kLanes);
+    ETX_UNROLL
+    for (int p = 0; p < P; ++p) sums[p][v] = to_bytes.from_sums(sums[p][v], scale);
+  }
+  ETX_UNROLL
+  for (int p = 0; p < P; ++p) {
+    store_vector_part(out + p * d.own.channels, join_bytes(sums[p]), n);
+  }
+}
+
+void depthwise(const DepthwiseRow& d) {
+  const Requantize to_bytes(d.bounds);
+  const int64_t chunk = chunk_of(d), step = d.stride * quads(d.own) * kQuad;
+  const uint8_t* packed = d.packed;
+  for (int64_t c = 0; c < d.own.channels; c += kGroup, packed += group_bytes(d.own)) {
+    const int64_t n = d.own.channels - c;
+    for (int64_t first = 0; first < d.points; first += chunk) {
+      const int64_t count = d.points - first < chunk ? d.points - first : chunk;
+      interleave_columns(d, first * d.stride * d.own.channels + c, columns_of(d, count));
+      int8_t* const out = d.out + first * d.own.channels + c;
+      int64_t p = 0;
+      for (; p + kPoints <= count; p += kPoints) {
+        multiply_columns<kPoints>(d, d.columns + p * step, packed, to_bytes,
+                                  out + p * d.own.channels, n);
+      }
+      for (; p < count; ++p) {
+        multiply_columns<1>(d, d.columns + p * step, packed, to_bytes, out + p * d.own.channels, n);
+      }
+    }
+  }
+}
+
+#else
+int64_t depthwise_bytes(const DepthwiseChannels&) { return 0; }
+void pack_depthwise(const DepthwiseChannels&, uint8_t*) {}
+int64_t depthwise_columns(const DepthwiseRow&) { return 0; }
+
+/// Channels [c, c + n) of one point.
+inline void sum_point(const DepthwiseRow& d, int64_t point, int64_t c, int64_t n, int32_t* sums) {
+  const int8_t* w = d.own.weight + c;
+  for (int64_t i = 0; i < n; ++i) sums[i] = d.own.start[c + i];
+  for (int64_t ky = 0; ky < d.own.kernel[0]; ++ky) {
+    const uint8_t* x = d.lines[ky] + point * d.stride * d.own.channels + c;
+    for (int64_t kx = 0; kx < d.own.kernel[1]; ++kx) {
+      for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<int8_t>(x[i]) * w[i];
+      x += d.dilation * d.own.channels;
+      w += d.own.channels;
+    }
+  }
+}
+
 void depthwise(const DepthwiseRow& d) {
   constexpr int64_t kWidth = 64;
   const Requantize to_bytes(d.bounds);
-  for (int64_t c = 0; c < d.channels; c += kWidth) {
-    const int64_t n = d.channels - c < kWidth ? d.channels - c : kWidth;
+  for (int64_t c = 0; c < d.own.channels; c += kWidth) {
+    const int64_t n = d.own.channels - c < kWidth ? d.own.channels - c : kWidth;
     for (int64_t p = 0; p < d.points; ++p) {
-      int32_t sums[kWidth] = {};
-      for (int64_t i = 0; i < n; ++i) sums[i] = d.start[c + i];
-      const int8_t* w = d.weight + c;
-      for (int64_t ky = 0; ky < d.kernel[0]; ++ky) {
-        const int8_t* x = d.lines[ky] + p * d.step + c;
-        for (int64_t kx = 0; kx < d.kernel[1]; ++kx, x += d.dilation, w += d.channels) {
-          for (int64_t i = 0; i < n; ++i) sums[i] += x[i] * w[i];
-        }
-      }
-      int8_t* const y = d.out + p * d.channels + c;
+      int32_t sums[kWidth];
+      sum_point(d, p, c, n, sums);
+      int8_t* const y = d.out + p * d.own.channels + c;
       int64_t i = 0;
       for (; i + kLanes <= n; i += kLanes) {
-        store_bytes(y + i, to_bytes.from_sums(load_ints(sums + i), load(d.scale + c + i)));
+        store_bytes(y + i, to_bytes.from_sums(load_ints(sums + i), load(d.own.scale + c + i)));
       }
       for (; i < n; ++i) {
-        const VecF scale = splat(d.scale[c + i]);
+        const VecF scale = splat(d.own.scale[c + i]);
         store_bytes_part(y + i, to_bytes.from_sums(splat(sums[i]), scale), 1);
       }
     }
   }
 }
+#endif
 
 }  // namespace
 }  // namespace etx::portable

@@ -35,6 +35,12 @@ inline void fill_run(int8_t value, int64_t n, uint8_t* to) {
   memset(to, static_cast<uint8_t>(value) ^ kFlip, static_cast<size_t>(n));
 }
 
+/// Which point of the input lies at `x` of the spaced one; negative where none does.
+inline int64_t unspaced(int64_t x, int64_t spacing) {
+  if (spacing == 1 || x < 0) return x;
+  return x % spacing == 0 ? x / spacing : -1;
+}
+
 /// One line of a window whose points lie next to each other.
 inline void copy_line(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
                       uint8_t* to) {
@@ -53,7 +59,7 @@ inline void copy_line(const Window& w, const int8_t* line, const int8_t* end, in
 inline void copy_points(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
                         uint8_t* to) {
   for (int64_t k = 0; k < w.kernel[1]; ++k, x += w.dilation[1], to += w.channels) {
-    const int64_t at = x < 0 || x % w.spacing[1] != 0 ? -1 : x / w.spacing[1];
+    const int64_t at = unspaced(x, w.spacing[1]);
     if (at >= 0 && at < w.in[1]) {
       copy_run(line + at * w.pixel, end, w.channels, to);
     } else {
@@ -70,7 +76,7 @@ void gather_window(const Rows& rows, int64_t image, int64_t oy, int64_t ox, uint
   const int8_t* const first = rows.x + image * w.in[0] * w.in[1] * w.pixel;
   int64_t y = oy * w.stride[0] - w.before[0];
   for (int64_t k = 0; k < w.kernel[0]; ++k, y += w.dilation[0], to += line_bytes) {
-    const int64_t at = y < 0 || y % w.spacing[0] != 0 ? -1 : y / w.spacing[0];
+    const int64_t at = unspaced(y, w.spacing[0]);
     if (at < 0 || at >= w.in[0]) {
       fill_run(w.fill, line_bytes, to);
     } else if (by_line) {
@@ -163,7 +169,7 @@ void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows
     int64_t i = 0;
     for (; i + kLanes <= depth; i += kLanes) {
       store_bytes(reinterpret_cast<int8_t*>(bytes + i),
-                  to_bytes.from_floats(load(x + i)) ^ static_cast<int32_t>(kFlip));
+                  to_bytes.from_floats(load(x + i)) ^ (kOffset == 0 ? 0 : -128));
     }
     for (; i < depth; ++i) {
       float t[kLanes] = {x[i]};
