@@ -67,7 +67,8 @@ struct Product {
   int64_t out_stride = 0;
   Bounds bounds;
 
-  // To float: y = (sum - offset of the row * sums) * (scale * scale of the row) + bias.
+  // To float: y = (sum - offset of the row * sums) * scale * scale of the row + bias. `sums`,
+  // `scale` and `bias` are readable up to a whole block.
   float* y = nullptr;
   int64_t y_stride = 0;
   const RowScale* row_scales = nullptr;
@@ -77,6 +78,7 @@ struct Product {
 
   // Groups of depth with sums and a scale each: `group_stride` apart.
   int64_t groups = 1, group_steps = 0, group_stride = 0;
+  const int32_t* group_sums = nullptr;  ///< Of gathered rows, by row and group; of int4 only.
 };
 
 /// The product of float rows and a packed weight: y = sum over groups of scale * (x w) + bias.
@@ -87,7 +89,7 @@ struct FloatProduct {
   const int8_t* weight = nullptr;
   int64_t columns = 0, steps = 0;
   int64_t begin = 0, end = 0;
-  const float* scale = nullptr;
+  const float* scale = nullptr;  ///< As `bias`, readable up to a whole block.
   const float* bias = nullptr;
   float least = 0, most = 0;
   int64_t groups = 1, group_steps = 0, group_stride = 0;

@@ -2,6 +2,7 @@
 #include "ops/integer/contract.h"
 
 #include <cmath>
+#include <cstring>
 
 #include "core/scratch.h"
 #include "core/work.h"
@@ -74,26 +75,22 @@ Error read_columns(Context& context, const Tensor& sums, const std::optional<Ten
                                               "no temporary memory for the columns' operands"));
   ETX_ASSIGN(operands.scale, scratch<float>(context, operands.padded * groups,
                                             "no temporary memory for the columns' operands"));
-  const int32_t* const s = sums.const_data_ptr<int32_t>();
-  const float* const f = scale.const_data_ptr<float>();
   const int32_t* const b = bias.has_value() ? bias->const_data_ptr<int32_t>() : nullptr;
-  bool fits = true, scales = true;
+  const float* const factors = scale.const_data_ptr<float>();
+  bool fits = true;
   for (int64_t g = 0; g < groups; ++g) {
     int32_t* const start = operands.start + g * operands.padded;
     float* const factor = operands.scale + g * operands.padded;
-    for (int64_t i = 0; i < columns; ++i) {
-      const int64_t at = g * columns + i;
-      const int64_t own = b == nullptr ? 0 : b[at];
-      fits &= own <= most && own >= -most;
-      scales &= f[at] > 0 && f[at] < INFINITY;
-      start[i] = static_cast<int32_t>(static_cast<uint32_t>(own - offset * s[at]));
-      factor[i] = f[at];
-    }
+    fits &= integer().start_sums(
+        b == nullptr ? b : b + g * columns, sums.const_data_ptr<int32_t>() + g * columns,
+        static_cast<int32_t>(offset), static_cast<int32_t>(most), start, columns);
+    memcpy(factor, factors + g * columns, static_cast<size_t>(columns) * sizeof(float));
     for (int64_t i = columns; i < operands.padded; ++i) start[i] = 0, factor[i] = 0;
   }
   ETX_CHECK(context, fits, InvalidArgument,
             "sums must fit int32: the depth times 255 * 128, and |bias|, must be less than 2^31");
-  ETX_CHECK(context, scales, InvalidArgument, "scale must be finite and greater than 0");
+  ETX_CHECK(context, integer().are_scales(factors, scale.numel()), InvalidArgument,
+            "scale must be finite and greater than 0");
   return Error::Ok;
 }
 

@@ -8,13 +8,9 @@
 namespace etx::portable {
 namespace {
 
-Error run(Context& context, const FloatLinearArguments& a, const Tensor& sums, const Tensor& out) {
+Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   FloatLinear linear;
   ETX_TRY(read_float_linear(context, a, out, linear));
-  ETX_CHECK(context,
-            sums.scalar_type() == ScalarType::Int && sums.is_contiguous() &&
-                (Checked(linear.groups) * linear.columns).is(sums.numel()),
-            InvalidArgument, "weight_sums must be int32 of the shape of weight_scales");
   ETX_CHECK(context, (Checked(linear.depth) * (255 * 128)).is_within(0, INT32_MAX), InvalidArgument,
             "sums must fit int32: the depth times 255 * 128 must be less than 2^31");
   Layer layer;
@@ -28,13 +24,13 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& sums, c
   p.steps = linear.steps;
   p.end = a.weight.size(0);
   p.scale = linear.scales;
-  p.sums = sums.const_data_ptr<int32_t>();
+  p.sums = linear.sums;
   p.bias = linear.bias;
   p.least = linear.least;
   p.most = linear.most;
   p.groups = linear.groups;
   p.group_steps = linear.group_steps;
-  p.group_stride = linear.columns;
+  p.group_stride = linear.stride;
   p.y = out.mutable_data_ptr<float>();
   p.y_stride = linear.columns;
   return run_layer(context, layer);
@@ -45,7 +41,7 @@ Error dynamic_linear_out(Context& context, const Tensor& input, const Tensor& we
                          const Tensor& weight_sums, const Tensor& weight_scales,
                          std::optional<Tensor> bias, double output_min, double output_max,
                          Tensor& out) {
-  return run(context, {input, weight, weight_scales, bias, output_min, output_max, 0}, weight_sums,
+  return run(context, {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, 0},
              out);
 }
 
@@ -55,8 +51,9 @@ Error dynamic_linear_int4_out(Context& context, const Tensor& input, const Tenso
                               std::optional<Tensor> bias, int64_t group_size, double output_min,
                               double output_max, Tensor& out) {
   ETX_CHECK(context, group_size >= 1, InvalidArgument, "group_size must be at least 1");
-  return run(context, {input, weight, weight_scales, bias, output_min, output_max, group_size},
-             weight_sums, out);
+  return run(context,
+             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, group_size},
+             out);
 }
 
 constexpr etx_kernel kRows[] = {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/integer/float_linear.h"
 
+#include <cstring>
+
+#include "core/scratch.h"
 #include "core/shape.h"
 #include "core/work.h"
 #include "ops/integer/contract.h"
@@ -30,6 +33,22 @@ Error read_groups(Context& context, const FloatLinearArguments& a, FloatLinear& 
   return Error::Ok;
 }
 
+/// Rows of `columns` numbers of 4 bytes, made readable up to a whole block.
+template <typename T>
+Error pad_columns(Context& context, const T* from, int64_t rows, int64_t columns, const T*& to) {
+  to = from;
+  const int64_t whole = divide_up(columns, kBlockColumns) * kBlockColumns;
+  if (from == nullptr || whole == columns) return Error::Ok;
+  ETX_ASSIGN(T* const padded, scratch<T>(context, (Checked(rows) * whole).value_or(-1),
+                                         "no temporary memory for the columns' operands"));
+  for (int64_t i = 0; i < rows; ++i) {
+    memcpy(padded + i * whole, from + i * columns, static_cast<size_t>(columns) * sizeof(T));
+    for (int64_t k = columns; k < whole; ++k) padded[i * whole + k] = 0;
+  }
+  to = padded;
+  return Error::Ok;
+}
+
 }  // namespace
 
 Error read_float_linear(Context& context, const FloatLinearArguments& a, const Tensor& out,
@@ -55,6 +74,11 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
             !a.bias.has_value() ||
                 (is_float32(*a.bias) && a.bias->dim() == 1 && a.bias->size(0) == linear.columns),
             InvalidArgument, "bias must be contiguous float32, one for each output channel");
+  ETX_CHECK(
+      context,
+      a.sums == nullptr || (a.sums->scalar_type() == ScalarType::Int && a.sums->is_contiguous() &&
+                            (Checked(linear.groups) * linear.columns).is(a.sums->numel())),
+      InvalidArgument, "weight_sums must be int32 of the shape of weight_scales");
   linear.least = static_cast<float>(a.output_min);
   linear.most = static_cast<float>(a.output_max);
   ETX_CHECK(context, linear.least <= linear.most, InvalidArgument,
@@ -63,8 +87,13 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
   shape[shape.rank() - 1] = linear.columns;
   ETX_TRY(resize_out(context, out, shape));
   linear.rows = linear.columns == 0 ? 0 : out.numel() / linear.columns;
-  linear.scales = a.scales.const_data_ptr<float>();
-  linear.bias = a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr;
+  linear.stride = divide_up(linear.columns, kBlockColumns) * kBlockColumns;
+  const float* const bias = a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr;
+  const int32_t* const sums = a.sums == nullptr ? nullptr : a.sums->const_data_ptr<int32_t>();
+  ETX_TRY(pad_columns(context, a.scales.const_data_ptr<float>(), linear.groups, linear.columns,
+                      linear.scales));
+  ETX_TRY(pad_columns(context, bias, 1, linear.columns, linear.bias));
+  ETX_TRY(pad_columns(context, sums, linear.groups, linear.columns, linear.sums));
   return Error::Ok;
 }
 

@@ -11,11 +11,13 @@ namespace etx::portable {
 /// What products of float32 rows with a packed weight have in common.
 struct FloatLinear {
   int64_t rows = 0, columns = 0, depth = 0;
-  int64_t groups = 1;       ///< Of the depth, with a scale for each column.
-  int64_t group_steps = 0;  ///< Blocks along the depth of a group.
-  int64_t steps = 0;        ///< Blocks along the depth of all.
-  const float* scales = nullptr;
-  const float* bias = nullptr;
+  int64_t groups = 1;             ///< Of the depth, with a scale for each column.
+  int64_t group_steps = 0;        ///< Blocks along the depth of a group.
+  int64_t steps = 0;              ///< Blocks along the depth of all.
+  const float* scales = nullptr;  ///< (groups, columns), `stride` apart; as the others readable
+  const float* bias = nullptr;    ///< up to a whole block of columns.
+  const int32_t* sums = nullptr;
+  int64_t stride = 0;
   float least = 0, most = 0;
 };
 
@@ -23,6 +25,7 @@ struct FloatLinearArguments {
   const Tensor& input;
   const Tensor& weight;
   const Tensor& scales;
+  const Tensor* sums;  ///< Null: not needed.
   const std::optional<Tensor>& bias;
   double output_min, output_max;
   int64_t group_size;  ///< 0: int8 with a scale for each column.

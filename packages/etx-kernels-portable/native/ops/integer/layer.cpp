@@ -16,7 +16,14 @@ constexpr int64_t kFaster = 4;
 struct Workspace {
   uint8_t* rows;
   RowScale* scales;
+  int32_t* group_sums;
 };
+
+/// What a gathered row needs beside its bytes.
+int64_t extra_bytes(const Layer& layer) {
+  return static_cast<int64_t>(sizeof(RowScale)) +
+         layer.product.groups * static_cast<int64_t>(sizeof(int32_t));
+}
 
 struct Schedule {
   int64_t threads = 1;
@@ -34,11 +41,10 @@ struct Schedule {
     const int64_t tiles = divide_up(layer.num_rows, level.tile_rows);
     by_rows = tiles >= 2 * threads || divide_up(p.end, level.panel_blocks) < threads;
     row_stride = gathered_stride(level, p.steps);
-    const int64_t most = max<int64_t>(kGatheredBytes / row_stride / level.tile_rows, 1);
+    const int64_t each = row_stride + extra_bytes(layer);
+    const int64_t most = max<int64_t>(kGatheredBytes / each / level.tile_rows, 1);
     block = min(most, tiles) * level.tile_rows;
-    workspace =
-        (block * (row_stride + static_cast<int64_t>(sizeof(RowScale))) + kGatheredSlack + 63) / 64 *
-        64;
+    workspace = divide_up(block * each + kGatheredSlack, 64) * 64;
   }
 };
 
@@ -69,13 +75,15 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
       p.row_stride = s.row_stride;
       p.row_scales = memory.scales;
       p.num_rows = end - begin;
+      if (layer.multiply == &Integer::float_product_int4) level.sum_groups(p, memory.group_sums);
+      p.group_sums = memory.group_sums;
       p.begin = columns.begin;
       p.end = columns.end;
       p.weight += g * layer.weight_step;
-      p.start += g * layer.operand_step;
+      if (p.start != nullptr) p.start += g * layer.operand_step;
       p.scale += g * layer.operand_step;
-      p.out += begin * p.out_stride + g * p.columns;
-      p.y += begin * p.y_stride;
+      if (p.out != nullptr) p.out += begin * p.out_stride + g * p.columns;
+      if (p.y != nullptr) p.y += begin * p.y_stride;
       (level.*layer.multiply)(p);
     }
   }
@@ -90,9 +98,10 @@ Error run_layer(Context& context, const Layer& layer) {
                                                      "no temporary memory to gather rows in"));
   context.parallel_for(0, s.threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      uint8_t* const own = memory + i * s.workspace;
-      uint8_t* const rows = own + s.block * static_cast<int64_t>(sizeof(RowScale));
-      run_part(layer, s, i, {rows, reinterpret_cast<RowScale*>(own)});
+      uint8_t* const rows = memory + i * s.workspace;
+      uint8_t* const behind = rows + s.block * s.row_stride + kGatheredSlack;
+      RowScale* const scales = reinterpret_cast<RowScale*>(behind);
+      run_part(layer, s, i, {rows, scales, reinterpret_cast<int32_t*>(scales + s.block)});
     }
   });
   return Error::Ok;

@@ -106,7 +106,8 @@ Error run(Context& context, const Depthwise& d, int64_t images) {
   const int64_t threads = min(useful_threads(context, work), all);
   const int64_t columns = integer().depthwise_columns(d.row);
   const int64_t lines = whole_lines(Lines::memory_size(w)).value_or(-1);
-  ETX_CHECK(context, lines > 0 && columns >= 0, InvalidArgument, "the window must not reach over 2^63 numbers");
+  ETX_CHECK(context, lines > 0 && columns >= 0, InvalidArgument,
+            "the window must not reach over 2^63 numbers");
   ETX_ASSIGN(uint8_t* const memory,
              scratch<uint8_t>(context, ((Checked(columns) + lines) * threads).value_or(-1),
                               "no temporary memory for padded lines"));
@@ -151,7 +152,10 @@ Error quantized_depthwise_conv_out(Context& context, const Tensor& input, const 
   d.x = input.const_data_ptr<int8_t>();
   d.y = out.mutable_data_ptr<int8_t>();
   DepthwiseRow& row = d.row;
-  row.own = {weight.const_data_ptr<int8_t>(), operands.start, operands.scale, w.pixel,
+  row.own = {weight.const_data_ptr<int8_t>(),
+             operands.start,
+             operands.scale,
+             w.pixel,
              {w.kernel[0], w.kernel[1]}};
   row.stride = w.stride[1];
   row.dilation = w.dilation[1];

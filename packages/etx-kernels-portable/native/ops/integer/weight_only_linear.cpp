@@ -46,7 +46,7 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   p.most = linear.most;
   p.groups = linear.groups;
   p.group_steps = linear.group_steps;
-  p.group_stride = linear.columns;
+  p.group_stride = linear.stride;
   p.y = out.mutable_data_ptr<float>();
   p.y_stride = linear.columns;
   const int64_t blocks = a.weight.size(0);
@@ -69,7 +69,8 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
 Error weight_only_linear_out(Context& context, const Tensor& input, const Tensor& weight,
                              const Tensor& weight_scales, std::optional<Tensor> bias,
                              double output_min, double output_max, Tensor& out) {
-  return run(context, {input, weight, weight_scales, bias, output_min, output_max, 0}, out);
+  return run(context, {input, weight, weight_scales, nullptr, bias, output_min, output_max, 0},
+             out);
 }
 
 /// The same with an int4 weight, whose scales are by group of the depth.
@@ -78,7 +79,8 @@ Error weight_only_linear_int4_out(Context& context, const Tensor& input, const T
                                   int64_t group_size, double output_min, double output_max,
                                   Tensor& out) {
   ETX_CHECK(context, group_size >= 1, InvalidArgument, "group_size must be at least 1");
-  return run(context, {input, weight, weight_scales, bias, output_min, output_max, group_size},
+  return run(context,
+             {input, weight, weight_scales, nullptr, bias, output_min, output_max, group_size},
              out);
 }
 

@@ -35,23 +35,30 @@ inline int32_t load_int(const uint8_t* p) {
   return s;
 }
 
-/// Byte `i` of each lane, counted in memory.
+inline int32_t repeat(int32_t number, uint32_t pattern) {
+  return static_cast<int32_t>(static_cast<uint32_t>(number) * pattern);
+}
+
+/// How far byte `i` of a lane, counted in memory, lies below the highest.
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define ETX_BYTE_SHIFT(i) (8 * (i))
+#else
+#define ETX_BYTE_SHIFT(i) (24 - 8 * (i))
+#endif
 template <int i>
 inline VecI byte_of(VecI bytes) {
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-  return to_signed(to_unsigned(bytes) << (8 * i)) >> 24;
-#else
-  return to_signed(to_unsigned(bytes) << (24 - 8 * i)) >> 24;
-#endif
+  return to_signed(to_unsigned(bytes) << ETX_BYTE_SHIFT(i)) >> 24;
 }
 
 #if defined(ETX_SIMD_VECTORS) && (defined(__AVX512VNNI__) || defined(__AVXVNNI__))
 /// Products of unsigned and signed bytes: gathered numbers are 128 larger.
 constexpr int kStepBytes = 4, kOffset = 128;
+typedef uint8_t Gathered;
 
 struct Left {
   VecI v;
   explicit Left(const uint8_t* p) : v(splat(load_int(p))) {}
+  explicit Left(int32_t number) : v(splat(repeat(number & 0xFF, 0x01010101u))) {}
 };
 struct Right {
   VecI v;
@@ -68,10 +75,12 @@ inline VecI dot(VecI sum, Left a, Right b) {
 #elif defined(ETX_SIMD_VECTORS) && defined(__SSE2__)
 /// Pairs of int16: each four gathered numbers are two pairs, the first with the third.
 constexpr int kStepBytes = 8, kOffset = 0;
+typedef int16_t Gathered;
 
 struct Left {
   VecI even, odd;
   explicit Left(const uint8_t* p) : even(splat(load_int(p))), odd(splat(load_int(p + 4))) {}
+  explicit Left(int32_t number) : even(splat(repeat(number & 0xFFFF, 0x00010001u))), odd(even) {}
 };
 struct Right {
   VecI even, odd;
@@ -97,10 +106,12 @@ inline VecI dot(VecI sum, Left a, Right b) {
 
 #elif defined(ETX_SIMD_VECTORS) && defined(__ARM_FEATURE_DOTPROD)
 constexpr int kStepBytes = 4, kOffset = 0;
+typedef int8_t Gathered;
 
 struct Left {
   VecI v;
   explicit Left(const uint8_t* p) : v(splat(load_int(p))) {}
+  explicit Left(int32_t number) : v(splat(repeat(number & 0xFF, 0x01010101u))) {}
 };
 struct Right {
   VecI v;
@@ -113,9 +124,11 @@ inline VecI dot(VecI sum, Left a, Right b) {
 #else
 /// Multiplications of 32 bits.
 constexpr int kStepBytes = 4, kOffset = 0;
+typedef int8_t Gathered;
 
 struct Left {
   int32_t v[4];
+  explicit Left(int32_t number) : v{number, number, number, number} {}
   explicit Left(const uint8_t* p) {
     for (int i = 0; i < 4; ++i) v[i] = static_cast<int8_t>(p[i]);
   }
@@ -129,17 +142,6 @@ inline VecI dot(VecI sum, const Left& a, const Right& b) {
   return sum + b.v[0] * a.v[0] + b.v[1] * a.v[1] + b.v[2] * a.v[2] + b.v[3] * a.v[3];
 }
 #endif
-
-/// x - 8 in each byte, for 0 <= x < 16: no byte borrows from the next.
-inline VecI subtract_eights(VecI x) {
-  const VecU biased = to_unsigned(x) + 0x78787878u;
-  return to_signed(biased ^ 0x80808080u);
-}
-/// The numbers in the low nibbles of each byte, and in the high ones, less 8.
-inline VecI low_nibbles(VecI bytes) { return subtract_eights(bytes & 0x0F0F0F0F); }
-inline VecI high_nibbles(VecI bytes) {
-  return subtract_eights(to_signed(to_unsigned(bytes) >> 4) & 0x0F0F0F0F);
-}
 
 }  // namespace
 }  // namespace etx::portable

@@ -26,8 +26,10 @@ typedef __m128i Raw;
 
 inline void interleave(const VecI (&x)[4], VecI (&y)[4]) {
   const Raw a = (Raw)x[0], b = (Raw)x[1], c = (Raw)x[2], d = (Raw)x[3];
-  const Raw ab_low = ETX_VECTOR_OP(unpacklo_epi8)(a, b), ab_high = ETX_VECTOR_OP(unpackhi_epi8)(a, b);
-  const Raw cd_low = ETX_VECTOR_OP(unpacklo_epi8)(c, d), cd_high = ETX_VECTOR_OP(unpackhi_epi8)(c, d);
+  const Raw ab_low = ETX_VECTOR_OP(unpacklo_epi8)(a, b),
+            ab_high = ETX_VECTOR_OP(unpackhi_epi8)(a, b);
+  const Raw cd_low = ETX_VECTOR_OP(unpacklo_epi8)(c, d),
+            cd_high = ETX_VECTOR_OP(unpackhi_epi8)(c, d);
   y[0] = (VecI)ETX_VECTOR_OP(unpacklo_epi16)(ab_low, cd_low);
   y[1] = (VecI)ETX_VECTOR_OP(unpackhi_epi16)(ab_low, cd_low);
   y[2] = (VecI)ETX_VECTOR_OP(unpacklo_epi16)(ab_high, cd_high);
@@ -45,7 +47,8 @@ inline VecI join_bytes(const VecI (&x)[4]) {
 #define ETX_INTEGER_INTERLEAVES 1
 
 inline void interleave(const VecI (&x)[4], VecI (&y)[4]) {
-  const int8x16_t a = (int8x16_t)x[0], b = (int8x16_t)x[1], c = (int8x16_t)x[2], d = (int8x16_t)x[3];
+  const int8x16_t a = (int8x16_t)x[0], b = (int8x16_t)x[1], c = (int8x16_t)x[2],
+                  d = (int8x16_t)x[3];
   const int16x8_t ab_low = (int16x8_t)vzip1q_s8(a, b), ab_high = (int16x8_t)vzip2q_s8(a, b);
   const int16x8_t cd_low = (int16x8_t)vzip1q_s8(c, d), cd_high = (int16x8_t)vzip2q_s8(c, d);
   y[0] = (VecI)vzip1q_s16(ab_low, cd_low);

@@ -66,6 +66,35 @@ void requantize(const int32_t* sums, float scale, const Bounds& bounds, int8_t* 
   for (; i < n; ++i) store_bytes_part(y + i, to_bytes.from_sums(splat(sums[i])), 1);
 }
 
+bool start_sums(const int32_t* bias, const int32_t* sums, int32_t offset, int32_t most,
+                int32_t* start, int64_t n) {
+  const auto less = [&](int64_t i) {
+    return static_cast<uint32_t>(offset) * static_cast<uint32_t>(sums[i]);
+  };
+  if (bias == nullptr) {
+    for (int64_t i = 0; i < n; ++i) start[i] = static_cast<int32_t>(0u - less(i));
+    return true;
+  }
+  int32_t lowest = 0, highest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    start[i] = static_cast<int32_t>(static_cast<uint32_t>(bias[i]) - less(i));
+    lowest = bias[i] < lowest ? bias[i] : lowest;
+    highest = bias[i] > highest ? bias[i] : highest;
+  }
+  return lowest >= -most && highest <= most;
+}
+
+/// A positive finite number has bits from 1 to those before infinity's.
+bool are_scales(const float* x, int64_t n) {
+  uint32_t worst = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t b;
+    memcpy(&b, x + i, sizeof(b));
+    worst = b - 1 > worst ? b - 1 : worst;
+  }
+  return worst < 0x7F800000u - 1;
+}
+
 }  // namespace
 }  // namespace etx::portable
 

@@ -92,33 +92,61 @@ inline void add_step(Sums<M, V>& sums, const RowPointers<M>& rows, int64_t step,
   }
 }
 
+/// Independent sums that are added in turns, so that additions do not wait for each other.
 template <int M, int V>
-inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
-  const RowPointers<M> rows(t);
-  const int8_t* w = t.weight;
-  const int8_t* next = t.next;
-  for (int64_t k = 0; k < steps; ++k, w += kBlockBytes, next += kBlockBytes) {
-    const Columns<V> columns(w, t.block_stride);
-    prefetch_bytes(next);
-    add_step<M, V>(sums, rows, k, columns.bytes);
+constexpr int kChains = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
+
+template <int M, int V>
+inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
+  ETX_UNROLL
+  for (int i = 0; i < M; ++i) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) sums[i][v] += more[i][v];
   }
 }
 
-/// The same of int4: steps [begin, end), `begin` even.
+template <int M, int V>
+inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
+  constexpr int U = kChains<M, V>;
+  const RowPointers<M> rows(t);
+  const int8_t* w = t.weight;
+  const int8_t* next = t.next;
+  int64_t k = 0;
+  const auto step = [&](Sums<M, V>& own) {
+    const Columns<V> columns(w, t.block_stride);
+    if (M > 4) prefetch_bytes(next);
+    add_step<M, V>(own, rows, k, columns.bytes);
+    ++k, w += kBlockBytes, next += kBlockBytes;
+  };
+  if constexpr (U == 2) {
+    Sums<M, V> more = {};
+    while (k + 2 <= steps) step(sums), step(more);
+    add_sums<M, V>(sums, more);
+  } else if constexpr (U == 4) {
+    Sums<M, V> a = {}, b = {}, c = {};
+    while (k + 4 <= steps) step(sums), step(a), step(b), step(c);
+    add_sums<M, V>(sums, a);
+    add_sums<M, V>(b, c);
+    add_sums<M, V>(sums, b);
+  }
+  while (k < steps) step(sums);
+}
+
+/// The same of int4, whose numbers are 8 larger: steps [begin, end), `begin` even.
 template <int M, int V>
 inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
   const RowPointers<M> rows(t);
   const int8_t* w = t.weight + begin / 2 * kBlockBytes;
-  const int8_t* next = t.next + begin / 2 * kBlockBytes;
-  for (int64_t k = begin; k < end; k += 2, w += kBlockBytes, next += kBlockBytes) {
+  for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
     const Columns<V> columns(w, t.block_stride);
-    prefetch_bytes(next);
     VecI part[V];
     ETX_UNROLL
-    for (int v = 0; v < V; ++v) part[v] = low_nibbles(columns.bytes[v]);
+    for (int v = 0; v < V; ++v) part[v] = columns.bytes[v] & 0x0F0F0F0F;
     add_step<M, V>(sums, rows, k, part);
     ETX_UNROLL
-    for (int v = 0; v < V; ++v) part[v] = high_nibbles(columns.bytes[v]);
+    for (int v = 0; v < V; ++v) {
+      part[v] = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+    }
     add_step<M, V>(sums, rows, k + 1, part);
   }
 }
@@ -130,23 +158,21 @@ struct Place {
   int64_t columns;  ///< Left of it; more than the tile has, or a part of its last block.
 };
 
-inline VecF load_up_to(const float* p, int64_t n) {
-  return n >= kLanes ? load(p) : load_part(p, n > 0 ? static_cast<size_t>(n) : 0);
-}
-inline VecI load_up_to(const int32_t* p, int64_t n) {
-  if (n >= kLanes) return load_ints(p);
-  int32_t t[kLanes] = {};
-  for (int64_t i = 0; i < n; ++i) t[i] = p[i];
-  return load_ints(t);
-}
 inline void store_up_to(float* p, VecF v, int64_t n) {
   if (n >= kLanes) return store(p, v);
   if (n > 0) store_part(p, v, static_cast<size_t>(n));
 }
 
+/// Stores a row of a tile of which the last columns are none.
+ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
+  for (int v = 0; n > 0; ++v, n -= kLanes, out += kLanes) {
+    store_bytes_part(out, bytes[v], n < kLanes ? n : kLanes);
+  }
+}
+
 struct ToBytes {
   template <int M, int V>
-  static void run(const Product& p, const Tile& t, const Place& at) {
+  ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
     Sums<M, V> sums;
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -156,58 +182,64 @@ struct ToBytes {
     }
     add_steps<M, V>(sums, t, p.steps);
     const Requantize to_bytes(p.bounds);
-    int8_t* const out = p.out + at.row * p.out_stride + at.column;
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
       const VecF scale = load(p.scale + at.column + v * kLanes);
-      const int64_t n = at.columns - v * kLanes;
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) sums[i][v] = to_bytes.from_sums(sums[i][v], scale);
+    }
+    int8_t* const out = p.out + at.row * p.out_stride + at.column;
+    if (at.columns >= V * kLanes) {
       ETX_UNROLL
       for (int i = 0; i < M; ++i) {
-        const VecI q = to_bytes.from_sums(sums[i][v], scale);
-        int8_t* const to = out + i * p.out_stride + v * kLanes;
-        if (n >= kLanes) {
-          store_bytes(to, q);
-        } else if (n > 0) {
-          store_bytes_part(to, q, n);
-        }
+        ETX_UNROLL
+        for (int v = 0; v < V; ++v) store_bytes(out + i * p.out_stride + v * kLanes, sums[i][v]);
       }
+    } else {
+      for (int i = 0; i < M; ++i) store_row_part(out + i * p.out_stride, sums[i], at.columns);
     }
   }
 };
 
-/// y = total * factor + bias, within bounds.
-inline VecF finish_float(const Product& p, VecF total, VecF bias) {
-  return smallest(largest(total + bias, splat(p.least)), splat(p.most));
-}
-inline VecF bias_of(const Product& p, int64_t column, int64_t n) {
-  return p.bias == nullptr || n <= 0 ? splat(0.0f) : load_up_to(p.bias + column, n);
+/// y = row scale * total + bias, within bounds.
+ETX_NOINLINE void finish_row(const Product& p, const VecF* total, int64_t row, const Place& at,
+                             int vectors) {
+  const VecF scale = splat(p.row_scales[row].scale), least = splat(p.least), most = splat(p.most);
+  float* const y = p.y + row * p.y_stride + at.column;
+  for (int v = 0; v < vectors; ++v) {
+    VecF value = total[v] * scale;
+    if (p.bias != nullptr) value = value + load(p.bias + at.column + v * kLanes);
+    store_up_to(y + v * kLanes, smallest(largest(value, least), most), at.columns - v * kLanes);
+  }
 }
 
 struct ToFloats {
   template <int M, int V>
-  static void run(const Product& p, const Tile& t, const Place& at) {
+  ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
     Sums<M, V> sums = {};
     add_steps<M, V>(sums, t, p.steps);
-    float* const y = p.y + at.row * p.y_stride + at.column;
-    ETX_UNROLL
-    for (int v = 0; v < V; ++v) {
-      const int64_t column = at.column + v * kLanes, n = at.columns - v * kLanes;
-      if (n <= 0) break;
-      const VecI total = load_up_to(p.sums + column, n);
-      const VecF scale = load_up_to(p.scale + column, n), bias = bias_of(p, column, n);
-      ETX_UNROLL
-      for (int i = 0; i < M; ++i) {
-        const RowScale row = p.row_scales[at.row + i];
-        const VecF value = to_floats(sums[i][v] - total * row.offset) * (scale * row.scale);
-        store_up_to(y + i * p.y_stride + v * kLanes, finish_float(p, value, bias), n);
+    finish(p, &sums[0][0], at, M, V);
+  }
+
+  ETX_NOINLINE static void finish(const Product& p, const VecI* sums, const Place& at, int rows,
+                                  int vectors) {
+    for (int i = 0; i < rows; ++i, sums += vectors) {
+      VecF total[kPanelBlocks * kParts];
+      for (int v = 0; v < vectors; ++v) {
+        const int64_t column = at.column + v * kLanes;
+        const VecI sum = sums[v] - load_ints(p.sums + column) * p.row_scales[at.row + i].offset;
+        total[v] = to_floats(sum) * load(p.scale + column);
       }
+      finish_row(p, total, at.row + i, at, vectors);
     }
   }
 };
 
+/// With u a gathered number, z the row's offset and w8 = w + 8: the sum of (u - z) w is that of
+/// u w8, less z w's and 8 u's. One row alone sums z w8 itself instead of reading sums of w.
 struct ToFloatsInt4 {
   template <int M, int V>
-  static void run(const Product& p, const Tile& t, const Place& at) {
+  ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
     VecF totals[M][V];
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -215,72 +247,104 @@ struct ToFloatsInt4 {
       for (int i = 0; i < M; ++i) totals[i][v] = splat(0.0f);
     }
     for (int64_t g = 0; g < p.groups; ++g) {
+      const int64_t begin = g * p.group_steps;
+      const int64_t end = begin + p.group_steps < p.steps ? begin + p.group_steps : p.steps;
       Sums<M, V> sums = {};
-      const int64_t begin = g * p.group_steps, end = begin + p.group_steps;
-      add_steps_int4<M, V>(sums, t, begin, end < p.steps ? end : p.steps);
+      if constexpr (M == 1) {
+        add_one_row<V>(sums, p, t, at, begin, end);
+      } else {
+        add_steps_int4<M, V>(sums, t, begin, end);
+      }
       ETX_UNROLL
       for (int v = 0; v < V; ++v) {
-        const int64_t column = at.column + v * kLanes, n = at.columns - v * kLanes;
-        if (n <= 0) break;
-        const VecI total = load_up_to(p.sums + g * p.group_stride + column, n);
-        const VecF scale = load_up_to(p.scale + g * p.group_stride + column, n);
+        const int64_t column = g * p.group_stride + at.column + v * kLanes;
+        const VecF scale = load(p.scale + column);
+        const VecI weights = M == 1 ? VecI{} : load_ints(p.sums + column);
         ETX_UNROLL
         for (int i = 0; i < M; ++i) {
-          const VecI sum = sums[i][v] - total * p.row_scales[at.row + i].offset;
+          const int32_t offset = p.row_scales[at.row + i].offset;
+          const int32_t excess = p.group_sums[(at.row + i) * p.groups + g] * 8;
+          VecI sum = sums[i][v] - excess;
+          sum = M == 1 ? sum + offset * 8 * static_cast<int32_t>((end - begin) * kBlockDepth)
+                       : sum - weights * offset;
           totals[i][v] = totals[i][v] + to_floats(sum) * scale;
         }
       }
     }
-    float* const y = p.y + at.row * p.y_stride + at.column;
-    ETX_UNROLL
-    for (int v = 0; v < V; ++v) {
-      const int64_t n = at.columns - v * kLanes;
-      if (n <= 0) break;
-      const VecF bias = bias_of(p, at.column + v * kLanes, n);
+    for (int i = 0; i < M; ++i) finish_row(p, totals[i], at.row + i, at, V);
+  }
+
+  /// Adds the products of a row, less those of a row of offsets.
+  template <int V>
+  static inline void add_one_row(Sums<1, V>& sums, const Product& p, const Tile& t, const Place& at,
+                                 int64_t begin, int64_t end) {
+    const RowPointers<1> rows(t);
+    const Left zero(p.row_scales[at.row].offset);
+    const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+    VecI less[V] = {};
+    for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
+      const Columns<V> columns(w, t.block_stride);
+      const Left low(rows.at(0, k)), high(rows.at(0, k + 1));
       ETX_UNROLL
-      for (int i = 0; i < M; ++i) {
-        const VecF value = totals[i][v] * p.row_scales[at.row + i].scale;
-        store_up_to(y + i * p.y_stride + v * kLanes, finish_float(p, value, bias), n);
+      for (int v = 0; v < V; ++v) {
+        const Right b_low(columns.bytes[v] & 0x0F0F0F0F);
+        const Right b_high(to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F);
+        sums[0][v] = dot(sums[0][v], low, b_low);
+        less[v] = dot(less[v], zero, b_low);
+        sums[0][v] = dot(sums[0][v], high, b_high);
+        less[v] = dot(less[v], zero, b_high);
       }
     }
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) sums[0][v] = sums[0][v] - less[v];
   }
 };
 
-template <class Kind, int P, int M = kTileRows>
-inline void run_rows(int64_t rows, const Product& p, const Tile& t, const Place& at) {
-  if (rows == M) {
+/// Runs tiles of M rows and, for what is left, of fewer.
+template <class Kind, int P, int M>
+inline void run_rows(const Product& p, Tile& t, Place& at) {
+  for (; p.num_rows - at.row >= M; at.row += M, t.rows += M * t.row_stride) {
     Kind::template run<M, P * kParts>(p, t, at);
-  } else if constexpr (M > 1) {
-    run_rows<Kind, P, M - 1>(rows, p, t, at);
   }
+  if constexpr (M > 1) run_rows<Kind, P, (M > 4 ? 4 : M / 2)>(p, t, at);
 }
 
 /// Panel by panel, each with all rows: it stays in the nearest cache meanwhile.
 template <class Kind>
 void run_product(const Product& p, int64_t block_stride) {
-  const int64_t tiles = (p.num_rows + kTileRows - 1) / kTileRows;
   for (int64_t block = p.begin; block < p.end; block += kPanelBlocks) {
     const bool whole = p.end - block >= kPanelBlocks;
-    Tile t = {p.rows, p.row_stride, p.weight + block * block_stride, block_stride, nullptr};
     const int64_t after = block + kPanelBlocks < p.end ? block + kPanelBlocks : p.begin;
-    t.next = p.weight + after * block_stride;
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int64_t first = i * p.num_rows / tiles, last = (i + 1) * p.num_rows / tiles;
-      t.rows = p.rows + first * p.row_stride;
-      const Place at = {first, block * kBlockColumns, p.columns - block * kBlockColumns};
-      if (whole) {
-        run_rows<Kind, kPanelBlocks>(last - first, p, t, at);
-      } else {
-        run_rows<Kind, 1>(last - first, p, t, at);
-      }
+    Tile t = {p.rows, p.row_stride, p.weight + block * block_stride, block_stride,
+              p.weight + after * block_stride};
+    Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
+    if (whole) {
+      run_rows<Kind, kPanelBlocks, kTileRows>(p, t, at);
+    } else {
+      run_rows<Kind, 1, kTileRows>(p, t, at);
     }
   }
 }
 
 void product(const Product& p) { run_product<ToBytes>(p, p.steps * kBlockBytes); }
 void float_product(const Product& p) { run_product<ToFloats>(p, p.steps * kBlockBytes); }
+
 void float_product_int4(const Product& p) {
   run_product<ToFloatsInt4>(p, p.steps / 2 * kBlockBytes);
+}
+
+/// Sums of the numbers of gathered rows.
+void sum_groups(const Product& p, int32_t* sums) {
+  for (int64_t row = 0; row < p.num_rows; ++row) {
+    const Gathered* const x = reinterpret_cast<const Gathered*>(p.rows + row * p.row_stride);
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const int64_t begin = g * p.group_steps, end = begin + p.group_steps;
+      const int64_t last = (end < p.steps ? end : p.steps) * kBlockDepth;
+      int32_t sum = 0;
+      for (int64_t k = begin * kBlockDepth; k < last; ++k) sum += x[k];
+      *sums++ = sum;
+    }
+  }
 }
 
 }  // namespace

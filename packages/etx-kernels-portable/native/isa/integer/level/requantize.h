@@ -28,7 +28,8 @@ inline VecI widen_bytes(const int8_t* p) {
 inline void store_bytes(int8_t* p, VecI v) {
   const __m256i words = _mm256_packs_epi32((__m256i)v, (__m256i)v);
   const __m256i bytes = _mm256_packs_epi16(words, words);
-  const __m256i joined = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
+  const __m256i joined =
+      _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 0, 4, 0, 4, 0, 4));
   _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(joined));
 }
 inline VecI widen_bytes(const int8_t* p) {

@@ -10,7 +10,7 @@ namespace etx::portable {
 namespace {
 
 #if ETX_SIMD_BYTES == 64
-constexpr int kFloatRows = 12;
+constexpr int kFloatRows = 8;
 #elif ETX_SIMD_BYTES == 32
 constexpr int kFloatRows = 4;
 #elif ETX_SIMD_BYTES == 16
@@ -18,6 +18,9 @@ constexpr int kFloatRows = 2;
 #else
 constexpr int kFloatRows = 1;
 #endif
+
+/// Of int4: what makes two's complement of numbers from 0 to 15 that are 8 larger.
+constexpr int32_t kEights = static_cast<int32_t>(0x88888888u);
 
 /// sum + a * b, rounded once where the processor can.
 inline VecF add_product(VecF sum, VecF a, VecF b) {
@@ -32,32 +35,93 @@ inline VecF add_product(VecF sum, VecF a, VecF b) {
 #endif
 }
 
-template <int i>
-inline VecF byte_as_float(VecI bytes) {
-  return to_floats(byte_of<i>(bytes));
+/// Number `i` of each lane: a byte, or the low or high nibble of one as two's complement.
+enum class Part { Byte, Low, High };
+template <Part part, int i>
+inline VecF number_of(VecI bytes) {
+  if constexpr (part == Part::Byte) return to_floats(byte_of<i>(bytes));
+  constexpr int kShift = ETX_BYTE_SHIFT(i) + (part == Part::Low ? 4 : 0);
+  return to_floats(to_signed(to_unsigned(bytes) << kShift) >> 28);
 }
 
-template <int M, int V, int i>
-inline void add_depth(VecF (&sums)[M][V], const FloatProduct& p, int64_t row, int64_t k,
+/// Independent sums, of which each takes every kth product in turns.
+template <int M, int V>
+constexpr int kTurns = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
+
+template <int M, int V>
+struct FloatSums {
+  VecF v[kTurns<M, V>][M][V];
+  FloatSums() {
+    ETX_UNROLL
+    for (auto& turn : v) {
+      ETX_UNROLL
+      for (auto& row : turn) {
+        ETX_UNROLL
+        for (VecF& sum : row) sum = splat(0.0f);
+      }
+    }
+  }
+  VecF at(int row, int vector) const {
+    VecF sum = v[0][row][vector];
+    ETX_UNROLL
+    for (int u = 1; u < kTurns<M, V>; ++u) sum = sum + v[u][row][vector];
+    return sum;
+  }
+};
+
+template <int M, int V, Part part, int i>
+inline void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
                       const VecI (&bytes)[V]) {
   VecF w[V];
   ETX_UNROLL
-  for (int v = 0; v < V; ++v) w[v] = byte_as_float<i>(bytes[v]);
+  for (int v = 0; v < V; ++v) w[v] = number_of<part, i>(bytes[v]);
+  VecF(&own)[M][V] = sums.v[i % kTurns<M, V>];
   ETX_UNROLL
   for (int m = 0; m < M; ++m) {
-    const VecF a = splat(p.x[(row + m) * p.x_stride + k + i]);
+    const VecF a = splat(x[m * x_stride + i]);
     ETX_UNROLL
-    for (int v = 0; v < V; ++v) sums[m][v] = add_product(sums[m][v], a, w[v]);
+    for (int v = 0; v < V; ++v) own[m][v] = add_product(own[m][v], a, w[v]);
   }
 }
 
-template <int M, int V>
-inline void add_block(VecF (&sums)[M][V], const FloatProduct& p, int64_t row, int64_t k,
+template <int M, int V, Part part>
+inline void add_block(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
                       const VecI (&bytes)[V]) {
-  add_depth<M, V, 0>(sums, p, row, k, bytes);
-  add_depth<M, V, 1>(sums, p, row, k, bytes);
-  add_depth<M, V, 2>(sums, p, row, k, bytes);
-  add_depth<M, V, 3>(sums, p, row, k, bytes);
+  add_depth<M, V, part, 0>(sums, x, x_stride, bytes);
+  add_depth<M, V, part, 1>(sums, x, x_stride, bytes);
+  add_depth<M, V, part, 2>(sums, x, x_stride, bytes);
+  add_depth<M, V, part, 3>(sums, x, x_stride, bytes);
+}
+
+/// Adds blocks [begin, end) of the depth, of int4 two at a time.
+template <int M, int V, bool int4>
+inline void add_blocks(FloatSums<M, V>& sums, const FloatProduct& p, int64_t row,
+                       const int8_t* weight, int64_t block_stride, int64_t begin, int64_t end) {
+  const float* x = p.x + row * p.x_stride + begin * kBlockDepth;
+  const int8_t* w = weight + (int4 ? begin / 2 : begin) * kBlockBytes;
+  for (int64_t k = begin; k < end; k += int4 ? 2 : 1, w += kBlockBytes) {
+    Columns<V> columns(w, block_stride);
+    if constexpr (int4) {
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) columns.bytes[v] = columns.bytes[v] ^ kEights;
+      add_block<M, V, Part::Low>(sums, x, p.x_stride, columns.bytes);
+      add_block<M, V, Part::High>(sums, x + kBlockDepth, p.x_stride, columns.bytes);
+    } else {
+      add_block<M, V, Part::Byte>(sums, x, p.x_stride, columns.bytes);
+    }
+    x += (int4 ? 2 : 1) * kBlockDepth;
+  }
+}
+
+ETX_NOINLINE void finish_floats(const FloatProduct& p, const VecF* total, int64_t row,
+                                const Place& at, int vectors) {
+  const VecF least = splat(p.least), most = splat(p.most);
+  float* const y = p.y + row * p.y_stride + at.column;
+  for (int v = 0; v < vectors; ++v) {
+    VecF value = total[v];
+    if (p.bias != nullptr) value = value + load(p.bias + at.column + v * kLanes);
+    store_up_to(y + v * kLanes, smallest(largest(value, least), most), at.columns - v * kLanes);
+  }
 }
 
 template <int M, int V, bool int4>
@@ -70,70 +134,43 @@ void float_tile(const FloatProduct& p, const int8_t* weight, int64_t block_strid
     for (int m = 0; m < M; ++m) totals[m][v] = splat(0.0f);
   }
   for (int64_t g = 0; g < p.groups; ++g) {
-    VecF sums[M][V];
-    ETX_UNROLL
-    for (int v = 0; v < V; ++v) {
-      ETX_UNROLL
-      for (int m = 0; m < M; ++m) sums[m][v] = splat(0.0f);
-    }
     const int64_t begin = g * p.group_steps;
     const int64_t end = begin + p.group_steps < p.steps ? begin + p.group_steps : p.steps;
-    for (int64_t k = begin; k < end; k += int4 ? 2 : 1) {
-      const Columns<V> columns(weight + (int4 ? k / 2 : k) * kBlockBytes, block_stride);
-      if constexpr (int4) {
-        VecI part[V];
-        ETX_UNROLL
-        for (int v = 0; v < V; ++v) part[v] = low_nibbles(columns.bytes[v]);
-        add_block<M, V>(sums, p, at.row, k * kBlockDepth, part);
-        ETX_UNROLL
-        for (int v = 0; v < V; ++v) part[v] = high_nibbles(columns.bytes[v]);
-        add_block<M, V>(sums, p, at.row, (k + 1) * kBlockDepth, part);
-      } else {
-        add_block<M, V>(sums, p, at.row, k * kBlockDepth, columns.bytes);
-      }
-    }
+    FloatSums<M, V> sums;
+    add_blocks<M, V, int4>(sums, p, at.row, weight, block_stride, begin, end);
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      const int64_t n = at.columns - v * kLanes;
-      if (n <= 0) break;
-      const VecF scale = load_up_to(p.scale + g * p.group_stride + at.column + v * kLanes, n);
+      const VecF scale = load(p.scale + g * p.group_stride + at.column + v * kLanes);
       ETX_UNROLL
-      for (int m = 0; m < M; ++m) totals[m][v] = add_product(totals[m][v], sums[m][v], scale);
+      for (int m = 0; m < M; ++m) {
+        totals[m][v] = add_product(totals[m][v], sums.at(m, v), scale);
+      }
     }
   }
-  ETX_UNROLL
-  for (int v = 0; v < V; ++v) {
-    const int64_t n = at.columns - v * kLanes;
-    if (n <= 0) break;
-    const int64_t column = at.column + v * kLanes;
-    const VecF bias = p.bias == nullptr ? splat(0.0f) : load_up_to(p.bias + column, n);
-    ETX_UNROLL
-    for (int m = 0; m < M; ++m) {
-      const VecF y = smallest(largest(totals[m][v] + bias, splat(p.least)), splat(p.most));
-      store_up_to(p.y + (at.row + m) * p.y_stride + column, y, n);
-    }
-  }
+  for (int m = 0; m < M; ++m) finish_floats(p, totals[m], at.row + m, at, V);
 }
 
-template <bool int4, int M = kFloatRows>
-inline void run_float_rows(int64_t rows, const FloatProduct& p, const int8_t* weight,
-                           int64_t block_stride, const Place& at) {
-  if (rows == M) {
-    float_tile<M, kParts, int4>(p, weight, block_stride, at);
-  } else if constexpr (M > 1) {
-    run_float_rows<int4, M - 1>(rows, p, weight, block_stride, at);
+template <bool int4, int P, int M>
+inline void run_float_rows(const FloatProduct& p, const int8_t* weight, int64_t block_stride,
+                           Place& at) {
+  for (; p.num_rows - at.row >= M; at.row += M) {
+    float_tile<M, P * kParts, int4>(p, weight, block_stride, at);
+  }
+  if constexpr (M > 1) {
+    run_float_rows<int4, P, (M > 4 ? 4 : M / 2)>(p, weight, block_stride, at);
   }
 }
 
 template <bool int4>
 void run_weight_only(const FloatProduct& p) {
   const int64_t block_stride = (int4 ? p.steps / 2 : p.steps) * kBlockBytes;
-  const int64_t tiles = (p.num_rows + kFloatRows - 1) / kFloatRows;
-  for (int64_t block = p.begin; block < p.end; ++block) {
-    for (int64_t i = 0; i < tiles; ++i) {
-      const int64_t first = i * p.num_rows / tiles, last = (i + 1) * p.num_rows / tiles;
-      const Place at = {first, block * kBlockColumns, p.columns - block * kBlockColumns};
-      run_float_rows<int4>(last - first, p, p.weight + block * block_stride, block_stride, at);
+  for (int64_t block = p.begin; block < p.end; block += kPanelBlocks) {
+    const int8_t* const weight = p.weight + block * block_stride;
+    Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
+    if (p.end - block >= kPanelBlocks) {
+      run_float_rows<int4, kPanelBlocks, kFloatRows>(p, weight, block_stride, at);
+    } else {
+      run_float_rows<int4, 1, kFloatRows>(p, weight, block_stride, at);
     }
   }
 }
