@@ -25,13 +25,17 @@ constexpr int kTileRows = 2, kPanelBlocks = 1;
 constexpr int kTileRows = 1, kPanelBlocks = 1;
 #endif
 
-inline void prefetch_bytes(const int8_t* p) {
+inline void prefetch_bytes(const void* p) {
 #if defined(__GNUC__)
   __builtin_prefetch(p, 0, 2);
 #else
   (void)p;
 #endif
 }
+
+/// How far before it is needed a weight is fetched that one row streams through: pages that are
+/// new to the processor, too, have come by then.
+constexpr int64_t kAhead = 16384;
 
 /// A tile's operands: M rows, and blocks of columns that are `block_stride` bytes apart.
 struct Tile {
@@ -171,6 +175,8 @@ ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
 }
 
 struct ToBytes {
+  static constexpr bool kLinear = false;
+
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
     Sums<M, V> sums;
@@ -202,42 +208,47 @@ struct ToBytes {
 };
 
 /// y = row scale * total + bias, within bounds.
-ETX_NOINLINE void finish_row(const Product& p, const VecF* total, int64_t row, const Place& at,
-                             int vectors) {
-  const VecF scale = splat(p.row_scales[row].scale), least = splat(p.least), most = splat(p.most);
-  float* const y = p.y + row * p.y_stride + at.column;
-  for (int v = 0; v < vectors; ++v) {
-    VecF value = total[v] * scale;
-    if (p.bias != nullptr) value = value + load(p.bias + at.column + v * kLanes);
-    store_up_to(y + v * kLanes, smallest(largest(value, least), most), at.columns - v * kLanes);
+template <int M, int V>
+ETX_NOINLINE void finish_rows(const Product& p, VecF (&totals)[M][V], const Place& at) {
+  const VecF least = splat(p.least), most = splat(p.most);
+  float* y = p.y + at.row * p.y_stride + at.column;
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v, y += kLanes) {
+    const VecF bias = p.bias == nullptr ? splat(0.0f) : load(p.bias + at.column + v * kLanes);
+    const int64_t n = at.columns - v * kLanes;
+    for (int i = 0; i < M; ++i) {
+      const VecF value = totals[i][v] * p.row_scales[at.row + i].scale + bias;
+      store_up_to(y + i * p.y_stride, smallest(largest(value, least), most), n);
+    }
   }
 }
 
 struct ToFloats {
+  static constexpr bool kLinear = false;
+
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
     Sums<M, V> sums = {};
     add_steps<M, V>(sums, t, p.steps);
-    finish(p, &sums[0][0], at, M, V);
-  }
-
-  ETX_NOINLINE static void finish(const Product& p, const VecI* sums, const Place& at, int rows,
-                                  int vectors) {
-    for (int i = 0; i < rows; ++i, sums += vectors) {
-      VecF total[kPanelBlocks * kParts];
-      for (int v = 0; v < vectors; ++v) {
-        const int64_t column = at.column + v * kLanes;
-        const VecI sum = sums[v] - load_ints(p.sums + column) * p.row_scales[at.row + i].offset;
-        total[v] = to_floats(sum) * load(p.scale + column);
+    VecF totals[M][V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const VecI weights = load_ints(p.sums + at.column + v * kLanes);
+      const VecF scale = load(p.scale + at.column + v * kLanes);
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) {
+        totals[i][v] = to_floats(sums[i][v] - weights * p.row_scales[at.row + i].offset) * scale;
       }
-      finish_row(p, total, at.row + i, at, vectors);
     }
+    finish_rows<M, V>(p, totals, at);
   }
 };
 
 /// With u a gathered number, z the row's offset and w8 = w + 8: the sum of (u - z) w is that of
 /// u w8, less z w's and 8 u's. One row alone sums z w8 itself instead of reading sums of w.
 struct ToFloatsInt4 {
+  static constexpr bool kLinear = true;
+
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
     VecF totals[M][V];
@@ -259,6 +270,7 @@ struct ToFloatsInt4 {
       for (int v = 0; v < V; ++v) {
         const int64_t column = g * p.group_stride + at.column + v * kLanes;
         const VecF scale = load(p.scale + column);
+        prefetch_bytes(p.scale + column + V * kLanes);
         const VecI weights = M == 1 ? VecI{} : load_ints(p.sums + column);
         ETX_UNROLL
         for (int i = 0; i < M; ++i) {
@@ -271,9 +283,11 @@ struct ToFloatsInt4 {
         }
       }
     }
-    for (int i = 0; i < M; ++i) finish_row(p, totals[i], at.row + i, at, V);
+    finish_rows<M, V>(p, totals, at);
   }
 
+  /// Numbers up to 15 of 8 steps are added before they are multiplied by the offset: bytes hold
+  /// them.
   /// Adds the products of a row, less those of a row of offsets.
   template <int V>
   static inline void add_one_row(Sums<1, V>& sums, const Product& p, const Tile& t, const Place& at,
@@ -281,22 +295,38 @@ struct ToFloatsInt4 {
     const RowPointers<1> rows(t);
     const Left zero(p.row_scales[at.row].offset);
     const int8_t* w = t.weight + begin / 2 * kBlockBytes;
-    VecI less[V] = {};
-    for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
+    VecI less[V] = {}, more[V] = {};
+    int64_t k = begin;
+    const auto pair = [&](VecI(&both)[V]) {
       const Columns<V> columns(w, t.block_stride);
       const Left low(rows.at(0, k)), high(rows.at(0, k + 1));
       ETX_UNROLL
       for (int v = 0; v < V; ++v) {
-        const Right b_low(columns.bytes[v] & 0x0F0F0F0F);
-        const Right b_high(to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F);
-        sums[0][v] = dot(sums[0][v], low, b_low);
-        less[v] = dot(less[v], zero, b_low);
-        sums[0][v] = dot(sums[0][v], high, b_high);
-        less[v] = dot(less[v], zero, b_high);
+        const VecI b_low = columns.bytes[v] & 0x0F0F0F0F;
+        const VecI b_high = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+        sums[0][v] = dot(sums[0][v], low, Right(b_low));
+        more[v] = dot(more[v], high, Right(b_high));
+        both[v] += b_low + b_high;
       }
+      k += 2, w += kBlockBytes;
+    };
+    const auto flush = [&](const VecI(&both)[V]) {
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) less[v] = dot(less[v], zero, Right(both[v]));
+    };
+    while (k + 8 <= end) {
+      VecI both[V] = {};
+      for (int i = 0; i < 4; ++i) prefetch_bytes(w + kAhead + i * kBlockBytes);
+      pair(both), pair(both), pair(both), pair(both);
+      flush(both);
+    }
+    while (k < end) {
+      VecI both[V] = {};
+      pair(both);
+      flush(both);
     }
     ETX_UNROLL
-    for (int v = 0; v < V; ++v) sums[0][v] = sums[0][v] - less[v];
+    for (int v = 0; v < V; ++v) sums[0][v] += more[v] - less[v];
   }
 };
 
@@ -309,20 +339,24 @@ inline void run_rows(const Product& p, Tile& t, Place& at) {
   if constexpr (M > 1) run_rows<Kind, P, (M > 4 ? 4 : M / 2)>(p, t, at);
 }
 
-/// Panel by panel, each with all rows: it stays in the nearest cache meanwhile.
+/// Panel by panel, each with all rows: it stays in the nearest cache meanwhile. One row of a linear
+/// kind takes block by block, so that all of the weight is one stream.
 template <class Kind>
 void run_product(const Product& p, int64_t block_stride) {
-  for (int64_t block = p.begin; block < p.end; block += kPanelBlocks) {
-    const bool whole = p.end - block >= kPanelBlocks;
-    const int64_t after = block + kPanelBlocks < p.end ? block + kPanelBlocks : p.begin;
-    Tile t = {p.rows, p.row_stride, p.weight + block * block_stride, block_stride,
-              p.weight + after * block_stride};
+  const bool linear = Kind::kLinear && p.num_rows == 1;
+  for (int64_t block = p.begin; block < p.end;) {
+    const bool whole = !linear && p.end - block >= kPanelBlocks;
+    const int64_t after = block + (whole ? kPanelBlocks : 1);
+    const int8_t* const weight = p.weight + block * block_stride;
+    const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;
+    Tile t = {p.rows, p.row_stride, weight, block_stride, next};
     Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (whole) {
       run_rows<Kind, kPanelBlocks, kTileRows>(p, t, at);
     } else {
       run_rows<Kind, 1, kTileRows>(p, t, at);
     }
+    block = after;
   }
 }
 

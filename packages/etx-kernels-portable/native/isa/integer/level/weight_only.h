@@ -101,6 +101,7 @@ inline void add_blocks(FloatSums<M, V>& sums, const FloatProduct& p, int64_t row
   const int8_t* w = weight + (int4 ? begin / 2 : begin) * kBlockBytes;
   for (int64_t k = begin; k < end; k += int4 ? 2 : 1, w += kBlockBytes) {
     Columns<V> columns(w, block_stride);
+    if (M == 1) prefetch_bytes(w + kAhead);
     if constexpr (int4) {
       ETX_UNROLL
       for (int v = 0; v < V; ++v) columns.bytes[v] = columns.bytes[v] ^ kEights;
@@ -125,8 +126,8 @@ ETX_NOINLINE void finish_floats(const FloatProduct& p, const VecF* total, int64_
 }
 
 template <int M, int V, bool int4>
-void float_tile(const FloatProduct& p, const int8_t* weight, int64_t block_stride,
-                const Place& at) {
+ETX_NOINLINE void float_tile(const FloatProduct& p, const int8_t* weight, int64_t block_stride,
+                             const Place& at) {
   VecF totals[M][V];
   ETX_UNROLL
   for (int v = 0; v < V; ++v) {
@@ -141,6 +142,7 @@ void float_tile(const FloatProduct& p, const int8_t* weight, int64_t block_strid
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
       const VecF scale = load(p.scale + g * p.group_stride + at.column + v * kLanes);
+      prefetch_bytes(p.scale + g * p.group_stride + at.column + (V + v) * kLanes);
       ETX_UNROLL
       for (int m = 0; m < M; ++m) {
         totals[m][v] = add_product(totals[m][v], sums.at(m, v), scale);
@@ -164,14 +166,16 @@ inline void run_float_rows(const FloatProduct& p, const int8_t* weight, int64_t 
 template <bool int4>
 void run_weight_only(const FloatProduct& p) {
   const int64_t block_stride = (int4 ? p.steps / 2 : p.steps) * kBlockBytes;
-  for (int64_t block = p.begin; block < p.end; block += kPanelBlocks) {
+  for (int64_t block = p.begin; block < p.end;) {
+    const bool whole = p.num_rows > 1 && p.end - block >= kPanelBlocks;
     const int8_t* const weight = p.weight + block * block_stride;
     Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
-    if (p.end - block >= kPanelBlocks) {
+    if (whole) {
       run_float_rows<int4, kPanelBlocks, kFloatRows>(p, weight, block_stride, at);
     } else {
       run_float_rows<int4, 1, kFloatRows>(p, weight, block_stride, at);
     }
+    block += whole ? kPanelBlocks : 1;
   }
 }
 
