@@ -90,7 +90,7 @@ bool has_fixed_rows(const Graph& graph, uint32_t index) {
   return is_read;
 }
 
-bool must_rebuild(const Graph& graph) {
+bool has_fixed_shapes(const Graph& graph) {
   for (uint32_t i = 0; i < graph.num_values; ++i) {
     if (graph.values[i].type == xnn_datatype_qdint8 && !has_fixed_rows(graph, i)) return true;
   }
@@ -122,7 +122,7 @@ Error Delegate::load(etx_init_context* context, const void* bytes, size_t size, 
   ETX_TRY(infer_shapes(graph_, shapes_.data()));
   for (uint32_t i = 0; i < graph_.num_values; ++i) graph_.values[i].shape = shapes_[i];
   ETX_TRY(pad_constants(context));
-  must_rebuild_ = must_rebuild(graph_);
+  has_fixed_shapes_ = has_fixed_shapes(graph_);
   const size_t threads = std::max<size_t>(context->num_threads, 8);
   pool_ = etx_xnnpack_pool_create(std::min(threads, kMostThreads));
   if (pool_ == nullptr) return fail(Error::MemoryAllocationFailed, "no memory for threads");
@@ -155,9 +155,26 @@ Error Delegate::pad_constants(etx_init_context* context) {
   return Error::Ok;
 }
 
+/// True when XNNPACK would take over from the last shapes what does not fit these: its memory for
+/// scales of blocks, and lists of pointers to pixels of another number of channels.
+bool Delegate::must_rebuild() const {
+  if (!is_shaped_once_) return false;
+  if (has_fixed_shapes_) return true;
+  for (uint32_t i = 0; i < graph_.num_nodes; ++i) {
+    const Node& node = graph_.nodes[i];
+    const Form form = node.kind->form;
+    const bool has_pointers =
+        form == Form::MaxPool || form == Form::ArgMaxPool || form == Form::Resize;
+    if (has_pointers && shapes_[node.inputs[0]].last() != node.channels) return true;
+  }
+  return false;
+}
+
 Error Delegate::build() {
   if (runtime_ != nullptr) xnn_delete_runtime(runtime_);
   runtime_ = nullptr;
+  is_shaped_once_ = false;
+  weights_.release();
   xnn_subgraph_t subgraph = nullptr;
   xnn_status status = xnn_create_subgraph(graph_.num_externals, 0, &subgraph);
   if (status != xnn_status_success) {
@@ -165,7 +182,8 @@ Error Delegate::build() {
   }
   const Error error = define_graph(graph_, shapes_.data(), subgraph);
   if (error == Error::Ok) {
-    status = xnn_create_runtime_v4(subgraph, nullptr, workspace_->memory, pool_, 0, &runtime_);
+    status =
+        xnn_create_runtime_v4(subgraph, weights_.cache(), workspace_->memory, pool_, 0, &runtime_);
   }
   xnn_delete_subgraph(subgraph);
   if (error != Error::Ok || status == xnn_status_success) return error;
@@ -196,6 +214,11 @@ Error Delegate::read_inputs(etx_value* const* args, bool* changed) {
 }
 
 Error Delegate::reshape() {
+  is_shaped_once_ = true;
+  for (uint32_t i = 0; i < graph_.num_nodes; ++i) {
+    Node& node = graph_.nodes[i];
+    node.channels = shapes_[node.inputs[0]].last();
+  }
   for (uint32_t i = 0; i < graph_.num_externals; ++i) {
     const uint32_t index = graph_.externals[i];
     if (index == kNone || !graph_.values[index].is_input) continue;
@@ -290,7 +313,10 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
   }
   bool changed = false;
   const Error read = read_inputs(args, &changed);
-  if (changed) shaped_threads_ = 0;
+  if (changed) {
+    shaped_threads_ = 0;
+    has_new_shapes_ = true;
+  }
   ETX_TRY(read);
   const Lock lock(workspace_->mutex);
   const size_t threads = etx_xnnpack_pool_use(pool_, context);
@@ -298,9 +324,14 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
   if (must_shape) {
     shaped_threads_ = 0;
     ETX_TRY(infer_shapes(graph_, shapes_.data()));
-    if (must_rebuild_ && changed && is_built_for_shapes_) ETX_TRY(build());
-    is_built_for_shapes_ = true;
-    ETX_TRY(reshape());
+    if (runtime_ == nullptr || (has_new_shapes_ && must_rebuild())) ETX_TRY(build());
+    const Error reshaped = reshape();
+    if (reshaped != Error::Ok) {
+      xnn_delete_runtime(runtime_);
+      runtime_ = nullptr;
+      return reshaped;
+    }
+    has_new_shapes_ = false;
     shaped_threads_ = threads;
   }
   ETX_TRY(resize_outputs(args));

@@ -6,6 +6,7 @@
 
 #include "graph/blob.h"
 #include "threads/pool.h"
+#include "weights.h"
 #include "workspace.h"
 
 namespace etx::xnnpack {
@@ -33,6 +34,7 @@ class Delegate {
   };
 
   Error pad_constants(etx_init_context* context);
+  bool must_rebuild() const;
   Error build();
   Error read_inputs(etx_value* const* args, bool* changed);
   Error reshape();
@@ -44,12 +46,14 @@ class Delegate {
   Array<Shape> shapes_;
   Array<xnn_external_value> bound_;
   Array<Padded> padded_;
+  Weights weights_;
   xnn_runtime_t runtime_ = nullptr;
   pthreadpool_t pool_ = nullptr;
   Workspace* workspace_ = nullptr;
-  size_t shaped_threads_ = 0;  ///< 0: the shapes are not set.
-  bool must_rebuild_ = false;  ///< XNNPACK cannot give the graph other shapes.
-  bool is_built_for_shapes_ = false;
+  size_t shaped_threads_ = 0;      ///< 0: the shapes are not set.
+  bool has_fixed_shapes_ = false;  ///< XNNPACK cannot give the graph other shapes.
+  bool is_shaped_once_ = false;    ///< Since it was built.
+  bool has_new_shapes_ = false;    ///< That XNNPACK has not got yet.
 };
 
 }  // namespace etx::xnnpack

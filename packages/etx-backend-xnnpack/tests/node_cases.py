@@ -262,6 +262,23 @@ CASES["Conv2d-qcint8"] = quantized_convolution(depthwise=False)
 CASES["DepthwiseConv2d-qcint8"] = quantized_convolution(depthwise=True)
 
 
+@case("Conv2d-dynamic-qcint8")
+def dynamic_convolution(g: GraphBuilder) -> None:
+    x = g.input(2, 6, 7, 8)
+    q = g.value((2, 6, 7, 8), fbs.DataType.QDINT8, fbs.PerRow(num_nonbatch_dims=3))
+    numbers = torch.randint(-127, 128, (12, 3, 3, 8), dtype=torch.int8)
+    channels = g.per_channel(torch.rand(12) / 500 + 0.001)
+    w = g.value((12, 3, 3, 8), fbs.DataType.QCINT8, channels, numbers)
+    b, y = g.value((12,), data=torch.randn(12)), g.output(2, 6, 7, 12)
+    payload = fbs.Convolution(
+        1, 1, 1, 1, 3, 3, 1, 1, 1, 1,
+        groups=1, group_input_channels=8, group_output_channels=12,
+        input1_id=q, filter_id=w, bias_id=b, output_id=y,
+    )  # fmt: skip
+    g.node("Convert", fbs.Unary(input_id=x, output_id=q))
+    g.node("Conv2d", payload)
+
+
 @case("AvgPooling2d")
 def avg_pool(g: GraphBuilder) -> None:
     x, y = g.input(1, 8, 8, 5), g.output(1, 5, 5, 5)

@@ -109,6 +109,7 @@ struct Node {
   uint32_t inputs[5];  ///< Indices of values; kNone for an absent bias.
   uint32_t num_outputs;
   uint32_t outputs[2];
+  size_t channels;  ///< Of the images that XNNPACK's lists of pointers are for: see Delegate.
   float lowest, highest;
   float number;  ///< Slope, alpha, padding.
   Window window;
