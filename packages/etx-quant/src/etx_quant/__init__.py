@@ -8,15 +8,18 @@ from etx_quant.config import (
     get_symmetric_quantization_config,
     get_weight_quantization_config,
 )
+from etx_quant.edges import Integers, quantize_edges
 from etx_quant.errors import QuantizationError
 from etx_quant.layers import Layer, Report
 from etx_quant.post_training import quantize, quantize_with_report
 from etx_quant.quantizer import Int8Quantizer, XNNPACKQuantizer
 from etx_quant.report import Difference, compare
+from etx_quant.training import finish_training, prepare_training
 
 __all__ = [
     "Difference",
     "Int8Quantizer",
+    "Integers",
     "Layer",
     "QuantizationConfig",
     "QuantizationError",
@@ -24,9 +27,12 @@ __all__ = [
     "XNNPACKQuantizer",
     "__version__",
     "compare",
+    "finish_training",
     "get_embedding_quantization_config",
     "get_symmetric_quantization_config",
     "get_weight_quantization_config",
+    "prepare_training",
     "quantize",
+    "quantize_edges",
     "quantize_with_report",
 ]

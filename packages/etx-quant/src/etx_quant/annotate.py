@@ -143,10 +143,10 @@ def annotate_weighted(
         if weight.op != "get_attr":
             return
         check_groups(node, weight, config)
-    inputs = {weight: spec}
+    inputs: dict[Node, QuantizationSpecBase | None] = {}  # in this order for torchao's training
     if config.input_activation is not None:
         inputs[activation] = _edge(activation, config)
-    _set(node, inputs, config.output_activation, config)
+    _set(node, {**inputs, weight: spec}, config.output_activation, config)
 
 
 def check_groups(node: Node, weight: Node, config: QuantizationConfig) -> None:

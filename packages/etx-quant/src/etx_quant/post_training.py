@@ -182,14 +182,29 @@ class _Job:
 
 
 def in_evaluation(converted: GraphModule) -> GraphModule:
-    """Put a converted graph into evaluation for good: eval and train leave it there."""
+    """Put a converted graph into evaluation for good: eval and train leave it there.
+
+    The float weights that integers have replaced are dropped.
+    """
     move_exported_model_to_eval(converted)
+    drop_unread(converted)
 
     def stay(self: GraphModule, mode: bool = True) -> GraphModule:
         return self
 
     converted.eval = converted.train = MethodType(stay, converted)  # type: ignore[method-assign]
     return converted
+
+
+def drop_unread(model: GraphModule) -> None:
+    """Delete the parameters and buffers that no node reads."""
+    read = {str(node.target) for node in model.graph.nodes if node.op == "get_attr"}
+    held = [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]
+    for name in {name for name, _ in held} - read:
+        owner, _, attribute = name.rpartition(".")
+        parents = {owner.rsplit(".", i)[0] for i in range(owner.count(".") + 1)} if owner else set()
+        if not parents & read:
+            delattr(model.get_submodule(owner), attribute)
 
 
 @contextmanager

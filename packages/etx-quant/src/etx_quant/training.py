@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantization-aware training: the model is trained with the rounding that it will have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.fx import GraphModule
+from torchao.quantization.pt2e import allow_exported_model_train_eval
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
+from torchao.quantization.pt2e.quantizer import Quantizer
+
+from etx_quant.config import get_symmetric_quantization_config
+from etx_quant.errors import QuantizationError
+from etx_quant.post_training import in_evaluation
+from etx_quant.quantizer import Int8Quantizer
+from etx_quant.simulation import observer_nodes
+
+__all__ = ["finish_training", "prepare_training"]
+
+
+def prepare_training(
+    model: nn.Module,
+    example: tuple[Any, ...],
+    quantizer: Quantizer | None = None,
+    *,
+    dynamic_shapes: Any = None,
+) -> GraphModule:
+    """Return ``model`` with rounding in its graph, to be trained like any module.
+
+    ``quantizer`` is an ``Int8Quantizer`` for static int8 per channel unless given; its
+    configurations are made with ``is_qat=True``. A batch norm behind a convolution is trained as a
+    part of it. ``eval`` and ``train`` of the result switch norms and dropouts.
+    """
+    if quantizer is None:
+        config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
+        quantizer = Int8Quantizer().set_global(config)
+    was_training = model.training
+    program = torch.export.export(
+        model.train(), example, dynamic_shapes=dynamic_shapes, strict=False
+    )
+    model.train(was_training)
+    prepared = prepare_qat_pt2e(program.module(check_guards=False), quantizer)
+    if not observer_nodes(prepared):
+        raise QuantizationError(
+            "nothing is quantized: none of the model's operators is one that the quantizer takes "
+            "with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
+        )
+    result: GraphModule = allow_exported_model_train_eval(prepared)
+    return result
+
+
+def finish_training(prepared: GraphModule) -> GraphModule:
+    """Return what ``prepare_training`` made, once it is trained, as ``quantize`` returns it."""
+    prepared.eval()
+    converted: GraphModule = convert_pt2e(prepared)
+    return in_evaluation(converted)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training with the rounding in the graph: norms are folded, accuracy is float's."""
+
+from __future__ import annotations
+
+import copy
+
+import etx_runtime
+import pytest
+import torch
+from conftest import Trained
+from digits import digits
+from etx_exir import compile
+from etx_quant import (
+    Int8Quantizer,
+    QuantizationError,
+    finish_training,
+    get_symmetric_quantization_config,
+    prepare_training,
+    quantize,
+)
+from torch import Tensor, nn
+from torch.fx import GraphModule
+from torch.nn import functional as F
+
+BATCH = ({0: torch.export.Dim("batch", min=2, max=512)},)
+
+
+@pytest.fixture(scope="module")
+def tuned(trained: Trained) -> GraphModule:
+    images, labels, *_ = digits()
+    model = copy.deepcopy(trained.model)
+    prepared = prepare_training(model, (images[:64],), dynamic_shapes=BATCH)
+    torch.manual_seed(1)
+    optimizer = torch.optim.SGD(prepared.parameters(), 1e-3, momentum=0.9)
+    for batch in torch.randperm(len(labels)).split(64):
+        optimizer.zero_grad()
+        F.cross_entropy(prepared(images[batch]), labels[batch]).backward()
+        optimizer.step()
+    return finish_training(prepared)
+
+
+def accuracy(logits: Tensor, labels: Tensor) -> float:
+    return float((logits.argmax(-1) == labels).float().mean())
+
+
+def test_accuracy_is_that_of_float(trained: Trained, tuned: GraphModule) -> None:
+    with torch.no_grad():
+        expected = accuracy(trained.model(trained.images), trained.labels)
+        tuned_logits = tuned(trained.images)
+        after = accuracy(trained.quantized(trained.images), trained.labels)
+    program = torch.export.export(tuned, (trained.images[:8],), dynamic_shapes=BATCH)
+    device = etx_runtime.load(compile(program).buffer)(trained.images)
+    assert expected > 0.97
+    assert abs(expected - after) <= 0.005
+    assert abs(expected - accuracy(tuned_logits, trained.labels)) <= 0.002
+    assert abs(expected - accuracy(torch.as_tensor(device), trained.labels)) <= 0.002
+
+
+def test_the_graph_is_that_of_quantization_after_training(
+    trained: Trained, tuned: GraphModule
+) -> None:
+    def operators(model: GraphModule) -> list[str]:
+        nodes = [node for node in model.graph.nodes if node.op == "call_function"]
+        names = [str(node.target) for node in nodes]
+        return sorted(name for name in names if "sym_size" not in name)
+
+    assert operators(tuned) == operators(trained.quantized)
+    assert not any("batch_norm" in name for name in operators(tuned))
+    assert sum(p.numel() for p in tuned.parameters()) == 16 + 16 + 32 + 10
+
+
+@pytest.mark.parametrize(
+    "make", [nn.Conv1d, nn.ConvTranspose1d, nn.ConvTranspose2d], ids=lambda make: make.__name__
+)
+def test_other_convolutions_are_folded(make: type[nn.Module]) -> None:
+    torch.manual_seed(0)
+    one = "1d" in make.__name__
+    norm = nn.BatchNorm1d(6) if one else nn.BatchNorm2d(6)
+    model = nn.Sequential(make(4, 6, 3), norm, nn.ReLU())
+    x = torch.randn(2, 4, *(9,) * (1 if one else 2))
+    prepared = prepare_training(model, (x,))
+    prepared(x).sum().backward()
+    quantized = finish_training(prepared)
+    names = [str(node.target) for node in quantized.graph.nodes]
+    assert not any("batch_norm" in name for name in names)
+    (weight,) = [n for n in quantized.graph.nodes if "dequantize_per_channel" in str(n.target)]
+    assert weight.args[3] == (1 if "Transpose" in make.__name__ else 0)
+
+
+def test_ranges_that_come_with_the_value() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Sequential(nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 4)), torch.randn(3, 16)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True, is_dynamic=True)
+    prepared = prepare_training(model, (x,), Int8Quantizer().set_global(config))
+    prepared(x).sum().backward()
+    trained = finish_training(prepared)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    after = quantize(model.eval(), [(x,)], Int8Quantizer().set_global(config))
+    torch.testing.assert_close(trained(x), after(x), rtol=0.02, atol=0.02)
+
+
+def test_nothing_to_train_is_an_error() -> None:
+    with pytest.raises(QuantizationError, match="nothing is quantized"):
+        prepare_training(nn.Softmax(-1), (torch.rand(2, 3),))
