@@ -426,7 +426,7 @@ def both_sides(session: nox.Session) -> tuple[str, list[str]]:
         "etx-quant",
         "etx-backend-xnnpack[aot]",
         others=(*MODELS, *samples),
-        others_no_deps=MODELS_NO_DEPS,
+        others_no_deps=(*MODELS_NO_DEPS, "tokenizers==0.23.3"),
     )
     tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2")
     device = environment(session, "interop-device", *DEVICE, others=tools)

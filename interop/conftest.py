@@ -176,6 +176,27 @@ def integers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture(scope="session")
+def trained_weights(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Workshop:
+    """Quantize the chosen models and run them on both runtimes."""
+    specs = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = (spec.params.get("recipe") for spec in specs if spec)
+    names = tuple(dict.fromkeys(name for name in chosen if name))
+    folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("weights")
+    workshop = Workshop(request.config, folder / "trained", names)
+    workshop.folder.mkdir(exist_ok=True)
+    with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
+        workshop.run("--host", "trained_weights.py", str(workshop.folder), *names)
+        files = {"etx": ("etx", "shared"), "executorch": ("shared",)}
+        for runtime, environment in (("etx", "--device"), ("executorch", "--executorch")):
+            workshop.execute(
+                runtime, environment, [f"{f}:{n}" for n in names for f in files[runtime]]
+            )
+    return workshop
+
+
+@pytest.fixture(scope="session")
 def flows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """Prepare every chosen program with control flow once for the whole run."""
     return prepared(request, tmp_path_factory.mktemp("flows"), "flow", "{}")

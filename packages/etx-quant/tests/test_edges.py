@@ -69,16 +69,17 @@ def test_results_alone(model: tuple[GraphModule, Tensor, Tensor]) -> None:
 
 WRONG = {
     "input in float": ({"inputs": [1], "outputs": ()}, r"input 1 \(gain\) is read in float by"),
-    "output in float": ({"inputs": (), "outputs": [1]}, "output 1 .* made in float by aten.softmax"),
+    "output in float": (
+        {"inputs": (), "outputs": [1]},
+        "output 1 .* made in float by aten.softmax",
+    ),
     "all": ({}, "is read in float by aten.softmax"),
     "no such": ({"inputs": [2]}, r"input 2 is not a float tensor of the model: \[0, 1\] are"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_refuses_edges_that_are_float(
-    name: str, model: tuple[GraphModule, Tensor, Tensor]
-) -> None:
+def test_refuses_edges_that_are_float(name: str, model: tuple[GraphModule, Tensor, Tensor]) -> None:
     options, message = WRONG[name]
     with pytest.raises(QuantizationError, match=message):
         quantize_edges(copy.deepcopy(model[0]), **options)

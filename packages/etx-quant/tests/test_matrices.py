@@ -62,7 +62,10 @@ def test_linear_layers(name: str, target: str) -> None:
     quantized = quantize(model, [(x,)], XNNPACKQuantizer().set_global(config))
     assert compare(model, quantized, [(x,)]).sqnr > sqnr
     got, size = run(quantized, target, x)
-    torch.testing.assert_close(got, quantized(x), rtol=1e-5, atol=1e-5)
+    if name.startswith("dynamic") and target == "etx":  # takes the range of each row: nearer
+        assert compare(model, lambda _: got, [(x,)]).sqnr > sqnr
+    else:
+        torch.testing.assert_close(got, quantized(x), rtol=1e-5, atol=1e-5)
     groups = WEIGHTS // 32 if "groups" in name else 192 + 64
     assert size < WEIGHTS + 12 * groups + PROGRAM
 

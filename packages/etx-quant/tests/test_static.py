@@ -27,7 +27,7 @@ def test_accuracy_is_kept(trained: Trained) -> None:
         float_accuracy = accuracy(trained.model(trained.images), trained.labels)
         int8_accuracy = accuracy(trained.quantized(trained.images), trained.labels)
     assert float_accuracy > 0.97
-    assert abs(float_accuracy - int8_accuracy) <= 0.01
+    assert abs(float_accuracy - int8_accuracy) <= 0.005
 
 
 def test_weights_are_int8(trained: Trained) -> None:
@@ -56,9 +56,11 @@ def test_runs_on_the_device_runtime(trained: Trained, tmp_path: Path) -> None:
     with torch.no_grad():
         float_accuracy = accuracy(trained.model(trained.images), trained.labels)
         expected = trained.quantized(trained.images).numpy()
-    assert abs(accuracy(logits, trained.labels) - float_accuracy) <= 0.01
+    assert abs(accuracy(logits, trained.labels) - float_accuracy) <= 0.005
     step = float(np.abs(np.diff(np.unique(expected))).min())
-    assert (np.abs(logits - expected) > step / 2).mean() < 0.01
+    apart = np.abs(logits - expected)
+    assert apart.max() < 1.5 * step  # integers are rounded by one multiplication, floats by two
+    assert (apart > step / 2).mean() < 0.02
     weights = sum(p.numel() for p in trained.model.parameters())
     assert path.stat().st_size < 2 * weights + 20_000
 
