@@ -12,6 +12,7 @@ namespace etx::portable {
 namespace {
 
 constexpr int64_t kChunk = ETX_SIMD_BYTES < 16 ? 16 : ETX_SIMD_BYTES;
+constexpr int64_t kShort = 16;
 /// What turns int8 into the bytes of the level.
 constexpr uint8_t kFlip = kOffset;
 
@@ -24,6 +25,7 @@ inline void copy_chunk(const int8_t* from, uint8_t* to, int64_t n) {
 
 /// Copies `n` bytes, and up to kChunk - 1 more where they can be read.
 inline void copy_run(const int8_t* from, const int8_t* end, int64_t n, uint8_t* to) {
+  if (n <= kShort && end - from >= kShort) return copy_chunk(from, to, kShort);
   while (n >= kChunk || (n > 0 && end - from >= kChunk)) {
     copy_chunk(from, to, kChunk);
     from += kChunk, to += kChunk, n -= kChunk;
@@ -44,6 +46,9 @@ inline int64_t unspaced(int64_t x, int64_t spacing) {
 /// One line of a window whose points lie next to each other.
 inline void copy_line(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
                       uint8_t* to) {
+  if (x >= 0 && x + w.kernel[1] <= w.in[1]) {
+    return copy_run(line + x * w.pixel, end, w.kernel[1] * w.channels, to);
+  }
   const int64_t left = x < 0 ? (x < -w.kernel[1] ? w.kernel[1] : -x) : 0;
   int64_t count = w.in[1] - x;
   count = (count > w.kernel[1] ? w.kernel[1] : count) - left;
