@@ -167,12 +167,14 @@ inline void store_up_to(float* p, VecF v, int64_t n) {
   if (n > 0) store_part(p, v, static_cast<size_t>(n));
 }
 
+#if ETX_SIMD_BYTES < 64
 /// Stores a row of a tile of which the last columns are none.
 ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
   for (int v = 0; n > 0; ++v, n -= kLanes, out += kLanes) {
     store_bytes_part(out, bytes[v], n < kLanes ? n : kLanes);
   }
 }
+#endif
 
 struct ToBytes {
   static constexpr bool kLinear = false;
@@ -202,7 +204,20 @@ struct ToBytes {
         for (int v = 0; v < V; ++v) store_bytes(out + i * p.out_stride + v * kLanes, sums[i][v]);
       }
     } else {
+#if ETX_SIMD_BYTES == 64
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const int64_t n = at.columns - v * kLanes;
+        const __mmask16 mask = first(static_cast<size_t>(n < 0 ? 0 : (n < kLanes ? n : kLanes)));
+        ETX_UNROLL
+        for (int i = 0; i < M; ++i) {
+          _mm512_mask_cvtepi32_storeu_epi8(out + i * p.out_stride + v * kLanes, mask,
+                                           (__m512i)sums[i][v]);
+        }
+      }
+#else
       for (int i = 0; i < M; ++i) store_row_part(out + i * p.out_stride, sums[i], at.columns);
+#endif
     }
   }
 };
