@@ -24,10 +24,6 @@ ABSENT = {
         "XNNPACK cannot be lowered to yet: leave the partitioner out, and the program runs on the"
         " kernels of etx-kernels-portable"
     ),
-    "backends.xnnpack.quantizer": (
-        "XNNPACKQuantizer is not there yet: use etx_quant.Int8Quantizer with prepare_pt2e and"
-        " convert_pt2e of torchao"
-    ),
     "backends.xnnpack.recipes": "recipes are not there: call to_edge_transform_and_lower",
     "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
     "data": "the schemas are package data of etx_schema",

@@ -22,6 +22,7 @@ EVERYTHING = "*"
 MISSING = "{} needs {}, which is not installed: pip install {}"
 INSTALL = {
     "etx_exir": "etx-exir",
+    "etx_quant": "etx-quant",
     "etx_runtime": "etx-runtime etx-kernels-portable",
     "etx_schema": "etx-schema",
     "torch": "torch",

@@ -285,6 +285,17 @@ DEVTOOLS = {
     "devtools.size_analysis_tool": {},
 }
 
+QUANTIZATION = {
+    "backends.xnnpack.quantizer": {},
+    "backends.xnnpack.quantizer.xnnpack_quantizer": _of(
+        "etx_quant",
+        "QuantizationConfig",
+        "XNNPACKQuantizer",
+        "get_symmetric_quantization_config",
+    ),
+    "backends.xnnpack.quantizer.xnnpack_quantizer_utils": _of("etx_quant", "QuantizationConfig"),
+}
+
 # Folders whose modules say what to use instead.
 FOLDERS: dict[str, dict[str, str]] = {"backends": {}, "backends.xnnpack": {}}
 
@@ -297,6 +308,7 @@ NAMES: dict[str, dict[str, str]] = {
     **SERIALIZE,
     **RUNTIME,
     **DEVTOOLS,
+    **QUANTIZATION,
     **FOLDERS,
 }
 for _module, _rows in MOVED.items():
