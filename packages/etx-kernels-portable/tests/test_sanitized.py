@@ -24,9 +24,11 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent
 RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
 SECONDS = 25
-TOOLS = ("fuzz_execute", "broken_files", "enlarged", "every_level")
+TOOLS = ("fuzz_execute", "broken_files", "enlarged", "every_level", "every_integer")
 PART = 1500
 EVERY = 1021  # of 2^32 floats
+DIGEST = "b83af1f8ab17bbca"
+"""Of what the integer loops write, on any processor."""
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
 
 
@@ -75,6 +77,15 @@ def test_elementary_functions_at_every_float(options: tuple[str, ...], tmp_path:
 
 def test_every_loop_at_every_level(sanitized: Path) -> None:
     assert call(sanitized / "every_level").split()[0] == "base"
+
+
+@pytest.mark.parametrize("level", ["v3_vnni", "v4"])
+def test_integer_loops_give_the_same_at_every_level(sanitized: Path, level: str) -> None:
+    """Bits of floats too: each level rounds what the others round."""
+    command = ("env", f"ETX_KERNELS_ISA={level}", sanitized / "every_integer")
+    base, digest, *levels = call(*command).split()
+    assert (base, digest) == ("base", DIGEST)
+    assert len(levels) == len(set(levels))
 
 
 def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
