@@ -142,15 +142,33 @@ def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 @pytest.fixture(scope="session")
 def delegates(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """Lower the chosen cases and models to XNNPACK and run them on both runtimes."""
+    return delegated(
+        request, tmp_path_factory, ("delegated", "lowering"), ("--host", "delegated.py")
+    )
+
+
+@pytest.fixture(scope="session")
+def theirs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    """Lower the chosen models to XNNPACK with ExecuTorch and run them on both runtimes."""
+    exporter = ("--executorch", "executorch_delegated.py")
+    return delegated(request, tmp_path_factory, ("theirs_lowered",), exporter)
+
+
+def delegated(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    parameters: tuple[str, ...],
+    exporter: tuple[str, str],
+) -> Workshop:
+    """Run a script that writes an `xnnpack.pte` of each chosen name, and both runtimes on it."""
     specs = [getattr(item, "callspec", None) for item in request.session.items]
-    params = [spec.params for spec in specs if spec]
-    chosen = [p.get("delegated") or p.get("lowering") for p in params]
+    chosen = [spec.params.get(key) for spec in specs if spec for key in parameters]
     names = tuple(dict.fromkeys(name for name in chosen if name))
     folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("delegated")
     workshop = Workshop(request.config, folder / "delegated", names)
     workshop.folder.mkdir(exist_ok=True)
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
-        workshop.run("--host", "delegated.py", str(workshop.folder), *names)
+        workshop.run(*exporter, str(workshop.folder), *names)
         written = [n for n in names if (workshop.folder / n / "xnnpack.pte").exists()]
         cells = [f"xnnpack:{name}" for name in written]
         with ThreadPoolExecutor(2) as pool:

@@ -269,12 +269,13 @@ Error Delegate::resize_outputs(etx_value* const* args) {
   return Error::Ok;
 }
 
-/// The memory of a tensor, or a copy of an input that ends where a page does.
+/// The memory of a tensor, or a copy where the tensor ends with a page: XNNPACK reads past inputs,
+/// and past outputs that it works on in place.
 Error Delegate::find_memory(const Tensor& tensor, uint32_t external, void** data) {
   *data = tensor.impl()->data;
-  const size_t size = tensor.nbytes();
-  const bool is_input = graph_.values[graph_.externals[external]].is_input;
-  if (!is_input || is_readable_past(*data, size)) return Error::Ok;
+  const Value& value = graph_.values[graph_.externals[external]];
+  const size_t size = static_cast<size_t>(tensor.numel()) * element_size(value.type);
+  if (is_readable_past(*data, size)) return Error::Ok;
   Padded& padded = padded_[external];
   if (padded.size < size) {
     std::free(padded.memory);
@@ -286,8 +287,24 @@ Error Delegate::find_memory(const Tensor& tensor, uint32_t external, void** data
     }
     padded.size = size;
   }
-  *data = std::memcpy(padded.memory, *data, size);
+  if (value.is_input) std::memcpy(padded.memory, *data, size);
+  *data = padded.memory;
   return Error::Ok;
+}
+
+/// Copies results to where they belong, and widens indices.
+void Delegate::hand_out(etx_value* const* args) {
+  for (size_t k = 0; k < num_bound_; ++k) {
+    const uint32_t external = bound_[k].id;
+    const Value& value = graph_.values[graph_.externals[external]];
+    if (!value.is_output) continue;
+    const Tensor tensor(args[external]->payload.as_tensor);
+    if (bound_[k].data != tensor.impl()->data) {
+      std::memcpy(tensor.impl()->data, bound_[k].data,
+                  static_cast<size_t>(tensor.numel()) * element_size(value.type));
+    }
+    if (tensor.scalar_type() == ScalarType::Long) widen(tensor);
+  }
 }
 
 Error Delegate::bind(etx_value* const* args, bool must_set_up) {
@@ -299,6 +316,7 @@ Error Delegate::bind(etx_value* const* args, bool must_set_up) {
     must_set_up |= bound_[count].data != data;
     bound_[count++] = {i, data};
   }
+  num_bound_ = count;
   if (!must_set_up) return Error::Ok;
   const xnn_status status = xnn_setup_runtime_v2(runtime_, count, bound_.data());
   if (status == xnn_status_success) return Error::Ok;
@@ -340,12 +358,7 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
   if (status != xnn_status_success) {
     return fail(error_of(status), "XNNPACK fails: %s", name_of(status));
   }
-  for (uint32_t i = 0; i < graph_.num_externals; ++i) {
-    if (graph_.externals[i] == kNone) continue;
-    const Tensor tensor(args[i]->payload.as_tensor);
-    const Value& value = graph_.values[graph_.externals[i]];
-    if (value.is_output && tensor.scalar_type() == ScalarType::Long) widen(tensor);
-  }
+  hand_out(args);
   return Error::Ok;
 }
 

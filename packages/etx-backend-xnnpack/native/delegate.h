@@ -27,7 +27,7 @@ class Delegate {
   Error execute(etx_context* context, etx_value* const* args, size_t num_args);
 
  private:
-  /// An input's last bytes, where XNNPACK may read past them.
+  /// A copy of an argument, with bytes behind it that may be read.
   struct Padded {
     void* memory;
     size_t size;
@@ -41,10 +41,12 @@ class Delegate {
   Error resize_outputs(etx_value* const* args);
   Error bind(etx_value* const* args, bool must_set_up);
   Error find_memory(const Tensor& tensor, uint32_t external, void** data);
+  void hand_out(etx_value* const* args);
 
   Graph graph_;
   Array<Shape> shapes_;
   Array<xnn_external_value> bound_;
+  size_t num_bound_ = 0;
   Array<Padded> padded_;
   Weights weights_;
   xnn_runtime_t runtime_ = nullptr;

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import mmap
+
 import etx_runtime
+import numpy as np
 import pytest
 import torch
 from etx_backend_xnnpack._generated import xnnpack as fbs
@@ -72,3 +75,18 @@ def test_threads_change():
     for threads in (1, 4, 2, 8, 1):
         etx_runtime.set_num_threads(threads)
         torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_memory_that_ends_with_a_page():
+    """XNNPACK reads past tensors: arguments at the end of a page are copied."""
+    builder = GraphBuilder()
+    x, y = builder.input(32, 32), builder.output(32, 32)
+    builder.node("Softmax", fbs.Unary(input_id=x, output_id=y))
+    method = etx_runtime.Runtime.get().load_program(builder.program()).load_method("forward")
+    pages = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.float32)
+    for start in (0, 1024, 1023):
+        inside = pages[start : start + 1024].reshape(32, 32)
+        inside[:] = np.random.default_rng(0).normal(size=(32, 32))
+        (found,) = method.execute([inside])
+        expected = torch.softmax(torch.from_numpy(inside.copy()), -1)
+        torch.testing.assert_close(torch.from_numpy(np.array(found)), expected)

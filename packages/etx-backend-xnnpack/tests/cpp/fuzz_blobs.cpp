@@ -85,22 +85,26 @@ struct Context : etx_context {
   }
 };
 
-/// XNNPACK reads, but does not use, some bytes behind inputs and constants.
+constexpr uint8_t kBehind = 0xa5;
+
+/// XNNPACK reads, but does not use, some bytes behind tensors.
 std::unique_ptr<char[]> with_slack(const void* bytes, size_t size) {
-  std::unique_ptr<char[]> copy(new char[size + XNN_EXTRA_BYTES]());
+  std::unique_ptr<char[]> copy(new char[size + XNN_EXTRA_BYTES]);
+  std::memset(copy.get(), kBehind, size + XNN_EXTRA_BYTES);
   if (bytes != nullptr) std::memcpy(copy.get(), bytes, size);
   return copy;
 }
 
-/// An argument; outputs are in memory of their exact size.
+/// An argument; nothing may be written behind it.
 struct Argument {
   etx_tensor tensor{};
   etx_value value{};
   std::vector<int32_t> sizes, strides;
   std::vector<uint8_t> order;
   std::unique_ptr<char[]> bytes;
+  size_t size = 0;
 
-  Argument(const etx::xnnpack::Shape& shape, ScalarType type, bool is_input)
+  Argument(const etx::xnnpack::Shape& shape, ScalarType type)
       : sizes(shape.rank), strides(shape.rank), order(shape.rank) {
     size_t count = 1;
     for (uint32_t i = 0; i < shape.rank; ++i) {
@@ -108,8 +112,8 @@ struct Argument {
       order[i] = static_cast<uint8_t>(i);
       count *= shape.sizes[i];
     }
-    const size_t size = count * etx::element_size(type);
-    bytes = is_input ? with_slack(nullptr, size) : std::unique_ptr<char[]>(new char[size]);
+    size = count * etx::element_size(type);
+    bytes = with_slack(nullptr, size);
     std::memset(bytes.get(), 1, size);
     tensor = {bytes.get(), sizes.data(), strides.data(), order.data(), 0, 0, 0, 0, 1, 0, 0};
     tensor.numel = tensor.capacity = static_cast<int64_t>(count);
@@ -118,6 +122,12 @@ struct Argument {
     etx::Tensor::set_strides(tensor);
     value.payload.as_tensor = &tensor;
     value.tag = ETX_TAG_TENSOR;
+  }
+
+  void check_behind() const {
+    for (size_t i = 0; i < XNN_EXTRA_BYTES; ++i) {
+      if (static_cast<uint8_t>(bytes[size + i]) != kBehind) std::abort();
+    }
   }
 };
 
@@ -151,7 +161,7 @@ Arguments arguments_of(const Bytes& blob) {
     const auto& value = graph.values[graph.externals[i]];
     total += value.shape.count() * 8;
     if (total > kMostMemory) return {};
-    arguments.emplace_back(new Argument(value.shape, type_of(value.type), value.is_input));
+    arguments.emplace_back(new Argument(value.shape, type_of(value.type)));
   }
   return arguments;
 }
@@ -166,6 +176,7 @@ void run(const etx_backend& backend, void* handle, const Arguments& arguments,
         backend.execute(&backend, handle, &context, values.data(), values.size());
     if (status == 0) ++counts->ran;
     if (status != 0 && context.reason.empty()) std::abort();
+    for (const auto& each : arguments) each->check_behind();
     for (const auto& owned : arguments) {
       Argument& each = *owned;
       if (each.sizes.empty() || random() % 2 == 0) continue;
