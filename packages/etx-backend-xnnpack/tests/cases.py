@@ -15,6 +15,7 @@ from etx_quant import (
     get_weight_quantization_config,
     quantize,
 )
+from models import LlamaStep, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
 
@@ -358,6 +359,47 @@ SHAPES = [
     function("argument_returned", lambda x: (z := x.view(15, 8), z.exp()), ROWS),
 ]
 
+
+def half(*shape: int) -> torch.Tensor:
+    """Return a mask that is true for every other element, and for all of the first row."""
+    mask = torch.arange(torch.Size(shape).numel()).reshape(shape) % 2 == 0
+    mask[..., :1] = True
+    return mask
+
+
+class Masked(nn.Module):
+    """A function of a constant mask, and of the arguments."""
+
+    mask: torch.Tensor
+
+    def __init__(self, function: Callable[..., Any], *shape: int) -> None:
+        super().__init__()
+        self.function = function
+        self.register_buffer("mask", half(*shape))
+
+    def forward(self, *args: torch.Tensor) -> Any:
+        return self.function(self.mask, *args)
+
+
+CHOICES = [
+    layer("masked_fill", lambda: Masked(lambda m, x: x.masked_fill(m, -2.5), 5, 8), ROWS),
+    layer(
+        "masked_fill_inf",
+        lambda: Masked(lambda m, x: x.masked_fill(~m, -torch.inf).softmax(-1), 5, 8),
+        ROWS,
+    ),
+    layer("where_number", lambda: Masked(lambda m, x: torch.where(m, x, 0.5), 5, 8), ROWS),
+    layer("where_wide", lambda: Masked(lambda m, x: torch.where(m, x, 0.5), 3, 5, 8), (5, 1)),
+    layer("where_of_two", lambda: Masked(torch.where, 5, 8), ROWS, ROWS),
+    layer(
+        "where_of_image",
+        lambda: Call(
+            lambda f, g, x: g(f(x), x[:, :4, :, :1]), nn.Conv2d(6, 4, 1), Masked(torch.where, 9, 7)
+        ),
+        IMAGE,
+    ),
+]
+
 DYNAMIC = [
     layer(
         "rows_of_any_number",
@@ -497,6 +539,39 @@ INT8 = [
     ),
 ]
 
+PAST = (1, 2, 9, 16)
+SHORT, LONG = (1, 2, 2, 16), (1, 2, 40, 16)
+MODELS = [
+    layer("vision_transformer", VisionTransformer, (2, 3, 32, 32)),
+    layer(
+        "vision_transformer_dynamic",
+        VisionTransformer,
+        (2, 3, 32, 32),
+        recipe="dynamic",
+        tol=3 * STEP,
+    ),
+    layer("llama_step", LlamaStep, (1, 1, 64), (2, 1, 8), *[PAST] * 4, tol=1e-4),
+    layer(
+        "llama_step_of_any_past",
+        LlamaStep,
+        (1, 1, 64),
+        (2, 1, 8),
+        *[PAST] * 4,
+        dynamic=(None, None, ({2: torch.export.Dim("past", min=2, max=63)},) * 4),
+        calls=[[(1, 1, 64), (2, 1, 8), *[past] * 4] for past in (SHORT, LONG)],
+        tol=1e-4,
+    ),
+    layer(
+        "llama_step_groups4",
+        LlamaStep,
+        (1, 1, 64),
+        (2, 1, 8),
+        *[PAST] * 4,
+        recipe="groups4",
+        tol=STEP,
+    ),
+]
+
 CASES: list[Case] = [
     *ELEMENTWISE,
     *BINARY,
@@ -506,8 +581,10 @@ CASES: list[Case] = [
     *NORMS,
     *POOLS,
     *SHAPES,
+    *CHOICES,
     *DYNAMIC,
     *INT8,
+    *MODELS,
 ]
 BY_NAME = {case.name: case for case in CASES}
 assert len(BY_NAME) == len(CASES)

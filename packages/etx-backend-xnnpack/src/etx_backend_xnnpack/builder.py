@@ -78,6 +78,10 @@ class Builder:
         self._mark(number, EXTERNAL_OUTPUT)
         self.graph.output_ids.append(number)
 
+    def sizes(self, number: int) -> list[int]:
+        """Return the sizes of a value, of symbolic ones the example's."""
+        return list(self._tensors(number).sizes)
+
     def is_internal(self, number: int) -> bool:
         """Tell whether a value is neither constant nor an argument of the call."""
         tensor = self._tensors(number)

@@ -116,7 +116,9 @@ class XnnpackPartitioner(GroupPartitioner):
         self, exported_program: ExportedProgram
     ) -> tuple[list[OpOverload], Callable[[Node], bool] | None]:
         """Return the operators that the table wants whole, for the nodes that it takes."""
-        return [OF_GROUPS, *(op for op in self.operators if TABLE[op].whole)], _is_kept
+        given = _Placeholders(frozenset(exported_program.graph_signature.user_inputs))
+        whole = [OF_GROUPS, *(op for op in self.operators if TABLE[op].whole)]
+        return whole, lambda node: _is_kept(node, given)
 
     def _begins(self, node: Node) -> bool:
         return node.target in TABLE and self.refusal(node) is None
@@ -203,23 +205,27 @@ def partitioner(compile_specs: list[CompileSpec]) -> XnnpackPartitioner:
     return XnnpackPartitioner()
 
 
-def _is_kept(node: Node) -> bool:
-    """Tell whether an operator of float32 can be emitted whole; parameters count as constants."""
+def _is_kept(node: Node, constants: Any) -> bool:
+    """Tell whether an operator of float32 can be emitted whole."""
     if node.target is OF_GROUPS:
         return all(user.target in TABLE and TABLE[user.target].dynamic for user in node.users)
     value: Any = node.args[0].meta.get("val") if isinstance(node.args[0], Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
         return False
-    given: Any = _Placeholders()
-    return all(check(node, given) is None for check in TABLE[node.target].checks)
+    if value.dim() == 0:
+        return False
+    return all(check(node, constants) is None for check in TABLE[node.target].checks)
 
 
 class _Placeholders:
     """Stands for a program's constants where only their sizes matter."""
 
+    def __init__(self, arguments: frozenset[Any]) -> None:
+        self.arguments = arguments
+
     def get(self, node: object) -> torch.Tensor | None:
-        """Return the value of a placeholder."""
-        if not isinstance(node, Node) or node.op != "placeholder":
+        """Return the value of a placeholder that is not an argument of the program."""
+        if not isinstance(node, Node) or node.op != "placeholder" or node.name in self.arguments:
             return None
         found: torch.Tensor = node.meta["val"]
         return found

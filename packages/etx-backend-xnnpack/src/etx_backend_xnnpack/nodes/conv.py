@@ -70,9 +70,19 @@ def channel_scales(node: Node, constants: Constants) -> str | None:
     return None
 
 
+def small_adjustment(node: Node, constants: Constants) -> str | None:
+    """Require an output padding below the stride."""
+    if not argument(node, "transposed"):
+        return None
+    given, stride = argument(node, "output_padding"), argument(node, "stride")
+    if all(each < step for each, step in zip(given, stride, strict=True)):
+        return None
+    return f"output_padding is {given}; expected less than the stride {stride}"
+
+
 @lowers(
     aten.convolution.default,
-    when=[rank(3, 4), constant("weight"), constant("bias"), channel_scales],
+    when=[rank(3, 4), constant("weight"), constant("bias"), channel_scales, small_adjustment],
     work=Work.HEAVY,
     int8=True,
 )

@@ -62,30 +62,6 @@ class Norm:
         return self.number
 
 
-def normalized_last(
-    values: Values,
-    node: Node,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    epsilon: float,
-    **how: Any,
-) -> None:
-    """Normalize over innermost dimensions, as many as `dims`; `center` says whether by the mean."""
-    source: Any = node.args[0]
-    sizes = values.sizes(source)
-    dims = how["dims"]
-    order = values.last(source, len(sizes) - 1) if dims == 1 else plain(len(sizes))
-    number = values.get(source, order)
-    norm = Norm(values, number, layout.ordered(sizes, order), (len(sizes) - dims, len(sizes)))
-    if how["center"]:
-        norm.center()
-    norm.divide(epsilon)
-    for kind, tensor in ((Operator.Multiply, weight), (Operator.Add, bias)):
-        if tensor is not None:
-            norm.binary(kind, values.builder.constant(tensor.to(torch.float32)))
-    values.define(values.first(node), norm.number, order)
-
-
 def layer_sizes(node: Node, constants: Constants) -> str | None:
     """Require dimensions whose means a pooling or a product computes."""
     sizes, dims = shape_of(node.args[0]), len(argument(node, "normalized_shape"))
@@ -108,20 +84,18 @@ PARAMETERS = (constant("weight"), constant("bias"))
 @lowers(aten.layer_norm.default, when=[layer_sizes, *PARAMETERS], whole=True)
 def layer_norm(values: Values, node: Node) -> None:
     """Emit means and arithmetic."""
-    weight, bias = (values.tensor(argument(node, name)) for name in ("weight", "bias"))
-    dims = len(argument(node, "normalized_shape"))
-    epsilon = float(argument(node, "eps"))
-    normalized_last(values, node, weight, bias, epsilon, dims=dims, center=True)
-
-
-@lowers(aten.rms_norm.default, when=[layer_sizes, constant("weight")], whole=True)
-def rms_norm(values: Values, node: Node) -> None:
-    """Emit a mean of squares and arithmetic."""
-    weight = values.tensor(argument(node, "weight"))
-    epsilon = argument(node, "eps")
-    epsilon = torch.finfo(torch.float32).eps if epsilon is None else epsilon
-    dims = len(argument(node, "normalized_shape"))
-    normalized_last(values, node, weight, None, float(epsilon), dims=dims, center=False)
+    source: Any = node.args[0]
+    sizes, dims = values.sizes(source), len(argument(node, "normalized_shape"))
+    order = values.last(source, len(sizes) - 1) if dims == 1 else plain(len(sizes))
+    number = values.get(source, order)
+    norm = Norm(values, number, layout.ordered(sizes, order), (len(sizes) - dims, len(sizes)))
+    norm.center()
+    norm.divide(float(argument(node, "eps")))
+    for kind, name in ((Operator.Multiply, "weight"), (Operator.Add, "bias")):
+        tensor = values.tensor(argument(node, name))
+        if tensor is not None:
+            norm.binary(kind, values.builder.constant(tensor.to(torch.float32)))
+    values.define(values.first(node), norm.number, order)
 
 
 def group_sizes(node: Node, constants: Constants) -> str | None:

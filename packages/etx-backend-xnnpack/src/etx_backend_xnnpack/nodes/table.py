@@ -38,7 +38,7 @@ class Lowering:
 
     `int8` ones take and return int8 between dequantize and quantize nodes; `dynamic` ones quantize
     the rows of their activation at run time. `only_first`: of several results, one is computed.
-    `whole`: the operator is kept from being decomposed.
+    `whole`: the operator is kept from being decomposed. `masks`: it may read a constant of bool.
     """
 
     emit: Emit
@@ -48,6 +48,7 @@ class Lowering:
     dynamic: bool = False
     only_first: bool = False
     whole: bool = False
+    masks: bool = False
     note: str = ""
 
 
@@ -70,7 +71,7 @@ def why_not(node: Node, constants: Constants) -> str | None:
     row = TABLE.get(node.target)
     if row is None:
         return f"XNNPACK has no form for {node.target}"
-    reason = _tensors(node, row)
+    reason = _tensors(node, row, constants)
     for check in () if reason else row.checks:
         reason = check(node, constants)
         if reason is not None:
@@ -78,7 +79,7 @@ def why_not(node: Node, constants: Constants) -> str | None:
     return reason
 
 
-def _tensors(node: Node, row: Lowering) -> str | None:
+def _tensors(node: Node, row: Lowering, constants: Constants) -> str | None:
     """Return what of the tensors that a node reads and writes has no form."""
     results = node.meta.get("val")
     if isinstance(results, (tuple, list)):
@@ -87,11 +88,20 @@ def _tensors(node: Node, row: Lowering) -> str | None:
         results = results[:1] if row.only_first else results
     else:
         results = [results]
-    for value in (*results, *(arg.meta.get("val") for arg in node.all_input_nodes)):
+    read = [arg.meta.get("val") for arg in node.all_input_nodes if constants.get(arg) is None]
+    for value in (*results, *read):
         reason = _tensor(value)
         if reason is not None:
             return reason
-    return None
+    known = (constants.get(arg) for arg in node.all_input_nodes)
+    return next((reason for each in known if (reason := _constant(each, row))), None)
+
+
+def _constant(tensor: Tensor | None, row: Lowering) -> str | None:
+    """Return why a constant has no form; it may have no dimensions."""
+    if tensor is None or (row.masks and tensor.dtype is torch.bool):
+        return None
+    return _tensor(tensor if tensor.dim() else tensor.reshape(1))
 
 
 def _tensor(value: object) -> str | None:
@@ -99,6 +109,8 @@ def _tensor(value: object) -> str | None:
         return "a size is computed at run time"
     if value.dtype is not torch.float32:
         return f"a tensor is {str(value.dtype).removeprefix('torch.')}, not float32"
+    if value.dim() == 0:
+        return "a tensor has no dimensions"
     if value.dim() > MOST_DIMENSIONS:
         return f"a tensor has {value.dim()} dimensions, more than {MOST_DIMENSIONS}"
     if any(isinstance(size, int) and size == 0 for size in value.shape):

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small models with the parts of large ones: a vision transformer, a step of a Llama."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Attention(nn.Module):
+    """Self-attention as timm writes it."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, rows, width = x.shape
+        qkv = self.qkv(x).reshape(batch, rows, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        mixed = F.scaled_dot_product_attention(q, k, v)
+        result: torch.Tensor = self.out(mixed.transpose(1, 2).reshape(batch, rows, width))
+        return result
+
+
+class Encoder(nn.Module):
+    """A layer of a transformer."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.before, self.behind = nn.LayerNorm(width), nn.LayerNorm(width)
+        up, down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.mlp = nn.Sequential(up, nn.GELU(), down)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.attention(self.before(x))
+        result: torch.Tensor = x + self.mlp(self.behind(x))
+        return result
+
+
+class VisionTransformer(nn.Module):
+    """Patches, a class token, layers, a head."""
+
+    def __init__(self, width: int = 32, layers: int = 2) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, 8, 8)
+        self.token = nn.Parameter(torch.randn(1, 1, width))
+        self.places = nn.Parameter(torch.randn(1, 17, width))
+        self.layers = nn.Sequential(*(Encoder(width, 4) for _ in range(layers)))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        result: torch.Tensor = self.head(self.norm(self.layers(x))[:, 0])
+        return result
+
+
+class Decoder(nn.Module):
+    """A layer of a Llama: what it remembers comes in and goes out."""
+
+    def __init__(self, width: int, heads: int, shared: int, hidden: int) -> None:
+        super().__init__()
+        self.size = width // heads
+        kept = shared * self.size
+        self.q, self.o = (nn.Linear(width, width, bias=False) for _ in range(2))
+        self.k, self.v = (nn.Linear(width, kept, bias=False) for _ in range(2))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+        self.before, self.behind = nn.RMSNorm(width, 1e-5), nn.RMSNorm(width, 1e-5)
+
+    def split(self, x: torch.Tensor) -> torch.Tensor:
+        return x.unflatten(-1, (-1, self.size)).transpose(1, 2)
+
+    def forward(
+        self, x: torch.Tensor, turn: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        y = self.before(x)
+        q, k, v = (self.split(f(y)) for f in (self.q, self.k, self.v))
+        keys = torch.cat([keys, rotated(k, turn)], 2)
+        values = torch.cat([values, v], 2)
+        mixed = F.scaled_dot_product_attention(rotated(q, turn), keys, values, enable_gqa=True)
+        x = x + self.o(mixed.transpose(1, 2).flatten(2))
+        y = self.behind(x)
+        return x + self.down(F.silu(self.gate(y)) * self.up(y)), keys, values
+
+
+def rotated(x: torch.Tensor, turn: torch.Tensor) -> torch.Tensor:
+    """Turn pairs of halves by angles whose cosines and sines are `turn`."""
+    a, b = x.chunk(2, -1)
+    cos, sin = turn.unbind(0)
+    return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+class LlamaStep(nn.Module):
+    """The layers of a Llama and its head, for one embedded token."""
+
+    def __init__(self, layers: int = 2, width: int = 64) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Decoder(width, 4, 2, 96) for _ in range(layers))
+        self.norm, self.head = nn.RMSNorm(width), nn.Linear(width, 50, bias=False)
+
+    def forward(
+        self, x: torch.Tensor, turn: torch.Tensor, *past: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        now: list[torch.Tensor] = []
+        for layer, keys, values in zip(self.layers, past[::2], past[1::2], strict=True):
+            x, keys, values = layer(x, turn, keys, values)
+            now += [keys, values]
+        return (self.head(self.norm(x)), *now)
