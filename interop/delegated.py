@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lower cases of etx-backend-xnnpack and models of the set to XNNPACK, with calls and results.
+"""Lower cases of etx-backend-xnnpack and models of the set to XNNPACK, with calls and results;
+a model behind `int8-` or `dynamic-` is quantized first.
 
 usage: delegated.py FOLDER NAME...      ``<name>/xnnpack.pte``, ``calls.npz``, ``left.json``
        delegated.py --list              the names of all cases, as JSON
@@ -44,11 +45,42 @@ def lower_case(case: Case, folder: Path) -> Any:
     return lower(case)
 
 
+def lower_quantized(name: str, folder: Path) -> Any:
+    """Quantize a model of the set first; the calls hold float's results too."""
+    from etx_backend_xnnpack.partition import XnnpackPartitioner
+    from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
+    from modelset import build
+
+    recipe, _, model = name.partition("-")
+    built = build(model)
+    quantizer = XNNPACKQuantizer()
+    dynamic = recipe == "dynamic"
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic))
+    module = quantize(
+        built.module, [built.example], quantizer, dynamic_shapes=built.dynamic_shapes
+    )
+    arrays, sizes = {}, []
+    with torch.no_grad():
+        for call, arguments in enumerate(built.calls):
+            inputs, outputs = leaves(arguments), leaves(module(*arguments))
+            arrays.update({f"call{call}_input{i}": x for i, x in enumerate(inputs)})
+            arrays.update({f"call{call}_output{i}": x for i, x in enumerate(outputs)})
+            given = leaves(built.module(*arguments))
+            arrays.update({f"call{call}_float{i}": x for i, x in enumerate(given)})
+            sizes.append([len(inputs), len(outputs)])
+    np.savez(folder / "calls.npz", **arrays)
+    (folder / "calls.json").write_text(json.dumps(sizes))
+    program = torch.export.export(module, built.example, dynamic_shapes=built.dynamic_shapes)
+    return to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+
+
 def lower_model(name: str, folder: Path) -> Any:
     """Write the calls of a model of the set with eager's results; return its program."""
     from etx_backend_xnnpack.partition import XnnpackPartitioner
     from modelset import build
 
+    if "-" in name:
+        return lower_quantized(name, folder)
     record(name, folder)
     built = build(name)
     program = torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)

@@ -30,10 +30,34 @@ OUTSIDE = {
 """Models that are one delegate, and the operators that no delegate has."""
 
 
-@pytest.mark.parametrize("delegated", OUTSIDE)
+QUANTIZED = {
+    "int8-resnet18": [],
+    "int8-mobilenet_v2": [],
+    "int8-efficientnet_b0": [],
+    "dynamic-deit_tiny": [],
+    "dynamic-minilm": OUTSIDE["minilm"],
+}
+DECIBELS = 2.0
+
+
+@pytest.mark.parametrize("delegated", [*OUTSIDE, *QUANTIZED])
 def test_model_is_one_delegate(delegated: str, delegates: Workshop) -> None:
     count, outside = json.loads((delegates.folder / delegated / "left.json").read_text())
-    assert (count, sorted(outside)) == (1, sorted(OUTSIDE[delegated]))
+    expected = {**OUTSIDE, **QUANTIZED}[delegated]
+    assert (count, sorted(outside)) == (1, sorted(expected))
+
+
+@pytest.mark.parametrize("delegated", QUANTIZED)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_quantized_model_is_as_close_to_float_as_in_eager(
+    delegated: str, runtime: str, delegates: Workshop
+) -> None:
+    """Ties are rounded otherwise here and there, and dynamic ranges are those of rows."""
+    floats = np.load(delegates.folder / delegated / "calls.npz")
+    for key, actual, expected in results(delegated, runtime, delegates):
+        exact = floats[key.replace("output", "float")]
+        noise, own = (float(np.square(y - exact).sum()) for y in (actual, expected))
+        assert 10 * np.log10(noise / own) <= DECIBELS, key
 
 
 @pytest.mark.parametrize("delegated", OUTSIDE)
