@@ -56,9 +56,7 @@ def lower_quantized(name: str, folder: Path) -> Any:
     quantizer = XNNPACKQuantizer()
     dynamic = recipe == "dynamic"
     quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True, is_dynamic=dynamic))
-    module = quantize(
-        built.module, [built.example], quantizer, dynamic_shapes=built.dynamic_shapes
-    )
+    module = quantize(built.module, [built.example], quantizer, dynamic_shapes=built.dynamic_shapes)
     arrays, sizes = {}, []
     with torch.no_grad():
         for call, arguments in enumerate(built.calls):
@@ -81,8 +79,8 @@ def lower_model(name: str, folder: Path) -> Any:
 
     if "-" in name:
         return lower_quantized(name, folder)
-    record(name, folder)
     built = build(name)
+    record(built.module, built.calls, folder)
     program = torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)
     return to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
 
