@@ -111,11 +111,10 @@ def write_report(report: Any, path: str) -> None:
         return
     import json
 
+    from etx_schema.files import write_atomically
+
     text = report.svg() if path.endswith(".svg") else json.dumps(report.document(), indent=1)
-    try:
-        Path(path).write_text(text)
-    except OSError as error:
-        raise EtxError(f"cannot write {path}: {error.strerror}") from error
+    write_atomically(path, [text.encode()])
 
 
 def _print(report: Any) -> None:

@@ -14,6 +14,7 @@ from torch.fx import Node
 
 from etx_quant.checks import Batch
 from etx_quant.observers import TableObserver
+from etx_quant.picture import Bar, draw
 from etx_quant.report import decibels
 from etx_quant.simulation import Simulation, Unit
 
@@ -72,9 +73,8 @@ class Report:
 
     def svg(self) -> str:
         """Return a picture: a bar of decibels for each layer."""
-        from etx_quant.picture import draw
-
-        return draw(self)
+        bars = [Bar(x.name, x.operator, x.sqnr, x.saturated, x.is_float) for x in self.layers]
+        return draw(self.summary(), bars, self.target_sqnr)
 
     def summary(self) -> str:
         """Return the whole model in a line."""

@@ -4,35 +4,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from etx_quant.layers import Layer, Report
-
-__all__ = ["draw"]
+__all__ = ["Bar", "draw"]
 
 LEFT, WIDE, ROW, TOP = 260, 420, 18, 64
 INK, FAINT, QUANTIZED, FLOAT, ALARM = "#22282e", "#8a939b", "#3d7ea6", "#c9ced3", "#b3261e"
 
 
-def draw(report: Report) -> str:
+@dataclass(frozen=True)
+class Bar:
+    """A layer: its decibels, and the share of values that its integers cannot hold."""
+
+    name: str
+    operator: str
+    sqnr: float
+    saturated: float
+    is_float: bool
+
+
+def draw(title: str, bars: Sequence[Bar], target: float | None) -> str:
     """Return the picture; a red line is the target, a bar with a red end saturates."""
-    high = TOP + ROW * len(report.layers) + 30
-    most = max([60.0, *(x.sqnr for x in report.layers if math.isfinite(x.sqnr))])
+    high = TOP + ROW * len(bars) + 30
+    most = max([60.0, *(bar.sqnr for bar in bars if math.isfinite(bar.sqnr))])
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDE + 90}" height="{high}" '
         f'font-family="sans-serif" font-size="11">'
     )
     parts = [head, '<rect width="100%" height="100%" fill="white"/>']
-    parts += [_text(16, 24, report.summary(), size=13)]
+    parts += [_text(16, 24, title, size=13)]
     parts += [_text(16, 44, "SQNR of each layer's result, dB", FAINT)]
     parts += _scale(most, high - 24)
-    for i, layer in enumerate(report.layers):
-        parts += _bar(layer, TOP + ROW * i, most)
-    if report.target_sqnr is not None and report.target_sqnr <= most:
-        x = LEFT + WIDE * report.target_sqnr / most
+    for i, bar in enumerate(bars):
+        parts += _bar(bar, TOP + ROW * i, most)
+    if target is not None and target <= most:
+        x = LEFT + WIDE * target / most
         parts += [_line(x, TOP - 6, x, high - 24, ALARM)]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -44,7 +52,7 @@ def _scale(most: float, bottom: float) -> Iterator[str]:
         yield _text(x, bottom + 14, str(value), FAINT, anchor="middle")
 
 
-def _bar(layer: Layer, y: float, most: float) -> Iterator[str]:
+def _bar(layer: Bar, y: float, most: float) -> Iterator[str]:
     length = WIDE * min(max(layer.sqnr, 0.0), most) / most
     colour = FLOAT if layer.is_float else QUANTIZED
     name = layer.name if len(layer.name) <= 38 else f"…{layer.name[-37:]}"
