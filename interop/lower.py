@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -54,8 +55,7 @@ EXPORTERS: dict[str, Callable[[torch.export.ExportedProgram, Path], None]] = {
 def exported(name: str, written: Path) -> torch.export.ExportedProgram:
     """Return the program of a model, the `written` one if there is one: it may be quantized."""
     if written.exists():
-        import torch.ao.quantization.fx._decomposed  # registers quantized_decomposed
-
+        import_module("torch.ao.quantization.fx._decomposed")  # registers quantized_decomposed
         return torch.export.load(written)
     built = build(name)
     return torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)
