@@ -48,7 +48,7 @@ COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
 SLOWEST = ("etx-runtime", "etx-exir", "etx-kernels-portable")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
-PORT = ("etx-executorch", COMPILER, *DEVICE)
+PORT = ("etx-executorch", "etx-quant", COMPILER, *DEVICE)
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
 LITERT = ("torch==2.13.0", "numpy==2.4.6")
