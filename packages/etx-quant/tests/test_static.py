@@ -41,16 +41,17 @@ def test_every_quantized_operator_is_fed_by_dequantize(trained: Trained) -> None
     assert found["quantize_per_tensor"] >= 6
 
 
-def test_runs_on_the_device_runtime(trained: Trained, tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", ["executorch", "etx"])
+def test_runs_on_the_device_runtime(trained: Trained, target: str, tmp_path: Path) -> None:
     import etx_runtime
-    from etx_exir import to_edge
+    from etx_exir import ExecutorchBackendConfig, to_edge
 
     batch = torch.export.Dim("batch", min=1, max=512)
     program = torch.export.export(
         trained.quantized, (trained.images[:8],), dynamic_shapes=({0: batch},)
     )
     path = tmp_path / "digits.pte"
-    to_edge(program).to_executorch().save(str(path))
+    to_edge(program).to_executorch(ExecutorchBackendConfig(target=target)).save(str(path))
     model = etx_runtime.load(path)
     logits = model(trained.images.numpy())
     with torch.no_grad():
@@ -59,10 +60,10 @@ def test_runs_on_the_device_runtime(trained: Trained, tmp_path: Path) -> None:
     assert abs(accuracy(logits, trained.labels) - float_accuracy) <= 0.005
     step = float(np.abs(np.diff(np.unique(expected))).min())
     apart = np.abs(logits - expected)
-    assert apart.max() < 1.5 * step  # integers are rounded by one multiplication, floats by two
-    assert (apart > step / 2).mean() < 0.02
-    weights = sum(p.numel() for p in trained.model.parameters())
-    assert path.stat().st_size < 2 * weights + 20_000
+    if target == "executorch":  # the same float operators
+        assert (apart > step / 2).mean() < 0.01
+    else:  # integers are rounded by one multiplication, floats by two
+        assert apart.max() < 1.5 * step
 
 
 def test_a_module_can_be_left_in_float(trained: Trained) -> None:
