@@ -60,8 +60,10 @@ def matrix_of(node: Any, constants: Constants) -> Matrix | str:
     scales = weight.scales.expand(rows * groups).reshape(rows, groups).T.float().contiguous()
     low, high = call.args[3:5] if weight.axis is None else call.args[4:6]
     is_int4 = INT4[0] <= low and high <= INT4[1]
-    if groups > 1 and (not is_int4 or size % (2 * COLUMNS)):
-        return f"groups of {size} int8 weights" if not is_int4 else f"groups of {size} inputs"
+    if groups > 1 and not is_int4:
+        return f"the int8 weight has a scale for each {size} inputs, not one for each output"
+    if groups > 1 and size % (2 * COLUMNS):
+        return f"a scale is for {size} inputs, packed int4 takes multiples of {2 * COLUMNS}"
     return Matrix(weight.value.reshape(rows, columns), scales, size, is_int4, weight.name)
 
 

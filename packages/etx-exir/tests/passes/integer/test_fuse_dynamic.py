@@ -82,7 +82,7 @@ def test_groups_that_nibbles_cut_stay_and_say_why():
     program = fused(module, [ROWS])
     assert integer_operators(program) == {}
     reasons = [n.meta[DECLINED]["fuse_dynamic"] for n in program.graph.nodes if DECLINED in n.meta]
-    assert reasons == ["groups of 4 inputs"]
+    assert reasons == ["a scale is for 4 inputs, packed int4 takes multiples of 8"]
 
 
 def test_parameters_of_another_tensor_are_left():
