@@ -385,6 +385,7 @@ def peers(session: nox.Session) -> None:
         "bench-peers",
         COMPILER,
         "etx-quant",
+        "etx-backend-xnnpack[aot]",
         *DEVICE,
         others=LITERT,
         others_no_deps=(*EXECUTORCH[:1], *litert(), *requirements("requirements-peers.txt")),
