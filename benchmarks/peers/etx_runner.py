@@ -76,7 +76,7 @@ def lower(runner: str, model: str, path: str) -> None:
 
     partitioner = None
     if runner == EtxXnnpack.name:
-        from etx_backend_xnnpack import XnnpackPartitioner
+        from etx_backend_xnnpack.partition import XnnpackPartitioner
 
         partitioner = [XnnpackPartitioner()]
     spec = MODELS[model]
