@@ -378,6 +378,14 @@ def footprint(session: nox.Session) -> None:
 
 
 @nox.session
+def operators(session: nox.Session) -> None:
+    """Measure integer operators next to XNNPACK's, shape by shape. Run by hand."""
+    packages = (*DEVICE, "etx-backend-xnnpack")
+    python = environment(session, "bench-operators", *packages, others=LITERT)
+    run(session, python, ROOT / "benchmarks" / "operators.py", *session.posargs)
+
+
+@nox.session
 def peers(session: nox.Session) -> None:
     """Run ETX in a harness of peers: `-s peers -- HARNESS WORK [ITS ARGUMENTS]`. By hand."""
     python = environment(

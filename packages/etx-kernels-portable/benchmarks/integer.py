@@ -11,25 +11,14 @@ from __future__ import annotations
 
 import argparse
 import ctypes as c
-import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
+from integer_reference import pack, pack_int4
+from prepared import FOLDER, Prepared, compiled
 
-FOLDER = Path(__file__).parent
-TESTS = FOLDER.parent / "tests"
-sys.path[:0] = [str(TESTS), str(TESTS / "support")]
-
-from harness import KINDS, PLUGIN, Call, EtxContext, EtxValue  # noqa: E402
-from integer_reference import pack, pack_int4  # noqa: E402
-
-ARENA = 64 << 20
 SECONDS = 0.2
 INF = float("inf")
 OUTPUT = (0, -128, 127)
@@ -38,63 +27,14 @@ GROUP = 32
 
 def measured_peak() -> float:
     """Return multiplications and additions of int8 a second, 0 where there is no dot product."""
-    library = Path(tempfile.mkdtemp()) / "peak.so"
-    command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O2", "-march=native"]
-    subprocess.run(
-        [*command, "-shared", "-fPIC", str(FOLDER / "peak.cpp"), "-o", str(library)], check=True
-    )
-    peak = c.CDLL(str(library)).peak
+    peak = compiled(FOLDER / "peak.cpp", "-march=native").peak
     peak.restype = c.c_double
     return float(peak(500))
 
 
-class Prepared(Call):
-    """A call whose arguments are boxed once; temporary memory comes from one arena."""
-
-    arena = torch.zeros(ARENA, dtype=torch.uint8)
-
-    def context(self) -> Any:
-        """Return a context that allocates from the arena."""
-        base = -(-self.arena.data_ptr() // 64) * 64
-        self.used = 0
-
-        def allocate(_: Any, size: int, alignment: int) -> int | None:
-            begin = -(-self.used // alignment) * alignment
-            self.used = begin + size
-            return base + begin if self.used < ARENA - 64 else None
-
-        def fail(_: Any, status: int, reason: bytes) -> int:
-            raise SystemExit(f"{self.kernel.name}: {reason.decode()}")
-
-        members = {
-            "allocate_temp": KINDS["allocate_temp"](allocate),
-            "fail": KINDS["fail"](fail),
-            "kernel": self.kernel.row,
-            "num_args": len(self.kernel.parameters),
-            "is_cancelled": KINDS["is_cancelled"](lambda _: False),
-        }
-        self.kept.append(members)
-        return EtxContext(struct_size=c.sizeof(EtxContext), num_threads=1, **members)
-
-    def prepare(self, *args: Any) -> Callable[[], Any]:
-        """Return the call, ready to be repeated."""
-        boxed = zip(self.kernel.parameters, args, strict=True)
-        values = [EtxValue() if a is None else self.value(p, a) for p, a in boxed]
-        pointers = (c.POINTER(EtxValue) * len(values))(*map(c.pointer, values))
-        context = self.context()
-        addresses = c.addressof(context), c.addressof(pointers)
-        self.kept += [values, pointers, context]
-
-        def run() -> None:
-            self.used = 0
-            self.kernel.run(*addresses)
-
-        return run
-
-
 def time_of(name: str, *args: Any) -> float:
     """Return the shortest of many calls: the least disturbed one."""
-    call = Prepared(PLUGIN.kernels[name], 1, True).prepare(*args)
+    call = Prepared(name).prepare(*args)
     call()
     shortest, until = 1e9, time.perf_counter() + SECONDS
     while time.perf_counter() < until:

@@ -7,82 +7,18 @@ python benchmarks/kernels.py [--threads 2] [words…]   words: only rows whose n
 from __future__ import annotations
 
 import argparse
-import ctypes as c
 import os
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
-
-FOLDER = Path(__file__).parent
-sys.path.insert(0, str(FOLDER.parent / "tests"))
-
-from harness import ALLOCATE, FAIL, PARALLEL, PLUGIN, Call, EtxContext, EtxValue  # noqa: E402
+from prepared import Prepared
 
 aten = torch.ops.aten
-ARENA = 256 << 20
 SECONDS = 0.2
 Row = tuple[str, float, str, tuple[Any, ...], Callable[[], Any]]
-
-
-def build_pool() -> c.CDLL:
-    """Compile the second thread."""
-    library = Path(tempfile.mkdtemp()) / "pool.so"
-    command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O2", "-shared", "-fPIC", "-pthread"]
-    subprocess.run([*command, str(FOLDER / "pool.cpp"), "-o", str(library)], check=True)
-    return c.CDLL(str(library))
-
-
-class Prepared(Call):
-    """A call whose arguments are boxed once; temporary memory comes from one arena."""
-
-    arena = torch.zeros(ARENA, dtype=torch.uint8)
-    pool: c.CDLL | None = None
-
-    def context(self) -> EtxContext:
-        """Return a context that allocates from the arena."""
-        base = (self.arena.data_ptr() + 63) & ~63
-        self.used = 0
-
-        def allocate(_: Any, size: int, alignment: int) -> int | None:
-            begin = (self.used + alignment - 1) & ~(alignment - 1)
-            self.used = begin + size
-            return base + begin if self.used < ARENA - 64 else None
-
-        def fail(_: Any, status: int, reason: bytes) -> int:
-            raise SystemExit(f"{self.kernel.name}: {reason.decode()}")
-
-        parallel = PARALLEL() if self.pool is None else PARALLEL(("pool_parallel_for", self.pool))
-        callbacks = ALLOCATE(allocate), FAIL(fail), parallel
-        self.kept.extend(callbacks)
-        return EtxContext(c.sizeof(EtxContext), self.threads, *callbacks)
-
-    def prepare(self, args: tuple[Any, ...]) -> Callable[[], Any]:
-        """Return the call, ready to be repeated."""
-        values = [
-            self.in_place(a) if p.written else self.value(p, a)
-            for p, a in zip(self.kernel.parameters, args, strict=True)
-        ]
-        pointers = (c.POINTER(EtxValue) * len(values))(*map(c.pointer, values))
-        context = c.byref(self.context())
-
-        def run() -> None:
-            self.used = 0
-            self.kernel.run(context, pointers)
-
-        return run
-
-    def in_place(self, tensor: torch.Tensor) -> EtxValue:
-        """Box a tensor that the kernel writes."""
-        self.kept.append(tensor)
-        sizes = list(tensor.shape)
-        dims = list(range(len(sizes)))
-        return self.tensor_struct(tensor.data_ptr(), sizes, dims, tensor.dtype, tensor.numel())
 
 
 def convolution(name: str, cin: int, cout: int, size: int, kernel: int, stride: int,
@@ -183,14 +119,13 @@ def main() -> None:
     torch.manual_seed(0)
     torch.set_num_threads(options.threads)
     clock = time.thread_time if options.threads == 1 else time.perf_counter
-    Prepared.pool = None if options.threads == 1 else build_pool()
     rows = [*(convolution(*s) for s in CONVOLUTIONS), *(linear(*s) for s in LINEARS)]
     rows += [*(bmm(*s) for s in PRODUCTS), *others()]
     print(f"{'':28}{'us':>10}{'Gop/s':>8}{'eager us':>10}{'eager / us':>12}")
     for name, work, kernel, args, eager in rows:
         if options.words and not any(word in name for word in options.words):
             continue
-        ours = Prepared(PLUGIN.kernels[kernel], options.threads, True).prepare(args)
+        ours = Prepared(kernel, options.threads).prepare(*args)
         mine, theirs = best(ours, clock), best(eager, clock)
         speed = work / mine / 1e9
         print(f"{name:28}{mine * 1e6:10.1f}{speed:8.1f}{theirs * 1e6:10.1f}{theirs / mine:12.2f}")

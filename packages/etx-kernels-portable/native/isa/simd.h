@@ -15,6 +15,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
 #endif
 
 namespace etx::portable {
@@ -131,8 +133,19 @@ inline void store_part(float* p, VecF v, size_t n) {
 }
 
 /// The larger; `a` where either is NaN.
+#if ETX_SIMD_BYTES == 64
+inline VecF largest(VecF a, VecF b) { return (VecF)_mm512_max_ps((__m512)b, (__m512)a); }
+inline VecF smallest(VecF a, VecF b) { return (VecF)_mm512_min_ps((__m512)b, (__m512)a); }
+#elif ETX_SIMD_BYTES == 32
+inline VecF largest(VecF a, VecF b) { return (VecF)_mm256_max_ps((__m256)b, (__m256)a); }
+inline VecF smallest(VecF a, VecF b) { return (VecF)_mm256_min_ps((__m256)b, (__m256)a); }
+#elif defined(ETX_SIMD_VECTORS) && defined(__SSE2__)
+inline VecF largest(VecF a, VecF b) { return (VecF)_mm_max_ps((__m128)b, (__m128)a); }
+inline VecF smallest(VecF a, VecF b) { return (VecF)_mm_min_ps((__m128)b, (__m128)a); }
+#else
 inline VecF largest(VecF a, VecF b) { return b > a ? b : a; }
 inline VecF smallest(VecF a, VecF b) { return b < a ? b : a; }
+#endif
 
 /// The sum of all lanes, by halves.
 inline float add_lanes(VecF v) {

@@ -19,14 +19,15 @@ void flip(const int8_t* from, uint8_t* to, int64_t n) {
 }
 
 #if defined(ETX_INTEGER_INTERLEAVES)
-constexpr int64_t kQuad = 4 * sizeof(VecI);  ///< Four vectors: what `interleave` makes.
+constexpr int64_t kQuad = 4 * sizeof(VecI);      ///< Four vectors: what `interleave` makes.
+constexpr int64_t kSpread = kLaneParts * kQuad;  ///< The same as they are multiplied.
 constexpr int kPoints = ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 16 ? 4 : 2;
 constexpr int64_t kColumnBytes = 32 * 1024;
 
 inline int64_t quads(const DepthwiseChannels& d) { return (d.kernel[0] + 3) / 4; }
 /// A group's start, scale and weight.
 inline int64_t group_bytes(const DepthwiseChannels& d) {
-  return (2 + quads(d) * d.kernel[1]) * kQuad;
+  return 2 * kQuad + quads(d) * d.kernel[1] * kSpread;
 }
 
 int64_t depthwise_bytes(const DepthwiseChannels& d) {
@@ -39,13 +40,35 @@ inline VecI load_vector(const void* p) {
   return v;
 }
 
+/// Four vectors, interleaved and spread.
+inline void store_spread(const VecI (&rows)[4], uint8_t* to) {
+  VecI y[4];
+  interleave(rows, y);
+  ETX_UNROLL
+  for (int v = 0; v < 4; ++v) {
+    VecI parts[kLaneParts];
+    spread(y[v], parts);
+    ETX_UNROLL
+    for (const VecI& part : parts) {
+      memcpy(to, &part, sizeof(part));
+      to += sizeof(part);
+    }
+  }
+}
+
+/// One vector of `store_spread`.
+inline void load_spread(const uint8_t* from, int vector, VecI (&parts)[kLaneParts]) {
+  ETX_UNROLL
+  for (int i = 0; i < kLaneParts; ++i) {
+    parts[i] = load_vector(from + (vector * kLaneParts + i) * ETX_SIMD_BYTES);
+  }
+}
+
 /// Up to four rows that are `stride` bytes apart, interleaved.
 inline void pack_rows(const uint8_t* x, int64_t stride, int64_t rows, int64_t n, uint8_t* to) {
   VecI row[4] = {};
   for (int64_t i = 0; i < 4 && i < rows; ++i) row[i] = load_bytes_part(x + i * stride, n);
-  VecI y[4];
-  interleave(row, y);
-  memcpy(to, y, sizeof(y));
+  store_spread(row, to);
 }
 
 /// 32-bit operands of a group's channels in the order of lanes.
@@ -67,7 +90,7 @@ void pack_depthwise(const DepthwiseChannels& d, uint8_t* to) {
     pack_operands(d.scale + c, n, to + kQuad);
     to += 2 * kQuad;
     for (int64_t k = 0; k < d.kernel[0]; k += 4) {
-      for (int64_t i = 0; i < d.kernel[1]; ++i, to += kQuad) {
+      for (int64_t i = 0; i < d.kernel[1]; ++i, to += kSpread) {
         pack_rows(weight + (k * d.kernel[1] + i) * d.channels + c, d.kernel[1] * d.channels,
                   d.kernel[0] - k, n, to);
       }
@@ -77,7 +100,7 @@ void pack_depthwise(const DepthwiseChannels& d, uint8_t* to) {
 
 /// Points of the output whose columns are interleaved before they are multiplied.
 inline int64_t chunk_of(const DepthwiseRow& d) {
-  const int64_t room = kColumnBytes / (quads(d.own) * kQuad);
+  const int64_t room = kColumnBytes / (quads(d.own) * kSpread);
   const int64_t reach = (d.own.kernel[1] - 1) * d.dilation;
   const int64_t chunk = (room - reach) / d.stride;
   return chunk < 4 * kPoints ? 4 * kPoints : chunk / kPoints * kPoints;
@@ -91,7 +114,7 @@ int64_t depthwise_columns(const DepthwiseRow& d) {
   const int64_t chunk = chunk_of(d);
   const int64_t columns = columns_of(d, chunk < d.points ? chunk : d.points);
   int64_t bytes = 0;
-  return __builtin_mul_overflow(columns, quads(d.own) * kQuad, &bytes) ? -1 : bytes;
+  return __builtin_mul_overflow(columns, quads(d.own) * kSpread, &bytes) ? -1 : bytes;
 }
 
 /// Interleaves `count` columns of lines from `at` on.
@@ -99,20 +122,31 @@ inline void interleave_columns(const DepthwiseRow& d, int64_t at, int64_t count)
   uint8_t* to = d.columns;
   const int64_t q = quads(d.own);
   const uint8_t* line[4];
-  for (int64_t k = 0; k < q; ++k, to += kQuad) {
+  for (int64_t k = 0; k < q; ++k, to += kSpread) {
     for (int64_t i = 0; i < 4; ++i) {
       const int64_t row = 4 * k + i;
       line[i] = d.lines[row < d.own.kernel[0] ? row : 0] + at;
     }
     uint8_t* column = to;
-    for (int64_t x = 0; x < count; ++x, column += q * kQuad) {
-      VecI row[4], y[4];
+    for (int64_t x = 0; x < count; ++x, column += q * kSpread) {
+      VecI row[4];
       ETX_UNROLL
       for (int i = 0; i < 4; ++i) row[i] = load_vector(line[i] + x * d.own.channels);
-      interleave(row, y);
-      memcpy(column, y, sizeof(y));
+      store_spread(row, column);
     }
   }
+}
+
+/// Four vectors of sums as one of bytes.
+inline VecI join_sums(const Requantize& to_bytes, const VecI (&sums)[4], const VecF (&scale)[4]) {
+#if ETX_SIMD_BYTES == 32
+  return to_bytes.join(sums, scale);
+#else
+  VecI y[4];
+  ETX_UNROLL
+  for (int v = 0; v < 4; ++v) y[v] = to_bytes.from_sums(sums[v], scale[v]);
+  return join_bytes(y);
+#endif
 }
 
 /// P points of a group from the interleaved columns.
@@ -126,37 +160,38 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, const
     ETX_UNROLL
     for (int p = 0; p < P; ++p) sums[p][v] = start;
   }
-  const int64_t q = quads(d.own), next = d.stride * q * kQuad;
+  const int64_t q = quads(d.own), next = d.stride * q * kSpread;
   const uint8_t* w = packed + 2 * kQuad;
   for (int64_t k = 0; k < q; ++k) {
-    const uint8_t* x = column + k * kQuad;
-    for (int64_t i = 0; i < d.own.kernel[1]; ++i, x += d.dilation * q * kQuad, w += kQuad) {
+    const uint8_t* x = column + k * kSpread;
+    for (int64_t i = 0; i < d.own.kernel[1]; ++i, x += d.dilation * q * kSpread, w += kSpread) {
       ETX_UNROLL
       for (int v = 0; v < 4; ++v) {
-        const VecI multiplier = load_vector(w + v * ETX_SIMD_BYTES);
+        VecI multiplier[kLaneParts];
+        load_spread(w, v, multiplier);
         ETX_UNROLL
         for (int p = 0; p < P; ++p) {
-          const VecI points = load_vector(x + p * next + v * ETX_SIMD_BYTES);
+          VecI points[kLaneParts];
+          load_spread(x + p * next, v, points);
           sums[p][v] = dot_lanes(sums[p][v], points, multiplier);
         }
       }
     }
   }
+  VecF scale[4];
   ETX_UNROLL
   for (int v = 0; v < 4; ++v) {
-    const VecF scale = load(reinterpret_cast<const float*>(packed + kQuad) + v * kLanes);
-    ETX_UNROLL
-    for (int p = 0; p < P; ++p) sums[p][v] = to_bytes.from_sums(sums[p][v], scale);
+    scale[v] = load(reinterpret_cast<const float*>(packed + kQuad) + v * kLanes);
   }
   ETX_UNROLL
   for (int p = 0; p < P; ++p) {
-    store_vector_part(out + p * d.own.channels, join_bytes(sums[p]), n);
+    store_vector_part(out + p * d.own.channels, join_sums(to_bytes, sums[p], scale), n);
   }
 }
 
 void depthwise(const DepthwiseRow& d) {
   const Requantize to_bytes(d.bounds);
-  const int64_t chunk = chunk_of(d), step = d.stride * quads(d.own) * kQuad;
+  const int64_t chunk = chunk_of(d), step = d.stride * quads(d.own) * kSpread;
   const uint8_t* packed = d.packed;
   for (int64_t c = 0; c < d.own.channels; c += kGroup, packed += group_bytes(d.own)) {
     const int64_t n = d.own.channels - c;

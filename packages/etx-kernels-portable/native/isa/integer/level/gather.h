@@ -97,16 +97,38 @@ inline uint8_t* narrow_place(uint8_t* row, int64_t steps) {
   return row + steps * (kStepBytes - kBlockDepth);
 }
 
-/// Bytes (0, 1, 2, 3) become int16 (0, 2) and (1, 3).
-inline void widen(uint8_t* row, int64_t steps) {
-  if (kStepBytes == kBlockDepth) return;
-  const uint8_t* const from = narrow_place(row, steps);
+/// Bytes (0, 1, 2, 3) become int16 (0, 2) and (1, 3). Of vectors, whole ones are read and written:
+/// less than kGatheredSlack behind the last.
+inline void widen(const uint8_t* from, uint8_t* to, int64_t steps) {
+#if defined(ETX_SIMD_VECTORS) && defined(__SSE2__)
+  for (int64_t i = 0; i < steps; i += 4) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + 4 * i));
+    __m128i pairs[2] = {_mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8),
+                        _mm_srai_epi16(_mm_unpackhi_epi8(bytes, bytes), 8)};
+    for (__m128i& p : pairs) p = _mm_shufflehi_epi16(_mm_shufflelo_epi16(p, 0xD8), 0xD8);
+    memcpy(to + 8 * i, pairs, sizeof(pairs));
+  }
+#else
   for (int64_t i = 0; i < steps; ++i) {
     int8_t b[4];
     memcpy(b, from + 4 * i, sizeof(b));
     const int16_t pairs[4] = {b[0], b[2], b[1], b[3]};
-    memcpy(row + 8 * i, pairs, sizeof(pairs));
+    memcpy(to + 8 * i, pairs, sizeof(pairs));
   }
+#endif
+}
+inline void widen(uint8_t* row, int64_t steps) {
+  if (kStepBytes != kBlockDepth) widen(narrow_place(row, steps), row, steps);
+}
+
+/// A row of bytes that lie next to each other; what follows the depth is multiplied by zeros.
+inline void gather_row(const int8_t* x, const int8_t* end, int64_t depth, int64_t steps,
+                       uint8_t* to) {
+  if (kStepBytes != kBlockDepth && end - x >= steps * kBlockDepth + kChunk) {
+    return widen(reinterpret_cast<const uint8_t*>(x), to, steps);
+  }
+  copy_run(x, end, depth, narrow_place(to, steps));
+  widen(to, steps);
 }
 
 void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t stride) {
@@ -115,14 +137,13 @@ void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t s
   const int64_t height = rows.window == nullptr ? 1 : rows.window->out[0];
   int64_t x = begin % width, y = begin / width % height, image = begin / width / height;
   for (int64_t row = begin; row < end; ++row, to += stride) {
-    uint8_t* const bytes = narrow_place(to, steps);
     if (rows.window == nullptr) {
-      copy_run(rows.x + row * rows.stride, rows.end, rows.depth, bytes);
-    } else {
-      gather_window(rows, image, y, x, bytes);
-      if (++x == width) x = 0, ++y;
-      if (y == height) y = 0, ++image;
+      gather_row(rows.x + row * rows.stride, rows.end, rows.depth, steps, to);
+      continue;
     }
+    gather_window(rows, image, y, x, narrow_place(to, steps));
+    if (++x == width) x = 0, ++y;
+    if (y == height) y = 0, ++image;
     widen(to, steps);
   }
 }

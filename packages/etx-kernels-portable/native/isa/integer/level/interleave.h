@@ -67,24 +67,35 @@ inline VecI join_bytes(const VecI (&x)[4]) {
 #if defined(ETX_INTEGER_INTERLEAVES)
 constexpr int64_t kGroup = ETX_SIMD_BYTES;  ///< Channels of a vector of bytes.
 
-inline VecI dot_lanes(VecI sum, VecI x, VecI w) {
+/// What multiplies a vector of quadruples: itself, or its pairs of int16.
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__) || defined(__ARM_FEATURE_DOTPROD)
+constexpr int kLaneParts = 1;
+inline void spread(VecI v, VecI (&parts)[kLaneParts]) { parts[0] = v; }
+inline VecI dot_lanes(VecI sum, const VecI (&x)[kLaneParts], const VecI (&w)[kLaneParts]) {
 #if ETX_SIMD_BYTES == 64
-  return (VecI)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)x, (__m512i)w);
+  return (VecI)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)x[0], (__m512i)w[0]);
 #elif defined(__AVXVNNI__)
-  return (VecI)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)x, (__m256i)w);
-#elif defined(__ARM_FEATURE_DOTPROD)
-  return (VecI)vdotq_s32((int32x4_t)sum, (int8x16_t)x, (int8x16_t)w);
+  return (VecI)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)x[0], (__m256i)w[0]);
 #else
-  const Right a(x), b(w);
-#if ETX_SIMD_BYTES == 32
-  return sum + (VecI)_mm256_madd_epi16((__m256i)a.even, (__m256i)b.even) +
-         (VecI)_mm256_madd_epi16((__m256i)a.odd, (__m256i)b.odd);
-#else
-  return sum + (VecI)_mm_madd_epi16((__m128i)a.even, (__m128i)b.even) +
-         (VecI)_mm_madd_epi16((__m128i)a.odd, (__m128i)b.odd);
-#endif
+  return (VecI)vdotq_s32((int32x4_t)sum, (int8x16_t)x[0], (int8x16_t)w[0]);
 #endif
 }
+#else
+constexpr int kLaneParts = 2;
+inline void spread(VecI v, VecI (&parts)[kLaneParts]) {
+  const Right pairs(v);
+  parts[0] = pairs.even, parts[1] = pairs.odd;
+}
+inline VecI dot_lanes(VecI sum, const VecI (&x)[kLaneParts], const VecI (&w)[kLaneParts]) {
+#if ETX_SIMD_BYTES == 32
+  return sum + (VecI)_mm256_madd_epi16((__m256i)x[0], (__m256i)w[0]) +
+         (VecI)_mm256_madd_epi16((__m256i)x[1], (__m256i)w[1]);
+#else
+  return sum + (VecI)_mm_madd_epi16((__m128i)x[0], (__m128i)w[0]) +
+         (VecI)_mm_madd_epi16((__m128i)x[1], (__m128i)w[1]);
+#endif
+}
+#endif
 
 /// Loads and stores the first `n` bytes, at most a vector.
 inline VecI load_bytes_part(const void* p, int64_t n) {

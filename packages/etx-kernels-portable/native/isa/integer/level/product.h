@@ -98,7 +98,7 @@ inline void add_step(Sums<M, V>& sums, const RowPointers<M>& rows, int64_t step,
 
 /// Independent sums that are added in turns, so that additions do not wait for each other.
 template <int M, int V>
-constexpr int kChains = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
+constexpr int kChains = M* V >= 8 ? 1 : (M* V >= 4 ? 2 : 4);
 
 template <int M, int V>
 inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
@@ -190,35 +190,45 @@ struct ToBytes {
     }
     add_steps<M, V>(sums, t, p.steps);
     const Requantize to_bytes(p.bounds);
+    int8_t* const out = p.out + at.row * p.out_stride + at.column;
+#if ETX_SIMD_BYTES == 32
+    if (at.columns >= V * kLanes) {
+      const VecF scale[V] = {load(p.scale + at.column), load(p.scale + at.column + kLanes)};
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) to_bytes.store_block(out + i * p.out_stride, sums[i], scale);
+      return;
+    }
+#endif
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
       const VecF scale = load(p.scale + at.column + v * kLanes);
       ETX_UNROLL
       for (int i = 0; i < M; ++i) sums[i][v] = to_bytes.from_sums(sums[i][v], scale);
     }
-    int8_t* const out = p.out + at.row * p.out_stride + at.column;
+#if ETX_SIMD_BYTES != 32
     if (at.columns >= V * kLanes) {
       ETX_UNROLL
       for (int i = 0; i < M; ++i) {
         ETX_UNROLL
         for (int v = 0; v < V; ++v) store_bytes(out + i * p.out_stride + v * kLanes, sums[i][v]);
       }
-    } else {
-#if ETX_SIMD_BYTES == 64
-      ETX_UNROLL
-      for (int v = 0; v < V; ++v) {
-        const int64_t n = at.columns - v * kLanes;
-        const __mmask16 mask = first(static_cast<size_t>(n < 0 ? 0 : (n < kLanes ? n : kLanes)));
-        ETX_UNROLL
-        for (int i = 0; i < M; ++i) {
-          _mm512_mask_cvtepi32_storeu_epi8(out + i * p.out_stride + v * kLanes, mask,
-                                           (__m512i)sums[i][v]);
-        }
-      }
-#else
-      for (int i = 0; i < M; ++i) store_row_part(out + i * p.out_stride, sums[i], at.columns);
-#endif
+      return;
     }
+#endif
+#if ETX_SIMD_BYTES == 64
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const int64_t n = at.columns - v * kLanes;
+      const __mmask16 mask = first(static_cast<size_t>(n < 0 ? 0 : (n < kLanes ? n : kLanes)));
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) {
+        _mm512_mask_cvtepi32_storeu_epi8(out + i * p.out_stride + v * kLanes, mask,
+                                         (__m512i)sums[i][v]);
+      }
+    }
+#else
+    for (int i = 0; i < M; ++i) store_row_part(out + i * p.out_stride, sums[i], at.columns);
+#endif
   }
 };
 

@@ -78,6 +78,8 @@ inline VecI widen_bytes_part(const int8_t* p, int64_t n) {
 struct Requantize {
   VecF scale, low, high;
   VecI unbias;
+  int16_t words_zero;
+  int8_t least, most;
 
   static constexpr float kMagic = 12582912.0f;
   static constexpr int32_t kMagicBits = 0x4B400000;
@@ -86,7 +88,10 @@ struct Requantize {
       : scale(splat(factor)),
         low(splat(static_cast<float>(b.low - b.zero_point))),
         high(splat(static_cast<float>(b.high - b.zero_point))),
-        unbias(splat(b.zero_point - kMagicBits)) {}
+        unbias(splat(b.zero_point - kMagicBits)),
+        words_zero(static_cast<int16_t>(b.zero_point)),
+        least(static_cast<int8_t>(b.low)),
+        most(static_cast<int8_t>(b.high)) {}
   explicit Requantize(const Bounds& b) : Requantize(1.0f, b) {}
 
   /// `v` is already multiplied.
@@ -97,6 +102,32 @@ struct Requantize {
   VecI from_floats(VecF v) const { return from_scaled(v * scale); }
   VecI from_sums(VecI v, VecF factors) const { return from_scaled(to_floats(v) * factors); }
   VecI from_sums(VecI v) const { return from_scaled(to_floats(v) * scale); }
+
+#if ETX_SIMD_BYTES == 32
+  /// Rounded as the rule says; what int32 cannot hold is then the largest int16 or the least.
+  static __m256i round(VecI v, VecF factors) {
+    const VecF scaled = smallest(to_floats(v) * factors, splat(32767.0f));
+    return _mm256_cvtps_epi32((__m256)scaled);
+  }
+  /// Bytes of 4 vectors, in the order of `join_bytes`. Saturated words keep their order, so that
+  /// zero point and bounds may follow.
+  VecI join(const VecI (&v)[4], const VecF (&factors)[4]) const {
+    const __m256i zero = _mm256_set1_epi16(words_zero);
+    const __m256i a = _mm256_packs_epi32(round(v[0], factors[0]), round(v[1], factors[1]));
+    const __m256i b = _mm256_packs_epi32(round(v[2], factors[2]), round(v[3], factors[3]));
+    const __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero), _mm256_adds_epi16(b, zero));
+    return (VecI)_mm256_min_epi8(_mm256_max_epi8(y, _mm256_set1_epi8(least)),
+                                 _mm256_set1_epi8(most));
+  }
+  /// Stores 16 bytes.
+  void store_block(int8_t* p, const VecI (&v)[2], const VecF (&factors)[2]) const {
+    __m256i w = _mm256_packs_epi32(round(v[0], factors[0]), round(v[1], factors[1]));
+    w = _mm256_permute4x64_epi64(_mm256_adds_epi16(w, _mm256_set1_epi16(words_zero)), 0xD8);
+    const __m128i y = _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                     _mm_min_epi8(_mm_max_epi8(y, _mm_set1_epi8(least)), _mm_set1_epi8(most)));
+  }
+#endif
 };
 
 }  // namespace
