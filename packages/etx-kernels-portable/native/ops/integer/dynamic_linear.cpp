@@ -17,22 +17,10 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   layer.num_rows = linear.rows;
   layer.x = a.input.const_data_ptr<float>();
   layer.rows.depth = layer.rows.stride = linear.depth;
-  layer.multiply = a.group_size != 0 ? &Integer::float_product_int4 : &Integer::float_product;
-  Product& p = layer.product;
-  p.columns = linear.columns;
-  p.weight = static_cast<const int8_t*>(a.weight.const_data_ptr());
-  p.steps = linear.steps;
-  p.end = a.weight.size(0);
-  p.scale = linear.scales;
-  p.sums = linear.sums;
-  p.bias = linear.bias;
-  p.least = linear.least;
-  p.most = linear.most;
-  p.groups = linear.groups;
-  p.group_steps = linear.group_steps;
-  p.group_stride = linear.stride;
-  p.y = out.mutable_data_ptr<float>();
-  p.y_stride = linear.columns;
+  layer.multiply =
+      a.group_size.has_value() ? &Integer::float_product_int4 : &Integer::float_product;
+  fill_product(linear, a.weight, out, layer.product);
+  layer.product.sums = linear.sums;
   return run_layer(context, layer);
 }
 
@@ -41,8 +29,8 @@ Error dynamic_linear_out(Context& context, const Tensor& input, const Tensor& we
                          const Tensor& weight_sums, const Tensor& weight_scales,
                          std::optional<Tensor> bias, double output_min, double output_max,
                          Tensor& out) {
-  return run(context, {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, 0},
-             out);
+  return run(context,
+             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, {}}, out);
 }
 
 /// The same with an int4 weight, whose sums and scales are by group of the depth.
@@ -50,7 +38,6 @@ Error dynamic_linear_int4_out(Context& context, const Tensor& input, const Tenso
                               const Tensor& weight_sums, const Tensor& weight_scales,
                               std::optional<Tensor> bias, int64_t group_size, double output_min,
                               double output_max, Tensor& out) {
-  ETX_CHECK(context, group_size >= 1, InvalidArgument, "group_size must be at least 1");
   return run(context,
              {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, group_size},
              out);

@@ -19,7 +19,7 @@ bool is_float32(const Tensor& tensor) {
 constexpr int64_t kGroupUnit = 2 * kBlockDepth;
 
 Error read_groups(Context& context, const FloatLinearArguments& a, FloatLinear& linear) {
-  const int64_t size = a.group_size;
+  const int64_t size = *a.group_size;
   ETX_CHECK(context, size >= 1, InvalidArgument, "group_size must be at least 1");
   linear.groups = linear.depth <= size ? 1 : divide_up(linear.depth, size);
   ETX_CHECK(context, linear.groups == 1 || size % kGroupUnit == 0, InvalidArgument,
@@ -53,7 +53,7 @@ Error pad_columns(Context& context, const T* from, int64_t rows, int64_t columns
 
 Error read_float_linear(Context& context, const FloatLinearArguments& a, const Tensor& out,
                         FloatLinear& linear) {
-  const bool int4 = a.group_size != 0;
+  const bool int4 = a.group_size.has_value();
   ETX_CHECK(context, is_float32(a.input) && is_float32(out) && a.input.dim() > 0, InvalidArgument,
             "input and out must be contiguous float32 of at least one dimension");
   ETX_CHECK(context, is_float32(a.scales) && a.scales.dim() > 0, InvalidArgument,

@@ -28,12 +28,30 @@ struct FloatLinearArguments {
   const Tensor* sums;  ///< Null: not needed.
   const std::optional<Tensor>& bias;
   double output_min, output_max;
-  int64_t group_size;  ///< 0: int8 with a scale for each column.
+  std::optional<int64_t> group_size;  ///< None: int8 with a scale for each column.
 };
 
 /// Checks the arguments and resizes `out`. Errors: InvalidArgument.
 Error read_float_linear(Context& context, const FloatLinearArguments& arguments, const Tensor& out,
                         FloatLinear& linear);
+
+/// Sets what products of quantized rows (Product) and of float ones (FloatProduct) have in common.
+template <typename P>
+void fill_product(const FloatLinear& linear, const Tensor& weight, const Tensor& out, P& p) {
+  p.weight = static_cast<const int8_t*>(weight.const_data_ptr());
+  p.columns = linear.columns;
+  p.steps = linear.steps;
+  p.end = weight.size(0);
+  p.scale = linear.scales;
+  p.bias = linear.bias;
+  p.least = linear.least;
+  p.most = linear.most;
+  p.groups = linear.groups;
+  p.group_steps = linear.group_steps;
+  p.group_stride = linear.stride;
+  p.y = out.mutable_data_ptr<float>();
+  p.y_stride = linear.columns;
+}
 
 }  // namespace etx::portable
 

@@ -37,22 +37,12 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   FloatProduct p;
   ETX_TRY(pad_rows(context, a.input, linear, p.x, p.x_stride));
   p.num_rows = linear.rows;
-  p.weight = static_cast<const int8_t*>(a.weight.const_data_ptr());
-  p.columns = linear.columns;
-  p.steps = linear.steps;
-  p.scale = linear.scales;
-  p.bias = linear.bias;
-  p.least = linear.least;
-  p.most = linear.most;
-  p.groups = linear.groups;
-  p.group_steps = linear.group_steps;
-  p.group_stride = linear.stride;
-  p.y = out.mutable_data_ptr<float>();
-  p.y_stride = linear.columns;
+  fill_product(linear, a.weight, out, p);
   const int64_t blocks = a.weight.size(0);
   const Checked work = Checked(linear.rows) * linear.columns * linear.depth;
   const int64_t threads = min(useful_threads(context, work), blocks);
-  const auto multiply = a.group_size != 0 ? integer().weight_only_int4 : integer().weight_only;
+  const auto multiply =
+      a.group_size.has_value() ? integer().weight_only_int4 : integer().weight_only;
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Part part(blocks, 1, i, threads);
@@ -69,7 +59,7 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
 Error weight_only_linear_out(Context& context, const Tensor& input, const Tensor& weight,
                              const Tensor& weight_scales, std::optional<Tensor> bias,
                              double output_min, double output_max, Tensor& out) {
-  return run(context, {input, weight, weight_scales, nullptr, bias, output_min, output_max, 0},
+  return run(context, {input, weight, weight_scales, nullptr, bias, output_min, output_max, {}},
              out);
 }
 
@@ -78,7 +68,6 @@ Error weight_only_linear_int4_out(Context& context, const Tensor& input, const T
                                   const Tensor& weight_scales, std::optional<Tensor> bias,
                                   int64_t group_size, double output_min, double output_max,
                                   Tensor& out) {
-  ETX_CHECK(context, group_size >= 1, InvalidArgument, "group_size must be at least 1");
   return run(context,
              {input, weight, weight_scales, nullptr, bias, output_min, output_max, group_size},
              out);

@@ -167,7 +167,7 @@ inline void store_up_to(float* p, VecF v, int64_t n) {
   if (n > 0) store_part(p, v, static_cast<size_t>(n));
 }
 
-#if ETX_SIMD_BYTES < 64
+#if ETX_SIMD_BYTES < 32
 /// Stores a row of a tile of which the last columns are none.
 ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
   for (int v = 0; n > 0; ++v, n -= kLanes, out += kLanes) {
@@ -178,6 +178,7 @@ ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
 
 struct ToBytes {
   static constexpr bool kLinear = false;
+  static constexpr bool kHalves = kParts == 2;  ///< Of the last block only columns that are.
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -191,21 +192,20 @@ struct ToBytes {
     add_steps<M, V>(sums, t, p.steps);
     const Requantize to_bytes(p.bounds);
     int8_t* const out = p.out + at.row * p.out_stride + at.column;
+    VecF scale[V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) scale[v] = load(p.scale + at.column + v * kLanes);
 #if ETX_SIMD_BYTES == 32
-    if (at.columns >= V * kLanes) {
-      const VecF scale[V] = {load(p.scale + at.column), load(p.scale + at.column + kLanes)};
-      ETX_UNROLL
-      for (int i = 0; i < M; ++i) to_bytes.store_block(out + i * p.out_stride, sums[i], scale);
-      return;
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) {
+      to_bytes.store_block(out + i * p.out_stride, sums[i], scale, at.columns);
     }
-#endif
+#else
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      const VecF scale = load(p.scale + at.column + v * kLanes);
       ETX_UNROLL
-      for (int i = 0; i < M; ++i) sums[i][v] = to_bytes.from_sums(sums[i][v], scale);
+      for (int i = 0; i < M; ++i) sums[i][v] = to_bytes.from_sums(sums[i][v], scale[v]);
     }
-#if ETX_SIMD_BYTES != 32
     if (at.columns >= V * kLanes) {
       ETX_UNROLL
       for (int i = 0; i < M; ++i) {
@@ -214,7 +214,6 @@ struct ToBytes {
       }
       return;
     }
-#endif
 #if ETX_SIMD_BYTES == 64
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -228,6 +227,7 @@ struct ToBytes {
     }
 #else
     for (int i = 0; i < M; ++i) store_row_part(out + i * p.out_stride, sums[i], at.columns);
+#endif
 #endif
   }
 };
@@ -249,7 +249,7 @@ ETX_NOINLINE void finish_rows(const Product& p, VecF (&totals)[M][V], const Plac
 }
 
 struct ToFloats {
-  static constexpr bool kLinear = false;
+  static constexpr bool kLinear = false, kHalves = false;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -272,7 +272,7 @@ struct ToFloats {
 /// With u a gathered number, z the row's offset and w8 = w + 8: the sum of (u - z) w is that of
 /// u w8, less z w's and 8 u's. One row alone sums z w8 itself instead of reading sums of w.
 struct ToFloatsInt4 {
-  static constexpr bool kLinear = true;
+  static constexpr bool kLinear = true, kHalves = false;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -355,13 +355,13 @@ struct ToFloatsInt4 {
   }
 };
 
-/// Runs tiles of M rows and, for what is left, of fewer.
-template <class Kind, int P, int M>
+/// Runs tiles of M rows with V vectors of columns and, for what is left, of fewer rows.
+template <class Kind, int V, int M>
 inline void run_rows(const Product& p, Tile& t, Place& at) {
   for (; p.num_rows - at.row >= M; at.row += M, t.rows += M * t.row_stride) {
-    Kind::template run<M, P * kParts>(p, t, at);
+    Kind::template run<M, V>(p, t, at);
   }
-  if constexpr (M > 1) run_rows<Kind, P, (M > 4 ? 4 : M / 2)>(p, t, at);
+  if constexpr (M > 1) run_rows<Kind, V, (M > 4 ? 4 : M / 2)>(p, t, at);
 }
 
 /// Panel by panel, each with all rows: it stays in the nearest cache meanwhile. One row of a linear
@@ -376,10 +376,12 @@ void run_product(const Product& p, int64_t block_stride) {
     const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;
     Tile t = {p.rows, p.row_stride, weight, block_stride, next};
     Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
-    if (whole) {
-      run_rows<Kind, kPanelBlocks, kTileRows>(p, t, at);
+    if (Kind::kHalves && at.columns <= kLanes) {
+      run_rows<Kind, Kind::kHalves ? kParts / 2 : kParts, kTileRows>(p, t, at);
+    } else if (whole) {
+      run_rows<Kind, kPanelBlocks * kParts, kTileRows>(p, t, at);
     } else {
-      run_rows<Kind, 1, kTileRows>(p, t, at);
+      run_rows<Kind, kParts, kTileRows>(p, t, at);
     }
     block = after;
   }

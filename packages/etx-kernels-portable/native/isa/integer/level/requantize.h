@@ -119,13 +119,27 @@ struct Requantize {
     return (VecI)_mm256_min_epi8(_mm256_max_epi8(y, _mm256_set1_epi8(least)),
                                  _mm256_set1_epi8(most));
   }
-  /// Stores 16 bytes.
-  void store_block(int8_t* p, const VecI (&v)[2], const VecF (&factors)[2]) const {
-    __m256i w = _mm256_packs_epi32(round(v[0], factors[0]), round(v[1], factors[1]));
+  /// Stores the first `n` bytes of one vector or two.
+  template <int V>
+  void store_block(int8_t* p, const VecI (&v)[V], const VecF (&factors)[V], int64_t n) const {
+    static_assert(V <= 2, "a block of columns has two vectors");
+    __m256i w = _mm256_packs_epi32(round(v[0], factors[0]), round(v[V - 1], factors[V - 1]));
     w = _mm256_permute4x64_epi64(_mm256_adds_epi16(w, _mm256_set1_epi16(words_zero)), 0xD8);
-    const __m128i y = _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
-                     _mm_min_epi8(_mm_max_epi8(y, _mm_set1_epi8(least)), _mm_set1_epi8(most)));
+    __m128i y = _mm_packs_epi16(_mm256_castsi256_si128(w), _mm256_extracti128_si256(w, 1));
+    y = _mm_min_epi8(_mm_max_epi8(y, _mm_set1_epi8(least)), _mm_set1_epi8(most));
+    if (n >= V * kLanes && V == 2) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(p), y);
+      return;
+    }
+    if (n >= 8) {
+      _mm_storel_epi64(reinterpret_cast<__m128i*>(p), y);
+      if (V == 1) return;
+      y = _mm_srli_si128(y, 8), p += 8;
+    }
+    store_few(p, _mm_cvtsi128_si64(y), n % 8);
+  }
+  static void store_few(int8_t* p, int64_t bytes, int64_t n) {
+    for (int64_t i = 0; i < n; ++i, bytes >>= 8) p[i] = static_cast<int8_t>(bytes);
   }
 #endif
 };
