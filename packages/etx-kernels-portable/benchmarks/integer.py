@@ -16,8 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from integer_reference import pack, pack_int4
-from prepared import FOLDER, Prepared, compiled
+from prepared import FOLDER, Prepared, compiled, pack, pack_int4
 
 SECONDS = 0.2
 INF = float("inf")

@@ -137,7 +137,7 @@ Floats multiply_floats(const Integer& level, const Case& c, bool int4) {
   Gathered gathered(level, c);
   std::vector<RowScale> scales(at(c.rows));
   level.gather_floats(c.floats.data(), c.depth, c.depth, c.rows, gathered.rows.data(),
-                      gathered.stride, scales.data());
+                      gathered.stride, scales.data(), int4);
   Product p = product_of(level, c, gathered);
   Floats y(at(c.rows * c.columns));
   p.row_scales = scales.data(), p.y = y.data(), p.y_stride = c.columns;

@@ -52,8 +52,8 @@ void gather(const Layer& layer, int64_t group, int64_t begin, int64_t end, const
             const Workspace& memory) {
   if (layer.x != nullptr) {
     integer().gather_floats(layer.x + begin * layer.rows.stride, layer.rows.stride,
-                            layer.rows.depth, end - begin, memory.rows, s.row_stride,
-                            memory.scales);
+                            layer.rows.depth, end - begin, memory.rows, s.row_stride, memory.scales,
+                            layer.multiply == &Integer::float_product_int4);
     return;
   }
   Rows rows = layer.rows;

@@ -144,6 +144,16 @@ inline VecI dot(VecI sum, const Left& a, const Right& b) {
 }
 #endif
 
+#if ETX_SIMD_BYTES == 32 && !defined(__AVXVNNI__)
+/// Products of nibbles, which are unsigned, and signed bytes: gathered rows of theirs stay bytes.
+#define ETX_INTEGER_NIBBLES 1
+constexpr int kNibbleStepBytes = 4;
+typedef int8_t GatheredForInt4;
+#else
+constexpr int kNibbleStepBytes = kStepBytes;
+typedef Gathered GatheredForInt4;
+#endif
+
 }  // namespace
 }  // namespace etx::portable
 

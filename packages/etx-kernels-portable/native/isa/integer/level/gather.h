@@ -181,7 +181,8 @@ inline float round_even(float v) {
 }
 
 void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows, uint8_t* to,
-                   int64_t stride, RowScale* scales) {
+                   int64_t stride, RowScale* scales, bool int4) {
+  const bool stay_bytes = int4 && kNibbleStepBytes != kStepBytes;
   const int64_t steps = (depth + kBlockDepth - 1) / kBlockDepth;
   for (int64_t row = 0; row < rows; ++row, to += stride, x += x_stride) {
     float low, high;
@@ -191,7 +192,7 @@ void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows
     float zero = -128.0f - round_even(low / scale);
     zero = zero > -128.0f ? (zero < 127.0f ? zero : 127.0f) : -128.0f;
     const Requantize to_bytes(1.0f / scale, {static_cast<int32_t>(zero), -128, 127});
-    uint8_t* const bytes = narrow_place(to, steps);
+    uint8_t* const bytes = stay_bytes ? to : narrow_place(to, steps);
     int64_t i = 0;
     for (; i + kLanes <= depth; i += kLanes) {
       store_bytes(reinterpret_cast<int8_t*>(bytes + i),
@@ -204,7 +205,7 @@ void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows
       bytes[i] = static_cast<uint8_t>(q[0]) ^ kFlip;
     }
     for (; i < steps * kBlockDepth; ++i) bytes[i] = 0;
-    widen(to, steps);
+    if (!stay_bytes) widen(to, steps);
     scales[row] = {scale, static_cast<int32_t>(zero) + kOffset};
   }
 }

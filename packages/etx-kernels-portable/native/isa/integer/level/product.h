@@ -136,6 +136,58 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   while (k < steps) step(sums);
 }
 
+#if defined(ETX_INTEGER_NIBBLES)
+constexpr int64_t kPairSteps = 8;  ///< Steps whose sums of pairs int16 holds: 8 * 2 * 15 * 128.
+
+/// The nibbles of a tile's blocks at two steps.
+template <int V>
+struct Nibbles {
+  VecI low[V], high[V];
+  explicit Nibbles(const Columns<V>& columns) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      low[v] = columns.bytes[v] & 0x0F0F0F0F;
+      high[v] = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+    }
+  }
+};
+
+inline VecI multiply_pairs(VecI nibbles, VecI row) {
+  return (VecI)_mm256_maddubs_epi16((__m256i)nibbles, (__m256i)row);
+}
+inline VecI add_words(VecI a, VecI b) { return (VecI)_mm256_add_epi16((__m256i)a, (__m256i)b); }
+inline VecI add_pairs(VecI words) {
+  return (VecI)_mm256_madd_epi16((__m256i)words, _mm256_set1_epi16(1));
+}
+
+/// The same of int4, whose numbers are 8 larger: steps [begin, end), `begin` even.
+template <int M, int V>
+inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
+  const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+  for (int64_t k = begin; k < end;) {
+    const int64_t until = end - k > kPairSteps ? k + kPairSteps : end;
+    Sums<M, V> words = {};
+    for (; k < until; k += 2, w += kBlockBytes) {
+      const Nibbles<V> b(Columns<V>(w, t.block_stride));
+      const uint8_t* x = t.rows + k * kNibbleStepBytes;
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i, x += t.row_stride) {
+        const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
+        ETX_UNROLL
+        for (int v = 0; v < V; ++v) {
+          words[i][v] = add_words(words[i][v], multiply_pairs(b.low[v], low));
+          words[i][v] = add_words(words[i][v], multiply_pairs(b.high[v], high));
+        }
+      }
+    }
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) {
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) sums[i][v] += add_pairs(words[i][v]);
+    }
+  }
+}
+#else
 /// The same of int4, whose numbers are 8 larger: steps [begin, end), `begin` even.
 template <int M, int V>
 inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
@@ -154,6 +206,7 @@ inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64
     add_step<M, V>(sums, rows, k + 1, part);
   }
 }
+#endif
 
 /// A tile's place in a product.
 struct Place {
@@ -311,9 +364,36 @@ struct ToFloatsInt4 {
     finish_rows<M, V>(p, totals, at);
   }
 
-  /// Numbers up to 15 of 8 steps are added before they are multiplied by the offset: bytes hold
-  /// them.
-  /// Adds the products of a row, less those of a row of offsets.
+  /// Adds the products of a row, less those of a row of offsets. Numbers up to 15 of 8 steps are
+  /// added before they are multiplied by the offset: bytes hold them.
+#if defined(ETX_INTEGER_NIBBLES)
+  template <int V>
+  static inline void add_one_row(Sums<1, V>& sums, const Product& p, const Tile& t, const Place& at,
+                                 int64_t begin, int64_t end) {
+    const VecI zero = splat(repeat(p.row_scales[at.row].offset & 0xFF, 0x01010101u));
+    const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+    for (int64_t k = begin; k < end;) {
+      const int64_t until = end - k > kPairSteps ? k + kPairSteps : end;
+      VecI words[V] = {}, both[V] = {};
+      for (; k < until; k += 2, w += kBlockBytes) {
+        const Nibbles<V> b(Columns<V>(w, t.block_stride));
+        prefetch_bytes(w + kAhead);
+        const uint8_t* const x = t.rows + k * kNibbleStepBytes;
+        const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
+        ETX_UNROLL
+        for (int v = 0; v < V; ++v) {
+          words[v] = add_words(words[v], multiply_pairs(b.low[v], low));
+          words[v] = add_words(words[v], multiply_pairs(b.high[v], high));
+          both[v] += b.low[v] + b.high[v];
+        }
+      }
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) {
+        sums[0][v] += add_pairs(words[v]) - add_pairs(multiply_pairs(both[v], zero));
+      }
+    }
+  }
+#else
   template <int V>
   static inline void add_one_row(Sums<1, V>& sums, const Product& p, const Tile& t, const Place& at,
                                  int64_t begin, int64_t end) {
@@ -353,6 +433,7 @@ struct ToFloatsInt4 {
     ETX_UNROLL
     for (int v = 0; v < V; ++v) sums[0][v] += more[v] - less[v];
   }
+#endif
 };
 
 /// Runs tiles of M rows with V vectors of columns and, for what is left, of fewer rows.
@@ -397,7 +478,7 @@ void float_product_int4(const Product& p) {
 /// Sums of the numbers of gathered rows.
 void sum_groups(const Product& p, int32_t* sums) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
-    const Gathered* const x = reinterpret_cast<const Gathered*>(p.rows + row * p.row_stride);
+    const auto* const x = reinterpret_cast<const GatheredForInt4*>(p.rows + row * p.row_stride);
     for (int64_t g = 0; g < p.groups; ++g) {
       const int64_t begin = g * p.group_steps, end = begin + p.group_steps;
       const int64_t last = (end < p.steps ? end : p.steps) * kBlockDepth;
