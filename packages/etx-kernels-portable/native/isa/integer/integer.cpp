@@ -55,12 +55,16 @@ constexpr Level kLevels[] = {
 }  // namespace
 #else
 extern const Integer integer_dotprod;
+extern const Integer integer_i8mm;
 
 namespace {
 
 bool runs_dotprod() { return (getauxval(AT_HWCAP) >> 20 & 1) != 0; }
 
-constexpr Level kLevels[] = {{&integer_dotprod, runs_dotprod}};
+bool runs_i8mm() { return runs_dotprod() && (getauxval(AT_HWCAP2) >> 13 & 1) != 0; }
+
+/// The best first.
+constexpr Level kLevels[] = {{&integer_i8mm, runs_i8mm}, {&integer_dotprod, runs_dotprod}};
 
 }  // namespace
 #endif

@@ -6,6 +6,7 @@
 /// at once, whose sums stay in registers.
 
 #include "isa/integer/level/dot.h"
+#include "isa/integer/level/matrix_dot.h"
 #include "isa/integer/level/requantize.h"
 
 namespace etx::portable {
@@ -116,6 +117,17 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   const int8_t* w = t.weight;
   const int8_t* next = t.next;
   int64_t k = 0;
+#if defined(ETX_INTEGER_MATRICES)
+  if constexpr (M > 1) {
+    PairSums<M, V> pairs = {};
+    for (; k + 2 <= steps; k += 2, w += 2 * kBlockBytes, next += 2 * kBlockBytes) {
+      const Columns<V> first(w, t.block_stride), second(w + kBlockBytes, t.block_stride);
+      if (M > 4) prefetch_bytes(next);
+      add_pairs<M, V>(pairs, first.bytes, second.bytes, [&](int i) { return rows.at(i, k); });
+    }
+    add_to_rows<M, V>(sums, pairs);
+  }
+#endif
   const auto step = [&](Sums<M, V>& own) {
     const Columns<V> columns(w, t.block_stride);
     if (M > 4) prefetch_bytes(next);
@@ -193,6 +205,20 @@ template <int M, int V>
 inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
   const RowPointers<M> rows(t);
   const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+#if defined(ETX_INTEGER_MATRICES)
+  PairSums<M, V> pairs = {};
+  for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
+    const Columns<V> columns(w, t.block_stride);
+    VecI low[V], high[V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      low[v] = columns.bytes[v] & 0x0F0F0F0F;
+      high[v] = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+    }
+    add_pairs<M, V>(pairs, low, high, [&](int i) { return rows.at(i, k); });
+  }
+  add_to_rows<M, V>(sums, pairs);
+#else
   for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
     const Columns<V> columns(w, t.block_stride);
     VecI part[V];
@@ -205,6 +231,7 @@ inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64
     }
     add_step<M, V>(sums, rows, k + 1, part);
   }
+#endif
 }
 #endif
 
