@@ -32,7 +32,7 @@ def kernels(plugin: str) -> Iterator[tuple[str, int]]:
 def describe(bits: int) -> dict[str, Any]:
     """Return an operator's entry: no list when every dtype is taken or none is stated."""
     row: dict[str, Any] = {"in_place": True} if bits & IN_PLACE else {}
-    dtypes = bits & ~IN_PLACE
+    dtypes = bits & EVERY_DTYPE
     if dtypes in (0, EVERY_DTYPE):
         return row
     return {**row, "dtypes": [name for bit, (name, _) in DTYPES.items() if dtypes >> bit & 1]}

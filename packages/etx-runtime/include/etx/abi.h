@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 2
+#define ETX_ABI_MINOR 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -108,6 +108,8 @@ typedef struct etx_context {
   /// True once the execution shall end: long kernels and delegates that ask return
   /// `etx::Error::Cancelled`. From any thread of theirs. Since 1.2.
   bool (*is_cancelled)(const struct etx_context* self);
+  /// True in the one call at load of a kernel whose row has bit 62. Since 1.3.
+  bool is_loading;
 } etx_context;
 
 /// Runs one operator. `args` are the values of the instruction, already checked against
@@ -128,6 +130,11 @@ typedef struct etx_kernel {
   /// Bit n: the kernel takes ScalarType n for its principal tensors. 0: not stated.
   /// Bit 63: the result may lie on an argument of its dtype, sizes and layout. Target files tell
   /// exporters so; the runtime does not look at these bits.
+  /// Bit 62: `run` is called for each instruction while a method is loaded, too, with `is_loading`
+  /// set, where no number or list of it changes: it checks what it can, and neither
+  /// computes nor allocates. Only
+  /// tensors with ETX_TENSOR_CONSTANT have data then, and dynamic ones their largest sizes. Its
+  /// failure is that of the load. Since 1.3; older runtimes refuse a plugin that says 1.3.
   uint64_t dtypes;
 } etx_kernel;
 

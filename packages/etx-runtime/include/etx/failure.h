@@ -4,7 +4,9 @@
 
 #include <cstdint>
 
+#include <etx/abi.h>
 #include <etx/error.h>
+#include <etx/span.h>
 
 namespace etx {
 
@@ -23,6 +25,9 @@ struct Failure {
   int32_t instruction = -1;
   /// Index of the input, output, value or argument that `reason` speaks of, or -1.
   int32_t index = -1;
+  /// What the instruction was given, until `FailureSink::report` returns; empty where its arguments
+  /// are not what is wrong.
+  Span<etx_value* const> args;
 };
 
 /// Receives failures while a program or method is loaded; several, when several operators are

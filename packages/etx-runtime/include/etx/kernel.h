@@ -42,6 +42,14 @@ class Context {
   /// Error::Cancelled soon after; outputs need not be complete then. From any thread.
   bool is_cancelled() const { return raw_->is_cancelled(raw_); }
 
+  /// True in the call that only checks the arguments, of a kernel with kChecksAtLoad.
+  bool is_loading() const { return raw_->is_loading; }
+  /// False while a method is loaded and the tensor's elements, or sizes, may still change.
+  bool has_data(const Tensor& tensor) const { return !is_loading() || tensor.is_constant(); }
+  bool has_sizes(const Tensor& tensor) const {
+    return !is_loading() || tensor.shape_dynamism() == TensorShapeDynamism::Static;
+  }
+
   uint32_t num_threads() const { return raw_->num_threads; }
 
   /// Calls `body(begin, end)` over disjoint ranges covering [begin, end), on several threads where
@@ -198,6 +206,11 @@ constexpr uint64_t dtype_bit(ScalarType type) { return uint64_t{1} << static_cas
 /// With the dtypes of a row: the result may be written over an argument of its dtype, sizes and
 /// layout, since the kernel reads an element of any such argument before it writes that element.
 constexpr uint64_t kInPlace = uint64_t{1} << 63;
+
+/// With the dtypes of a row: the kernel checks constant arguments while a method is loaded, and
+/// returns before it computes where `Context::is_loading()` is true (bit 62 of
+/// `etx_kernel::dtypes`).
+constexpr uint64_t kChecksAtLoad = uint64_t{1} << 62;
 
 }  // namespace etx
 

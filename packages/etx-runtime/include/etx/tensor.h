@@ -50,6 +50,9 @@ class Tensor {
     return static_cast<TensorShapeDynamism>(impl_->dynamism);
   }
 
+  /// True when the elements belong to the program, and are the same in each call.
+  bool is_constant() const { return (impl_->flags & ETX_TENSOR_CONSTANT) != 0; }
+
   /// True when the elements lie in row-major order (dim order 0, 1, 2, …).
   bool is_contiguous() const {
     for (uint8_t i = 0; i < impl_->rank; ++i) {

@@ -52,6 +52,7 @@ ExecutionContext make_context(const MethodState& state) {
   context.kernel = nullptr;
   context.num_args = 0;
   context.is_cancelled = was_cancelled;
+  context.is_loading = false;
   context.cancelled = &state.is_cancelled;
   return context;
 }
@@ -352,7 +353,26 @@ void Method::set_tracer(EventTracer* tracer) {
   state_->run_traced = tracer == nullptr ? nullptr : run_traced;
 }
 
+const char* read_parameter(const char* signature, Parameter* parameter) {
+  *parameter = {*signature++, false, false};
+  for (; *signature == '!' || *signature == '?'; ++signature) {
+    *(*signature == '!' ? &parameter->written : &parameter->optional) = true;
+  }
+  if (parameter->letter == 'L' && *signature == '\0') parameter->written = true;
+  return signature;
+}
+
 void update_strides(TensorImpl& tensor) { Tensor::set_strides(tensor); }
+
+etx_status check_at_load(const MethodState& state, const Instruction& instruction,
+                         const char** reason) {
+  ExecutionContext context = make_context(state);
+  context.is_loading = true;
+  context.temp = nullptr;
+  const etx_status status = instruction.run(&context, instruction.args);
+  *reason = context.reason;
+  return status;
+}
 
 void restore(const Rebind& rebind) {
   TensorImpl& tensor = *rebind.tensor;

@@ -144,7 +144,9 @@ uint8_t& MethodLoader::flags_of(const etx_value& value) {
 }
 
 void MethodLoader::mark_values() {
-  for (const Port& input : state_->inputs) flags_of(*input.slot) |= kWritten;
+  for (const Port& input : state_->inputs) {
+    if (input.tensor == nullptr) flags_of(*input.slot) |= kWritten;
+  }
   for (const Instruction& instruction : state_->instructions) {
     if (instruction.kind == Instruction::Kind::Move) {
       mark_read(*instruction.args[0]);
@@ -198,11 +200,8 @@ void MethodLoader::mark_checked() {
     for (uint32_t i = 0; i < value.count; ++i) {
       if (items[i] != nullptr) inherited |= flags_of(*items[i]);
     }
-    if (!is_int_list) {
-      flags_of(value) |= static_cast<uint8_t>(inherited & (kChecked | kConstant));
-    } else if ((inherited & kWritten) == 0) {
-      value.payload.as_int_list->boxed = nullptr;
-    }
+    flags_of(value) |= static_cast<uint8_t>(inherited & (kChecked | kConstant | kWritten));
+    if (is_int_list && (inherited & kWritten) == 0) value.payload.as_int_list->boxed = nullptr;
   }
 }
 

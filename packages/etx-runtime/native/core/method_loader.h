@@ -27,7 +27,7 @@ class MethodLoader {
   enum Flag : uint8_t {
     /// A move may put another handle there.
     kMoveTarget = 1,
-    /// The number changes.
+    /// The number, an item of the list, or the tensor's handle changes.
     kWritten = 2,
     /// Its tensors may lack memory, or be constant, when a kernel runs.
     kChecked = 4,
@@ -40,6 +40,7 @@ class MethodLoader {
   Error fail(Error error, const char* reason);
   Error fail_arena(size_t index, Error error, const char* reason);
   Error fail_operator(size_t index, Error error, const char* reason);
+  Error fail_instruction(size_t index, Error error, const char* reason);
   Error carve();
 
   Error resolve_operators();

@@ -12,7 +12,7 @@ bool takes(const Parameter& parameter, uint32_t tag) {
   };
   constexpr unsigned kNumber = 1u << ETX_TAG_INT | 1u << ETX_TAG_DOUBLE | 1u << ETX_TAG_BOOL;
   constexpr unsigned kTensors = 1u << ETX_TAG_LIST_TENSOR;
-  constexpr Row kRows[] = {
+  static constexpr Row kRows[] = {
       {'T', 1u << ETX_TAG_TENSOR},
       {'i', 1u << ETX_TAG_INT},
       {'d', 1u << ETX_TAG_DOUBLE | 1u << ETX_TAG_INT},
@@ -86,17 +86,19 @@ Error MethodLoader::check_kernel(size_t index) {
     return Error::Ok;
   }
   bool writes_number = false;
+  unsigned any = 0;
   uint16_t used = 0;
+  const char* reason = nullptr;
   for (const char* signature = kernel.signature; *signature != '\0'; ++used) {
     Parameter parameter;
     signature = read_parameter(signature, &parameter);
     writes_number |= parameter.letter == 'v';
-    const char* reason = nullptr;
     if (used >= instruction.num_args) {
       reason = "too few arguments for the kernel";
     } else {
       const etx_value& value = *instruction.args[used];
       const uint8_t flags = flags_of(value);
+      any |= flags;
       if (!takes(parameter, value.tag)) {
         reason = "an argument is not of the kind the kernel takes";
       } else if (parameter.written && (flags & kConstant) != 0) {
@@ -105,20 +107,29 @@ Error MethodLoader::check_kernel(size_t index) {
       if ((flags & kChecked) != 0) instruction.kind = Instruction::Kind::CheckedKernel;
     }
     if (reason == nullptr) continue;
-    failure_.instruction = static_cast<int32_t>(index);
     failure_.index = used;
-    return fail_operator(instruction.target, Error::InvalidProgram, reason);
+    return fail_instruction(index, Error::InvalidProgram, reason);
   }
   if (writes_number) instruction.kind = Instruction::Kind::ScalarKernel;
   if (equals(kernel.name, "executorch_prim::et_view.default")) {
     if (used < 3 || instruction.args[0]->tag != ETX_TAG_TENSOR ||
         instruction.args[2]->tag != ETX_TAG_TENSOR) {
-      failure_.instruction = static_cast<int32_t>(index);
-      return fail(Error::InvalidProgram, "et_view takes a tensor, a size and its result");
+      return fail_instruction(index, Error::InvalidProgram,
+                              "et_view takes a tensor, a size and its result");
     }
     instruction.kind = Instruction::Kind::View;
   }
-  return Error::Ok;
+  if ((kernel.dtypes >> 62 & 1) == 0 || (any & kWritten) != 0) return Error::Ok;
+  const etx_status status = check_at_load(*state_, instruction, &reason);
+  if (status == 0) return Error::Ok;
+  return fail_instruction(index, static_cast<Error>(status), reason);
+}
+
+Error MethodLoader::fail_instruction(size_t index, Error error, const char* reason) {
+  const Instruction& instruction = state_->instructions[index];
+  failure_.instruction = static_cast<int32_t>(index);
+  failure_.args = {instruction.args, instruction.num_args};
+  return fail_operator(instruction.target, error, reason);
 }
 
 }  // namespace etx

@@ -16,6 +16,8 @@ constexpr uint8_t kUnbound = 0x80;
 /// Internal flag of a tensor that the program freed in this execution.
 constexpr uint8_t kFreed = 0x40;
 
+struct MethodState;
+
 /// A decoded instruction: everything the loop needs.
 struct Instruction {
   enum class Kind : uint16_t {
@@ -52,14 +54,7 @@ struct Parameter {
 };
 
 /// Reads the parameter at `signature`, which is not at its end; returns the next one's place.
-inline const char* read_parameter(const char* signature, Parameter* parameter) {
-  *parameter = {*signature++, false, false};
-  for (; *signature == '!' || *signature == '?'; ++signature) {
-    *(*signature == '!' ? &parameter->written : &parameter->optional) = true;
-  }
-  if (parameter->letter == 'L' && *signature == '\0') parameter->written = true;
-  return signature;
-}
+const char* read_parameter(const char* signature, Parameter* parameter);
 
 /// What a tensor gets back at the beginning of each execution: views change it, and it may be
 /// freed.
@@ -82,6 +77,10 @@ inline double to_double(int64_t value) {
 
 /// Tensor::set_strides, called.
 void update_strides(TensorImpl& tensor);
+
+/// Lets a kernel with bit 62 of `etx_kernel::dtypes` check its arguments; `reason` may become null.
+etx_status check_at_load(const MethodState& state, const Instruction& instruction,
+                         const char** reason);
 
 /// Undoes what the last execution did to the tensor.
 void restore(const Rebind& rebind);

@@ -38,6 +38,12 @@ std::string describe_list(const EValue& value) {
   return "[" + join(items) + "]";
 }
 
+std::string describe_arguments(Span<etx_value* const> args) {
+  std::vector<std::string> items;
+  for (const etx_value* value : args) items.push_back(describe_value(*value));
+  return "; arguments: " + join(items);
+}
+
 }  // namespace
 
 std::string describe_tensor(ScalarType type, Span<const int32_t> sizes, bool bounds) {
@@ -97,6 +103,7 @@ void MessageSink::report(const Failure& failure) {
   if (failure.offset >= 0) where.push_back("byte " + std::to_string(failure.offset));
   where.push_back(describe_error(failure.error));
   text.message += " [" + join(where) + "]";
+  if (!failure.args.empty()) text.message += describe_arguments(failure.args);
   others_.push_back(text);
 }
 
@@ -136,14 +143,12 @@ ErrorText describe_execution(const Method& method, const Failure& failure) {
                    describe_error(failure.error) + "]";
     return text;
   }
-  std::vector<std::string> args;
-  for (const etx_value* value : method.instruction_args(static_cast<size_t>(failure.instruction))) {
-    args.push_back(describe_value(*value));
-  }
-  text.message = (text.name.empty() ? "" : text.name + " ") + "failed at instruction " +
-                 std::to_string(failure.instruction) + ": " +
-                 (failure.reason == nullptr ? "no reason given" : failure.reason) + " [" +
-                 describe_error(failure.error) + "]; arguments: " + join(args);
+  text.message =
+      (text.name.empty() ? "" : text.name + " ") + "failed at instruction " +
+      std::to_string(failure.instruction) + ": " +
+      (failure.reason == nullptr ? "no reason given" : failure.reason) + " [" +
+      describe_error(failure.error) + "]" +
+      describe_arguments(method.instruction_args(static_cast<size_t>(failure.instruction)));
   return text;
 }
 

@@ -254,6 +254,38 @@ def test_wrong_arguments(runtime: Runtime) -> None:
         runtime.load_program(b.serialize()).load_method("forward")
 
 
+def scaling(factor: float, data: bytes | None, *, given: bool = False) -> Builder:
+    """`etx_test::scale`, which checks at load; with `given` the factor is an input."""
+    b = Builder()
+    x = b.tensor((2,), data=data, memory="planned" if data is None else "constant")
+    if data is None:
+        b.input(x)
+    number = b.value(es.Double(double_val=factor))
+    if given:
+        b.input(number)
+    out = b.tensor((2,))
+    b.call("etx_test::scale.out", x, number, out)
+    b.output(out)
+    return b
+
+
+def test_kernels_check_at_load(runtime: Runtime) -> None:
+    def load(b: Builder) -> etx_runtime.Method:
+        return runtime.load_program(b.serialize()).load_method("forward")
+
+    ones, one = np.ones(2, np.float32), np.array([1, -1], np.float32).tobytes()
+    assert load(scaling(2.0, None)).execute([ones])[0].tolist() == [2, 2]
+    reason = r"etx_test::scale\.out: factor must be greater than 0 \[instruction 0, .*; arguments: "
+    with pytest.raises(LoadError, match=reason + r"float32\[2\], -1, float32\[2\]"):
+        load(scaling(-1.0, None))
+    with pytest.raises(LoadError, match=r"x must be greater than 0 \[instruction 0, "):
+        load(scaling(2.0, one))
+    method = load(scaling(-1.0, None, given=True))
+    with pytest.raises(ExecutionError, match="factor must be greater than 0"):
+        method.execute([ones, -3.0])
+    assert method.execute([ones, 3.0])[0].tolist() == [3, 3]
+
+
 def test_constants_are_not_written(runtime: Runtime) -> None:
     b = Builder()
     x = b.input(b.tensor((2,)))
@@ -347,7 +379,7 @@ extern "C" __attribute__((visibility("default"))) const Plugin* etx_plugin_v1() 
 @pytest.mark.parametrize(
     ("major", "minor", "size", "message"),
     [
-        (1, 7, 64, "other-kernels is built for ETX ABI 1.7, .* provides ABI 1.2; upgrade etx-run"),
+        (1, 7, 64, "other-kernels is built for ETX ABI 1.7, .* provides ABI 1.3; upgrade etx-run"),
         (2, 0, 64, "built for ETX ABI 2.0, .*; upgrade etx-runtime"),
         (0, 9, 64, "built for ETX ABI 0.9, .*; upgrade the plugin"),
     ],

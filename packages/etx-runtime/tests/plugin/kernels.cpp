@@ -121,6 +121,21 @@ Error spoil(Context& context, EValue& out) {
 }
 
 #ifndef ETX_FUZZ_PLUGIN
+/// out = x * factor, for a factor above 0 and, where it is a constant, x too.
+Error scale_out(Context& context, const Tensor& x, double factor, Tensor& out) {
+  ETX_CHECK(context, factor > 0, InvalidArgument, "factor must be greater than 0");
+  const float* const from = x.const_data_ptr<float>();
+  for (ssize_t i = 0; context.has_data(x) && i < x.numel(); ++i) {
+    ETX_CHECK(context, from[i] > 0, InvalidArgument, "x must be greater than 0");
+  }
+  if (context.is_loading()) return Error::Ok;
+  ETX_TRY(out.resize(x.sizes()));
+  for (ssize_t i = 0; i < x.numel(); ++i) {
+    out.mutable_data_ptr<float>()[i] = from[i] * static_cast<float>(factor);
+  }
+  return Error::Ok;
+}
+
 /// Waits until the execution is cancelled.
 Error wait(Context& context, EValue& out) {
   while (!context.is_cancelled()) {
@@ -143,6 +158,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("etx_test::spoil", spoil),
 #ifndef ETX_FUZZ_PLUGIN
     ETX_KERNEL("etx_test::wait", wait),
+    ETX_KERNEL("etx_test::scale.out", scale_out, kChecksAtLoad),
 #endif
 };
 constexpr etx_kernel_table kTable = {kRows, sizeof(kRows) / sizeof(kRows[0])};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/integer/float_linear.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "core/scratch.h"
@@ -49,6 +50,18 @@ Error pad_columns(Context& context, const T* from, int64_t rows, int64_t columns
   return Error::Ok;
 }
 
+/// Of constants: results are finite where rows are.
+Error check_numbers(Context& context, const FloatLinearArguments& a, const FloatLinear& linear) {
+  const float* const scales = a.scales.const_data_ptr<float>();
+  for (int64_t i = 0; context.has_data(a.scales) && i < a.scales.numel(); ++i) {
+    ETX_CHECK(context, std::isfinite(scales[i]), InvalidArgument, "weight_scales must be finite");
+  }
+  if (a.sums == nullptr || !context.has_data(*a.sums)) return Error::Ok;
+  const int64_t most = (Checked(linear.depth) * 128).value_or(INT64_MAX);
+  ETX_CHECK(context, are_within(*a.sums, most), InvalidArgument, kWrongSums);
+  return Error::Ok;
+}
+
 }  // namespace
 
 Error read_float_linear(Context& context, const FloatLinearArguments& a, const Tensor& out,
@@ -85,7 +98,8 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
             "output_min and output_max must be numbers, and output_min not above output_max");
   Shape shape(a.input);
   shape[shape.rank() - 1] = linear.columns;
-  ETX_TRY(resize_out(context, out, shape));
+  ETX_TRY(set_sizes(context, {&a.input, 1}, out, shape));
+  if (context.is_loading()) return check_numbers(context, a, linear);
   linear.rows = linear.columns == 0 ? 0 : out.numel() / linear.columns;
   linear.stride = divide_up(linear.columns, kBlockColumns) * kBlockColumns;
   const float* const bias = a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr;

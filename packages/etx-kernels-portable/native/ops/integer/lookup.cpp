@@ -5,6 +5,7 @@
 
 #include "core/broadcast.h"
 #include "core/shape.h"
+#include "ops/integer/contract.h"
 
 namespace etx::portable {
 namespace {
@@ -46,9 +47,10 @@ Error lookup_out(Context& context, const Tensor& input, const Tensor& table, Ten
             "table must be of a dtype of 1 byte or 4");
   ETX_CHECK(context, out.scalar_type() == table.scalar_type() && table.impl() != out.impl(),
             InvalidArgument, "out must have the dtype of table and not be it");
-  ETX_TRY(resize_out(context, out, Shape(input)));
+  ETX_TRY(set_sizes(context, {&input, 1}, out, Shape(input)));
   ETX_CHECK(context, same_layout(input, out), InvalidArgument,
             "out must have the dim order of input");
+  if (context.is_loading()) return Error::Ok;
   if (width == 1) {
     look_up<uint8_t>(context, input, table, out);
   } else {
@@ -58,8 +60,9 @@ Error lookup_out(Context& context, const Tensor& input, const Tensor& table, Ten
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("etx::lookup.out", lookup_out,
-               dtype_bit(ScalarType::Char) | dtype_bit(ScalarType::Byte) | kInPlace),
+    ETX_KERNEL(
+        "etx::lookup.out", lookup_out,
+        dtype_bit(ScalarType::Char) | dtype_bit(ScalarType::Byte) | kInPlace | kChecksAtLoad),
 };
 
 }  // namespace

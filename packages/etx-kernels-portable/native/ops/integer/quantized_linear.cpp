@@ -16,7 +16,7 @@ Error quantized_linear_out(Context& context, const Tensor& input, const Tensor& 
                            int64_t output_min, int64_t output_max, Tensor& out) {
   Layer layer;
   Product& p = layer.product;
-  ETX_TRY(check_zero_point_int8(context, input_zero_point));
+  ETX_TRY(check_input_zero_point(context, input_zero_point));
   ETX_TRY(read_bounds(context, output_zero_point, output_min, output_max, p.bounds));
   ETX_TRY(check_int8(context, input, "input must be contiguous int8"));
   ETX_TRY(check_int8(context, out, "out must be contiguous int8"));
@@ -30,7 +30,8 @@ Error quantized_linear_out(Context& context, const Tensor& input, const Tensor& 
                        input_zero_point + integer().offset, operands));
   Shape shape(input);
   shape[shape.rank() - 1] = p.columns;
-  ETX_TRY(resize_out(context, out, shape));
+  ETX_TRY(set_sizes(context, {&input, 1}, out, shape));
+  if (context.is_loading()) return Error::Ok;
   layer.num_rows = p.columns == 0 ? 0 : out.numel() / p.columns;
   layer.rows.x = input.const_data_ptr<int8_t>();
   layer.rows.end = layer.rows.x + input.numel();
@@ -47,7 +48,8 @@ Error quantized_linear_out(Context& context, const Tensor& input, const Tensor& 
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("etx::quantized_linear.out", quantized_linear_out, dtype_bit(ScalarType::Char)),
+    ETX_KERNEL("etx::quantized_linear.out", quantized_linear_out,
+               dtype_bit(ScalarType::Char) | kChecksAtLoad),
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ Error pad_rows(Context& context, const Tensor& input, const FloatLinear& linear,
 Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   FloatLinear linear;
   ETX_TRY(read_float_linear(context, a, out, linear));
-  if (linear.rows == 0 || linear.columns == 0) return Error::Ok;
+  if (context.is_loading() || linear.rows == 0 || linear.columns == 0) return Error::Ok;
   FloatProduct p;
   ETX_TRY(pad_rows(context, a.input, linear, p.x, p.x_stride));
   p.num_rows = linear.rows;
@@ -74,9 +74,10 @@ Error weight_only_linear_int4_out(Context& context, const Tensor& input, const T
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("etx::weight_only_linear.out", weight_only_linear_out, dtype_bit(ScalarType::Float)),
+    ETX_KERNEL("etx::weight_only_linear.out", weight_only_linear_out,
+               dtype_bit(ScalarType::Float) | kChecksAtLoad),
     ETX_KERNEL("etx::weight_only_linear_int4.out", weight_only_linear_int4_out,
-               dtype_bit(ScalarType::Float)),
+               dtype_bit(ScalarType::Float) | kChecksAtLoad),
 };
 
 }  // namespace

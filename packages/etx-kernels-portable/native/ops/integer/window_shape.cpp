@@ -3,6 +3,7 @@
 
 #include "core/checked.h"
 #include "core/shape.h"
+#include "ops/integer/contract.h"
 
 namespace etx::portable {
 namespace {
@@ -57,7 +58,7 @@ Error resize_window_out(Context& context, const Tensor& input, const Window& win
   shape.push(window.out[0]);
   shape.push(window.out[1]);
   shape.push(channels);
-  return resize_out(context, out, shape);
+  return set_sizes(context, {&input, 1}, out, shape);
 }
 
 }  // namespace etx::portable

@@ -40,7 +40,11 @@ Error plan_reduction(Context& context, const Tensor& in, const Fold& fold, Span<
     if (!folded || fold.keepdim) shape.push(folded ? 1 : in.size(d));
     if (folded) plan.count *= in.size(d);
   }
-  for (const Tensor& out : outs) ETX_TRY(resize_out(context, out, shape));
+  for (const Tensor& out : outs) {
+    const bool is_known = context.has_sizes(in) && context.has_sizes(out);
+    if (!is_known && shape.rank() == static_cast<size_t>(out.dim())) continue;
+    ETX_TRY(resize_out(context, out, shape));
+  }
   for (ssize_t i = in.dim(); i-- > 0;) {
     const ssize_t d = fold.in_index_order ? i : in.dim_order()[static_cast<size_t>(i)];
     if ((mask >> d & 1u) != 0) {
