@@ -3,8 +3,9 @@
 
 python benchmarks/integer.py [words…]   words: only rows whose name has one of them
 
-One thread. `peak` is the share of what a loop of dot products in registers does; `float` how many
-times faster than this library's float32.
+One thread. `peak` is the share of what a loop of dot products in registers does, of words where the
+processor has none of bytes; `float` how many times faster than this library's float32; `memory`,
+of one row, the share of what a loop that only reads gets of the weight a second.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ OUTPUT = (0, -128, 127)
 GROUP = 32
 
 
-def measured_peak() -> float:
-    """Return multiplications and additions of int8 a second, 0 where there is no dot product."""
-    peak = compiled(FOLDER / "peak.cpp", "-march=native").peak
-    peak.restype = c.c_double
-    return float(peak(500))
+def limits() -> tuple[float, float]:
+    """Return multiplications and additions of int8, and bytes of memory read, a second."""
+    library = compiled(FOLDER / "peak.cpp", "-march=native")
+    library.peak.restype = library.bandwidth.restype = c.c_double
+    return float(library.peak(500)), float(library.bandwidth(c.c_int64(1 << 28), 5))
 
 
 def time_of(name: str, *args: Any) -> float:
@@ -91,7 +92,7 @@ def convolutions(
     return 2.0 * y.numel() * w[0].numel(), seconds
 
 
-LINEARS = [(1, 768, 3072), (1, 1280, 1000), (8, 768, 3072), (128, 768, 3072), (128, 3072, 768),
+LINEARS = [(1, 768, 32000), (1, 768, 3072), (1, 1280, 1000), (8, 768, 3072), (128, 768, 3072), (128, 3072, 768),
            (128, 384, 384), (128, 384, 1536)]  # fmt: skip
 CONVOLUTIONS = [
     *[(224, 3, 32, 3, 2, 1), (224, 3, 64, 7, 2, 1), (112, 32, 16, 1, 1, 1), (112, 16, 96, 1, 1, 1)],
@@ -104,16 +105,20 @@ CONVOLUTIONS = [
 ]
 
 
+def bits(kind: str) -> float:
+    """Return what a number of the weight takes, its part of the scales included."""
+    return 32 if kind == "float32" else 4 + 32 / GROUP if "int4" in kind else 8
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     options = parser.parse_args()
     torch.manual_seed(0)
-    peak = measured_peak()
-    print(
-        f"peak {peak / 1e9:.0f} GOP/s of int8\n{'':42}{'us':>9}{'GOP/s':>8}{'peak':>7}{'float':>7}"
-    )
+    peak, bandwidth = limits()
+    print(f"peak {peak / 1e9:.0f} GOP/s of int8, {bandwidth / 1e9:.1f} GB/s read")
+    print(f"{'':42}{'us':>9}{'GOP/s':>8}{'peak':>7}{'float':>7}{'memory':>8}")
     rows: list[tuple[str, Callable[..., Any], tuple[int, ...]]] = [
         *((f"linear {m}x{k}x{n}", linears, (m, k, n)) for m, k, n in LINEARS),
         *((f"conv {s[3]}x{s[3]} s{s[4]} {s[1]}>{s[2]} {s[0]}{' depthwise' * (s[5] > 1)}",
@@ -127,7 +132,8 @@ def main() -> None:
             share = work / t / peak if peak and kind != "float32" else 0.0
             ratio = seconds["float32"] / t
             speed = f"{t * 1e6:9.1f}{work / t / 1e9:8.0f}{share:7.2f}{ratio:7.2f}"
-            print(f"{name + ', ' + kind:42}{speed}")
+            read = f"{bits(kind) / 16 * work / t / bandwidth:8.2f}" if "linear 1x" in name else ""
+            print(f"{name + ', ' + kind:42}{speed}{read}")
 
 
 if __name__ == "__main__":

@@ -131,6 +131,7 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   const auto step = [&](Sums<M, V>& own) {
     const Columns<V> columns(w, t.block_stride);
     if (M > 4) prefetch_bytes(next);
+    if (M == 1 && kStepBytes != kBlockDepth) prefetch_bytes(w + kAhead);
     add_step<M, V>(own, rows, k, columns.bytes);
     ++k, w += kBlockBytes, next += kBlockBytes;
   };
