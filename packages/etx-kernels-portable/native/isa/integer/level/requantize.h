@@ -13,6 +13,10 @@
 #include <immintrin.h>
 #endif
 
+#if defined(ETX_FIXED_POINT) && ETX_SIMD_BYTES == 32
+#include ETX_FIXED_POINT  // Of a benchmark: another rule for the sums of layers.
+#endif
+
 namespace etx::portable {
 namespace {
 
@@ -106,8 +110,12 @@ struct Requantize {
 #if ETX_SIMD_BYTES == 32
   /// Rounded as the rule says; what int32 cannot hold is then the largest int16 or the least.
   static __m256i round(VecI v, VecF factors) {
+#if defined(ETX_FIXED_POINT)
+    return multiply_fixed(v, factors);
+#else
     const VecF scaled = smallest(to_floats(v) * factors, splat(32767.0f));
     return _mm256_cvtps_epi32((__m256)scaled);
+#endif
   }
   /// Bytes of 4 vectors, in the order of `join_bytes`. Saturated words keep their order, so that
   /// zero point and bounds may follow.
