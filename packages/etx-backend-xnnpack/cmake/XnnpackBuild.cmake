@@ -93,7 +93,8 @@ function(etx_import_xnnpack folder)
                         $<TARGET_FILE:etx_xnnpack_threads> -Wl,--end-group m)
 endfunction()
 
-# Makes the target etx_xnnpack. The number in front of the key rises with the patch.
+# Makes the target etx_xnnpack, and sets ETX_XNNPACK_BUILD, which stands for sources, compiler and
+# flags (empty for sources that may change). The number in front of the key rises with the patch.
 macro(etx_add_xnnpack)
   etx_xnnpack_cache(etx_cache)
   file(MAKE_DIRECTORY "${etx_cache}")
@@ -107,7 +108,9 @@ macro(etx_add_xnnpack)
 ${etx_c_compiler}|${etx_cxx_compiler}|${CMAKE_SYSTEM_NAME}|${CMAKE_SYSTEM_PROCESSOR}|${etx_options}|${etx_flags}")
   string(SUBSTRING ${etx_key} 0 16 etx_key)
   set(etx_kept "${etx_cache}/${CMAKE_SYSTEM_PROCESSOR}-${etx_key}")
+  set(ETX_XNNPACK_BUILD "${etx_key}")
   if(NOT ETX_XNNPACK_SOURCES_KEY)
+    set(ETX_XNNPACK_BUILD "")
     set(etx_kept "${CMAKE_CURRENT_BINARY_DIR}/xnnpack")
   endif()
   if(NOT EXISTS "${etx_kept}" OR NOT ETX_XNNPACK_SOURCES_KEY)

@@ -111,7 +111,8 @@ Delegate::~Delegate() {
   for (const Padded& each : padded_) std::free(each.memory);
 }
 
-Error Delegate::load(etx_init_context* context, const void* bytes, size_t size, Sharing sharing) {
+Error Delegate::load(etx_init_context* context, const void* bytes, size_t size,
+                     const Options& options) {
   Blob blob;
   ETX_TRY(read_blob(bytes, size, &blob));
   ETX_TRY(read_graph(blob, context, &graph_));
@@ -130,7 +131,11 @@ Error Delegate::load(etx_init_context* context, const void* bytes, size_t size, 
   if (status != xnn_status_success) {
     return fail(error_of(status), "XNNPACK does not run on this machine: %s", name_of(status));
   }
-  ETX_TRY(acquire_workspace(sharing, context->method, &workspace_));
+  const bool has_folder = options.weight_cache != nullptr &&
+                          weight_folder_.open(options.weight_cache, options.weight_cache_limit,
+                                              options.must_verify_weights);
+  weights_.use(&graph_, has_folder ? &weight_folder_ : nullptr);
+  ETX_TRY(acquire_workspace(options.sharing, context->method, &workspace_));
   const Lock lock(workspace_->mutex);
   return build();
 }

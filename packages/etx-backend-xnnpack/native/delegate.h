@@ -5,6 +5,7 @@
 #include <etx/tensor.h>
 
 #include "graph/blob.h"
+#include "options.h"
 #include "threads/pool.h"
 #include "weights.h"
 #include "workspace.h"
@@ -21,7 +22,7 @@ class Delegate {
 
   /// Once. `context`, blob and named data as etx_backend::init gets them.
   /// Errors: those of read_blob, read_graph and define_graph.
-  Error load(etx_init_context* context, const void* blob, size_t size, Sharing sharing);
+  Error load(etx_init_context* context, const void* blob, size_t size, const Options& options);
 
   /// Errors: InvalidArgument (the message names argument, node and value), MemoryAllocationFailed.
   Error execute(etx_context* context, etx_value* const* args, size_t num_args);
@@ -48,6 +49,7 @@ class Delegate {
   Array<xnn_external_value> bound_;
   size_t num_bound_ = 0;
   Array<Padded> padded_;
+  WeightFolder weight_folder_;
   Weights weights_;
   xnn_runtime_t runtime_ = nullptr;
   pthreadpool_t pool_ = nullptr;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include <etx/plugin.h>
@@ -10,38 +9,6 @@
 namespace etx::xnnpack {
 namespace {
 
-bool is_word(const void* text, size_t size, const char* word) {
-  return size == std::strlen(word) && std::memcmp(text, word, size) == 0;
-}
-
-Error read_sharing(const void* text, size_t size, Sharing* sharing) {
-  if (is_word(text, size, "delegate")) {
-    *sharing = Sharing::Delegate;
-  } else if (is_word(text, size, "method")) {
-    *sharing = Sharing::Method;
-  } else if (is_word(text, size, "process")) {
-    *sharing = Sharing::Process;
-  } else {
-    return fail(Error::InvalidArgument,
-                "workspace is '%.*s', expected 'delegate', 'method' or 'process'",
-                static_cast<int>(size < 40 ? size : 40), static_cast<const char*>(text));
-  }
-  return Error::Ok;
-}
-
-/// The compile spec `workspace`, before it the environment's ETX_XNNPACK_WORKSPACE.
-Error find_sharing(const etx_compile_spec* specs, size_t num_specs, Sharing* sharing) {
-  *sharing = Sharing::Method;
-  const char* given = std::getenv("ETX_XNNPACK_WORKSPACE");
-  if (given != nullptr && *given != '\0') return read_sharing(given, std::strlen(given), sharing);
-  for (size_t i = 0; i < num_specs; ++i) {
-    if (std::strcmp(specs[i].key, "workspace") == 0) {
-      return read_sharing(specs[i].value, specs[i].size, sharing);
-    }
-  }
-  return Error::Ok;
-}
-
 void destroy(const etx_backend*, void* handle) {
   auto* delegate = static_cast<Delegate*>(handle);
   delegate->~Delegate();
@@ -50,12 +17,12 @@ void destroy(const etx_backend*, void* handle) {
 
 Error load(etx_init_context* context, const void* blob, size_t size, const etx_compile_spec* specs,
            size_t num_specs, void** handle) {
-  Sharing sharing;
-  ETX_TRY(find_sharing(specs, num_specs, &sharing));
+  Options options;
+  ETX_TRY(read_options(specs, num_specs, &options));
   void* memory = std::malloc(sizeof(Delegate));
   if (memory == nullptr) return fail(Error::MemoryAllocationFailed, "no memory");
   auto* delegate = ::new (memory) Delegate();
-  const Error error = delegate->load(context, blob, size, sharing);
+  const Error error = delegate->load(context, blob, size, options);
   if (error == Error::Ok) {
     *handle = delegate;
   } else {

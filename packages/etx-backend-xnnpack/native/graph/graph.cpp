@@ -56,6 +56,14 @@ size_t element_size(xnn_datatype type) {
   }
 }
 
+size_t size_of_constant(const Value& value) {
+  if (value.type != xnn_datatype_qcint4 && value.type != xnn_datatype_qbint4) {
+    return value.shape.count() * element_size(value.type);
+  }
+  const size_t row = value.shape.last();
+  return row == 0 ? 0 : value.shape.count() / row * ((row + 1) / 2);
+}
+
 Error fail_at(const Node& node, Error error, const char* format, ...) {
   char text[256];
   va_list arguments;

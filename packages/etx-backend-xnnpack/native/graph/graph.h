@@ -135,8 +135,11 @@ struct Graph {
 };
 
 const char* name_of(xnn_datatype type);
-/// Bytes of `count` elements; of 4-bit types see size_of_constant.
+/// Bytes of an element; of 4-bit types see size_of_constant.
 size_t element_size(xnn_datatype type);
+
+/// Bytes of a constant; 4-bit weights have two to a byte, each row on its own.
+size_t size_of_constant(const Value& value);
 
 /// A failure that begins with the node's place and kind.
 [[gnu::format(printf, 3, 4)]] Error fail_at(const Node& node, Error error, const char* format, ...);

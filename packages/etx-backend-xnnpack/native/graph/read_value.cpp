@@ -70,15 +70,6 @@ Error read_tensor(const fbs::TensorValue& stored, Value* value) {
   return Error::Ok;
 }
 
-/// Bytes of a constant; 4-bit weights have two to a byte, each row on its own.
-size_t size_of_constant(const Value& value) {
-  if (value.type != xnn_datatype_qcint4 && value.type != xnn_datatype_qbint4) {
-    return value.shape.count() * element_size(value.type);
-  }
-  const size_t row = value.shape.last();
-  return row == 0 ? 0 : value.shape.count() / row * ((row + 1) / 2);
-}
-
 Error bind_constant(const Blob& blob, etx_init_context* context, Value* value) {
   size_t size = 0;
   ETX_TRY(find_constant(blob, context, value->constant, &value->data, &size));

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_XNNPACK_OPTIONS_H_
+#define ETX_XNNPACK_OPTIONS_H_
+
+#include <etx/abi.h>
+
+#include "workspace.h"
+
+namespace etx::xnnpack {
+
+/// What a user may choose of a delegate.
+struct Options {
+  Sharing sharing = Sharing::Method;
+  /// Where packed weights are kept as files; null: nowhere.
+  const char* weight_cache = nullptr;
+  uint64_t weight_cache_limit = uint64_t{4} << 30;
+  bool must_verify_weights = false;
+};
+
+/// `workspace` is a compile spec, before it the environment's ETX_XNNPACK_WORKSPACE; the other
+/// options are those of the environment: ETX_XNNPACK_WEIGHT_CACHE (a folder),
+/// ETX_XNNPACK_WEIGHT_CACHE_LIMIT (megabytes), ETX_XNNPACK_WEIGHT_CACHE_VERIFY (0 or 1).
+/// Errors: InvalidArgument (the message says what was expected).
+Error read_options(const etx_compile_spec* specs, size_t num_specs, Options* options);
+
+}  // namespace etx::xnnpack
+
+#endif  // ETX_XNNPACK_OPTIONS_H_
