@@ -6,6 +6,7 @@
 
 #include <etx/value.h>
 
+#include "graph/blame.h"
 #include "graph/define.h"
 #include "graph/shapes.h"
 
@@ -193,7 +194,7 @@ Error Delegate::build() {
   xnn_delete_subgraph(subgraph);
   if (error != Error::Ok || status == xnn_status_success) return error;
   runtime_ = nullptr;
-  return fail(error_of(status), "XNNPACK does not take this graph: %s", name_of(status));
+  return blame_node(graph_, shapes_.data(), status);
 }
 
 /// The sizes of the inputs, as XNNPACK sees them.

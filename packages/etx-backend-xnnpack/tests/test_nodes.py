@@ -8,7 +8,7 @@ import pytest
 import torch
 from etx_backend_xnnpack._generated import xnnpack as fbs
 from evaluate import Evaluation
-from graphs import FP16, QINT8, GraphBuilder
+from graphs import FP16, NONE, QINT8, GraphBuilder
 from node_cases import CASES, POSITIVE
 
 NOT_IN_XNNPACK = {"NONE", "ScaledDotProductAttention"}
@@ -49,3 +49,25 @@ def test_agrees(name, threads):
         tolerance = {torch.int8: 1, torch.float16: 4e-3}.get(one.dtype, 2e-5)
         assert one.dtype == other.dtype
         torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_refused_graph_names_node_and_values():
+    """XNNPACK refuses a ratio of scales only when it makes operators."""
+    builder = GraphBuilder()
+    first, last = builder.input(3, 5), builder.input(3, 5)
+    x = builder.input(2, 4, dtype=QINT8, quantization=fbs.PerTensor(scale=1.0, zero_point=0))
+    number = fbs.PerTensor(scale=1.0, zero_point=0)
+    w = builder.value((6, 4), QINT8, number, torch.ones(6, 4, dtype=torch.int8))
+    small = fbs.PerTensor(scale=1e-6, zero_point=0)
+    y, left, right = (
+        builder.output(2, 6, dtype=QINT8, quantization=small),
+        builder.output(3, 5),
+        builder.output(3, 5),
+    )
+    builder.node("Negate", fbs.Unary(input_id=first, output_id=left))
+    payload = fbs.FullyConnected(input1_id=x, filter_id=w, bias_id=NONE, output_id=y)
+    builder.node("FullyConnected", payload)
+    builder.node("Abs", fbs.Unary(input_id=last, output_id=right))
+    expected = rf"node 1 \(FullyConnected\).*value {x} qint8, value {w} qint8 -> value {y} qint8"
+    with pytest.raises(etx_runtime.LoadError, match=expected):
+        etx_runtime.load(builder.program()).method()
