@@ -9,9 +9,10 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
+from etx_backend_xnnpack import XnnpackBlob, read_blob, write_blob
 from etx_backend_xnnpack._generated import xnnpack as fbs
 from evaluate import Evaluation
-from graphs import GraphBuilder
+from graphs import GraphBuilder, program
 from node_cases import CASES
 
 SIZES = {
@@ -90,3 +91,29 @@ def test_memory_that_ends_with_a_page():
         (found,) = method.execute([inside])
         expected = torch.softmax(torch.from_numpy(inside.copy()), -1)
         torch.testing.assert_close(torch.from_numpy(np.array(found)), expected)
+
+
+def old_program(builder: GraphBuilder) -> bytes:
+    """Write the graph as old exporters did: no header, constants inside, inputs that quantize."""
+    graph = read_blob(builder.blob()).graph
+    stored = [bytes(builder.named[place.named_key].data) for place in graph.constant_data[1:]]
+    graph.inline_constants = [fbs.InlineConstant(), *map(fbs.InlineConstant, stored)]
+    graph.constant_data = []
+    if graph.nodes[0].operator_type == fbs.Operator.Convert:
+        convert = graph.nodes.pop(0).operator
+        graph.values[convert.input_id].tensor.run_time_dtype = fbs.DataType.QDINT8
+        graph.nodes[0].operator.input1_id = convert.input_id
+        del graph.values[convert.output_id]
+    return program(write_blob(XnnpackBlob(graph, identifier="XN00", header=False)), {})
+
+
+@pytest.mark.parametrize("name", ["Conv2d", "Softmax", "FullyConnected-dynamic-qcint8-17"])
+def test_sizes_change_in_old_blobs(name):
+    torch.manual_seed(0)
+    builder = GraphBuilder()
+    CASES[name](builder)
+    model = etx_runtime.load(old_program(builder), outputs="torch")
+    for sizes in SIZES[name]:
+        x = torch.randn(sizes)
+        (expected,) = Evaluation(builder.blob(), builder.named).run(x)
+        torch.testing.assert_close(model(x), expected, rtol=1e-4, atol=1e-4)
