@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,9 @@ Arguments = tuple[Any, ...]
 STATIC = es.TensorShapeDynamism.STATIC
 OTHERS = (torch.int8, torch.uint8, torch.int32, torch.int64, torch.float32, torch.float16)
 LARGEST = 2**31 - 1
+MOST_KEPT = 12
+"""Programs of an operator that are run under sanitizers, too."""
+KEPT: Counter[str] = Counter()
 ANY = {"count_include_pad"}
 """Arguments without a wrong value."""
 INT8 = (-129, 128, 300, -(2**40), 2**62)
@@ -63,10 +67,11 @@ class Loaded(Recorded):
 
 def program_of(name: str, args: Arguments) -> bytes:
     parameters = PLUGIN.kernels[name].parameters
-    made = Loaded(name, parameters, args, ())
-    RECORDER.programs[f"{name.replace('::', '.')}-at_load{len(RECORDER.programs)}"] = (
-        program := made.serialize()
-    )
+    program = Loaded(name, parameters, args, ()).serialize()
+    recorded = f"{name.replace('::', '.')}-at_load{len(RECORDER.programs)}"
+    KEPT[name] += 1
+    if KEPT[name] <= MOST_KEPT:
+        RECORDER.programs[recorded] = program
     return program
 
 
