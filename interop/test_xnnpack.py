@@ -20,6 +20,8 @@ OUTSIDE = {
     "mobilenet_v3_small": [],
     "efficientnet_b0": [],
     "deit_tiny": [],
+    "vit_b_16": [],
+    "swin_t": [],
     "densenet121": [],
     "unet": [],
     "lstm": [],

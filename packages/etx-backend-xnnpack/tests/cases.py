@@ -15,7 +15,7 @@ from etx_quant import (
     get_weight_quantization_config,
     quantize,
 )
-from models import LlamaStep, VisionTransformer
+from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
 
@@ -231,14 +231,12 @@ PRODUCTS = [
 ]
 
 Q, K = (2, 3, 5, 8), (2, 3, 7, 8)
-ADDED_MASK = (
-    "aten.gt.Scalar",
-    "aten.scalar_tensor.default",
-    "aten.scalar_tensor.default",
-    "aten.where.self",
-)
 ATTENTION = [
     function("attention", F.scaled_dot_product_attention, Q, K, K),
+    *(
+        function(f"attention_of_a_cache_{name}", call, *shapes, outside=left)
+        for name, call, shapes, left in CACHED
+    ),
     function(
         "attention_causal", lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), Q
     ),
@@ -329,6 +327,12 @@ SHAPES = [
     function("slice", lambda x: x[:, 1:4, 2:-1], ROWS),
     function("slice_of_image", lambda x: F.max_pool2d(x, 2)[:, 1:4, 2:-1], IMAGE),
     function("slice_stepped", lambda x: x[..., 1::2], ROWS),
+    function("roll", lambda x: x.roll((1, -2, 6), (1, 2, 1)), IMAGE),
+    Case(
+        "known_table",
+        lambda: With(lambda t, x: x + t[torch.tensor([1, 0, 1, 2, 2])], (3, 8)),
+        (ROWS,),
+    ),
     function("select", lambda x: x[:, -2], ROWS),
     function("chunk", lambda x: torch.mul(*x.chunk(2, -1)), ROWS),
     function("split_with_sizes", lambda x: x.split([1, 3, 4], -1)[1], ROWS),

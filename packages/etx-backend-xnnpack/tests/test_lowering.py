@@ -6,6 +6,7 @@ Nothing of the table is untested. `interop/` runs the same files on ExecuTorch's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -22,17 +23,21 @@ from etx_backend_xnnpack._generated.xnnpack import (
     QuantizedTensorValue,
     TensorValue,
 )
+from etx_backend_xnnpack.costs import cost, figures
 from etx_backend_xnnpack.nodes import TABLE
-from etx_backend_xnnpack.partition import XnnpackPartitioner
+from etx_backend_xnnpack.partition import NOT_WORTH_IT, XnnpackPartitioner
 from etx_exir import (
     EdgeProgramManager,
     ExecutorchBackendConfig,
     get_delegation_info,
     to_edge,
+    to_edge_transform_and_lower,
 )
 from etx_exir.delegation.explain import outside
+from etx_exir.ir.constants import Constants
 from etx_schema import NamedBlob, Table
 from lowered import lower
+from torch import nn
 from torch.utils import _pytree as pytree
 
 NONE = 2**32 - 1
@@ -149,3 +154,41 @@ def test_decomposed_operators_are_lowered_too(name: str) -> None:
 def test_delegation_info_counts() -> None:
     info = get_delegation_info(lowered(CASES[0]).exported_program().graph_module)
     assert info.num_delegated_subgraphs == 1
+
+
+def left(model: nn.Module, x: torch.Tensor) -> tuple[int, set[str]]:
+    """Return how many delegates the default makes, and why operators are outside."""
+    program = torch.export.export(model.eval(), (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    rows = outside(edge.exported_program())
+    return len(delegates(edge)), {reason for row in rows for reason in row.reasons.values()}
+
+
+def test_what_costs_more_than_it_brings_stays_out() -> None:
+    """A crossing takes longer than a layer of sixteen products, not one of millions."""
+    count, reasons = left(nn.Linear(4, 4), torch.ones(1, 4))
+    (reason,) = reasons
+    assert count == 0
+    assert re.fullmatch(
+        r"XNNPACK takes about \d+ ns for its part of the program, \d+ ns of it to get there and "
+        r"back, ETX's own kernels \d+ ns",
+        reason,
+    )
+    assert left(nn.Linear(512, 512), torch.ones(64, 512)) == (1, set())
+
+
+def test_what_has_no_heavy_node_stays_out() -> None:
+    assert left(nn.GELU(), torch.ones(512, 512)) == (0, {NOT_WORTH_IT})
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_part_has_a_cost(case: Case) -> None:
+    (delegate,) = delegates(lowered(case))
+    program = delegate.original_module
+    nodes = [n for n in program.graph.nodes if n.op == "call_function"]
+    found = cost(nodes, Constants(program).get)
+    kinds_known = set(figures()["speeds"]["float32"])
+    assert {TABLE[n.target].kind for n in nodes if n.target in TABLE} <= kinds_known
+    assert found.inside > 0
+    assert found.own > 0
+    assert found.crossing >= figures()["call"] > 0

@@ -11,6 +11,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from etx_backend_xnnpack.costs import figures
 from etx_backend_xnnpack.nodes import TABLE, Lowering, Work
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "xnnpack-operators.md"
@@ -23,9 +24,36 @@ computes in int8 between dequantize and quantize nodes; *rows*: also with rows o
 quantized at run time, and int8 or int4 weights. `etx compile --backend xnnpack --explain` says of
 each node that stays out which condition it breaks.
 
+A part stays out, too, where XNNPACK takes more than three times what ETX's own kernels do, the
+way there and back included: `XnnpackPartitioner(heavy_only=False)` takes it nevertheless. What both
+take was
+measured in turns on one thread of one machine by `packages/etx-backend-xnnpack/tools/measure.py
+FOLDER --write`: picoseconds of a product in heavy operators, of an element in others.
+
+{figures}
+Caches that a step of a language model writes by `index_put` are read as they were, beside what is
+put there, and written behind the delegate: a step of a known number of tokens is one.
+XNNPACK has no bool and no
+integers to compute with: masks given as bool are made numbers by ETX's kernels before it, once.
+
 | operators | | conditions | nodes |
 | --- | --- | --- | --- |
 """
+
+
+def measured() -> str:
+    """Return the table of what was measured."""
+    found = figures()
+    lines = [
+        f"On {found['machine']}: a call {found['call']} ns; an element of an image that changes "
+        f"places {found['transpose']:.0f} ps.\n",
+        "| kind | numbers | ETX's own | XNNPACK |",
+        "| --- | --- | ---: | ---: |",
+    ]
+    for numbers, kinds in found["speeds"].items():
+        for kind, row in kinds.items():
+            lines.append(f"| {kind} | {numbers} | {row['own']:.0f} | {row['xnnpack']:.0f} |")
+    return "\n".join(lines) + "\n"
 
 
 def condition(check: object) -> str:
@@ -60,7 +88,9 @@ def page() -> str:
         key = (lowering.emit, facts) if is_function(lowering) else facts
         groups.setdefault(key, []).append(str(target).removesuffix(".default"))
         rows[key] = lowering
-    return HEAD + "".join(row(names, rows[key]) for key, names in groups.items())
+    return HEAD.replace("{figures}", measured()) + "".join(
+        row(names, rows[key]) for key, names in groups.items()
+    )
 
 
 def main() -> int:

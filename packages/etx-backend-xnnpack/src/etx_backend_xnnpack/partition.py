@@ -17,6 +17,9 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from etx_backend_xnnpack.caches import CachesBeside
+from etx_backend_xnnpack.costs import cost
+from etx_backend_xnnpack.known import KnownTensors
 from etx_backend_xnnpack.lowering import XnnpackBackend
 from etx_backend_xnnpack.masks import AddedMasks
 from etx_backend_xnnpack.nodes import TABLE, Work, why_not
@@ -45,11 +48,13 @@ class ConfigPrecisionType(Enum):
 
 
 class XnnpackPartitioner(GroupPartitioner):
-    """Delegates every connected run of nodes that `nodes.TABLE` can lower, if one is heavy.
+    """Delegates every connected run of nodes that `nodes.TABLE` can lower, where it pays.
 
+    A run pays if one of its nodes is heavy and, by the figures of `speeds.json`, XNNPACK with the
+    way there and back takes no longer than ETX's own kernels, within a margin for other machines.
     `configs` names the operators to take, `config_precisions` the numbers in which they compute;
     all by default. In `per_op_mode` each operator is a delegate of its own. `heavy_only=False`
-    makes partitions without a convolution or a matrix product too.
+    takes every run, whether it pays or not.
     """
 
     def __init__(
@@ -67,7 +72,7 @@ class XnnpackPartitioner(GroupPartitioner):
         self.precisions = frozenset(config_precisions or ConfigPrecisionType)
         self.per_op_mode = per_op_mode
         self.heavy_only = heavy_only
-        self._light: set[Node] = set()
+        self._light: dict[Node, str] = {}
         self._constants: Constants | None = None
         unknown = [str(op) for op in self.operators if op not in TABLE]
         if unknown:
@@ -75,9 +80,10 @@ class XnnpackPartitioner(GroupPartitioner):
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag the nodes that XNNPACK has, and the constants that they use."""
-        AddedMasks().run(exported_program)
+        for change in (KnownTensors(), AddedMasks(), CachesBeside()):
+            change.run(exported_program)
         self._constants = Constants(exported_program)
-        self._light = set()
+        self._light = {}
         return super().partition(exported_program)
 
     def groups(self, module: GraphModule) -> list[list[Node]]:
@@ -91,17 +97,28 @@ class XnnpackPartitioner(GroupPartitioner):
         )
         kept = []
         for group in found:
-            if any(self._is_enough(node) for node in group):
+            reason = self._not_worth(group)
+            if reason is None:
                 kept.append(group)
             else:
-                self._light.update(group)
+                self._light.update(dict.fromkeys(group, reason))
         return kept
+
+    def _not_worth(self, group: list[Node]) -> str | None:
+        """Return why a group is better left outside."""
+        if not self.heavy_only:
+            return None
+        if not any(_is_heavy(node) for node in group):
+            return NOT_WORTH_IT
+        assert self._constants is not None
+        found = cost(group, self._constants.get)
+        return None if found.pays else str(found)
 
     def refusal(self, node: Node) -> str | None:
         """Return the table's reason, or that of an option."""
         assert self._constants is not None
         if node in self._light:
-            return NOT_WORTH_IT
+            return self._light[node]
         if is_quantization(node):
             return self._quantization(node)
         if node.target in TABLE and node.target not in self.operators:
@@ -122,10 +139,6 @@ class XnnpackPartitioner(GroupPartitioner):
 
     def _begins(self, node: Node) -> bool:
         return node.target in TABLE and self.refusal(node) is None
-
-    def _is_enough(self, node: Node) -> bool:
-        row = TABLE.get(node.target)
-        return row is not None and (row.work is Work.HEAVY or not self.heavy_only)
 
     def _precision(self, node: Node) -> ConfigPrecisionType:
         if any(dynamic(arg) for arg in node.all_input_nodes):
@@ -175,6 +188,11 @@ class XnnpackPartitioner(GroupPartitioner):
                 if reason is not None:
                     return reason
         return None
+
+
+def _is_heavy(node: Node) -> bool:
+    row = TABLE.get(node.target)
+    return row is not None and row.work is Work.HEAVY
 
 
 class XnnpackFloatingPointPartitioner(XnnpackPartitioner):

@@ -84,6 +84,7 @@ def small_adjustment(node: Node, constants: Constants) -> str | None:
     aten.convolution.default,
     when=[rank(3, 4), constant("weight"), constant("bias"), channel_scales, small_adjustment],
     work=Work.HEAVY,
+    kind="convolution",
     int8=True,
 )
 def convolution(values: Values, node: Node) -> None:

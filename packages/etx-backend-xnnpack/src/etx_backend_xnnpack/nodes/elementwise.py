@@ -61,11 +61,17 @@ def put(
     values.builder.node(kind, make(number, values.output(result, order)), clamp)
 
 
+SIMPLE = (Operator.Abs, Operator.Ceiling, Operator.Floor, Operator.Negate)
 for target, kind in UNARY.items():
-    lowers(target, int8=True, whole=target is aten.hardswish.default)(partial(put, kind=kind))
+    lowers(
+        target,
+        int8=True,
+        whole=target is aten.hardswish.default,
+        kind="arithmetic" if kind in SIMPLE else "function",
+    )(partial(put, kind=kind))
 
 
-@lowers(aten.gelu.default, int8=True, note="a node; tanh's approximation in eight")
+@lowers(aten.gelu.default, int8=True, note="a node; tanh's approximation in eight", kind="function")
 def gelu(values: Values, node: Node) -> None:
     """Emit a node, or tanh's approximation."""
     if argument(node, "approximate") == "none":
@@ -100,7 +106,7 @@ def plain_elu(node: Node, constants: Constants) -> str | None:
     return None if alpha > 0 else f"alpha is {alpha}; expected more than 0"
 
 
-@lowers(aten.elu.default, when=[plain_elu], int8=True)
+@lowers(aten.elu.default, when=[plain_elu], int8=True, kind="function")
 def elu(values: Values, node: Node) -> None:
     """Emit a node."""
     alpha = float(argument(node, "alpha"))
@@ -159,7 +165,7 @@ class Chain:
 PART_OF_ONE = Affine(1 / 256, -128)
 
 
-@lowers(aten.silu.default, whole=True, int8=True)
+@lowers(aten.silu.default, whole=True, int8=True, kind="function")
 def silu(values: Values, node: Node) -> None:
     """Emit x * sigmoid(x)."""
     source: Any = node.args[0]

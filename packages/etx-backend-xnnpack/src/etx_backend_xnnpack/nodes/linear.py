@@ -46,6 +46,7 @@ def of_outputs(node: Node, constants: Constants) -> str | None:
     work=Work.HEAVY,
     int8=True,
     dynamic=True,
+    kind="linear",
 )
 def linear(values: Values, node: Node) -> None:
     """Emit a fully connected node, in the numbers that its argument and weight have."""
@@ -145,7 +146,7 @@ def plain_sum(node: Node, constants: Constants) -> str | None:
     return None
 
 
-@lowers(aten.addmm.default, when=[constant("mat2"), plain_sum], work=Work.HEAVY)
+@lowers(aten.addmm.default, when=[constant("mat2"), plain_sum], work=Work.HEAVY, kind="linear")
 def addmm(values: Values, node: Node) -> None:
     """Emit a fully connected node, and a sum where what is added is not one number an output."""
     bias: Any = node.args[0]

@@ -17,15 +17,17 @@ from etx_backend_xnnpack.builder import Range
 from etx_backend_xnnpack.layout import Size, plain
 from etx_backend_xnnpack.nodes.linear import mm_of_constant
 from etx_backend_xnnpack.nodes.means import mean_over_last
+from etx_backend_xnnpack.nodes.shape import ATTENTION, attended, cut, join
 from etx_backend_xnnpack.nodes.table import Work, lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
-from etx_backend_xnnpack.values import Values
+from etx_backend_xnnpack.values import Stored, Values
 
 aten = torch.ops.aten
 
 TRANSPOSE_B = 1
 MOST_MASK_BYTES = 1 << 24
 NEAR = 2.0**-122
+SINK = Range(-2e30, -1e30)
 
 
 def product(values: Values, a: int, b: int, sizes: list[Size], flags: int = 0) -> int:
@@ -36,7 +38,7 @@ def product(values: Values, a: int, b: int, sizes: list[Size], flags: int = 0) -
     return target
 
 
-@lowers(aten.bmm.default, work=Work.HEAVY)
+@lowers(aten.bmm.default, work=Work.HEAVY, kind="product")
 def bmm(values: Values, node: Node) -> None:
     """Emit a product; what lies transposed on the right stays so."""
     left, right = node.args[:2]
@@ -60,16 +62,13 @@ def _innermost_swapped(values: Values, node: Any) -> bool:
     return values.natural(node) == (*plain(rank)[:-2], rank - 1, rank - 2)
 
 
-@lowers(aten.mm.default, work=Work.HEAVY)
+@lowers(aten.mm.default, work=Work.HEAVY, kind="linear")
 def mm(values: Values, node: Node) -> None:
     """Emit a fully connected node for a constant on the right, else a product."""
     if values.tensor(node.args[1]) is not None:
         mm_of_constant(values, node)
     else:
         bmm(values, node)
-
-
-ATTENTION = aten.scaled_dot_product_attention.default
 
 
 def attention_form(node: Node, constants: Constants) -> str | None:
@@ -104,7 +103,7 @@ def _mask_form(node: Node, constants: Constants) -> str | None:
     return None
 
 
-@lowers(ATTENTION, when=[attention_form], work=Work.HEAVY, whole=True)
+@lowers(ATTENTION, when=[attention_form], work=Work.HEAVY, whole=True, kind="attention")
 def attention(values: Values, node: Node) -> None:
     """Emit two products and a softmax between them."""
     query, key, value = node.args[:3]
@@ -118,45 +117,86 @@ def attention(values: Values, node: Node) -> None:
     lines = [batch, shared, groups * rows, columns]
     if groups > 1:
         scaled = values.shaped(scaled, [batch, shared, groups * rows, width])
-    scores = product(values, scaled, values.get(key), lines, TRANSPOSE_B)
+    scores = _scores(values, scaled, attended(key), lines)
     apart = [batch, shared, groups, rows, columns] if groups > 1 else lines
-    mask, seen = _mask(values, node, groups)
+    mask, hides = _mask(values, node, groups)
     if mask is not None:
         if groups > 1:
             scores = values.shaped(scores, apart)
         masked = builder.binary(Operator.Add, scores, mask, builder.value(apart))
         scores = values.shaped(masked, lines) if groups > 1 else masked
+    in_parts = len(attended(value)) > 1
+    if hides and in_parts:
+        scores, lines = _with_sink(values, scores, lines)
     weights = builder.unary(Operator.Softmax, scores, builder.value(lines))
     outer = values.sizes(value)[3]
-    joined = [batch, shared, groups * rows, outer]
-    mixed = product(values, weights, values.get(value), joined)
+    mixed = _mixed(values, weights, lines, attended(value), outer, int(hides))
     if groups > 1:
         mixed = values.shaped(mixed, [batch, heads, rows, outer])
-    if seen is not None:
+    if hides and not in_parts:
+        given_mask = argument(node, "attn_mask")
+        seen = _seen(values, values.get(given_mask), values.sizes(given_mask))
         mixed = _multiplied(values, mixed, seen, [batch, heads, rows, outer])
     values.define(node, mixed, plain(4))
+
+
+def _scores(values: Values, query: int, keys: list[Node], lines: list[Size]) -> int:
+    """Multiply with the keys, one behind the other."""
+    parts = []
+    for key in keys:
+        sizes = [*lines[:3], values.sizes(key)[2]]
+        parts.append(product(values, query, values.get(key), sizes, TRANSPOSE_B))
+    return parts[0] if len(parts) == 1 else join(values, parts, 3, values.builder.value(lines))
+
+
+def _mixed(
+    values: Values, weights: int, lines: list[Size], parts: list[Node], outer: Size, start: int
+) -> int:
+    """Return the sums of the values with these weights, which begin at `start`."""
+    joined = [*lines[:3], outer]
+    if len(parts) == 1:
+        return product(values, weights, values.get(parts[0]), joined)
+    sums = []
+    for part in parts:
+        length = values.sizes(part)[2]
+        some = cut(values, Stored(weights, plain(4)), lines, 3, start, length)
+        sums.append(product(values, some, values.get(part), joined))
+        start += length
+    return values.builder.binary(Operator.Add, sums[0], sums[1], values.builder.value(joined))
 
 
 def _multiplied(values: Values, a: int, b: int, sizes: list[Size]) -> int:
     return values.builder.binary(Operator.Multiply, a, b, values.builder.value(sizes))
 
 
-def _mask(values: Values, node: Node, groups: int) -> tuple[int | None, int | None]:
-    """Return what is added to the scores, and one or zero for rows that see something or do not."""
+def _mask(values: Values, node: Node, groups: int) -> tuple[int | None, bool]:
+    """Return what is added to the scores, and whether it may hide all of a row."""
     rows, columns = values.sizes(node.args[0])[2], values.sizes(node.args[1])[2]
     if argument(node, "is_causal"):
         hidden = torch.full((rows, columns), -math.inf).triu(1)
-        return values.builder.constant(hidden), None
+        return values.builder.constant(hidden), False
     mask = argument(node, "attn_mask")
     if mask is None:
-        return None, None
+        return None, False
     number, sizes = values.get(mask), values.sizes(mask)
     if is_finite(mask, values.constants):
-        return _grouped(values, number, sizes, groups), None
+        return _grouped(values, number, sizes, groups), False
     builder = values.builder
     low = builder.number(torch.finfo(torch.float32).min)
     finite = builder.binary(Operator.Maximum, number, low, builder.value(sizes))
-    return _grouped(values, finite, sizes, groups), _seen(values, number, sizes)
+    return _grouped(values, finite, sizes, groups), True
+
+
+def _with_sink(values: Values, scores: int, lines: list[Size]) -> tuple[int, list[Size]]:
+    """Add a first column that takes all weight of rows in which all is hidden, and else none.
+
+    Its score is above the lowest number, with which places are hidden, and below all others.
+    """
+    first = cut(values, Stored(scores, plain(4)), lines, 3, 0, 1)
+    sink = values.builder.value([*lines[:3], 1])
+    values.builder.unary(Operator.Clamp, first, sink, SINK)
+    wide = [*lines[:3], lines[3] + 1]
+    return join(values, [sink, scores], 3, values.builder.value(wide)), wide
 
 
 def _grouped(values: Values, mask: int, sizes: list[Size], groups: int) -> int:

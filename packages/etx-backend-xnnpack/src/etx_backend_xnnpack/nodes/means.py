@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Means over dimensions that lie next to each other: global average pooling of a 4-d value."""
+"""Means over dimensions that lie next to each other: a product where they are innermost, else
+global average pooling of a 4-d value."""
 
 from __future__ import annotations
 
@@ -31,10 +32,14 @@ def unknown(sizes: Sequence[Size]) -> int:
 
 def mean_over_last(values: Values, number: int, sizes: Sequence[Size]) -> int:
     """Return the mean over the innermost dimension, which stays with size one."""
-    if unknown(sizes) <= 1:
+    if not isinstance(sizes[-1], int):
         return mean_over(values, number, sizes, len(sizes) - 1, len(sizes))
-    width = sizes[-1]
-    row = values.builder.constant(torch.full((1, width), 1 / width))
+    return _row_means(values, number, sizes)
+
+
+def _row_means(values: Values, number: int, sizes: Sequence[Size]) -> int:
+    """Multiply with a column of one over the width: pooling one channel is ten times slower."""
+    row = values.builder.constant(torch.full((1, sizes[-1]), 1 / sizes[-1]), packed=True)
     target = values.builder.value([*sizes[:-1], 1])
     operator = FullyConnected(input1_id=number, filter_id=row, bias_id=NONE, output_id=target)
     values.builder.node(Operator.FullyConnected, operator)
@@ -55,12 +60,24 @@ def mean_over(
     """
     left = [1 if start <= dim < stop else size for dim, size in enumerate(sizes)]
     direct = len(sizes) == 4 and (start, stop) == (1, 3)
+    if not direct and at == (None, None) and _are_inner(sizes, start, stop):
+        rows = [math.prod(sizes[:start]), math.prod(sizes[start:stop])]
+        source = number if stop == start + 1 == len(sizes) else values.shaped(number, rows)
+        if source == number:
+            return _row_means(values, number, sizes)
+        return values.shaped(_row_means(values, source, rows), left)
     flat = [math.prod(sizes[:start]), math.prod(sizes[start:stop]), 1, math.prod(sizes[stop:])]
     source = number if direct else values.shaped(number, flat, at[0])
     pooled = values.builder.value(left if direct else [flat[0], 1, 1, flat[3]], at[1])
     operator = Unary(input_id=source, output_id=pooled, flags=KEEP_DIMS)
     values.builder.node(Operator.GlobalAvgPooling2d, operator)
     return pooled if direct else values.shaped(pooled, left, at[1])
+
+
+def _are_inner(sizes: Sequence[Size], start: int, stop: int) -> bool:
+    """Tell whether known dimensions lie innermost."""
+    known = all(isinstance(size, int) for size in sizes[start:stop])
+    return known and all(layout.is_one(size) for size in sizes[stop:])
 
 
 def reduced(node: Node) -> list[int]:

@@ -79,9 +79,10 @@ PARAMETERS = (constant("weight"), constant("bias"))
     aten.native_layer_norm.default,
     when=[layer_sizes, *PARAMETERS],
     only_first=True,
-    note="two poolings and arithmetic",
+    note="means and arithmetic",
+    kind="norm",
 )
-@lowers(aten.layer_norm.default, when=[layer_sizes, *PARAMETERS], whole=True)
+@lowers(aten.layer_norm.default, when=[layer_sizes, *PARAMETERS], whole=True, kind="norm")
 def layer_norm(values: Values, node: Node) -> None:
     """Emit means and arithmetic."""
     source: Any = node.args[0]
@@ -107,9 +108,13 @@ def group_sizes(node: Node, constants: Constants) -> str | None:
 
 
 @lowers(
-    aten.native_group_norm.default, when=[group_sizes, *PARAMETERS], only_first=True, whole=True
+    aten.native_group_norm.default,
+    when=[group_sizes, *PARAMETERS],
+    only_first=True,
+    whole=True,
+    kind="norm",
 )
-@lowers(aten.group_norm.default, when=[group_sizes, *PARAMETERS], whole=True)
+@lowers(aten.group_norm.default, when=[group_sizes, *PARAMETERS], whole=True, kind="norm")
 def group_norm(values: Values, node: Node) -> None:
     """Emit means and arithmetic of (batch, groups, the rest) over the rest."""
     source: Any = node.args[0]
@@ -159,7 +164,12 @@ def batch_norm(values: Values, node: Node) -> None:
     builder.binary(Operator.Add, scaled, _of_channels(values, shift, order), target)
 
 
-@lowers(aten._native_batch_norm_legit.no_stats, when=[group_sizes, *PARAMETERS], only_first=True)
+@lowers(
+    aten._native_batch_norm_legit.no_stats,
+    when=[group_sizes, *PARAMETERS],
+    only_first=True,
+    kind="norm",
+)
 def norm_of_channels(values: Values, node: Node) -> None:
     """Emit means and arithmetic, the channels outermost."""
     source: Any = node.args[0]

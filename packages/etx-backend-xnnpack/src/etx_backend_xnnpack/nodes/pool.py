@@ -58,8 +58,14 @@ def window(node: Node, constants: Constants) -> str | None:
     return None
 
 
-@lowers(aten.max_pool2d_with_indices.default, when=[rank(4), window], only_first=True, int8=True)
-@lowers(aten.max_pool2d.default, when=[rank(4), window], int8=True, whole=True)
+@lowers(
+    aten.max_pool2d_with_indices.default,
+    when=[rank(4), window],
+    only_first=True,
+    int8=True,
+    kind="pool",
+)
+@lowers(aten.max_pool2d.default, when=[rank(4), window], int8=True, whole=True, kind="pool")
 def max_pool(values: Values, node: Node) -> None:
     """Emit a pooling in NHWC."""
     source: Any = node.args[0]
@@ -116,6 +122,7 @@ def whole_windows(node: Node, constants: Constants) -> str | None:
 @lowers(
     aten.avg_pool2d.default,
     when=[rank(4), window, whole_windows, equals("divisor_override", None)],
+    kind="pool",
 )
 def avg_pool(values: Values, node: Node) -> None:
     """Emit a pooling in NHWC; zeros that are counted are added before."""
@@ -147,8 +154,8 @@ def divides(node: Node, constants: Constants) -> str | None:
     return "nothing to pool" if sizes == outer else None
 
 
-@lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides])
-@lowers(aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True)
+@lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides], kind="pool")
+@lowers(aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True, kind="pool")
 def adaptive_avg_pool(values: Values, node: Node) -> None:
     """Emit a pooling in NHWC."""
     sizes, outer = values.sizes(node.args[0])[2:], values.sizes(node)[2:]
@@ -184,7 +191,7 @@ def not_half(node: Node, constants: Constants) -> str | None:
     return "it converts its argument" if node.args[2] else None
 
 
-@lowers(aten._softmax.default, when=[not_half])
+@lowers(aten._softmax.default, when=[not_half], kind="softmax")
 def softmax(values: Values, node: Node) -> None:
     """Emit a node with its dimension innermost."""
     source, dim = node.args[:2]

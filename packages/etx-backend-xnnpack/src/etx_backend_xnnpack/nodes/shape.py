@@ -228,9 +228,26 @@ def split(values: Values, node: Node) -> None:
         start += length
 
 
+ATTENTION = aten.scaled_dot_product_attention.default
+
+
+def attended(node: Any) -> list[Node]:
+    """Return the keys or values of attention one behind the other: two that only it reads joined,
+    the first of known length."""
+    if node.target is not aten.cat.default or argument(node, "dim") != 2:
+        return [node]
+    sources: list[Node] = list(node.args[0])
+    if len(sources) != 2 or not isinstance(shape_of(sources[0])[2], int):
+        return [node]
+    is_read = all(user.target is ATTENTION and node in user.args[1:3] for user in node.users)
+    return sources if is_read else [node]
+
+
 @lowers(aten.cat.default, work=Work.MOVES, int8=True, note="more than five by nesting")
 def cat(values: Values, node: Node) -> None:
     """Emit concatenations of up to five."""
+    if len(attended(node)) > 1:
+        return
     sources: list[Any] = list(node.args[0])  # type: ignore[arg-type]
     rank_ = len(values.sizes(node))
     dim = argument(node, "dim") % rank_
@@ -305,6 +322,39 @@ def join(values: Values, numbers: list[int], axis: int, target: int) -> int:
         ),
     )
     return target
+
+
+def known_turn(node: Node, constants: Constants) -> str | None:
+    """Require shifts of named dimensions of known size."""
+    dims: Any = argument(node, "dims")
+    if not dims:
+        return "it turns all dimensions as one"
+    sizes = shape_of(node.args[0])
+    if unknown([sizes[dim] for dim in dims]):
+        return "it turns a dimension whose size is known at run time only"
+    shifts: Any = argument(node, "shifts")
+    if not all(isinstance(shift, int) for shift in shifts):
+        return "it turns as far as is known at run time only"
+    return None
+
+
+@lowers(aten.roll.default, when=[known_turn], work=Work.MOVES, int8=True, whole=True)
+def roll(values: Values, node: Node) -> None:
+    """Emit two slices and a concatenation for each dimension."""
+    source: Any = node.args[0]
+    sizes, form = values.sizes(source), form_of(values, source)
+    for dim, shift in zip(argument(node, "dims"), argument(node, "shifts"), strict=True):
+        dim %= len(sizes)
+        first = -shift % sizes[dim]
+        if not first:
+            continue
+        parts = [
+            cut(values, form, sizes, dim, start, length)
+            for start, length in ((first, sizes[dim] - first), (0, first))
+        ]
+        target = values.builder.value(layout.ordered(sizes, form.order), form.affine)
+        form = Stored(join(values, parts, form.order.index(dim), target), form.order, form.affine)
+    values.define(node, form.id, form.order, form.affine)
 
 
 def no_crop(node: Node, constants: Constants) -> str | None:

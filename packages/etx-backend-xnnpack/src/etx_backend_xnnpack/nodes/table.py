@@ -39,6 +39,7 @@ class Lowering:
     `int8` ones take and return int8 between dequantize and quantize nodes; `dynamic` ones quantize
     the rows of their activation at run time. `only_first`: of several results, one is computed.
     `whole`: the operator is kept from being decomposed. `masks`: it may read a constant of bool.
+    `kind` is the row of `speeds.json` that tells what it takes.
     """
 
     emit: Emit
@@ -50,6 +51,7 @@ class Lowering:
     whole: bool = False
     masks: bool = False
     note: str = ""
+    kind: str = "arithmetic"
 
 
 TABLE: dict[Any, Lowering] = {}

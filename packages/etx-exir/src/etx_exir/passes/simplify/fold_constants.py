@@ -48,13 +48,17 @@ class FoldConstants(Pass):
                 name_outputs(program)
         return changed
 
+    def choose(self, items: Sequence[Expression]) -> set[Node]:
+        """Return the nodes to replace by constants."""
+        return to_store(items)
+
     def _fold(self, programs: Sequence[ExportedProgram]) -> list[bool]:
         changed = [_ClearEmpty().apply(program) for program in programs]
         again = True
         while again:
             held = [Constants(program) for program in programs]
             found = [expressions_of(constants, len(held) == 1) for constants in held]
-            chosen = to_store([item for items in found for item in items])
+            chosen = self.choose([item for items in found for item in items])
             did = [_store(*pair, chosen) for pair in zip(held, found, strict=True)]
             changed = [a or b for a, b in zip(changed, did, strict=True)]
             # What was folded here may be all that a branch or body computes with.
