@@ -40,6 +40,12 @@ class Row:
     """Kernel, seed and index of a call that differs so, in place of `least` where few do."""
     by_chance: bool = False
     """No call differs so each time."""
+    capability: str = ""
+    """Eager differs so in its loops for these processors only (torch's name of them); if given."""
+
+    @property
+    def is_seen_here(self) -> bool:
+        return self.capability in ("", torch.backends.cpu.get_cpu_capability())
 
     def explains(self, call: Call) -> bool:
         named = re.fullmatch(self.kernels, call.kernel.name) and call.outcome == self.outcome
@@ -225,6 +231,7 @@ ROWS: tuple[Row, ...] = (
         "beyond 1e19: eager's vector loop overflows on the way, or gives NaN of infinity",
         lambda c: max(sizes(c)) >= 1e19 and nearer(c),
         example=("aten::gelu.out", 201, 5246),
+        capability="AVX512",
     ),
     Row(
         "logit near 1",
