@@ -62,7 +62,7 @@ void cast_loop(const void* src, int64_t stride, void* dst, int64_t n) {
 template <typename Wide>
 CastLoop load_loop(ScalarType from) {
   CastLoop loop = nullptr;
-  (void)dispatch(Castable{}, from, [&](auto tag) {
+  (void)dispatch<is_cast>(Castable{}, from, [&](auto tag) {
     loop = cast_loop<typename decltype(tag)::type, Wide>;
     return Error::Ok;
   });
@@ -72,7 +72,7 @@ CastLoop load_loop(ScalarType from) {
 template <typename Wide>
 CastLoop store_loop(ScalarType to) {
   CastLoop loop = nullptr;
-  (void)dispatch(Castable{}, to, [&](auto tag) {
+  (void)dispatch<is_cast>(Castable{}, to, [&](auto tag) {
     loop = cast_loop<Wide, typename decltype(tag)::type>;
     return Error::Ok;
   });

@@ -53,8 +53,6 @@ void for_each(const Tensor& a, const Tensor* b, const Tensor& out, const F& f) {
 
 }  // namespace
 
-bool is_complex(ScalarType type) { return part_of(type) != type; }
-
 ScalarType part_of(ScalarType type) {
   switch (type) {
     case ScalarType::ComplexHalf: return ScalarType::Half;

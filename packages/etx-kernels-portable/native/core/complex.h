@@ -4,13 +4,15 @@
 
 #include <etx/kernel.h>
 
-namespace etx::portable {
+#include "core/selection.h"
 
-/// True for complex32, complex64 and complex128.
-bool is_complex(ScalarType type);
+namespace etx::portable {
 
 /// The dtype of a complex dtype's parts; of others the dtype itself.
 ScalarType part_of(ScalarType type);
+
+/// True for complex32, complex64 and complex128.
+inline bool is_complex(ScalarType type) { return kComplexBuilt && part_of(type) != type; }
 
 /// out = |self|, of the dtype of self's parts.
 /// Errors: InvalidArgument for another dtype or shape of out.

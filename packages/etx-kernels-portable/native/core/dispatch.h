@@ -9,6 +9,8 @@
 #include <etx/error.h>
 #include <etx/kernel.h>
 
+#include "core/selection.h"
+
 namespace etx::portable {
 
 /// A dtype as a type: `typename decltype(tag)::type` inside a dispatched function.
@@ -66,18 +68,26 @@ template <typename T>
 using Compute =
     std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
-/// Calls `f(tag)` with the tag of `type`; NotSupported when `type` is not listed.
-template <typename... Tags, typename F>
+template <typename Tag, bool (*kept)(ScalarType), typename F>
+bool call_with(ScalarType type, const F& f, Error& error) {
+  if constexpr (kept(Tag::value)) {
+    if (type == Tag::value) error = f(Tag{});
+  }
+  return type == Tag::value;
+}
+
+/// Calls `f(tag)` with the tag of `type`; NotSupported when `type` is not listed, or not built.
+template <bool (*kept)(ScalarType) = is_built, typename... Tags, typename F>
 Error dispatch(DtypeList<Tags...>, ScalarType type, const F& f) {
   Error error = Error::NotSupported;
-  (void)((type == Tags::value ? (error = f(Tags{}), true) : false) || ...);
+  (void)(call_with<Tags, kept>(type, f, error) || ...);
   return error;
 }
 
 /// The same with a reason.
 template <typename... Tags, typename F>
 Error dispatch(Context& context, DtypeList<Tags...> list, ScalarType type, const F& f) {
-  ETX_CHECK(context, list.contains(type), NotSupported,
+  ETX_CHECK(context, list.contains(type) && is_built(type), NotSupported,
             "the operator does not support the dtype of this tensor");
   return dispatch(list, type, f);
 }

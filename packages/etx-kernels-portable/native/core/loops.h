@@ -8,18 +8,28 @@
 
 #include "core/element.h"
 #include "core/map.h"
+#include "core/selection.h"
 #include "isa/isa.h"
 
 namespace etx::portable {
 
+/// A loop that is null where a build leaves out the type in which it computes.
+template <ScalarType type>
+struct LoopFor {
+  Loop loop = nullptr;
+  constexpr LoopFor() = default;
+  constexpr LoopFor(Loop given) : loop(is_computed(type) ? given : nullptr) {}
+  constexpr operator Loop() const { return loop; }
+};
+
 /// The loops of one operator for the types in which it is computed; null where it has none.
 struct Loops {
-  Loop of_long = nullptr;
-  Loop of_float = nullptr;
-  Loop of_double = nullptr;
+  LoopFor<ScalarType::Long> of_long = {};
+  LoopFor<ScalarType::Float> of_float = {};
+  LoopFor<ScalarType::Double> of_double = {};
   /// On float, where float16 and bfloat16 are rounded on the way and not only at the end.
-  Loop of_half = nullptr;
-  Loop of_bfloat16 = nullptr;
+  LoopFor<ScalarType::Half> of_half = {};
+  LoopFor<ScalarType::BFloat16> of_bfloat16 = {};
   /// A second operand of one element is not rounded to float16 or bfloat16 first, nor anything on
   /// the way.
   bool wide_single = false;
@@ -28,8 +38,8 @@ struct Loops {
   constexpr Loop for_dtype(ScalarType dtype) const {
     if (dtype == ScalarType::Half && of_half != nullptr) return of_half;
     if (dtype == ScalarType::BFloat16 && of_bfloat16 != nullptr) return of_bfloat16;
-    const bool floats = dtype != ScalarType::Double && is_floating(dtype);
-    return floats ? of_float : dtype == ScalarType::Double ? of_double : of_long;
+    if (dtype == ScalarType::Double) return of_double;
+    return is_floating(dtype) ? Loop(of_float) : Loop(of_long);
   }
 
   constexpr Loop operator[](ScalarType wide_type) const {
@@ -53,7 +63,7 @@ void unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(Op::apply(x[i]));
 }
 
-template <UnaryLoop Isa::* member>
+template <UnaryLoop Isa::*member>
 void isa_unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
   (isa().*member)(static_cast<const float*>(in[0]), static_cast<float*>(out),
                   static_cast<size_t>(n));
@@ -88,7 +98,7 @@ void binary_loop(const void*, const void* const* in, uint32_t scalars, void* out
 
 /// The float32 loops of an operator in Isa: vector and vector, vector and scalar, scalar and
 /// vector.
-template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs, ScalarLoop Isa::* sv>
+template <typename Op, BinaryLoop Isa::*vv, ScalarLoop Isa::*vs, ScalarLoop Isa::*sv>
 void isa_binary_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
   const float* a = static_cast<const float*>(in[0]);
   const float* b = static_cast<const float*>(in[1]);

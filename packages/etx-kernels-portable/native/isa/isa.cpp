@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#if !defined(ETX_ONE_LEVEL)
 namespace etx::portable {
 
 extern const Isa isa_base;
@@ -48,3 +49,4 @@ const Isa& isa() { return isa_base; }
 #endif
 
 }  // namespace etx::portable
+#endif

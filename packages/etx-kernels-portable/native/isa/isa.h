@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "isa/one_level.h"
+
 namespace etx::portable {
 
 /// The float32 inner loops of this library at one instruction-set level.
@@ -71,9 +73,9 @@ struct Gemv {
 
 struct Isa {
   const char* name;
-  int32_t vector_floats;
-  int32_t tile_rows;
-  int32_t tile_columns;
+  LevelNumber vector_floats;
+  LevelNumber tile_rows;
+  LevelNumber tile_columns;
 
 #define ETX_UNARY(member, function, expected) UnaryLoop member;
 #define ETX_BINARY(member, function, expected) BinaryLoop member;
@@ -85,9 +87,34 @@ struct Isa {
 /// Floats between gathered rows of A: an odd number of cache lines.
 constexpr int64_t scratch_stride(int64_t depth) { return (((depth + 15) / 16) | 1) * 16; }
 
+#if defined(ETX_ONE_LEVEL)
+enum class IsaLoop {
+#define ETX_UNARY(member, function, expected) member,
+#define ETX_BINARY(member, function, expected) member,
+#define ETX_SCALAR(member, function, expected) member,
+#define ETX_LOOP(result, member, parameters) member,
+#include "isa/isa.def"
+};
+extern const int32_t isa_vector_floats, isa_tile_rows, isa_tile_columns;
+
+inline constexpr Isa kIsa = {
+    "one",
+    isa_vector_floats,
+    isa_tile_rows,
+    isa_tile_columns,
+#define ETX_UNARY(member, function, expected) OneLevel<UnaryLoop, IsaLoop::member>::call,
+#define ETX_BINARY(member, function, expected) OneLevel<BinaryLoop, IsaLoop::member>::call,
+#define ETX_SCALAR(member, function, expected) OneLevel<ScalarLoop, IsaLoop::member>::call,
+#define ETX_LOOP(result, member, parameters) \
+  OneLevel<Pointer<result parameters>, IsaLoop::member>::call,
+#include "isa/isa.def"
+};
+constexpr const Isa& isa() { return kIsa; }
+#else
 /// The best table for this processor. ETX_KERNELS_ISA in the environment ("base", "v3", "v4") asks
 /// for a lower one where there are several.
 const Isa& isa();
+#endif
 
 }  // namespace etx::portable
 

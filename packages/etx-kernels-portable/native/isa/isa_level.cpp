@@ -10,6 +10,9 @@
 #include "isa/level/rows.h"
 #include "isa/level/transpose.h"
 #include "isa/level/window.h"
+#if defined(ETX_ONE_LEVEL)
+#include "isa/one_level_entries.h"
+#endif
 
 #ifndef ETX_ISA_LEVEL
 #define ETX_ISA_LEVEL base
@@ -21,6 +24,20 @@
 
 namespace etx::portable {
 
+#if defined(ETX_ONE_LEVEL)
+extern const int32_t isa_vector_floats = kLanes;
+extern const int32_t isa_tile_rows = kTileRows;
+extern const int32_t isa_tile_columns = kTileColumns;
+
+#define ETX_UNARY(member, function, expected) ETX_ENTRY(UnaryLoop, IsaLoop::member, unary<function>)
+#define ETX_BINARY(member, function, expected) \
+  ETX_ENTRY(BinaryLoop, IsaLoop::member, binary<function>)
+#define ETX_SCALAR(member, function, expected) \
+  ETX_ENTRY(ScalarLoop, IsaLoop::member, with_scalar<function>)
+#define ETX_LOOP(result, member, parameters) \
+  ETX_ENTRY(Pointer<result parameters>, IsaLoop::member, member)
+#include "isa/isa.def"
+#else
 extern const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL);
 const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL) = {
     ETX_TEXT(ETX_ISA_LEVEL),
@@ -34,5 +51,6 @@ const Isa ETX_JOIN(isa_, ETX_ISA_LEVEL) = {
 #define ETX_LOOP(result, member, parameters) member,
 #include "isa/isa.def"
 };
+#endif
 
 }  // namespace etx::portable

@@ -39,10 +39,20 @@ def _operators(names: list[str]) -> Iterator[str]:
         them = "it" if len(names) == 1 else "them"
         yield f"install or load a plugin that has {them} ({KERNELS} holds the standard ones)"
         return
+    if selected := list(_selections()):
+        paths = ", ".join(selected)
+        yield f"{paths} holds a selection of the operators: give `etx select` this file, too"
+        return
     from etx_schema.targets.advice import advise
 
     yield from advise(names, (), _native.operator_names())
     yield "or register a kernel before the load (etx_runtime.register_kernel)"
+
+
+def _selections() -> Iterator[str]:
+    for path, (_, version) in plugins.loaded_plugins().items():
+        if version.endswith("+selected"):
+            yield path
 
 
 def _backends(names: list[str]) -> Iterator[str]:

@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 #endif
 
+#if !defined(ETX_ONE_LEVEL)
 namespace etx::portable {
 
 extern const Integer integer_base;
@@ -104,3 +105,4 @@ const Integer& integer() { return integer_base; }
 #endif
 
 }  // namespace etx::portable
+#endif

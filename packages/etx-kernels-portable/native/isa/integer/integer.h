@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "isa/one_level.h"
+
 namespace etx::portable {
 
 /// The inner loops on int8 at one instruction-set level, apart from `Isa`: what matters to them is
@@ -131,10 +133,10 @@ struct Pair {
 
 struct Integer {
   const char* name;
-  int32_t tile_rows;     ///< Rows that are multiplied at once.
-  int32_t panel_blocks;  ///< Blocks of columns that are multiplied at once.
-  int32_t step_bytes;    ///< Bytes that a gathered row has for each block of depth.
-  int32_t offset;        ///< Added to each number of a gathered row.
+  LevelNumber tile_rows;     ///< Rows that are multiplied at once.
+  LevelNumber panel_blocks;  ///< Blocks of columns that are multiplied at once.
+  LevelNumber step_bytes;    ///< Bytes that a gathered row has for each block of depth.
+  LevelNumber offset;        ///< Added to each number of a gathered row.
 
 #define ETX_INTEGER(result, member, parameters) result(*member) parameters;
 #include "isa/integer/integer.def"
@@ -147,9 +149,25 @@ inline int64_t gathered_stride(const Integer& level, int64_t steps) {
 /// What is read and written behind the last gathered row.
 constexpr int64_t kGatheredSlack = 128;
 
+#if defined(ETX_ONE_LEVEL)
+enum class IntegerLoop {
+#define ETX_INTEGER(result, member, parameters) member,
+#include "isa/integer/integer.def"
+};
+extern const int32_t integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset;
+
+inline constexpr Integer kInteger = {
+    "one", integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset,
+#define ETX_INTEGER(result, member, parameters) \
+  OneLevel<Pointer<result parameters>, IntegerLoop::member>::call,
+#include "isa/integer/integer.def"
+};
+constexpr const Integer& integer() { return kInteger; }
+#else
 /// The best table for this processor; ETX_KERNELS_ISA asks for a lower one, as for `isa()`, and for
 /// those of integers by their names.
 const Integer& integer();
+#endif
 
 }  // namespace etx::portable
 

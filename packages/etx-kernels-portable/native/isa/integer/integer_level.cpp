@@ -9,6 +9,9 @@
 #include "isa/integer/level/pointwise.h"
 #include "isa/integer/level/product.h"
 #include "isa/integer/level/weight_only.h"
+#if defined(ETX_ONE_LEVEL)
+#include "isa/one_level_entries.h"
+#endif
 
 #ifndef ETX_ISA_LEVEL
 #define ETX_ISA_LEVEL base
@@ -20,6 +23,16 @@
 
 namespace etx::portable {
 
+#if defined(ETX_ONE_LEVEL)
+extern const int32_t integer_tile_rows = kTileRows;
+extern const int32_t integer_panel_blocks = kPanelBlocks;
+extern const int32_t integer_step_bytes = kStepBytes;
+extern const int32_t integer_offset = kOffset;
+
+#define ETX_INTEGER(result, member, parameters) \
+  ETX_ENTRY(Pointer<result parameters>, IntegerLoop::member, member)
+#include "isa/integer/integer.def"
+#else
 extern const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL);
 const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL) = {
     ETX_TEXT(ETX_ISA_LEVEL), kTileRows, kPanelBlocks, kStepBytes, kOffset,
@@ -27,5 +40,6 @@ const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL) = {
 #define ETX_INTEGER(result, member, parameters) member,
 #include "isa/integer/integer.def"
 };
+#endif
 
 }  // namespace etx::portable

@@ -15,13 +15,12 @@ constexpr int kAxes = ConvShape::kAxes;
 constexpr int64_t kChunk = 4096;
 
 struct Depthwise {
-  const Isa& isa;
   const ConvShape& shape;
   PaddedPlanes planes;
   int64_t lines;
   int32_t* offsets = nullptr;
 
-  explicit Depthwise(const ConvShape& s) : isa(etx::portable::isa()), shape(s), planes(s) {
+  explicit Depthwise(const ConvShape& s) : shape(s), planes(s) {
     lines = kChunk / planes.length[2];
     lines = lines < 1 ? 1 : min(lines, s.out[1]);
   }
@@ -50,8 +49,9 @@ struct Depthwise {
       for (int64_t y = 0; y < shape.out[1]; y += lines) {
         const int64_t count = min(shape.out[1] - y, lines);
         const float* const from = padded + (z * planes.length[1] + y) * width;
-        isa.window(from, offsets, w, shape.taps(), bias, made, (count - 1) * width + shape.out[2]);
-        isa.pad_lines(made, width, count, 0, shape.out[2], 1, 0.0f, out, shape.out[2]);
+        isa().window(from, offsets, w, shape.taps(), bias, made,
+                     (count - 1) * width + shape.out[2]);
+        isa().pad_lines(made, width, count, 0, shape.out[2], 1, 0.0f, out, shape.out[2]);
         out += count * shape.out[2];
       }
     }
@@ -79,7 +79,7 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
       memset(padded + work.planes.channel(), 0, PaddedPlanes::kSlack * sizeof(float));
       const Part part(planes, 1, job, threads);
       for (int64_t p = part.begin; p < part.end; ++p) {
-        work.planes.copy_channel(work.isa, input + p * shape.in_size(), padded);
+        work.planes.copy_channel(input + p * shape.in_size(), padded);
         for (int64_t i = 0; i < multiple; ++i) {
           const int64_t row = p % shape.groups * multiple + i;
           work.run_channel(padded, weight + row * taps, bias == nullptr ? 0.0f : bias[row], made,

@@ -49,7 +49,7 @@ void add_steps(const ConvShape& s, Sweep& sweep) {
 
 Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTables& tables) {
   Sweep sweep;
-  for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
+  for_each_tap(s, [&](int64_t tap, const int64_t(&at)[kAxes]) {
     tables.b[tap] = static_cast<int32_t>(planes.offset(at));
   });
   const int64_t taps = s.taps();
@@ -79,7 +79,7 @@ Sweep plan_transposed(const ConvShape& s, const PaddedPlanes& planes, const int6
     stride *= s.out[a];
   }
   int64_t taps = 0;
-  for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
+  for_each_tap(s, [&](int64_t tap, const int64_t(&at)[kAxes]) {
     int64_t from[kAxes];
     for (int a = 0; a < kAxes; ++a) {
       if (at[a] % s.stride[a] != phase[a]) return;
@@ -102,7 +102,6 @@ int64_t used_phases(const ConvShape& s, int axis) { return min(s.out[axis], s.st
 
 /// What the products of one call share.
 struct Workspace {
-  const Isa& isa;
   const ConvShape& shape;
   PaddedPlanes planes;
   int64_t threads;
@@ -111,8 +110,7 @@ struct Workspace {
   IndexTables tables{nullptr, nullptr};
 
   Workspace(Context& context, const ConvShape& s)
-      : isa(etx::portable::isa()),
-        shape(s),
+      : shape(s),
         planes(s),
         threads(useful_threads(
             context, Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())) {}
@@ -126,7 +124,7 @@ struct Workspace {
     ETX_CHECK(context, padded_floats.is_within(0, INT32_MAX) && weights.is_within(0, INT32_MAX),
               NotSupported, "the padded input of one image must have less than 2^31 elements");
     const int64_t floats = padded_floats.value_or(0);
-    const int64_t index = 2 * depth() + 16, rows = gemm_scratch(isa, depth(), threads);
+    const int64_t index = 2 * depth() + 16, rows = gemm_scratch(depth(), threads);
     ETX_ASSIGN(padded, scratch<float>(context, floats + PaddedPlanes::kSlack + index + rows,
                                       "not enough temporary memory for the padded input"));
     float* const slack = padded + floats;
@@ -141,7 +139,7 @@ struct Workspace {
     context.parallel_for(
         0, channels(), divide_up(channels(), threads), [&](int64_t begin, int64_t end) {
           for (int64_t c = begin; c < end; ++c) {
-            planes.copy_channel(isa, image + c * shape.in_size(), padded + c * planes.channel());
+            planes.copy_channel(image + c * shape.in_size(), padded + c * planes.channel());
           }
         });
   }
@@ -158,21 +156,20 @@ struct Workspace {
       g.a_index = tables.a;
       g.b = padded + group * shape.in_channels * planes.channel();
       g.b_index = tables.b;
-      g.panel_stride = isa.tile_columns;
+      g.panel_stride = isa().tile_columns;
       g.bias = bias == nullptr ? nullptr : bias + row;
       g.c = out + row * shape.out_size() + sweep.c_offset;
       g.c_stride = shape.out_size();
       g.depth = sweep.depth;
       g.row_end = shape.out_channels;
       g.column_end = sweep.columns;
-      g.column_block =
-          column_block(isa, 4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
-      const bool gather = shape.transposed || should_gather(isa, sweep.depth, sweep.columns);
+      g.column_block = column_block(4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
+      const bool gather = shape.transposed || should_gather(sweep.depth, sweep.columns);
       g.scratch = gather ? gathered : nullptr;
       g.store = Gemm::Store::Grid;
       g.box[0] = planes.length[1], g.box[1] = planes.length[2];
       for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];
-      run_gemm(context, isa, g, threads);
+      run_gemm(context, g, threads);
     }
   }
 };

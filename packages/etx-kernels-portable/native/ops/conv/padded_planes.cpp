@@ -63,7 +63,7 @@ float* fill_floats(float* to, int64_t n, float value) {
 
 }  // namespace
 
-void PaddedPlanes::copy_channel(const Isa& isa, const float* from, float* to) const {
+void PaddedPlanes::copy_channel(const float* from, float* to) const {
   const int64_t slots = phases[0] * phases[1] * phases[2];
   for (int64_t slot = 0; slot < slots; ++slot) {
     const int64_t shift_z = slot / phases[2] / phases[1] - padding[0];
@@ -80,8 +80,8 @@ void PaddedPlanes::copy_channel(const Isa& isa, const float* from, float* to) co
       const int64_t line = z * in[1] + y.begin * stride[1] + shift_y;
       const int64_t column = x.begin * stride[2] + shift_x;
       to = fill_floats(to, y.begin * length[2], fill);
-      isa.pad_lines(from + line * in[2] + column, stride[1] * in[2], lines, x.begin, count,
-                    stride[2], fill, to, length[2]);
+      isa().pad_lines(from + line * in[2] + column, stride[1] * in[2], lines, x.begin, count,
+                      stride[2], fill, to, length[2]);
       to = fill_floats(to + lines * length[2], (length[1] - y.end) * length[2], fill);
     }
   }

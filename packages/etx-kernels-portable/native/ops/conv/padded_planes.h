@@ -41,7 +41,7 @@ struct PaddedPlanes {
   int64_t sweep(const int64_t (&out)[kAxes]) const {
     return ((out[0] - 1) * length[1] + out[1] - 1) * length[2] + out[2];
   }
-  void copy_channel(const Isa& isa, const float* from, float* to) const;
+  void copy_channel(const float* from, float* to) const;
 };
 
 }  // namespace etx::portable

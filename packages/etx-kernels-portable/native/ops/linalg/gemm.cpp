@@ -8,83 +8,82 @@ namespace etx::portable {
 namespace {
 
 /// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
-int64_t dot_rows(const Isa& isa) { return isa.vector_floats / 2 + 1; }
+int64_t dot_rows() { return isa().vector_floats / 2 + 1; }
 
 /// One product with B read in place, except the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
 struct InPlaceProduct {
-  const Isa& isa;
   int64_t m, k, n;
   float* tail;
 
-  int64_t full() const { return n / isa.tile_columns * isa.tile_columns; }
-  static int64_t tail_floats(const Isa& isa, int64_t k, int64_t n) {
-    return n % isa.tile_columns == 0 ? 0 : k * isa.tile_columns;
+  int64_t full() const { return n / isa().tile_columns * isa().tile_columns; }
+  static int64_t tail_floats(int64_t k, int64_t n) {
+    return n % isa().tile_columns == 0 ? 0 : k * isa().tile_columns;
   }
 
   Gemm gemm(const float* a, const float* b, float* c) const {
     Gemm g;
     g.a = a, g.a_stride = k;
-    g.b = b, g.b_stride = n, g.panel_stride = isa.tile_columns;
+    g.b = b, g.b_stride = n, g.panel_stride = isa().tile_columns;
     g.c = c, g.c_stride = n;
     g.depth = k, g.row_end = m, g.column_end = full();
-    g.column_block = column_block(isa, 4 * k);
+    g.column_block = column_block(4 * k);
     return g;
   }
 
   void run_tail(Gemm g) const {
     if (full() == n) return;
-    isa.pack_rows(g.b + full(), n, n - full(), k, tail);
-    g.b = tail, g.b_stride = isa.tile_columns, g.panel_stride = 0;
+    isa().pack_rows(g.b + full(), n, n - full(), k, tail);
+    g.b = tail, g.b_stride = isa().tile_columns, g.panel_stride = 0;
     g.column_begin = full(), g.column_end = n;
-    isa.gemm(g);
+    isa().gemm(g);
   }
 };
 
-Error multiply_packed(Context& context, const Isa& isa, Gemm g, const float* b, int64_t n) {
+Error multiply_packed(Context& context, Gemm g, const float* b, int64_t n) {
   const int64_t m = g.row_end, k = g.depth;
-  const int64_t panels = divide_up(n, isa.tile_columns);
+  const int64_t panels = divide_up(n, isa().tile_columns);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
   ETX_ASSIGN(float* const packed,
-             scratch<float>(context, panels * isa.tile_columns * k + gemm_scratch(isa, k, threads),
+             scratch<float>(context, panels * isa().tile_columns * k + gemm_scratch(k, threads),
                             "not enough temporary memory to pack mat2"));
   context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * isa.tile_columns, last = end * isa.tile_columns;
-    isa.pack_rows(b + first, n, min(last, n) - first, k, packed + first * k);
+    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
+    isa().pack_rows(b + first, n, min(last, n) - first, k, packed + first * k);
   });
-  g.b = packed, g.b_stride = isa.tile_columns, g.panel_stride = isa.tile_columns * k;
+  g.b = packed, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
   g.column_end = n;
-  g.scratch = packed + panels * isa.tile_columns * k;
-  run_gemm(context, isa, g, threads);
+  g.scratch = packed + panels * isa().tile_columns * k;
+  run_gemm(context, g, threads);
   return Error::Ok;
 }
 
 }  // namespace
 
-bool should_gather(const Isa& isa, int64_t depth, int64_t columns) {
-  const int64_t panels = columns / isa.tile_columns;
+bool should_gather(int64_t depth, int64_t columns) {
+  const int64_t panels = columns / isa().tile_columns;
   return depth >= 64 && panels > (depth % 1024 == 0 ? 1 : 8);
 }
 
-void run_gemm(Context& context, const Isa& isa, const Gemm& g, int64_t threads) {
+void run_gemm(Context& context, const Gemm& g, int64_t threads) {
   if (threads <= 1) {
-    isa.gemm(g);
+    isa().gemm(g);
     return;
   }
   const int64_t columns = g.column_end - g.column_begin, rows = g.row_end - g.row_begin;
-  const bool by_columns = columns >= 8 * threads * isa.tile_columns || rows < 2 * threads;
+  const bool by_columns = columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       Gemm part = g;
-      if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(isa, g.depth, job);
+      if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(g.depth, job);
       if (by_columns) {
-        const Part p(columns, isa.tile_columns, job, threads);
+        const Part p(columns, isa().tile_columns, job, threads);
         part.column_begin = g.column_begin + p.begin, part.column_end = g.column_begin + p.end;
       } else {
         const Part p(rows, 1, job, threads);
         part.row_begin = g.row_begin + p.begin, part.row_end = g.row_begin + p.end;
       }
-      isa.gemm(part);
+      isa().gemm(part);
     }
   });
 }
@@ -92,20 +91,19 @@ void run_gemm(Context& context, const Isa& isa, const Gemm& g, int64_t threads) 
 Error multiply(Context& context, const float* a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n) {
   if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
-  const Isa& table = isa();
-  InPlaceProduct product{table, m, k, n, nullptr};
+  InPlaceProduct product{m, k, n, nullptr};
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;
-  if (m > 2 * table.tile_rows && k > 256) return multiply_packed(context, table, g, b, n);
-  const int64_t tail = InPlaceProduct::tail_floats(table, k, n);
-  const bool gather = should_gather(table, k, n) && m > 1;
-  const int64_t gathered = gather ? gemm_scratch(table, k, threads) : 0;
+  if (m > 2 * isa().tile_rows && k > 256) return multiply_packed(context, g, b, n);
+  const int64_t tail = InPlaceProduct::tail_floats(k, n);
+  const bool gather = should_gather(k, n) && m > 1;
+  const int64_t gathered = gather ? gemm_scratch(k, threads) : 0;
   ETX_ASSIGN(float* const temp,
              scratch<float>(context, tail + gathered, "not enough temporary memory to multiply"));
   product.tail = temp;
   if (gather) g.scratch = temp + tail;
-  run_gemm(context, table, g, threads);
+  run_gemm(context, g, threads);
   product.run_tail(g);
   return Error::Ok;
 }
@@ -119,20 +117,19 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
     }
     return Error::Ok;
   }
-  const Isa& table = isa();
-  const int64_t tail = InPlaceProduct::tail_floats(table, k, n);
-  const int64_t gathered = should_gather(table, k, n) && m > 1 ? gemm_scratch(table, k, 1) : 0;
+  const int64_t tail = InPlaceProduct::tail_floats(k, n);
+  const int64_t gathered = should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, threads * (tail + gathered),
                                                "not enough temporary memory to multiply"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       float* const own = temp + job * (tail + gathered);
-      const InPlaceProduct product{table, m, k, n, own};
+      const InPlaceProduct product{m, k, n, own};
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
         Gemm g = product.gemm(a + i * m * k, b + i * k * n, c + i * m * n);
         if (gathered != 0) g.scratch = own + tail;
-        table.gemm(g);
+        isa().gemm(g);
         product.run_tail(g);
       }
     }
@@ -142,9 +139,8 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
 
 Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n) {
-  const Isa& table = isa();
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  if (m <= dot_rows(table)) {
+  if (m <= dot_rows()) {
     Gemv d;
     d.x = x, d.x_stride = k, d.rows = m;
     d.w = w, d.w_stride = k, d.depth = k;
@@ -152,29 +148,29 @@ Error multiply_transposed(Context& context, const float* x, const float* w, cons
     context.parallel_for(0, n, divide_up(n, threads), [&](int64_t begin, int64_t end) {
       Gemv part = d;
       part.begin = begin, part.end = end;
-      table.gemv(part);
+      isa().gemv(part);
     });
     return Error::Ok;
   }
-  const int64_t panels = divide_up(m, table.tile_columns);
-  const bool gather = should_gather(table, k, m);
-  const int64_t packed_floats = panels * table.tile_columns * k;
-  const int64_t gathered = gather ? gemm_scratch(table, k, threads) : 0;
+  const int64_t panels = divide_up(m, isa().tile_columns);
+  const bool gather = should_gather(k, m);
+  const int64_t packed_floats = panels * isa().tile_columns * k;
+  const int64_t gathered = gather ? gemm_scratch(k, threads) : 0;
   ETX_ASSIGN(float* const packed, scratch<float>(context, packed_floats + gathered,
                                                  "not enough temporary memory to pack input"));
   context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * table.tile_columns, last = end * table.tile_columns;
-    table.pack_transposed(x + first * k, k, min(last, m) - first, k, packed + first * k);
+    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
+    isa().pack_transposed(x + first * k, k, min(last, m) - first, k, packed + first * k);
   });
   Gemm g;
   g.a = w, g.a_stride = k;
-  g.b = packed, g.b_stride = table.tile_columns, g.panel_stride = table.tile_columns * k;
+  g.b = packed, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
   g.bias = bias;
   g.c = y, g.c_stride = n, g.store = Gemm::Store::Transposed;
   g.depth = k, g.row_end = n, g.column_end = m;
-  g.column_block = column_block(table, 4 * k);
+  g.column_block = column_block(4 * k);
   if (gather) g.scratch = packed + packed_floats;
-  run_gemm(context, table, g, threads);
+  run_gemm(context, g, threads);
   return Error::Ok;
 }
 

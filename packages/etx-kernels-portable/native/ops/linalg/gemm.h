@@ -14,24 +14,24 @@ namespace etx::portable {
 constexpr int64_t kCacheBytes = 384 * 1024;
 
 /// Columns of B, `bytes_per_column` each, that fit the cache.
-inline int64_t column_block(const Isa& isa, int64_t bytes_per_column) {
-  const int64_t panels = kCacheBytes / (bytes_per_column * isa.tile_columns + 1);
-  return max<int64_t>(panels, 4) * isa.tile_columns;
+inline int64_t column_block(int64_t bytes_per_column) {
+  const int64_t panels = kCacheBytes / (bytes_per_column * isa().tile_columns + 1);
+  return max<int64_t>(panels, 4) * isa().tile_columns;
 }
 
 /// True when rows of A, `depth` floats apart, are worth being gathered for a product of so many
 /// columns: they are read once a panel, and at multiples of 4 KB they drive each other out of the
 /// cache.
-bool should_gather(const Isa& isa, int64_t depth, int64_t columns);
+bool should_gather(int64_t depth, int64_t columns);
 
 /// Floats of scratch that `run_gemm` needs for `threads`.
-inline int64_t gemm_scratch(const Isa& isa, int64_t depth, int64_t threads) {
-  return threads * isa.tile_rows * scratch_stride(depth);
+inline int64_t gemm_scratch(int64_t depth, int64_t threads) {
+  return threads * isa().tile_rows * scratch_stride(depth);
 }
 
 /// Runs `g` on `threads` threads, split by columns or by rows. `g.scratch`, if any, holds
 /// `gemm_scratch` floats.
-void run_gemm(Context& context, const Isa& isa, const Gemm& g, int64_t threads);
+void run_gemm(Context& context, const Gemm& g, int64_t threads);
 
 /// c = a b + bias for row-major float32 matrices: a is m x k, b is k x n; bias has one value per
 /// row or is null.

@@ -59,15 +59,13 @@ Error max_pool(Context& context, const PoolShape& p, const T* x, T* y, int64_t* 
 struct MaxTaps {
   static constexpr int64_t kChunk = 4096;
 
-  const Isa& isa;
   const PoolShape& shape;
   PaddedPlanes planes;
   int64_t taps, lines;
   int32_t* offsets = nullptr;  ///< Of each tap in the planes.
   int64_t* moves = nullptr;    ///< Of each tap in the input.
 
-  explicit MaxTaps(const PoolShape& p)
-      : isa(etx::portable::isa()), shape(p), planes(p.window), taps(p.window.taps()) {
+  explicit MaxTaps(const PoolShape& p) : shape(p), planes(p.window), taps(p.window.taps()) {
     planes.fill = -std::numeric_limits<float>::infinity();
     lines = kChunk / planes.length[2];
     lines = lines < 1 ? 1 : min(lines, p.window.out[1]);
@@ -101,11 +99,11 @@ struct MaxTaps {
     const int64_t width = planes.length[2];
     float* const best = padded + planes.channel() + PaddedPlanes::kSlack;
     int32_t* const tap = reinterpret_cast<int32_t*>(best + made());
-    planes.copy_channel(isa, plane, padded);
+    planes.copy_channel(plane, padded);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = min(w.out[1] - line, lines);
-      isa.max_window(padded + line * width, offsets, taps, best, tap,
-                     (count - 1) * width + w.out[2]);
+      isa().max_window(padded + line * width, offsets, taps, best, tap,
+                       (count - 1) * width + w.out[2]);
       for (int64_t i = 0; i < count; ++i, y += w.out[2], indices += w.out[2]) {
         store_line(plane, line + i, best + i * width, tap + i * width, y, indices);
       }

@@ -29,52 +29,50 @@ struct Lines {
 };
 
 /// `size` lines, `width` of them side by side at `stride`, with 2 x kStrip floats of scratch.
-void softmax_strip(const Isa& isa, const float* x, float* y, int64_t size, int64_t stride,
-                   size_t width, bool log, float* scratch) {
+void softmax_strip(const float* x, float* y, int64_t size, int64_t stride, size_t width, bool log,
+                   float* scratch) {
   float* const top = scratch;
   float* const sum = scratch + kStrip;
   for (size_t j = 0; j < width; ++j) top[j] = x[j], sum[j] = 0.0f;
-  for (int64_t i = 1; i < size; ++i) isa.maximum(top, x + i * stride, top, width);
+  for (int64_t i = 1; i < size; ++i) isa().maximum(top, x + i * stride, top, width);
   for (int64_t i = 0; i < size; ++i) {
     float* const row = y + i * stride;
-    isa.sub(x + i * stride, top, row, width);
-    isa.exp(row, row, width);
-    isa.add(sum, row, sum, width);
+    isa().sub(x + i * stride, top, row, width);
+    isa().exp(row, row, width);
+    isa().add(sum, row, sum, width);
   }
-  if (log) isa.log(sum, sum, width);
+  if (log) isa().log(sum, sum, width);
   for (int64_t i = 0; i < size; ++i) {
     float* const row = y + i * stride;
     if (log) {
-      isa.sub(x + i * stride, top, row, width);
-      isa.sub(row, sum, row, width);
+      isa().sub(x + i * stride, top, row, width);
+      isa().sub(row, sum, row, width);
     } else {
-      isa.div(row, sum, row, width);
+      isa().div(row, sum, row, width);
     }
   }
 }
 
 Error softmax_lines(Context& context, const float* x, float* y, const Lines& lines, bool log) {
-  const Isa& table = isa();
   const int64_t size = lines.size, inner = lines.inner;
   if (inner == 1) {
-    const auto row = log ? table.log_softmax_row : table.softmax_row;
+    const auto row = log ? isa().log_softmax_row : isa().softmax_row;
     context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
       for (int64_t i = b; i < e; ++i) row(x + i * size, y + i * size, static_cast<size_t>(size));
     });
     return Error::Ok;
   }
   const int64_t strips = divide_up(inner, kStrip);
-  context.parallel_for(0, lines.outer * strips, divide_up(kGrain, size * kStrip),
-                       [&](int64_t b, int64_t e) {
-                         float scratch[2 * kStrip];
-                         for (int64_t i = b; i < e; ++i) {
-                           const int64_t first = i % strips * kStrip, left = inner - first;
-                           const int64_t at = i / strips * size * inner + first;
-                           const int64_t width = min<int64_t>(left, kStrip);
-                           softmax_strip(table, x + at, y + at, size, inner,
-                                         static_cast<size_t>(width), log, scratch);
-                         }
-                       });
+  context.parallel_for(
+      0, lines.outer * strips, divide_up(kGrain, size * kStrip), [&](int64_t b, int64_t e) {
+        float scratch[2 * kStrip];
+        for (int64_t i = b; i < e; ++i) {
+          const int64_t first = i % strips * kStrip, left = inner - first;
+          const int64_t at = i / strips * size * inner + first;
+          const int64_t width = min<int64_t>(left, kStrip);
+          softmax_strip(x + at, y + at, size, inner, static_cast<size_t>(width), log, scratch);
+        }
+      });
   return Error::Ok;
 }
 

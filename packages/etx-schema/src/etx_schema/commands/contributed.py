@@ -25,6 +25,7 @@ ELSEWHERE = {
     "bench": "etx-runtime etx-kernels-portable",
     "compile": "etx-exir",
     "run": "etx-runtime etx-kernels-portable",
+    "select": "etx-kernels-portable",
     "size": "etx-devtools",
 }
 """Commands of other packages: the package that brings each, and what else it needs."""

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `etx select`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from etx_schema.errors import EtxError
+
+from etx_kernels_portable import library_path
+from etx_kernels_portable.select.project import HEADER, build, open_sources, write_project
+from etx_kernels_portable.select.selection import Selection, families, select
+from etx_kernels_portable.select.sizes import sizes
+
+LEVELS = ("all", "base", "v3", "v4")
+
+
+def register(subparsers: Any) -> None:
+    """Add the command."""
+    parser = subparsers.add_parser(
+        "select",
+        help="write a kernel library with only what files use",
+        description="Write a folder with the sources of the kernels that the files call, as a "
+        "CMake project for any toolchain: only their operators, computed in their dtypes. With "
+        "--static or --plugin the library is built in it; of a static one the size is printed by "
+        "source, as a linker keeps it.",
+        epilog="example: etx select model.pte -o kernels --static --optimize=-Os --level base",
+    )
+    parser.add_argument("files", nargs="*", metavar="file", help="a .pte file")
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder of its own")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--static", action="store_true", help="build libetx_kernels_portable.a")
+    kinds.add_argument("--plugin", action="store_true", help="build etx_kernels_portable.so")
+    parser.add_argument("--operator", action="append", default=[], metavar="NAME", help="one more")
+    parser.add_argument("--dtype", action="append", default=[], metavar="NAME", help="one more")
+    parser.add_argument(
+        "--optimize", default="-O3", metavar="FLAG", help="level of optimisation (-O3)"
+    )
+    parser.add_argument(
+        "--level",
+        choices=LEVELS,
+        default="all",
+        help="the one instruction-set level to build, for small libraries; all: by the processor",
+    )
+    parser.add_argument("--toolchain", metavar="FILE", help="a CMake toolchain file, to build for")
+    parser.add_argument("--sources", metavar="PATH", help="etx-kernels-portable's: folder, archive")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if not options.files and not options.operator:
+        raise EtxError("nothing is selected: name .pte files, or operators with --operator")
+    target = Path(options.output)
+    if target.exists() and not (target / HEADER).is_file():
+        raise EtxError(f"{target} exists and was not written by etx select: give another folder")
+    with open_sources(options.sources) as sources:
+        library = families(sources, library_path())
+        chosen = select(options.files, options.operator, options.dtype, library)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            measured = _make(work, sources, chosen, options)
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(work, target)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    _print(options, chosen, measured)
+    return 0
+
+
+def _make(
+    work: Path, sources: Path, chosen: Selection, options: argparse.Namespace
+) -> dict[str, dict[str, int]]:
+    """Write and build; return the sizes, empty where nothing is built as a static library."""
+    names = " ".join(shlex.quote(os.path.basename(file)) for file in options.files)
+    level = "" if options.level == "all" else options.level
+    given = {"optimize": options.optimize, "level": level}
+    write_project(work, sources, chosen, f"etx select {names}", options.files, **given)
+    if not (options.static or options.plugin):
+        return {}
+    built = build(work, is_static=options.static, toolchain=options.toolchain)
+    cache = (work / "build" / "CMakeCache.txt").read_text(encoding="utf-8")
+    compiler = next(
+        line.partition("=")[2]
+        for line in cache.splitlines()
+        if line.startswith("CMAKE_CXX_COMPILER:")
+    )
+    shutil.rmtree(work / "build")
+    return sizes(built, compiler) if options.static else {}
+
+
+def _print(
+    options: argparse.Namespace, chosen: Selection, measured: dict[str, dict[str, int]]
+) -> None:
+    if options.json:
+        document = {
+            "folder": options.output,
+            "operators": chosen.operators,
+            "dtypes": chosen.dtypes,
+            "families": chosen.families,
+            "elsewhere": chosen.elsewhere,
+            "sizes": measured,
+        }
+        print(json.dumps(document))
+        return
+    from etx_runtime.commands.table import print_table
+
+    count = len(chosen.operators)
+    print(f"{options.output}: {count} operators in {', '.join(chosen.dtypes) or 'no dtype'}")
+    if chosen.elsewhere:
+        print(f"  another plugin must bring {', '.join(chosen.elsewhere)}")
+    rows = sorted(measured.items(), key=lambda row: -sum(row[1].values()))
+    cells = [
+        (
+            source,
+            ", ".join(chosen.families.get(source.removesuffix(".cpp"), ())),
+            f"{row['code']:,}",
+            f"{row['constants']:,}",
+        )
+        for source, row in rows
+    ]
+    if cells:
+        total = [sum(row[kind] for row in measured.values()) for kind in ("code", "constants")]
+        cells.append(("all", "", f"{total[0]:,}", f"{total[1]:,}"))
+        print_table(("source", "operators", "code", "constants"), cells, left=2)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx select`: a library with what files use gives their bits, is small, names what it lacks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Environment, environment
+
+SOURCES = ROOT / "packages" / "etx-kernels-portable"
+MOBILENET = ("add.out", "convolution.out", "hardtanh.out", "linear.out", "mean.out")
+MOST_BYTES = 60_000
+EXPORT = """
+import torch
+from etx_exir import to_edge
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(3, 8, 3, stride=2)
+        self.depthwise = torch.nn.Conv2d(8, 8, 3, padding=1, groups=8)
+        self.head = torch.nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = torch.nn.functional.relu6(self.conv(x))
+        x = x + self.depthwise(x)
+        return self.head(x.mean((2, 3))).softmax(-1)
+
+torch.manual_seed(0)
+image = torch.rand(1, 3, 32, 32)
+for name, net, inputs in (
+    ("net", Net(), (image,)),
+    ("double", Net().double(), (image.double(),)),
+    ("sine", torch.nn.GELU(), (image,)),
+):
+    to_edge(torch.export.export(net.eval(), inputs)).to_executorch().save(name + ".pte")
+"""
+RUN = """
+import sys
+import etx_runtime
+import numpy as np
+if len(sys.argv) > 2:
+    etx_runtime.Runtime.get().load_plugin(sys.argv[2])
+x = np.random.default_rng(0).random((1, 3, 32, 32), dtype=np.float32)
+try:
+    print(np.asarray(etx_runtime.load(sys.argv[1])(x)).tobytes().hex())
+except etx_runtime.LoadError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def host() -> Environment:
+    tools = ("torch==2.13.0", "cmake>=3.25", "ninja>=1.11")
+    return environment("select", "etx-exir", "etx-kernels-portable", others=tools)
+
+
+@pytest.fixture(scope="module")
+def folder(host: Environment, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("select")
+    host.python("-W", "ignore", "-c", EXPORT, cwd=folder)
+    return folder
+
+
+def select(host: Environment, folder: Path, *arguments: object) -> str:
+    """Call the command with the environment's own build tools."""
+    done = host.run("etx", "select", *arguments, "--sources", SOURCES, cwd=folder, PATH=path(host))
+    return done.stdout + done.stderr
+
+
+def path(host: Environment) -> str:
+    return f"{host.bin}:/usr/local/bin:/usr/bin:/bin"
+
+
+def test_gives_the_bits_of_the_whole_library(host: Environment, folder: Path) -> None:
+    printed = select(host, folder, "net.pte", "-o", "own", "--plugin", "--level", "base")
+    assert printed.startswith("own: 6 operators in float32"), printed
+    device = environment("bare", "etx-runtime")
+    plugin = folder / "own" / "etx_kernels_portable.so"
+    selected = device.python("-c", RUN, folder / "net.pte", plugin)
+    whole = host.python("-c", RUN, folder / "net.pte", ETX_KERNELS_ISA="base")
+    assert len(whole) > 20
+    assert selected == whole
+
+    missing = device.python("-c", RUN, folder / "sine.pte", plugin)
+    assert "aten::gelu.out" in missing
+    assert "etx select" in missing
+    other = device.python("-c", RUN, folder / "double.pte", plugin)
+    assert "leaves out the dtype" in other
+
+
+def test_is_small(host: Environment, folder: Path) -> None:
+    named = [word for name in MOBILENET for word in ("--operator", f"aten::{name}")]
+    options = ("--dtype", "float32", "--static", "--optimize=-Os", "--level", "base", "--json")
+    sizes = json.loads(select(host, folder, "-o", "small", *named, *options))["sizes"]
+    assert 20_000 < sum(row["code"] for row in sizes.values()) <= MOST_BYTES
+
+
+def test_refuses_what_it_cannot_do(host: Environment, folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "cut.pte").write_bytes((folder / "net.pte").read_bytes()[:100])
+    before = sorted(folder.iterdir())
+    for arguments, problem in (
+        (("net.pte", "-o", "mine"), "was not written by etx select"),
+        (("cut.pte", "-o", "new"), "cut.pte"),
+        (("none.pte", "-o", "new"), "none.pte"),
+        (("-o", "new"), "nothing is selected"),
+        (("-o", "new", "--operator", "aten::gelu"), "no operator 'aten::gelu'"),
+        (("net.pte", "-o", "new", "--dtype", "f32"), "expected a dtype"),
+        (("net.pte", "-o", "new", "--static", "--optimize=-Onone"), "failed"),
+    ):
+        assert problem in select(host, folder, *arguments), arguments
+    assert sorted(folder.iterdir()) == before
