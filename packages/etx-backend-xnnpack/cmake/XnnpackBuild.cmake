@@ -79,7 +79,8 @@ function(etx_build_xnnpack folder)
 endfunction()
 
 # Imports what lies in <folder> as etx_xnnpack, an interface library with headers and archives; the
-# loops of pthreadpool are the target etx_xnnpack_threads.
+# loops of pthreadpool are the target etx_xnnpack_threads, a function in the place of one of XNNPACK's
+# is etx_xnnpack_packing.
 function(etx_import_xnnpack folder)
   set(archives)
   foreach(name ${ETX_XNNPACK_LIBRARIES})
@@ -88,9 +89,12 @@ function(etx_import_xnnpack folder)
   add_library(etx_xnnpack INTERFACE)
   target_include_directories(etx_xnnpack SYSTEM INTERFACE "${ETX_XNNPACK_TREE}/include"
                                                           "${ETX_PTHREADPOOL_TREE}/include")
-  add_dependencies(etx_xnnpack etx_xnnpack_threads)
-  target_link_libraries(etx_xnnpack INTERFACE -Wl,--start-group ${archives}
-                        $<TARGET_FILE:etx_xnnpack_threads> -Wl,--end-group m)
+  add_dependencies(etx_xnnpack etx_xnnpack_threads etx_xnnpack_packing)
+  target_link_libraries(
+    etx_xnnpack
+    INTERFACE -Wl,--wrap=xnn_pack_f32_gemm_gio_w -Wl,--start-group ${archives}
+              $<TARGET_FILE:etx_xnnpack_threads> $<TARGET_FILE:etx_xnnpack_packing> -Wl,--end-group
+              m)
 endfunction()
 
 # Makes the target etx_xnnpack, and sets ETX_XNNPACK_BUILD, which stands for sources, compiler and

@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("sweep")
     configure(HERE.parent, build, "-DETX_XNNPACK_TESTS=ON")
-    call("cmake", "--build", build, "--target", "sweep")
+    call("cmake", "--build", build, "--target", "sweep", "packing")
     return build / "tests" / "cpp" / "sweep"
 
 
@@ -25,6 +25,10 @@ def test_numbers_are_right(sweep: Path) -> None:
     out = call(sweep)
     assert "56 cases, 0 failures" in out
     assert len(re.findall(r"^ok  ", out, re.MULTILINE)) == 56
+
+
+def test_what_is_packed_at_run_time_is_padded(sweep: Path) -> None:
+    assert "162 cases, 0 failures" in call(sweep.parent / "packing")
 
 
 def test_microkernels_of_this_machine(sweep: Path) -> None:
