@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from etx_schema import ScalarType, read_pte
 
 MODEL = """
 import torch
@@ -74,4 +75,44 @@ def test_a_mistake_is_a_line(folder: Path) -> None:
     assert "--quantize int8: calibration, batch" in line
     assert "argument 'image'" in line
     assert "values are not finite" in line
+    assert not (folder / "net.pte").exists()
+
+
+def test_integers_cross_the_edges(folder: Path) -> None:
+    done = etx(folder, "--quantize", "int8", "--calibrate", "images.npz", "--int8-io")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "put 0: int8, zero point" in line]
+    assert [line.split()[0] for line in lines] == ["input", "output"]
+    (plan,) = read_pte(folder / "net.pte").program.execution_plan
+    tensors = [plan.values[i].val for i in (*plan.inputs, *plan.outputs)]
+    assert [tensor.scalar_type for tensor in tensors] == [ScalarType.CHAR, ScalarType.CHAR]
+
+
+def test_only_static_int8_has_integers_at_its_edges(folder: Path) -> None:
+    done = etx(folder, "--quantize", "int8-dynamic", "--int8-io")
+    assert done.returncode != 0
+    assert "--int8-io goes with --quantize int8; int8-dynamic reads inputs in float" in done.stderr
+
+
+def test_nothing_is_said_of_torchaos_own_kernels(folder: Path) -> None:
+    done = etx(folder, "--quantize", "int8-dynamic", "--progress", "never")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+def test_a_target_that_only_float_reaches_is_a_line_and_a_file(folder: Path) -> None:
+    done = etx(folder, "--quantize", "int8-dynamic", "--target-sqnr", "200", "--progress", "never")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("etx: warning: --quantize int8-dynamic: target_sqnr=200 leaves every")
+    assert "1 of 1 layers in float" in done.stdout
+    assert (folder / "net.pte").exists()
+
+
+def test_an_edge_that_stays_float_is_named(folder: Path) -> None:
+    model = folder / "model.py"
+    model.write_text(MODEL.replace("flatten(1))", "flatten(1)).softmax(1)"))
+    done = etx(folder, "--quantize", "int8", "--calibrate", "images.npz", "--int8-io")
+    assert done.returncode != 0
+    assert "--quantize int8: int8_io: output 0 (" in done.stderr
     assert not (folder / "net.pte").exists()

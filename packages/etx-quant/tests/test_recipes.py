@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from conftest import Trained
-from etx_quant import Int8Quantizer, compare, quantize, quantize_with_report
+from etx_quant import Int8Quantizer, QuantizationWarning, compare, quantize, quantize_with_report
 from etx_quant.recipes import RECIPES
 from torch import Tensor, nn
 
@@ -43,6 +44,7 @@ def test_a_recipe_quantizes(recipe: str, trained: Trained, batches: list[tuple[T
     assert head.bytes == (640 + 4 * 40 if recipe == "int4" else 1280 + 4 * 10)
 
 
+@pytest.mark.filterwarnings("ignore::etx_quant.QuantizationWarning")  # 55 is float's only
 @pytest.mark.parametrize("target", [30, 44, 55])
 def test_the_worst_layers_stay_in_float_until_the_target(
     target: float, trained: Trained, batches: list[tuple[Tensor]]
@@ -58,6 +60,24 @@ def test_the_worst_layers_stay_in_float_until_the_target(
         assert max(kept.values()) <= min(rest)  # type: ignore[type-var]
     weights = [p for p in quantized.buffers() if p.dtype == torch.int8]
     assert len(weights) == sum(1 for layer in report.layers if not layer.is_float and layer.bytes)
+
+
+def test_a_target_that_only_float_reaches_is_warned_of(
+    trained: Trained, batches: list[tuple[Tensor]]
+) -> None:
+    with pytest.warns(QuantizationWarning) as caught:
+        quantized, report = quantize_with_report(trained.model, batches, target_sqnr=90)
+    (text,) = (str(w.message) for w in caught if w.category is QuantizationWarning)
+    found = re.fullmatch(
+        r"target_sqnr=90 leaves every layer in float: with all 5 quantized ([\d.]+) dB are "
+        r"reached, with only '\w+', which loses least, ([\d.]+) dB; .* use the model as it is",
+        text,
+    )
+    assert found is not None
+    assert 30 < float(found[1]) < float(found[2]) < 90
+    assert report.kept == tuple(layer.name for layer in report.layers)
+    (image,) = batches[0]
+    torch.testing.assert_close(quantized(image), trained.model(image))
 
 
 def test_an_accuracy_can_be_the_goal(trained: Trained, batches: list[tuple[Tensor]]) -> None:

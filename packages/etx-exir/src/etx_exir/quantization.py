@@ -2,8 +2,9 @@
 """`etx compile --quantize`: the model is quantized by an installed package before it is captured.
 
 The package offers a function by an entry point `etx.quantizers`. It is called with a module and a
-list of calls, and with recipe, target_sqnr, dynamic_shapes and progress by name; it returns the
-quantized module and a report with `document`, `svg`, `rich` and a text.
+list of calls, and with recipe, target_sqnr, dynamic_shapes, progress and int8_io by name; it
+returns the quantized module and a report with `document`, `svg`, `rich` and a text, with int8_io
+also `edges`. Warnings of the package's own classes are printed.
 """
 
 from __future__ import annotations
@@ -12,16 +13,18 @@ import argparse
 import inspect
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from etx_schema import EtxError
+from etx_schema import EtxError, EtxWarning
 from etx_schema.entry_points import contributions, describe, name_of
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from etx_exir.load_model import Source
 from etx_exir.progress import Progress
@@ -52,6 +55,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="keep in float what costs most until the outputs have this signal to noise ratio",
     )
     group.add_argument(
+        "--int8-io",
+        action="store_true",
+        help="with int8: inputs and outputs are int8, too; what the numbers mean is printed",
+    )
+    group.add_argument(
         "--quantize-report",
         metavar="FILE",
         help="write what each layer lost as .json or .svg; - prints a table",
@@ -61,8 +69,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def check_options(options: argparse.Namespace) -> None:
     """Refuse options that do not go together, before anything is loaded."""
     if options.quantize is None:
-        for name in ("calibrate", "target_sqnr", "quantize_report"):
-            if getattr(options, name) is not None:
+        for name in ("calibrate", "target_sqnr", "int8_io", "quantize_report"):
+            if getattr(options, name) not in (None, False):
                 flag = f"--{name.replace('_', '-')}"
                 raise EtxError(f"{flag} goes with --quantize; name a recipe, e.g. --quantize int8")
         return
@@ -70,6 +78,10 @@ def check_options(options: argparse.Namespace) -> None:
         raise EtxError(
             "--quantize int8 takes the ranges of activations from data: give calls of the model "
             "with --calibrate FILE.npz, or use --quantize int8-dynamic"
+        )
+    if options.int8_io and options.quantize != "int8":
+        raise EtxError(
+            f"--int8-io goes with --quantize int8; {options.quantize} reads inputs in float"
         )
     report = options.quantize_report
     if report not in (None, "-") and Path(report).suffix not in (".json", ".svg"):
@@ -90,18 +102,49 @@ def quantize_sources(
     calls = _example(source)
     if options.calibrate is not None:
         calls = read_calls(Path(options.calibrate), source)
+    quantizer = _quantizer()
     try:
-        module, report = _quantizer()(
-            source.module,
-            calls,
-            recipe=options.quantize,
-            target_sqnr=options.target_sqnr,
-            dynamic_shapes=source.dynamic_shapes,
-            progress=progress,
-        )
+        with _warnings_of(quantizer, f"--quantize {options.quantize}"):
+            module, report = quantizer(
+                source.module,
+                calls,
+                recipe=options.quantize,
+                target_sqnr=options.target_sqnr,
+                dynamic_shapes=source.dynamic_shapes,
+                progress=progress,
+                int8_io=options.int8_io,
+            )
     except ValueError as error:
         raise EtxError(f"--quantize {options.quantize}: {error}") from error
-    return {name: source._replace(module=module)}, report
+    source = source._replace(module=module)
+    return {name: _with_integers(source, report) if options.int8_io else source}, report
+
+
+@contextmanager
+def _warnings_of(quantizer: Any, place: str) -> Iterator[None]:
+    """Turn the package's own warnings into ours, which the command prints as lines."""
+    package = quantizer.__module__.partition(".")[0]
+    plain = warnings.showwarning
+    with warnings.catch_warnings():
+
+        def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+            if category.__module__.partition(".")[0] == package:
+                message, category = EtxWarning(f"{place}: {message}"), EtxWarning
+            plain(message, category, *rest)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
+
+
+def _with_integers(source: Source, report: Any) -> Source:
+    """Return the source with example inputs in int8 where the module takes them so."""
+    inputs = {edge.index: edge for edge in report.edges if edge.kind == "input"}
+    leaves, spec = pytree.tree_flatten((source.inputs, source.kwargs))
+    for i, edge in inputs.items():
+        numbers = torch.round(leaves[i] / edge.scale) + edge.zero_point
+        leaves[i] = numbers.clamp(-128, 127).to(torch.int8)
+    args, kwargs = pytree.tree_unflatten(leaves, spec)
+    return source._replace(inputs=args, kwargs=kwargs)
 
 
 def write_report(report: Any, path: str) -> None:

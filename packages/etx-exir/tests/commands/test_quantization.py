@@ -6,7 +6,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import etx_exir.quantization
@@ -16,7 +18,7 @@ import torch
 from etx_exir.commands import register
 from etx_exir.load_model import Source
 from etx_exir.quantization import read_calls
-from etx_schema import EtxError
+from etx_schema import EtxError, EtxWarning, ScalarType, read_pte
 from torch import nn
 
 MODEL = """
@@ -37,8 +39,14 @@ def two():
 """
 
 
+class Doubt(UserWarning):
+    """What the package warns with."""
+
+
 class Report:
     """What a package returns beside the module."""
+
+    edges = (SimpleNamespace(kind="input", index=0, scale=0.5, zero_point=3),)
 
     def document(self) -> dict[str, Any]:
         return {"sqnr": 40.0}
@@ -65,6 +73,8 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     def quantize(module: nn.Module, batches: list[Any], **options: Any) -> tuple[nn.Module, Report]:
         if options["recipe"] == "int1":
             raise ValueError("recipe 'int1': expected int8")
+        if options["target_sqnr"] == 200:
+            warnings.warn("only float reaches it", Doubt, stacklevel=1)
         made.append((batches, options))
         return nn.ReLU(), Report()
 
@@ -109,7 +119,24 @@ def test_the_report_is_written(
     assert len(calls[0][0]) == 1
 
 
+def test_warnings_of_the_package_are_ours(calls: list[Any]) -> None:
+    with pytest.warns(EtxWarning, match="^--quantize int4: only float reaches it$"):
+        etx("--quantize", "int4", "--target-sqnr", "200")
+    assert len(calls) == 1
+
+
+def test_examples_are_integers_where_the_module_takes_them(calls: list[Any]) -> None:
+    np.savez("data.npz", x=np.zeros((6, 3)))
+    etx("--quantize", "int8", "--calibrate", "data.npz", "--int8-io")
+    assert calls[0][1]["int8_io"]
+    (plan,) = read_pte("net.pte").program.execution_plan
+    tensors = [plan.values[i].val for i in (*plan.inputs, *plan.outputs)]
+    assert [tensor.scalar_type for tensor in tensors] == [ScalarType.CHAR, ScalarType.CHAR]
+
+
 WRONG = {
+    "integers but no recipe": (("--int8-io",), "--int8-io goes with --quantize"),
+    "integers of a float recipe": (("--quantize", "int4", "--int8-io"), "int4 reads inputs in"),
     "data but no recipe": (("--calibrate", "x.npz"), "--calibrate goes with --quantize"),
     "no data": (("--quantize", "int8"), "give calls of the model with --calibrate"),
     "report": (("--quantize", "int4", "--quantize-report", "r.png"), "ending in .json or .svg"),

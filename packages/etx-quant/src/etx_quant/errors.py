@@ -6,3 +6,7 @@ from __future__ import annotations
 
 class QuantizationError(ValueError):
     """A model or a calibration set that cannot be quantized; the message says what to do."""
+
+
+class QuantizationWarning(UserWarning):
+    """Warn of a result that holds nothing quantized; it is returned all the same."""

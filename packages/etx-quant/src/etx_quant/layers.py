@@ -18,7 +18,7 @@ from etx_quant.picture import Bar, draw
 from etx_quant.report import decibels
 from etx_quant.simulation import Simulation, Unit
 
-__all__ = ["Layer", "Report", "describe"]
+__all__ = ["Edge", "Layer", "Report", "describe"]
 
 Range = tuple[float, float]
 
@@ -48,8 +48,21 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Edge:
+    """What the int8 numbers of an input or a result mean: ``(number - zero_point) * scale``."""
+
+    kind: str
+    index: int
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
 class Report:
-    """A quantized model beside its float original, over the calibration data that was measured."""
+    """A quantized model beside its float original, over the calibration data that was measured.
+
+    ``edges`` are the inputs and outputs that are int8.
+    """
 
     recipe: str
     sqnr: float
@@ -57,6 +70,7 @@ class Report:
     bytes: int
     float_bytes: int
     layers: tuple[Layer, ...]
+    edges: tuple[Edge, ...] = ()
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -74,14 +88,18 @@ class Report:
     def svg(self) -> str:
         """Return a picture: a bar of decibels for each layer."""
         bars = [Bar(x.name, x.operator, x.sqnr, x.saturated, x.is_float) for x in self.layers]
-        return draw(self.summary(), bars, self.target_sqnr)
+        return draw(self.summary().split("\n")[0], bars, self.target_sqnr)
 
     def summary(self) -> str:
         """Return the whole model in a line."""
         kept = f", {len(self.kept)} of {len(self.layers)} layers in float" if self.kept else ""
+        edges = "".join(
+            f"\n{e.kind} {e.index}: int8, zero point {e.zero_point}, scale {e.scale:.9g}"
+            for e in self.edges
+        )
         return (
             f"{self.recipe}: SQNR {_decibels(self.sqnr)} dB, weights {self.bytes:,} bytes of "
-            f"{self.float_bytes:,}{kept}"
+            f"{self.float_bytes:,}{kept}{edges}"
         )
 
     def rows(self) -> list[tuple[str, ...]]:

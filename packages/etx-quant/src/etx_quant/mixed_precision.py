@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from torch.fx import GraphModule
 
 from etx_quant.annotate import KEY
 from etx_quant.checks import Batch
-from etx_quant.errors import QuantizationError
+from etx_quant.errors import QuantizationError, QuantizationWarning
 from etx_quant.progress import Progress
 from etx_quant.report import decibels
 from etx_quant.simulation import Simulation, Unit
@@ -33,6 +34,13 @@ class Goal:
             raise QuantizationError("accuracy and least_accuracy go together; give both")
         if self.accuracy is not None and self.sqnr is not None:
             raise QuantizationError("give target_sqnr, or accuracy with least_accuracy, not both")
+
+    @property
+    def least(self) -> float:
+        """Return what must be reached."""
+        found = self.least_accuracy if self.accuracy is not None else self.sqnr
+        assert found is not None
+        return found
 
     @property
     def is_set(self) -> bool:
@@ -74,27 +82,27 @@ def choose(
     references = [simulation.run(batch, ()) for batch in batches]
     order = sensitivity.order
     steps = max(1, len(order)).bit_length() + 1
-    low, high, done = 0, len(order), 0
+    low, high = 0, len(order)
+    found: dict[int, float] = {}
 
     def reached(number: int) -> bool:
-        nonlocal done
-        progress(f"keeping {number} in float", min(done, steps - 1), steps)
-        done += 1
+        progress(f"keeping {number} in float", min(len(found), steps - 1), steps)
         quantized = order[number:]
         if goal.accuracy is None:
-            assert goal.sqnr is not None
-            return _sqnr(simulation, batches, references, quantized) >= goal.sqnr
+            found[number] = _sqnr(simulation, batches, references, quantized)
+            return found[number] >= goal.least
         active = simulation.active(quantized)
-        found = goal.accuracy(lambda *a, **k: simulation.call(Batch(a, k), active))
-        assert goal.least_accuracy is not None
-        return float(found) >= goal.least_accuracy
+        found[number] = float(goal.accuracy(lambda *a, **k: simulation.call(Batch(a, k), active)))
+        return found[number] >= goal.least
 
     if not reached(0):
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if reached(middle) else (middle, high)
-        if high == len(order) and not reached(high):
-            raise QuantizationError(_unreachable(goal))
+        if high == len(order):
+            if not order or not reached(high):
+                raise QuantizationError(_unreachable(goal))
+            warnings.warn(_all_float(goal, order, found), QuantizationWarning, stacklevel=4)
         sensitivity.kept = order[:high]
 
 
@@ -104,6 +112,16 @@ def _unreachable(goal: Goal) -> str:
     return (
         f"least_accuracy={goal.least_accuracy} is not reached with everything in float: is it "
         "above the accuracy of the model as it was given?"
+    )
+
+
+def _all_float(goal: Goal, order: Sequence[Unit], found: Mapping[int, float]) -> str:
+    """Say what was reached with all quantized, and with only the least sensitive."""
+    name, unit = ("target_sqnr", " dB") if goal.accuracy is None else ("least_accuracy", "")
+    return (
+        f"{name}={goal.least:g} leaves every layer in float: with all {len(order)} quantized "
+        f"{found[0]:.4g}{unit} are reached, with only {order[-1].name!r}, which loses least, "
+        f"{found[len(order) - 1]:.4g}{unit}; ask for less, or use the model as it is"
     )
 
 

@@ -18,8 +18,9 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.annotate import layer_of
 from etx_quant.checks import Batch, check_fit, check_groups, check_names, read_batches
+from etx_quant.edges import quantize_edges
 from etx_quant.errors import QuantizationError
-from etx_quant.layers import Layer, Report, describe
+from etx_quant.layers import Edge, Layer, Report, describe
 from etx_quant.mixed_precision import Goal, Sensitivity, choose, keep_units, measure
 from etx_quant.progress import Progress, shown
 from etx_quant.recipes import GROUP_SIZE, quantizer_of
@@ -65,7 +66,8 @@ def quantize(
     lower it like any module.
 
     Raises QuantizationError, before anything takes long, for calibration data that are missing,
-    do not fit the model or are not finite, and for groups that do not divide a layer.
+    do not fit the model or are not finite, and for groups that do not divide a layer. Warns with
+    QuantizationWarning where only a model that is all float reaches the goal.
     """
     job = _Job(
         model,
@@ -88,9 +90,16 @@ def quantize_with_report(
     quantizer: Quantizer | None = None,
     *,
     progress: Progress | None = None,
+    int8_io: bool = False,
     **options: Any,
 ) -> tuple[GraphModule, Report]:
-    """Do what ``quantize`` does with these options, and report each layer over some batches."""
+    """Do what ``quantize`` does with these options, and report each layer over some batches.
+
+    With ``int8_io`` float inputs and outputs become int8, as ``quantize_edges`` does it; the
+    report's ``edges`` say what the numbers mean.
+
+    Raises QuantizationError also where an input or output stays float, with ``int8_io``.
+    """
     goal = Goal(*(options.pop(n, None) for n in ("target_sqnr", "accuracy", "least_accuracy")))
     job = _Job(model, quantizer, goal=goal, **options)
     with shown(progress) as step:
@@ -106,8 +115,22 @@ def quantize_with_report(
             bytes=sum(layer.bytes for layer in layers),
             float_bytes=sum(layer.float_bytes for layer in layers),
             layers=layers,
+            edges=_integer_edges(converted) if int8_io else (),
         )
     return converted, report
+
+
+def _integer_edges(converted: GraphModule) -> tuple[Edge, ...]:
+    """Let the model take and return int8."""
+    try:
+        sides = quantize_edges(converted)
+    except QuantizationError as error:
+        raise QuantizationError(f"int8_io: {error} of quantize_edges, without int8_io") from error
+    return tuple(
+        Edge(kind, index, at.scale, at.zero_point)
+        for kind, found in zip(("input", "output"), sides, strict=True)
+        for index, at in found.items()
+    )
 
 
 @dataclass
