@@ -9,6 +9,7 @@ from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
+from etx_exir.lower.decompose_unique import UNIQUE
 from etx_exir.lower.decompose_windows import WINDOWS
 from etx_exir.lower.decompositions import OURS
 
@@ -65,7 +66,7 @@ def check(op, *args, **named):
 
 
 def test_each_has_a_test():
-    families = (SCANS, WINDOWS, SPECIAL, ORDER, GRID)  # each has a file of its own
+    families = (SCANS, WINDOWS, SPECIAL, ORDER, GRID, UNIQUE)  # each has a file of its own
     elsewhere = ELSEWHERE.union(*(family.keys() for family in families))
     assert {*POINTWISE, *PAIRS, *RESIZED, *elsewhere} == set(OURS)
 

@@ -20,6 +20,7 @@ from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
+from etx_exir.lower.decompose_unique import UNIQUE
 from etx_exir.lower.decompose_windows import WINDOWS
 from etx_exir.lower.in_float32 import NARROW, in_float32
 
@@ -268,5 +269,6 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     **WINDOWS,
     **SPECIAL,
     **ORDER,
+    **UNIQUE,
     **GRID,
 }
