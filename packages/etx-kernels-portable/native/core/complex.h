@@ -4,7 +4,7 @@
 
 #include <etx/kernel.h>
 
-#include "core/selection.h"
+#include "selection.h"
 
 namespace etx::portable {
 

@@ -9,7 +9,7 @@
 #include <etx/error.h>
 #include <etx/kernel.h>
 
-#include "core/selection.h"
+#include "selection.h"
 
 namespace etx::portable {
 

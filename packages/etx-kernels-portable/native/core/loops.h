@@ -8,8 +8,8 @@
 
 #include "core/element.h"
 #include "core/map.h"
-#include "core/selection.h"
 #include "isa/isa.h"
+#include "selection.h"
 
 namespace etx::portable {
 

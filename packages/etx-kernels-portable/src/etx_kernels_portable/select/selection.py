@@ -31,7 +31,7 @@ class Selection:
     """Operators that another plugin must bring."""
 
     def header(self, command: str) -> str:
-        """Return the C++ header that a build reads (native/core/selection.h)."""
+        """Return the C++ header that a build reads (native/selection.h)."""
         bits = sum(1 << bit for bit, (name, _) in DTYPES.items() if name in self.dtypes)
         rows = " \\\n".join(f'  X("{name}")' for name in self.operators)
         return (
