@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -49,3 +50,24 @@ def test_plugin_and_target_are_installed():
     assert Target.load("xnnpack").backends == ("XnnpackBackend",)
     etx_runtime.load(next((Path(__file__).parent / "data").glob("*.pte")))
     assert ("XnnpackBackend", True) in etx_runtime._native.backends()
+
+
+LOADED = """
+import sys
+import etx_runtime
+etx_runtime.Runtime.get()
+from etx_runtime import plugins
+plugins.load_installed()
+names = [name for name, _ in plugins.loaded_plugins().values()]
+heavy = ("flatbuffers", "etx_schema.api", "torch")
+packages = [m for m in sys.modules if m.partition(".")[0] in ("etx_backend_xnnpack", *names)]
+print(*sorted(packages), *(m for m in heavy if m in sys.modules))
+"""
+
+
+def test_finding_the_plugin_imports_nothing_else():
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", LOADED], check=True, capture_output=True, text=True
+    )
+    own = "etx_backend_xnnpack"
+    assert done.stdout.split() == [own, f"{own}._version", f"{own}.native"]
