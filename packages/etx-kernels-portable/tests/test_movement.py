@@ -200,16 +200,16 @@ def test_sort_is_stable(dtype: torch.dtype, descending: bool) -> None:
     assert torch.equal(got[1], want[1])
 
 
-def test_random_numbers_are_distributed_as_named() -> None:
-    for dtype in (torch.float32, torch.float16):
-        x = aten("rand.out", [100, 100], Out([100, 100], dtype)).double()
-        assert 0 <= x.min() < 0.01
-        assert 0.98 < x.max() < 1
-        assert abs(x.mean() - 0.5) < 0.02
-    x = aten("randn.out", [100, 100], Out([100, 100], torch.float32))
-    assert abs(x.mean()) < 0.05
-    assert abs(x.std() - 1) < 0.05
-    assert not torch.equal(x, aten("randn.out", [100, 100], Out([100, 100], torch.float32)))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_view_as_complex(dtype: torch.dtype) -> None:
+    pairs = filled((3, 4, 2)).to(dtype)
+    want = torch.view_as_complex(pairs)
+    for order in ([0, 1], [1, 0]):
+        out = Out([3, 4], want.dtype, dim_order=order)
+        assert torch.equal(aten("view_as_complex_copy.out", pairs, out), want)
+    for wrong in (pairs[..., :1].contiguous(), pairs.sum(), pairs.to(torch.bfloat16)):
+        with pytest.raises(KernelError):
+            aten("view_as_complex_copy.out", wrong, Out([3, 4][: wrong.dim()], want.dtype))
 
 
 def test_view_as_real_and_conj() -> None:

@@ -174,6 +174,16 @@ def waiting() -> Builder:
     return b
 
 
+def drawing() -> Builder:
+    """A method `draw` that returns 1000 times its seed and the number of its draw, twice."""
+    b = Builder("draw")
+    first, second = b.int(0), b.int(0)
+    b.call("etx_test::draw", first)
+    b.call("etx_test::draw", second)
+    b.output(first, second)
+    return b
+
+
 def loop(bound: int, *others: Builder) -> bytes:
     """i = 0; while i < bound: i += 1."""
     b = Builder()

@@ -50,6 +50,11 @@ def reals(d: Draw) -> list[Any]:
     return [d.tensor(d.shape(high=8), d.one(torch.complex64, torch.complex128))]
 
 
+@draws("aten::view_as_complex_copy.out")
+def pairs(d: Draw) -> list[Any]:
+    return [d.tensor([*d.shape(high=7), 2], d.one(torch.float32, torch.float64))]
+
+
 @draws("aten::transpose_copy.int_out")
 def transpose(d: Draw) -> list[Any]:
     x = d.tensor(d.shape(), d.any_dtype())

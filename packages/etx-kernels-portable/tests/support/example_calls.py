@@ -80,6 +80,7 @@ EXTRA: tuple[Callable[[], Any], ...] = (
     lambda: aten.scatter.value(A, 1, torch.tensor([[0], [1]]), 2.0),
     lambda: aten.sort.stable(A, stable=True, dim=0, descending=False),
     lambda: aten.view_as_real_copy.default(torch.ones(2, dtype=torch.complex64)),
+    lambda: aten.view_as_complex_copy.default(torch.ones(3, 2)),
     convolved,
     pooled,
 )

@@ -54,6 +54,8 @@ EtxIntList: Any = ABI.structs["etx_int_list"]
 EtxContext: Any = ABI.structs["etx_context"]
 KINDS = dict(EtxContext._fields_)
 RUN = ABI.types["etx_kernel_fn"]
+RANDOM: Any = ABI.structs["etx_random"]()
+"""The random numbers of all calls, as of one method."""
 
 
 class KernelError(Exception):
@@ -197,6 +199,7 @@ class Call:
             "kernel": self.kernel.row,
             "num_args": len(self.kernel.parameters),
             "is_cancelled": KINDS["is_cancelled"](lambda _: False),
+            "random": c.addressof(RANDOM),
         }
         self.kept.append(members)
         return EtxContext(struct_size=c.sizeof(EtxContext), num_threads=self.threads, **members)

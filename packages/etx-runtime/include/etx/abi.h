@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 3
+#define ETX_ABI_MINOR 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,6 +87,14 @@ typedef struct etx_value {
   uint32_t count;  ///< Items of a list, bytes of a string.
 } etx_value;
 
+/// Where a method's random numbers are. A kernel that draws some takes both members and adds 1 to
+/// `draws`; with an index of its own for each number they are all that a counter-based generator
+/// needs, so that order and threads do not matter.
+typedef struct etx_random {
+  uint64_t seed;
+  uint64_t draws;  ///< Since the method was loaded or seeded.
+} etx_random;
+
 /// What a kernel or backend may ask of the runtime while it executes.
 typedef struct etx_context {
   uint32_t struct_size;
@@ -110,6 +118,8 @@ typedef struct etx_context {
   bool (*is_cancelled)(const struct etx_context* self);
   /// True in the one call at load of a kernel whose row has bit 62. Since 1.3.
   bool is_loading;
+  /// The method's own; not for bodies. Since 1.4.
+  etx_random* random;
 } etx_context;
 
 /// Runs one operator. `args` are the values of the instruction, already checked against

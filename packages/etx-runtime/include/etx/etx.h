@@ -102,7 +102,8 @@ typedef struct etx_load_options {
   const char* const* data_paths;
   size_t num_data_paths;
 } etx_load_options;
-#define ETX_LOAD_OPTIONS_INIT {sizeof(etx_load_options), 1, 1, NULL, 0}
+#define ETX_LOAD_OPTIONS_INIT \
+  { sizeof(etx_load_options), 1, 1, NULL, 0 }
 
 /// Loads the file at `path`.
 /// Errors: ETX_ACCESS_FAILED, ETX_INVALID_PROGRAM, ETX_NOT_SUPPORTED (of a newer format),
@@ -211,6 +212,9 @@ ETX_API void etx_method_cancel(etx_method* method);
 ETX_API void etx_method_clear_cancel(etx_method* method);
 /// Instructions after which an execution that jumps backwards is ended; 10 million unless set.
 ETX_API void etx_method_set_instruction_budget(etx_method* method, uint64_t instructions);
+/// Begins the method's random numbers with those of `seed`; loading does so with 0. Equal seeds
+/// give equal numbers on any machine and number of threads. Null does nothing.
+ETX_API void etx_method_seed(etx_method* method, uint64_t seed);
 
 /// A value of a method. `data`, `sizes` and `strides` point into its memory: valid until it
 /// executes again or is freed.

@@ -52,6 +52,13 @@ class Context {
 
   uint32_t num_threads() const { return raw_->num_threads; }
 
+  /// Begins a draw of random numbers: the method's seed, and how many draws were before. Not within
+  /// a body.
+  etx_random next_draw() {
+    etx_random* const random = raw_->random;
+    return {random->seed, random->draws++};
+  }
+
   /// Calls `body(begin, end)` over disjoint ranges covering [begin, end), on several threads where
   /// there is a thread pool and more than `grain` items. `body` must not fail or throw.
   template <typename Body>

@@ -102,6 +102,10 @@ class Method {
 
   /// Instructions after which an execution that jumps backwards is ended; 10 million unless set.
   void set_instruction_budget(uint64_t instructions);
+  /// Begins the method's random numbers, in which a kernel's draws follow one another, with those
+  /// of `seed`; loading does so with 0, and reset_state does not. Equal seeds give equal numbers,
+  /// on any machine and number of threads, also in another method.
+  void seed(uint64_t seed);
   /// Threads for kernels, or null for none; must outlive the method.
   void set_parallel(Parallel* parallel);
   /// Watches the following executions, or null.

@@ -38,7 +38,7 @@ bool was_cancelled(const etx_context* self) {
   return static_cast<const ExecutionContext*>(self)->cancelled->load(std::memory_order_relaxed);
 }
 
-ExecutionContext make_context(const MethodState& state) {
+ExecutionContext make_context(MethodState& state) {
   ExecutionContext context;
   context.struct_size = sizeof(etx_context);
   context.num_threads = state.parallel == nullptr ? 1 : state.parallel->num_threads();
@@ -54,6 +54,7 @@ ExecutionContext make_context(const MethodState& state) {
   context.is_cancelled = was_cancelled;
   context.is_loading = false;
   context.cancelled = &state.is_cancelled;
+  context.random = &state.random;
   return context;
 }
 
@@ -364,8 +365,7 @@ const char* read_parameter(const char* signature, Parameter* parameter) {
 
 void update_strides(TensorImpl& tensor) { Tensor::set_strides(tensor); }
 
-etx_status check_at_load(const MethodState& state, const Instruction& instruction,
-                         const char** reason) {
+etx_status check_at_load(MethodState& state, const Instruction& instruction, const char** reason) {
   ExecutionContext context = make_context(state);
   context.is_loading = true;
   context.temp = nullptr;

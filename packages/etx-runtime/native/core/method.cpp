@@ -237,6 +237,8 @@ Span<etx_value* const> Method::instruction_args(size_t index) const {
 
 void Method::set_instruction_budget(uint64_t instructions) { state_->budget = instructions; }
 
+void Method::seed(uint64_t seed) { state_->random = {seed, 0}; }
+
 void Method::cancel() { state_->is_cancelled.store(true, std::memory_order_relaxed); }
 
 void Method::clear_cancel() { state_->is_cancelled.store(false, std::memory_order_relaxed); }

@@ -79,8 +79,7 @@ inline double to_double(int64_t value) {
 void update_strides(TensorImpl& tensor);
 
 /// Lets a kernel with bit 62 of `etx_kernel::dtypes` check its arguments; `reason` may become null.
-etx_status check_at_load(const MethodState& state, const Instruction& instruction,
-                         const char** reason);
+etx_status check_at_load(MethodState& state, const Instruction& instruction, const char** reason);
 
 /// Undoes what the last execution did to the tensor.
 void restore(const Rebind& rebind);
@@ -131,6 +130,7 @@ struct MethodState {
   Span<Delegate> delegates;
   KeptData* kept;
   Failure failure;
+  etx_random random;
   uint64_t budget;
   uint64_t spent;
   uint32_t pc;

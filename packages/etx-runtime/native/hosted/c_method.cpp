@@ -144,6 +144,10 @@ void etx_method_set_instruction_budget(etx_method* method, uint64_t instructions
   if (method != nullptr) method->loaded->method().set_instruction_budget(instructions);
 }
 
+void etx_method_seed(etx_method* method, uint64_t seed) {
+  if (method != nullptr) method->loaded->method().seed(seed);
+}
+
 etx_status etx_method_get_output(const etx_method* method, size_t index, etx_output* output) {
   return guard({{method, "method"}, {output, "output"}}, [&]() -> etx_status {
     const etx::Method& native = method->loaded->method();

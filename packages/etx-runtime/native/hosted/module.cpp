@@ -215,6 +215,12 @@ Error Module::bind_state(const std::string& name, const std::string& buffer, voi
   return fail(error, name + ": buffer '" + buffer + "': " + reason);
 }
 
+Error Module::seed(uint64_t seed, const std::string& name) {
+  ETX_ASSIGN(Entry * found, entry(name));
+  found->loaded->method().seed(seed);
+  return Error::Ok;
+}
+
 void Module::cancel() {
   is_cancelled_ = true;
   Method* running = running_;

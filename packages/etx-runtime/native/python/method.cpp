@@ -315,6 +315,11 @@ nb::object PyMethod::input_value(size_t index) {
   return to_python(method.get_input(index));
 }
 
+void PyMethod::seed(uint64_t seed) {
+  const Use use(*this);
+  loaded().method().seed(seed);
+}
+
 void PyMethod::reset_state() {
   const Use use(*this);
   const Error error = loaded().reset_state();

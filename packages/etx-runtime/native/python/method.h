@@ -57,6 +57,7 @@ class PyMethod {
   void bind_attribute(const std::string& name, nanobind::handle value);
   /// From any thread.
   void cancel() { loaded().method().cancel(); }
+  void seed(uint64_t seed);
   void set_budget(uint64_t instructions) { loaded().method().set_instruction_budget(instructions); }
 
   MethodMeta meta() const { return loaded().method().method_meta(); }

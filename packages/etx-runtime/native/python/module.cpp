@@ -239,6 +239,7 @@ NB_MODULE(_native, m) {
       .def("has_attribute", &PyMethod::has_attribute, "name"_a)
       .def("bind_attribute", &PyMethod::bind_attribute, "name"_a, "value"_a)
       .def("cancel", &PyMethod::cancel)
+      .def("seed", &PyMethod::seed, "seed"_a)
       .def("set_instruction_budget", &PyMethod::set_budget, "instructions"_a)
       .def("method_meta", &PyMethod::meta, nb::keep_alive<0, 1>())
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })

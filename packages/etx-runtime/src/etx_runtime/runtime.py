@@ -190,6 +190,15 @@ class Method:
         """
         self._native.cancel()
 
+    def seed(self, seed: int) -> None:
+        """Begin the random numbers with those of `seed`, from 0 to 2**64 - 1; loading takes 0.
+
+        Equal seeds give equal numbers on any machine and number of threads. `reset_state` does not.
+        """
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"seed: expected 0 to 2**64 - 1, got {seed}")
+        self._native.seed(seed)
+
     def set_instruction_budget(self, instructions: int) -> None:
         """End executions that jump backwards after so many instructions (10 million unless set)."""
         self._native.set_instruction_budget(instructions)

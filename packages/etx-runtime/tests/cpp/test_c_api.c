@@ -202,6 +202,26 @@ static void loop(const char* path) {
   etx_program_free(program);
 }
 
+static int64_t draw(etx_method* method) {
+  etx_output out = {sizeof(out), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, 0};
+  CHECK(etx_method_execute(method) == ETX_OK);
+  CHECK(etx_method_get_output(method, 1, &out) == ETX_OK && out.tag == ETX_TAG_INT);
+  return out.as_int;
+}
+
+static void seed(const char* path) {
+  etx_program* program = NULL;
+  etx_method* method = NULL;
+  CHECK(etx_program_load_file(path, NULL, &program) == ETX_OK);
+  CHECK(etx_method_load(program, "draw", &method) == ETX_OK);
+  CHECK(draw(method) == 1 && draw(method) == 3);
+  etx_method_seed(method, 5);
+  CHECK(draw(method) == 5001 && draw(method) == 5003);
+  etx_method_seed(NULL, 5);
+  etx_method_free(method);
+  etx_program_free(program);
+}
+
 int main(int count, char** arguments) {
   etx_program* program = NULL;
   etx_method* method = NULL;
@@ -228,6 +248,7 @@ int main(int count, char** arguments) {
   memory(arguments[1]);
   open_buffer(arguments[2]);
   loop(arguments[2]);
+  seed(arguments[2]);
   CHECK(etx_set_log_sink(NULL, NULL) == ETX_OK && messages == 4);
   etx_program_free(NULL);
   etx_method_free(NULL);

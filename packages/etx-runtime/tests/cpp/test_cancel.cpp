@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // test_cancel <loop.pte> <plugin>: ends executions from other threads. `forward` counts without
 // end, `wait` is one instruction that lasts until it is cancelled, `open` has a buffer without
-// memory.
+// memory, `draw` returns where its random numbers are.
 #include <etx/hosted/module.h>
 
 #include <chrono>
@@ -102,6 +102,17 @@ void bind_module(const std::shared_ptr<etx::LoadedProgram>& program) {
   CHECK(module.execute("open", x)->at(0).toTensor().const_data_ptr<float>()[0] == 1);
 }
 
+/// Random numbers are the method's own, begin with loading, and again with each seed.
+void seed_module(const std::shared_ptr<etx::LoadedProgram>& program) {
+  etx::Module module(program);
+  etx::Module other(program);
+  const auto drawn = [](etx::Module& from) { return from.execute("draw")->at(1).toInt(); };
+  CHECK(drawn(module) == 1 && drawn(module) == 3 && drawn(other) == 1);
+  CHECK(module.seed(7, "draw") == etx::Error::Ok);
+  CHECK(drawn(module) == 7001 && drawn(other) == 3 && drawn(module) == 7003);
+  CHECK(module.seed(7, "none") != etx::Error::Ok);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -119,6 +130,7 @@ int main(int count, char** arguments) {
   cancel_loaded(*loop);
   cancel_module(program);
   bind_module(program);
+  seed_module(program);
   for (int milliseconds : {0, 5}) cancel_from_thread(wait->method(), milliseconds);
   CHECK(etx::to_string(etx::Error::Cancelled) == std::string("Cancelled"));
   return 0;

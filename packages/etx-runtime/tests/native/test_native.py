@@ -14,7 +14,7 @@ from pathlib import Path
 import etx_runtime
 from building import call, configure, tool
 from conftest import HERE
-from programs import counter, left_open, loop, waiting
+from programs import counter, drawing, left_open, loop, waiting
 
 PACKAGE = Path(etx_runtime.__file__).parent
 CORE = PACKAGE / "lib" / "libetx_core.a"
@@ -28,7 +28,7 @@ def test_installed_package_builds_and_passes(tmp_path: Path) -> None:
     program = tmp_path / "counter.pte"
     program.write_bytes(counter())
     endless = tmp_path / "loop.pte"
-    endless.write_bytes(loop(2**62, waiting(), left_open("open")))
+    endless.write_bytes(loop(2**62, waiting(), left_open("open"), drawing()))
     options = [f"-Detx_runtime_ROOT={PACKAGE}", f"-DETX_TEST_PROGRAM={program}"]
     options += [f"-DETX_TEST_LOOP={endless}"]
     configure(HERE / "cpp", tmp_path / "build", *options)

@@ -120,6 +120,13 @@ Error spoil(Context& context, EValue& out) {
   return context.fail(Error::InvalidArgument, "spoiled");
 }
 
+/// The seed times 1000, and the number of the draw.
+Error draw(Context& context, EValue& out) {
+  const etx_random random = context.next_draw();
+  out.set(static_cast<int64_t>(random.seed * 1000 + random.draws));
+  return Error::Ok;
+}
+
 #ifndef ETX_FUZZ_PLUGIN
 /// out = x * factor, for a factor above 0 and, where it is a constant, x too.
 Error scale_out(Context& context, const Tensor& x, double factor, Tensor& out) {
@@ -156,6 +163,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("executorch_prim::lt.Scalar", lt_scalar),
     ETX_KERNEL("executorch_prim::et_view.default", et_view),
     ETX_KERNEL("etx_test::spoil", spoil),
+    ETX_KERNEL("etx_test::draw", draw),
 #ifndef ETX_FUZZ_PLUGIN
     ETX_KERNEL("etx_test::wait", wait),
     ETX_KERNEL("etx_test::scale.out", scale_out, kChecksAtLoad),

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
-
 #include <etx/kernel.h>
 
 #include "core/cast.h"
@@ -11,30 +9,35 @@
 namespace etx::portable {
 namespace {
 
-/// Box-Muller on numbers 2k and 2k + 1.
-float normal(uint64_t k, int /*digits*/) {
-  constexpr double kTwoPi = 6.283185307179586;
-  const double u = static_cast<double>((random_bits(2 * k) >> 11) + 1) * 0x1p-53;
-  const double v = static_cast<double>(random_bits(2 * k + 1) >> 11) * 0x1p-53;
-  return static_cast<float>(std::sqrt(-2 * std::log(u)) * std::cos(kTwoPi * v));
+/// One number as elements of float32 have it, or the 53 bits of float64.
+double uniform(Numbers& numbers, uint64_t index, int digits) {
+  return digits > 32 ? numbers.uniform(index) : double{numbers.uniform(index, digits)};
 }
 
-Error fill(Context& context, IntList size, float (*draw)(uint64_t, int), const Tensor& out) {
+double normal(Numbers& numbers, uint64_t index, int /*digits*/) { return numbers.normal(index); }
+
+constexpr int64_t kGrain = 4096;
+
+Error fill(Context& context, IntList size, double (*number)(Numbers&, uint64_t, int),
+           const Tensor& out) {
   Shape shape;
   for (const int64_t item : size) shape.push(item);
   ETX_CHECK(context, is_floating(out.scalar_type()), NotSupported,
             "out must be of a floating dtype");
   ETX_TRY(resize_out(context, out, shape));
-  const int digits = out.scalar_type() == ScalarType::Half       ? 11
-                     : out.scalar_type() == ScalarType::BFloat16 ? 8
-                                                                 : 24;
-  const uint64_t count = static_cast<uint64_t>(out.numel());
-  const uint64_t first = take_numbers(2 * count) / 2;
-  for (uint64_t i = 0; i < count; ++i) {
-    const float value = draw(first + i, digits);
-    cast(&value, ScalarType::Float, 1, mutable_element_ptr(out, static_cast<int64_t>(i)),
-         out.scalar_type(), 1);
-  }
+  const ScalarType type = out.scalar_type();
+  const int digits = type == ScalarType::Double     ? 53
+                     : type == ScalarType::Half     ? 11
+                     : type == ScalarType::BFloat16 ? 8
+                                                    : 24;
+  const etx_random draw = context.next_draw();
+  context.parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    Numbers numbers(draw);
+    for (int64_t i = begin; i < end; ++i) {
+      const double value = number(numbers, static_cast<uint64_t>(i), digits);
+      cast(&value, ScalarType::Double, 1, mutable_element_ptr(out, i), type, 1);
+    }
+  });
   return Error::Ok;
 }
 

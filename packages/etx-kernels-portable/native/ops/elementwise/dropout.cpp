@@ -12,21 +12,26 @@
 namespace etx::portable {
 namespace {
 
+constexpr int64_t kGrain = 4096;
+
 /// Each element is zero with probability p, else x / (1 - p); `mask` says which are kept.
 Error drop(Context& context, const Tensor& input, double p, const Tensor& out, const Tensor& mask) {
   const double scale = p == 1 ? 0 : 1 / (1 - p);
-  const uint64_t first = take_numbers(static_cast<uint64_t>(input.numel()));
+  const etx_random draw = context.next_draw();
   ETX_TRY(copy_elements(context, out, input));
   return dispatch(context, Floating{}, input.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* const y = out.mutable_data_ptr<T>();
     uint8_t* const kept = mask.mutable_data_ptr<uint8_t>();
-    for (ssize_t i = 0; i < out.numel(); ++i) {
-      const float drawn = uniform(first + static_cast<uint64_t>(i), 24);
-      kept[i] = static_cast<double>(drawn) >= p;
-      const auto value = static_cast<Compute<T>>(y[i]) * static_cast<Compute<T>>(scale);
-      y[i] = kept[i] != 0 ? static_cast<T>(value) : T(0.0f);
-    }
+    context.parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      Numbers numbers(draw);
+      for (int64_t i = begin; i < end; ++i) {
+        const float drawn = numbers.uniform(static_cast<uint64_t>(i), 24);
+        kept[i] = static_cast<double>(drawn) >= p;
+        const auto value = static_cast<Compute<T>>(y[i]) * static_cast<Compute<T>>(scale);
+        y[i] = kept[i] != 0 ? static_cast<T>(value) : T(0.0f);
+      }
+    });
     return Error::Ok;
   });
 }

@@ -118,6 +118,27 @@ Error view_as_real_copy_out(Context& context, const Tensor& self, Tensor& out) {
                   out.element_size());
 }
 
+/// (..., 2) -> (..., complex).
+Error view_as_complex_copy_out(Context& context, const Tensor& self, Tensor& out) {
+  const ssize_t rank = self.dim() - 1;
+  ETX_CHECK(context, dtype_bit(out.scalar_type()) & kComplex, NotSupported, "out must be complex");
+  ETX_CHECK(context, self.scalar_type() == real_type(out.scalar_type()), InvalidArgument,
+            "self must have the dtype of out's real part");
+  ETX_CHECK(context, rank >= 0 && self.size(rank) == 2, InvalidArgument,
+            "the last dimension of self must have size 2");
+  Shape shape;
+  for (ssize_t d = 0; d < rank; ++d) shape.push(self.size(d));
+  ETX_TRY(resize_out(context, out, shape));
+  StridedCopy copy;
+  for (ssize_t d = 0; d < rank; ++d) {
+    copy.add(self.size(d), Checked(2) * out.stride(d), self.stride(d));
+  }
+  copy.add(2, 1, self.stride(rank));
+  const Checked parts = Checked(2) * out.numel();
+  return copy.run(context, Place(out.mutable_data_ptr(), parts.value_or(0)), self,
+                  self.element_size());
+}
+
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::view_copy.out", view_copy_out, kAnyDtype),
     ETX_KERNEL("aten::alias_copy.out", copy_out_of_place, kAnyDtype),
@@ -127,6 +148,8 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::squeeze_copy.dims_out", squeeze_copy_dims_out, kAnyDtype),
     ETX_KERNEL("aten::unsqueeze_copy.out", unsqueeze_copy_out, kAnyDtype),
     ETX_KERNEL("aten::view_as_real_copy.out", view_as_real_copy_out, kComplex | Floating::bits),
+    ETX_KERNEL("aten::view_as_complex_copy.out", view_as_complex_copy_out,
+               kComplex | Floating::bits),
 };
 
 }  // namespace

@@ -272,6 +272,9 @@ class Module {
   /// of the module's own. Errors: as load_method and LoadedMethod::bind_state.
   Error bind_state(const std::string& name, const std::string& buffer, void* data = nullptr);
 
+  /// Begins a method's random numbers with those of `seed`. Errors: as load_method.
+  Error seed(uint64_t seed, const std::string& name = "forward");
+
   /// Ends the running execution, or the next one where none is running, with Error::Cancelled; what
   /// ends an execution takes the request back. From any thread and from signal handlers, while no
   /// method is unloaded.

@@ -144,7 +144,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--random", action="store_true", help="what is not given is random (always so)"
     )
-    inputs.add_argument("--seed", type=_natural, default=0, help="of random inputs (default: 0)")
+    inputs.add_argument("--seed", type=_natural, default=0, help="of random numbers (default: 0)")
     inputs.add_argument(
         "--shape",
         action="append",

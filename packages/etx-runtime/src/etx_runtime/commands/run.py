@@ -40,6 +40,7 @@ def run(options: argparse.Namespace) -> int:
     infos = method.outputs
     calls = prepare_calls(method, options.inputs)
     expected = read_expected(options.expect, infos, len(calls)) if options.expect else []
+    method.seed(options.inputs.seed)
     if options.load_state:
         load_state(method, options.load_state)
     if options.save_state:
