@@ -5,8 +5,10 @@ import math
 
 import pytest
 import torch
+from etx_exir.lower.decompose_complex import COMPLEX
 from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
+from etx_exir.lower.decompose_random import RANDOM
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
 from etx_exir.lower.decompose_unique import UNIQUE
@@ -66,7 +68,7 @@ def check(op, *args, **named):
 
 
 def test_each_has_a_test():
-    families = (SCANS, WINDOWS, SPECIAL, ORDER, GRID, UNIQUE)  # each has a file of its own
+    families = (SCANS, WINDOWS, SPECIAL, ORDER, GRID, RANDOM, UNIQUE, COMPLEX)  # each has a file
     elsewhere = ELSEWHERE.union(*(family.keys() for family in families))
     assert {*POINTWISE, *PAIRS, *RESIZED, *elsewhere} == set(OURS)
 

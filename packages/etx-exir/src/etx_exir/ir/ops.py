@@ -89,6 +89,7 @@ TABLE = (
     View(aten.narrow_copy.default, Moves.OTHER, (aten.narrow.default,), True),
     View(aten.unfold_copy.default, Moves.OTHER, (aten.unfold.default,)),
     View(aten.view_as_real_copy.default, Moves.OTHER, (aten.view_as_real.default,)),
+    View(aten.view_as_complex_copy.default, Moves.OTHER, (aten.view_as_complex.default,)),
 )
 """Every operator that only moves elements, once."""
 

@@ -22,6 +22,7 @@ from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.stand_in import leave_out
 from etx_exir.ir.targets import default_operators
 from etx_exir.lower.copy_program import copy_program
+from etx_exir.lower.decompose_complex import PARTS, is_complex_call
 from etx_exir.lower.decompose_quantized import quantized
 from etx_exir.lower.decompositions import OURS, SIMPLER
 from etx_exir.lower.plain_names import plain, restore
@@ -99,7 +100,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     The given program stays as it is.
     """
     whole = whole_operators().union(preserved)
-    table = decomposition_table(preserved)
+    table = {**PARTS, **decomposition_table(preserved)}
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
         return copy_program(program)
     source, first = program, None
@@ -149,4 +150,6 @@ def _is_final(node: Node, whole: frozenset[Any], table: Table) -> bool:
         return True
     if not isinstance(target, OpOverload) or target._schema.is_mutable:
         return False
+    if target in PARTS:
+        return not is_complex_call(node.args, node.kwargs)
     return target in whole or (torch.Tag.core in target.tags and target not in table)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decompositions of what looks for places in an order, and of random numbers of other forms.
+"""Decompositions of what looks for places in an order.
 
 Where several numbers are equal, eager leaves open whose index it returns; these do too, except
-`mode`, whose index is the last (eager's is, of up to 16 numbers). Random numbers are made of those
-of `rand` and `randn`: distributed as eager's, but in a sequence of their own.
+`mode`, whose index is the last (eager's is, of up to 16 numbers).
 """
 
 from __future__ import annotations
@@ -139,41 +138,6 @@ def _histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     return counts.scatter_add(0, place, inside.to(torch.int64)).to(self.dtype)
 
 
-def _rand_like(self: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    return aten.rand.default(self.shape, dtype=dtype or self.dtype)
-
-
-def _randn_like(self: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    return aten.randn.default(self.shape, dtype=dtype or self.dtype)
-
-
-def _randperm(n: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    order = aten.topk.default(aten.rand.default([n], dtype=torch.float64), n)[1]
-    return order.to(dtype or torch.int64)
-
-
-def _randint_low(
-    low: Any, high: Any, size: Any, *, dtype: torch.dtype | None = None, **_: Any
-) -> Any:
-    """Scale numbers of float64, of which a range may have 2^53."""
-    places = aten.rand.default(size, dtype=torch.float64) * (high - low)
-    return (places.to(torch.int64) + low).to(dtype or torch.int64)
-
-
-def _randint(high: Any, size: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    return _randint_low(0, high, size, dtype=dtype)
-
-
-def _randint_like(self: Tensor, high: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
-    return _randint_low(0, high, self.shape, dtype=dtype or self.dtype)
-
-
-def _randint_like_low(
-    self: Tensor, low: Any, high: Any, *, dtype: torch.dtype | None = None, **_: Any
-) -> Any:
-    return _randint_low(low, high, self.shape, dtype=dtype or self.dtype)
-
-
 ORDER: dict[OpOverload, Callable[..., Any]] = {
     aten.kthvalue.default: _kthvalue,
     aten.median.default: _of_all(_median),
@@ -185,11 +149,4 @@ ORDER: dict[OpOverload, Callable[..., Any]] = {
     aten.searchsorted.Scalar: _searchsorted,
     aten.bucketize.Scalar: _bucketize_number,
     aten.histc.default: _histc,
-    aten.rand_like.default: _rand_like,
-    aten.randn_like.default: _randn_like,
-    aten.randperm.default: _randperm,
-    aten.randint.default: _randint,
-    aten.randint.low: _randint_low,
-    aten.randint_like.default: _randint_like,
-    aten.randint_like.low_dtype: _randint_like_low,
 }

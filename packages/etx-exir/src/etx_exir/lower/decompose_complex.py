@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Decompositions of complex numbers into operators on their real and imaginary parts.
+
+Those of operators that real numbers have as well return NotImplemented for these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+__all__ = ["COMPLEX", "PARTS", "is_complex_call"]
+
+aten = torch.ops.aten
+
+Part = Any
+REAL = {
+    torch.complex32: torch.float16,
+    torch.complex64: torch.float32,
+    torch.complex128: torch.float64,
+}
+
+
+def _parts(value: Any, dtype: torch.dtype) -> tuple[Part, Part]:
+    """Return the parts in the real dtype of the result; a real number has no imaginary one."""
+    if not isinstance(value, Tensor):
+        return (value.real, value.imag) if isinstance(value, complex) else (value, None)
+    if not value.is_complex():
+        return value.to(dtype), None
+    pairs = torch.view_as_real(value).to(dtype)
+    return pairs.select(-1, 0), pairs.select(-1, 1)
+
+
+def _operands(self: Any, other: Any) -> tuple[Part, Part, Part, Part]:
+    dtype = REAL[torch.result_type(self, other)]
+    return *_parts(self, dtype), *_parts(other, dtype)
+
+
+def _joined(real: Tensor, imaginary: Part) -> Tensor:
+    if not isinstance(imaginary, Tensor):
+        imaginary = torch.full_like(real, imaginary or 0.0)
+    broadcast: Callable[..., Any] = torch.broadcast_tensors
+    pairs = torch.stack(broadcast(real, imaginary), -1)
+    return torch.view_as_complex(pairs)
+
+
+def _times(a: Part, b: Part) -> Part:
+    return None if a is None or b is None else a * b
+
+
+def _plus(a: Part, b: Part) -> Part:
+    if a is None or b is None:
+        return a if b is None else b
+    return a + b
+
+
+def _minus(a: Part, b: Part) -> Part:
+    return a if b is None else _plus(a, -b)
+
+
+def _add(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    a, b, c, d = _operands(self, other)
+    if alpha != 1:
+        real, imaginary = (alpha.real, alpha.imag) if isinstance(alpha, complex) else (alpha, None)
+        c, d = (
+            _minus(_times(c, real), _times(d, imaginary)),
+            _plus(_times(c, imaginary), _times(d, real)),
+        )
+    return _joined(_plus(a, c), _plus(b, d))
+
+
+def _sub(self: Any, other: Any, *, alpha: Any = 1) -> Any:
+    return _add(self, other, alpha=-alpha)
+
+
+def _mul(self: Any, other: Any) -> Any:
+    a, b, c, d = _operands(self, other)
+    return _joined(_minus(_times(a, c), _times(b, d)), _plus(_times(a, d), _times(b, c)))
+
+
+def _div(self: Any, other: Any) -> Any:
+    """Divide both by the larger part of the divisor, whose square may have no number."""
+    a, b, c, d = _operands(self, other)
+    if d is None:
+        return _joined(a / c, None if b is None else b / c)
+    if not isinstance(c, Tensor):
+        return _mul(self, 1 / complex(c, d))
+    scale = aten.maximum.default(c.abs(), d.abs())
+    c, d = c / scale, d / scale
+    size = (c * c + d * d) * scale
+    real = _plus(_times(a, c), _times(b, d))
+    imaginary = _minus(_times(b, c), _times(a, d))
+    return _joined(real / size, imaginary / size)
+
+
+def _reciprocal(self: Tensor) -> Any:
+    return _div(1.0, self)
+
+
+def _conj(self: Tensor) -> Any:
+    return aten._conj_physical.default(self)
+
+
+def _abs_and_angle(self: Tensor) -> tuple[Tensor, Tensor]:
+    real, imaginary = _parts(self, REAL[self.dtype])
+    return aten.abs.default(self), aten.atan2.default(imaginary, real)
+
+
+def _angle(self: Tensor) -> Any:
+    if self.is_complex():
+        return _abs_and_angle(self)[1]
+    x = self if self.is_floating_point() else self.to(torch.float32)
+    return torch.where(x < 0, math.pi, torch.where(aten.isnan.default(x), x, 0.0))
+
+
+def _polar(size: Tensor, angle: Tensor) -> Any:
+    return _joined(size * aten.cos.default(angle), size * aten.sin.default(angle))
+
+
+def _exp(self: Tensor) -> Any:
+    real, imaginary = _parts(self, REAL[self.dtype])
+    return _polar(aten.exp.default(real), imaginary)
+
+
+def _log(self: Tensor) -> Any:
+    size, angle = _abs_and_angle(self)
+    return _joined(aten.log.default(size), angle)
+
+
+def _sqrt(self: Tensor) -> Any:
+    size, angle = _abs_and_angle(self)
+    return _polar(aten.sqrt.default(size), angle / 2)
+
+
+def _sgn(self: Tensor) -> Any:
+    if not self.is_complex():
+        return aten.sign.default(self)
+    size = aten.abs.default(self)
+    return _div(self, torch.where(size == 0, 1.0, size))
+
+
+def _eq(self: Any, other: Any) -> Any:
+    a, b, c, d = _operands(self, other)
+    if b is None or d is None:
+        b, d = (0.0, d) if b is None else (b, 0.0)
+    b, d = (b, d) if isinstance(b, Tensor) else (d, b)
+    return aten.logical_and.default(torch.eq(a, c), torch.eq(b, d))
+
+
+def _ne(self: Any, other: Any) -> Any:
+    return aten.logical_not.default(_eq(self, other))
+
+
+def _product(op: OpOverload) -> Callable[[Tensor, Tensor], Any]:
+    def compute(self: Tensor, other: Tensor) -> Any:
+        a, b, c, d = _operands(self, other)
+        return _joined(op(a, c) - op(b, d), op(a, d) + op(b, c))
+
+    return compute
+
+
+def _linear(op: OpOverload) -> Callable[..., Any]:
+    """Apply to pairs what adds along dimensions, counted from the first."""
+
+    def compute(self: Tensor, dim: Any = None, *rest: Any, dtype: torch.dtype | None = None) -> Any:
+        x = self if dtype is None else self.to(dtype)
+        rank = x.dim()
+        if isinstance(dim, int):
+            place: Any = dim % max(rank, 1)
+        else:
+            place = [d % rank for d in dim] if dim else list(range(rank))
+        pairs = torch.view_as_real(x)
+        if rank == 0:
+            return x.clone()
+        return torch.view_as_complex(op(pairs, place, *rest).contiguous())
+
+    return compute
+
+
+def _sum(self: Tensor, *, dtype: torch.dtype | None = None) -> Any:
+    return _linear(aten.sum.dim_IntList)(self, None, dtype=dtype)
+
+
+def _negative(self: Tensor) -> Any:
+    return torch.view_as_complex(-torch.view_as_real(self))
+
+
+def _to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    if dtype is None or dtype == self.dtype or self.dtype == torch.bool:
+        return NotImplemented
+    if not dtype.is_complex:
+        return _parts(self, dtype)[0] if self.is_complex() else NotImplemented
+    return _joined(*_parts(self, REAL[dtype]))
+
+
+def is_complex_call(args: Any, kwargs: Any) -> bool:
+    """Tell whether an argument, or the dtype that is asked for, is complex."""
+
+    def is_complex(value: Any) -> bool:
+        value = value.meta.get("val") if isinstance(value, Node) else value
+        if isinstance(value, Tensor):
+            return value.is_complex()
+        if isinstance(value, torch.dtype):
+            return value.is_complex
+        return isinstance(value, complex)
+
+    return any(map(is_complex, pytree.tree_leaves((args, kwargs))))
+
+
+def _only_complex(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs) if is_complex_call(args, kwargs) else NotImplemented
+
+    return compute
+
+
+_OF_PARTS: dict[OpOverload, Callable[..., Any]] = {
+    aten.add.Tensor: _add,
+    aten.add.Scalar: _add,
+    aten.sub.Tensor: _sub,
+    aten.sub.Scalar: _sub,
+    aten.mul.Tensor: _mul,
+    aten.mul.Scalar: _mul,
+    aten.div.Tensor: _div,
+    aten.div.Scalar: _div,
+    aten.reciprocal.default: _reciprocal,
+    aten.neg.default: _negative,
+    aten.exp.default: _exp,
+    aten.log.default: _log,
+    aten.sqrt.default: _sqrt,
+    aten.eq.Tensor: _eq,
+    aten.eq.Scalar: _eq,
+    aten.ne.Tensor: _ne,
+    aten.ne.Scalar: _ne,
+    aten.mm.default: _product(aten.mm.default),
+    aten.bmm.default: _product(aten.bmm.default),
+    aten.sum.default: _sum,
+    aten.sum.dim_IntList: _linear(aten.sum.dim_IntList),
+    aten.mean.dim: _linear(aten.mean.dim),
+    aten.cumsum.default: _linear(aten.cumsum.default),
+    aten._to_copy.default: _to_copy,
+}
+PARTS = {op: _only_complex(function) for op, function in _OF_PARTS.items()}
+"""Of operators that have kernels for real numbers."""
+
+COMPLEX: dict[OpOverload, Callable[..., Any]] = {
+    aten._conj.default: _conj,
+    aten.angle.default: _angle,
+    aten.complex.default: _joined,
+    aten.polar.default: _polar,
+    aten.sgn.default: _sgn,
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Complex numbers are computed by their parts, as eager does it; real ones stay as they are."""
+
+import math
+
+import pytest
+import torch
+from etx_exir import to_edge
+from etx_exir.lower.decompose_complex import COMPLEX, PARTS
+from programs import Calls
+from torch.utils._python_dispatch import TorchDispatchMode
+
+aten = torch.ops.aten
+DTYPES = (torch.complex64, torch.complex128)
+FUNCTIONS = {
+    "add": lambda x, y, r: (x + y, x + r, r + x, x + 2, 2.5 + x, x + 2j),
+    "add of a part": lambda x, y, r: (torch.add(x, y, alpha=3), torch.add(x, r, alpha=2 - 1j)),
+    "sub": lambda x, y, r: (x - y, r - x, x - (1 + 2j), torch.sub(x, y, alpha=2)),
+    "mul": lambda x, y, r: (x * y, x * r, r * x, x * 2, x * (1 - 2j), r * 1j),
+    "div": lambda x, y, r: (x / y, x / r, r / x, x / 4, x / (1 - 2j), 1 / x, x.reciprocal()),
+    "large and small quotients": lambda x, y, r: (x * 1e18) / (y * 1e19),
+    "neg": lambda x, y, r: -x,
+    "conj": lambda x, y, r: (x.conj() * y, x.conj().resolve_conj(), torch.conj_physical(x)),
+    "abs": lambda x, y, r: x.abs(),
+    "angle": lambda x, y, r: (x.angle(), r.angle(), torch.tensor([1, -2]).angle()),
+    "polar": lambda x, y, r: torch.polar(r.abs(), r),
+    "complex": lambda x, y, r: torch.complex(r, r + 1),
+    "exp": lambda x, y, r: (x.exp(), x.log(), x.sqrt()),
+    "sgn": lambda x, y, r: (x.sgn(), (x * 0).sgn(), r.sgn()),
+    "equal": lambda x, y, r: (x == y, x != y, x == x, x == 1j),
+    "scalars": lambda x, y, r: (
+        *(aten.add.Scalar(x, 2j), aten.sub.Scalar(x, 2), aten.mul.Scalar(x, 1 - 2j)),
+        *(aten.div.Scalar(x, 2j), aten.eq.Scalar(x, 1j), aten.ne.Scalar(x, 1)),
+    ),
+    "matmul": lambda x, y, r: (x @ y.T, (x[None] @ y.mT[None])),
+    "sums": lambda x, y, r: (x.sum(), x.sum(0), x.sum([-1], True), x.mean(1), x.cumsum(-1)),
+    "parts": lambda x, y, r: (x.real, x.imag, torch.view_as_real(x)),
+    "from real": lambda x, y, r: (r.to(x.dtype), torch.view_as_complex(r.view(3, 2, 2))),
+}
+
+
+class Decomposed(TorchDispatchMode):
+    """Compute by decompositions, and remember of which operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        rule = {**COMPLEX, **PARTS}.get(function)
+        if rule is not None:
+            with self:
+                found = rule(*args, **kwargs or {})
+            if found is not NotImplemented:
+                self.seen.add(function)
+                return found
+        return function(*args, **kwargs or {})
+
+
+def operands(dtype):
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(3, 4, dtype=dtype, generator=generator) for _ in range(2))
+    return x, y, x.real.contiguous()
+
+
+SEEN = set()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_as_eager(name, dtype):
+    given = operands(dtype)
+    with Decomposed() as mode:
+        found = FUNCTIONS[name](*given)
+    SEEN.update(mode.seen)
+    torch.testing.assert_close(found, FUNCTIONS[name](*given))
+
+
+def test_every_decomposition_is_called():
+    assert {op for op in (*COMPLEX, *PARTS) if op not in SEEN} <= OUT_OF_MODE
+
+
+OUT_OF_MODE = {aten._conj.default}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_complex_arithmetic_is_left(name):
+    program = torch.export.export(Calls(FUNCTIONS[name]), operands(torch.complex64))
+    edge = to_edge(program)
+    found = edge.exported_program().module(check_guards=False)(*operands(torch.complex64))
+    expected = FUNCTIONS[name](*operands(torch.complex64))
+    torch.testing.assert_close(found, expected)
+    edge.to_executorch()
+
+
+def test_real_numbers_stay():
+    given = torch.ones(2), torch.ones(2)
+    for op in (aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.eq.Tensor, aten.sub.Tensor):
+        assert PARTS[op](*given) is NotImplemented
+    assert PARTS[aten._to_copy.default](given[0], dtype=torch.float64) is NotImplemented
+    assert math.isclose(
+        float(COMPLEX[aten.angle.default](torch.tensor(-2.0))), math.pi, rel_tol=1e-6
+    )
