@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 4
+#define ETX_ABI_MINOR 3
 
 #ifdef __cplusplus
 extern "C" {
@@ -118,7 +118,7 @@ typedef struct etx_context {
   bool (*is_cancelled)(const struct etx_context* self);
   /// True in the one call at load of a kernel whose row has bit 62. Since 1.3.
   bool is_loading;
-  /// The method's own; not for bodies. Since 1.4.
+  /// The method's own; not for bodies. Since 1.3.
   etx_random* random;
 } etx_context;
 

@@ -102,8 +102,7 @@ typedef struct etx_load_options {
   const char* const* data_paths;
   size_t num_data_paths;
 } etx_load_options;
-#define ETX_LOAD_OPTIONS_INIT \
-  { sizeof(etx_load_options), 1, 1, NULL, 0 }
+#define ETX_LOAD_OPTIONS_INIT {sizeof(etx_load_options), 1, 1, NULL, 0}
 
 /// Loads the file at `path`.
 /// Errors: ETX_ACCESS_FAILED, ETX_INVALID_PROGRAM, ETX_NOT_SUPPORTED (of a newer format),
