@@ -16,8 +16,7 @@
 #if defined(ETX_SELECTION)
 #include ETX_SELECTION
 #else
-#define ETX_SELECTED_DTYPES \
-  ~uint64_t { 0 }
+#define ETX_SELECTED_DTYPES ~uint64_t{0}
 #endif
 
 namespace etx::portable {

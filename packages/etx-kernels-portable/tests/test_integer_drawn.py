@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Integer operators of drawn shapes, windows, groups, zero points and scales, next to exact sums."""
+"""Integer operators of drawn shapes, windows, groups and scales, next to exact sums."""
 
 from __future__ import annotations
 

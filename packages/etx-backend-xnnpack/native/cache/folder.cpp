@@ -128,7 +128,7 @@ bool WeightFolder::open(const char* path, uint64_t limit, bool must_verify) {
     complain("a path of %zu bytes is too long", std::strlen(path));
     return false;
   }
-  struct stat found {};
+  struct stat found{};
   mkdir(path, 0700);
   if (stat(path, &found) != 0) {
     complain("%s: %s", path, std::strerror(errno));
@@ -151,7 +151,7 @@ bool WeightFolder::find(const Digest& name, const void* key, size_t key_size,
   name_of(path_, name, path);
   Descriptor file;
   file.number = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  struct stat found {};
+  struct stat found{};
   if (file.number < 0 && errno == ENOENT) return false;
   if (file.number < 0 || fstat(file.number, &found) != 0) {
     complain("%s: %s; packed again", path, std::strerror(errno));
@@ -230,7 +230,7 @@ bool WeightFolder::make_room(uint64_t size, IsInUse is_in_use) const {
     }
     for (const dirent* entry = readdir(folder); entry != nullptr; entry = readdir(folder)) {
       Name path;
-      struct stat found {};
+      struct stat found{};
       const size_t length = std::strlen(entry->d_name);
       if (length > 100) continue;
       std::snprintf(path, sizeof(path), "%s/%.100s", path_, entry->d_name);

@@ -66,7 +66,7 @@ bool MappedFile::find(const void* data, size_t size) {
 
 bool MappedFile::read_state(FileState* state) {
 #ifdef __linux__
-  struct stat found {};
+  struct stat found{};
   if (ends_with(path_, kDeleted) || stat(path_, &found) != 0) {
     reason_ = "its program is no longer a file";
     return false;

@@ -63,7 +63,7 @@ void unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t
   for (int64_t i = 0; i < n; ++i) y[i] = static_cast<R>(Op::apply(x[i]));
 }
 
-template <UnaryLoop Isa::*member>
+template <UnaryLoop Isa::* member>
 void isa_unary_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
   (isa().*member)(static_cast<const float*>(in[0]), static_cast<float*>(out),
                   static_cast<size_t>(n));
@@ -98,7 +98,7 @@ void binary_loop(const void*, const void* const* in, uint32_t scalars, void* out
 
 /// The float32 loops of an operator in Isa: vector and vector, vector and scalar, scalar and
 /// vector.
-template <typename Op, BinaryLoop Isa::*vv, ScalarLoop Isa::*vs, ScalarLoop Isa::*sv>
+template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs, ScalarLoop Isa::* sv>
 void isa_binary_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
   const float* a = static_cast<const float*>(in[0]);
   const float* b = static_cast<const float*>(in[1]);

@@ -49,7 +49,7 @@ void add_steps(const ConvShape& s, Sweep& sweep) {
 
 Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTables& tables) {
   Sweep sweep;
-  for_each_tap(s, [&](int64_t tap, const int64_t(&at)[kAxes]) {
+  for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
     tables.b[tap] = static_cast<int32_t>(planes.offset(at));
   });
   const int64_t taps = s.taps();
@@ -79,7 +79,7 @@ Sweep plan_transposed(const ConvShape& s, const PaddedPlanes& planes, const int6
     stride *= s.out[a];
   }
   int64_t taps = 0;
-  for_each_tap(s, [&](int64_t tap, const int64_t(&at)[kAxes]) {
+  for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
     int64_t from[kAxes];
     for (int a = 0; a < kAxes; ++a) {
       if (at[a] % s.stride[a] != phase[a]) return;

@@ -7,7 +7,7 @@
 namespace etx::portable {
 namespace {
 
-template <auto Integer::*member>
+template <auto Integer::* member>
 void loop(const void* user, const void* const* in, uint32_t scalars, void* out, int64_t n) {
   (integer().*member)(static_cast<const int8_t*>(in[0]), static_cast<const int8_t*>(in[1]), scalars,
                       *static_cast<const Pair*>(user), static_cast<int8_t*>(out), n);

@@ -99,7 +99,7 @@ inline void add_step(Sums<M, V>& sums, const RowPointers<M>& rows, int64_t step,
 
 /// Independent sums that are added in turns, so that additions do not wait for each other.
 template <int M, int V>
-constexpr int kChains = M* V >= 8 ? 1 : (M* V >= 4 ? 2 : 4);
+constexpr int kChains = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
 
 template <int M, int V>
 inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
