@@ -65,13 +65,15 @@ def _run(options: argparse.Namespace) -> int:
         library = families(sources, library_path())
         chosen = select(options.files, options.operator, options.dtype, library)
         target.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        work = scratch / target.name
         try:
+            work.mkdir()
             measured = _make(work, sources, chosen, options)
             shutil.rmtree(target, ignore_errors=True)
             os.replace(work, target)
         finally:
-            shutil.rmtree(work, ignore_errors=True)
+            shutil.rmtree(scratch, ignore_errors=True)
     _print(options, chosen, measured)
     return 0
 

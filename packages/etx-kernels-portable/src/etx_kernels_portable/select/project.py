@@ -69,8 +69,10 @@ def _unpacked(given: Path, scratch: Path) -> Path:
             archive.extractall(scratch, filter="data")
     except (OSError, tarfile.TarError) as error:
         raise EtxError(f"{given}: expected a folder or a source archive: {error}") from error
-    (folder,) = scratch.iterdir()
-    return folder
+    folders = list(scratch.iterdir())
+    if len(folders) != 1:
+        raise EtxError(f"{given}: expected one folder in the archive, got {len(folders)}")
+    return folders[0]
 
 
 def _checkout() -> Path:
