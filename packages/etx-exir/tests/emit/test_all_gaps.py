@@ -100,8 +100,7 @@ class Everything(nn.Module):
         inverse = torch.linalg.inv(x)
         determinant = torch.linalg.det(x)
         spectrum = torch.fft.rfft(x)
-        conjugate = spectrum.conj()
-        product = spectrum * spectrum
+        sine = spectrum.asin()
         counts = torch.bincount(i)
         values = torch.nonzero(x)
         folded = x.reshape([4, 4] + [1] * 15)
@@ -111,7 +110,7 @@ class Everything(nn.Module):
         sums = torch.logcumsumexp(x, 0)
         attended = self.attention(x[None])
         flexible = flex_attention(x[None, None], x[None, None], x[None, None])
-        tensors = [rows, inverse, determinant, conjugate.real, product.real, counts, values]
+        tensors = [rows, inverse, determinant, sine.real, counts, values]
         tensors += [folded + 1, small.float(), part + 1, counted, sums, attended, flexible, deep]
         return {torch.float32: tensors}
 
@@ -120,8 +119,7 @@ KINDS = {
     "'n', dimension 0": "",
     "aten::linalg_inv_ex.inverse": "linalg.inv",
     "aten::_linalg_det.result": "linalg.det",
-    "aten._conj.default has no out variant": "conj()",
-    "aten::mul.out with self": "spectrum * spectrum",
+    "aten::asin.out with self": "spectrum.asin()",
     "aten.bincount.default: the size": "bincount",
     "aten::bincount.out": "bincount",
     "aten.view_copy.default: a tensor of 17 dimensions": "x.reshape",

@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from etx_exir import to_edge
-from etx_exir.lower.decompose_complex import COMPLEX, PARTS
+from etx_exir.lower.decompose_complex import COMPLEX, PARTS, complex_by_parts
 from programs import Calls
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -26,6 +26,13 @@ FUNCTIONS = {
     "polar": lambda x, y, r: torch.polar(r.abs(), r),
     "complex": lambda x, y, r: torch.complex(r, r + 1),
     "exp": lambda x, y, r: (x.exp(), x.log(), x.sqrt()),
+    "powers": lambda x, y, r: (x**0, x**1, x**2, x**3, x**-1.5, (x * 0) ** 2),
+    "sines": lambda x, y, r: (x.sin(), x.cos()),
+    "full": lambda x, y, r: (
+        *(torch.full((2, 3), 1 + 2j), torch.full((2,), 3, dtype=x.dtype)),
+        *(torch.full_like(x, 2j), torch.zeros_like(y), torch.full_like(r, 2j, dtype=x.dtype)),
+        torch.zeros(2, 3, dtype=x.dtype) + x[:2, :3],
+    ),
     "sgn": lambda x, y, r: (x.sgn(), (x * 0).sgn(), r.sgn()),
     "equal": lambda x, y, r: (x == y, x != y, x == x, x == 1j),
     "scalars": lambda x, y, r: (
@@ -47,7 +54,7 @@ class Decomposed(TorchDispatchMode):
         self.seen = set()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        rule = {**COMPLEX, **PARTS}.get(function)
+        rule = complex_by_parts(COMPLEX).get(function)
         if rule is not None:
             with self:
                 found = rule(*args, **kwargs or {})
@@ -95,9 +102,18 @@ def test_no_complex_arithmetic_is_left(name):
 
 def test_real_numbers_stay():
     given = torch.ones(2), torch.ones(2)
-    for op in (aten.add.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.eq.Tensor, aten.sub.Tensor):
-        assert PARTS[op](*given) is NotImplemented
-    assert PARTS[aten._to_copy.default](given[0], dtype=torch.float64) is NotImplemented
+    table = complex_by_parts({aten.mul.Tensor: torch.add})
+    for op in (aten.add.Tensor, aten.div.Tensor, aten.eq.Tensor, aten.sub.Tensor):
+        assert table[op](*given) is NotImplemented
+    assert table[aten._to_copy.default](given[0], dtype=torch.float64) is NotImplemented
+    assert table[aten.mul.Tensor](*given).tolist() == [2.0, 2.0]
+
+
+def test_a_sum_of_real_numbers_is_decomposed_as_without_complex_ones():
+    edge = to_edge(torch.export.export(Calls(lambda x: x.sum()), (torch.ones(2, 3),)))
+    found = {str(node.target) for node in edge.exported_program().graph.nodes}
+    assert "aten.sum.dim_IntList" in found
+
     assert math.isclose(
         float(COMPLEX[aten.angle.default](torch.tensor(-2.0))), math.pi, rel_tol=1e-6
     )

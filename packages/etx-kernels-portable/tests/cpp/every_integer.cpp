@@ -279,6 +279,7 @@ int main() {
   std::printf("base %016llx\n", static_cast<unsigned long long>(digest(base)));
 #if defined(ETX_INTEGER_X86_LEVELS)
   if (strcmp(integer().name, "base") != 0) compare(integer_v3, base);
+  if (&integer() == &integer_v3) return 0;
 #endif
   if (&integer() != &integer_base) compare(integer(), base);
   return 0;

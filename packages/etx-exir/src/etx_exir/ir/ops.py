@@ -50,6 +50,8 @@ EXPAND = aten.expand_copy.default
 PERMUTE = aten.permute_copy.default
 SELECT = aten.select_copy.int
 SLICE = aten.slice_copy.Tensor
+AS_PARTS = aten.view_as_real_copy.default
+AS_COMPLEX = aten.view_as_complex_copy.default
 SPLIT = aten.split_copy.Tensor
 SPLIT_WITH_SIZES = aten.split_with_sizes_copy.default
 SQUEEZE = aten.squeeze_copy.dims
@@ -88,8 +90,8 @@ TABLE = (
     View(aten.diagonal_copy.default, Moves.OTHER, (aten.diagonal.default,)),
     View(aten.narrow_copy.default, Moves.OTHER, (aten.narrow.default,), True),
     View(aten.unfold_copy.default, Moves.OTHER, (aten.unfold.default,)),
-    View(aten.view_as_real_copy.default, Moves.OTHER, (aten.view_as_real.default,)),
-    View(aten.view_as_complex_copy.default, Moves.OTHER, (aten.view_as_complex.default,)),
+    View(AS_PARTS, Moves.OTHER, (aten.view_as_real.default,)),
+    View(AS_COMPLEX, Moves.OTHER, (aten.view_as_complex.default,)),
 )
 """Every operator that only moves elements, once."""
 

@@ -22,7 +22,7 @@ from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.stand_in import leave_out
 from etx_exir.ir.targets import default_operators
 from etx_exir.lower.copy_program import copy_program
-from etx_exir.lower.decompose_complex import PARTS, is_complex_call
+from etx_exir.lower.decompose_complex import PARTS, complex_by_parts, is_complex_call
 from etx_exir.lower.decompose_quantized import quantized
 from etx_exir.lower.decompositions import OURS, SIMPLER
 from etx_exir.lower.plain_names import plain, restore
@@ -100,13 +100,13 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     The given program stays as it is.
     """
     whole = whole_operators().union(preserved)
-    table = {**PARTS, **decomposition_table(preserved)}
+    table = decomposition_table(preserved)
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
         return copy_program(program)
     source, first = program, None
     while True:
         try:
-            result = _decomposed(source, table)
+            result = _decomposed(source, complex_by_parts(table))
             break
         except Exception as error:
             first = first or error
@@ -150,6 +150,6 @@ def _is_final(node: Node, whole: frozenset[Any], table: Table) -> bool:
         return True
     if not isinstance(target, OpOverload) or target._schema.is_mutable:
         return False
-    if target in PARTS:
-        return not is_complex_call(node.args, node.kwargs)
+    if target in PARTS and is_complex_call(node.args, node.kwargs):
+        return False
     return target in whole or (torch.Tag.core in target.tags and target not in table)

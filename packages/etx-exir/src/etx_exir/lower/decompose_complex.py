@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decompositions of complex numbers into operators on their real and imaginary parts.
-
-Those of operators that real numbers have as well return NotImplemented for these.
-"""
+"""Decompositions of complex numbers into operators on their real and imaginary parts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -17,7 +13,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-__all__ = ["COMPLEX", "PARTS", "is_complex_call"]
+__all__ = ["COMPLEX", "PARTS", "complex_by_parts", "is_complex_call"]
 
 aten = torch.ops.aten
 
@@ -140,6 +136,46 @@ def _sqrt(self: Tensor) -> Any:
     return _polar(aten.sqrt.default(size), angle / 2)
 
 
+def _full(size: Any, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    if dtype is None:
+        dtype = torch.complex128 if torch.get_default_dtype() is torch.float64 else torch.complex64
+    if not dtype.is_complex:
+        return NotImplemented
+    parts = (aten.full.default(size, x, dtype=REAL[dtype]) for x in (value.real, value.imag))
+    return _joined(*parts)
+
+
+def _full_like(self: Tensor, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
+    return _full(list(self.shape), value, dtype=dtype or self.dtype)
+
+
+def _pow(self: Tensor, exponent: Any) -> Any:
+    if exponent == 0:
+        return _full(list(self.shape), 1, dtype=self.dtype)
+    if exponent in (1, 2):
+        return self.clone() if exponent == 1 else _mul(self, self)
+    if isinstance(exponent, complex):
+        return NotImplemented
+    size, angle = _abs_and_angle(self)
+    return _polar(aten.pow.Tensor_Scalar(size, exponent), angle * exponent)
+
+
+def _sin(self: Tensor) -> Any:
+    real, imaginary = _parts(self, REAL[self.dtype])
+    return _joined(
+        aten.sin.default(real) * aten.cosh.default(imaginary),
+        aten.cos.default(real) * aten.sinh.default(imaginary),
+    )
+
+
+def _cos(self: Tensor) -> Any:
+    real, imaginary = _parts(self, REAL[self.dtype])
+    return _joined(
+        aten.cos.default(real) * aten.cosh.default(imaginary),
+        -aten.sin.default(real) * aten.sinh.default(imaginary),
+    )
+
+
 def _sgn(self: Tensor) -> Any:
     if not self.is_complex():
         return aten.sign.default(self)
@@ -215,15 +251,28 @@ def is_complex_call(args: Any, kwargs: Any) -> bool:
     return any(map(is_complex, pytree.tree_leaves((args, kwargs))))
 
 
-def _only_complex(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def compute(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if is_complex_call(args, kwargs) else NotImplemented
+def complex_by_parts(
+    table: Mapping[OpOverload, Callable[..., Any]],
+) -> dict[OpOverload, Callable[..., Any]]:
+    """Return `table` with PARTS for complex calls; for real ones it holds as it is."""
+    table = {**table}
 
-    return compute
+    def either(op: OpOverload) -> Callable[..., Any]:
+        of_reals = table.get(op, keep)
+
+        def compute(*args: Any, **kwargs: Any) -> Any:
+            chosen = PARTS[op] if is_complex_call(args, kwargs) else of_reals
+            return chosen(*args, **kwargs)
+
+        return compute
+
+    def keep(*_: Any, **__: Any) -> Any:
+        return NotImplemented
+
+    return {**table, **{op: either(op) for op in PARTS}}
 
 
-_OF_PARTS: dict[OpOverload, Callable[..., Any]] = {
+PARTS: dict[OpOverload, Callable[..., Any]] = {
     aten.add.Tensor: _add,
     aten.add.Scalar: _add,
     aten.sub.Tensor: _sub,
@@ -237,6 +286,11 @@ _OF_PARTS: dict[OpOverload, Callable[..., Any]] = {
     aten.exp.default: _exp,
     aten.log.default: _log,
     aten.sqrt.default: _sqrt,
+    aten.pow.Tensor_Scalar: _pow,
+    aten.sin.default: _sin,
+    aten.cos.default: _cos,
+    aten.full.default: _full,
+    aten.full_like.default: _full_like,
     aten.eq.Tensor: _eq,
     aten.eq.Scalar: _eq,
     aten.ne.Tensor: _ne,
@@ -249,7 +303,6 @@ _OF_PARTS: dict[OpOverload, Callable[..., Any]] = {
     aten.cumsum.default: _linear(aten.cumsum.default),
     aten._to_copy.default: _to_copy,
 }
-PARTS = {op: _only_complex(function) for op, function in _OF_PARTS.items()}
 """Of operators that have kernels for real numbers."""
 
 COMPLEX: dict[OpOverload, Callable[..., Any]] = {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
 from etx_exir.passes.normalize.scalar_operands import ScalarOperands
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.simplify.remove_noops import RemoveNoops
 from programs import Calls, apply, assert_like_eager, core, counts, edge
 from torch import nn
@@ -46,3 +47,12 @@ def test_reductions_over_single_elements():
     assert_like_eager(program, module, inputs)
     whole = torch.tensor(2), torch.randint(5, (3, 1))
     assert set(counts(edge(module, whole))) == {"aten.amax.default"}
+
+
+def test_complex_numbers_of_parts_and_back():
+    both = Calls(lambda x: torch.view_as_real(torch.view_as_complex(x)) * 2)
+    program = core(both, (torch.randn(3, 2),))
+    RemoveNoops().run(program)
+    RemoveDeadCode().run(program)
+    assert counts(program) == {"aten.mul.Tensor": 1}
+    assert_like_eager(program, both, (torch.randn(3, 2),))

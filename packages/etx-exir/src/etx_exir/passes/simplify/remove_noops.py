@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x - 0``, ``x * 1`` -> ``x``.
+"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x - 0``, ``x * 1`` -> ``x``, as
+``view_as_real(view_as_complex(x))``.
 
 Bit by bit: ``x + 0`` stays where x may be -0.0, which it makes +0.0, and a sum, mean or average
 over single elements, which does the same, becomes ``x + 0``.
@@ -16,7 +17,16 @@ from torch.fx import Graph, Node
 from etx_exir.analysis.shapes import same_shape, same_size
 from etx_exir.ir.dim_order import CLONE, TO_COPY
 from etx_exir.ir.mutable_state import is_state
-from etx_exir.ir.ops import MOVES_OF, PERMUTATIONS, SLICE, Moves, copies, permutation
+from etx_exir.ir.ops import (
+    AS_COMPLEX,
+    AS_PARTS,
+    MOVES_OF,
+    PERMUTATIONS,
+    SLICE,
+    Moves,
+    copies,
+    permutation,
+)
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -42,6 +52,7 @@ SUMS = (aten.avg_pool2d.default, aten.mean.dim, aten.sum.dim_IntList)
 ADD = aten.add.Scalar
 FACTORS = (aten.mul.Scalar, aten.div.Scalar, aten.pow.Tensor_Scalar)
 TERMS = (ADD, aten.sub.Scalar)
+INVERSE = {AS_PARTS: AS_COMPLEX, AS_COMPLEX: AS_PARTS}
 KEPT = "the copy holds the value from before a write"
 
 
@@ -55,6 +66,7 @@ class RemoveNoops(NodePass):
         *FACTORS,
         *TERMS,
         *PERMUTATIONS,
+        *INVERSE,
         aten.cat.default,
     )
 
@@ -63,6 +75,8 @@ class RemoveNoops(NodePass):
         if node.target is aten.cat.default:
             tensors: Any = source
             source = tensors[0] if len(tensors) == 1 else None
+        elif node.target in INVERSE and isinstance(source, Node):
+            source = source.args[0] if source.target is INVERSE[node.target] else None
         if not isinstance(source, Node) or not self._is_noop(node, source):
             return None
         if node.target in SUMS and source.meta["val"].is_floating_point():
@@ -90,7 +104,7 @@ class RemoveNoops(NodePass):
         if node.target is aten.constant_pad_nd.default:
             pads: Any = node.args[1]
             return not any(pads)
-        return node.target in SHAPES or bool(before.stride() == after.stride())
+        return node.target in (*SHAPES, *INVERSE) or bool(before.stride() == after.stride())
 
 
 def _adds_nothing(node: Node, before: torch.Tensor) -> bool:
