@@ -8,7 +8,7 @@ import operator
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import torch
@@ -86,12 +86,17 @@ def decomposition_table(
     preserved: Iterable[OpOverload] = (), kernels: Container[str] | None = None
 ) -> Table:
     """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
-    table: Table = default_decompositions()
-    table.update(OURS)
+    table = {**_of_torch(len(torch._C._dispatch_get_all_op_names())), **OURS}
     table.update(quantized())
     for op in (*whole_operators(kernels), *preserved):
         table.pop(op, None)
     return table
+
+
+@lru_cache(maxsize=1)
+def _of_torch(_operators: int) -> Table:
+    """Return torch's decompositions while so many operators are registered: it takes long."""
+    return dict(default_decompositions().items())
 
 
 def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) -> ExportedProgram:

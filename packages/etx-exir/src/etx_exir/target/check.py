@@ -72,8 +72,11 @@ def missing(
     With `own`, what only the device can have is among it.
     """
     chosen = load_target(target)
-    others = list(installed_targets().values() if others is None else others)
+    others = None if others is None else list(others)
     found = chosen.check(pte, others)
+    if not found:
+        return []
+    others = list(installed_targets().values() if others is None else others)
     if chosen.name == DEFAULT and not own:
         found = _without_own(found, chosen, others)
     return _advised(found, Origins.of(pte.named_data))

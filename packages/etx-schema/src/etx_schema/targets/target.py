@@ -7,8 +7,9 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import lru_cache, reduce
 from pathlib import Path
+from typing import Any
 
 from etx_schema.entry_points import warn_of
 from etx_schema.errors import EtxError, TargetError
@@ -34,16 +35,15 @@ class Target(Device):
 
         `a+b` is a device that has what both have. `known` adds names to those of packages.
         """
-        names = {**target_paths(), **(known or {})}
         text = os.fspath(name_or_path)
         parts = [text] if os.path.isfile(text) else text.split("+")
-        return reduce(joined_devices, [_load(part, names, ()) for part in parts])
+        return reduce(joined_devices, [_load(part, known or {}, ()) for part in parts])
 
     @classmethod
     def parse(cls, document: object, known: Mapping[str, Path] | None = None) -> Target:
         """Build a target from a JSON document; raise TargetError naming what is wrong in it."""
-        names = {**target_paths(), **(known or {})}
-        return _parse(document, names, Path(), ())
+        stated = _object(document)
+        return _extended(_own(stated), stated, known or {}, Path(), ())
 
     def check(self, pte: PteFile, others: Iterable[Target] | None = None) -> list[Problem]:
         """Return everything that `pte` needs and this target lacks.
@@ -75,16 +75,19 @@ def device_target() -> Target | None:
     return reduce(joined_devices, found) if found else None
 
 
-def _load(text: str, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
+def _load(text: str, known: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
     if text.endswith(".json") or os.sep in text:
-        return _read(Path(text), names, outer)
-    if text not in names:
-        known = ", ".join(names) or "none"
-        raise TargetError(f"unknown target {text!r}; expected a .json file or one of {known}")
-    return _read(names[text], names, outer)
+        return _read(Path(text), known, outer)
+    if text in known:
+        return _read(known[text], known, outer)
+    installed = target_paths()
+    if text not in installed:
+        names = ", ".join({**installed, **known}) or "none"
+        raise TargetError(f"unknown target {text!r}; expected a .json file or one of {names}")
+    return _read(installed[text], known, outer)
 
 
-def _read(path: Path, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
+def _read(path: Path, known: Mapping[str, Path], outer: tuple[Path, ...]) -> Target:
     try:
         place = path.resolve()
     except (ValueError, OSError, RuntimeError) as error:
@@ -92,29 +95,41 @@ def _read(path: Path, names: Mapping[str, Path], outer: tuple[Path, ...]) -> Tar
     if place in outer:
         raise TargetError(f"target {path} extends itself")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        status = path.stat()
+        own, document = _stated(place, status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise TargetError(f"cannot read target {path}: {error.strerror}") from error
+    except TargetError as error:
+        raise TargetError(f"target {path}: {error}") from None
     except (ValueError, RecursionError) as error:
         raise TargetError(f"target {path} is not JSON: {error}") from error
     try:
-        return _parse(document, names, path.parent, (*outer, place))
+        return _extended(own, document, known, path.parent, (*outer, place))
     except TargetError as error:
         raise TargetError(f"target {path}: {error}") from None
 
 
-def _parse(
-    document: object, names: Mapping[str, Path], folder: Path, outer: tuple[Path, ...]
-) -> Target:
+@lru_cache(maxsize=32)
+def _stated(path: Path, _changed: int, _size: int) -> tuple[Target, Mapping[str, Any]]:
+    """Return what a file of these times and sizes says: the rows of operators take long."""
+    document = _object(json.loads(path.read_text(encoding="utf-8")))
+    return _own(document), document
+
+
+def _object(document: object) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise TargetError("expected an object")
+    return document
+
+
+def _own(document: Mapping[str, Any]) -> Target:
     for key in document:
         if key not in KEYS:
             raise TargetError(f"unknown key {key!r}; expected {', '.join(sorted(KEYS))}")
     name = document.get("name")
     if not isinstance(name, str) or not name:
         raise TargetError("name: expected a string")
-    own = Target(
+    return Target(
         name=name,
         operators=operators_at(document, "operators"),
         description=str(document.get("description", "")),
@@ -124,10 +139,19 @@ def _parse(
         runtime=object_at(document, "runtime"),
         elsewhere=object_at(document, "elsewhere"),
     )
+
+
+def _extended(
+    own: Target,
+    document: Mapping[str, Any],
+    known: Mapping[str, Path],
+    folder: Path,
+    outer: tuple[Path, ...],
+) -> Target:
     bases = []
     for base in strings_at(document, "extends"):
         place = str(folder / base) if base.endswith(".json") else base
-        bases.append(_load(place, names, outer))
+        bases.append(_load(place, known, outer))
     if not bases:
         return own
     removed = strings_at(document, "without")
