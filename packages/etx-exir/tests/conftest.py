@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import random
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,37 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from promise import SEED
 
+ROWS = 8
 
-def pytest_report_header():
-    return f"samples and graphs drawn by ETX_SEED={SEED}"
+
+def pytest_addoption(parser):
+    group = parser.getgroup("sweeps")
+    group.addoption("--rows", type=int, default=ROWS, help="at most so many of a test, 0: all")
+    seed = random.SystemRandom().randrange(10**6)
+    group.addoption("--rows-seed", type=int, default=seed, help="draws them; random by default")
+
+
+def pytest_report_header(config):
+    rows, seed = config.getoption("rows"), config.getoption("rows_seed")
+    drawn = f"{rows} rows of a test at most, drawn by --rows-seed {seed}" if rows else "all rows"
+    return f"samples and graphs drawn by ETX_SEED={SEED}; {drawn}"
+
+
+def pytest_collection_modifyitems(config, items):
+    """Draw rows of the tests that have more than `--rows`, in a run that names no test."""
+    rows = config.getoption("rows")
+    named = config.getoption("keyword") or any("::" in text for text in config.args)
+    if not rows or named:
+        return
+    tests = defaultdict(list)
+    for item in items:
+        tests[item.nodeid.partition("[")[0]].append(item)
+    draw = random.Random(config.getoption("rows_seed"))
+    kept = set()
+    for test in tests.values():
+        kept.update(draw.sample(test, rows) if len(test) > rows else test)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 @pytest.fixture(autouse=True)

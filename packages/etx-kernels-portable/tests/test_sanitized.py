@@ -46,7 +46,7 @@ def tool(name: str) -> str:
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What executes programs with the kernels: a fuzzer where there is Clang, and broken files."""
     build = tmp_path_factory.mktemp("sanitized")

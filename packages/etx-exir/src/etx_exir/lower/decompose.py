@@ -96,7 +96,8 @@ def decomposition_table(
 @lru_cache(maxsize=1)
 def _of_torch(_operators: int) -> Table:
     """Return torch's decompositions while so many operators are registered: it takes long."""
-    return dict(default_decompositions().items())
+    table = default_decompositions()
+    return {op: table[op] for op in table}
 
 
 def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) -> ExportedProgram:
