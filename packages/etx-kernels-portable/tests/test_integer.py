@@ -326,6 +326,24 @@ def test_int4_linear(rows: int, k: int, size: int) -> None:
         check_float(call("weight_only_linear_int4.out", *operands, out), x, real, bias)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 5), (-5, 0), (-1, 5), (-5, 1), (-3, 3.1), (-5, 5)])
+@pytest.mark.parametrize(("k", "size"), [(96, 32), (88, 88), (40, 24)])
+def test_int4_rows_of_any_zero_point(low: float, high: float, k: int, size: int) -> None:
+    torch.manual_seed(k)
+    for count in (1, 5):
+        n, groups = 33, -(-k // size)
+        x = torch.rand(count, k) ** 3 * (high - low) + low
+        x[:, :2] = torch.tensor([low, high])
+        w, group_of = bytes_of(n, k, low=-8, high=7), torch.arange(k) // size
+        sums = torch.stack([w[:, group_of == g].sum(1) for g in range(groups)]).int()
+        scales = torch.rand(groups, n) / k
+        q, scale, zero = quantize_rows(x)
+        operands = x, pack_int4(w), sums, scales, None, size, -INF, INF
+        got = call("dynamic_linear_int4.out", *operands, Out((count, n), torch.float32))
+        real = w.double() * scales.double()[group_of].T
+        check_float(got, (q - zero).double() * scale, real, None)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 13, 30])
 @pytest.mark.parametrize("k", [1, 4, 7, 64, 99])
 def test_weight_only_linear(rows: int, k: int) -> None:

@@ -9,8 +9,9 @@ namespace {
 
 /// Gathered rows stay in the second nearest cache, with a panel of the weight and the results.
 constexpr int64_t kGatheredBytes = 192 * 1024;
-/// How much faster than a multiplication of floats one of int8 is.
-constexpr int64_t kFaster = 4;
+/// How much faster than a multiplication of floats one of int8 is, and where few rows share a
+/// weight that has to come from memory.
+constexpr int64_t kFaster = 4, kFewRowsFaster = 2;
 
 /// The memory of one thread.
 struct Workspace {
@@ -35,8 +36,9 @@ struct Schedule {
   Schedule(const Context& context, const Layer& layer) {
     const Integer& level = integer();
     const Product& p = layer.product;
+    const int64_t faster = layer.num_rows < level.tile_rows ? kFewRowsFaster : kFaster;
     const Checked work =
-        Checked(layer.num_rows) * p.columns * (p.steps * kBlockDepth / kFaster) * layer.groups;
+        Checked(layer.num_rows) * p.columns * (p.steps * kBlockDepth / faster) * layer.groups;
     threads = useful_threads(context, work);
     const int64_t tiles = divide_up(layer.num_rows, level.tile_rows);
     by_rows = tiles >= 2 * threads || divide_up(p.end, level.panel_blocks) < threads;

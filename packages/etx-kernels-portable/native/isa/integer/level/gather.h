@@ -180,10 +180,33 @@ inline float round_even(float v) {
   return size < 8388608.0f ? (v + magic) - magic : v;
 }
 
+#if defined(ETX_INTEGER_NIBBLES)
+/// Which of the rows that are multiplied at a time has a tile of its own.
+constexpr bool is_single(int64_t row, int64_t rows) { return rows % 2 == 1 && row == rows - 1; }
+
+constexpr bool is_negated(int32_t offset) { return offset < 0; }
+
+/// Makes of numbers u the differences u - z, or z - u where z is negative: from -255 to 127. What
+/// bytes do not hold of them, mostly nothing, becomes a second row behind the first.
+void subtract_offset(uint8_t* row, int32_t offset, int64_t steps) {
+  uint8_t* const rest = row + steps * kNibbleStepBytes;
+  const __m128i zero = _mm_set1_epi16(static_cast<int16_t>(offset));
+  const __m128i least = _mm_set1_epi16(-128);
+  for (int64_t k = 0; k < steps * kNibbleStepBytes; k += 8) {
+    const __m128i u = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<__m128i*>(row + k)));
+    const __m128i x = is_negated(offset) ? _mm_sub_epi16(zero, u) : _mm_sub_epi16(u, zero);
+    const __m128i held = _mm_max_epi16(x, least), more = _mm_sub_epi16(x, held);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(row + k), _mm_packs_epi16(held, held));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(rest + k), _mm_packs_epi16(more, more));
+  }
+}
+#endif
+
 void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows, uint8_t* to,
                    int64_t stride, RowScale* scales, bool int4) {
   const bool stay_bytes = int4 && kNibbleStepBytes != kStepBytes;
-  const int64_t steps = (depth + kBlockDepth - 1) / kBlockDepth;
+  const int64_t unit = int4 ? 2 * kBlockDepth : kBlockDepth;
+  const int64_t steps = (depth + unit - 1) / unit * (unit / kBlockDepth);
   for (int64_t row = 0; row < rows; ++row, to += stride, x += x_stride) {
     float low, high;
     extremes(x, depth, low, high);
@@ -207,6 +230,9 @@ void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows
     for (; i < steps * kBlockDepth; ++i) bytes[i] = 0;
     if (!stay_bytes) widen(to, steps);
     scales[row] = {scale, static_cast<int32_t>(zero) + kOffset};
+#if defined(ETX_INTEGER_NIBBLES)
+    if (int4 && is_single(row, rows)) subtract_offset(to, scales[row].offset, steps);
+#endif
   }
 }
 

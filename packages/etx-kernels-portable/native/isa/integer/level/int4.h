@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_INT4_H_
+#define ETX_PORTABLE_INTEGER_INT4_H_
+
+/// Products of gathered rows and int4 weights, in groups along the depth with scales of their own.
+
+#include "isa/integer/level/gather.h"
+#include "isa/integer/level/tile.h"
+
+namespace etx::portable {
+namespace {
+
+#if defined(ETX_INTEGER_NIBBLES)
+constexpr int64_t kPairSteps = 8;  ///< Steps whose sums of pairs int16 holds: 8 * 2 * 15 * 128.
+
+/// The nibbles of a tile's blocks at two steps.
+template <int V>
+struct Nibbles {
+  VecI low[V], high[V];
+  explicit Nibbles(const Columns<V>& columns) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      low[v] = columns.bytes[v] & 0x0F0F0F0F;
+      high[v] = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+    }
+  }
+};
+
+inline VecI multiply_pairs(VecI nibbles, VecI row) {
+  return (VecI)_mm256_maddubs_epi16((__m256i)nibbles, (__m256i)row);
+}
+inline VecI add_words(VecI a, VecI b) { return (VecI)_mm256_add_epi16((__m256i)a, (__m256i)b); }
+inline VecI add_pairs(VecI words) {
+  return (VecI)_mm256_madd_epi16((__m256i)words, _mm256_set1_epi16(1));
+}
+
+/// The same of int4, whose numbers are 8 larger: steps [begin, end), `begin` even.
+template <int M, int V>
+inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
+  const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+  for (int64_t k = begin; k < end;) {
+    const int64_t until = end - k > kPairSteps ? k + kPairSteps : end;
+    Sums<M, V> words = {};
+    for (; k < until; k += 2, w += kBlockBytes) {
+      const Nibbles<V> b(Columns<V>(w, t.block_stride));
+      const uint8_t* x = t.rows + k * kNibbleStepBytes;
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i, x += t.row_stride) {
+        const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
+        ETX_UNROLL
+        for (int v = 0; v < V; ++v) {
+          words[i][v] = add_words(words[i][v], multiply_pairs(b.low[v], low));
+          words[i][v] = add_words(words[i][v], multiply_pairs(b.high[v], high));
+        }
+      }
+    }
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) {
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) sums[i][v] += add_pairs(words[i][v]);
+    }
+  }
+}
+
+/// Adds the products of a row at steps that belong together.
+template <int V, int pairs>
+inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
+                             int64_t block_stride) {
+  VecI words[V];
+  ETX_UNROLL
+  for (int i = 0; i < pairs; ++i, w += kBlockBytes, x += 2 * kNibbleStepBytes) {
+    Columns<V> columns(w, block_stride);
+    // Loaded once, and added in this order: others need more registers than there are.
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) __asm__("" : "+x"(columns.bytes[v]));
+    const Nibbles<V> b(columns);
+    prefetch_bytes(w + kAhead);
+    const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const VecI product = multiply_pairs(b.low[v], low);
+      words[v] = i == 0 ? product : add_words(words[v], product);
+      words[v] = add_words(words[v], multiply_pairs(b.high[v], high));
+      __asm__("" : "+x"(words[v]));
+    }
+  }
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v) sums[0][v] += add_pairs(words[v]);
+}
+
+template <int V>
+ETX_NOINLINE void add_each_pair(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
+                                int64_t block_stride, int64_t pairs) {
+  for (int64_t i = 0; i < pairs; ++i, w += kBlockBytes, x += 2 * kNibbleStepBytes) {
+    add_pairs_of_row<V, 1>(sums, w, x, block_stride);
+  }
+}
+
+/// What is rarely needed, with sums in memory.
+template <int V>
+inline void add_few(Sums<1, V>& sums, const int8_t* w, const uint8_t* x, int64_t block_stride,
+                    int64_t pairs) {
+  Sums<1, V> few = {};
+  add_each_pair<V>(few, w, x, block_stride, pairs);
+  add_sums<1, V>(sums, few);
+}
+
+/// The product of a row that `subtract_offset` changed.
+template <int V>
+inline void run_one_row(const Product& p, const Tile& t, const Place& at) {
+  const int8_t* w = t.weight;
+  const uint8_t* x = t.rows;
+  const float* scale = p.scale + at.column;
+  const int32_t* group_sum = p.group_sums + at.row * p.groups;
+  const int64_t rest = p.steps * kNibbleStepBytes, block_stride = t.block_stride;
+  const int64_t group_steps = p.group_steps, group_stride = p.group_stride;
+  VecF totals[1][V];
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v) totals[0][v] = splat(0.0f);
+  for (int64_t left = p.steps; left > 0; left -= group_steps, scale += group_stride) {
+    Sums<1, V> sums;
+    const VecI excess = splat(*group_sum++ * 8);
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) sums[0][v] = -excess;
+    for (int64_t k = left < group_steps ? left : group_steps; k > 0; k -= kPairSteps) {
+      const int64_t pairs = k < kPairSteps ? k / 2 : kPairSteps / 2;
+      if (pairs == kPairSteps / 2) {
+        add_pairs_of_row<V, kPairSteps / 2>(sums, w, x, block_stride);
+      } else {
+        add_few<V>(sums, w, x, block_stride, pairs);
+      }
+      const __m256i more = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + rest));
+      if (!_mm256_testz_si256(more, more)) add_few<V>(sums, w, x + rest, block_stride, pairs);
+      w += pairs * kBlockBytes, x += pairs * 2 * kNibbleStepBytes;
+    }
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      totals[0][v] = totals[0][v] + to_floats(sums[0][v]) * load(scale + v * kLanes);
+    }
+    prefetch_bytes(scale + 2 * V * kLanes);
+  }
+  if (is_negated(p.row_scales[at.row].offset)) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) totals[0][v] = splat(0.0f) - totals[0][v];
+  }
+  finish_rows<1, V>(p, totals, at);
+}
+
+template <int M, int V>
+inline void add_group(Sums<M, V>& sums, const Product&, const Tile& t, const Place&, int64_t begin,
+                      int64_t end) {
+  add_steps_int4<M, V>(sums, t, begin, end);
+}
+#else
+/// The same of int4, whose numbers are 8 larger: steps [begin, end), `begin` even.
+template <int M, int V>
+inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
+  const RowPointers<M> rows(t);
+  const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+#if defined(ETX_INTEGER_MATRICES)
+  PairSums<M, V> pairs = {};
+  for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
+    const Columns<V> columns(w, t.block_stride);
+    VecI low[V], high[V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      low[v] = columns.bytes[v] & 0x0F0F0F0F;
+      high[v] = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+    }
+    add_pairs<M, V>(pairs, low, high, [&](int i) { return rows.at(i, k); });
+  }
+  add_to_rows<M, V>(sums, pairs);
+#else
+  for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
+    const Columns<V> columns(w, t.block_stride);
+    VecI part[V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) part[v] = columns.bytes[v] & 0x0F0F0F0F;
+    add_step<M, V>(sums, rows, k, part);
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      part[v] = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+    }
+    add_step<M, V>(sums, rows, k + 1, part);
+  }
+#endif
+}
+
+/// Adds the products of a row, less those of a row of offsets. Numbers up to 15 of 8 steps are
+/// added before they are multiplied by the offset: bytes hold them.
+template <int V>
+inline void add_one_row(Sums<1, V>& sums, const Product& p, const Tile& t, const Place& at,
+                        int64_t begin, int64_t end) {
+  const RowPointers<1> rows(t);
+  const Left zero(p.row_scales[at.row].offset);
+  const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+  VecI less[V] = {}, more[V] = {};
+  int64_t k = begin;
+  const auto pair = [&](VecI(&both)[V]) {
+    const Columns<V> columns(w, t.block_stride);
+    const Left low(rows.at(0, k)), high(rows.at(0, k + 1));
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const VecI b_low = columns.bytes[v] & 0x0F0F0F0F;
+      const VecI b_high = to_signed(to_unsigned(columns.bytes[v]) >> 4) & 0x0F0F0F0F;
+      sums[0][v] = dot(sums[0][v], low, Right(b_low));
+      more[v] = dot(more[v], high, Right(b_high));
+      both[v] += b_low + b_high;
+    }
+    k += 2, w += kBlockBytes;
+  };
+  const auto flush = [&](const VecI(&both)[V]) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) less[v] = dot(less[v], zero, Right(both[v]));
+  };
+  while (k + 8 <= end) {
+    VecI both[V] = {};
+    for (int i = 0; i < 4; ++i) prefetch_bytes(w + kAhead + i * kBlockBytes);
+    pair(both), pair(both), pair(both), pair(both);
+    flush(both);
+  }
+  while (k < end) {
+    VecI both[V] = {};
+    pair(both);
+    flush(both);
+  }
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v) sums[0][v] += more[v] - less[v];
+}
+
+template <int M, int V>
+inline void add_group(Sums<M, V>& sums, const Product& p, const Tile& t, const Place& at,
+                      int64_t begin, int64_t end) {
+  if constexpr (M == 1) {
+    add_one_row<V>(sums, p, t, at, begin, end);
+  } else {
+    add_steps_int4<M, V>(sums, t, begin, end);
+  }
+}
+#endif
+
+/// With u a gathered number, z the row's offset and w8 = w + 8: the sum of (u - z) w is that of
+/// u w8, less z w's and 8 u's. One row alone sums z w8 itself instead of reading sums of w.
+struct ToFloatsInt4 {
+  static constexpr bool kLinear = true, kHalves = false;
+
+  template <int M, int V>
+  ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
+#if defined(ETX_INTEGER_NIBBLES)
+    if constexpr (M == 1) {
+      run_one_row<V>(p, t, at);
+      return;
+    }
+#endif
+    VecF totals[M][V];
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) totals[i][v] = splat(0.0f);
+    }
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const int64_t begin = g * p.group_steps;
+      const int64_t end = begin + p.group_steps < p.steps ? begin + p.group_steps : p.steps;
+      Sums<M, V> sums = {};
+      add_group<M, V>(sums, p, t, at, begin, end);
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const int64_t column = g * p.group_stride + at.column + v * kLanes;
+        const VecF scale = load(p.scale + column);
+        prefetch_bytes(p.scale + column + 2 * V * kLanes);
+        const VecI weights = M == 1 ? VecI{} : load_ints(p.sums + column);
+        ETX_UNROLL
+        for (int i = 0; i < M; ++i) {
+          const int32_t offset = p.row_scales[at.row + i].offset;
+          const int32_t excess = p.group_sums[(at.row + i) * p.groups + g] * 8;
+          VecI sum = sums[i][v] - excess;
+          sum = M == 1 ? sum + offset * 8 * static_cast<int32_t>((end - begin) * kBlockDepth)
+                       : sum - weights * offset;
+          totals[i][v] = totals[i][v] + to_floats(sum) * scale;
+        }
+      }
+    }
+    finish_rows<M, V>(p, totals, at);
+  }
+};
+
+/// Sums of the numbers of gathered rows.
+void sum_groups(const Product& p, int32_t* sums) {
+  for (int64_t row = 0; row < p.num_rows; ++row) {
+    const auto* const x = reinterpret_cast<const GatheredForInt4*>(p.rows + row * p.row_stride);
+    for (int64_t g = 0; g < p.groups; ++g) {
+      const int64_t begin = g * p.group_steps, end = begin + p.group_steps;
+      const int64_t last = (end < p.steps ? end : p.steps) * kBlockDepth;
+      int32_t sum = 0;
+      for (int64_t k = begin * kBlockDepth; k < last; ++k) sum += x[k];
+#if defined(ETX_INTEGER_NIBBLES)
+      if (is_single(row, p.num_rows)) {
+        const GatheredForInt4* const more = x + p.steps * kNibbleStepBytes;
+        for (int64_t k = begin * kBlockDepth; k < last; ++k) sum += more[k];
+      }
+#endif
+      *sums++ = sum;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_INT4_H_

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_TILE_H_
+#define ETX_PORTABLE_INTEGER_TILE_H_
+
+/// Products of a tile: a few gathered rows and blocks of columns, whose sums stay in registers.
+
+#include "isa/integer/level/dot.h"
+#include "isa/integer/level/matrix_dot.h"
+
+namespace etx::portable {
+namespace {
+
+#if ETX_SIMD_BYTES == 64
+constexpr int kTileRows = 8, kPanelBlocks = 2;
+#elif ETX_SIMD_BYTES == 32
+constexpr int kTileRows = kStepBytes == 4 ? 6 : 4, kPanelBlocks = 1;
+#elif ETX_SIMD_BYTES == 16
+#if defined(__ARM_FEATURE_DOTPROD)
+constexpr int kTileRows = 6, kPanelBlocks = 1;
+#else
+constexpr int kTileRows = 2, kPanelBlocks = 1;
+#endif
+#else
+constexpr int kTileRows = 1, kPanelBlocks = 1;
+#endif
+
+inline void prefetch_bytes(const void* p) {
+#if defined(__GNUC__)
+  __builtin_prefetch(p, 0, 2);
+#else
+  (void)p;
+#endif
+}
+
+/// How far before it is needed a weight is fetched that one row streams through: pages that are
+/// new to the processor, too, have come by then.
+constexpr int64_t kAhead = 16384;
+
+/// A tile's operands: M rows, and blocks of columns that are `block_stride` bytes apart.
+struct Tile {
+  const uint8_t* rows;
+  int64_t row_stride;
+  const int8_t* weight;
+  int64_t block_stride;
+  const int8_t* next;  ///< What will be read soon.
+};
+
+template <int M, int V>
+using Sums = VecI[M][V];
+
+/// The vectors of a tile's blocks at one place of the depth.
+template <int V>
+struct Columns {
+  VecI bytes[V];
+  Columns(const int8_t* block, int64_t block_stride) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      bytes[v] = load_bytes(block + v / kParts * block_stride + v % kParts * ETX_SIMD_BYTES);
+    }
+  }
+};
+
+/// Pointers to rows: every address is one of them plus 0, 1 or 2 times the stride, and all of them
+/// fit the registers.
+template <int M>
+struct RowPointers {
+  const uint8_t* group[(M + 2) / 3];
+  int64_t stride;
+  explicit RowPointers(const Tile& t) : stride(t.row_stride) {
+    for (int g = 0; g < (M + 2) / 3; ++g) group[g] = t.rows + 3 * g * t.row_stride;
+  }
+  const uint8_t* at(int row, int64_t step) const {
+    return group[row / 3] + (row % 3) * stride + step * kStepBytes;
+  }
+};
+
+/// Adds the products of block `step` of the depth.
+template <int M, int V>
+inline void add_step(Sums<M, V>& sums, const RowPointers<M>& rows, int64_t step,
+                     const VecI (&bytes)[V]) {
+  if constexpr (V * sizeof(Right) <= 4 * sizeof(VecI)) {
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) {
+      const Left a(rows.at(i, step));
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) sums[i][v] = dot(sums[i][v], a, Right(bytes[v]));
+    }
+  } else {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      const Right b(bytes[v]);
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) sums[i][v] = dot(sums[i][v], Left(rows.at(i, step)), b);
+    }
+  }
+}
+
+/// Independent sums that are added in turns, so that additions do not wait for each other.
+template <int M, int V>
+constexpr int kChains = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
+
+template <int M, int V>
+inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
+  ETX_UNROLL
+  for (int i = 0; i < M; ++i) {
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) sums[i][v] += more[i][v];
+  }
+}
+
+template <int M, int V>
+inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
+  constexpr int U = kChains<M, V>;
+  const RowPointers<M> rows(t);
+  const int8_t* w = t.weight;
+  const int8_t* next = t.next;
+  int64_t k = 0;
+#if defined(ETX_INTEGER_MATRICES)
+  if constexpr (M > 1) {
+    PairSums<M, V> pairs = {};
+    for (; k + 2 <= steps; k += 2, w += 2 * kBlockBytes, next += 2 * kBlockBytes) {
+      const Columns<V> first(w, t.block_stride), second(w + kBlockBytes, t.block_stride);
+      if (M > 4) prefetch_bytes(next);
+      add_pairs<M, V>(pairs, first.bytes, second.bytes, [&](int i) { return rows.at(i, k); });
+    }
+    add_to_rows<M, V>(sums, pairs);
+  }
+#endif
+  const auto step = [&](Sums<M, V>& own) {
+    const Columns<V> columns(w, t.block_stride);
+    if (M > 4) prefetch_bytes(next);
+    if (M == 1 && kStepBytes != kBlockDepth) prefetch_bytes(w + kAhead);
+    add_step<M, V>(own, rows, k, columns.bytes);
+    ++k, w += kBlockBytes, next += kBlockBytes;
+  };
+  if constexpr (U == 2) {
+    Sums<M, V> more = {};
+    while (k + 2 <= steps) step(sums), step(more);
+    add_sums<M, V>(sums, more);
+  } else if constexpr (U == 4) {
+    Sums<M, V> a = {}, b = {}, c = {};
+    while (k + 4 <= steps) step(sums), step(a), step(b), step(c);
+    add_sums<M, V>(sums, a);
+    add_sums<M, V>(b, c);
+    add_sums<M, V>(sums, b);
+  }
+  while (k < steps) step(sums);
+}
+
+/// A tile's place in a product.
+struct Place {
+  int64_t row;
+  int64_t column;
+  int64_t columns;  ///< Left of it; more than the tile has, or a part of its last block.
+};
+
+inline void store_up_to(float* p, VecF v, int64_t n) {
+  if (n >= kLanes) return store(p, v);
+  if (n > 0) store_part(p, v, static_cast<size_t>(n));
+}
+
+/// y = row scale * total + bias, within bounds.
+template <int M, int V>
+ETX_NOINLINE void finish_rows(const Product& p, VecF (&totals)[M][V], const Place& at) {
+  const VecF least = splat(p.least), most = splat(p.most);
+  float* y = p.y + at.row * p.y_stride + at.column;
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v, y += kLanes) {
+    const VecF bias = p.bias == nullptr ? splat(0.0f) : load(p.bias + at.column + v * kLanes);
+    const int64_t n = at.columns - v * kLanes;
+    for (int i = 0; i < M; ++i) {
+      const VecF value = totals[i][v] * p.row_scales[at.row + i].scale + bias;
+      store_up_to(y + i * p.y_stride, smallest(largest(value, least), most), n);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_TILE_H_
