@@ -74,7 +74,7 @@ def operands(dtype):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_as_eager(name, dtype):
     given = operands(dtype)
-    with Decomposed() as mode:
+    with Decomposed():
         found = FUNCTIONS[name](*given)
     torch.testing.assert_close(found, FUNCTIONS[name](*given))
 
