@@ -24,7 +24,8 @@ from reference import leaves, record
 TESTS = Path(__file__).parents[1] / "packages" / "etx-backend-xnnpack" / "tests"
 sys.path.insert(0, str(TESTS))
 
-from cases import CASES, Case  # noqa: E402
+from case import Case  # noqa: E402
+from cases import CASES  # noqa: E402
 from lowered import lower  # noqa: E402
 
 BY_NAME = {case.name: case for case in CASES}

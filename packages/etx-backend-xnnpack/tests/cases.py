@@ -3,120 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from etx_quant import (
-    Int8Quantizer,
-    XNNPACKQuantizer,
-    get_symmetric_quantization_config,
-    get_weight_quantization_config,
-    quantize,
-)
+from case import Call, Case, Shape, With, function, layer
 from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
 
-Shape = tuple[int, ...]
-SEED = 11
-
-
-class Call(nn.Module):
-    """A function as a module; `parts` are modules that it is given first."""
-
-    def __init__(self, function: Callable[..., Any], *parts: nn.Module) -> None:
-        super().__init__()
-        self.function = function
-        self.parts = nn.ModuleList(parts)
-
-    def forward(self, *args: torch.Tensor) -> Any:
-        return self.function(*self.parts, *args)
-
-
-class With(nn.Module):
-    """A function of constants of these shapes, and of the arguments."""
-
-    def __init__(self, function: Callable[..., Any], *shapes: Shape) -> None:
-        super().__init__()
-        self.function = function
-        self.weights = nn.ParameterList(torch.randn(shape) for shape in shapes)
-
-    def forward(self, *args: torch.Tensor) -> Any:
-        return self.function(*self.weights, *args)
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """A module of seeded weights, and the shapes of its arguments, normal numbers.
-
-    `tol` is relative to the largest number of the result. `positive` makes the arguments so.
-    `calls` are further shapes for `dynamic` ones. With a `recipe` it is quantized first, and
-    compared with the quantized model. `outside` are the operators that stay out.
-    """
-
-    name: str
-    make: Callable[[], nn.Module]
-    shapes: Sequence[Shape]
-    tol: float = 1e-5
-    positive: bool = False
-    dynamic: Any = None
-    calls: Sequence[Sequence[Shape]] = ()
-    recipe: str = ""
-    outside: tuple[str, ...] = ()
-
-    def module(self) -> nn.Module:
-        """Return the module in evaluation mode, the same one each time; quantized by a recipe."""
-        torch.manual_seed(SEED)
-        module = self.make().eval()
-        return module if not self.recipe else quantized(module, self)
-
-    def arguments(self) -> list[tuple[torch.Tensor, ...]]:
-        """Return the arguments of each call; the first is what is exported with."""
-        generator = torch.Generator().manual_seed(SEED)
-        return [
-            tuple(self._tensor(shape, generator) for shape in shapes)
-            for shapes in (self.shapes, *self.calls)
-        ]
-
-    def _tensor(self, shape: Shape, generator: torch.Generator) -> torch.Tensor:
-        tensor = torch.randn(shape, generator=generator)
-        return tensor.abs() + 0.1 if self.positive else tensor
-
-
-RECIPES: dict[str, Callable[[], Any]] = {
-    "static": lambda: get_symmetric_quantization_config(is_per_channel=True),
-    "all": lambda: get_symmetric_quantization_config(is_per_channel=True),
-    "static_of_tensor": get_symmetric_quantization_config,
-    "dynamic": lambda: get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True),
-    "weight8": get_weight_quantization_config,
-    "weight4": lambda: get_weight_quantization_config(bits=4),
-    "rows8": lambda: get_weight_quantization_config(is_dynamic=True),
-    "rows4": lambda: get_weight_quantization_config(bits=4, is_dynamic=True),
-    "groups4": lambda: get_weight_quantization_config(bits=4, group_size=32, is_dynamic=True),
-}
-
-
-def quantized(module: nn.Module, case: Case) -> nn.Module:
-    """Return `module` with the operators of the case's recipe."""
-    quantizer = Int8Quantizer() if case.recipe == "all" else XNNPACKQuantizer()
-    quantizer.set_global(RECIPES[case.recipe]())
-    return quantize(module, case.arguments(), quantizer)
-
-
-def function(name: str, call: Callable[..., Any], *shapes: Shape, **options: Any) -> Case:
-    """Return a case of a function without weights."""
-    return Case(name, lambda: Call(call), shapes, **options)
-
-
-def layer(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: Any) -> Case:
-    """Return a case of a module."""
-    return Case(name, make, shapes, **options)
-
-
 IMAGE = (2, 6, 9, 7)
 ROWS = (3, 5, 8)
+ROW = torch.export.Dim("rows", min=4, max=20)
+SOME, OTHERS = (torch.export.Dim(name, max=20) for name in ("some", "others"))
 
 ELEMENTWISE = [
     *(
@@ -234,8 +133,8 @@ Q, K = (2, 3, 5, 8), (2, 3, 7, 8)
 ATTENTION = [
     function("attention", F.scaled_dot_product_attention, Q, K, K),
     *(
-        function(f"attention_of_a_cache_{name}", call, *shapes, outside=left)
-        for name, call, shapes, left in CACHED
+        function(f"attention_of_a_cache_{name}", call, *shapes, **more)
+        for name, call, shapes, more in CACHED
     ),
     function(
         "attention_causal", lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), Q
@@ -326,6 +225,29 @@ SHAPES = [
     ),
     function("slice", lambda x: x[:, 1:4, 2:-1], ROWS),
     function("slice_of_image", lambda x: F.max_pool2d(x, 2)[:, 1:4, 2:-1], IMAGE),
+    function(
+        "slice_of_rows_of_any_number",
+        lambda x: torch.relu(torch.relu(x)[:, 1:4, : 2**40]),
+        ROWS,
+        dynamic=({2: ROW},),
+        calls=[[(3, 5, 4)], [(3, 5, 20)]],
+    ),
+    function(
+        "slice_from_the_second_of_any_number",
+        lambda x: torch.relu(x)[1:],
+        (5, 5, 8),
+        dynamic=({0: ROW},),
+        calls=[[(4, 5, 8)], [(20, 5, 8)]],
+        outside=("aten.slice_copy.Tensor",),
+    ),
+    function(
+        "slice_of_the_last_of_any_number",
+        lambda x: torch.relu(x)[-1:],
+        (5, 5, 8),
+        dynamic=({0: ROW},),
+        calls=[[(4, 5, 8)], [(20, 5, 8)]],
+        outside=("aten.slice_copy.Tensor",),
+    ),
     function("slice_stepped", lambda x: x[..., 1::2], ROWS),
     function("roll", lambda x: x.roll((1, -2, 6), (1, 2, 1)), IMAGE),
     Case(
@@ -439,6 +361,15 @@ DYNAMIC = [
             },
         ),
         calls=[[(2, 6, 40, 21)], [(2, 6, 5, 7)]],
+    ),
+    function(
+        "attention_of_groups_of_any_length",
+        lambda q, k, m: F.scaled_dot_product_attention(q, k, k, attn_mask=m, enable_gqa=True),
+        (2, 12, 5, 8),
+        (2, 2, 7, 8),
+        (2, 1, 5, 7),
+        dynamic=({2: SOME}, {2: OTHERS}, {2: SOME, 3: OTHERS}),
+        calls=[[(2, 12, r, 8), (2, 2, c, 8), (2, 1, r, c)] for r, c in ((1, 20), (20, 4))],
     ),
     function(
         "attention_of_any_length",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from cases import Call, Case, With
+from case import Call, Case, With
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_exir import EdgeProgramManager, to_edge_transform_and_lower
 

@@ -122,16 +122,19 @@ def cached_attention(
     mask: torch.Tensor,
     *,
     seen: float | None,
-    grouped: bool,
+    any_number: bool = False,
 ) -> torch.Tensor:
-    """Attend to what is put into a cache at places 5, 2, 7 and 10, and to the rest of it."""
-    places = torch.tensor([5, 2, 7, 10])
+    """Attend to what is put into a cache at places 5, 2, 7 and 10, and to the rest of it.
+
+    For `any_number` the places are 1, 2 and so on.
+    """
+    places = torch.arange(1, 1 + new.shape[2]) if any_number else torch.tensor([5, 2, 7, 10])
     keys, values = cache.clone(), cache * 2
     keys[:, :, places] = new
     values[:, :, places] = new.cos()
     shown = mask if seen is None else mask > seen
     result: torch.Tensor = F.scaled_dot_product_attention(
-        q, keys, values, attn_mask=shown, enable_gqa=grouped
+        q, keys, values, attn_mask=shown, enable_gqa=q.shape[1] > cache.shape[1]
     )
     return result
 
@@ -143,18 +146,36 @@ ADDED_MASK = (
     "aten.where.self",
 )
 HIDDEN = ("aten.index.Tensor", "aten.index_put.default", "aten.scalar_tensor.default")
+PLACES = ("aten.arange.start_step", "aten.sym_size.int")
+NEW = torch.export.Dim("new", max=9)
+
+
+def _shapes(heads: int, new: int) -> tuple[tuple[int, ...], ...]:
+    return (1, heads, new, 4), (1, 2, 12, 4), (1, 2, new, 4), (new, 12)
+
+
 CACHED = tuple(
     (
-        name,
-        partial(cached_attention, seen=seen, grouped=heads > 2),
-        ((1, heads, 4, 4), (1, 2, 12, 4), (1, 2, 4, 4), (4, 12)),
-        HIDDEN if seen is None else (*ADDED_MASK, *HIDDEN),
+        f"{name}_of_any_number" if free else name,
+        partial(cached_attention, seen=seen, any_number=free),
+        _shapes(heads, 4),
+        {
+            "outside": (
+                *HIDDEN,
+                *(() if seen is None else ADDED_MASK),
+                *(PLACES if free else ()),
+            ),
+            "dynamic": ({2: NEW}, None, {2: NEW}, {0: NEW}) if free else None,
+            "calls": [_shapes(heads, new) for new in (1, 9)] if free else (),
+        },
     )
+    for free in (False, True)
     for name, seen, heads in (
         ("added", None, 2),
         ("seen", -1.0, 2),
         ("hidden_rows", 0.9, 2),
         ("of_groups", -1.0, 4),
+        ("of_groups_hidden", 0.9, 12),
     )
 )
-"""Name, function, shapes of its arguments, and the operators that stay out."""
+"""Name, function, shapes of its arguments, and what else is said of the case."""

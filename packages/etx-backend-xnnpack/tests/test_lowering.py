@@ -15,7 +15,8 @@ from typing import Any
 import etx_runtime
 import pytest
 import torch
-from cases import CASES, Case
+from case import Case
+from cases import CASES
 from etx_backend_xnnpack import read_blob
 from etx_backend_xnnpack._generated.xnnpack import (
     Graph,

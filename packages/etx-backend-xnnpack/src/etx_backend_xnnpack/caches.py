@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from etx_exir.passes.base import NodePass
 from torch.fx import Graph, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from etx_backend_xnnpack.nodes.shape import ATTENTION
+from etx_backend_xnnpack.nodes.attended import ATTENTION
 from etx_backend_xnnpack.nodes.table import shape_of
 from etx_backend_xnnpack.quantized import argument
 
@@ -35,15 +36,15 @@ class CachesBeside(NodePass):
         self._masks: dict[tuple[Node, Node], Node] = {}
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
-        """Give `node` caches as they were, in a step of a known number of tokens."""
-        query, key, value = (each for each in node.args[:3] if isinstance(each, Node))
+        """Give `node` caches as they were."""
+        key, value = (each for each in node.args[1:3] if isinstance(each, Node))
         places = _places(key)
         if places is None or places is not _places(value) or argument(node, "is_causal"):
             return None
-        if not _is_known(places) or not isinstance(shape_of(query)[2], int):
-            return None
         mask: Any = argument(node, "attn_mask")
         if mask is None or mask.meta["val"].dtype is not torch.float32 or not _is_wide(mask, key):
+            return None
+        if not isinstance(shape_of(places)[0], int) and len(shape_of(mask)) > 2:
             return None
         if (mask, places) not in self._masks:
             self._masks[mask, places] = self._mask(mask, places, graph)
@@ -80,10 +81,6 @@ def _order(node: Node) -> int:
     return list(node.graph.nodes).index(node)
 
 
-def _is_known(places: Node) -> bool:
-    return all(isinstance(size, int) for size in shape_of(places))
-
-
 def _is_wide(mask: Node, key: Node) -> bool:
     """Tell whether a mask says something of each place."""
     return bool(shape_of(mask)[-1] == shape_of(key)[2])
@@ -103,4 +100,5 @@ def _places(node: Node) -> Node | None:
         return None
     sizes = shape_of(cache)
     sizes[2] = shape_of(places)[0]
-    return places if shape_of(put) == sizes else None
+    same = zip(shape_of(put), sizes, strict=True)
+    return places if all(statically_known_true(has == size) for has, size in same) else None

@@ -10,7 +10,7 @@ import torch
 from etx_exir.passes.base import NodePass
 from torch.fx import Graph, Node
 
-from etx_backend_xnnpack.nodes.shape import ATTENTION
+from etx_backend_xnnpack.nodes.attended import ATTENTION
 from etx_backend_xnnpack.quantized import argument
 
 aten = torch.ops.aten

@@ -2,6 +2,7 @@
 """What can be lowered: `TABLE`, by operator, and the reason why a node cannot."""
 
 from etx_backend_xnnpack.nodes import (  # noqa: F401  each fills the table
+    attention,
     choice,
     conv,
     elementwise,

@@ -12,6 +12,7 @@ from etx_exir.ir.constants import Constants
 from etx_exir.ir.dim_order import CLONE, TO_COPY
 from etx_exir.ir.ops import PERMUTATIONS, RESHAPES, permutation
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from etx_backend_xnnpack import layout
 from etx_backend_xnnpack._generated.xnnpack import (
@@ -23,6 +24,7 @@ from etx_backend_xnnpack._generated.xnnpack import (
 )
 from etx_backend_xnnpack.builder import NONE, Affine
 from etx_backend_xnnpack.layout import NHWC, Order, plain
+from etx_backend_xnnpack.nodes.attended import attended, is_parted_mask
 from etx_backend_xnnpack.nodes.means import unknown
 from etx_backend_xnnpack.nodes.table import Work, lowers, one_symbol, rank, shape_of
 from etx_backend_xnnpack.quantized import argument
@@ -91,7 +93,7 @@ def copy(values: Values, node: Node) -> None:
 def cut(
     values: Values, form: Stored, sizes: Sequence[Any], dim: int, start: int, length: Any
 ) -> int:
-    """Add a node that takes a range of one dimension; a symbolic length reaches to the end."""
+    """Add a node that takes a range of one dimension; a symbolic length is all of it."""
     inner = layout.ordered(sizes, form.order)
     place = form.order.index(dim)
     offsets = [0] * len(inner)
@@ -124,7 +126,7 @@ def bounds(node: Node) -> tuple[int, Any, Any, int]:
 
 
 def known_slice(node: Node, constants: Constants) -> str | None:
-    """Require numbers, and of a symbolic dimension a range that reaches to its end."""
+    """Require numbers, and of a symbolic dimension a known number of elements, or all."""
     dim, start, end, step = bounds(node)
     size = shape_of(node.args[0])[dim]
     if not isinstance(start, int) or start < 0:
@@ -137,9 +139,10 @@ def known_slice(node: Node, constants: Constants) -> str | None:
         return None
     if step != 1:
         return "steps over a symbolic size"
-    if isinstance(end, int) and 0 <= end < 2**31:
+    length = shape_of(node)[dim]
+    if isinstance(length, int) or (start == 0 and statically_known_true(length == size)):
         return None
-    return None if not isinstance(end, int) or end >= 2**31 else "it ends before the end"
+    return "how much it takes is known at run time only"
 
 
 @lowers(aten.slice_copy.Tensor, when=[known_slice], work=Work.MOVES, int8=True)
@@ -228,25 +231,10 @@ def split(values: Values, node: Node) -> None:
         start += length
 
 
-ATTENTION = aten.scaled_dot_product_attention.default
-
-
-def attended(node: Any) -> list[Node]:
-    """Return the keys or values of attention one behind the other: two that only it reads joined,
-    the first of known length."""
-    if node.target is not aten.cat.default or argument(node, "dim") != 2:
-        return [node]
-    sources: list[Node] = list(node.args[0])
-    if len(sources) != 2 or not isinstance(shape_of(sources[0])[2], int):
-        return [node]
-    is_read = all(user.target is ATTENTION and node in user.args[1:3] for user in node.users)
-    return sources if is_read else [node]
-
-
 @lowers(aten.cat.default, work=Work.MOVES, int8=True, note="more than five by nesting")
 def cat(values: Values, node: Node) -> None:
     """Emit concatenations of up to five."""
-    if len(attended(node)) > 1:
+    if len(attended(node)) > 1 or is_parted_mask(node):
         return
     sources: list[Any] = list(node.args[0])  # type: ignore[arg-type]
     rank_ = len(values.sizes(node))
@@ -258,8 +246,7 @@ def cat(values: Values, node: Node) -> None:
     lengths = [values.sizes(source)[dim] for source in sources]
     inner = layout.ordered(values.sizes(node), order)
     place = order.index(dim)
-    while len(numbers) > MOST_INPUTS:
-        numbers, lengths = _nest(values, numbers, lengths, inner, place, result.affine)
+    numbers = _nested(values, numbers, lengths, inner, place, result.affine)
     target = values.output(result, order)
     if len(numbers) == 1:
         values.builder.unary(Operator.Copy, numbers[0], target)
@@ -275,9 +262,7 @@ def stack(values: Values, node: Node) -> None:
     dim = argument(node, "dim") % len(sizes)
     single = [*sizes[:dim], 1, *sizes[dim + 1 :]]
     numbers = [values.shaped(values.get(source), single) for source in sources]
-    lengths: list[Any] = [1] * len(numbers)
-    while len(numbers) > MOST_INPUTS:
-        numbers, lengths = _nest(values, numbers, lengths, sizes, dim, None)
+    numbers = _nested(values, numbers, [1] * len(numbers), sizes, dim, None)
     target = values.output(values.result(node), plain(len(sizes)))
     if len(numbers) == 1:
         values.builder.unary(Operator.Copy, numbers[0], target)
@@ -285,25 +270,35 @@ def stack(values: Values, node: Node) -> None:
         join(values, numbers, dim, target)
 
 
-def _nest(
+def _nested(
     values: Values,
     numbers: list[int],
     lengths: list[Any],
     inner: list[Any],
     place: int,
     at: Affine | None,
-) -> tuple[list[int], list[Any]]:
-    """Join five at a time."""
-    joined, sums = [], []
-    for first in range(0, len(numbers), MOST_INPUTS):
-        some, length = numbers[first : first + MOST_INPUTS], lengths[first : first + MOST_INPUTS]
-        sums.append(sum(length))
-        if len(some) > 1:
-            sizes = [*inner[:place], sums[-1], *inner[place + 1 :]]
-            joined.append(join(values, some, place, values.builder.value(sizes, at)))
-        else:
-            joined += some
-    return joined, sums
+) -> list[int]:
+    """Join five at a time until no more are left."""
+    while len(numbers) > MOST_INPUTS:
+        parts, sums = [], []
+        for first in range(0, len(numbers), MOST_INPUTS):
+            some = numbers[first : first + MOST_INPUTS]
+            sums.append(sum(lengths[first : first + MOST_INPUTS]))
+            if len(some) > 1:
+                sizes = [*inner[:place], sums[-1], *inner[place + 1 :]]
+                parts.append(join(values, some, place, values.builder.value(sizes, at)))
+            else:
+                parts += some
+        numbers, lengths = parts, sums
+    return numbers
+
+
+def joined(
+    values: Values, numbers: list[int], lengths: list[Any], axis: int, sizes: list[Any]
+) -> int:
+    """Return two or more values one behind the other, `sizes` together."""
+    numbers = _nested(values, numbers, lengths, sizes, axis, None)
+    return join(values, numbers, axis, values.builder.value(sizes))
 
 
 def join(values: Values, numbers: list[int], axis: int, target: int) -> int:
