@@ -77,7 +77,7 @@ INVALID = {
     "copy_views": (Calls(lambda x: x.view(3, 64) + 1), (IMAGE,)),
     "set_dim_order": (Calls(lambda x: x.to(memory_format=torch.channels_last) + 1), (IMAGE,)),
 }
-ELSEWHERE = {"lower_attention", "normalize_strides", "widen_selections"}
+ELSEWHERE = {"delay_constants", "lower_attention", "normalize_strides", "widen_selections"}
 """Their own tests: no target has attention whole; strides and bounds are part of no operator."""
 
 

@@ -22,6 +22,7 @@ from etx_exir.passes.normalize.set_dim_order import SetDimOrder
 from etx_exir.passes.normalize.split_dynamic import SplitDynamic
 from etx_exir.passes.normalize.widen_selections import WidenSelections
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
+from etx_exir.passes.simplify.delay_constants import DelayConstants
 from etx_exir.passes.simplify.drop_expands import DropExpands
 from etx_exir.passes.simplify.fold_constants import FoldConstants
 from etx_exir.passes.simplify.forward_parts import ForwardParts
@@ -63,5 +64,6 @@ PIPELINE: tuple[Pass, ...] = (
     ShareConstants(),  # before expressions of equal constants are compared
     CommonSubexpressions(),
     WidenSelections(),  # after all that computes values again, with new symbols
+    DelayConstants(),  # after folding, which computes what takes no more room
     RemoveDeadCode(),  # last
 )
