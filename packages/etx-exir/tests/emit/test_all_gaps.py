@@ -100,7 +100,7 @@ class Everything(nn.Module):
         inverse = torch.linalg.inv(x)
         determinant = torch.linalg.det(x)
         spectrum = torch.fft.rfft(x)
-        sine = spectrum.asin()
+        arc = spectrum.asin()
         counts = torch.bincount(i)
         values = torch.nonzero(x)
         folded = x.reshape([4, 4] + [1] * 15)
@@ -110,7 +110,7 @@ class Everything(nn.Module):
         sums = torch.logcumsumexp(x, 0)
         attended = self.attention(x[None])
         flexible = flex_attention(x[None, None], x[None, None], x[None, None])
-        tensors = [rows, inverse, determinant, sine.real, counts, values]
+        tensors = [rows, inverse, determinant, arc.real, counts, values]
         tensors += [folded + 1, small.float(), part + 1, counted, sums, attended, flexible, deep]
         return {torch.float32: tensors}
 

@@ -179,3 +179,15 @@ def test_runs_on_both_targets(name, answers):
 def test_the_fewest_instructions(function, instructions):
     edge = to_edge(torch.export.export(Calls(function), (torch.randn(3),))).exported_program()
     assert sum(counts(edge).values()) == instructions
+
+
+@pytest.mark.parametrize("name", ["one", "another"])
+def test_operators_composed_since_the_last_lowering_are_decomposed(name):
+    """As many are registered each time, under other names."""
+    with torch.library._scoped_library("etx_composed", "FRAGMENT") as library:
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, lambda x: x.relu() + 1, "CompositeImplicitAutograd")
+        operator = getattr(torch.ops.etx_composed, name)
+        edge = to_edge(torch.export.export(Calls(lambda x: operator(x).sum()), (torch.ones(2),)))
+    found = {str(node.target) for node in edge.exported_program().graph.nodes}
+    assert "aten.relu.default" in found

@@ -86,7 +86,8 @@ def decomposition_table(
     preserved: Iterable[OpOverload] = (), kernels: Container[str] | None = None
 ) -> Table:
     """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
-    table = {**_of_torch(len(torch._C._dispatch_get_all_op_names())), **OURS}
+    composites = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    table = {**_of_torch(frozenset(composites)), **OURS}
     table.update(quantized())
     for op in (*whole_operators(kernels), *preserved):
         table.pop(op, None)
@@ -94,8 +95,8 @@ def decomposition_table(
 
 
 @lru_cache(maxsize=1)
-def _of_torch(_operators: int) -> Table:
-    """Return torch's decompositions while so many operators are registered: it takes long."""
+def _of_torch(_composites: frozenset[str]) -> Table:
+    """Return torch's decompositions, which take long, while these operators are composite."""
     table = default_decompositions()
     return {op: table[op] for op in table}
 

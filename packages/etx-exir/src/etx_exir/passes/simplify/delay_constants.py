@@ -37,9 +37,7 @@ def _delay(graph: Graph, constants: Constants) -> bool:
             fixed.add(node)
     changed = False
     for node in [node for node in reversed(graph.nodes) if node in fixed and node.users]:
-        first = node.next
-        while first not in node.users:
-            first = first.next
+        first = min(node.users)
         if first is not node.next:
             first.prepend(node)
             changed = True

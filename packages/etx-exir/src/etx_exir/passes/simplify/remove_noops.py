@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x - 0``, ``x * 1`` -> ``x``, as
-``view_as_real(view_as_complex(x))``.
+"""``clone(x)``, ``view(x, x.shape)``, ``to(x, x.dtype)``, ``x - 0``, ``x * 1``,
+``view_as_real(view_as_complex(x))`` -> ``x``.
 
 Bit by bit: ``x + 0`` stays where x may be -0.0, which it makes +0.0, and a sum, mean or average
 over single elements, which does the same, becomes ``x + 0``.
