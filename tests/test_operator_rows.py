@@ -11,7 +11,7 @@ KERNELS = PACKAGES / "etx-kernels-portable/src/etx_kernels_portable/etx.json"
 TARGETS = PACKAGES / "etx-schema/src/etx_schema/targets"
 PEER = PACKAGES / "etx-schema/tools/executorch-1.5.1.json"
 SUFFIXES = {".py", ".h", ".cpp", ".def", ".cmake"}
-REGULAR = {"acosh", "asinh", "atanh", "cosh", "expm1", "log10", "sinh"}
+REGULAR = {"acosh", "asinh", "atanh", "expm1", "log10"}
 """Operators that no rule or decomposition, no quantizer and no backend speaks of."""
 
 

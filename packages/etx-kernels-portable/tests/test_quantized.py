@@ -228,3 +228,22 @@ BAD = [
 def test_refuses(name: str, args: Any, kind: torch.dtype, reason: str) -> None:
     with pytest.raises(KernelError, match=reason):
         call(name, numbers(3), *args, Out([3], kind))
+
+
+@pytest.mark.parametrize("scales", [torch.float32, torch.float64])
+@pytest.mark.parametrize("zeros", [torch.int64, torch.int32])
+def test_of_nothing(scales: torch.dtype, zeros: torch.dtype) -> None:
+    """No rows, no channels: what parameters there are has no memory."""
+    x, q = torch.empty(0, 4), torch.empty(0, 4, dtype=torch.int8)
+    tokens = torch.empty(0, 1, dtype=scales), torch.empty(0, 1, dtype=zeros)
+    channels = torch.empty(0, dtype=scales), torch.empty(0, dtype=zeros)
+    float32 = torch.float32
+    for name, *args in (
+        ("quantize_per_token", x, *tokens, -128, 127, torch.int8),
+        ("quantize_per_channel", x, *channels, 0, -128, 127, torch.int8),
+        ("dequantize_per_token", q, *tokens, -128, 127, torch.int8, float32),
+        ("dequantize_per_channel", q, *channels, 0, -128, 127, torch.int8, float32),
+    ):
+        dtype = float32 if name.startswith("de") else torch.int8
+        (got,) = call(f"{name}.out", *args, Out([0, 4], dtype))
+        assert got.shape == (0, 4)

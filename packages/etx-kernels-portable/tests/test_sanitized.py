@@ -75,6 +75,16 @@ def test_elementary_functions_at_every_float(options: tuple[str, ...], tmp_path:
     call(built, EVERY)
 
 
+def test_no_elements_are_read_from_nowhere(tmp_path: Path) -> None:
+    """Empty tensors may have no memory."""
+    built, native = tmp_path / "no_elements", PACKAGE / "native"
+    options = ("-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    headers = (f"-I{native}", f"-I{RUNTIME_TESTS.parent / 'include'}")
+    sources = (TESTS / "cpp" / "no_elements.cpp", native / "core" / "cast.cpp")
+    call("c++", *options, *headers, *sources, "-o", built)
+    call(built)
+
+
 def test_every_loop_at_every_level(sanitized: Path) -> None:
     assert call(sanitized / "every_level").split()[0] == "base"
 

@@ -119,6 +119,7 @@ void copy_strided(const void* src, int64_t stride, void* dst, int64_t n, size_t 
 }  // namespace
 
 void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarType to, int64_t n) {
+  if (n == 0) return;
   if (from == to) return copy_strided(src, stride, dst, n, element_size(to));
   if (const CastLoop loop = direct_loop(from, to)) return loop(src, stride, dst, n);
   const bool beyond_long = from == ScalarType::UInt64 && is_floating(to);
