@@ -86,7 +86,8 @@ class Workshop:
             for exporter in EXPORTERS
             if (self.folder / model / f"{exporter}.pte").exists()
         ]
-        own = [f"own:{m}" for m in self.models if (self.folder / m / "own.pte").exists()]
+        names = [*self.models, *(f"{model}/many" for model in self.models)]
+        own = [f"own:{name}" for name in names if (self.folder / name / "own.pte").exists()]
         with ThreadPoolExecutor(2) as pool:
             list(
                 pool.map(self.execute, RUNTIMES, ("--device", "--executorch"), (cells + own, cells))
@@ -185,7 +186,7 @@ def integers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     folder = request.config.getoption("--folder") or tmp_path_factory.mktemp("quantized")
     workshop = Workshop(request.config, folder, tuple(chosen))
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
-        missing = [name for name in chosen if not (folder / name / "own.pte").exists()]
+        missing = [name for name in chosen if not (folder / name / "many" / "own.pte").exists()]
         if missing:
             workshop.run("--host", "quantized.py", str(folder), *missing)
         workshop.lower("executorch", "--executorch")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Quantize models and lower them with ETX: ``program.pt2``, ``etx.pte`` for both runtimes and, with
-integer operators, ``own.pte``; the calls of the quantized model and, in ``float/``, of the model.
+integer operators, ``many/own.pte``; the calls of the quantized model and, in ``many/``, more of
+them, and in ``many/float/`` those of the model.
 
 usage: quantized.py FOLDER MODEL...; with --list the models are printed.
 """
@@ -29,6 +30,7 @@ PER_CHANNEL = get_symmetric_quantization_config(is_per_channel=True)
 ROWS = get_weight_quantization_config(is_dynamic=True)
 TABLE = get_embedding_quantization_config()
 EMBEDDING = torch.ops.aten.embedding
+MANY = 32
 
 MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
     "mobilenet_v2_int8": ("mobilenet_v2", lambda: Int8Quantizer()),
@@ -44,6 +46,17 @@ MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
 }
 
 
+def many(calls: list[tuple[torch.Tensor, ...]]) -> list[tuple[torch.Tensor, ...]]:
+    """Return these calls and others, with the same numbers at other places."""
+    generator = torch.Generator().manual_seed(0)
+
+    def moved(x: torch.Tensor) -> torch.Tensor:
+        return x.flatten()[torch.randperm(x.numel(), generator=generator)].view(x.shape)
+
+    others = (calls[i % len(calls)] for i in range(MANY - len(calls)))
+    return [*calls, *(tuple(map(moved, call)) for call in others)]
+
+
 def main(root: Path, names: list[str]) -> None:
     """Prepare each model."""
     from etx_exir import ExecutorchBackendConfig, to_edge
@@ -57,12 +70,13 @@ def main(root: Path, names: list[str]) -> None:
         shapes = built.dynamic_shapes
         quantized = quantize(built.module, calibration, quantizer(), dynamic_shapes=shapes)
         record(quantized, built.calls, folder)
-        record(built.module, built.calls, folder / "float")
+        record(quantized, many(built.calls), folder / "many")
+        record(built.module, many(built.calls), folder / "many" / "float")
         program = torch.export.export(quantized, built.example, dynamic_shapes=shapes)
         torch.export.save(program, folder / "program.pt2")
         both = ExecutorchBackendConfig(target="executorch")
         to_edge(program).to_executorch(both).save(folder / "etx.pte")
-        to_edge(program).to_executorch().save(folder / "own.pte")
+        to_edge(program).to_executorch().save(folder / "many" / "own.pte")
         print(f"{name}: quantized and lowered", flush=True)
 
 

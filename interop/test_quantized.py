@@ -39,7 +39,8 @@ def test_a_file_for_both_agrees_on_both(quantized: str, exporter: str, integers:
 def test_integers_are_as_near_to_float_as_the_quantized_model(
     quantized: str, integers: Workshop
 ) -> None:
-    exact = outputs(integers, quantized, "float/calls")
-    model = outputs(integers, quantized, "calls")
-    ours = outputs(integers, quantized, "own.etx")
-    assert sqnr(exact, ours) > sqnr(exact, model) - 1
+    """Over many calls: of one, a step of an activation makes a decibel more or less."""
+    exact = outputs(integers, f"{quantized}/many", "float/calls")
+    model = outputs(integers, f"{quantized}/many", "calls")
+    ours = outputs(integers, f"{quantized}/many", "own.etx")
+    assert sqnr(exact, ours) > sqnr(exact, model) - 0.75
