@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 3
+#define ETX_ABI_MINOR 4
 
 #ifdef __cplusplus
 extern "C" {
@@ -161,6 +161,12 @@ typedef struct etx_compile_spec {
   size_t size;
 } etx_compile_spec;
 
+/// What the caller of a load asks of a backend: an ETX_TAG_BOOL, ETX_TAG_INT or ETX_TAG_STRING.
+typedef struct etx_option {
+  const char* key;
+  etx_value value;
+} etx_option;
+
 /// What a backend may ask of the runtime while a method is loaded.
 typedef struct etx_init_context {
   uint32_t struct_size;
@@ -176,6 +182,10 @@ typedef struct etx_init_context {
   uint32_t num_threads;
   void (*parallel_for)(struct etx_init_context* self, int64_t begin, int64_t end, int64_t grain,
                        void (*body)(void* user, int64_t begin, int64_t end), void* user);
+  /// What the caller asks of this backend, until init returns. A key or a type that the backend
+  /// does not know is for it to refuse. Since 1.4.
+  const etx_option* options;
+  size_t num_options;
 } etx_init_context;
 
 /// A delegate. `user` belongs to the backend and may be null; the runtime only passes it back.

@@ -23,7 +23,7 @@
 /// Raised when existing functions or members change.
 #define ETX_API_MAJOR 1
 /// Raised when functions or members are added.
-#define ETX_API_MINOR 0
+#define ETX_API_MINOR 1
 
 #if defined(ETX_BUILDING_SHARED) && defined(_WIN32)
 #define ETX_API __declspec(dllexport)
@@ -181,6 +181,32 @@ ETX_API etx_status etx_program_required_bytes(const etx_program* program, const 
 /// Errors: ETX_NOT_FOUND (method or backend), ETX_OPERATOR_MISSING (the text names all of them),
 /// ETX_MEMORY_ALLOCATION_FAILED, ETX_INVALID_PROGRAM, ETX_INVALID_EXTERNAL_DATA, and backends' own.
 ETX_API etx_status etx_method_load(etx_program* program, const char* name, etx_method** method);
+
+/// What the caller asks of a backend while a method is loaded; `tag` is ETX_TAG_BOOL or
+/// ETX_TAG_INT, of `as_int`, or ETX_TAG_STRING, of `as_string`. Since 1.1.
+typedef struct etx_backend_option {
+  const char* backend;
+  const char* key;
+  uint32_t tag;
+  uint32_t reserved;
+  int64_t as_int;
+  const char* as_string;
+} etx_backend_option;
+
+/// How a method is loaded; made by ETX_METHOD_OPTIONS_INIT. A null pointer means just that.
+typedef struct etx_method_options {
+  size_t struct_size;
+  /// Read during the call.
+  const etx_backend_option* backend_options;
+  size_t num_backend_options;
+} etx_method_options;
+#define ETX_METHOD_OPTIONS_INIT {sizeof(etx_method_options), NULL, 0}
+
+/// As etx_method_load. Errors also: ETX_INVALID_ARGUMENT and what a backend says of a key or a type
+/// that it does not know, ETX_NOT_FOUND for a backend that is in no plugin, ETX_NOT_SUPPORTED for
+/// one that is built for an ABI without options. Since 1.1.
+ETX_API etx_status etx_method_load_with(etx_program* program, const char* name,
+                                        const etx_method_options* options, etx_method** method);
 /// Not while it executes. Null does nothing.
 ETX_API void etx_method_free(etx_method* method);
 /// Flat inputs and outputs of the method.

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <etx/arena.h>
+#include <etx/backend_options.h>
 #include <etx/failure.h>
 #include <etx/loader.h>
 #include <etx/method.h>
@@ -34,6 +35,7 @@ struct LoadRequest {
   FindExternal find_external;
   FailureSink* failures;
   Parallel* parallel;
+  const LoadBackendOptionsMap* backend_options;
 };
 }  // namespace detail
 
@@ -65,15 +67,17 @@ class Program {
   ///
   /// `memory`, the registry's tables, `tracer`, `data` and `parallel` must outlive the method.
   /// `data` holds the program's external constants; null when it has none. `parallel` has threads
-  /// for the delegates' init and for executions; null for none.
+  /// for the delegates' init and for executions; null for none. `backend_options` are what is asked
+  /// of backends, which refuse what they do not know; null for nothing.
   /// Errors: InvalidArgument (no such method), OperatorMissing (all of them are reported),
   /// NotFound (backend), MemoryAllocationFailed, InvalidProgram, InvalidExternalData.
   Result<Method> load_method(const char* name, MemoryManager* memory, const Registry& registry,
                              EventTracer* tracer = nullptr, const NamedDataMap* data = nullptr,
-                             FailureSink* failures = nullptr, Parallel* parallel = nullptr) const {
+                             FailureSink* failures = nullptr, Parallel* parallel = nullptr,
+                             const LoadBackendOptionsMap* backend_options = nullptr) const {
     const auto find = data == nullptr ? nullptr : detail::find_external;
     Result<Method> method =
-        load_untraced({name, memory, &registry, data, find, failures, parallel});
+        load_untraced({name, memory, &registry, data, find, failures, parallel, backend_options});
     if (tracer != nullptr && method.ok()) method->set_tracer(tracer);
     return method;
   }

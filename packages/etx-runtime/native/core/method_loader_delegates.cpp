@@ -101,6 +101,12 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   context.fail = record;
   context.num_threads = state_->parallel == nullptr ? 1 : state_->parallel->num_threads();
   context.parallel_for = state_->parallel == nullptr ? nullptr : run_parallel;
+  Span<const etx_option> options;
+  if (request_.backend_options != nullptr) {
+    options = request_.backend_options->get_options(failure_.name);
+  }
+  context.options = options.data();
+  context.num_options = options.size();
   context.program = &program_;
   context.state = state_;
   context.reason = nullptr;

@@ -162,7 +162,8 @@ Error MethodLoader::write_initial_values() {
 
 Error MethodLoader::reset_memory(MethodState* state, bool zero) {
   const detail::LoadRequest request = {
-      nullptr, state->memory, nullptr, state->data, state->find_external, nullptr, nullptr};
+      nullptr, state->memory, nullptr, state->data, state->find_external,
+      nullptr, nullptr,       nullptr};
   MethodLoader loader(*state->program, *state->plan, request);
   loader.state_ = state;
   if (zero) ETX_TRY(loader.prepare_arenas(true));

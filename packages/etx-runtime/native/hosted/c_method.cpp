@@ -44,6 +44,38 @@ etx_status describe(const EValue& value, etx_output* output) {
   return fill(output, filled);
 }
 
+/// What is wrong with the options; empty where nothing is.
+std::string read_options(const etx_method_options* given, StoredBackendOptions* stored) {
+  if (given == nullptr) return "";
+  if (given->struct_size < sizeof(etx_method_options)) {
+    return "struct_size of the options is too small";
+  }
+  if (given->backend_options == nullptr && given->num_backend_options != 0) {
+    return "backend_options is null";
+  }
+  for (size_t i = 0; i < given->num_backend_options; ++i) {
+    const etx_backend_option& each = given->backend_options[i];
+    const std::string place = "backend_options[" + std::to_string(i) + "]: ";
+    if (each.backend == nullptr || each.key == nullptr) return place + "backend or key is null";
+    const char* text = each.as_string;
+    if (each.tag == ETX_TAG_STRING && text == nullptr) return place + "as_string is null";
+    BackendOption option(each.key, each.as_int);
+    if (each.tag == ETX_TAG_BOOL) {
+      option = BackendOption(each.key, each.as_int != 0);
+    } else if (each.tag == ETX_TAG_STRING) {
+      option = BackendOption(each.key, text);
+    } else if (each.tag != ETX_TAG_INT) {
+      return place + "tag is " + std::to_string(each.tag) +
+             ", expected ETX_TAG_BOOL, ETX_TAG_INT or ETX_TAG_STRING";
+    }
+    if (!stored->add(each.backend, option)) {
+      return place + "options of more than " + std::to_string(LoadBackendOptionsMap::kMaxBackends) +
+             " backends";
+    }
+  }
+  return "";
+}
+
 /// Calls `use(tensor)` with a mutable buffer; `argument` is what the caller gives or takes.
 template <typename Use>
 etx_status with_buffer(const etx_method* method, const char* name, Required argument,
@@ -61,10 +93,19 @@ etx_status with_buffer(const etx_method* method, const char* name, Required argu
 }  // namespace etx
 
 etx_status etx_method_load(etx_program* program, const char* name, etx_method** method) {
+  return etx_method_load_with(program, name, nullptr, method);
+}
+
+etx_status etx_method_load_with(etx_program* program, const char* name,
+                                const etx_method_options* options, etx_method** method) {
   return guard({{program, "program"}, {name, "name"}, {method, "method"}}, [&]() -> etx_status {
+    etx::StoredBackendOptions stored;
+    const std::string reason = etx::c_api::read_options(options, &stored);
+    if (!reason.empty()) return fail(Error::InvalidArgument, reason.c_str());
     ErrorText error;
     auto handle = std::make_unique<etx_method>();
-    handle->loaded = etx::LoadedMethod::load(program->loaded, name, &error);
+    const etx::LoadBackendOptionsMap map = stored.map();
+    handle->loaded = etx::LoadedMethod::load(program->loaded, name, &error, {}, &map);
     if (handle->loaded == nullptr) {
       const bool exists = program->loaded->program().method_meta(name).ok();
       return fail(exists ? error.error : Error::NotFound, error.message.c_str());

@@ -77,9 +77,10 @@ Error LoadedMethod::reset_state() {
 
 std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> program,
                                                  const std::string& name, ErrorText* error,
-                                                 const std::vector<LoadedMethod*>& sharing) {
+                                                 const std::vector<LoadedMethod*>& sharing,
+                                                 const LoadBackendOptionsMap* backend_options) {
   const uint64_t start = etx_pal_current_ticks();
-  auto loaded = load_unlogged(std::move(program), name, error, sharing);
+  auto loaded = load_unlogged(std::move(program), name, error, sharing, backend_options);
   if (loaded == nullptr) {
     log(ETX_LOG_INFO, "method '" + name + "': " + error->message);
   } else if (is_logged(ETX_LOG_INFO)) {
@@ -95,7 +96,7 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
 
 std::unique_ptr<LoadedMethod> LoadedMethod::load_unlogged(
     std::shared_ptr<LoadedProgram> program, const std::string& name, ErrorText* error,
-    const std::vector<LoadedMethod*>& sharing) {
+    const std::vector<LoadedMethod*>& sharing, const LoadBackendOptionsMap* backend_options) {
   auto meta = program->program().method_meta(name.c_str());
   if (!meta.ok()) {
     error->error = meta.error();
@@ -116,11 +117,15 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load_unlogged(
   }
   loaded->memory_ = std::make_unique<MemoryManager>(
       &loaded->method_arena_, loaded->planned_->allocator(), &loaded->temp_arena_);
-  const std::vector<const etx_plugin*> plugins = Plugins::shared().list();
+  std::vector<etx_plugin> rest;
+  const auto plugins = Plugins::shared().list(program->kernels(), &rest);
+  if (backend_options != nullptr && !check_backends(*backend_options, plugins, error)) {
+    return nullptr;
+  }
   MessageSink failures;
-  auto method = program->program().load_method(name.c_str(), loaded->memory_.get(),
-                                               Registry({plugins.data(), plugins.size()}), nullptr,
-                                               program->data(), &failures, &ThreadPool::shared());
+  auto method = program->program().load_method(
+      name.c_str(), loaded->memory_.get(), Registry({plugins.data(), plugins.size()}), nullptr,
+      program->data(), &failures, &ThreadPool::shared(), backend_options);
   shared.restore(*loaded->planned_);
   if (!method.ok()) {
     *error = failures.text(method.error());

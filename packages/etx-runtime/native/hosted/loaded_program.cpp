@@ -123,6 +123,7 @@ std::shared_ptr<LoadedProgram> LoadedProgram::from_memory(const void* data, size
 
 bool LoadedProgram::load(const std::string& source, const Options& options, ErrorText* error) {
   const uint64_t start = etx_pal_current_ticks();
+  kernels_ = options.kernels;
   ErrorText text;
   if (!load_data(options, &text)) {
     *error = text;

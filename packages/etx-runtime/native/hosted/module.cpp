@@ -43,6 +43,12 @@ Error Module::load(Program::Verification verification) {
   return program_ == nullptr ? error_.error : Error::Ok;
 }
 
+Error Module::load(const LoadBackendOptionsMap& backend_options,
+                   Program::Verification verification) {
+  backend_options_ = StoredBackendOptions(backend_options);
+  return load(verification);
+}
+
 Result<size_t> Module::num_methods() {
   ETX_TRY(load());
   return program_->program().num_methods();
@@ -75,7 +81,8 @@ Error Module::load_method(const std::string& name) {
   ETX_TRY(load());
   if (find(name) != nullptr) return Error::Ok;
   error_ = ErrorText();
-  auto loaded = LoadedMethod::load(program_, name, &error_);
+  const LoadBackendOptionsMap options = backend_options_.map();
+  auto loaded = LoadedMethod::load(program_, name, &error_, {}, &options);
   if (loaded == nullptr) return error_.error;
   const size_t count = loaded->method().inputs_size();
   methods_.push_back(

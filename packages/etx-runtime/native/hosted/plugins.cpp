@@ -43,6 +43,11 @@ Plugins& Plugins::shared() {
 
 const etx_plugin* Plugins::load(const std::string& path, std::string* message) {
   const etx_plugin* plugin = open(path, message);
+  return plugin != nullptr && add(plugin, message) ? plugin : nullptr;
+}
+
+const etx_plugin* Plugins::open(const std::string& path, std::string* message) {
+  const etx_plugin* plugin = open_unlogged(path, message);
   if (plugin == nullptr) {
     log(ETX_LOG_INFO, *message);
   } else {
@@ -51,7 +56,7 @@ const etx_plugin* Plugins::load(const std::string& path, std::string* message) {
   return plugin;
 }
 
-const etx_plugin* Plugins::open(const std::string& path, std::string* message) {
+const etx_plugin* Plugins::open_unlogged(const std::string& path, std::string* message) {
   void* library = os::open_library(path, message);
   if (library == nullptr) return nullptr;
   const auto entry = reinterpret_cast<etx_plugin_entry>(os::find_symbol(library, "etx_plugin_v1"));
@@ -60,7 +65,7 @@ const etx_plugin* Plugins::open(const std::string& path, std::string* message) {
     return nullptr;
   }
   const etx_plugin* plugin = entry();
-  if (plugin == nullptr || !add(plugin, message)) {
+  if (plugin == nullptr || !is_usable(*plugin, message)) {
     *message = path + ": " + (plugin == nullptr ? "the plugin has no table" : *message);
     return nullptr;
   }
@@ -80,6 +85,7 @@ bool Plugins::add_first(const etx_plugin* plugin, std::string* message) {
   if (!is_usable(*plugin, message)) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   plugins_.insert(plugins_.begin(), plugin);
+  ++num_first_;
   return true;
 }
 
@@ -87,6 +93,7 @@ bool Plugins::remove(const etx_plugin* plugin) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = std::find(plugins_.begin(), plugins_.end(), plugin);
   if (found == plugins_.end()) return false;
+  if (static_cast<size_t>(found - plugins_.begin()) < num_first_) --num_first_;
   plugins_.erase(found);
   return true;
 }
@@ -94,6 +101,22 @@ bool Plugins::remove(const etx_plugin* plugin) {
 std::vector<const etx_plugin*> Plugins::list() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return plugins_;
+}
+
+std::vector<const etx_plugin*> Plugins::list(const std::vector<const etx_plugin*>& kernels,
+                                             std::vector<etx_plugin>* rest) const {
+  if (kernels.empty()) return list();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto end_of_first = plugins_.begin() + static_cast<std::ptrdiff_t>(num_first_);
+  std::vector<const etx_plugin*> found(plugins_.begin(), end_of_first);
+  found.insert(found.end(), kernels.begin(), kernels.end());
+  rest->reserve(plugins_.size());
+  for (auto plugin = end_of_first; plugin != plugins_.end(); ++plugin) {
+    rest->push_back(**plugin);
+    rest->back().num_tables = 0;
+    found.push_back(&rest->back());
+  }
+  return found;
 }
 
 }  // namespace etx

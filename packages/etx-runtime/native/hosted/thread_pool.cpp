@@ -71,8 +71,22 @@ struct Job {
   }
 };
 
+/// Tells the core that its thread waits for memory.
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__) && defined(__GNUC__)
+  __asm__ volatile("yield");
+#endif
+}
+
+/// Looks at memory only for about a microsecond, then lets other threads run between looks.
 template <typename Condition>
 void spin_until(Condition condition) {
+  for (int i = 0; i < 32; ++i) {
+    if (condition()) return;
+    relax();
+  }
   const auto limit = Clock::now() + kPatience;
   while (!condition() && Clock::now() < limit) std::this_thread::yield();
 }
@@ -90,14 +104,18 @@ struct ThreadPool::State {
   std::vector<std::thread> threads;
   bool is_closed = false;
 
-  /// Guards what follows; the atomics are also read without.
+  /// Held to sleep and to wake only: who spins needs no lock, nor a system call.
   std::mutex mutex;
   std::condition_variable wake;
   std::condition_variable done;
+  // In sequence: who writes one of a pair and reads the other sees what the other side wrote, or is
+  // seen. Pairs: round and sleeping, job and active, active and is_waiting.
   std::atomic<uint64_t> round{0};
+  std::atomic<size_t> sleeping{0};
+  std::atomic<Job*> job{nullptr};
   std::atomic<size_t> active{0};
-  Job* job = nullptr;
-  bool stopping = false;
+  std::atomic<bool> is_waiting{false};
+  std::atomic<bool> stopping{false};
 
   uint32_t limit() {
     uint32_t known = size.load(std::memory_order_relaxed);
@@ -109,18 +127,22 @@ struct ThreadPool::State {
   void serve(uint64_t seen) {
     is_inside = true;
     for (;;) {
-      spin_until([&] { return round.load(std::memory_order_relaxed) != seen; });
-      std::unique_lock<std::mutex> lock(mutex);
-      wake.wait(lock, [&] { return round.load(std::memory_order_relaxed) != seen; });
-      if (stopping) return;
-      seen = round.load(std::memory_order_relaxed);
-      Job* current = job;
-      if (current == nullptr) continue;
-      active.fetch_add(1, std::memory_order_relaxed);
-      lock.unlock();
-      current->work();
-      lock.lock();
-      if (active.fetch_sub(1, std::memory_order_release) == 1) done.notify_one();
+      const auto is_called = [&] { return round.load() != seen; };
+      spin_until(is_called);
+      if (!is_called()) {
+        std::unique_lock<std::mutex> lock(mutex);
+        ++sleeping;
+        wake.wait(lock, is_called);
+        --sleeping;
+      }
+      seen = round.load();
+      if (stopping.load()) return;
+      ++active;
+      if (Job* current = job.load()) current->work();
+      if (--active == 0 && is_waiting.load()) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        done.notify_one();
+      }
     }
   }
 
@@ -129,15 +151,14 @@ struct ThreadPool::State {
     is_inside = true;
     current.work();
     is_inside = false;
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      job = nullptr;
-    }
-    const auto is_done = [&] { return active.load(std::memory_order_acquire) == 0; };
+    job.store(nullptr);
+    const auto is_done = [&] { return active.load() == 0; };
     spin_until(is_done);
     if (is_done()) return;
     std::unique_lock<std::mutex> lock(mutex);
+    is_waiting.store(true);
     done.wait(lock, is_done);
+    is_waiting.store(false);
   }
 
   /// Starts or ends threads to be as many as `limit` says. Needs `users`.
@@ -160,12 +181,11 @@ struct ThreadPool::State {
 
  private:
   void announce(Job* next, bool stop) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      job = next;
-      stopping = stop;
-      round.fetch_add(1, std::memory_order_relaxed);
-    }
+    job.store(next);
+    stopping.store(stop);
+    ++round;
+    if (sleeping.load() == 0) return;
+    const std::lock_guard<std::mutex> lock(mutex);
     wake.notify_all();
   }
 };

@@ -250,6 +250,15 @@ struct InitData {
   }
 };
 
+nb::dict read_options(const etx_init_context& context) {
+  nb::dict options;
+  for (size_t i = 0; i < context.num_options; ++i) {
+    options[context.options[i].key] =
+        to_python(*static_cast<const EValue*>(&context.options[i].value));
+  }
+  return options;
+}
+
 etx_status init(const etx_backend* self, etx_init_context* context, const void* blob, size_t size,
                 const etx_compile_spec* specs, size_t num_specs, void** handle) {
   const GilAcquired acquired;
@@ -262,7 +271,8 @@ etx_status init(const etx_backend* self, etx_init_context* context, const void* 
     const nb::object type = nb::module_::import_("etx_runtime.callbacks").attr("CompileSpecs");
     const nb::object given =
         type(values, context->method,
-             nb::cpp_function([data](const std::string& key) { return data->named_data(key); }));
+             nb::cpp_function([data](const std::string& key) { return data->named_data(key); }),
+             read_options(*context));
     nb::object made =
         call_python(nb::handle(as_python(self).object).attr("init"), nb::bytes(blob, size), given);
     data->context = nullptr;

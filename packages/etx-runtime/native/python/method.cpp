@@ -42,6 +42,29 @@ nb::object as_tuple(nb::handle inputs) {
   raise("InputError", Error::InvalidArgument, "the inputs must be a list or tuple");
 }
 
+StoredBackendOptions store(const std::vector<Option>& options) {
+  StoredBackendOptions stored;
+  for (const Option& option : options) {
+    const char* key = std::get<1>(option).c_str();
+    const auto add = [&](const BackendOption& each) {
+      return stored.add(std::get<0>(option).c_str(), each);
+    };
+    const bool is_kept = std::visit(
+        [&](const auto& value) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+            return add({key, value.c_str()});
+          } else {
+            return add({key, value});
+          }
+        },
+        std::get<2>(option));
+    if (!is_kept) {
+      raise("LoadError", Error::InvalidArgument, "backend_options: more than 8 backends");
+    }
+  }
+  return stored;
+}
+
 nb::object as_tuple_of_sizes(Span<const int32_t> shape) {
   nb::list sizes;
   for (const int32_t size : shape) sizes.append(size);
@@ -65,10 +88,12 @@ struct PyMethod::Use {
 
 PyMethod::PyMethod(const PyProgram& program, const std::string& name,
                    std::vector<std::string> inputs, nb::object origin, nb::object check,
-                   const std::vector<PyMethod*>& sharing)
+                   const std::vector<PyMethod*>& sharing, const std::vector<Option>& options)
     : origin_(std::move(origin)), check_(std::move(check)) {
   load_numpy();
   ErrorText error;
+  const StoredBackendOptions stored = store(options);
+  const LoadBackendOptionsMap map = stored.map();
   const CallScope scope(nb::handle(), nullptr);
   {
     LoadScope loading;
@@ -81,7 +106,7 @@ PyMethod::PyMethod(const PyProgram& program, const std::string& name,
       if (is_new) uses.push_back(std::make_unique<Use>(*other));
       methods.push_back(&other->loaded());
     }
-    loaded_->method = LoadedMethod::load(program.loaded, name, &error, methods);
+    loaded_->method = LoadedMethod::load(program.loaded, name, &error, methods, &map);
     if (loaded_->method != nullptr && loaded_->method->shares_state()) {
       for (PyMethod* other : sharing) {
         if (other->loaded().shares_state()) is_busy_ = other->is_busy_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "convert.h"
@@ -25,6 +26,9 @@ struct PyProgram {
 /// Instruction, operator, nanoseconds.
 using Event = std::tuple<uint32_t, std::string, uint64_t>;
 
+/// Backend, key, value.
+using Option = std::tuple<std::string, std::string, std::variant<bool, int64_t, std::string>>;
+
 /// A method that one thread uses at a time; a second one gets an error.
 class PyMethod {
  public:
@@ -38,8 +42,10 @@ class PyMethod {
 
   /// `origin` takes the index of an instruction and returns where it comes from, as text; `check`
   /// takes a list with the shape or the number of each input, and raises. Both may be None.
+  /// `options` are (backend, key, value) with a bool, an int or a text.
   PyMethod(const PyProgram& program, const std::string& name, std::vector<std::string> inputs,
-           nanobind::object origin, nanobind::object check, const std::vector<PyMethod*>& sharing);
+           nanobind::object origin, nanobind::object check, const std::vector<PyMethod*>& sharing,
+           const std::vector<Option>& options);
 
   /// Runs with `count` inputs, the GIL released. Throws Raised.
   nanobind::object run(PyObject* const* inputs, size_t count, Style style);

@@ -4,6 +4,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>
@@ -75,8 +76,17 @@ std::string path_of(nb::handle path) {
   return {owner.c_str(), owner.size()};
 }
 
-LoadedProgram::Options make_options(bool mmap, bool verify, const nb::list& data) {
+/// A plugin that only programs which name it use.
+struct PyPlugin {
+  const etx_plugin* plugin;
+};
+
+LoadedProgram::Options make_options(bool mmap, bool verify, const nb::list& data,
+                                    const nb::list& kernels) {
   LoadedProgram::Options options;
+  for (const nb::handle item : kernels) {
+    options.kernels.push_back(nb::cast<const PyPlugin&>(item).plugin);
+  }
   options.use_mmap = mmap;
   options.verification = verify ? Program::Verification::Full : Program::Verification::Minimal;
   for (const nb::handle item : data) {
@@ -89,8 +99,9 @@ LoadedProgram::Options make_options(bool mmap, bool verify, const nb::list& data
   return options;
 }
 
-PyProgram load_file(const nb::str& name, bool mmap, bool verify, const nb::list& data) {
-  const LoadedProgram::Options options = make_options(mmap, verify, data);
+PyProgram load_file(const nb::str& name, bool mmap, bool verify, const nb::list& data,
+                    const nb::list& kernels) {
+  const LoadedProgram::Options options = make_options(mmap, verify, data, kernels);
   const std::string path = path_of(name);
   ErrorText error;
   PyProgram program;
@@ -102,8 +113,9 @@ PyProgram load_file(const nb::str& name, bool mmap, bool verify, const nb::list&
   return program;
 }
 
-PyProgram load_buffer(nb::handle object, bool mmap, bool verify, const nb::list& data) {
-  const LoadedProgram::Options options = make_options(mmap, verify, data);
+PyProgram load_buffer(nb::handle object, bool mmap, bool verify, const nb::list& data,
+                      const nb::list& kernels) {
+  const LoadedProgram::Options options = make_options(mmap, verify, data, kernels);
   const Bytes bytes = bytes_of(object);
   ErrorText error;
   PyProgram program;
@@ -137,15 +149,29 @@ std::pair<std::string, std::string> load_plugin(const nb::str& path) {
   return {clean(plugin->name), clean(plugin->version)};
 }
 
-std::vector<std::string> operator_names() {
+PyPlugin open_plugin(const nb::str& path) {
+  std::string message;
+  const etx_plugin* plugin = Plugins::shared().open(path_of(path), &message);
+  if (plugin == nullptr) raise("PluginError", Error::NotFound, message);
+  return {plugin};
+}
+
+std::vector<std::string> operators_of(const std::vector<const etx_plugin*>& plugins) {
   std::vector<std::string> names;
-  for (const etx_plugin* plugin : Plugins::shared().list()) {
+  for (const etx_plugin* plugin : plugins) {
     for (size_t t = 0; t < plugin->num_tables; ++t) {
       const etx_kernel_table& table = *plugin->tables[t];
       for (size_t i = 0; i < table.count; ++i) names.push_back(clean(table.rows[i].name));
     }
   }
   return names;
+}
+
+std::vector<std::string> operator_names() { return operators_of(Plugins::shared().list()); }
+
+std::vector<std::string> program_operators(const PyProgram& self) {
+  std::vector<etx_plugin> rest;
+  return operators_of(Plugins::shared().list(self.loaded->kernels(), &rest));
 }
 
 std::vector<std::pair<std::string, bool>> backends() {
@@ -193,24 +219,35 @@ void translate(const std::exception_ptr& pointer, void*) {
   }
 }
 
+void bind_programs(nb::module_& m) {
+  nb::class_<PyProgram>(m, "Program", "The bytes of a program file, verified.")
+      .def("method_names", method_names)
+      .def("method_meta", &PyProgram::meta, "name"_a, nb::keep_alive<0, 1>())
+      .def("named_data", named_data, "key"_a)
+      .def("available_operators", program_operators,
+           "Names of the kernels that its methods may use.");
+  nb::class_<PyPlugin>(m, "Plugin", "A plugin that only programs which name it use.")
+      .def_prop_ro("name", [](const PyPlugin& self) { return clean(self.plugin->name); })
+      .def_prop_ro("version", [](const PyPlugin& self) { return clean(self.plugin->version); });
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
   nb::register_exception_translator(translate);
   set_log_level(ETX_LOG_FATAL);
   bind_metadata(m);
-  nb::class_<PyProgram>(m, "Program", "The bytes of a program file, verified.")
-      .def("method_names", method_names)
-      .def("method_meta", &PyProgram::meta, "name"_a, nb::keep_alive<0, 1>())
-      .def("named_data", named_data, "key"_a);
+  bind_programs(m);
   nb::class_<PyMethod>(m, "Method", nb::type_slots(method_slots), "A method with its memory.")
       .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>, nb::object,
-                    nb::object, const std::vector<PyMethod*>&>(),
+                    nb::object, const std::vector<PyMethod*>&, const std::vector<Option>&>(),
            "program"_a, "name"_a, "input_names"_a, "origin"_a.none(), "check"_a.none(), "sharing"_a,
+           "options"_a,
            nb::sig("def __init__(self, program: Program, name: str, input_names: "
                    "collections.abc.Sequence[str], origin: collections.abc.Callable[[int], str] | "
                    "None, check: collections.abc.Callable[[list[typing.Any]], None] | None, "
-                   "sharing: collections.abc.Sequence[Method]) -> None"))
+                   "sharing: collections.abc.Sequence[Method], options: "
+                   "collections.abc.Sequence[tuple[str, str, bool | int | str]]) -> None"))
       .def("execute", &PyMethod::execute, "inputs"_a, "borrow"_a,
            nb::sig("def execute(self, inputs: collections.abc.Sequence[object], borrow: bool) -> "
                    "list[typing.Any]"))
@@ -245,13 +282,14 @@ NB_MODULE(_native, m) {
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })
       .def("method_bytes", [](const PyMethod& self) { return self.loaded().method_bytes(); })
       .def("temp_bytes", [](const PyMethod& self) { return self.loaded().temp_bytes(); });
-  m.def("load_file", load_file, "path"_a, "mmap"_a, "verify"_a, "data"_a,
-        nb::sig("def load_file(path: str, mmap: bool, verify: bool, data: list[str | object]) -> "
-                "Program"));
-  m.def("load_buffer", load_buffer, "content"_a, "mmap"_a, "verify"_a, "data"_a,
+  m.def("load_file", load_file, "path"_a, "mmap"_a, "verify"_a, "data"_a, "kernels"_a,
+        nb::sig("def load_file(path: str, mmap: bool, verify: bool, data: list[str | object], "
+                "kernels: list[Plugin]) -> Program"));
+  m.def("load_buffer", load_buffer, "content"_a, "mmap"_a, "verify"_a, "data"_a, "kernels"_a,
         nb::sig("def load_buffer(content: object, mmap: bool, verify: bool, "
-                "data: list[str | object]) -> Program"));
+                "data: list[str | object], kernels: list[Plugin]) -> Program"));
   m.def("load_plugin", load_plugin, "path"_a);
+  m.def("open_plugin", open_plugin, "path"_a);
   m.def("operator_names", operator_names);
   m.def("backends", backends);
   m.def("register_kernel", register_kernel, "name"_a, "function"_a);

@@ -7,23 +7,23 @@ import re
 from collections.abc import Iterator
 
 from etx_runtime import _native, plugins
-from etx_runtime._native import MethodMeta
 from etx_runtime.errors import LoadError
 
 KERNELS = "etx-kernels-portable"
 _GENERAL = re.compile(rf"; install or load a plugin that has (it|them) \({KERNELS} [^)]*\)")
 
 
-def missing(meta: MethodMeta) -> tuple[list[str], list[str]]:
-    """Return the operators and the backends of a method that nothing loaded has, sorted."""
+def missing(program: _native.Program, method: str) -> tuple[list[str], list[str]]:
+    """Return the operators and the backends of a method that the program cannot use, sorted."""
+    meta = program.method_meta(method)
     usable = {name for name, is_usable in _native.backends() if is_usable}
-    operators = set(meta.operator_names()) - set(_native.operator_names())
+    operators = set(meta.operator_names()) - set(program.available_operators())
     return sorted(operators), sorted(set(meta.backend_names()) - usable)
 
 
-def advised(error: LoadError, meta: MethodMeta | None) -> LoadError:
+def advised(error: LoadError, program: _native.Program, method: str | None) -> LoadError:
     """Return `error` with advice where a kernel or backend is missing."""
-    operators, backends = missing(meta) if meta is not None else ([], [])
+    operators, backends = missing(program, method) if method is not None else ([], [])
     advice = [*_operators(operators), *_backends(backends)]
     if not advice:
         return error

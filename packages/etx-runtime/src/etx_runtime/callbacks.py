@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from etx_runtime import _native
@@ -16,13 +17,19 @@ class CompileSpecs(dict[str, bytes]):
     """The compile specs of a delegate by key, and what else its `init` may ask for."""
 
     def __init__(
-        self, specs: Mapping[str, bytes], method: str, named_data: Callable[[str], bytes]
+        self,
+        specs: Mapping[str, bytes],
+        method: str,
+        named_data: Callable[[str], bytes],
+        options: Mapping[str, bool | int | str] = MappingProxyType({}),
     ) -> None:
         super().__init__(specs)
         self.method = method
         """Name of the method that is being loaded."""
         self.named_data = named_data
         """Return the bytes under a key of the program or its data files; KeyError if none are."""
+        self.options = options
+        """What the caller of the load asks of this backend, by key."""
 
 
 class Backend(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 
 from etx_runtime import foreign, pytree
 from etx_runtime.errors import ExecutionError, InputError
-from etx_runtime.runtime import Method, Program, Runtime, Source
+from etx_runtime.runtime import BackendOptions, Method, Program, Runtime, Source
 
 
 class Signature:
@@ -101,8 +101,15 @@ class Model:
     call are views that the next call of the method writes over.
     """
 
-    def __init__(self, program: Program, borrow: bool = False, outputs: str | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        borrow: bool = False,
+        outputs: str | None = None,
+        backend_options: BackendOptions | None = None,
+    ) -> None:
         self.program = program
+        self._backend_options = backend_options
         self._borrow = borrow
         self._outputs = outputs
         self._convert = _converter(outputs, borrow)
@@ -116,7 +123,8 @@ class Model:
         """Pickle the program by its path, or its bytes, and the values of the buffers."""
         named = [(name, method) for name, (method, _) in self._methods.items()]
         states = {name: _packed(method) for name, method in named if method.state_names}
-        return _restore, (self.program, self._borrow, self._outputs, states)
+        options = self._backend_options
+        return _restore, (self.program, self._borrow, self._outputs, states, options)
 
     @property
     def method_names(self) -> set[str]:
@@ -131,7 +139,9 @@ class Model:
         found = self._methods.get(name)
         if found is None:
             others = [method for method, _ in self._methods.values()]
-            method = self.program.load_method(name, share_state_with=others)
+            method = self.program.load_method(
+                name, share_state_with=others, backend_options=self._backend_options
+            )
             signature = Signature(method)
             found = self._methods[name] = (method, signature)
             if name == "forward" and signature.is_plain:
@@ -201,9 +211,13 @@ def _packed(method: Method) -> dict[str, Any]:
 
 
 def _restore(
-    program: Program, borrow: bool, outputs: str | None, states: dict[str, dict[str, Any]]
+    program: Program,
+    borrow: bool,
+    outputs: str | None,
+    states: dict[str, dict[str, Any]],
+    backend_options: BackendOptions | None = None,
 ) -> Model:
-    model = Model(program, borrow, outputs)
+    model = Model(program, borrow, outputs, backend_options)
     for name, state in states.items():
         model.method(name).set_state(state)
     return model
@@ -217,6 +231,8 @@ def load(
     borrow: bool = False,
     outputs: str | None = None,
     mmap: bool = True,
+    kernels: str | Sequence[str] = (),
+    backend_options: BackendOptions | None = None,
 ) -> Model:
     """Load a program to call: ``model = load("model.pte"); y = model(x)``.
 
@@ -227,15 +243,23 @@ def load(
 
     With `mmap=False` files are read rather than mapped, and may change once this has returned.
 
+    `kernels="aten"` computes with torch's operators (etx-kernels-aten), `["portable", "aten"]` only
+    what the portable kernels lack; else the kernels are those of all plugins.
+
+    `backend_options` are what is asked of backends, by name, when a method is loaded; a backend
+    says in its LoadError what it does not know. With them all methods are loaded at once.
+
     Errors: LoadError where the file is not valid, or a kernel, a backend or a weight of any of its
     methods is missing: kernels in Python are registered before.
     """
     is_one = isinstance(data, (str, bytes, bytearray, memoryview)) or not isinstance(data, Sequence)
     files: Sequence[Any] = [data] if is_one else data  # type: ignore[assignment]
-    program = Runtime.get().load_program(path, data_paths=[*files, *data_paths], mmap=mmap)
-    model = Model(program, borrow, outputs)
+    program = Runtime.get().load_program(
+        path, data_paths=[*files, *data_paths], mmap=mmap, kernels=kernels
+    )
+    model = Model(program, borrow, outputs, backend_options)
     program.check_methods()
     for name in sorted(program.method_names):
-        if program.native.method_meta(name).num_external_tensors():
+        if backend_options or program.native.method_meta(name).num_external_tensors():
             model.method(name)
     return model

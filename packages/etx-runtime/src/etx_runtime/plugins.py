@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from _thread import allocate_lock
+from collections.abc import Sequence
 
 from etx_schema import EtxError
 from etx_schema.entry_points import describe, use, warn_of
@@ -13,6 +14,7 @@ from etx_runtime import _native, installed
 from etx_runtime.errors import PluginError
 
 GROUP = "etx.plugins"
+KERNELS = "etx.kernels"
 
 _lock = allocate_lock()
 _loaded: dict[str, tuple[str, str]] = {}
@@ -26,6 +28,26 @@ def load_plugin(path: str | os.PathLike[str]) -> tuple[str, str]:
     plugin = _native.load_plugin(text)
     _loaded[text] = plugin
     return plugin
+
+
+def open_kernels(names: Sequence[str]) -> list[_native.Plugin]:
+    """Return the libraries of kernels of these names (entry points `etx.kernels`).
+
+    Errors: PluginError for a name that no installed package offers, or a library that cannot be
+    loaded.
+    """
+    offered = {entry.name: entry for entry in reversed(installed.entry_points(KERNELS))}
+    found = []
+    for name in names:
+        if name not in offered:
+            known = ", ".join(sorted(offered)) or "none"
+            raise PluginError(f"no installed package offers kernels {name!r} (installed: {known})")
+        entry = offered[name]
+        try:
+            found.append(_native.open_plugin(use(entry)))
+        except EtxError as error:
+            raise PluginError(f"the kernels '{name}' of {entry.dist}: {error}") from error
+    return found
 
 
 def load_installed() -> None:

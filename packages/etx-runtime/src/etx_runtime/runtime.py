@@ -38,6 +38,8 @@ __all__ = [
 
 Path = str | os.PathLike[str]
 Source = Path | bytes | bytearray | memoryview | BinaryIO
+BackendOptions = Mapping[str, Mapping[str, bool | int | str]]
+"""What is asked of backends: ``{"XnnpackBackend": {"weight_cache_limit": 512}}``."""
 
 
 class Verification(Enum):
@@ -50,7 +52,13 @@ class Verification(Enum):
 class Method:
     """A method with its memory; used by one thread at a time. Buffers keep their values."""
 
-    def __init__(self, program: Program, name: str, sharing: Sequence[Method] = ()) -> None:
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        sharing: Sequence[Method] = (),
+        backend_options: BackendOptions | None = None,
+    ) -> None:
         self._program = program
         self.constraints = program.constraints_of(name)
         try:
@@ -61,6 +69,7 @@ class Method:
                 partial(origins.describe_origin, program.native, name),
                 self.constraints.check if self.constraints else None,
                 [method._native for method in sharing],
+                _checked(backend_options or {}),
             )
         except LoadError as error:
             raise program.advised(error, name) from error.__cause__
@@ -243,16 +252,14 @@ class Program:
         from etx_runtime import advice
 
         known = name in self.method_names
-        return advice.advised(error, self.native.method_meta(name) if known else None)
+        return advice.advised(error, self.native, name if known else None)
 
     def check_methods(self) -> None:
         """Raise LoadError for each method whose kernels or backends are not there, in one."""
         from etx_runtime import advice
 
         errors = []
-        names = [
-            n for n in sorted(self.method_names) if any(advice.missing(self.native.method_meta(n)))
-        ]
+        names = [n for n in sorted(self.method_names) if any(advice.missing(self.native, n))]
         for name in names:
             try:
                 self.load_method(name)
@@ -284,18 +291,25 @@ class Program:
         """Names of the methods."""
         return set(self.native.method_names())
 
-    def load_method(self, name: str, *, share_state_with: Sequence[Method] = ()) -> Method:
+    def load_method(
+        self,
+        name: str,
+        *,
+        share_state_with: Sequence[Method] = (),
+        backend_options: BackendOptions | None = None,
+    ) -> Method:
         """Resolve the kernels of method `name` and place its tensors in memory of its own.
 
         Buffers that the file places alike in `share_state_with`, loaded methods of this program,
         are the same memory, keep their values, and are reset together. Such methods are used by one
-        thread at a time.
+        thread at a time. A backend refuses keys and types of `backend_options` that it does not
+        know; options of one that the method does not use do nothing.
         """
         if any(method._program.native is not self.native for method in share_state_with):
             raise LoadError(
                 "share_state_with: expected methods of the same program, got one of another program"
             )
-        return Method(self, name, share_state_with)
+        return Method(self, name, share_state_with, backend_options)
 
     def method_meta(self, name: str) -> MethodMeta:
         """Return what the file says of method `name`."""
@@ -347,6 +361,24 @@ class OperatorRegistry:
         """Names of all operators, with overload."""
         plugins.load_installed()
         return set(_native.operator_names())
+
+
+def _checked(options: BackendOptions) -> list[tuple[str, str, bool | int | str]]:
+    """Return backend, key and value of each option; LoadError where one is of another type."""
+    found = []
+    for backend, values in options.items():
+        if not isinstance(values, Mapping):
+            raise LoadError(f"backend_options[{backend!r}]: expected a mapping, got {values!r}")
+        for key, value in values.items():
+            value = os.fsdecode(value) if isinstance(value, os.PathLike) else value
+            is_int = isinstance(value, int) and -(2**63) <= value < 2**63
+            if not is_int and not isinstance(value, str):
+                raise LoadError(
+                    f"backend_options[{backend!r}][{key!r}]: expected a bool, an int of 64 bits or "
+                    f"a str, got {value!r}"
+                )
+            found.append((backend, key, value))
+    return found
 
 
 def _map(source: Any) -> Any:
@@ -408,10 +440,11 @@ def _absolute(content: Any) -> Any:
 
 
 def _load_again(
-    content: Any, weights: list[Any], verification: Verification, mmap: bool
+    content: Any, weights: list[Any], verification: Verification, mmap: bool, kernels: list[str]
 ) -> Program:
-    runtime = Runtime.get()
-    return runtime.load_program(content, data_paths=weights, verification=verification, mmap=mmap)
+    return Runtime.get().load_program(
+        content, data_paths=weights, verification=verification, mmap=mmap, kernels=kernels
+    )
 
 
 class Runtime:
@@ -437,6 +470,7 @@ class Runtime:
         verification: Verification = Verification.InternalConsistency,
         data_paths: Sequence[Source] = (),
         mmap: bool = True,
+        kernels: str | Sequence[str] = (),
     ) -> Program:
         """Load a program from a path, from bytes or from a binary file object.
 
@@ -448,15 +482,20 @@ class Runtime:
         to (bytearray, a read-only view of one) is copied, so that what was verified stays.
         `data_paths` are the `.ptd` files that hold weights of the program, from the same sources;
         they live as long as the program.
+
+        `kernels` are the libraries whose kernels methods use, by the names that packages offer
+        ("portable", "aten"), of equal operators the first; without them those of all plugins.
         """
         plugins.load_installed()
+        names = [kernels] if isinstance(kernels, str) else list(kernels)
+        chosen = plugins.open_kernels(names)
         verify = verification is not Verification.Minimal
         weights = [_content(source, mmap) for source in data_paths]
         content = _content(data, mmap)
-        origin = (_absolute(content), list(map(_absolute, weights)), verification, mmap)
+        origin = (_absolute(content), list(map(_absolute, weights)), verification, mmap, names)
         if isinstance(content, str):
-            return Program(_native.load_file(content, mmap, verify, weights), origin)
-        return Program(_native.load_buffer(content, mmap, verify, weights), origin)
+            return Program(_native.load_file(content, mmap, verify, weights, chosen), origin)
+        return Program(_native.load_buffer(content, mmap, verify, weights, chosen), origin)
 
     def load_plugin(self, path: Path) -> tuple[str, str]:
         """Load a kernel or backend library and return its name and version."""

@@ -98,6 +98,29 @@ static void nulls(const etx_program* program, etx_method* method) {
   etx_method_set_instruction_budget(NULL, 1);
 }
 
+static void backend_options(etx_program* program) {
+  etx_backend_option option = {"NoBackend", "key", ETX_TAG_BOOL, 0, 1, NULL};
+  etx_method_options options = ETX_METHOD_OPTIONS_INIT;
+  etx_method* method = NULL;
+  CHECK(etx_method_load_with(program, "forward", &options, &method) == ETX_OK);
+  etx_method_free(method);
+  method = NULL;
+  options.num_backend_options = 1;
+  CHECK(etx_method_load_with(program, "forward", &options, &method) == ETX_INVALID_ARGUMENT);
+  CHECK(says("backend_options is null"));
+  options.backend_options = &option;
+  CHECK(etx_method_load_with(program, "forward", &options, &method) == ETX_NOT_FOUND);
+  CHECK(says("there is no backend 'NoBackend'") && method == NULL);
+  option.tag = ETX_TAG_STRING;
+  CHECK(etx_method_load_with(program, "forward", &options, &method) == ETX_INVALID_ARGUMENT);
+  CHECK(says("backend_options[0]: as_string is null"));
+  option.tag = ETX_TAG_DOUBLE;
+  CHECK(etx_method_load_with(program, "forward", &options, &method) == ETX_INVALID_ARGUMENT);
+  CHECK(says("expected ETX_TAG_BOOL, ETX_TAG_INT or ETX_TAG_STRING"));
+  options.struct_size = 8;
+  CHECK(etx_method_load_with(program, "forward", &options, &method) == ETX_INVALID_ARGUMENT);
+}
+
 static void inputs_and_state(etx_program* program) {
   const int32_t sizes[] = {1, 2};
   const float x = 1, nine = 9;
@@ -106,6 +129,7 @@ static void inputs_and_state(etx_program* program) {
   CHECK(etx_method_load(program, "other", &method) == ETX_NOT_FOUND && method == NULL);
   CHECK(etx_method_load(program, "forward", &method) == ETX_OK);
   nulls(program, method);
+  backend_options(program);
   etx_program_free(program);
   CHECK(etx_method_num_inputs(method) == 1 && etx_method_num_outputs(method) == 1);
   CHECK(run(method, 1) == 6 && run(method, 1) == 7);

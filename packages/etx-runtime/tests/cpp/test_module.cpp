@@ -66,6 +66,22 @@ void values() {
   CHECK(value.isTensor() && value.toTensor().const_data_ptr() == tensor->const_data_ptr());
 }
 
+void backend_options(const std::string& path) {
+  Module module(path);
+  etx::LoadBackendOptionsMap map;
+  {
+    const std::string name = "NoBackend";
+    const etx::BackendOption options[] = {{"number", 3}, {"flag", true}, {"text", "some"}};
+    CHECK(map.set_options(name.c_str(), options) == Error::Ok && map.size() == 1);
+    CHECK(map.has_options("NoBackend") && map.get_options("NoBackend").size() == 3);
+    CHECK(map.get_options("other").empty() && map.set_options("", options) != Error::Ok);
+    CHECK(module.load(map) == Error::Ok);
+  }
+  CHECK(module.load_forward() == Error::NotFound && says(module, "no backend 'NoBackend'"));
+  CHECK(module.load(etx::LoadBackendOptionsMap()) == Error::Ok);
+  CHECK(module.load_forward() == Error::Ok);
+}
+
 void forward(Module& module) {
   CHECK(!module.is_loaded() && module.program() == nullptr);
   CHECK(module.load() == Error::Ok && module.is_loaded() && *module.num_methods() == 1);
@@ -130,6 +146,7 @@ int main(int count, char** arguments) {
   forward(module);
   outputs_are_inputs(module);
   read_whole(arguments[1]);
+  backend_options(arguments[1]);
   const Module shared(module.program());
   CHECK(shared.is_loaded());
   return 0;

@@ -28,6 +28,7 @@ MAY_BE_NULL = {
     ("etx_program_method_counts", "num_inputs"),
     ("etx_program_method_counts", "num_outputs"),
     ("etx_program_method_counts", "num_buffers"),
+    ("etx_method_load_with", "options"),
     ("etx_method_set_tensor", "strides"),
     ("etx_set_log_sink", "sink"),
     ("etx_set_log_sink", "user"),

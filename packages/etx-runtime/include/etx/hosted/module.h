@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <etx/hosted/backend_options.h>
 #include <etx/hosted/loaders.h>
 #include <etx/hosted/memory.h>
 #include <etx/hosted/plugins.h>
@@ -46,6 +47,9 @@ class LoadedProgram {
     std::vector<std::string> data_paths;
     /// Such files in memory, aligned to 16; kept alive with the program.
     std::vector<std::shared_ptr<const DataLoader>> data_loaders;
+    /// The plugins whose kernels methods use, of equal names the first; empty: all that are loaded.
+    /// Backends are those of all, and what `Plugins::add_first` added goes before.
+    std::vector<const etx_plugin*> kernels;
   };
 
   /// Loads `path`. On failure returns null, fills in `error`.
@@ -69,6 +73,8 @@ class LoadedProgram {
   const Program& program() const { return *program_; }
   /// The maps of all data files as one; null when there are none.
   const NamedDataMap* data() const { return data_.get(); }
+  /// `Options::kernels`.
+  const std::vector<const etx_plugin*>& kernels() const { return kernels_; }
 
  private:
   LoadedProgram() = default;
@@ -79,6 +85,7 @@ class LoadedProgram {
   std::shared_ptr<const DataLoader> loader_;
   std::shared_ptr<const NamedDataMap> data_;
   std::unique_ptr<Program> program_;
+  std::vector<const etx_plugin*> kernels_;
 };
 
 /// A method with memory from the heap and the process's plugins and threads.
@@ -87,9 +94,12 @@ class LoadedMethod {
   /// On failure returns null, fills in `error`. Buffers that the file places alike in
   /// the method and in one of `sharing`, methods of the same program, are the same memory and keep
   /// their values; such methods are used, and loaded, by one thread at a time.
+  /// `backend_options` are read during the call; a backend that is not there, or is built for an
+  /// ABI without options, is an error.
   static std::unique_ptr<LoadedMethod> load(std::shared_ptr<LoadedProgram> program,
                                             const std::string& name, ErrorText* error,
-                                            const std::vector<LoadedMethod*>& sharing = {});
+                                            const std::vector<LoadedMethod*>& sharing = {},
+                                            const LoadBackendOptionsMap* backend_options = nullptr);
   ~LoadedMethod();
   /// Destroys the method and its delegates but not the memory of its tensors, other than what
   /// `bind_state` gave; nothing else of this object is used afterwards.
@@ -157,7 +167,8 @@ class LoadedMethod {
   explicit LoadedMethod(size_t method_bytes) : method_arena_(method_bytes) {}
   static std::unique_ptr<LoadedMethod> load_unlogged(std::shared_ptr<LoadedProgram> program,
                                                      const std::string& name, ErrorText* error,
-                                                     const std::vector<LoadedMethod*>& sharing);
+                                                     const std::vector<LoadedMethod*>& sharing,
+                                                     const LoadBackendOptionsMap* backend_options);
   bool bind_outputs(ErrorText* error);
   bool has_input(size_t index, ErrorText* error) const;
   void find_state();
@@ -204,6 +215,9 @@ class Module {
 
   /// Loads the program if it is not loaded. Errors: those of Program::load and the loader.
   Error load(Program::Verification verification = Program::Verification::Full);
+  /// The same, and copies what is asked of backends by the methods that are loaded from now on.
+  Error load(const LoadBackendOptionsMap& backend_options,
+             Program::Verification verification = Program::Verification::Full);
   bool is_loaded() const { return program_ != nullptr; }
   /// Null before the program is loaded.
   const std::shared_ptr<LoadedProgram>& program() const { return program_; }
@@ -303,6 +317,7 @@ class Module {
   std::vector<std::string> data_paths_;
   LoadMode load_mode_ = LoadMode::Mmap;
   std::shared_ptr<LoadedProgram> program_;
+  StoredBackendOptions backend_options_;
   std::vector<std::unique_ptr<Entry>> methods_;
   struct Execution;
   /// The method that executes, or null.

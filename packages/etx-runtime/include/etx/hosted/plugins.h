@@ -19,6 +19,8 @@ class Plugins {
   /// is there; loading it again does nothing. Null on failure, and `message` then names path and
   /// member.
   const etx_plugin* load(const std::string& path, std::string* message);
+  /// The same without adding it: only programs that name it (LoadedProgram::Options) use it.
+  const etx_plugin* open(const std::string& path, std::string* message);
   /// Adds a plugin that is linked into the program; false and a `message` when its ABI differs or a
   /// member is missing.
   bool add(const etx_plugin* plugin, std::string* message);
@@ -29,11 +31,16 @@ class Plugins {
 
   /// The plugins of now, in the order of their loading.
   std::vector<const etx_plugin*> list() const;
+  /// Those that were added first, then `kernels`, and of the others copies that have only backends,
+  /// which `rest` holds. Without `kernels`: `list()`.
+  std::vector<const etx_plugin*> list(const std::vector<const etx_plugin*>& kernels,
+                                      std::vector<etx_plugin>* rest) const;
 
  private:
-  const etx_plugin* open(const std::string& path, std::string* message);
+  const etx_plugin* open_unlogged(const std::string& path, std::string* message);
   mutable std::mutex mutex_;
   std::vector<const etx_plugin*> plugins_;
+  size_t num_first_ = 0;
 };
 
 }  // namespace etx
