@@ -21,7 +21,7 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   layer.multiply =
       a.group_size.has_value() ? &Integer::float_product_int4 : &Integer::float_product;
   fill_product(linear, a.weight, out, layer.product);
-  layer.product.sums = linear.sums;
+  layer.last = linear.last;
   return run_layer(context, layer);
 }
 

@@ -34,19 +34,20 @@ Error read_groups(Context& context, const FloatLinearArguments& a, FloatLinear& 
   return Error::Ok;
 }
 
-/// Rows of `columns` numbers of 4 bytes, made readable up to a whole block.
+/// The last block of columns of `rows` rows, filled up with zeros.
 template <typename T>
-Error pad_columns(Context& context, const T* from, int64_t rows, int64_t columns, const T*& to) {
-  to = from;
-  const int64_t whole = divide_up(columns, kBlockColumns) * kBlockColumns;
-  if (from == nullptr || whole == columns) return Error::Ok;
-  ETX_ASSIGN(T* const padded, scratch<T>(context, (Checked(rows) * whole).value_or(-1),
-                                         "no temporary memory for the columns' operands"));
+Error copy_last_block(Context& context, const T* from, int64_t rows, int64_t columns,
+                      const T*& to) {
+  if (from == nullptr) return Error::Ok;
+  const int64_t n = columns % kBlockColumns;
+  ETX_ASSIGN(T* const block, scratch<T>(context, (Checked(rows) * kBlockColumns).value_or(-1),
+                                        "no temporary memory for the columns' operands"));
   for (int64_t i = 0; i < rows; ++i) {
-    memcpy(padded + i * whole, from + i * columns, static_cast<size_t>(columns) * sizeof(T));
-    for (int64_t k = columns; k < whole; ++k) padded[i * whole + k] = 0;
+    T* const row = block + i * kBlockColumns;
+    memcpy(row, from + (i + 1) * columns - n, static_cast<size_t>(n) * sizeof(T));
+    for (int64_t k = n; k < kBlockColumns; ++k) row[k] = 0;
   }
-  to = padded;
+  to = block;
   return Error::Ok;
 }
 
@@ -101,13 +102,18 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
   ETX_TRY(set_sizes(context, {&a.input, 1}, out, shape));
   if (context.is_loading()) return check_numbers(context, a, linear);
   linear.rows = linear.columns == 0 ? 0 : out.numel() / linear.columns;
-  linear.stride = divide_up(linear.columns, kBlockColumns) * kBlockColumns;
-  const float* const bias = a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr;
-  const int32_t* const sums = a.sums == nullptr ? nullptr : a.sums->const_data_ptr<int32_t>();
-  ETX_TRY(pad_columns(context, a.scales.const_data_ptr<float>(), linear.groups, linear.columns,
-                      linear.scales));
-  ETX_TRY(pad_columns(context, bias, 1, linear.columns, linear.bias));
-  ETX_TRY(pad_columns(context, sums, linear.groups, linear.columns, linear.sums));
+  FloatColumns& all = linear.operands;
+  all = {a.scales.const_data_ptr<float>(),
+         a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr,
+         a.sums == nullptr ? nullptr : a.sums->const_data_ptr<int32_t>(), linear.columns};
+  if (linear.columns % kBlockColumns == 0) return Error::Ok;
+  linear.last.index = linear.columns / kBlockColumns;
+  linear.last.weight = linear.last.index * (a.weight.numel() / a.weight.size(0));
+  FloatColumns& last = linear.last.operands;
+  last.stride = kBlockColumns;
+  ETX_TRY(copy_last_block(context, all.scales, linear.groups, linear.columns, last.scales));
+  ETX_TRY(copy_last_block(context, all.bias, 1, linear.columns, last.bias));
+  ETX_TRY(copy_last_block(context, all.sums, linear.groups, linear.columns, last.sums));
   return Error::Ok;
 }
 

@@ -4,20 +4,18 @@
 
 #include <etx/kernel.h>
 
-#include "isa/integer/integer.h"
+#include "ops/integer/columns.h"
 
 namespace etx::portable {
 
 /// What products of float32 rows with a packed weight have in common.
 struct FloatLinear {
   int64_t rows = 0, columns = 0, depth = 0;
-  int64_t groups = 1;             ///< Of the depth, with a scale for each column.
-  int64_t group_steps = 0;        ///< Blocks along the depth of a group.
-  int64_t steps = 0;              ///< Blocks along the depth of all.
-  const float* scales = nullptr;  ///< (groups, columns), `stride` apart; as the others readable
-  const float* bias = nullptr;    ///< up to a whole block of columns.
-  const int32_t* sums = nullptr;
-  int64_t stride = 0;
+  int64_t groups = 1;       ///< Of the depth, with a scale for each column.
+  int64_t group_steps = 0;  ///< Blocks along the depth of a group.
+  int64_t steps = 0;        ///< Blocks along the depth of all.
+  FloatColumns operands;
+  LastBlock last;
   float least = 0, most = 0;
 };
 
@@ -42,13 +40,11 @@ void fill_product(const FloatLinear& linear, const Tensor& weight, const Tensor&
   p.columns = linear.columns;
   p.steps = linear.steps;
   p.end = weight.size(0);
-  p.scale = linear.scales;
-  p.bias = linear.bias;
+  set_operands(linear.operands, p);
   p.least = linear.least;
   p.most = linear.most;
   p.groups = linear.groups;
   p.group_steps = linear.group_steps;
-  p.group_stride = linear.stride;
   p.y = out.mutable_data_ptr<float>();
   p.y_stride = linear.columns;
 }

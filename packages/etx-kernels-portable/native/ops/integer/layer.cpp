@@ -86,7 +86,7 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
       p.scale += g * layer.operand_step;
       if (p.out != nullptr) p.out += begin * p.out_stride + g * p.columns;
       if (p.y != nullptr) p.y += begin * p.y_stride;
-      (level.*layer.multiply)(p);
+      multiply_columns(p, layer.last, level.*layer.multiply);
     }
   }
 }

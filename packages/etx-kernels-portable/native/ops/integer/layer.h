@@ -5,7 +5,7 @@
 #include <etx/kernel.h>
 
 #include "core/checked.h"
-#include "isa/integer/integer.h"
+#include "ops/integer/columns.h"
 
 namespace etx::portable {
 
@@ -14,6 +14,7 @@ struct Layer {
   Product product;  ///< Without what concerns rows.
   void (*Integer::*multiply)(const Product&) = nullptr;
   int64_t num_rows = 0;
+  LastBlock last;  ///< To float only.
 
   Rows rows;                 ///< Where rows come from:
   const float* x = nullptr;  ///< or floats of `rows.depth` each, `rows.stride` apart.

@@ -49,7 +49,7 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
       FloatProduct own = p;
       own.begin = part.begin;
       own.end = part.end;
-      multiply(own);
+      multiply_columns(own, linear.last, multiply);
     }
   });
   return Error::Ok;

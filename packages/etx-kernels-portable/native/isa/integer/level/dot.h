@@ -144,14 +144,18 @@ inline VecI dot(VecI sum, const Left& a, const Right& b) {
 }
 #endif
 
-#if ETX_SIMD_BYTES == 32 && !defined(__AVXVNNI__)
+#if ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 32
 /// Products of nibbles, which are unsigned, and signed bytes: gathered rows of theirs stay bytes.
 #define ETX_INTEGER_NIBBLES 1
-constexpr int kNibbleStepBytes = 4;
+constexpr int kNibbleStepBytes = 4, kNibbleOffset = 0;
 typedef int8_t GatheredForInt4;
 #else
-constexpr int kNibbleStepBytes = kStepBytes;
+constexpr int kNibbleStepBytes = kStepBytes, kNibbleOffset = kOffset;
 typedef Gathered GatheredForInt4;
+#endif
+#if defined(ETX_INTEGER_NIBBLES) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
+/// They are added as words.
+#define ETX_INTEGER_NIBBLE_WORDS 1
 #endif
 
 }  // namespace

@@ -205,6 +205,8 @@ void subtract_offset(uint8_t* row, int32_t offset, int64_t steps) {
 void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows, uint8_t* to,
                    int64_t stride, RowScale* scales, bool int4) {
   const bool stay_bytes = int4 && kNibbleStepBytes != kStepBytes;
+  const int offset = int4 ? kNibbleOffset : kOffset;
+  const int flip = offset == 0 ? 0 : -128;
   const int64_t unit = int4 ? 2 * kBlockDepth : kBlockDepth;
   const int64_t steps = (depth + unit - 1) / unit * (unit / kBlockDepth);
   for (int64_t row = 0; row < rows; ++row, to += stride, x += x_stride) {
@@ -218,18 +220,17 @@ void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows
     uint8_t* const bytes = stay_bytes ? to : narrow_place(to, steps);
     int64_t i = 0;
     for (; i + kLanes <= depth; i += kLanes) {
-      store_bytes(reinterpret_cast<int8_t*>(bytes + i),
-                  to_bytes.from_floats(load(x + i)) ^ (kOffset == 0 ? 0 : -128));
+      store_bytes(reinterpret_cast<int8_t*>(bytes + i), to_bytes.from_floats(load(x + i)) ^ flip);
     }
     for (; i < depth; ++i) {
       float t[kLanes] = {x[i]};
       int8_t q[kLanes];
       store_bytes(q, to_bytes.from_floats(load(t)));
-      bytes[i] = static_cast<uint8_t>(q[0]) ^ kFlip;
+      bytes[i] = static_cast<uint8_t>(q[0] ^ flip);
     }
     for (; i < steps * kBlockDepth; ++i) bytes[i] = 0;
     if (!stay_bytes) widen(to, steps);
-    scales[row] = {scale, static_cast<int32_t>(zero) + kOffset};
+    scales[row] = {scale, static_cast<int32_t>(zero) + offset};
 #if defined(ETX_INTEGER_NIBBLES)
     if (int4 && is_single(row, rows)) subtract_offset(to, scales[row].offset, steps);
 #endif

@@ -26,6 +26,7 @@ struct Nibbles {
   }
 };
 
+#if defined(ETX_INTEGER_NIBBLE_WORDS)
 inline VecI multiply_pairs(VecI nibbles, VecI row) {
   return (VecI)_mm256_maddubs_epi16((__m256i)nibbles, (__m256i)row);
 }
@@ -87,6 +88,59 @@ inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x
   ETX_UNROLL
   for (int v = 0; v < V; ++v) sums[0][v] += add_pairs(words[v]);
 }
+constexpr int kRestPairs = 0;  ///< Of what bytes did not hold; more need too many registers.
+#else
+inline VecI dot_nibbles(VecI sum, VecI nibbles, VecI row) {
+#if ETX_SIMD_BYTES == 64
+  return (VecI)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)nibbles, (__m512i)row);
+#else
+  return (VecI)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)nibbles, (__m256i)row);
+#endif
+}
+
+/// The same of int4, whose numbers are 8 larger: steps [begin, end), `begin` even.
+template <int M, int V>
+inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64_t end) {
+  const RowPointers<M> rows(t);
+  const int8_t* w = t.weight + begin / 2 * kBlockBytes;
+  for (int64_t k = begin; k < end; k += 2, w += kBlockBytes) {
+    const Nibbles<V> b(Columns<V>(w, t.block_stride));
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) {
+      const uint8_t* const x = rows.at(i, k);
+      const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
+      ETX_UNROLL
+      for (int v = 0; v < V; ++v) {
+        sums[i][v] = dot_nibbles(dot_nibbles(sums[i][v], b.low[v], low), b.high[v], high);
+      }
+    }
+  }
+}
+
+/// Adds the products of a row at steps that belong together. High nibbles stay where they are, so
+/// that their sum is 16 times as large.
+template <int V, int pairs>
+inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
+                             int64_t block_stride) {
+  const VecI lower = splat(0x0F0F0F0F);
+  VecI more[V] = {};
+  ETX_UNROLL
+  for (int i = 0; i < pairs; ++i, w += kBlockBytes, x += 2 * kNibbleStepBytes) {
+    Columns<V> columns(w, block_stride);
+    const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
+    ETX_UNROLL
+    for (int v = 0; v < V; ++v) {
+      prefetch_bytes(w + kAhead + v / kParts * block_stride);
+      __asm__("" : "+v"(columns.bytes[v]));  // Loaded once.
+      sums[0][v] = dot_nibbles(sums[0][v], columns.bytes[v] & lower, low);
+      more[v] = dot_nibbles(more[v], columns.bytes[v] & ~lower, high);
+    }
+  }
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v) sums[0][v] += more[v] >> 4;
+}
+constexpr int kRestPairs = kPairSteps / 2;
+#endif
 
 template <int V>
 ETX_NOINLINE void add_each_pair(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
@@ -96,10 +150,11 @@ ETX_NOINLINE void add_each_pair(Sums<1, V>& sums, const int8_t* w, const uint8_t
   }
 }
 
-/// What is rarely needed, with sums in memory.
-template <int V>
-inline void add_few(Sums<1, V>& sums, const int8_t* w, const uint8_t* x, int64_t block_stride,
-                    int64_t pairs) {
+/// Adds the products of `most` pairs of steps, or of fewer with sums in memory.
+template <int V, int most>
+inline void add_pairs_up_to(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
+                            int64_t block_stride, int64_t pairs) {
+  if (most > 0 && pairs == most) return add_pairs_of_row<V, most>(sums, w, x, block_stride);
   Sums<1, V> few = {};
   add_each_pair<V>(few, w, x, block_stride, pairs);
   add_sums<1, V>(sums, few);
@@ -124,13 +179,11 @@ inline void run_one_row(const Product& p, const Tile& t, const Place& at) {
     for (int v = 0; v < V; ++v) sums[0][v] = -excess;
     for (int64_t k = left < group_steps ? left : group_steps; k > 0; k -= kPairSteps) {
       const int64_t pairs = k < kPairSteps ? k / 2 : kPairSteps / 2;
-      if (pairs == kPairSteps / 2) {
-        add_pairs_of_row<V, kPairSteps / 2>(sums, w, x, block_stride);
-      } else {
-        add_few<V>(sums, w, x, block_stride, pairs);
-      }
+      add_pairs_up_to<V, kPairSteps / 2>(sums, w, x, block_stride, pairs);
       const __m256i more = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + rest));
-      if (!_mm256_testz_si256(more, more)) add_few<V>(sums, w, x + rest, block_stride, pairs);
+      if (!_mm256_testz_si256(more, more)) {
+        add_pairs_up_to<V, kRestPairs>(sums, w, x + rest, block_stride, pairs);
+      }
       w += pairs * kBlockBytes, x += pairs * 2 * kNibbleStepBytes;
     }
     ETX_UNROLL
@@ -242,7 +295,7 @@ inline void add_group(Sums<M, V>& sums, const Product& p, const Tile& t, const P
 /// With u a gathered number, z the row's offset and w8 = w + 8: the sum of (u - z) w is that of
 /// u w8, less z w's and 8 u's. One row alone sums z w8 itself instead of reading sums of w.
 struct ToFloatsInt4 {
-  static constexpr bool kLinear = true, kHalves = false;
+  static constexpr bool kHalves = false;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {

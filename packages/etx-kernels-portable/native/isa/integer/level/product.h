@@ -21,7 +21,6 @@ ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
 #endif
 
 struct ToBytes {
-  static constexpr bool kLinear = false;
   static constexpr bool kHalves = kParts == 2;  ///< Of the last block only columns that are.
 
   template <int M, int V>
@@ -77,7 +76,7 @@ struct ToBytes {
 };
 
 struct ToFloats {
-  static constexpr bool kLinear = false, kHalves = false;
+  static constexpr bool kHalves = false;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -106,17 +105,16 @@ inline void run_rows(const Product& p, Tile& t, Place& at) {
   if constexpr (M > 1) run_rows<Kind, V, (M > 4 ? 4 : M / 2)>(p, t, at);
 }
 
-/// Panel by panel, each with all rows: it stays in the nearest cache meanwhile. One row of a linear
-/// kind takes block by block, so that all of the weight is one stream.
+/// Panel by panel, each with all rows: it stays in the nearest cache meanwhile.
 template <class Kind>
 void run_product(const Product& p, int64_t block_stride) {
-  const bool linear = Kind::kLinear && p.num_rows == 1;
+  const bool held = p.columns / kBlockColumns * block_stride <= kHeldBytes;
   for (int64_t block = p.begin; block < p.end;) {
-    const bool whole = !linear && p.end - block >= kPanelBlocks;
+    const bool whole = p.end - block >= kPanelBlocks;
     const int64_t after = block + (whole ? kPanelBlocks : 1);
     const int8_t* const weight = p.weight + block * block_stride;
     const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;
-    Tile t = {p.rows, p.row_stride, weight, block_stride, next};
+    Tile t = {p.rows, p.row_stride, weight, block_stride, next, held};
     Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (Kind::kHalves && at.columns <= kLanes) {
       run_rows<Kind, Kind::kHalves ? kParts / 2 : kParts, kTileRows>(p, t, at);

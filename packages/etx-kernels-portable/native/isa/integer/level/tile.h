@@ -35,6 +35,8 @@ inline void prefetch_bytes(const void* p) {
 /// How far before it is needed a weight is fetched that one row streams through: pages that are
 /// new to the processor, too, have come by then.
 constexpr int64_t kAhead = 16384;
+/// Weights that the nearer caches may hold; fetching those takes longer than it saves.
+constexpr int64_t kHeldBytes = 4 << 20;
 
 /// A tile's operands: M rows, and blocks of columns that are `block_stride` bytes apart.
 struct Tile {
@@ -43,6 +45,7 @@ struct Tile {
   const int8_t* weight;
   int64_t block_stride;
   const int8_t* next;  ///< What will be read soon.
+  bool held;           ///< All of the weight is likely to be in a cache.
 };
 
 template <int M, int V>
@@ -108,7 +111,8 @@ inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
   }
 }
 
-template <int M, int V>
+/// `ahead`: fetches what one row will need.
+template <int M, int V, bool ahead>
 inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   constexpr int U = kChains<M, V>;
   const RowPointers<M> rows(t);
@@ -129,7 +133,10 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   const auto step = [&](Sums<M, V>& own) {
     const Columns<V> columns(w, t.block_stride);
     if (M > 4) prefetch_bytes(next);
-    if (M == 1 && kStepBytes != kBlockDepth) prefetch_bytes(w + kAhead);
+    ETX_UNROLL
+    for (int v = 0; ahead && v < V; v += kParts) {
+      prefetch_bytes(w + kAhead + v / kParts * t.block_stride);
+    }
     add_step<M, V>(own, rows, k, columns.bytes);
     ++k, w += kBlockBytes, next += kBlockBytes;
   };
@@ -145,6 +152,17 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
     add_sums<M, V>(sums, b);
   }
   while (k < steps) step(sums);
+}
+
+template <int M, int V>
+inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
+  if constexpr (M > 1) {
+    add_steps<M, V, false>(sums, t, steps);
+  } else if (kStepBytes == kBlockDepth && t.held) {
+    add_steps<M, V, false>(sums, t, steps);
+  } else {
+    add_steps<M, V, true>(sums, t, steps);
+  }
 }
 
 /// A tile's place in a product.
