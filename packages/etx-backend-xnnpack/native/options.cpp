@@ -2,6 +2,7 @@
 #include "options.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -69,11 +70,102 @@ Error read_weight_cache(Options* options) {
               verify);
 }
 
+/// A value as a person reads it, in `text`.
+const char* describe(const etx_value& value, char (&text)[64]) {
+  switch (value.tag) {
+    case ETX_TAG_BOOL: return value.payload.as_bool ? "True" : "False";
+    case ETX_TAG_INT:
+      std::snprintf(text, sizeof(text), "%lld", static_cast<long long>(value.payload.as_int));
+      return text;
+    case ETX_TAG_STRING:
+      std::snprintf(text, sizeof(text), "'%.48s'", value.payload.as_string);
+      return text;
+    default: return "of an unknown type";
+  }
+}
+
+Error refuse(const etx_option& option, const char* expected) {
+  char text[64];
+  return fail(Error::InvalidArgument, "option '%.64s' is %s, expected %s", option.key,
+              describe(option.value, text), expected);
+}
+
+Error read_mode(const etx_option& option, Options* options) {
+  constexpr char kExpected[] = "0 or 'delegate', 1 or 'method', 2 or 'process'";
+  const etx_value& value = option.value;
+  if (value.tag == ETX_TAG_STRING &&
+      read_sharing(value.payload.as_string, value.count, &options->sharing) == Error::Ok) {
+    return Error::Ok;
+  }
+  const bool is_mode =
+      value.tag == ETX_TAG_INT && value.payload.as_int >= 0 && value.payload.as_int <= 2;
+  if (!is_mode) return refuse(option, kExpected);
+  constexpr Sharing kModes[] = {Sharing::Delegate, Sharing::Method, Sharing::Process};
+  options->sharing = kModes[value.payload.as_int];
+  return Error::Ok;
+}
+
+Error read_folder(const etx_option& option, Options* options) {
+  if (option.value.tag != ETX_TAG_STRING || option.value.count == 0) {
+    return refuse(option, "the path of a folder");
+  }
+  options->weight_cache = option.value.payload.as_string;
+  return Error::Ok;
+}
+
+Error read_limit(const etx_option& option, Options* options) {
+  const etx_value& value = option.value;
+  if (value.tag != ETX_TAG_INT || value.payload.as_int < 0 ||
+      static_cast<uint64_t>(value.payload.as_int) > UINT64_MAX / kMegabyte) {
+    return refuse(option, "a number of megabytes");
+  }
+  options->weight_cache_limit = static_cast<uint64_t>(value.payload.as_int) * kMegabyte;
+  return Error::Ok;
+}
+
+Error read_verify(const etx_option& option, Options* options) {
+  if (option.value.tag != ETX_TAG_BOOL) return refuse(option, "a bool");
+  options->must_verify_weights = option.value.payload.as_bool;
+  return Error::Ok;
+}
+
+Error read_enabled(const etx_option& option, Options* options) {
+  if (option.value.tag != ETX_TAG_BOOL) return refuse(option, "a bool");
+  options->keeps_weights = option.value.payload.as_bool;
+  return Error::Ok;
+}
+
+struct Key {
+  const char* name;
+  Error (*read)(const etx_option& option, Options* options);
+};
+constexpr Key kKeys[] = {
+    {"workspace_sharing_mode", read_mode}, {"weight_cache_enabled", read_enabled},
+    {"packed_cache_path", read_folder},    {"weight_cache_limit", read_limit},
+    {"weight_cache_verify", read_verify},
+};
+
+Error read_option(const etx_option& option, Options* options) {
+  for (const Key& key : kKeys) {
+    if (std::strcmp(key.name, option.key) == 0) return key.read(option, options);
+  }
+  return fail(Error::InvalidArgument,
+              "there is no option '%.64s'; expected workspace_sharing_mode, weight_cache_enabled, "
+              "packed_cache_path, weight_cache_limit or weight_cache_verify",
+              option.key);
+}
+
 }  // namespace
 
-Error read_options(const etx_compile_spec* specs, size_t num_specs, Options* options) {
+Error read_options(const etx_init_context& context, const etx_compile_spec* specs, size_t num_specs,
+                   Options* options) {
   ETX_TRY(find_sharing(specs, num_specs, &options->sharing));
-  return read_weight_cache(options);
+  ETX_TRY(read_weight_cache(options));
+  for (size_t i = 0; i < context.num_options; ++i) {
+    ETX_TRY(read_option(context.options[i], options));
+  }
+  if (!options->keeps_weights) options->weight_cache = nullptr;
+  return Error::Ok;
 }
 
 }  // namespace etx::xnnpack

@@ -15,13 +15,17 @@ struct Options {
   const char* weight_cache = nullptr;
   uint64_t weight_cache_limit = uint64_t{4} << 30;
   bool must_verify_weights = false;
+  /// False: nowhere, whatever `weight_cache` says.
+  bool keeps_weights = true;
 };
 
 /// `workspace` is a compile spec, before it the environment's ETX_XNNPACK_WORKSPACE; the other
 /// options are those of the environment: ETX_XNNPACK_WEIGHT_CACHE (a folder),
-/// ETX_XNNPACK_WEIGHT_CACHE_LIMIT (megabytes), ETX_XNNPACK_WEIGHT_CACHE_VERIFY (0 or 1).
-/// Errors: InvalidArgument (the message says what was expected).
-Error read_options(const etx_compile_spec* specs, size_t num_specs, Options* options);
+/// ETX_XNNPACK_WEIGHT_CACHE_LIMIT (megabytes), ETX_XNNPACK_WEIGHT_CACHE_VERIFY (0 or 1). Before
+/// all of them are the options of the load, whose texts live until init returns.
+/// Errors: InvalidArgument (the message says what was given and what was expected).
+Error read_options(const etx_init_context& context, const etx_compile_spec* specs, size_t num_specs,
+                   Options* options);
 
 }  // namespace etx::xnnpack
 

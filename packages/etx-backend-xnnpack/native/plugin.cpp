@@ -18,7 +18,7 @@ void destroy(const etx_backend*, void* handle) {
 Error load(etx_init_context* context, const void* blob, size_t size, const etx_compile_spec* specs,
            size_t num_specs, void** handle) {
   Options options;
-  ETX_TRY(read_options(specs, num_specs, &options));
+  ETX_TRY(read_options(*context, specs, num_specs, &options));
   void* memory = std::malloc(sizeof(Delegate));
   if (memory == nullptr) return fail(Error::MemoryAllocationFailed, "no memory");
   auto* delegate = ::new (memory) Delegate();

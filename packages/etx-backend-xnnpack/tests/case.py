@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -51,7 +51,8 @@ class Case:
 
     `tol` is relative to the largest number of the result. `positive` makes the arguments so.
     `calls` are further shapes for `dynamic` ones. With a `recipe` it is quantized first, and
-    compared with the quantized model. `outside` are the operators that stay out.
+    compared with the quantized model. `half` ones are of float16, arguments too. `outside` are the
+    operators that stay out.
     """
 
     name: str
@@ -63,11 +64,13 @@ class Case:
     calls: Sequence[Sequence[Shape]] = ()
     recipe: str = ""
     outside: tuple[str, ...] = ()
+    half: bool = False
 
     def module(self) -> nn.Module:
         """Return the module in evaluation mode, the same one each time; quantized by a recipe."""
         torch.manual_seed(SEED)
         module = self.make().eval()
+        module = module.half() if self.half else module
         return module if not self.recipe else quantized(module, self)
 
     def arguments(self) -> list[tuple[torch.Tensor, ...]]:
@@ -80,7 +83,8 @@ class Case:
 
     def _tensor(self, shape: Shape, generator: torch.Generator) -> torch.Tensor:
         tensor = torch.randn(shape, generator=generator)
-        return tensor.abs() + 0.1 if self.positive else tensor
+        tensor = tensor.abs() + 0.1 if self.positive else tensor
+        return tensor.half() if self.half else tensor
 
 
 RECIPES: dict[str, Callable[[], Any]] = {
@@ -111,3 +115,8 @@ def function(name: str, call: Callable[..., Any], *shapes: Shape, **options: Any
 def layer(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: Any) -> Case:
     """Return a case of a module."""
     return Case(name, make, shapes, **options)
+
+
+def in_half(case: Case, tol: float) -> Case:
+    """Return a case in float16, of which eager's result is that far from ours."""
+    return replace(case, name=f"half_{case.name}", tol=tol, half=True)

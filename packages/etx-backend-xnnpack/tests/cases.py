@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from case import Call, Case, Shape, With, function, layer
+from case import Call, Case, Shape, With, function, in_half, layer
 from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
@@ -507,7 +507,7 @@ MODELS = [
     ),
 ]
 
-CASES: list[Case] = [
+FLOAT = [
     *ELEMENTWISE,
     *BINARY,
     *CONVOLUTIONS,
@@ -518,8 +518,22 @@ CASES: list[Case] = [
     *SHAPES,
     *CHOICES,
     *DYNAMIC,
-    *INT8,
-    *MODELS,
 ]
+HALF_STEPS = 2e-3
+"""Four steps of the result's largest number."""
+
+WIDE = (2, 4000)
+LARGE = [
+    layer("norm_of_large", lambda: Call(lambda f, x: f(x * 500), nn.LayerNorm(8)), ROWS),
+    function("softmax_of_wide_rows", lambda x: x.softmax(-1), WIDE),
+    function("sum_of_wide_rows", lambda x: (x * 9 + 7).sum(-1), WIDE),
+    function("avg_pool_of_large", lambda x: F.avg_pool2d(x.abs() * 9000, 3), IMAGE),
+    function("through_float", lambda x: (x.float().exp() + 1).half() * 2, ROWS),
+]
+"""Sums and squares of these are beyond float16, or their terms below one of its steps."""
+
+HALF = [in_half(case, HALF_STEPS) for case in (*FLOAT, *MODELS[:1], *LARGE)]
+
+CASES: list[Case] = [*FLOAT, *INT8, *MODELS, *HALF]
 BY_NAME = {case.name: case for case in CASES}
 assert len(BY_NAME) == len(CASES)

@@ -57,10 +57,11 @@ def test_changed_blobs(fuzzer: Path, tmp_path: Path) -> None:
     seeds = write_seeds(tmp_path)
     out = call(fuzzer, RUNS, 1, *seeds)
     print(out)
-    refused, loaded, ran = map(int, re.findall(r"\d+", out.splitlines()[-1]))
+    refused, blamed, loaded, ran = map(int, re.findall(r"\d+", out.splitlines()[-1]))
     assert f"seeds: 0 refused, {len(seeds)} loaded" in out
     assert refused + loaded == RUNS
     assert min(refused, loaded, ran) > RUNS // 20
+    assert blamed >= RUNS // 400
 
 
 if __name__ == "__main__":

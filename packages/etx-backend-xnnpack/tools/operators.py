@@ -18,10 +18,12 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "xnnpack-operators.md"
 HEAD = """# What is lowered to XNNPACK
 
 Operators that `XnnpackPartitioner` takes: the table `etx_backend_xnnpack.nodes.TABLE`, written by
-`python3 noxfile.py -t gen`. All take float32 of at most six dimensions with elements. **heavy**
-ones make a delegate, which others join; what finds none stays with ETX's kernels. *int8*:
+`python3 noxfile.py -t gen`. All take float32 and float16 of at most six dimensions with elements.
+**heavy** ones make a delegate, which others join; what finds none stays with ETX's kernels. *int8*:
 computes in int8 between dequantize and quantize nodes; *rows*: also with rows of its argument
-quantized at run time, and int8 or int4 weights. `etx compile --backend xnnpack --explain` says of
+quantized at run time, and int8 or int4 weights; *wide*: computes in float32 between what is
+float16, as layers with int8 or int4 weights do; others compute in float16, with float32 weights
+where they are convolutions. `etx compile --backend xnnpack --explain` says of
 each node that stays out which condition it breaks.
 
 A part stays out, too, where XNNPACK takes more than three times what ETX's own kernels do, the
@@ -67,6 +69,7 @@ def row(operators: list[str], lowering: Lowering) -> str:
     facts = ["**heavy**"] if lowering.work is Work.HEAVY else []
     facts += ["int8"] if lowering.int8 else []
     facts += ["rows"] if lowering.dynamic else []
+    facts += ["wide"] if lowering.wide else []
     names = "<br>".join(f"`{name}`" for name in operators)
     conditions = "; ".join(condition(check) for check in lowering.checks)
     first = (lowering.emit.__doc__ or "").strip().split("\n")[0] if is_function(lowering) else ""
@@ -84,7 +87,7 @@ def page() -> str:
     groups: dict[object, list[str]] = {}
     rows: dict[object, Lowering] = {}
     for target, lowering in TABLE.items():
-        facts = (lowering.checks, lowering.work, lowering.int8, lowering.note)
+        facts = (lowering.checks, lowering.work, lowering.int8, lowering.wide, lowering.note)
         key = (lowering.emit, facts) if is_function(lowering) else facts
         groups.setdefault(key, []).append(str(target).removesuffix(".default"))
         rows[key] = lowering

@@ -9,6 +9,9 @@
 namespace etx::xnnpack {
 namespace {
 
+constexpr char kHalfNeeds[] =
+    "; float16 needs AVX2 on x86-64 and half-precision arithmetic (FEAT_FP16) on Arm";
+
 /// Copies the first `count` nodes; what they make and do not read becomes an output. Errors:
 /// NotSupported where that cannot be one; MemoryAllocationFailed.
 Error copy_part(const Graph& graph, uint32_t count, Graph* part) {
@@ -41,11 +44,23 @@ Error copy_part(const Graph& graph, uint32_t count, Graph* part) {
   return Error::Ok;
 }
 
+/// What XNNPACK says of a subgraph. The workspace is one of ours: XNNPACK leaks its own when it
+/// refuses.
+xnn_status try_subgraph(xnn_subgraph_t subgraph) {
+  xnn_workspace_t workspace = nullptr;
+  xnn_runtime_t runtime = nullptr;
+  if (xnn_create_workspace(&workspace) != xnn_status_success) return xnn_status_success;
+  const xnn_status status =
+      xnn_create_runtime_v4(subgraph, nullptr, workspace, nullptr, 0, &runtime);
+  if (status == xnn_status_success) xnn_delete_runtime(runtime);
+  xnn_release_workspace(workspace);
+  return status;
+}
+
 /// What XNNPACK says of the first `count` nodes; `is_known`: whether they are a graph.
 xnn_status try_part(const Graph& graph, const Shape* shapes, uint32_t count, bool* is_known) {
   Graph part;
   xnn_subgraph_t subgraph = nullptr;
-  xnn_runtime_t runtime = nullptr;
   *is_known = false;
   if (copy_part(graph, count, &part) != Error::Ok) return xnn_status_success;
   if (xnn_create_subgraph(part.num_externals, 0, &subgraph) != xnn_status_success) {
@@ -54,8 +69,7 @@ xnn_status try_part(const Graph& graph, const Shape* shapes, uint32_t count, boo
   xnn_status status = xnn_status_success;
   if (define_graph(part, shapes, subgraph) == Error::Ok) {
     *is_known = true;
-    status = xnn_create_runtime_v4(subgraph, nullptr, nullptr, nullptr, 0, &runtime);
-    if (status == xnn_status_success) xnn_delete_runtime(runtime);
+    status = try_subgraph(subgraph);
   }
   xnn_delete_subgraph(subgraph);
   return status;
@@ -72,8 +86,11 @@ Error blame(const Graph& graph, const Node& node, xnn_status status) {
                                           k == 0 ? "" : ", ", value.id, name_of(value.type)));
   }
   const Value& out = graph.output(node);
-  return fail_at(node, error_of(status), "XNNPACK does not take %s -> value %u %s: %s", inputs,
-                 out.id, name_of(out.type), name_of(status));
+  const bool lacks_half =
+      status == xnn_status_unsupported_hardware &&
+      (out.type == xnn_datatype_fp16 || graph.input(node, 0).type == xnn_datatype_fp16);
+  return fail_at(node, error_of(status), "XNNPACK does not take %s -> value %u %s: %s%s", inputs,
+                 out.id, name_of(out.type), name_of(status), lacks_half ? kHalfNeeds : "");
 }
 
 }  // namespace

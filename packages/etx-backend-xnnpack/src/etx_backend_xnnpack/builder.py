@@ -37,6 +37,8 @@ NAMED = 2**64 - 1
 NO_HANDLE = 65535
 READ = "read_"
 EXTERNAL_INPUT, EXTERNAL_OUTPUT = 1, 2
+FLOATS = {torch.float32: DataType.FP32, torch.float16: DataType.FP16}
+TORCH = {dtype: torch_dtype for torch_dtype, dtype in FLOATS.items()}
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,13 @@ class Range:
 
 
 class Builder:
-    """Adds values and nodes in the order in which the delegate defines them."""
+    """Adds values and nodes in the order in which the delegate defines them.
+
+    `dtype` is that of the real numbers in what is added next: FP32 or FP16.
+    """
 
     def __init__(self) -> None:
+        self.dtype = DataType.FP32
         self.graph = Graph(version="0", constant_data=[ConstantPlace(named_key="")])
         self.handle = NO_HANDLE
         self._store = NamedDataStore()
@@ -90,7 +96,7 @@ class Builder:
     def value(self, sizes: Sequence[Size], affine: Affine | None = None) -> int:
         """Add a value that a node computes; return its id."""
         if affine is None:
-            return self._add(DataType.FP32, sizes)
+            return self._add(self.dtype, sizes)
         return self._add(
             DataType.QINT8, sizes, PerTensor(scale=affine.scale, zero_point=affine.zero_point)
         )
@@ -102,16 +108,19 @@ class Builder:
     def constant(
         self,
         tensor: torch.Tensor,
-        dtype: DataType = DataType.FP32,
+        dtype: DataType | None = None,
         sizes: Sequence[int] | None = None,
         quantization: PerTensor | PerChannel | PerGroup | None = None,
         packed: bool = False,
     ) -> int:
         """Add a constant with the bytes of `tensor`; equal ones are one value.
 
+        Without `dtype` it is the builder's, and the numbers are converted to it.
         What is `packed` into a kernel's own form has a name of its own: ExecuTorch's runtime
         gives those bytes back once they are packed, and other nodes must not read them.
         """
+        if dtype is None:
+            dtype, tensor = self.dtype, tensor.to(TORCH[self.dtype])
         data = _bytes(tensor)
         shape = list(tensor.shape if sizes is None else sizes)
         name = hashlib.sha256(data).hexdigest()
@@ -156,7 +165,7 @@ class Builder:
 
     def number(self, value: float) -> int:
         """Return a constant that holds one number."""
-        return self.constant(torch.tensor([value], dtype=torch.float32))
+        return self.constant(torch.tensor([value], dtype=torch.float64))
 
     def finish(self) -> tuple[bytes, NamedDataStoreOutput]:
         """Return the blob and the named data that belong to it."""

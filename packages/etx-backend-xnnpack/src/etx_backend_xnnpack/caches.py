@@ -15,6 +15,7 @@ from etx_exir.passes.base import NodePass
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from etx_backend_xnnpack.builder import FLOATS
 from etx_backend_xnnpack.nodes.attended import ATTENTION
 from etx_backend_xnnpack.nodes.table import shape_of
 from etx_backend_xnnpack.quantized import argument
@@ -42,7 +43,7 @@ class CachesBeside(NodePass):
         if places is None or places is not _places(value) or argument(node, "is_causal"):
             return None
         mask: Any = argument(node, "attn_mask")
-        if mask is None or mask.meta["val"].dtype is not torch.float32 or not _is_wide(mask, key):
+        if mask is None or mask.meta["val"].dtype not in FLOATS or not _is_wide(mask, key):
             return None
         if not isinstance(shape_of(places)[0], int) and len(shape_of(mask)) > 2:
             return None
@@ -62,7 +63,7 @@ class CachesBeside(NodePass):
         after = places if _order(places) > _order(mask) else mask
         while after.next.op == "placeholder":
             after = after.next
-        number: dict[str, Any] = {"dtype": torch.float32}
+        number: dict[str, Any] = {"dtype": mask.meta["val"].dtype}
         with graph.inserting_after(after):
             low = graph.call_function(aten.scalar_tensor.default, (-math.inf,), number)
         with graph.inserting_after(low):

@@ -11,8 +11,8 @@ from etx_exir.ir.dim_order import dim_order_of
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_backend_xnnpack._generated.xnnpack import Operator
-from etx_backend_xnnpack.builder import NO_HANDLE, Builder
+from etx_backend_xnnpack._generated.xnnpack import DataType, Operator
+from etx_backend_xnnpack.builder import FLOATS, NO_HANDLE, Builder
 from etx_backend_xnnpack.layout import ordered
 from etx_backend_xnnpack.nodes import TABLE
 from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, affine, is_quantization
@@ -48,13 +48,24 @@ def _placeholder(values: Values, node: Node) -> None:
     if values.constants.get(node) is not None:
         return
     sizes, order = values.sizes(node), dim_order_of(node.meta["val"])
+    values.builder.dtype = real_dtype(node)
     readers = [affine(user) for user in node.users if user.target is DEQUANTIZE]
     at = readers[0] if readers else None
     number = values.builder.external_input(ordered(sizes, order), at)
     values.define(node, number, order, at)
 
 
+def real_dtype(node: Node) -> DataType:
+    """Return in what real numbers a node's result is, float32 for others."""
+    value = node.meta["val"]
+    first = value[0] if isinstance(value, (tuple, list)) else value
+    return FLOATS.get(first.dtype, DataType.FP32)
+
+
 def _call(values: Values, node: Node) -> None:
+    row = TABLE.get(node.target)
+    wide = row is not None and row.wide
+    values.builder.dtype = DataType.FP32 if wide else real_dtype(node)
     if node.target is QUANTIZE:
         _quantize(values, node)
     elif node.target is DEQUANTIZE and values.tensor(node) is None:
@@ -64,7 +75,8 @@ def _call(values: Values, node: Node) -> None:
     elif is_quantization(node) or node.target is operator.getitem:
         pass  # read where it is used
     else:
-        TABLE[node.target].emit(values, node)
+        assert row is not None, f"{node} is not in the table"
+        row.emit(values, node)
 
 
 def _quantize(values: Values, node: Node) -> None:
@@ -84,6 +96,7 @@ def _outputs(values: Values, node: Node) -> None:
         if result.target is DEQUANTIZE:
             at = None
         order = dim_order_of(result.meta["val"])
+        builder.dtype = real_dtype(result)
         number = values.get(result, order, at)
         if not builder.is_internal(number):
             copied = builder.value(ordered(values.sizes(result), order), at)

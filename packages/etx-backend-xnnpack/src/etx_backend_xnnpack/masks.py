@@ -22,29 +22,30 @@ class AddedMasks(NodePass):
     targets = (ATTENTION,)
 
     def __init__(self) -> None:
-        self._added: dict[tuple[Graph, Node], Node] = {}
+        self._added: dict[tuple[Graph, Node, torch.dtype], Node] = {}
 
     def rewrite(self, node: Node, graph: Graph) -> Node | None:
         """Give `node` a mask of its own dtype."""
         mask: Any = argument(node, "attn_mask")
         if mask is None or mask.meta["val"].dtype is not torch.bool:
             return None
-        if (graph, mask) not in self._added:
-            self._added[graph, mask] = self._add(mask, graph)
-        node.replace_input_with(mask, self._added[graph, mask])
+        key = graph, mask, node.meta["val"].dtype
+        if key not in self._added:
+            self._added[key] = self._add(*key)
+        node.replace_input_with(mask, self._added[key])
         return node
 
-    def _add(self, mask: Node, graph: Graph) -> Node:
+    def _add(self, graph: Graph, mask: Node, dtype: torch.dtype) -> Node:
         known = self.constant(mask)
         if known is not None:
-            hidden = torch.zeros(known.shape).masked_fill(~known, -math.inf)
+            hidden = torch.zeros(known.shape, dtype=dtype).masked_fill(~known, -math.inf)
             return self.constants.add(hidden, f"{mask.name}_added", self.mode)
         after = mask
         while after.next.op == "placeholder":
             after = after.next
         with graph.inserting_after(after):
             numbers = [
-                graph.call_function(aten.scalar_tensor.default, (number,), {"dtype": torch.float32})
+                graph.call_function(aten.scalar_tensor.default, (number,), {"dtype": dtype})
                 for number in (-math.inf, 0.0)
             ]
         with graph.inserting_after(numbers[0]):

@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from etx_backend_xnnpack.builder import FLOATS
 from etx_backend_xnnpack.caches import CachesBeside
 from etx_backend_xnnpack.costs import cost
 from etx_backend_xnnpack.known import KnownTensors
@@ -42,7 +43,7 @@ NOT_WORTH_IT = "nothing that it could be delegated with is a convolution or a ma
 class ConfigPrecisionType(Enum):
     """In what numbers an operator computes."""
 
-    FP32 = "float32"
+    FP32 = "float32 or float16"
     STATIC_QUANT = "int8 with given scales"
     DYNAMIC_QUANT = "int8 with scales from the data"
 
@@ -196,7 +197,7 @@ def _is_heavy(node: Node) -> bool:
 
 
 class XnnpackFloatingPointPartitioner(XnnpackPartitioner):
-    """Delegates what computes in float32."""
+    """Delegates what computes in float32 or float16."""
 
     def __init__(self) -> None:
         super().__init__(config_precisions=ConfigPrecisionType.FP32)
@@ -224,11 +225,11 @@ def partitioner(compile_specs: list[CompileSpec]) -> XnnpackPartitioner:
 
 
 def _is_kept(node: Node, constants: Any) -> bool:
-    """Tell whether an operator of float32 can be emitted whole."""
+    """Tell whether an operator of float32 or float16 can be emitted whole."""
     if node.target is OF_GROUPS:
         return all(user.target in TABLE and TABLE[user.target].dynamic for user in node.users)
     value: Any = node.args[0].meta.get("val") if isinstance(node.args[0], Node) else None
-    if not isinstance(value, torch.Tensor) or value.dtype is not torch.float32:
+    if not isinstance(value, torch.Tensor) or value.dtype not in FLOATS:
         return False
     if value.dim() == 0:
         return False

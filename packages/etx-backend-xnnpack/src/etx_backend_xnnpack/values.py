@@ -33,11 +33,13 @@ from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, Weight, affine, 
 
 @dataclass(frozen=True)
 class Stored:
-    """A value of the graph: its id, its order, and its parameters where it is int8."""
+    """A value of the graph: its id, its order, and its parameters where it is int8, else the dtype
+    of its numbers."""
 
     id: int
     order: Order
     affine: Affine | None = None
+    dtype: DataType = DataType.FP32
 
 
 @dataclass(frozen=True)
@@ -100,13 +102,13 @@ class Values:
 
     def define(self, node: Node, number: int, order: Order, at: Affine | None = None) -> Stored:
         """Record that a value holds `node`."""
-        stored = Stored(number, order, at)
+        stored = Stored(number, order, at, self.builder.dtype)
         self._stored.setdefault(node, []).append(stored)
         return stored
 
     def redefine(self, node: Node, number: int, order: Order) -> None:
         """Record that another value holds `node`."""
-        self._stored[node] = [Stored(number, order)]
+        self._stored[node] = [Stored(number, order, None, self.builder.dtype)]
 
     def forms(self, node: Node) -> list[Stored]:
         """Return in what forms a node exists, the first one first."""
@@ -129,7 +131,7 @@ class Values:
         return forms[0].order if forms else plain(len(self.sizes(node)))
 
     def get(self, node: Any, order: Order | None = None, at: Affine | None = None) -> int:
-        """Return the value of a node in `order`, float or with parameters `at`."""
+        """Return the value of a node in `order`, in the builder's dtype or with parameters `at`."""
         order = plain(len(self.sizes(node))) if order is None else order
         exact = self._find(node, order, at)
         if exact is not None:
@@ -137,11 +139,19 @@ class Values:
         if self.tensor(node) is not None:
             return self.define(node, self.constant(node, order, at), order, at).id
         form = self._best(node, order, at)
-        if form.affine != at:
+        if not self._fits(form, at):
             form = self._convert(node, form, at)
         if form.order != order:
             form = self._arrange(node, form, order)
         return form.id
+
+    def real(self, node: Node) -> Stored:
+        """Return the form of a node in the builder's dtype, in the order in which it exists."""
+        order = self.natural(node)
+        self.get(node, order)
+        found = self._find(node, order, None)
+        assert found is not None
+        return found
 
     def rows(self, node: Node) -> tuple[int, Order]:
         """Return the value of a node with rows quantized at run time, and its order."""
@@ -215,11 +225,17 @@ class Values:
 
     def _find(self, node: Node, order: Order, at: Affine | None) -> Stored | None:
         forms = self.forms(node)
-        return next((f for f in forms if f.order == order and f.affine == at), None)
+        return next((f for f in forms if f.order == order and self._fits(f, at)), None)
+
+    def _fits(self, form: Stored, at: Affine | None) -> bool:
+        """Tell whether a form has parameters `at`, or without them the builder's dtype."""
+        return form.affine == at and (at is not None or form.dtype is self.builder.dtype)
 
     def _best(self, node: Node, order: Order, at: Affine | None) -> Stored:
         """Return the form from which the one asked for takes the least work."""
-        return min(self.forms(node), key=lambda form: (form.affine != at, form.order != order))
+        return min(
+            self.forms(node), key=lambda form: (not self._fits(form, at), form.order != order)
+        )
 
     def constant(
         self, node: Node, order: Order, at: Affine | None, wide: Sequence[int] | None = None
@@ -229,7 +245,7 @@ class Values:
         assert tensor is not None, f"{node} is computed by nothing in the partition"
         sizes = tensor.shape if wide is None else wide
         if at is None:
-            return self.builder.constant(tensor.to(torch.float32).reshape(sizes).permute(order))
+            return self.builder.constant(tensor.reshape(sizes).permute(order))
         if integers is None or integers[1] != at:
             steps = (tensor.to(torch.float32) / at.scale).round() + at.zero_point
             values = steps.clamp(-128, 127).to(torch.int8)

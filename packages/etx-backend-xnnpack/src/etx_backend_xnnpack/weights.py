@@ -16,8 +16,13 @@ INT4_ZERO = 8
 
 
 def float_weight(builder: Builder, tensor: Tensor) -> int:
-    """Store a float32 weight."""
-    return builder.constant(tensor.to(torch.float32), packed=True)
+    """Store a weight in the builder's dtype."""
+    return builder.constant(tensor, packed=True)
+
+
+def float32_weight(builder: Builder, tensor: Tensor) -> int:
+    """Store a float32 weight, as XNNPACK's convolutions of float16 take it."""
+    return builder.constant(tensor.to(torch.float32), DataType.FP32, packed=True)
 
 
 def int8_weight(builder: Builder, weight: Weight, integers: Tensor) -> int:
@@ -73,8 +78,8 @@ def int32_bias(builder: Builder, bias: Tensor | None, activation: Affine, weight
 
 
 def float_bias(builder: Builder, bias: Tensor | None) -> int:
-    """Store a float32 bias; NONE without one."""
-    return NONE if bias is None else builder.constant(bias.to(torch.float32), packed=True)
+    """Store a bias in the builder's dtype; NONE without one."""
+    return NONE if bias is None else float_weight(builder, bias)
 
 
 def _channels(builder: Builder, scales: Tensor, dim: int) -> PerChannel:

@@ -145,6 +145,8 @@ ScalarType type_of(xnn_datatype type) {
 
 struct Counts {
   size_t refused = 0, loaded = 0, ran = 0;
+  /// Refused by XNNPACK, which blame_node found the node for.
+  size_t blamed = 0;
 };
 
 /// The arguments that the graph asks for; none where they are too large.
@@ -199,6 +201,7 @@ void attempt(const Bytes& bytes, std::minstd_rand& random, Counts* counts) {
   if (status != 0) {
     if (context.reason.empty()) std::abort();
     ++counts->refused;
+    if (context.reason.find("XNNPACK does not take") != std::string::npos) ++counts->blamed;
     return;
   }
   ++counts->loaded;
@@ -278,7 +281,7 @@ int main(int argc, char** argv) {
     }
     attempt(blob, random, &counts);
   }
-  std::printf("changed: %zu refused, %zu loaded, %zu calls ran\n", counts.refused, counts.loaded,
-              counts.ran);
+  std::printf("changed: %zu refused, %zu of them by XNNPACK, %zu loaded, %zu calls ran\n",
+              counts.refused, counts.blamed, counts.loaded, counts.ran);
   return whole.refused == 0 ? 0 : 1;
 }

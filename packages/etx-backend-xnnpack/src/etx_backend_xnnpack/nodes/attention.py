@@ -64,7 +64,7 @@ def _mask_form(node: Node, constants: Constants) -> str | None:
     return None
 
 
-@lowers(ATTENTION, when=[attention_form], work=Work.HEAVY, whole=True, kind="attention")
+@lowers(ATTENTION, when=[attention_form], work=Work.HEAVY, whole=True, wide=True, kind="attention")
 def attention(values: Values, node: Node) -> None:
     """Emit two products and a softmax between them."""
     query, key = node.args[:2]

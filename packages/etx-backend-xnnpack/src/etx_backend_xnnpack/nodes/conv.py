@@ -13,6 +13,7 @@ from torch.fx import Node
 
 from etx_backend_xnnpack import layout, weights
 from etx_backend_xnnpack._generated.xnnpack import Convolution, Operator
+from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import NHWC, NLC, Order
 from etx_backend_xnnpack.nodes.table import Work, constant, lowers, rank, shape_of
 from etx_backend_xnnpack.quantized import Weight, argument
@@ -111,8 +112,8 @@ def convolution(values: Values, node: Node) -> None:
     else:
         tensor = values.tensor(filters)
         assert tensor is not None
-        weight_id = weights.float_weight(builder, kernel(tensor, at))
-        bias_id = weights.float_bias(builder, biases)
+        weight_id = weights.float32_weight(builder, kernel(tensor, at))
+        bias_id = NONE if biases is None else weights.float32_weight(builder, biases)
     emit(values, node, at, result, order, (number, weight_id, bias_id))
 
 

@@ -61,17 +61,25 @@ def put(
     values.builder.node(kind, make(number, values.output(result, order)), clamp)
 
 
+WIDE = (Operator.Cos, Operator.Exp, Operator.Log, Operator.Sin)
 SIMPLE = (Operator.Abs, Operator.Ceiling, Operator.Floor, Operator.Negate)
 for target, kind in UNARY.items():
     lowers(
         target,
         int8=True,
         whole=target is aten.hardswish.default,
+        wide=kind in WIDE,
         kind="arithmetic" if kind in SIMPLE else "function",
     )(partial(put, kind=kind))
 
 
-@lowers(aten.gelu.default, int8=True, note="a node; tanh's approximation in eight", kind="function")
+@lowers(
+    aten.gelu.default,
+    int8=True,
+    wide=True,
+    note="a node; tanh's approximation in eight",
+    kind="function",
+)
 def gelu(values: Values, node: Node) -> None:
     """Emit a node, or tanh's approximation."""
     if argument(node, "approximate") == "none":

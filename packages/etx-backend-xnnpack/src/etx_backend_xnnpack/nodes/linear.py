@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout, weights
-from etx_backend_xnnpack._generated.xnnpack import FullyConnected, Operator
+from etx_backend_xnnpack._generated.xnnpack import DataType, FullyConnected, Operator
 from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import Order, plain
 from etx_backend_xnnpack.nodes.table import Work, constant, lowers
@@ -56,6 +56,8 @@ def linear(values: Values, node: Node) -> None:
     stored = values.weight(node.args[1])
     at_run_time = dynamic(source)
     builder = values.builder
+    if stored is not None:
+        builder.dtype = DataType.FP32
     if at_run_time is not None and stored is not None:
         number, order = values.rows(at_run_time.source)
         result = values.result(node, clamps=True)
@@ -116,7 +118,7 @@ def _weight_only(
         input1_id=number, filter_id=weight_id, bias_id=NONE, output_id=product
     )
     values.builder.node(Operator.FullyConnected, operator)
-    other = values.builder.constant(bias.to(torch.float32))
+    other = values.builder.constant(bias)
     target = values.output(result, order)
     values.builder.binary(Operator.Add, product, other, target, result.range)
 

@@ -14,7 +14,7 @@ from torch.fx import Node
 
 from etx_backend_xnnpack import layout
 from etx_backend_xnnpack._generated.xnnpack import FullyConnected, Operator, Unary
-from etx_backend_xnnpack.builder import NONE, Affine
+from etx_backend_xnnpack.builder import FLOATS, NONE, Affine
 from etx_backend_xnnpack.layout import Order, Size
 from etx_backend_xnnpack.nodes.table import lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
@@ -92,7 +92,7 @@ def known_mean(node: Node, constants: Constants) -> str | None:
     """Require sizes that a reshape can say."""
     sizes, dims = shape_of(node.args[0]), reduced(node)
     names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
-    if "dtype" in names and argument(node, "dtype") not in (None, torch.float32):
+    if "dtype" in names and argument(node, "dtype") not in (None, *FLOATS):
         return f"dtype is {argument(node, 'dtype')}"
     kept = [size for dim, size in enumerate(sizes) if dim not in dims]
     if unknown(kept) > 1 or (unknown(kept) and unknown(sizes) > unknown(kept)):
@@ -111,7 +111,7 @@ def adjacent(order: Order, dims: list[int]) -> tuple[int, int] | None:
     return places[0], places[-1] + 1
 
 
-@lowers(aten.mean.dim, when=[known_mean], int8=True)
+@lowers(aten.mean.dim, when=[known_mean], int8=True, wide=True)
 def mean(values: Values, node: Node) -> None:
     """Emit a pooling, between reshapes where the dimensions lie otherwise."""
     source: Any = node.args[0]
@@ -145,7 +145,7 @@ def sum_is_known(node: Node, constants: Constants) -> str | None:
     return reason or ("it sums a symbolic number of elements" if unknown(counts) else None)
 
 
-@lowers(aten.sum.dim_IntList, when=[sum_is_known], note="a mean times a number")
+@lowers(aten.sum.dim_IntList, when=[sum_is_known], wide=True, note="a mean times a number")
 def total(values: Values, node: Node) -> None:
     """Emit a mean, times the number of elements."""
     mean(values, node)

@@ -80,9 +80,12 @@ PARAMETERS = (constant("weight"), constant("bias"))
     when=[layer_sizes, *PARAMETERS],
     only_first=True,
     note="means and arithmetic",
+    wide=True,
     kind="norm",
 )
-@lowers(aten.layer_norm.default, when=[layer_sizes, *PARAMETERS], whole=True, kind="norm")
+@lowers(
+    aten.layer_norm.default, when=[layer_sizes, *PARAMETERS], whole=True, wide=True, kind="norm"
+)
 def layer_norm(values: Values, node: Node) -> None:
     """Emit means and arithmetic."""
     source: Any = node.args[0]
@@ -95,7 +98,7 @@ def layer_norm(values: Values, node: Node) -> None:
     for kind, name in ((Operator.Multiply, "weight"), (Operator.Add, "bias")):
         tensor = values.tensor(argument(node, name))
         if tensor is not None:
-            norm.binary(kind, values.builder.constant(tensor.to(torch.float32)))
+            norm.binary(kind, values.builder.constant(tensor))
     values.define(values.first(node), norm.number, order)
 
 
@@ -112,9 +115,12 @@ def group_sizes(node: Node, constants: Constants) -> str | None:
     when=[group_sizes, *PARAMETERS],
     only_first=True,
     whole=True,
+    wide=True,
     kind="norm",
 )
-@lowers(aten.group_norm.default, when=[group_sizes, *PARAMETERS], whole=True, kind="norm")
+@lowers(
+    aten.group_norm.default, when=[group_sizes, *PARAMETERS], whole=True, wide=True, kind="norm"
+)
 def group_norm(values: Values, node: Node) -> None:
     """Emit means and arithmetic of (batch, groups, the rest) over the rest."""
     source: Any = node.args[0]
@@ -131,7 +137,7 @@ def group_norm(values: Values, node: Node) -> None:
     wide = [-1] + [1] * (len(sizes) - 2)
     for kind, tensor in ((Operator.Multiply, weight), (Operator.Add, bias)):
         if tensor is not None:
-            other = values.builder.constant(tensor.to(torch.float32).reshape(wide))
+            other = values.builder.constant(tensor.reshape(wide))
             number = values.builder.binary(kind, number, other, values.builder.value(sizes))
     values.define(values.first(node), number, order)
 
@@ -140,6 +146,7 @@ def group_norm(values: Values, node: Node) -> None:
     aten._native_batch_norm_legit_no_training.default,
     when=[constant(name) for name in ("weight", "bias", "running_mean", "running_var")],
     only_first=True,
+    wide=True,
 )
 def batch_norm(values: Values, node: Node) -> None:
     """Emit a product and a sum with one number a channel."""
@@ -168,6 +175,7 @@ def batch_norm(values: Values, node: Node) -> None:
     aten._native_batch_norm_legit.no_stats,
     when=[group_sizes, *PARAMETERS],
     only_first=True,
+    wide=True,
     kind="norm",
 )
 def norm_of_channels(values: Values, node: Node) -> None:
@@ -183,11 +191,11 @@ def norm_of_channels(values: Values, node: Node) -> None:
     for kind, name in ((Operator.Multiply, "weight"), (Operator.Add, "bias")):
         tensor = values.tensor(argument(node, name))
         if tensor is not None:
-            norm.binary(kind, values.builder.constant(tensor.to(torch.float32).reshape(-1, 1)))
+            norm.binary(kind, values.builder.constant(tensor.reshape(-1, 1)))
     values.define(values.first(node), values.shaped(norm.number, inner), order)
 
 
 def _of_channels(values: Values, tensor: Tensor, order: Order) -> int:
     """Return one number a channel, where the channels lie in `order`."""
     behind = len(order) - 1 - order.index(1)
-    return values.builder.constant(tensor.to(torch.float32).reshape([-1] + [1] * behind))
+    return values.builder.constant(tensor.reshape([-1] + [1] * behind))

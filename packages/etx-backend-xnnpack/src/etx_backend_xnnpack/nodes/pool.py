@@ -122,6 +122,7 @@ def whole_windows(node: Node, constants: Constants) -> str | None:
 @lowers(
     aten.avg_pool2d.default,
     when=[rank(4), window, whole_windows, equals("divisor_override", None)],
+    wide=True,
     kind="pool",
 )
 def avg_pool(values: Values, node: Node) -> None:
@@ -154,8 +155,10 @@ def divides(node: Node, constants: Constants) -> str | None:
     return "nothing to pool" if sizes == outer else None
 
 
-@lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides], kind="pool")
-@lowers(aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True, kind="pool")
+@lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides], wide=True, kind="pool")
+@lowers(
+    aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True, wide=True, kind="pool"
+)
 def adaptive_avg_pool(values: Values, node: Node) -> None:
     """Emit a pooling in NHWC."""
     sizes, outer = values.sizes(node.args[0])[2:], values.sizes(node)[2:]

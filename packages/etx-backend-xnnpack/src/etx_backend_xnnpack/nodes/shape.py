@@ -37,10 +37,8 @@ MOST_INPUTS = 5
 
 
 def form_of(values: Values, node: Any) -> Stored:
-    """Return an int8 form of a node where it has one, else its first."""
-    if not values.forms(node) and values.quantized(node) is None:
-        values.get(node)
-    return values.quantized(node) or values.forms(node)[0]
+    """Return an int8 form of a node where it has one, else one in the builder's dtype."""
+    return values.quantized(node) or values.real(node)
 
 
 @lowers(*RESHAPES, when=[one_symbol], work=Work.MOVES, int8=True)
@@ -69,23 +67,16 @@ def permute(values: Values, node: Node) -> None:
     values.define(node, form.id, order, form.affine)
 
 
-def keeps_dtype(node: Node, constants: Constants) -> str | None:
-    """Require that nothing is converted."""
-    given: Any = node.args[0]
-    return None if given.meta["val"].dtype == node.meta["val"].dtype else "it converts"
-
-
 @lowers(
     CLONE,
     TO_COPY,
     aten.alias_copy.default,
     aten.clone.default,
-    when=[keeps_dtype],
     work=Work.MOVES,
     int8=True,
 )
 def copy(values: Values, node: Node) -> None:
-    """Emit nothing."""
+    """Emit nothing, or a conversion to another float."""
     form = form_of(values, node.args[0])
     values.define(node, form.id, form.order, form.affine)
 

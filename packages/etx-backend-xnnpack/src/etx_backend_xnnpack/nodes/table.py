@@ -16,6 +16,7 @@ from etx_exir.ir.constants import Constants
 from torch import Tensor
 from torch.fx import Node
 
+from etx_backend_xnnpack.builder import FLOATS
 from etx_backend_xnnpack.quantized import argument, weight
 from etx_backend_xnnpack.values import Values
 
@@ -39,7 +40,9 @@ class Lowering:
     `int8` ones take and return int8 between dequantize and quantize nodes; `dynamic` ones quantize
     the rows of their activation at run time. `only_first`: of several results, one is computed.
     `whole`: the operator is kept from being decomposed. `masks`: it may read a constant of bool.
-    `kind` is the row of `speeds.json` that tells what it takes.
+    `wide` ones compute in float32 between what is float16: XNNPACK's float16 is not as exact as
+    PyTorch's, or a kernel of one element at a time. `kind` is the row of `speeds.json` that tells
+    what it takes.
     """
 
     emit: Emit
@@ -50,6 +53,7 @@ class Lowering:
     only_first: bool = False
     whole: bool = False
     masks: bool = False
+    wide: bool = False
     note: str = ""
     kind: str = "arithmetic"
 
@@ -109,8 +113,8 @@ def _constant(tensor: Tensor | None, row: Lowering) -> str | None:
 def _tensor(value: object) -> str | None:
     if not isinstance(value, Tensor):
         return "a size is computed at run time"
-    if value.dtype is not torch.float32:
-        return f"a tensor is {str(value.dtype).removeprefix('torch.')}, not float32"
+    if value.dtype not in FLOATS:
+        return f"a tensor is {str(value.dtype).removeprefix('torch.')}, not float32 or float16"
     if value.dim() == 0:
         return "a tensor has no dimensions"
     if value.dim() > MOST_DIMENSIONS:
