@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes`,
-`-s exporter-tests|mutated|free-threaded|executorch-samples|executorch-kernels`.
+hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes|aten-bench|aten-samples`,
+`-s exporter-tests|mutated|free-threaded|executorch-samples|executorch-kernels|xnnpack-samples`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -196,7 +196,7 @@ def lint(session: nox.Session) -> None:
 def slow(session: nox.Session) -> None:
     """Compare kernels with eager on all of PyTorch's samples, about 15,500. Run by hand."""
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "kernels-portable"]
-    run(session, *tox, "--", "-m", "slow", "tests", *session.posargs)
+    run(session, *tox, "--", "-m", "slow", *session.posargs)
 
 
 @nox.session
@@ -308,6 +308,20 @@ def executorch_samples(session: nox.Session) -> None:
     run(session, python, script, sides[1], sides[5], folder, *session.posargs)
 
 
+@nox.session(name="xnnpack-samples")
+def xnnpack_samples(session: nox.Session) -> None:
+    """Compare all of PyTorch's samples that XNNPACK takes with eager; print counts. By hand.
+
+    `-- --most 3` takes so many of each operator, `-- --part 0/4` a fourth, `-- --page FILE` writes.
+    """
+    package = "etx-backend-xnnpack[aot]"
+    python = environment(
+        session, "xnnpack-samples", package, DEVICE[1], others=("expecttest==0.3.0",)
+    )
+    tests = ROOT / "packages" / "etx-backend-xnnpack" / "tests"
+    run(session, python, "-W", "ignore", tests / "all_samples.py", *session.posargs)
+
+
 @nox.session(name="executorch-kernels")
 def executorch_kernels(session: nox.Session) -> None:
     """Call ExecuTorch's kernels with all dtypes (`-- dtypes FILE`), or as PyTorch's samples do
@@ -382,6 +396,25 @@ def operators(session: nox.Session) -> None:
     packages = (*DEVICE, "etx-backend-xnnpack")
     python = environment(session, "bench-operators", *packages, others=LITERT)
     run(session, python, ROOT / "benchmarks" / "operators.py", *session.posargs)
+
+
+@nox.session(name="aten-bench")
+def aten_bench(session: nox.Session) -> None:
+    """Measure programs on torch's kernels next to eager, in turns. Run by hand."""
+    packages = (COMPILER, "etx-kernels-aten")
+    python = environment(
+        session, "bench-aten", *packages, others=MODELS, others_no_deps=MODELS_NO_DEPS
+    )
+    script = ROOT / "benchmarks" / "aten.py"
+    run(session, python, "-W", "ignore", script, *session.posargs)
+
+
+@nox.session(name="aten-samples")
+def aten_samples(session: nox.Session) -> None:
+    """Compare torch's kernels with eager on all of PyTorch's samples, bit by bit, and compile the
+    portable kernels over at::Tensor. Run by hand."""
+    tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "kernels-aten"]
+    run(session, *tox, "--", "-m", "slow", "-s", *session.posargs)
 
 
 @nox.session

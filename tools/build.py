@@ -70,6 +70,13 @@ class Builder:
         names = [split_requirement(text)[0] for text in project.build_requires]
         return [name for name in names if name in self.projects]
 
+    def _rare_build_requires(self, project: Project) -> list[str]:
+        """Return what only some packages build with: torch is large, and installed when needed."""
+        lines = BUILD_REQUIREMENTS.read_text().splitlines()
+        always = {split_requirement(line)[0] for line in lines if not line.startswith("#")}
+        known = always | self.projects.keys()
+        return [text for text in project.build_requires if split_requirement(text)[0] not in known]
+
     def _build(self, project: Project, tag: str, folder: Path) -> None:
         say(f"building {project.name} {project.version} ({tag})")
         start = time.monotonic()
@@ -78,7 +85,7 @@ class Builder:
             closure = close(self.projects, ours)
             environment = self._build_environment()
             environment.install_wheels({name: self.wheel(name) for name in closure.ours})
-            environment.install_others(closure.others)
+            environment.install_others([*closure.others, *self._rare_build_requires(project)])
         self._run_build(project, "--wheel", folder, tag)
         say(f"built {next(folder.iterdir()).name} in {time.monotonic() - start:.0f} s")
 
@@ -95,7 +102,7 @@ class Builder:
         try:
             run([*command, "--skip-dependency-check", "-o", partial, project.path], env=settings)
             if kind == "--wheel" and project.native:
-                _state_platform(environment, partial, settings)
+                _state_platform(project, environment, partial, settings)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -158,12 +165,19 @@ def _old_glibc() -> Path:
     return made
 
 
-def _state_platform(environment: Environment, folder: Path, settings: dict[str, str]) -> None:
-    """Replace the tag of this machine by the oldest manylinux the library's symbols allow."""
+def _state_platform(
+    project: Project, environment: Environment, folder: Path, settings: dict[str, str]
+) -> None:
+    """Replace the tag of this machine by the oldest manylinux the library's symbols allow.
+
+    `tool.auditwheel.exclude` names the libraries that another package brings into the process.
+    """
     if not sys.platform.startswith("linux"):
         return
     wheel = next(folder.glob("*.whl"))
     command = [environment.python, "-m", "auditwheel", "repair", "--only-plat"]
+    for library in project.pyproject["tool"].get("auditwheel", {}).get("exclude", ()):
+        command += ["--exclude", library]
     run([*command, "--wheel-dir", folder / "repaired", wheel], env=settings)
     repaired = next((folder / "repaired").glob("*.whl"))
     wheel.unlink()
