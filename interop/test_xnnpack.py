@@ -75,7 +75,8 @@ def test_case_agrees_with_eager(lowering: str, runtime: str, delegates: Workshop
     for key, actual, expected in results(lowering, runtime, delegates):
         assert actual.shape == expected.shape, key
         assert actual.dtype == expected.dtype, key
-        worst = np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-30)
+        exact = expected.astype(np.float64)
+        worst = np.abs(actual - exact).max() / max(np.abs(exact).max(), 1e-30)
         assert worst <= tolerance, f"{key}: off by {worst:.2g} of eager's largest value"
 
 
