@@ -4,12 +4,14 @@ from __future__ import annotations
 import pytest
 import reference_model
 import torch
-from etx_backend_arm.lowering import TosaPartitioner, partitioner
-from etx_backend_arm.nodes import TABLE, why_not
+from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.nodes import TABLE, Profile, why_not
+from etx_backend_arm.partition import TOSAPartitioner, partitioner
 from etx_backend_arm.tosa import Op, read_tosa
-from etx_exir import CompileSpec, to_edge_transform_and_lower
+from etx_exir import CompileSpec
 from etx_exir.errors import BackendError
-from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
+from etx_exir.ir.constants import Constants
+from lowered import delegates, lower, operators
 from torch import nn
 
 SHAPE = (1, 3, 12, 15)
@@ -18,27 +20,18 @@ CASES = {
     "padded": nn.Sequential(nn.Conv2d(3, 8, (3, 5), padding=(1, 2)), nn.ReLU()),
     "strided": nn.Sequential(nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.ReLU6()),
     "dilated": nn.Sequential(nn.Conv2d(3, 4, 3, dilation=2), nn.Hardtanh(-0.5, 0.25)),
+    "remainder": nn.Sequential(nn.Conv2d(3, 4, 2, stride=3), nn.ReLU()),
+    "depthwise": nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.ReLU()),
     "no_bias": nn.Sequential(nn.Conv2d(3, 8, 1, bias=False), nn.ReLU()),
     "two_layers": nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 3), nn.ReLU()),
 }
-
-
-def lower(model: nn.Module, *inputs: torch.Tensor) -> torch.export.ExportedProgram:
-    program = torch.export.export(model.eval(), inputs)
-    manager = to_edge_transform_and_lower(program, partitioner=[TosaPartitioner()])
-    return manager.exported_program("forward")
-
-
-def delegates(program: torch.export.ExportedProgram) -> list[LoweredBackendModule]:
-    calls = [n for n in program.graph.nodes if n.target is CALL_DELEGATE]
-    return [getattr(program.graph_module, str(n.args[0].target)) for n in calls]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_reference_model_agrees_with_eager(name: str) -> None:
     torch.manual_seed(0)
     model, image = CASES[name], torch.randn(SHAPE)
-    (delegate,) = delegates(lower(model, image))
+    (delegate,) = delegates(lower(model.eval(), image))
     (actual,) = reference_model.run(delegate.processed_bytes, image.numpy())
     with torch.no_grad():
         expected = model(image)
@@ -46,18 +39,18 @@ def test_reference_model_agrees_with_eager(name: str) -> None:
 
 
 def test_graph_is_version_1_0_and_transposes_only_at_its_border() -> None:
-    (delegate,) = delegates(lower(CASES["two_layers"], torch.randn(SHAPE)))
+    (delegate,) = delegates(lower(CASES["two_layers"].eval(), torch.randn(SHAPE)))
     graph = read_tosa(delegate.processed_bytes)
     assert graph.version is not None
     assert (graph.version.major, graph.version.minor, graph.version.draft) == (1, 0, False)
-    ops = [o.op for o in graph.regions[0].blocks[0].operators if o.op is not Op.CONST]
+    ops = operators(delegate.processed_bytes)
     layer = [Op.CONV2D, Op.CLAMP]
     assert ops == [Op.TRANSPOSE, *layer, *layer, Op.TRANSPOSE]
 
 
 def test_the_rest_of_the_program_stays_outside() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(520, 5))
-    program = lower(model, torch.randn(SHAPE))
+    program = lower(model.eval(), torch.randn(SHAPE))
     targets = {str(n.target) for n in program.graph.nodes if n.op == "call_function"}
     assert len(delegates(program)) == 1
     assert "aten.linear.default" in targets
@@ -69,22 +62,25 @@ def test_the_rest_of_the_program_stays_outside() -> None:
     [
         (nn.Conv2d(4, 4, 3, groups=2), "has 2 groups"),
         (nn.ConvTranspose2d(4, 4, 3), "is transposed"),
-        (nn.Conv2d(4, 4, 2, stride=3), "leaves a remainder"),
         (nn.Conv2d(4, 4, 3).double(), "torch.float64"),
     ],
 )
 def test_a_node_that_stays_out_says_why(model: nn.Module, reason: str) -> None:
     dtype = next(model.parameters()).dtype
-    program = lower(model, torch.randn(1, 4, 10, 10, dtype=dtype))
+    program = lower(model.eval(), torch.randn(1, 4, 10, 10, dtype=dtype))
     assert delegates(program) == []
     (node,) = [n for n in program.graph.nodes if n.target is torch.ops.aten.convolution.default]
-    assert reason in (why_not(node) or "")
-    assert reason in (TosaPartitioner().why_not(node) or "")
+    constants = Constants(program)
+    assert reason in (why_not(node, constants.get, Profile.FP) or "")
+    partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
+    partitioner.partition(program)
+    assert reason in (partitioner.why_not(node) or "")
 
 
 def test_every_lowering_is_reached_by_a_case() -> None:
     reached = {"aten.convolution.default", "aten.relu.default", "aten.hardtanh.default"}
-    assert {str(target) for target in TABLE} - reached == {"aten.clamp.default"}
+    floats = {str(target) for target, row in TABLE.items() if Profile.FP in row}
+    assert floats - reached == {"aten.clamp.default"}
 
 
 def test_clamp_with_one_bound() -> None:
@@ -93,12 +89,16 @@ def test_clamp_with_one_bound() -> None:
             return x.clamp(min=-0.5)
 
     x = torch.randn(2, 5)
-    (delegate,) = delegates(lower(Clamp(), x))
+    (delegate,) = delegates(lower(Clamp().eval(), x))
     (actual,) = reference_model.run(delegate.processed_bytes, x.numpy())
     torch.testing.assert_close(torch.from_numpy(actual), x.clamp(min=-0.5), rtol=0, atol=0)
 
 
-def test_the_partitioner_of_the_command_takes_no_options() -> None:
-    assert isinstance(partitioner([]), TosaPartitioner)
-    with pytest.raises(BackendError, match="TosaBackend takes no options, got 'fast'"):
+def test_the_partitioner_of_the_command_takes_a_specification() -> None:
+    assert isinstance(partitioner([]), TOSAPartitioner)
+    chosen = partitioner([CompileSpec("tosa_spec", b"TOSA-1.0+FP")])
+    assert chosen.compile_spec.profiles == (Profile.FP,)
+    with pytest.raises(BackendError, match="TOSABackend has no option 'fast'"):
         partitioner([CompileSpec("fast", b"1")])
+    with pytest.raises(BackendError, match=r"'TOSA-0\.8'; expected TOSA-1\.0"):
+        partitioner([CompileSpec("tosa_spec", b"TOSA-0.8")])

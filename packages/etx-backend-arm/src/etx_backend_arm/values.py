@@ -11,6 +11,15 @@ from etx_exir.ir.constants import Constants
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from etx_backend_arm.quantized import (
+    DEQUANTIZE,
+    Affine,
+    Step,
+    Weight,
+    clamp_of,
+    find_step,
+    weight_of,
+)
 from etx_backend_arm.tosa import DType, Graph
 
 DTYPES = {
@@ -32,6 +41,8 @@ class Values:
         self.graph = graph
         self._constants = Constants(program)
         self._names: dict[tuple[Node, str], str] = {}
+        self.done: set[Node] = set()
+        """Nodes that another node's lowering has taken in."""
 
     def shape(self, node: Node, layout: str = "nchw") -> list[int]:
         """Return the sizes of a node's tensor in a layout."""
@@ -48,6 +59,9 @@ class Values:
 
     def get(self, node: Node, layout: str = "nchw") -> str:
         """Return the value of ``node`` in ``layout``, transposed if need be."""
+        if node.target is DEQUANTIZE:
+            assert isinstance(node.args[0], Node)
+            node = node.args[0]
         if (node, layout) not in self._names:
             other = self._names[node, self.layout(node)]
             name = f"{node.name}_{layout}"
@@ -65,3 +79,64 @@ class Values:
     def parameter(self, node: Any) -> torch.Tensor | None:
         """Return the constant tensor behind a placeholder, None if it is not a constant."""
         return self._constants.get(node)
+
+    def step(self, node: Node) -> Step:
+        """Return the integer form of an operator that the partitioner has taken."""
+        found = find_step(node, self.parameter)
+        assert isinstance(found, Step), found
+        self.done.update(n for n in (found.clamp, found.result) if n is not None)
+        return found
+
+    def weight(self, node: Any) -> Weight:
+        """Return the int8 weight that a dequantizing node stands for."""
+        found = weight_of(node, self.parameter)
+        assert found is not None
+        return found
+
+    def bias(self, name: str, bias: torch.Tensor | None, form: Affine, weight: Weight) -> str:
+        """Add a bias as int32 in the scale of the products; zeros for None."""
+        outputs = weight.integers.shape[0]
+        reals = torch.zeros(outputs) if bias is None else bias
+        scaled = (reals.detach().double() / (form.scale * weight.scales)).round()
+        limits = torch.iinfo(torch.int32)
+        return self.constant(name, scaled.clamp(limits.min, limits.max).to(torch.int32))
+
+    def requantize(
+        self,
+        step: Step,
+        value: str,
+        scales: list[float],
+        layout: str = "nchw",
+        points: int = 0,
+    ) -> None:
+        """Give ``value``, in these scales and a zero point, the scale and bounds of the result."""
+        name, form, graph = step.result.name, step.form, self.graph
+        same = graph.dtype(value) == DType.INT8 and (scales, points) == (
+            [form.scale],
+            form.zero_point,
+        )
+        if not same:
+            ratios = [scale / form.scale for scale in scales]
+            value = graph.rescale(value, ratios, (points, form.zero_point), f"{name}_rescaled")
+        low, high = step.bounds
+        if (low, high) != (-128, 127):
+            value = graph.clamp_integers(value, low, high, f"{name}_clamped")
+        if layout == "nchw":
+            value = graph.reshape(value, self.shape(step.result), name)
+        self.define(step.result, value, layout)
+
+    def clamp_only(self, step: Step, node: Node) -> None:
+        """Emit a step whose operator only limits the range."""
+        low, high = clamp_of(node) or (None, None)
+        form, given = step.form, step.forms[0]
+        layout, graph = self.layout(step.sources[0]), self.graph
+        value, name = self.get(step.sources[0], layout), node.name
+        if (given.scale, given.zero_point) != (form.scale, form.zero_point):
+            points = (given.zero_point, form.zero_point)
+            value = graph.rescale(value, [given.scale / form.scale], points, f"{name}_rescaled")
+        least = form.low if low is None else form.integer(low)
+        most = form.high if high is None else form.integer(high)
+        least, most = max(least, step.bounds[0]), min(most, step.bounds[1])
+        if (least, most) != (-128, 127):
+            value = graph.clamp_integers(value, least, most, f"{name}_clamped")
+        self.define(step.result, value, layout)

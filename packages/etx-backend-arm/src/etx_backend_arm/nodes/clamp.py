@@ -6,7 +6,15 @@ from __future__ import annotations
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes.table import arguments, float32, lowers, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    float32,
+    lowers,
+    quantized,
+    static_shape,
+)
+from etx_backend_arm.quantized import Look, clamp_of
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
@@ -41,3 +49,18 @@ def clamp_default(values: Values, node: Node) -> None:
     """Lower to CLAMP; an absent bound is the largest float."""
     _, low, high = arguments(node)
     clamp(values, node, -LARGEST if low is None else low, LARGEST if high is None else high)
+
+
+def plain_bounds(node: Node, look: Look) -> str | None:
+    """The bounds are numbers."""
+    return None if clamp_of(node) else f"a bound of {node.name} is a tensor"
+
+
+def clamp_int8(values: Values, node: Node) -> None:
+    """Lower to RESCALE where the scales differ, and CLAMP where the bounds are inside of int8."""
+    values.clamp_only(values.step(node), node)
+
+
+for target in (aten.relu.default, aten.hardtanh.default, aten.clamp.default):
+    checks = (quantized, static_shape, plain_bounds)
+    lowers(target, when=checks, profile=Profile.INT)(clamp_int8)

@@ -1,70 +1,102 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two-dimensional convolution as CONV2D: NHWC activations, OHWI weights."""
+"""Two-dimensional convolution: NHWC activations; OHWI weights, or HWCM of depthwise ones."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from torch import Tensor
 from torch.fx import Node
 
-from etx_backend_arm.nodes.table import arguments, float32, lowers, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    float32,
+    lowers,
+    quantized,
+    static_shape,
+)
+from etx_backend_arm.nodes.windows import Fit, fit
+from etx_backend_arm.quantized import Look, weight_of
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import PERMS, Values
 
 aten = torch.ops.aten
+HWCM = (2, 3, 0, 1)
 
 
-def plain_2d(node: Node) -> str | None:
-    """Only ungrouped, not transposed convolutions of images."""
-    transposed, groups = arguments(node)[6], arguments(node)[8]
+def plain_2d(node: Node, look: Look) -> str | None:
+    """Only convolutions of images that are not transposed, ungrouped or one channel a group."""
+    transposed = arguments(node)[6]
     if node.meta["val"].dim() != 4:
         return f"{node.name} has rank {node.meta['val'].dim()}, CONV2D takes 4"
     if transposed:
         return f"{node.name} is transposed"
-    if groups != 1:
-        return f"{node.name} has {groups} groups, CONV2D takes 1"
+    if arguments(node)[8] != 1 and not depthwise(node):
+        return f"{node.name} has {arguments(node)[8]} groups, TOSA takes 1 or one a channel"
     return None
 
 
-def weight_is_constant(node: Node) -> str | None:
-    """Weight and bias are placeholders of constants (checked by the partitioner)."""
+def depthwise(node: Node) -> bool:
+    """Tell whether every group has one input channel."""
+    source, groups = node.args[0], arguments(node)[8]
+    assert isinstance(source, Node)
+    return bool(groups > 1 and groups == source.meta["val"].shape[1])
+
+
+def weight_is_constant(node: Node, look: Look) -> str | None:
+    """Weight and bias are placeholders of constants."""
     for each in arguments(node)[1:3]:
-        if each is not None and each.op != "placeholder":
-            return f"{each.name}, a weight of {node.name}, is computed at run time"
+        if each is not None and look(each) is None:
+            return f"{each.name}, a weight of {node.name}, is not a constant"
     return None
 
 
-def padding_of(node: Node) -> list[int] | None:
-    """Return top, bottom, left, right such that the strides divide exactly, None if impossible.
+def int8_weight(node: Node, look: Look) -> str | None:
+    """The weight is int8 with a scale an output channel, the bias a constant."""
+    _, weight, bias = arguments(node)[:3]
+    found = weight_of(weight, look)
+    if found is None or found.axis not in (None, 0):
+        return f"{weight.name}, the weight of {node.name}, is not int8 with a scale a channel"
+    if bias is not None and look(bias) is None:
+        return f"{bias.name}, the bias of {node.name}, is not a constant"
+    return None
 
-    TOSA requires (size + pads - dilated kernel) to be a multiple of the stride; ATen drops the
-    remainder, so as much is taken off the padding behind.
-    """
+
+def fit_of(node: Node) -> Fit:
+    """Return the padding, and what to crop, such that the strides divide."""
     source, weight, _, stride, padding, dilation = arguments(node)[:6]
-    pads = []
-    for axis in range(2):
-        size, kernel = source.meta["val"].shape[2 + axis], weight.meta["val"].shape[2 + axis]
-        reach = size + 2 * padding[axis] - dilation[axis] * (kernel - 1) - 1
-        rest = reach % stride[axis]
-        if rest > padding[axis]:
-            return None
-        pads += [padding[axis], padding[axis] - rest]
-    return pads
+    sizes, kernel = source.meta["val"].shape[2:], weight.meta["val"].shape[2:]
+    reach = [dilation[axis] * (kernel[axis] - 1) + 1 for axis in range(2)]
+    return fit(list(sizes), reach, stride, padding)
 
 
-def divides(node: Node) -> str | None:
-    """The strides must divide, after taking padding off."""
-    if padding_of(node) is None:
-        return f"{node.name}: its stride leaves a remainder that is not padding"
-    return None
+def kernel(node: Node, weight: Tensor) -> Tensor:
+    """Return a weight in the order of CONV2D or DEPTHWISE_CONV2D."""
+    if not depthwise(node):
+        return weight.permute(PERMS["nhwc"])
+    channels = arguments(node)[8]
+    return weight.reshape(channels, -1, *weight.shape[2:]).permute(HWCM)
 
 
-CHECKS = (plain_2d, float32, static_shape, weight_is_constant, divides)
+def emit(values: Values, node: Node, operands: list[str], name: str, made: DType) -> str:
+    """Add the operator; ``made`` is the type of what it accumulates and returns."""
+    stride, dilation, at = arguments(node)[3], arguments(node)[5], fit_of(node)
+    operands[0] = at.crop(values, operands[0], f"{node.name}_part")
+    kind: Any = fbs.DepthwiseConv2dAttribute if depthwise(node) else fbs.Conv2dAttribute
+    attribute = kind(pad=at.pads, stride=stride, dilation=dilation, acc_type=made)
+    op = Op.DEPTHWISE_CONV2D if depthwise(node) else Op.CONV2D
+    return values.graph.operator(op, attribute, operands, name, values.shape(node, "nhwc"), made)
 
 
-@lowers(aten.convolution.default, when=CHECKS)
+@lowers(
+    aten.convolution.default,
+    when=(plain_2d, float32, static_shape, weight_is_constant),
+)
 def convolution(values: Values, node: Node) -> None:
-    """Lower to CONV2D with a bias, zero points 0, accumulating in float32."""
-    source, weight, bias, stride, _, dilation = arguments(node)[:6]
+    """Lower with a bias, zero points 0, accumulating in float32."""
+    source, weight, bias = arguments(node)[:3]
     filters = values.parameter(weight)
     assert filters is not None
     offset = values.parameter(bias) if bias is not None else torch.zeros(filters.shape[0])
@@ -72,14 +104,30 @@ def convolution(values: Values, node: Node) -> None:
     name, zero = node.name, torch.zeros(1)
     operands = [
         values.get(source, "nhwc"),
-        values.constant(f"{name}_weight", filters.permute(PERMS["nhwc"])),
+        values.constant(f"{name}_weight", kernel(node, filters)),
         values.constant(f"{name}_bias", offset),
         values.constant(f"{name}_input_zero_point", zero),
         values.constant(f"{name}_weight_zero_point", zero),
     ]
-    attribute = fbs.Conv2dAttribute(
-        pad=padding_of(node) or [], stride=stride, dilation=dilation, acc_type=DType.FP32
-    )
-    shape = values.shape(node, "nhwc")
-    values.graph.operator(Op.CONV2D, attribute, operands, name, shape, DType.FP32)
-    values.define(node, name, "nhwc")
+    values.define(node, emit(values, node, operands, name, DType.FP32), "nhwc")
+
+
+@lowers(
+    aten.convolution.default,
+    when=(plain_2d, quantized, static_shape, int8_weight),
+    profile=Profile.INT,
+)
+def convolution_int8(values: Values, node: Node) -> None:
+    """Lower to int8 by int8 with an int32 bias, accumulating in int32, then RESCALE."""
+    step, weight = values.step(node), values.weight(node.args[1])
+    bias = values.parameter(arguments(node)[2])
+    name, form = node.name, step.forms[0]
+    operands = [
+        values.get(step.sources[0], "nhwc"),
+        values.constant(f"{name}_weight", kernel(node, weight.integers)),
+        values.bias(f"{name}_bias", bias, form, weight),
+        values.graph.zero_point(form.zero_point, DType.INT8),
+        values.graph.zero_point(0, DType.INT8),
+    ]
+    total = emit(values, node, operands, f"{name}_total", DType.INT32)
+    values.requantize(step, total, (form.scale * weight.scales).tolist(), "nhwc")

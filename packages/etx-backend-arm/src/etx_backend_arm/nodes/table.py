@@ -5,47 +5,73 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from etx_backend_arm.quantized import Look, find_step
 from etx_backend_arm.values import Values
 
-__all__ = ["TABLE", "Lowering", "arguments", "float32", "lowers", "static_shape", "why_not"]
+__all__ = [
+    "TABLE",
+    "Form",
+    "Lowering",
+    "Profile",
+    "arguments",
+    "float32",
+    "lowers",
+    "quantized",
+    "static_shape",
+    "why_not",
+]
 
-Check = Callable[[Node], "str | None"]
+Check = Callable[[Node, Look], "str | None"]
 Emit = Callable[[Values, Node], None]
 
 
+class Profile(Enum):
+    """The profiles of TOSA 1.0."""
+
+    INT = "INT"
+    FP = "FP"
+
+
 @dataclass(frozen=True)
-class Lowering:
-    """How an operator is written as TOSA, and what must hold for that."""
+class Form:
+    """How an operator is written in a profile, and what must hold for that."""
 
     emit: Emit
     checks: tuple[Check, ...]
 
 
+Lowering = dict[Profile, Form]
 TABLE: dict[object, Lowering] = {}
 
 
-def lowers(target: OpOverload, when: tuple[Check, ...]) -> Callable[[Emit], Emit]:
+def lowers(
+    target: OpOverload, when: tuple[Check, ...], profile: Profile = Profile.FP
+) -> Callable[[Emit], Emit]:
     """Register a function as the lowering of ``target`` wherever all checks return None."""
 
     def register(emit: Emit) -> Emit:
-        TABLE[target] = Lowering(emit, when)
+        TABLE.setdefault(target, {})[profile] = Form(emit, when)
         return emit
 
     return register
 
 
-def why_not(node: Node) -> str | None:
-    """Return the first reason why ``node`` has no TOSA form, or None when it has one."""
-    lowering = TABLE.get(node.target)
-    if lowering is None:
-        return f"{node.target} has no lowering to TOSA"
-    return next((reason for check in lowering.checks if (reason := check(node))), None)
+def why_not(node: Node, look: Look, profile: Profile) -> str | None:
+    """Return the first reason why ``node`` has no TOSA form, or None when it has one.
+
+    ``look`` returns the tensor of a constant's placeholder, None for other nodes.
+    """
+    form = TABLE.get(node.target, {}).get(profile)
+    if form is None:
+        return f"{node.target} has no lowering to TOSA {profile.value}"
+    return next((reason for check in form.checks if (reason := check(node, look))), None)
 
 
 def arguments(node: Node) -> tuple[Any, ...]:
@@ -59,7 +85,7 @@ def arguments(node: Node) -> tuple[Any, ...]:
     )
 
 
-def float32(node: Node) -> str | None:
+def float32(node: Node, look: Look) -> str | None:
     """All tensors must be float32."""
     for each in (node, *node.all_input_nodes):
         dtype = each.meta["val"].dtype
@@ -68,7 +94,13 @@ def float32(node: Node) -> str | None:
     return None
 
 
-def static_shape(node: Node) -> str | None:
+def quantized(node: Node, look: Look) -> str | None:
+    """What is read must be dequantized from int8, what is made must be quantized to int8."""
+    found = find_step(node, look)
+    return found if isinstance(found, str) else None
+
+
+def static_shape(node: Node, look: Look) -> str | None:
     """All sizes must be known."""
     for each in (node, *node.all_input_nodes):
         if any(not isinstance(size, int) for size in each.meta["val"].shape):

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linear layers: a 1x1 CONV2D whose rows are an image of width 1."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes.conv import int8_weight
+from etx_backend_arm.nodes.table import Profile, arguments, lowers, quantized, static_shape
+from etx_backend_arm.tosa import DType, Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+
+
+@lowers(aten.linear.default, when=(quantized, static_shape, int8_weight), profile=Profile.INT)
+def linear_int8(values: Values, node: Node) -> None:
+    """Lower to CONV2D of int8 with an int32 bias, then RESCALE."""
+    step, weight = values.step(node), values.weight(node.args[1])
+    bias, name, form = values.parameter(arguments(node)[2]), node.name, step.forms[0]
+    outputs, inputs = weight.integers.shape
+    rows = prod(values.shape(node)[:-1])
+    graph = values.graph
+    source = graph.reshape(values.get(step.sources[0]), [1, rows, 1, inputs], f"{name}_rows")
+    operands = [
+        source,
+        values.constant(f"{name}_weight", weight.integers.reshape(outputs, 1, 1, inputs)),
+        values.bias(f"{name}_bias", bias, form, weight),
+        graph.zero_point(form.zero_point, DType.INT8),
+        graph.zero_point(0, DType.INT8),
+    ]
+    attribute = fbs.Conv2dAttribute(
+        pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=DType.INT32
+    )
+    shape = [1, rows, 1, outputs]
+    total = graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, DType.INT32)
+    values.requantize(step, total, (form.scale * weight.scales).tolist())

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pools of images, and means over their height and width."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes.table import Profile, arguments, lowers, quantized, static_shape
+from etx_backend_arm.nodes.windows import Fit, fit
+from etx_backend_arm.quantized import Look, Step, find_step
+from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+
+
+def _pair(given: list[int]) -> list[int]:
+    return list(given) * 2 if len(given) == 1 else list(given)
+
+
+def _window(node: Node) -> tuple[list[int], list[int], list[int]]:
+    """Return the sizes, the strides and the padding of a pool."""
+    _, size, stride, padding = arguments(node)[:4]
+    return _pair(size), _pair(stride or size), _pair(padding)
+
+
+def _fit(node: Node) -> Fit:
+    """Return the padding, and what to crop, such that the strides divide."""
+    size, stride, padding = _window(node)
+    source = node.args[0].meta["val"]  # type: ignore[union-attr]
+    return fit(list(source.shape[2:]), size, stride, padding)
+
+
+def plain_pool(node: Node, look: Look) -> str | None:
+    """Windows of images whose strides divide, rounded down."""
+    if node.meta["val"].dim() != 4:
+        return f"{node.name} has rank {node.meta['val'].dim()}, a pool of TOSA takes 4"
+    if arguments(node)[4 if node.target is aten.avg_pool2d.default else 5]:
+        return f"{node.name} rounds its size up (ceil_mode)"
+    return None
+
+
+def divides_by_size(node: Node, look: Look) -> str | None:
+    """The divisor is the size of the window, the scale the same where padding does not count."""
+    counts, divisor = arguments(node)[5:7]
+    if divisor is not None:
+        return f"{node.name} divides by {divisor}, AVG_POOL2D by the size of the window"
+    found = find_step(node, look)
+    outside = not counts and any(_window(node)[2])
+    if outside and isinstance(found, Step) and found.forms[0] != found.form:
+        return f"{node.name} has another scale than its input, and padding that does not count"
+    return None
+
+
+def undilated(node: Node, look: Look) -> str | None:
+    """The window has no gaps."""
+    if any(each != 1 for each in arguments(node)[4]):
+        return f"{node.name} is dilated by {arguments(node)[4]}"
+    return None
+
+
+def over_image(node: Node, look: Look) -> str | None:
+    """The mean is over height and width of an image."""
+    source, dims = node.args[0].meta["val"], arguments(node)[1]  # type: ignore[union-attr]
+    if source.dim() != 4 or dims is None or sorted(d % 4 for d in dims) != [2, 3]:
+        return f"{node.name} is not over height and width of an image"
+    return None
+
+
+def _mean(values: Values, node: Node, size: list[int], stride: list[int], at: Fit) -> None:
+    """Add AVG_POOL2D where one scale is kept, else a sum with one rounding: kernels of ones."""
+    step, graph = values.step(node), values.graph
+    form = step.forms[0]
+    source = at.crop(values, values.get(step.sources[0], "nhwc"), f"{node.name}_part")
+    batch, *sizes, channels = graph.shape(source)
+    shape = [batch, *at.count(sizes, size, stride), channels]
+    zero = graph.zero_point(form.zero_point, DType.INT8)
+    if (form.scale, form.zero_point) == (step.form.scale, step.form.zero_point):
+        attribute = fbs.AvgPool2dAttribute(
+            kernel=size, stride=stride, pad=at.pads, acc_type=DType.INT32
+        )
+        name = f"{node.name}_mean"
+        mean = graph.operator(
+            Op.AVG_POOL2D, attribute, [source, zero, zero], name, shape, DType.INT8
+        )
+        values.requantize(step, mean, [form.scale], "nhwc", form.zero_point)
+        return
+    total = graph.operator(
+        Op.DEPTHWISE_CONV2D,
+        fbs.DepthwiseConv2dAttribute(
+            pad=at.pads, stride=stride, dilation=[1, 1], acc_type=DType.INT32
+        ),
+        [
+            source,
+            values.constant(f"{node.name}_ones", torch.ones(*size, channels, 1, dtype=torch.int8)),
+            values.constant(f"{node.name}_bias", torch.zeros(channels, dtype=torch.int32)),
+            zero,
+            graph.zero_point(0, DType.INT8),
+        ],
+        f"{node.name}_sum",
+        shape,
+        DType.INT32,
+    )
+    values.requantize(step, total, [form.scale / prod(size)], "nhwc")
+
+
+INT8 = (quantized, static_shape)
+
+
+@lowers(aten.avg_pool2d.default, when=(*INT8, plain_pool, divides_by_size), profile=Profile.INT)
+def avg_pool2d(values: Values, node: Node) -> None:
+    """Lower to AVG_POOL2D, or DEPTHWISE_CONV2D and RESCALE where the scales differ."""
+    size, stride, _ = _window(node)
+    _mean(values, node, size, stride, _fit(node))
+
+
+@lowers(aten.mean.dim, when=(*INT8, over_image), profile=Profile.INT)
+def mean(values: Values, node: Node) -> None:
+    """Lower like a pool with one window of the whole image."""
+    size = values.shape(values.step(node).sources[0])[2:]
+    _mean(values, node, size, [1, 1], Fit([0] * 4, [0, 0]))
+
+
+@lowers(aten.max_pool2d.default, when=(*INT8, plain_pool, undilated), profile=Profile.INT)
+def max_pool2d(values: Values, node: Node) -> None:
+    """Lower to MAX_POOL2D; padding is below all values."""
+    step, (size, stride, _), at = values.step(node), _window(node), _fit(node)
+    attribute = fbs.MaxPool2dAttribute(
+        kernel=size, stride=stride, pad=at.pads, nan_mode=NanPropagationMode.PROPAGATE
+    )
+    source = at.crop(values, values.get(step.sources[0], "nhwc"), f"{node.name}_part")
+    operands, name = [source], f"{node.name}_largest"
+    shape = values.shape(node, "nhwc")
+    made = values.graph.operator(Op.MAX_POOL2D, attribute, operands, name, shape, DType.INT8)
+    values.requantize(step, made, [step.forms[0].scale], "nhwc", step.forms[0].zero_point)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Windows over images: TOSA requires that strides divide, ATen drops the remainder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from etx_backend_arm.tosa import DType, Op, fbs
+
+if TYPE_CHECKING:
+    from etx_backend_arm.values import Values
+
+__all__ = ["Fit", "fit"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Padding (top, bottom, left, right), and how many rows and columns are cut off behind."""
+
+    pads: list[int]
+    cut: list[int]
+
+    def crop(self, values: Values, source: str, name: str) -> str:
+        """Return an NHWC value without the rows and columns that no window reaches."""
+        if not any(self.cut):
+            return source
+        graph = values.graph
+        batch, height, width, channels = graph.shape(source)
+        size = [batch, height - self.cut[0], width - self.cut[1], channels]
+        operands = [source, graph.shape_constant([0] * 4), graph.shape_constant(size)]
+        dtype: DType = graph.dtype(source)
+        return graph.operator(Op.SLICE, fbs.SliceAttribute(), operands, name, size, dtype)
+
+    def count(self, sizes: list[int], kernel: list[int], stride: list[int]) -> list[int]:
+        """Return how many windows there are down and across an image that is cropped already."""
+        pads = (self.pads[0] + self.pads[1], self.pads[2] + self.pads[3])
+        return [(sizes[i] + pads[i] - kernel[i]) // stride[i] + 1 for i in range(2)]
+
+
+def fit(sizes: list[int], reach: list[int], stride: list[int], padding: list[int]) -> Fit:
+    """Take the remainder off the padding behind, then off the image.
+
+    ``sizes`` are height and width, ``reach`` those of a window with its gaps.
+    """
+    pads, cut = [], []
+    for axis in range(2):
+        rest = (sizes[axis] + 2 * padding[axis] - reach[axis]) % stride[axis]
+        pads += [padding[axis], max(padding[axis] - rest, 0)]
+        cut.append(max(rest - padding[axis], 0))
+    return Fit(pads, cut)

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Choose what is lowered to TOSA: needs the extra ``[aot]``."""
+
+from __future__ import annotations
+
+import torch
+from etx_exir import CompileSpec, DelegationSpec, PartitionResult
+from etx_exir.ir.constants import Constants
+from etx_exir.partitioners import GroupPartitioner, group_nodes
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+
+from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.lowering import TOSABackend
+from etx_backend_arm.nodes import TABLE, Profile, why_not
+from etx_backend_arm.quantized import (
+    DEQUANTIZE,
+    OF_CHANNELS,
+    QUANTIZE,
+    Look,
+    Step,
+    clamp_of,
+    find_step,
+    weight_of,
+)
+
+__all__ = ["TOSAPartitioner", "partitioner"]
+
+WHOLE = (torch.ops.aten.max_pool2d.default,)
+"""Operators of the table that the compiler would take apart."""
+
+
+class TOSAPartitioner(GroupPartitioner):
+    """Delegates every connected run of operators that ``nodes.TABLE`` can lower.
+
+    What is quantized goes in with the nodes that dequantize its inputs and quantize its result, so
+    that integers cross the border.
+    """
+
+    def __init__(self, compile_spec: TosaCompileSpec | None = None) -> None:
+        self.compile_spec = compile_spec or TosaCompileSpec()
+        specs = self.compile_spec.to_list()
+        super().__init__(
+            DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=_is_quantized
+        )
+        self._look: Look = lambda node: None
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag the nodes that TOSA has, and the constants that they use."""
+        self._look = Constants(exported_program).get
+        return super().partition(exported_program)
+
+    def groups(self, module: GraphModule) -> list[list[Node]]:
+        """Return the groups of supported operators, each with its conversions."""
+        calls = [node for node in module.graph.nodes if node.op == "call_function"]
+        bundles = [self._bundle(node) for node in calls if self._integer(node) is None]
+        taken = {node for bundle in bundles for node in bundle}
+        plain = {n for n in calls if n not in taken and self._floating(n) is None}
+        return group_nodes(module.graph, plain.__contains__, bundles)
+
+    def refusal(self, node: Node) -> str | None:
+        """Return the reason of the table, or of what a conversion belongs to."""
+        if node.target is OF_CHANNELS or weight_of(node, self._look) is not None:
+            return f"what reads {node.name} is not delegated"
+        if node.target is DEQUANTIZE:
+            return f"{node.name} makes floats for what is not delegated"
+        if node.target is QUANTIZE:
+            return f"{node.name} quantizes what is not made by the delegate"
+        return self._integer(node) and self._floating(node)
+
+    def _integer(self, node: Node) -> str | None:
+        if Profile.INT not in self.compile_spec.profiles:
+            return "the program may not use TOSA's profile INT"
+        reason = why_not(node, self._look, Profile.INT)
+        source = node.all_input_nodes[0] if node.all_input_nodes else None
+        if clamp_of(node) is not None and source is not None and source.op == "call_function":
+            before = find_step(source, self._look) if source.target in TABLE else None
+            if isinstance(before, Step) and before.clamp is node:
+                return self._integer(source)
+        return reason
+
+    def _floating(self, node: Node) -> str | None:
+        if Profile.FP in self.compile_spec.profiles:
+            return why_not(node, self._look, Profile.FP)
+        return why_not(node, self._look, Profile.INT)
+
+    def _bundle(self, node: Node) -> list[Node]:
+        found = find_step(node, self._look)
+        if not isinstance(found, Step):
+            return [node]
+        before = [arg for arg in node.all_input_nodes if arg.op == "call_function"]
+        return [*before, node, *([found.clamp] if found.clamp else []), found.result]
+
+
+def _is_quantized(node: Node) -> bool:
+    source: object = node.args[0]
+    return isinstance(source, Node) and source.target is DEQUANTIZE
+
+
+def partitioner(compile_specs: list[CompileSpec]) -> TOSAPartitioner:
+    """Return the partitioner for `etx compile --backend tosa`; its option is ``tosa_spec``."""
+    return TOSAPartitioner(TosaCompileSpec.from_list(compile_specs))

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+from collections import Counter
+
+import keyword_spotting
+import pytest
+import torch
+from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.partition import TOSAPartitioner
+from etx_backend_arm.quantizer import TOSAQuantizer
+from etx_backend_arm.tosa import Op
+from etx_quant import QuantizationError, quantize, quantize_edges
+from lowered import delegates, largest_step, lower, operators
+from torch import Tensor, nn
+
+CASES = {
+    "conv": nn.Conv2d(3, 8, 3),
+    "conv_relu": nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.ReLU()),
+    "conv_hardtanh": nn.Sequential(nn.Conv2d(3, 8, 3), nn.Hardtanh(-0.25, 0.25)),
+    "depthwise": nn.Sequential(nn.Conv2d(3, 6, 3, groups=3, dilation=2), nn.ReLU6()),
+    "avg_pool": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AvgPool2d(3, 2)),
+    "max_pool": nn.Sequential(nn.Conv2d(3, 8, 1), nn.MaxPool2d(3, 2, padding=1)),
+    "mean": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+    "linear": nn.Linear(16, 5),
+    "linear_clamp": nn.Sequential(nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4, bias=False)),
+    "permute": nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(2), nn.Linear(140, 3)),
+}
+
+
+def prepared(model: nn.Module) -> tuple[nn.Module, Tensor]:
+    torch.manual_seed(0)
+    shape = (2, 3, 12, 16)
+    quantized = quantize(model.eval(), [(torch.randn(shape),) for _ in range(4)], TOSAQuantizer())
+    quantize_edges(quantized)
+    return quantized, torch.randint(-128, 128, shape, dtype=torch.int8)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_reference_model_is_one_step_from_the_quantized_model(name: str) -> None:
+    model, x = prepared(CASES[name])
+    program = lower(model, x, partitioner=TOSAPartitioner(TosaCompileSpec("TOSA-1.0+INT")))
+    (delegate,) = delegates(program)
+    others = [n for n in program.graph.nodes if n.op == "call_function"]
+    assert len(others) == 2  # the call and its result
+    assert largest_step(delegate.processed_bytes, model, x) <= 1
+
+
+def test_a_whole_network_is_one_delegate() -> None:
+    model, (x,) = keyword_spotting.quantized(), keyword_spotting.samples(1)
+    (delegate,) = delegates(lower(model, x))
+    graph = delegate.processed_bytes
+    assert Counter(operators(graph)) == {
+        Op.CONV2D: 6,
+        Op.DEPTHWISE_CONV2D: 5,  # one of them is the average pool
+        Op.RESCALE: 11,
+        Op.RESHAPE: 2,
+    }
+    assert largest_step(graph, model, x) <= 1
+
+
+def test_floats_stay_outside_of_a_graph_of_integers() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval()
+    spec = TosaCompileSpec("TOSA-1.0+INT")
+    assert delegates(lower(model, torch.randn(1, 3, 8, 8), partitioner=TOSAPartitioner(spec))) == []
+
+
+def test_a_float_specification_is_refused_by_the_quantizer() -> None:
+    with pytest.raises(QuantizationError, match=r"TOSA-1\.0\+FP has floats only"):
+        TOSAQuantizer(TosaCompileSpec("TOSA-1.0+FP"))
