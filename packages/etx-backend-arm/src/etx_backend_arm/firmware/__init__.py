@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx firmware`: a CMake project for a microcontroller from a model."""

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_BOARD_SEMIHOSTING_H_
+#define ETX_BOARD_SEMIHOSTING_H_
+
+#include <cstdint>
+
+/// Text and the exit code of a board, by Arm's semihosting: a debugger or an emulator takes them.
+/// A product replaces these functions by its own.
+namespace etx_board {
+
+inline void call(uint32_t operation, const void* argument) {
+  register uint32_t r0 asm("r0") = operation;
+  register const void* r1 asm("r1") = argument;
+  asm volatile("bkpt 0xAB" : "+r"(r0) : "r"(r1) : "memory");
+}
+
+inline void print(const char* text) { call(0x04, text); }
+
+inline void print_hex(uint32_t number) {
+  char text[11] = "0x";
+  for (int i = 0; i < 8; ++i) text[2 + i] = "0123456789abcdef"[number >> (28 - 4 * i) & 15];
+  text[10] = '\0';
+  print(text);
+}
+
+inline void print_number(int32_t number) {
+  char text[12];
+  char* at = text + sizeof(text) - 1;
+  *at = '\0';
+  uint32_t rest = number < 0 ? 0u - static_cast<uint32_t>(number) : static_cast<uint32_t>(number);
+  do {
+    *--at = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  } while (rest != 0);
+  if (number < 0) *--at = '-';
+  print(at);
+}
+
+[[noreturn]] inline void leave(int code) {
+  const uint32_t block[] = {0x20026, static_cast<uint32_t>(code)};
+  while (true) call(0x20, block);
+}
+
+}  // namespace etx_board
+
+#endif  // ETX_BOARD_SEMIHOSTING_H_

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// Start of a Cortex-M (Arm's architecture reference manuals of v6-M to v8.1-M, "Vector table").
+
+#include <cstdint>
+
+#include "semihosting.h"
+
+int main();
+
+extern "C" {
+extern uint32_t stack_top[], data_load[], data_begin[], data_end[], bss_begin[], bss_end[];
+
+[[noreturn]] void start() {
+  const uint32_t* from = data_load;
+  for (uint32_t* to = data_begin; to != data_end; ++to) *to = *from++;
+  for (uint32_t* to = bss_begin; to != bss_end; ++to) *to = 0;
+  etx_board::leave(main());
+}
+
+/// Turns the FPU and the vector unit on before any compiled function may use them.
+__attribute__((naked)) void reset() {
+#if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+  asm volatile(
+      "ldr r0, =0xE000ED88\n ldr r1, [r0]\n orr r1, r1, #0xF00000\n str r1, [r0]\n dsb\n isb\n"
+      "bl start\n .ltorg");
+#else
+  asm volatile("bl start");
+#endif
+}
+
+/// The processor pushed r0-r3, r12, lr, pc and psr before it came here.
+[[noreturn]] void report_fault(const uint32_t* frame) {
+  etx_board::print("FAULT: the processor stopped at address ");
+  etx_board::print_hex(frame[6]);
+  etx_board::print("\n");
+  etx_board::leave(139);
+}
+__attribute__((naked)) void fault() { asm volatile("mov r0, sp\n bl report_fault"); }
+
+using Handler = void (*)();
+__attribute__((section(".vectors"), used)) const Handler vectors[16] = {
+    reinterpret_cast<Handler>(stack_top),
+    reset,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+    fault,
+};
+}

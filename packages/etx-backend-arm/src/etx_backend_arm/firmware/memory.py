@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The memory that a method takes on a 32-bit target, from its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from etx_schema._generated.program import (
+    DelegateCall,
+    ExecutionPlan,
+    FreeCall,
+    IntList,
+    KernelCall,
+    OptionalTensorList,
+    Tensor,
+    TensorList,
+    TensorShapeDynamism,
+)
+
+BYTES = {
+    "state": 176,
+    "values": 16,
+    "instructions": 16,
+    "inputs": 20,
+    "outputs": 20,
+    "rebinds": 32,
+    "kernels": 4,
+    "delegates": 24,
+    "tensors": 40,
+    "items": 8,
+    "lists": 8,
+    "slots": 4,
+    "specs": 12,
+    "dims": 4,
+    "flags": 1,
+}
+"""Bytes of one element of each array in a method's arena, with pointers of 32 bits; a firmware's
+test compares the sum with what the runtime says on the target."""
+
+
+def planned_arenas(plan: ExecutionPlan) -> dict[int, int]:
+    """Return bytes by memory id."""
+    return {i: size for i, size in enumerate(plan.non_const_buffer_sizes) if i > 0}
+
+
+def method_arena(plan: ExecutionPlan) -> int:
+    """Return the bytes of the arena that a method of a 32-bit target is loaded into."""
+    counts = dict.fromkeys(BYTES, 0)
+    counts["state"] = 1
+    counts["values"] = counts["flags"] = len(plan.values)
+    counts["inputs"], counts["outputs"] = len(plan.inputs), len(plan.outputs)
+    counts["kernels"], counts["delegates"] = len(plan.operators), len(plan.delegates)
+    counts["specs"] = sum(len(delegate.compile_specs) for delegate in plan.delegates)
+    for value in plan.values:
+        _count_value(value.val, counts)
+    code = plan.chains[0].instructions
+    counts["instructions"] = len(code)
+    for instruction in code:
+        call = instruction.instr_args
+        is_call = isinstance(call, KernelCall | DelegateCall)
+        counts["slots"] += len(call.args) if is_call else 2  # type: ignore[union-attr]
+    if any(isinstance(instruction.instr_args, FreeCall) for instruction in code):
+        counts["rebinds"] = counts["tensors"]
+    return sum((counts[part] * size + 7) // 8 * 8 for part, size in BYTES.items())
+
+
+def _count_value(value: object, counts: dict[str, int]) -> None:
+    if isinstance(value, Tensor):
+        is_dynamic = value.shape_dynamism != TensorShapeDynamism.STATIC
+        counts["tensors"] += 1
+        counts["dims"] += len(value.sizes) * (2 if is_dynamic else 1)
+        has_memory = value.allocation_info is not None or value.data_buffer_idx != 0
+        counts["rebinds"] += 0 if has_memory else 1
+    elif isinstance(value, IntList):
+        counts["lists"] += 1
+        counts["items"] += len(value.items)
+        counts["slots"] += len(value.items)
+    elif isinstance(value, TensorList | OptionalTensorList):
+        counts["slots"] += len(value.items)
+
+
+@dataclass(frozen=True)
+class MemoryNeeds:
+    """What a method takes on a target, in bytes."""
+
+    arenas: dict[int, int]
+    method: int
+    temporary: int
+    stack: int
+    model: int
+
+    def ram(self) -> int:
+        """Return the bytes that are written at run time."""
+        return sum(self.arenas.values()) + self.method + self.temporary + self.stack
+
+    def table(self) -> str:
+        """Return it as text, a line each."""
+        rows = [(f"planned arena {i}", size) for i, size in self.arenas.items()]
+        rows += [("method arena", self.method), ("temporary memory", self.temporary)]
+        rows += [("stack", self.stack), ("RAM", self.ram()), ("model, in flash", self.model)]
+        return "".join(f"{name:18} {size:>10,} bytes\n" for name, size in rows)

