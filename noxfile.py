@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
 hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes|aten-bench|aten-samples`,
-`-s exporter-tests|mutated|free-threaded|executorch-samples|executorch-kernels|xnnpack-samples`.
+`-s exporter-tests|xnnpack-tests|mutated|free-threaded|executorch-samples|executorch-kernels`,
+`-s xnnpack-samples`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -50,6 +51,13 @@ SLOWEST = ("etx-runtime", "etx-exir", "etx-kernels-portable")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 PORT = ("etx-executorch", "etx-quant", COMPILER, *DEVICE)
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
+THEIR_TESTS = (
+    "pytest==9.2.0",
+    "parameterized==0.9.0",
+    "safetensors==0.8.0",
+    "torchao==0.18.0",
+    "expecttest==0.3.0",
+)
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
 LITERT = ("torch==2.13.0", "numpy==2.4.6")
 MODELS_NO_DEPS = (
@@ -335,13 +343,27 @@ def executorch_kernels(session: nox.Session) -> None:
 @nox.session(name="exporter-tests")
 def exporter_tests(session: nox.Session) -> None:
     """Run ExecuTorch's own exporter tests, as they lie in its wheel, on ETX. Run by hand."""
-    theirs = environment(session, "exporter-tests-executorch", others_no_deps=EXECUTORCH[:1])
-    tools = ("pytest==9.2.0", "parameterized==0.9.0", "safetensors==0.8.0", "torchao==0.18.0")
-    python = environment(session, "exporter-tests", *PORT, others=tools)
-    query = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    found = session.run(theirs, "-c", query, external=True, silent=True)
+    theirs = executorch_folder(session)
+    python = environment(session, "exporter-tests", *PORT, others=THEIR_TESTS)
     script = ROOT / "interop" / "exporter_tests" / "run.py"
-    run(session, python, script, str(found).strip(), *session.posargs)
+    run(session, python, script, theirs, *session.posargs)
+
+
+@nox.session(name="xnnpack-tests")
+def xnnpack_tests(session: nox.Session) -> None:
+    """Run ExecuTorch's own XNNPACK tests, as they lie in its wheel, on ETX. Run by hand."""
+    theirs = executorch_folder(session)
+    packages = (*PORT, "etx-backend-xnnpack[aot]")
+    python = environment(session, "xnnpack-tests", *packages, others=THEIR_TESTS)
+    script = ROOT / "interop" / "xnnpack_tests" / "run.py"
+    run(session, python, script, theirs, *session.posargs)
+
+
+def executorch_folder(session: nox.Session) -> str:
+    """Return the folder that ExecuTorch's wheel is unpacked in, apart from what runs its tests."""
+    python = environment(session, "exporter-tests-executorch", others_no_deps=EXECUTORCH[:1])
+    query = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return str(session.run(python, "-c", query, external=True, silent=True)).strip()
 
 
 @nox.session(name="free-threaded")

@@ -2,7 +2,8 @@
 """Quantize models with their trained weights: `trained_weights.py FOLDER CASE...`.
 
 Writes into `<case>`: float's calls and results, `etx.pte` for ETX, `shared.pte` for both runtimes,
-`report.json`.
+`xnnpack.pte` with XNNPACK's delegates for both, `report.json`, and `delegated.json`: the number of
+delegates and the operators outside of them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from etx_exir import ExecutorchBackendConfig, to_edge
+from etx_backend_xnnpack.partition import XnnpackPartitioner
+from etx_exir import (
+    ExecutorchBackendConfig,
+    get_delegation_info,
+    to_edge,
+    to_edge_transform_and_lower,
+)
+from etx_exir.delegation.explain import outside
 from etx_quant import quantize_with_report
 from modelset import Built, build
 from sentence_pairs import PAIRS
 from torch import Tensor
+from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 TONES = tuple(110.0 * 2 ** (i / 7) for i in range(24))
@@ -79,11 +88,21 @@ def record(built: Built, calls: list[Any], folder: Path) -> None:
 
 
 def write(module: GraphModule, built: Built, folder: Path) -> None:
-    """Lower for each target."""
+    """Lower for each target, and to XNNPACK."""
+
+    def program() -> ExportedProgram:
+        return torch.export.export(module, built.example, dynamic_shapes=built.dynamic_shapes)
+
     for name, target in (("etx", "etx"), ("shared", "executorch")):
-        program = torch.export.export(module, built.example, dynamic_shapes=built.dynamic_shapes)
         config = ExecutorchBackendConfig(target=target)
-        to_edge(program).to_executorch(config).save(folder / f"{name}.pte")
+        to_edge(program()).to_executorch(config).save(folder / f"{name}.pte")
+    edge = to_edge_transform_and_lower(program(), partitioner=[XnnpackPartitioner()])
+    lowered = edge.exported_program()
+    count = get_delegation_info(lowered.graph_module).num_delegated_subgraphs
+    left = [count, sorted({row.operator for row in outside(lowered)})]
+    (folder / "delegated.json").write_text(json.dumps(left))
+    config = ExecutorchBackendConfig(target="executorch")
+    edge.to_executorch(config).save(folder / "xnnpack.pte")
 
 
 def main(folder: Path, names: list[str]) -> None:

@@ -12,6 +12,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -49,8 +50,14 @@ class _Alias(ModuleType):
         return value
 
 
+MORE: dict[str, Any] = {}
+"""What a name of ExecuTorch stands for that the port does not have, or has otherwise."""
+
+
 def _resolve(module: str, name: str) -> Any:
     path = module.removeprefix(THEIRS).lstrip(".")
+    if f"{path}.{name}" in MORE:
+        return MORE[f"{path}.{name}"]
     if finder.is_module(f"{path}.{name}".lstrip(".")):
         return importlib.import_module(f"{module}.{name}")
     try:
@@ -70,9 +77,11 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         parts = name.split(".")
         if parts[0] != THEIRS:
             return None
-        path = self.wheel.joinpath(*parts)
-        if any(part in TESTS for part in parts) and path.with_suffix(".py").is_file():
-            return importlib.util.spec_from_file_location(name, path.with_suffix(".py"))
+        if any(part in TESTS for part in parts):
+            path = self.wheel.joinpath(*parts)
+            found = next(filter(Path.is_file, (path.with_suffix(".py"), path / "__init__.py")), None)
+            if found is not None:
+                return importlib.util.spec_from_file_location(name, found)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -83,8 +92,12 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Leave it empty: names are looked up when they are asked for."""
 
 
-def install(wheel: Path) -> None:
-    """Let `executorch` mean the port, with the tests of the wheel in the folder `wheel`."""
+def install(wheel: Path, more: Mapping[str, Any] | None = None) -> None:
+    """Let `executorch` mean the port, with the tests of the wheel in the folder `wheel`.
+
+    `more` has values of names such as `backends.xnnpack.utils.configs.get_transform_passes`.
+    """
+    MORE.update(more or {})
     if not (wheel / THEIRS / "exir").is_dir():
         raise SystemExit(f"{wheel} holds no executorch/exir; give the site-packages of its wheel")
     importlib.import_module("torch.ao.quantization.fx._decomposed")

@@ -107,6 +107,18 @@ CONVOLUTIONS = [
     layer("conv_transpose2d", lambda: nn.ConvTranspose2d(6, 8, 3, 2, 1, 1), IMAGE),
     layer("conv_transpose2d_grouped", lambda: nn.ConvTranspose2d(6, 8, 2, 2, groups=2), IMAGE),
     layer("conv_transpose1d", lambda: nn.ConvTranspose1d(6, 8, 4, 2), (2, 6, 7)),
+    layer(
+        "convolution_of_single_numbers",
+        lambda: With(
+            lambda v, w, x: torch.convolution(
+                torch.convolution(x, v, None, [2], [1], [1], False, [0], 1),
+                *(w, None, [2], [1], [1], True, [1, 1], 1),
+            ),
+            (4, 6, 3, 3),
+            (4, 6, 3, 3),
+        ),
+        IMAGE,
+    ),
 ]
 
 PRODUCTS = [

@@ -89,7 +89,7 @@ def _is_wide(mask: Node, key: Node) -> bool:
 
 def _places(node: Node) -> Node | None:
     """Return the places of the third of four dimensions that a node puts something at."""
-    if node.target is not PUT or len(shape_of(node)) != 4 or argument(node, "accumulate"):
+    if node.target != PUT or len(shape_of(node)) != 4 or argument(node, "accumulate"):
         return None
     cache, indices, put = node.args[:3]
     if not isinstance(indices, (list, tuple)) or len(indices) != 3 or indices[:2] != [None, None]:

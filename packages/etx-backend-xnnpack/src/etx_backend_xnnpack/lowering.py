@@ -49,7 +49,7 @@ def _placeholder(values: Values, node: Node) -> None:
         return
     sizes, order = values.sizes(node), dim_order_of(node.meta["val"])
     values.builder.dtype = real_dtype(node)
-    readers = [affine(user) for user in node.users if user.target is DEQUANTIZE]
+    readers = [affine(user) for user in node.users if user.target == DEQUANTIZE]
     at = readers[0] if readers else None
     number = values.builder.external_input(ordered(sizes, order), at)
     values.define(node, number, order, at)
@@ -66,9 +66,9 @@ def _call(values: Values, node: Node) -> None:
     row = TABLE.get(node.target)
     wide = row is not None and row.wide
     values.builder.dtype = DataType.FP32 if wide else real_dtype(node)
-    if node.target is QUANTIZE:
+    if node.target == QUANTIZE:
         _quantize(values, node)
-    elif node.target is DEQUANTIZE and values.tensor(node) is None:
+    elif node.target == DEQUANTIZE and values.tensor(node) is None:
         source: Any = node.args[0]
         for form in values.forms(source):
             values.define(node, form.id, form.order, form.affine)
@@ -93,7 +93,7 @@ def _outputs(values: Values, node: Node) -> None:
     for result in results:
         form = values.quantized(result) if is_quantization(result) else None
         at = form.affine if form else None
-        if result.target is DEQUANTIZE:
+        if result.target == DEQUANTIZE:
             at = None
         order = dim_order_of(result.meta["val"])
         builder.dtype = real_dtype(result)

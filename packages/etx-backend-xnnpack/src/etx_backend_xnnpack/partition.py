@@ -226,7 +226,7 @@ def partitioner(compile_specs: list[CompileSpec]) -> XnnpackPartitioner:
 
 def _is_kept(node: Node, constants: Any) -> bool:
     """Tell whether an operator of float32 or float16 can be emitted whole."""
-    if node.target is OF_GROUPS:
+    if node.target == OF_GROUPS:
         return all(user.target in TABLE and TABLE[user.target].dynamic for user in node.users)
     value: Any = node.args[0].meta.get("val") if isinstance(node.args[0], Node) else None
     if not isinstance(value, torch.Tensor) or value.dtype not in FLOATS:
@@ -264,10 +264,10 @@ def _bundle(node: Node) -> list[Node]:
     last = node
     while len(last.users) == 1:
         (user,) = last.users
-        if range_of(user) is None and user.target is not QUANTIZE:
+        if range_of(user) is None and user.target != QUANTIZE:
             break
         found.append(user)
         last = user
-        if user.target is QUANTIZE:
+        if user.target == QUANTIZE:
             break
     return found

@@ -91,7 +91,7 @@ class Values:
 
     def integers(self, node: object) -> tuple[Tensor, Affine] | None:
         """Return the int8 constant that a node dequantizes as an activation, or None."""
-        if not isinstance(node, Node) or node.target is not DEQUANTIZE:
+        if not isinstance(node, Node) or node.target != DEQUANTIZE:
             return None
         tensor, at = self.constants.get(node.args[0]), affine(node)
         return None if tensor is None or at is None else (tensor, at)
@@ -184,7 +184,7 @@ class Values:
                 self.done.add(user)
                 kept = user
                 continue
-            at = affine(user) if quantizes and user.target is QUANTIZE else None
+            at = affine(user) if quantizes and user.target == QUANTIZE else None
             if at is None:
                 return Result(kept, Range(low, high))
             self.done.add(user)

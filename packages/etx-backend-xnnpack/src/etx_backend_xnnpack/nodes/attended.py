@@ -23,7 +23,7 @@ def attended(node: Any) -> list[Node]:
     if len(parts) != 2 or not isinstance(shape_of(parts[0])[2], int):
         return [node]
     for user in node.users:
-        if user.target is not ATTENTION or node not in user.args[1:3]:
+        if user.target != ATTENTION or node not in user.args[1:3]:
             return [node]
         if not isinstance(shape_of(parts[1])[2], int) and not has_open_end(user):
             return [node]
@@ -53,7 +53,7 @@ def mask_parts(node: Node) -> list[Node]:
 def is_parted_mask(node: Node) -> bool:
     """Tell whether only attention reads `node`, a mask, and each time its parts."""
     return all(
-        user.target is ATTENTION
+        user.target == ATTENTION
         and argument(user, "attn_mask") is node
         and node not in user.args[:3]
         and has_open_end(user)
@@ -63,7 +63,7 @@ def is_parted_mask(node: Node) -> bool:
 
 def _parts(node: Any, dim: int) -> list[Node]:
     """Return what a node joins along `dim`; else the node."""
-    if node.target is not aten.cat.default:
+    if node.target != aten.cat.default:
         return [node]
     return list(node.args[0]) if argument(node, "dim") % len(shape_of(node)) == dim else [node]
 

@@ -28,7 +28,7 @@ MOST_ELEMENTS = 1 << 22
 
 def known_mask(node: Node, constants: Constants) -> str | None:
     """Require a constant mask of at most 16 MB as float32."""
-    index = 0 if node.target is aten.where.self else 1
+    index = 0 if node.target == aten.where.self else 1
     mask = constants.get(node.args[index])
     if mask is None:
         return "its mask is computed at run time"

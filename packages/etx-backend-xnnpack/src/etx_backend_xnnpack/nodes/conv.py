@@ -75,10 +75,10 @@ def small_adjustment(node: Node, constants: Constants) -> str | None:
     """Require an output padding below the stride."""
     if not argument(node, "transposed"):
         return None
-    given, stride = argument(node, "output_padding"), argument(node, "stride")
-    if all(each < step for each, step in zip(given, stride, strict=True)):
+    at = window(node)
+    if all(each < step for each, step in zip(at.adjustment, at.stride, strict=True)):
         return None
-    return f"output_padding is {given}; expected less than the stride {stride}"
+    return f"output_padding is {at.adjustment}; expected less than the stride {at.stride}"
 
 
 @lowers(

@@ -62,14 +62,14 @@ def _range(node: Node, constants: Constants) -> Range:
         return (float(constant.min()), float(constant.max())) if constant.numel() else (0.0, 0.0)
     if node.target in SAME:
         return range_of(node.args[0], constants)
-    if node.target is aten.where.self:
+    if node.target == aten.where.self:
         return _union(*(range_of(arg, constants) for arg in node.args[1:3]))
     if node.target in (aten.full.default, aten.scalar_tensor.default):
-        return range_of(node.args[-1 if node.target is aten.full.default else 0], constants)
+        return range_of(node.args[-1 if node.target == aten.full.default else 0], constants)
     if node.target in LINEAR and node.kwargs.get("alpha", 1) == 1 and len(node.args) == 2:
         a, b = (range_of(arg, constants) for arg in node.args[:2])
         return LINEAR[node.target](a, b)
-    if node.target is aten.rsub.Scalar and len(node.args) == 2:
+    if node.target == aten.rsub.Scalar and len(node.args) == 2:
         return _subtract(range_of(node.args[1], constants), range_of(node.args[0], constants))
     return UNKNOWN
 

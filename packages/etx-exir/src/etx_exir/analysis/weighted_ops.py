@@ -24,7 +24,7 @@ LAYERS = (CONV, LINEAR)
 def channel_dim(layer: Node) -> int:
     """Return the dimension of the result that has an element for each of the bias."""
     rank: int = layer.meta["val"].dim()
-    return rank - 1 if layer.target is LINEAR else rank - weight_rank(layer) + 1
+    return rank - 1 if layer.target == LINEAR else rank - weight_rank(layer) + 1
 
 
 def weight_rank(layer: Node) -> int:
@@ -65,7 +65,7 @@ def parameters(
 def same_normalisation(layer: Node, norm: Node, constants: Constants) -> bool:
     """Whether only a batch norm with the parameters of `norm` reads what `layer` computes."""
     other = next(iter(layer.users), None)
-    if other is None or len(layer.users) > 1 or other.target is not norm.target:
+    if other is None or len(layer.users) > 1 or other.target != norm.target:
         return False
     pairs: Any = zip(other.args[1:5], norm.args[1:5], strict=True)
     return other.args[5:] == norm.args[5:] and all(_same(a, b, constants) for a, b in pairs)
@@ -99,7 +99,7 @@ def compute_dtype(weight: Tensor) -> torch.dtype:
 
 def scaled_outputs(weight: Tensor, factor: Tensor, layer: Node) -> Tensor:
     """Multiply each output channel of `weight` by its element of `factor`."""
-    if layer.target is CONV and layer.args[6]:
+    if layer.target == CONV and layer.args[6]:
         groups: Any = layer.args[8]
         split = weight.reshape(groups, -1, *weight.shape[1:])
         shape = (groups, 1, -1, *[1] * (weight.dim() - 2))
