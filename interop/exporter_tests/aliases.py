@@ -79,9 +79,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         if any(part in TESTS for part in parts):
             path = self.wheel.joinpath(*parts)
-            found = next(filter(Path.is_file, (path.with_suffix(".py"), path / "__init__.py")), None)
-            if found is not None:
-                return importlib.util.spec_from_file_location(name, found)
+            for file in (path.with_suffix(".py"), path / "__init__.py"):
+                if file.is_file():
+                    return importlib.util.spec_from_file_location(name, file)
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:

@@ -9,8 +9,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "exporter_tests"))
 
-from names import names
-from suite import Suite, main
+from names import names  # noqa: E402
+from suite import Suite, main  # noqa: E402
 
 ROOT = "executorch.backends.xnnpack.test."
 OPS = (
