@@ -9,9 +9,12 @@ import etx_runtime
 import etx_schema as es
 import numpy as np
 import pytest
-from etx_runtime import InputError, MetadataError, Runtime, RuntimeFailure
+from etx_runtime import InputError, LoadError, MetadataError, Runtime, RuntimeFailure
+from etx_runtime.commands.expected import compare_tensor
 from etx_runtime.commands.measure import format_bytes, format_time, summarise
 from etx_runtime.commands.register import register_bench, register_run
+from etx_schema import encode
+from etx_schema._generated.bundled_program import BundledProgram
 from etx_schema.errors import FileError
 from programs import Builder, addition, counter
 
@@ -370,13 +373,32 @@ def test_broken_arrays(
         run(capsys, "run", model, "--input", str(path))
 
 
-def test_bundled_programs_are_named(
-    runtime: Runtime, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_bundled_programs_run(
+    model: str, runtime: Runtime, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    content = Path(model).read_bytes()
     path = tmp_path / "x.bpte"
-    path.write_bytes(b"\x08\0\0\0BP08" + bytes(64))
-    with pytest.raises(InputError, match=r"x\.bpte is a bundled program"):
-        run(capsys, "run", str(path))
+    path.write_bytes(encode(BundledProgram(version=2, program=content), "BP08"))
+    assert run(capsys, "run", str(path)) != ""
+    assert "differ by 0" in run(capsys, "bench", str(path), model, "--iterations", "1")
+    assert runtime.load_program(path.read_bytes()).method_names == {"forward"}
+    with path.open("rb") as file:
+        assert runtime.load_program(file).method_names == {"forward"}
+    assert "forward" in runtime.load_program(path, mmap=False).method_names
+    whole = path.read_bytes()
+    for size in range(8, len(whole) - len(content), 4):
+        path.write_bytes(whole[:size])
+        with pytest.raises(LoadError, match=r"x\.bpte: a damaged bundled program: byte \d+"):
+            run(capsys, "run", str(path))
+
+
+def test_infinities_are_equal_only_to_themselves() -> None:
+    infinite = np.array([np.inf, 1.0], np.float32)
+    assert compare_tensor(infinite, "float32", infinite.copy(), 1e-5, 1e-5)["matches"]
+    for other in (-np.inf, 1e30, np.nan):
+        wrong = np.array([other, 1.0], np.float32)
+        assert not compare_tensor(wrong, "float32", infinite, 1e-5, 1e-5)["matches"]
+        assert not compare_tensor(infinite, "float32", wrong, 1e-5, 1e-5)["matches"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from etx_runtime import _native, origins, plugins
 from etx_runtime._native import MethodMeta, TensorInfo
+from etx_runtime.bundles import unwrapped
 from etx_runtime.errors import InputError, LoadError, MetadataError
 from etx_runtime.values import (
     TENSOR_TAG,
@@ -480,6 +481,7 @@ class Runtime:
         Another file object is read to its end. Either may be closed. Read-only memory (bytes, a
         mapping) is kept alive and not copied where it is aligned to 16; what somebody could write
         to (bytearray, a read-only view of one) is copied, so that what was verified stays.
+        Of a bundled program (`.bpte`) the `.pte` in it is loaded.
         `data_paths` are the `.ptd` files that hold weights of the program, from the same sources;
         they live as long as the program.
 
@@ -493,6 +495,7 @@ class Runtime:
         weights = [_content(source, mmap) for source in data_paths]
         content = _content(data, mmap)
         origin = (_absolute(content), list(map(_absolute, weights)), verification, mmap, names)
+        content = unwrapped(content, mmap)
         if isinstance(content, str):
             return Program(_native.load_file(content, mmap, verify, weights, chosen), origin)
         return Program(_native.load_buffer(content, mmap, verify, weights, chosen), origin)

@@ -7,6 +7,7 @@ from etx_schema._generated.flat_tensor import TensorLayout
 from etx_schema._generated.program import *  # noqa: F403
 from etx_schema._generated.program import __all__ as _tables
 from etx_schema._version import __version__
+from etx_schema.bundle import program_of, read_bundle, serialize_bundle
 from etx_schema.codec import Blob, Table, UnknownMember
 from etx_schema.decoder import decode, decode_size_prefixed
 from etx_schema.dtypes import dtype_name, scalar_type, tensor_nbytes
@@ -51,9 +52,12 @@ __all__ = [
     "dtype_name",
     "encode",
     "fbs_dir",
+    "program_of",
+    "read_bundle",
     "read_ptd",
     "read_pte",
     "scalar_type",
+    "serialize_bundle",
     "serialize_ptd",
     "serialize_pte",
     "tensor_nbytes",

@@ -12,6 +12,7 @@ from etx_schema._generated.program import (
     SubsegmentOffsets,
     Tensor,
 )
+from etx_schema.bundle import program_of
 from etx_schema.codec import Blob, Table, keep_unknown
 from etx_schema.decoder import decode
 from etx_schema.dtypes import tensor_nbytes
@@ -37,8 +38,8 @@ def read_program(view: memoryview) -> tuple[Program, PteLayout]:
 
 
 def read_pte(source: PathLike | Blob) -> PteFile:
-    """Read a `.pte` from a path or from bytes; blobs are views of it, not copies."""
-    view = load_bytes(source)
+    """Read a `.pte`, or that in a bundle, from a path or bytes; blobs are views, not copies."""
+    view = program_of(load_bytes(source))
     return assemble(view, *read_program(view))
 
 

@@ -38,12 +38,19 @@ def compare(
     """Return a row for each tensor output: whether it is close, and how far it is off."""
     tensors = [(i, info) for i, info in enumerate(outputs) if info.kind == "tensor"]
     return [
-        {"output": index, **_compare(values[index], info.dtype or "", reference, atol, rtol)}
+        {"output": index, **compare_tensor(values[index], info.dtype or "", reference, atol, rtol)}
         for (index, info), reference in zip(tensors, expected, strict=True)
     ]
 
 
-def _compare(value: Any, dtype: str, reference: Array, atol: float, rtol: float) -> dict[str, Any]:
+def compare_tensor(
+    value: Any, dtype: str, reference: Array, atol: float, rtol: float
+) -> dict[str, Any]:
+    """Return whether a tensor `matches`, the largest difference and where; else the `reason`.
+
+    Allowed is `atol + rtol * |expected|`; NaN equals NaN, an infinity only itself. What NumPy
+    cannot compute with is compared byte by byte.
+    """
     got = bits.as_numpy(value)
     if reference.dtype == RAW:
         if reference.nbytes != got.nbytes:
@@ -56,14 +63,17 @@ def _compare(value: Any, dtype: str, reference: Array, atol: float, rtol: float)
         is_same = bool(np.array_equal(got, reference))
         return {"matches": True} if is_same else _differs(f"differs ({dtype} is compared exactly)")
     x, y = x.astype(np.float64), y.astype(np.float64)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         difference = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.abs(x - y))
-        off = ~(difference <= atol + rtol * np.abs(y)) & (difference != 0)
+        allowed = np.where(np.isfinite(y), atol + rtol * np.abs(y), 0.0)
+        off = ~(difference <= allowed)
+        relative = np.where(difference == 0, 0.0, difference / np.abs(y))
     row: dict[str, Any] = {"matches": not off.any(), "different": int(off.sum())}
     if x.size:
         candidates = np.where(np.isnan(difference), np.inf, difference)
         place = np.unravel_index(int(candidates.argmax()), x.shape)
         row["largest_difference"] = float(candidates[place])
+        row["largest_relative"] = float(np.where(np.isnan(relative), np.inf, relative).max())
         row["at"] = [int(position) for position in place]
         row["got"], row["expected"] = float(x[place]), float(y[place])
     if off.any():

@@ -10,10 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from etx_runtime.errors import InputError, LoadError
+from etx_runtime.errors import LoadError
 from etx_runtime.runtime import Method, Runtime
-
-BUNDLED = b"BP08"
 
 
 def measure_load(
@@ -27,23 +25,10 @@ def measure_load(
         program = runtime.load_program(path, data_paths=data_paths, mmap=mmap)
         method = program.load_method(name)
     except LoadError as error:
-        if _identifier(path) == BUNDLED:
-            reason = "a bundled program (test cases around a .pte), which is not run directly"
-            raise InputError(
-                f"{path} is {reason}; save its program field as a .pte, and its inputs as .npy"
-            ) from error
         shown = os.fsencode(path).decode(errors="replace")
         text = str(error).replace(shown, path) if shown in str(error) else f"{path}: {error}"
         raise LoadError(text, error.code, error.name, error.instruction) from error.__cause__
     return method, (time.perf_counter() - start) * 1e3
-
-
-def _identifier(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(8)[4:]
-    except OSError:
-        return b""
 
 
 def time_call(method: Method, inputs: list[Any], borrow: bool = False) -> tuple[list[Any], float]:

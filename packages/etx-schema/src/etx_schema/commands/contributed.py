@@ -23,11 +23,13 @@ COMMANDS = "etx.commands"
 ELSEWHERE = {
     "backends": "etx-exir",
     "bench": "etx-runtime etx-kernels-portable",
+    "bundle": "etx-devtools",
     "compile": "etx-exir",
     "firmware": "etx-backend-arm etx-kernels-portable",
     "run": "etx-runtime etx-kernels-portable",
     "select": "etx-kernels-portable",
     "size": "etx-devtools",
+    "verify": "etx-devtools etx-runtime etx-kernels-portable",
 }
 """Commands of other packages: the package that brings each, and what else it needs."""
 

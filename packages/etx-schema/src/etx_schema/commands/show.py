@@ -17,12 +17,12 @@ def register(subparsers: Any) -> None:
     """Add the command."""
     parser = subparsers.add_parser(
         "show",
-        help="print what is in a .pte or .ptd file",
+        help="print what is in a .pte, .ptd or .bpte file",
         description="Print methods, inputs, outputs, one line an instruction, constants, "
         "delegates, arenas and segments.",
         epilog="example: etx show model.pte | less",
     )
-    parser.add_argument("file", help="a .pte or .ptd file")
+    parser.add_argument("file", help="a .pte, .ptd or .bpte file")
     parser.add_argument(
         "--debug",
         action="store_true",
@@ -33,7 +33,8 @@ def register(subparsers: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    from etx_schema.inspect.describe import describe_ptd, describe_pte
+    from etx_schema.bundle import is_bundle
+    from etx_schema.inspect.describe import describe_bundle, describe_ptd, describe_pte
     from etx_schema.inspect.show import lines
     from etx_schema.ptd import read_ptd, read_ptd_root
 
@@ -44,8 +45,10 @@ def _run(options: argparse.Namespace) -> None:
             document = describe_ptd(read_ptd(view), read_ptd_root(view)[1])
         elif kind == b"ET12":
             document = describe_pte(view)
+        elif is_bundle(view):
+            document = describe_bundle(view)
         else:
-            raise ProgramError("neither a .pte nor a .ptd file", 4 if len(view) >= 8 else 0)
+            raise ProgramError("neither a .pte, nor a .ptd, nor a .bpte file", 4 if len(view) >= 8 else 0)
     except ProgramError as error:
         raise EtxError(f"{options.file}: {error}") from error
     if options.json:

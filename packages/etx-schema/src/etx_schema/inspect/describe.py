@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from etx_schema._generated.bundled_program import BundledMethodTestCase, Tensor, Value
+from etx_schema.bundle import program_of, read_bundle
 from etx_schema.dtypes import dtype_name
 from etx_schema.inspect.describe_method import Method
 from etx_schema.ptd import PtdFile, PtdLayout
@@ -28,6 +30,36 @@ def describe_pte(view: memoryview) -> dict[str, Any]:
         "named_data": {name: len(blob.data) for name, blob in pte.named_data.items()},
         "executorch": compare(pte),
     }
+
+
+def describe_bundle(view: memoryview) -> dict[str, Any]:
+    """Describe a bundled program: that of its program, and `suites`."""
+    bundle = read_bundle(view)
+    suites = [
+        {"method": suite.method_name, "cases": [_describe_case(case) for case in suite.test_cases]}
+        for suite in bundle.method_test_suites
+    ]
+    return describe_pte(program_of(view)) | {"format": "bpte", "suites": suites}
+
+
+def _describe_case(case: BundledMethodTestCase) -> dict[str, Any]:
+    return {
+        "inputs": [_value(entry) for entry in case.inputs],
+        "expected_outputs": [_value(entry) for entry in case.expected_outputs],
+    }
+
+
+def _value(entry: Value) -> dict[str, Any]:
+    value = entry.val
+    if isinstance(value, Tensor):
+        return {
+            "type": "Tensor",
+            "dtype": dtype_name(value.scalar_type),
+            "sizes": value.sizes,
+            "dim_order": value.dim_order,
+        }
+    name = type(value).__name__
+    return {"type": name, "value": getattr(value, f"{name.lower()}_val")}
 
 
 def describe_ptd(ptd: PtdFile, layout: PtdLayout) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+_SIDES = ("inputs", "expected_outputs")
 
 
 def lines(name: str, document: dict[str, Any], *, debug: bool = False) -> Iterator[str]:
@@ -19,6 +21,7 @@ def lines(name: str, document: dict[str, Any], *, debug: bool = False) -> Iterat
         for entry in document["entries"]:
             yield f"  {entry['name']}: {_type(entry)}{entry['bytes']:,} bytes"
         return
+    yield from _suites(document.get("suites", ()))
     peer = document["executorch"]
     if peer is not None:
         yield f"  {peer['text']}" + (" (marked !)" if peer["missing"] else "")
@@ -31,6 +34,23 @@ def lines(name: str, document: dict[str, Any], *, debug: bool = False) -> Iterat
     for i, segment in enumerate(document["segments"]):
         names = f" {', '.join(segment['names'])}" if segment["names"] else ""
         yield f"  {i}: {segment['size']:,} bytes at {segment['offset']:,}: {segment['kind']}{names}"
+
+
+def _suites(suites: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for suite in suites:
+        cases = suite["cases"]
+        silent = sum(not case["expected_outputs"] for case in cases)
+        note = f", {silent} of them without expected outputs" if silent else ""
+        yield f"  test cases of {suite['method']}: {len(cases)}{note}"
+        for i, case in enumerate(cases):
+            sides = (", ".join(map(_case_value, case[key])) for key in _SIDES)
+            yield f"    {i}: {' -> '.join(side or 'nothing' for side in sides)}"
+
+
+def _case_value(entry: dict[str, Any]) -> str:
+    if entry["type"] == "Tensor":
+        return f"{entry['dtype']}{entry['sizes']}"
+    return str(entry["value"])
 
 
 def _method(method: dict[str, Any], missing: set[str], *, debug: bool) -> Iterator[str]:
