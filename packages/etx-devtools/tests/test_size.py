@@ -191,7 +191,8 @@ def test_command_json(etx):
 
 
 def test_readme_runs(tmp_path, monkeypatch, capsys):
-    (code,) = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text(), re.DOTALL)
+    readme = (HERE.parent / "README.md").read_text()
+    code = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0]
     (tmp_path / "model.pte").write_bytes((HERE / "data" / "methods.pte").read_bytes())
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})

@@ -14,11 +14,11 @@ def register(subparsers: Any) -> None:
     """Add the command to `etx`."""
     parser = subparsers.add_parser(
         "size",
-        help="print where the bytes of a .pte file are",
+        help="print where the bytes of a .pte or .bpte file are",
         description="Account for every byte of a program, by operator, weight or module.",
         epilog="example: etx size model.pte --by weight | head",
     )
-    parser.add_argument("file", help="a .pte file")
+    parser.add_argument("file", help="a .pte or .bpte file")
     parser.add_argument("--by", choices=VIEWS, default="operator", help="default: operator")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=_size)

@@ -21,6 +21,7 @@ from etx_schema import (
     PteFile,
     Tensor,
     TensorList,
+    program_of,
 )
 from etx_schema.files import load_bytes
 from etx_schema.operator_names import operator_name
@@ -116,7 +117,7 @@ class SizeReport:
             return f"delegate {piece.index[0]}: {', '.join(names)}"
         if piece.kind == "named data":
             return f"named data {self._program.named_data[piece.index[0]].key}"
-        return f"({piece.kind})"
+        return "(test cases)" if piece.kind == "bundle" else f"({piece.kind})"
 
 
 class _Uses:
@@ -210,9 +211,10 @@ class _Uses:
 
 
 def sizes(source: str | os.PathLike[str] | Blob) -> SizeReport:
-    """Account for every byte of a `.pte`, given by its path or its bytes."""
-    view = load_bytes(source)
+    """Account for every byte of a `.pte` or `.bpte`, given by its path or its bytes."""
+    whole = load_bytes(source)
     try:
+        view = program_of(whole)
         program, layout = read_program(view)
         pte = assemble(view, copy.deepcopy(program), layout)
         pieces = cut(view, program, layout, pte)
@@ -220,4 +222,6 @@ def sizes(source: str | os.PathLike[str] | Blob) -> SizeReport:
         if isinstance(source, (str, os.PathLike)):
             raise EtxError(f"{os.fspath(source)}: {error}") from error
         raise
-    return SizeReport(program, pte, pieces, layout.file_size)
+    if len(whole) > len(view):
+        pieces.append(Piece(layout.file_size, layout.file_size + len(whole) - len(view), "bundle"))
+    return SizeReport(program, pte, pieces, layout.file_size + len(whole) - len(view))

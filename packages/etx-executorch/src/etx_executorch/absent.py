@@ -28,7 +28,7 @@ ABSENT = {
     "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
     "data": "the schemas are package data of etx_schema",
     "devtools": (
-        "ETRecord, ETDump, Inspector and bundled programs are not there yet: the file itself names"
+        "ETRecord, ETDump and Inspector are not there yet: the file itself names"
         " module and line of each instruction (etx show --debug), and etx bench measures it"
     ),
     "devtools.etdump": (
@@ -63,12 +63,6 @@ ABSENT = {
         " it with to_edge"
     ),
     "extension.pybindings.portable_lib._create_profile_block": "use Method.profile of etx_runtime",
-    "extension.pybindings.portable_lib._load_bundled_program_from_buffer": (
-        "bundled programs are not there yet: run the program and compare with torch.testing"
-    ),
-    "extension.pybindings.portable_lib._load_for_executorch_from_bundled_program": (
-        "bundled programs are not there yet: run the program and compare with torch.testing"
-    ),
     "extension.training": (
         "training on the device is not there yet: train before torch.export, or run a step that"
         " was exported whole"

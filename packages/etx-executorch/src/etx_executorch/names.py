@@ -5,6 +5,7 @@ from __future__ import annotations
 
 __all__ = ["MOVED", "NAMES"]
 
+_BUNDLES = "etx_devtools"
 _CONFIG = "etx_executorch.adapters.config"
 _CORD = "etx_executorch.adapters.cord"
 _EXPORT_PASS = "etx_executorch.adapters.export_pass"
@@ -256,7 +257,11 @@ RUNTIME = {
     ),
     "extension.pybindings": {},
     "extension.pybindings.portable_lib": {
-        **_of(_PORTABLE, "ExecuTorchModule"),
+        **_of(_PORTABLE, "BundledModule", "ExecuTorchModule"),
+        "_load_bundled_program_from_buffer": f"{_PORTABLE}:load_bundled_program_from_buffer",
+        "_load_for_executorch_from_bundled_program": (
+            f"{_PORTABLE}:load_for_executorch_from_bundled_program"
+        ),
         **_of("etx_runtime", "MethodMeta", "TensorInfo", "Verification"),
         "_load_for_executorch": f"{_PORTABLE}:load_for_executorch",
         "_load_for_executorch_from_buffer": f"{_PORTABLE}:load_for_executorch",
@@ -273,7 +278,15 @@ RUNTIME = {
 }
 
 DEVTOOLS = {
-    "devtools": {},
+    "devtools": _of(_BUNDLES, "BundledProgram"),
+    "devtools.bundled_program": {},
+    "devtools.bundled_program.config": _of(_BUNDLES, "MethodTestCase", "MethodTestSuite"),
+    "devtools.bundled_program.core": _of(_BUNDLES, "BundledProgram"),
+    "devtools.bundled_program.serialize": _of(
+        "etx_executorch.adapters.bundles",
+        "deserialize_from_flatbuffer_to_bundled_program",
+        "serialize_from_bundled_program_to_flatbuffer",
+    ),
     "devtools.backend_debug": {
         **_of(_GRAPHS, "get_delegation_info"),
         **_of("etx_exir.delegation.info", "DelegationBreakdown", "print_delegation_info"),

@@ -12,12 +12,15 @@ from torch.utils import _pytree as pytree
 from etx_executorch.adapters.runtime import load_program, run
 
 __all__ = [
+    "BundledModule",
     "ExecuTorchModule",
     "get_operator_names",
     "get_registered_backend_names",
     "get_thread_count",
     "is_available",
+    "load_bundled_program_from_buffer",
     "load_for_executorch",
+    "load_for_executorch_from_bundled_program",
     "reset_threadpool",
 ]
 
@@ -56,9 +59,65 @@ class ExecuTorchModule:
         """Return the names of the methods."""
         return sorted(self._program.method_names)
 
+    def verify_result_with_bundled_expected_output(
+        self,
+        bundle: BundledModule,
+        method_name: str,
+        testset_idx: int,
+        rtol: float = 1e-5,
+        atol: float = 1e-8,
+    ) -> list[Any]:
+        """Run a test case of `bundle` and return its outputs; raise where one is not close."""
+        verify = bundle.verify_result_with_bundled_expected_output
+        return verify(method_name, testset_idx, rtol, atol)
+
     def has_etdump(self) -> bool:
         """Tell that no ETDump is written."""
         return False
+
+
+class BundledModule:
+    """A program with its test cases, of which one is run and compared at a time."""
+
+    def __init__(self, buffer: bytes) -> None:
+        from etx_devtools.bundled_program import BundledProgram
+
+        self.bundle = BundledProgram.load(buffer)
+
+    def verify_result_with_bundled_expected_output(
+        self, method_name: str, testset_idx: int, rtol: float = 1e-5, atol: float = 1e-8
+    ) -> list[Any]:
+        """Run a test case and return its outputs; raise RuntimeError where one is not close."""
+        from etx_devtools.bundled_program.verify import Tolerance, chosen, runnable, verify
+
+        module = load_for_executorch_from_bundled_program(self)
+        tolerance = Tolerance(atol, rtol)
+        rows = verify(self.bundle, method=method_name, case=testset_idx, tolerance=tolerance)
+        wrong = [row for row in rows if not row.passed]
+        if wrong:
+            text = "; ".join(f"output {row.output}: {row.reason}" for row in wrong)
+            raise RuntimeError(f"{method_name}, case {testset_idx}: {text}")
+        ((_, _, case),) = chosen(self.bundle, method_name, testset_idx)
+        inputs = [runnable(value) for value in case.inputs]
+        outputs: list[Any] = module.run_method(method_name, inputs)
+        return outputs
+
+
+def load_bundled_program_from_buffer(
+    buffer: bytes, non_const_pool_size: int = 16384
+) -> BundledModule:
+    """Load a bundled program from bytes."""
+    return BundledModule(buffer)
+
+
+def load_for_executorch_from_bundled_program(
+    ptr: BundledModule,
+    data_path: Any = None,
+    enable_etdump: bool = False,
+    debug_buffer_size: int = 0,
+) -> ExecuTorchModule:
+    """Load the program of a bundled one."""
+    return load_for_executorch(ptr.bundle.program, data_path, enable_etdump, debug_buffer_size)
 
 
 def load_for_executorch(

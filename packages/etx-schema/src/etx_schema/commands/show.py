@@ -48,7 +48,8 @@ def _run(options: argparse.Namespace) -> None:
         elif is_bundle(view):
             document = describe_bundle(view)
         else:
-            raise ProgramError("neither a .pte, nor a .ptd, nor a .bpte file", 4 if len(view) >= 8 else 0)
+            place = 4 if len(view) >= 8 else 0
+            raise ProgramError("neither a .pte, nor a .ptd, nor a .bpte file", place)
     except ProgramError as error:
         raise EtxError(f"{options.file}: {error}") from error
     if options.json:
