@@ -14,7 +14,7 @@ from etx_backend_arm.quantized import DEQUANTIZE, OF_CHANNELS, QUANTIZE, Step, f
 from etx_backend_arm.tosa import Graph
 from etx_backend_arm.values import DTYPES, Values
 
-__all__ = ["TOSABackend", "lower_to_tosa"]
+__all__ = ["TOSABackend", "lower_node", "lower_to_tosa"]
 
 CONVERSIONS = (QUANTIZE, DEQUANTIZE, OF_CHANNELS)
 
@@ -34,6 +34,19 @@ def lower_to_tosa(program: ExportedProgram) -> bytes:
             for result in results:
                 graph.output(values.get(result))
     return graph.serialize()
+
+
+def lower_node(program: ExportedProgram, node: Node) -> Graph:
+    """Return the graph of one quantized operator, with what it reads as inputs."""
+    graph = Graph()
+    values = Values(graph, program)
+    step = values.step(node)
+    for source in dict.fromkeys(step.sources):
+        shape, dtype = values.shape(source), DTYPES[source.meta["val"].dtype]
+        values.define(source, graph.input(source.name, shape, dtype))
+    TABLE[node.target][Profile.INT].emit(values, node)
+    graph.output(values.get(step.result, values.layout(step.result)))
+    return graph
 
 
 def _call(values: Values, node: Node) -> None:

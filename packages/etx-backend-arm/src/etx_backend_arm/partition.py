@@ -44,16 +44,20 @@ class TOSAPartitioner(GroupPartitioner):
             DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=_is_quantized
         )
         self._look: Look = lambda node: None
+        self.program: ExportedProgram | None = None
+        self.limits: dict[Node, str | None] = {}
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag the nodes that TOSA has, and the constants that they use."""
         self._look = Constants(exported_program).get
+        self.program, self.limits = exported_program, {}
         return super().partition(exported_program)
 
     def groups(self, module: GraphModule) -> list[list[Node]]:
         """Return the groups of supported operators, each with its conversions."""
         calls = [node for node in module.graph.nodes if node.op == "call_function"]
-        bundles = [self._bundle(node) for node in calls if self._integer(node) is None]
+        own = [node for node in calls if self._owner(node) is node]
+        bundles = [self._bundle(node) for node in own if self.integer(node) is None]
         taken = {node for bundle in bundles for node in bundle}
         plain = {n for n in calls if n not in taken and self._floating(n) is None}
         return group_nodes(module.graph, plain.__contains__, bundles)
@@ -66,23 +70,29 @@ class TOSAPartitioner(GroupPartitioner):
             return f"{node.name} makes floats for what is not delegated"
         if node.target is QUANTIZE:
             return f"{node.name} quantizes what is not made by the delegate"
-        return self._integer(node) and self._floating(node)
+        reason = self.integer(self._owner(node))
+        if reason is None or Profile.FP not in self.compile_spec.profiles:
+            return reason
+        return self._floating(node)
 
-    def _integer(self, node: Node) -> str | None:
+    def integer(self, node: Node) -> str | None:
+        """Return why a node has no form in the profile INT, or None when it has one."""
         if Profile.INT not in self.compile_spec.profiles:
             return "the program may not use TOSA's profile INT"
-        reason = why_not(node, self._look, Profile.INT)
+        return why_not(node, self._look, Profile.INT)
+
+    def _owner(self, node: Node) -> Node:
+        """Return the operator that takes a clamp in, or the node itself."""
         source = node.all_input_nodes[0] if node.all_input_nodes else None
-        if clamp_of(node) is not None and source is not None and source.op == "call_function":
-            before = find_step(source, self._look) if source.target in TABLE else None
-            if isinstance(before, Step) and before.clamp is node:
-                return self._integer(source)
-        return reason
+        if clamp_of(node) is None or source is None or source.target not in TABLE:
+            return node
+        found = find_step(source, self._look)
+        return source if isinstance(found, Step) and found.clamp is node else node
 
     def _floating(self, node: Node) -> str | None:
-        if Profile.FP in self.compile_spec.profiles:
-            return why_not(node, self._look, Profile.FP)
-        return why_not(node, self._look, Profile.INT)
+        if Profile.FP not in self.compile_spec.profiles:
+            return "the program may not use TOSA's profile FP"
+        return why_not(node, self._look, Profile.FP)
 
     def _bundle(self, node: Node) -> list[Node]:
         found = find_step(node, self._look)

@@ -123,6 +123,10 @@ class Graph:
         shape = self.shape(value)
         return self.operator(Op.RESCALE, attribute, operands, output, shape, DType.INT8)
 
+    def operators(self) -> Sequence[fbs.TosaOperator]:
+        """Return the operators in their order."""
+        return self._block.operators
+
     def zero_point(self, point: int, dtype: DType) -> str:
         """Return the name of a zero point, a constant of one element."""
         size = {DType.INT8: 1, DType.INT16: 2, DType.INT32: 4}[dtype]

@@ -77,6 +77,7 @@ def _mean(values: Values, node: Node, size: list[int], stride: list[int], at: Fi
     source = at.crop(values, values.get(step.sources[0], "nhwc"), f"{node.name}_part")
     batch, *sizes, channels = graph.shape(source)
     shape = [batch, *at.count(sizes, size, stride), channels]
+    stride = at.steps(sizes, size, stride)
     zero = graph.zero_point(form.zero_point, DType.INT8)
     if (form.scale, form.zero_point) == (step.form.scale, step.form.zero_point):
         attribute = fbs.AvgPool2dAttribute(
@@ -128,10 +129,13 @@ def mean(values: Values, node: Node) -> None:
 def max_pool2d(values: Values, node: Node) -> None:
     """Lower to MAX_POOL2D; padding is below all values."""
     step, (size, stride, _), at = values.step(node), _window(node), _fit(node)
-    attribute = fbs.MaxPool2dAttribute(
-        kernel=size, stride=stride, pad=at.pads, nan_mode=NanPropagationMode.PROPAGATE
-    )
     source = at.crop(values, values.get(step.sources[0], "nhwc"), f"{node.name}_part")
+    attribute = fbs.MaxPool2dAttribute(
+        kernel=size,
+        stride=at.steps(values.graph.shape(source)[1:3], size, stride),
+        pad=at.pads,
+        nan_mode=NanPropagationMode.PROPAGATE,
+    )
     operands, name = [source], f"{node.name}_largest"
     shape = values.shape(node, "nhwc")
     made = values.graph.operator(Op.MAX_POOL2D, attribute, operands, name, shape, DType.INT8)

@@ -37,6 +37,11 @@ class Fit:
         pads = (self.pads[0] + self.pads[1], self.pads[2] + self.pads[3])
         return [(sizes[i] + pads[i] - kernel[i]) // stride[i] + 1 for i in range(2)]
 
+    def steps(self, sizes: list[int], kernel: list[int], stride: list[int]) -> list[int]:
+        """Return the strides, 1 along an axis of one window."""
+        counts = self.count(sizes, kernel, stride)
+        return [1 if count == 1 else step for count, step in zip(counts, stride, strict=True)]
+
 
 def fit(sizes: list[int], reach: list[int], stride: list[int], padding: list[int]) -> Fit:
     """Take the remainder off the padding behind, then off the image.

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What an Ethos-U cannot do of TOSA, as ``vela --supported-ops-report`` says: a row an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from etx_backend_arm.tosa import Graph, Op
+
+__all__ = ["over_limit"]
+
+LARGEST = 65536
+STRIDE = 3
+Rule = Callable[[Any, list[int], list[int], Any], "str | None"]
+"""From the attribute, the shapes of the first input and the output and the second input's shape."""
+
+
+def _stride(attribute: Any) -> str | None:
+    if all(1 <= each <= STRIDE for each in attribute.stride):
+        return None
+    return f"a stride of {attribute.stride}; at most {STRIDE}"
+
+
+def _axes(shape: list[int]) -> str | None:
+    if all(1 <= each <= LARGEST for each in shape[1:]):
+        return None
+    return f"a shape of {shape}; at most {LARGEST} an axis"
+
+
+def _kernel(height: int, width: int, most: int, tallest: int) -> str | None:
+    if height * width <= most and height <= tallest:
+        return None
+    return f"a window of {height}x{width}; at most {most} elements, {tallest} rows"
+
+
+def _conv(attribute: Any, source: list[int], made: list[int], weight: list[int]) -> str | None:
+    found = _kernel(weight[1], weight[2], 4096, 64)
+    return found or _stride(attribute) or _axes([1, source[-1]]) or _axes([1, made[-1]])
+
+
+def _depthwise(attribute: Any, source: list[int], made: list[int], weight: list[int]) -> str | None:
+    return _conv(attribute, source, made, [1, *weight])
+
+
+def _max_pool(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
+    height, width = attribute.kernel
+    found = _kernel(height, width, LARGEST, 256)
+    return found or _stride(attribute) or _axes(source)
+
+
+def _avg_pool(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
+    if source[0] != 1:
+        return f"a batch of {source[0]}; it takes 1"
+    if any(attribute.pad) and any(each > 8 for each in attribute.kernel):
+        return f"a padded window of {attribute.kernel}; at most 8x8"
+    return _max_pool(attribute, source, made, other)
+
+
+def _transpose(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
+    axes = [size for size in source if size != 1]
+    if len(axes) > 2 and prod(sorted(axes)[2:]) > LARGEST:
+        return f"a transposition of {source}"
+    return None
+
+
+RULES: dict[Op, Rule | None] = {
+    Op.CONST: None,
+    Op.CONST_SHAPE: None,
+    Op.CLAMP: None,
+    Op.RESCALE: None,
+    Op.RESHAPE: None,
+    Op.SLICE: None,
+    Op.AVG_POOL2D: _avg_pool,
+    Op.CONV2D: _conv,
+    Op.DEPTHWISE_CONV2D: _depthwise,
+    Op.MAX_POOL2D: _max_pool,
+    Op.TRANSPOSE: _transpose,
+}
+"""By operator the rule that its shapes and attributes keep; None where all do."""
+
+
+def over_limit(graph: Graph, family: str) -> str | None:
+    """Return the first thing in a graph that the family of targets cannot do, or None."""
+    for operator in graph.operators():
+        if operator.op not in RULES:
+            return f"{family} has no {operator.op.name}"
+        rule = RULES[operator.op]
+        if rule is None:
+            continue
+        shapes = [graph.shape(name) for name in operator.inputs[:2]]
+        other = shapes[1] if len(shapes) > 1 else None
+        found = rule(operator.attribute, shapes[0], graph.shape(operator.outputs[0]), other)
+        if found is not None:
+            return f"{operator.op.name} on {family}: {found}"
+    return None

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Vela, Arm's compiler for Ethos-U: a process of its own, so that nothing it does ends ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from etx_exir.errors import BackendError
+
+from etx_backend_arm.ethos_u.blob import EthosUBlob, Port
+from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
+
+__all__ = ["VERSION", "compile_graph", "vela_version"]
+
+VERSION = "5.2.0"
+"""Releases differ by a quarter in cycles on the same graph, so one is named."""
+INSTALL = f"install etx-backend-arm[aot], or ethos-u-vela=={VERSION}"
+SHOWN = 8
+"""How many lines of what Vela says are in an error."""
+
+
+def vela_version() -> str:
+    """Return the version of Vela that is installed.
+
+    Raises BackendError where there is none, or one of another version than ``VERSION``.
+    """
+    try:
+        found = version("ethos-u-vela")
+    except PackageNotFoundError:
+        raise BackendError(f"Vela is not installed: {INSTALL}") from None
+    if found != VERSION:
+        raise BackendError(f"Vela {found} is installed, expected {VERSION}: {INSTALL}")
+    return found
+
+
+def compile_graph(graph: bytes, spec: EthosUCompileSpec) -> EthosUBlob:
+    """Return what Vela makes of a TOSA file; raises BackendError with what Vela says."""
+    vela_version()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "graph.tosa")
+        path.write_bytes(graph)
+        command = [sys.executable, "-m", "ethosu.vela", str(path), *spec.flags]
+        command += ["--output-format=raw", f"--output-dir={folder}"]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=environment
+        )
+        made = Path(folder, "graph_vela.npz")
+        if result.returncode or not made.exists():
+            said = "\n  ".join((result.stdout + result.stderr).strip().splitlines()[-SHOWN:])
+            raise BackendError(f"Vela could not compile the graph for {spec.target}:\n  {said}")
+        with np.load(made) as arrays:
+            return _blob(arrays)
+
+
+def _blob(arrays: Any) -> EthosUBlob:
+    return EthosUBlob(
+        arrays["cmd_data"].tobytes(),
+        arrays["weight_data"].tobytes(),
+        int(arrays["scratch_size"]),
+        _ports(arrays, "input"),
+        _ports(arrays, "output"),
+    )
+
+
+def _ports(arrays: Any, kind: str) -> tuple[Port, ...]:
+    names = ("shape", "elem_size", "offset", "region")
+    columns = [arrays[f"{kind}_{name}"].tolist() for name in names]
+    return tuple(
+        Port(tuple(shape), int(size), int(offset), int(region))
+        for shape, size, offset, region in zip(*columns, strict=True)
+    )

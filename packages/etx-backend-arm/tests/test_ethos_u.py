@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import importlib.metadata
+import struct
+from pathlib import Path
+from random import Random
+
+import keyword_spotting
+import pytest
+import torch
+from etx_backend_arm.ethos_u import vela
+from etx_backend_arm.ethos_u.backend import EthosUPartitioner, EthosUQuantizer
+from etx_backend_arm.ethos_u.blob import EthosUBlob, Port, read_blob, write_blob
+from etx_backend_arm.ethos_u.compile_spec import TARGETS, EthosUCompileSpec
+from etx_backend_arm.ethos_u.describe import describe_blob
+from etx_backend_arm.ethos_u.targets import PARTITIONERS
+from etx_exir import CompileSpec
+from etx_exir.errors import BackendError
+from etx_quant import quantize, quantize_edges
+from etx_schema import ProgramError
+from lowered import delegates, lower
+from torch import nn
+
+SPEC = EthosUCompileSpec("ethos-u55-128")
+PORT = Port((1, 1, 1, 49, 10, 1), 1, 11360, 1)
+BLOB = EthosUBlob(b"COP1" + bytes(15), b"weights", 22080, (PORT,), (PORT, PORT))
+
+
+def test_a_network_is_one_delegate_with_its_commands_and_weights() -> None:
+    model, (x,) = keyword_spotting.quantized(), keyword_spotting.samples(1)
+    program = lower(model, x, partitioner=EthosUPartitioner(SPEC))
+    assert len([n for n in program.graph.nodes if n.op == "call_function"]) == 2
+    (delegate,) = delegates(program)
+    blob = read_blob(delegate.processed_bytes)
+    assert blob.commands[:4] == b"COP1"
+    assert [port.shape for port in blob.inputs] == [(1, 1, 1, 49, 10, 1)]
+    assert [port.shape for port in blob.outputs] == [(1, 1, 1, 1, 1, 12)]
+    assert blob.scratch_size <= 23 * 1024
+    assert {s.key: s.value for s in delegate.compile_specs}["vela"] == vela.VERSION.encode()
+    lines = describe_blob(delegate.processed_bytes, {})["lines"]
+    assert lines[0].startswith(f"bytes: command {len(blob.commands)} weight {len(blob.weights)}")
+    assert lines[1].startswith("input 0: 1x1x1x49x10x1 of 1 bytes at offset")
+
+
+def test_the_layout_of_a_blob_is_the_one_written_down() -> None:
+    def block(name: bytes, data: bytes) -> bytes:
+        head = name.ljust(16, b"\0") + struct.pack("<IB", len(data), 0) + bytes(11)
+        return head + data + bytes(-len(data) % 16)
+
+    port = struct.pack("<9i", 1, 1, 1, 49, 10, 1, 1, 11360, 1)
+    assert write_blob(BLOB) == b"".join(
+        [
+            block(b"vela_bin_stream", b""),
+            block(b"cmd_data", BLOB.commands),
+            block(b"weight_data", b"weights"),
+            block(b"scratch_size", struct.pack("<I", 22080)),
+            block(b"inputs", struct.pack("<i", 1) + port),
+            block(b"outputs", struct.pack("<i", 2) + port + port),
+            block(b"vela_end_stream", b""),
+        ]
+    )
+
+
+@pytest.mark.parametrize("weights", [b"weights", b"", "a key"])
+def test_a_blob_reads_back_as_written(weights: bytes | str) -> None:
+    blob = EthosUBlob(BLOB.commands, weights, 7, (), BLOB.outputs)
+    assert read_blob(write_blob(blob)) == blob
+
+
+def test_a_damaged_blob_is_read_or_refused() -> None:
+    data, random, refused = write_blob(BLOB), Random(0), 0
+    for _ in range(2000):
+        changed = bytearray(data[: random.randrange(len(data) + 1)] or data)
+        changed[random.randrange(len(changed))] = random.randrange(256)
+        try:
+            read_blob(bytes(changed))
+        except ProgramError:
+            refused += 1
+    assert refused > 1000
+
+
+def test_what_is_over_a_limit_stays_outside() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Conv2d(4, 4, 2, stride=4), nn.Conv2d(4, 4, 1))
+    batch = (torch.randn(1, 3, 16, 16),)
+    quantized = quantize(model.eval(), [batch], EthosUQuantizer(SPEC))
+    partitioner = EthosUPartitioner(SPEC)
+    program = lower(quantized, *batch, partitioner=partitioner)
+    assert len(delegates(program)) == 2
+    (left,) = [n for n in program.graph.nodes if n.target is torch.ops.aten.convolution.default]
+    reason = partitioner.why_not(left) or ""
+    assert reason == "CONV2D on ethos-u55: a stride of [4, 4]; at most 3"
+
+
+def test_every_target_is_a_backend_of_the_command() -> None:
+    entries = importlib.metadata.entry_points(group="etx.backends")
+    names = {entry.name for entry in entries if entry.value.startswith("etx_backend_arm.ethos_u")}
+    assert names == set(TARGETS)
+    made = PARTITIONERS["ethos_u65_256"]([CompileSpec("memory_mode", b"Dedicated_Sram")])
+    assert "--memory-mode=Dedicated_Sram" in made.target.flags
+
+
+def test_options_that_are_not_known_are_refused() -> None:
+    with pytest.raises(BackendError, match=r"'ethos-u55-100'; expected one of ethos-u55-32, "):
+        EthosUCompileSpec("ethos-u55-100")
+    with pytest.raises(BackendError, match="no option 'fast'; it has target, "):
+        EthosUCompileSpec.from_list([CompileSpec("fast", b"1")])
+    with pytest.raises(BackendError, match=r"target=\.\.\. is missing"):
+        EthosUCompileSpec.from_list([])
+
+
+def test_what_vela_says_is_in_the_error(tmp_path: Path) -> None:
+    model, (x,) = nn.Conv2d(3, 4, 1).eval(), (torch.randn(1, 3, 8, 8),)
+    (floats,) = delegates(lower(model, x))
+    with pytest.raises(BackendError, match=r"could not compile the graph for ethos-u55-128:\n"):
+        vela.compile_graph(floats.processed_bytes, SPEC)
+    spec = EthosUCompileSpec("ethos-u55-128", system_config="Nothing")
+    with pytest.raises(BackendError, match="Nothing"):
+        vela.compile_graph(floats.processed_bytes, spec)
+
+
+def test_a_vela_that_is_missing_or_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vela, "version", lambda name: "5.1.0")
+    with pytest.raises(BackendError, match=r"Vela 5\.1\.0 is installed, expected 5\.2\.0: install"):
+        vela.vela_version()
+
+    def missing(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(vela, "version", missing)
+    with pytest.raises(BackendError, match=r"Vela is not installed: install .*\[aot\]"):
+        EthosUPartitioner(SPEC)
+
+
+def test_quantized_edges_cross_as_integers() -> None:
+    model = quantize(nn.Linear(8, 4).eval(), [(torch.randn(3, 8),)], EthosUQuantizer(SPEC))
+    quantize_edges(model)
+    x = torch.zeros(3, 8, dtype=torch.int8)
+    (delegate,) = delegates(lower(model, x, partitioner=EthosUPartitioner(SPEC)))
+    assert read_blob(delegate.processed_bytes).inputs[0].element_size == 1
