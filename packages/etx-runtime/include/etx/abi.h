@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 4
+#define ETX_ABI_MINOR 5
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +95,21 @@ typedef struct etx_random {
   uint64_t draws;  ///< Since the method was loaded or seeded.
 } etx_random;
 
+/// What a delegate tells of itself while it executes; copied before the call returns.
+typedef struct etx_delegate_event {
+  /// What ran, or null where `id` says it: a number that the compiler noted for the delegate.
+  const char* name;
+  int32_t id;
+  /// From and to, in ticks of etx_context::ticks. Both 0: only `value` is told.
+  uint64_t start;
+  uint64_t end;
+  /// Anything that whoever reads the recording understands; may be null.
+  const void* metadata;
+  size_t metadata_size;
+  /// A result, or null.
+  const etx_value* value;
+} etx_delegate_event;
+
 /// What a kernel or backend may ask of the runtime while it executes.
 typedef struct etx_context {
   uint32_t struct_size;
@@ -120,6 +135,10 @@ typedef struct etx_context {
   bool is_loading;
   /// The method's own; not for bodies. Since 1.3.
   etx_random* random;
+  /// Records an event of a delegate. Null where nobody watches. Not for bodies. Since 1.5.
+  void (*trace)(struct etx_context* self, const etx_delegate_event* event);
+  /// The clock of events; null as `trace` is. Since 1.5.
+  uint64_t (*ticks)(void);
 } etx_context;
 
 /// Runs one operator. `args` are the values of the instruction, already checked against
@@ -186,6 +205,9 @@ typedef struct etx_init_context {
   /// does not know is for it to refuse. Since 1.4.
   const etx_option* options;
   size_t num_options;
+  /// Executions will be watched: a backend whose events cost something prepares them only then.
+  /// Since 1.5.
+  bool is_traced;
 } etx_init_context;
 
 /// A delegate. `user` belongs to the backend and may be null; the runtime only passes it back.

@@ -12,6 +12,7 @@
 #include <etx/method.h>
 #include <etx/method_meta.h>
 #include <etx/named_data.h>
+#include <etx/platform.h>
 #include <etx/registry.h>
 #include <etx/result.h>
 #include <etx/tracer.h>
@@ -36,6 +37,7 @@ struct LoadRequest {
   FailureSink* failures;
   Parallel* parallel;
   const LoadBackendOptionsMap* backend_options;
+  bool is_traced;
 };
 }  // namespace detail
 
@@ -76,9 +78,14 @@ class Program {
                              FailureSink* failures = nullptr, Parallel* parallel = nullptr,
                              const LoadBackendOptionsMap* backend_options = nullptr) const {
     const auto find = data == nullptr ? nullptr : detail::find_external;
-    Result<Method> method =
-        load_untraced({name, memory, &registry, data, find, failures, parallel, backend_options});
-    if (tracer != nullptr && method.ok()) method->set_tracer(tracer);
+    const bool is_traced = tracer != nullptr;
+    const uint64_t start = is_traced ? etx_pal_current_ticks() : 0;
+    Result<Method> method = load_untraced(
+        {name, memory, &registry, data, find, failures, parallel, backend_options, is_traced});
+    if (is_traced) {
+      tracer->load(name, method.error(), start, etx_pal_current_ticks());
+      if (method.ok()) method->set_tracer(tracer);
+    }
     return method;
   }
 

@@ -15,6 +15,8 @@ struct ExecutionContext : etx_context {
   Parallel* threads;
   const char* reason;
   bool temp_used;
+  /// Of traced executions.
+  const MethodState* state;
 };
 
 void* allocate_temp(etx_context* self, size_t size, size_t alignment) {
@@ -55,6 +57,9 @@ ExecutionContext make_context(MethodState& state) {
   context.is_loading = false;
   context.cancelled = &state.is_cancelled;
   context.random = &state.random;
+  context.trace = nullptr;
+  context.ticks = nullptr;
+  context.state = &state;
   return context;
 }
 
@@ -294,13 +299,10 @@ Error end(MethodState& state) {
 
 TraceEvent describe(const MethodState& state, uint32_t pc) {
   const Instruction& instruction = state.instructions[pc];
-  TraceEvent event{TraceEvent::Kind::Kernel,
-                   pc,
-                   nullptr,
-                   nullptr,
-                   0,
-                   0,
-                   {instruction.args, instruction.num_args}};
+  TraceEvent event{};
+  event.kind = TraceEvent::Kind::Kernel;
+  event.instruction = pc;
+  event.args = {instruction.args, instruction.num_args};
   switch (instruction.kind) {
     case Instruction::Kind::Delegate:
       event.kind = TraceEvent::Kind::Delegate;
@@ -314,37 +316,81 @@ TraceEvent describe(const MethodState& state, uint32_t pc) {
       const fbs::Operator& op = at(state.plan->operators(), instruction.target);
       event.name = text(op.name());
       event.overload = text(op.overload());
+      event.signature = state.kernels[instruction.target]->signature;
     }
   }
   return event;
 }
 
+void trace_delegate(etx_context* self, const etx_delegate_event* event) {
+  const MethodState& state = *static_cast<ExecutionContext*>(self)->state;
+  state.tracer->delegate_event({0, state.pc, *event});
+}
+
+void* allocate_traced(etx_context* self, size_t size, size_t alignment) {
+  const MethodState& state = *static_cast<ExecutionContext*>(self)->state;
+  state.tracer->allocation(state.pc, size);
+  return allocate_temp(self, size, alignment);
+}
+
+ExecutionContext make_traced_context(MethodState& state) {
+  ExecutionContext context = make_context(state);
+  context.allocate_temp = allocate_traced;
+  context.trace = trace_delegate;
+  context.ticks = etx_pal_current_ticks;
+  return context;
+}
+
 etx_status run_one(ExecutionContext& context, MethodState& state) {
-  if (is_cancelled(state)) return stop_cancelled(context);
-  const uint32_t pc = state.pc;
-  const uint64_t start = state.tracer == nullptr ? 0 : etx_pal_current_ticks();
-  const etx_status status = run_other(context, state, state.instructions[pc]);
+  const etx_status status = run_other(context, state, state.instructions[state.pc]);
   if (context.temp_used) {
     context.temp->reset();
     context.temp_used = false;
   }
-  if (state.tracer != nullptr && status == 0) {
-    TraceEvent event = describe(state, pc);
-    event.start = start;
-    event.end = etx_pal_current_ticks();
-    state.tracer->event(event);
-  }
   return status;
 }
 
-Error run_traced(MethodState& state) {
-  ExecutionContext context = make_context(state);
-  const uint64_t start = etx_pal_current_ticks();
-  state.tracer->begin_execution(text(state.plan->name()));
+/// Returns when the instruction ended, or `start` when it was cancelled before it ran.
+uint64_t trace_one(ExecutionContext& context, MethodState& state, uint64_t start,
+                   etx_status* status) {
+  if (is_cancelled(state)) {
+    *status = stop_cancelled(context);
+    return start;
+  }
+  TraceEvent event = describe(state, state.pc);
+  *status = run_one(context, state);
+  event.error = static_cast<Error>(*status);
+  event.start = start;
+  event.end = etx_pal_current_ticks();
+  state.tracer->event(event);
+  return event.end;
+}
+
+void trace_end(MethodState& state, bool is_whole) {
+  state.tracer->end_execution(state.trace_start, etx_pal_current_ticks());
+  for (uint32_t i = 0; is_whole && i < state.outputs.size(); ++i) {
+    state.tracer->output(i, *state.outputs[i].slot);
+  }
+}
+
+/// All of an execution, or its next instruction.
+Error run_traced(MethodState& state, bool step) {
+  ExecutionContext context = make_traced_context(state);
+  uint64_t now = etx_pal_current_ticks();
+  if (state.pc == 0) {
+    state.trace_start = now;
+    state.tracer->begin_execution(text(state.plan->name()));
+    now = etx_pal_current_ticks();
+  }
+  const size_t count = state.instructions.size();
   etx_status status = 0;
-  while (status == 0 && state.pc < state.instructions.size()) status = run_one(context, state);
-  state.tracer->end_execution(start, etx_pal_current_ticks());
-  return status == 0 ? end(state) : stop(state, context, status);
+  do {
+    if (state.pc < count) now = trace_one(context, state, now, &status);
+  } while (!step && status == 0 && state.pc < count);
+  const bool is_whole = status == 0 && state.pc >= count;
+  if (is_whole || status != 0) trace_end(state, is_whole);
+  if (status != 0) return stop(state, context, status);
+  return step ? Error::Ok : end(state);
 }
 
 }  // namespace
@@ -393,7 +439,7 @@ void restore(const Rebind& rebind) {
 Error Method::execute() {
   MethodState& state = *state_;
   begin(state);
-  if (state.run_traced != nullptr) return state.run_traced(state);
+  if (state.run_traced != nullptr) return state.run_traced(state, false);
   ExecutionContext context = make_context(state);
   const Instruction* const code = state.instructions.data();
   const auto count = static_cast<uint32_t>(state.instructions.size());
@@ -427,8 +473,9 @@ Error Method::step() {
   MethodState& state = *state_;
   if (!state.is_running) begin(state);
   if (state.pc >= state.instructions.size()) return Error::EndOfMethod;
+  if (state.run_traced != nullptr) return state.run_traced(state, true);
   ExecutionContext context = make_context(state);
-  const etx_status status = run_one(context, state);
+  const etx_status status = is_cancelled(state) ? stop_cancelled(context) : run_one(context, state);
   return status == 0 ? Error::Ok : stop(state, context, status);
 }
 

@@ -107,6 +107,7 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   }
   context.options = options.data();
   context.num_options = options.size();
+  context.is_traced = request_.is_traced;
   context.program = &program_;
   context.state = state_;
   context.reason = nullptr;

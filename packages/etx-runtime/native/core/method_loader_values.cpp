@@ -163,7 +163,7 @@ Error MethodLoader::write_initial_values() {
 Error MethodLoader::reset_memory(MethodState* state, bool zero) {
   const detail::LoadRequest request = {
       nullptr, state->memory, nullptr, state->data, state->find_external,
-      nullptr, nullptr,       nullptr};
+      nullptr, nullptr,       nullptr, false};
   MethodLoader loader(*state->program, *state->plan, request);
   loader.state_ = state;
   if (zero) ETX_TRY(loader.prepare_arenas(true));

@@ -118,8 +118,10 @@ struct MethodState {
   /// Null without `data`.
   detail::FindExternal find_external;
   EventTracer* tracer;
-  /// Executes with the tracer; set with it, so that programs without one do not link it.
-  Error (*run_traced)(MethodState& state);
+  /// Executes with the tracer, all or one instruction; set with it, so that programs without one do
+  /// not link it.
+  Error (*run_traced)(MethodState& state, bool step);
+  uint64_t trace_start;
   Parallel* parallel;
   Span<EValue> values;
   Span<Instruction> instructions;

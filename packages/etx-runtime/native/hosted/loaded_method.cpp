@@ -78,9 +78,10 @@ Error LoadedMethod::reset_state() {
 std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> program,
                                                  const std::string& name, ErrorText* error,
                                                  const std::vector<LoadedMethod*>& sharing,
-                                                 const LoadBackendOptionsMap* backend_options) {
+                                                 const LoadBackendOptionsMap* backend_options,
+                                                 EventTracer* tracer) {
   const uint64_t start = etx_pal_current_ticks();
-  auto loaded = load_unlogged(std::move(program), name, error, sharing, backend_options);
+  auto loaded = load_unlogged(std::move(program), name, error, sharing, backend_options, tracer);
   if (loaded == nullptr) {
     log(ETX_LOG_INFO, "method '" + name + "': " + error->message);
   } else if (is_logged(ETX_LOG_INFO)) {
@@ -96,7 +97,8 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load(std::shared_ptr<LoadedProgram> 
 
 std::unique_ptr<LoadedMethod> LoadedMethod::load_unlogged(
     std::shared_ptr<LoadedProgram> program, const std::string& name, ErrorText* error,
-    const std::vector<LoadedMethod*>& sharing, const LoadBackendOptionsMap* backend_options) {
+    const std::vector<LoadedMethod*>& sharing, const LoadBackendOptionsMap* backend_options,
+    EventTracer* tracer) {
   auto meta = program->program().method_meta(name.c_str());
   if (!meta.ok()) {
     error->error = meta.error();
@@ -124,8 +126,9 @@ std::unique_ptr<LoadedMethod> LoadedMethod::load_unlogged(
   }
   MessageSink failures;
   auto method = program->program().load_method(
-      name.c_str(), loaded->memory_.get(), Registry({plugins.data(), plugins.size()}), nullptr,
+      name.c_str(), loaded->memory_.get(), Registry({plugins.data(), plugins.size()}), tracer,
       program->data(), &failures, &ThreadPool::shared(), backend_options);
+  if (method.ok()) method->set_tracer(nullptr);
   shared.restore(*loaded->planned_);
   if (!method.ok()) {
     *error = failures.text(method.error());

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <etx/platform.h>
 
@@ -11,6 +12,7 @@
 #include "callbacks.h"
 #include "gil.h"
 #include "interrupt.h"
+#include "recorder.h"
 
 namespace nb = nanobind;
 
@@ -22,8 +24,12 @@ namespace {
 class Recorder final : public EventTracer {
  public:
   ~Recorder() = default;
+  void load(const char*, Error, uint64_t, uint64_t) override {}
   void begin_execution(const char*) override {}
   void end_execution(uint64_t, uint64_t) override {}
+  void delegate_event(const DelegateEvent&) override {}
+  void allocation(uint32_t, uint64_t) override {}
+  void output(uint32_t, const etx_value&) override {}
   void event(const TraceEvent& event) override {
     static constexpr const char* kNames[] = {"kernel", "delegate", "move", "jump", "free"};
     std::string name = event.name == nullptr ? kNames[static_cast<size_t>(event.kind)] : event.name;
@@ -88,7 +94,8 @@ struct PyMethod::Use {
 
 PyMethod::PyMethod(const PyProgram& program, const std::string& name,
                    std::vector<std::string> inputs, nb::object origin, nb::object check,
-                   const std::vector<PyMethod*>& sharing, const std::vector<Option>& options)
+                   const std::vector<PyMethod*>& sharing, const std::vector<Option>& options,
+                   PyRecorder* recorder)
     : origin_(std::move(origin)), check_(std::move(check)) {
   load_numpy();
   ErrorText error;
@@ -106,7 +113,10 @@ PyMethod::PyMethod(const PyProgram& program, const std::string& name,
       if (is_new) uses.push_back(std::make_unique<Use>(*other));
       methods.push_back(&other->loaded());
     }
-    loaded_->method = LoadedMethod::load(program.loaded, name, &error, methods, &map);
+    std::optional<PyRecorder::Use> recording;
+    if (recorder != nullptr) recording.emplace(*recorder);
+    loaded_->method = LoadedMethod::load(program.loaded, name, &error, methods, &map,
+                                         recorder == nullptr ? nullptr : &recorder->dump());
     if (loaded_->method != nullptr && loaded_->method->shares_state()) {
       for (PyMethod* other : sharing) {
         if (other->loaded().shares_state()) is_busy_ = other->is_busy_;
@@ -295,14 +305,25 @@ nb::object PyMethod::execute(nb::handle inputs, bool borrow) {
   return run_list(inputs, borrow, &keep);
 }
 
+/// Lets a tracer watch for a while.
+struct PyMethod::Tracing {
+  Tracing(Method& method_, EventTracer* tracer) : method(method_) { method.set_tracer(tracer); }
+  ~Tracing() { method.set_tracer(nullptr); }
+  Method& method;
+};
+
+nb::object PyMethod::trace(nb::handle inputs, PyRecorder& recorder) {
+  const Use use(*this);
+  const PyRecorder::Use recording(recorder);
+  const Tracing tracing(loaded().method(), &recorder.dump());
+  Keep keep;
+  return run_list(inputs, false, &keep);
+}
+
 std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
   const Use use(*this);
   Recorder recorder;
-  struct Tracing {
-    Tracing(Method& method_, EventTracer* tracer) : method(method_) { method.set_tracer(tracer); }
-    ~Tracing() { method.set_tracer(nullptr); }
-    Method& method;
-  } const tracing(loaded().method(), &recorder);
+  const Tracing tracing(loaded().method(), &recorder);
   Keep keep;
   nb::object outputs = run_list(inputs, false, &keep);
   for (Event& event : recorder.events) std::get<1>(event) = clean(std::get<1>(event));

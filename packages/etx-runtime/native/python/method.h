@@ -29,6 +29,8 @@ using Event = std::tuple<uint32_t, std::string, uint64_t>;
 /// Backend, key, value.
 using Option = std::tuple<std::string, std::string, std::variant<bool, int64_t, std::string>>;
 
+class PyRecorder;
+
 /// A method that one thread uses at a time; a second one gets an error.
 class PyMethod {
  public:
@@ -42,14 +44,17 @@ class PyMethod {
 
   /// `origin` takes the index of an instruction and returns where it comes from, as text; `check`
   /// takes a list with the shape or the number of each input, and raises. Both may be None.
-  /// `options` are (backend, key, value) with a bool, an int or a text.
+  /// `options` are (backend, key, value) with a bool, an int or a text. `recorder` gets the events
+  /// of the load; may be null.
   PyMethod(const PyProgram& program, const std::string& name, std::vector<std::string> inputs,
            nanobind::object origin, nanobind::object check, const std::vector<PyMethod*>& sharing,
-           const std::vector<Option>& options);
+           const std::vector<Option>& options, PyRecorder* recorder);
 
   /// Runs with `count` inputs, the GIL released. Throws Raised.
   nanobind::object run(PyObject* const* inputs, size_t count, Style style);
   nanobind::object execute(nanobind::handle inputs, bool borrow);
+  /// As execute; the recorder gets its events.
+  nanobind::object trace(nanobind::handle inputs, PyRecorder& recorder);
   std::pair<nanobind::object, std::vector<Event>> profile(nanobind::handle inputs);
   /// Nanoseconds of each of `iterations` executions, the conversion of arrays not counted.
   std::vector<uint64_t> time_executions(nanobind::handle inputs, size_t iterations);
@@ -82,6 +87,7 @@ class PyMethod {
 
  private:
   struct Use;
+  struct Tracing;
   void execute_released();
   void check_inputs();
   void set_inputs(PyObject* const* inputs, size_t count, Keep* keep);

@@ -18,6 +18,7 @@
 #include "interrupt.h"
 #include "log_sink.h"
 #include "method.h"
+#include "recorder.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -238,16 +239,19 @@ NB_MODULE(_native, m) {
   set_log_level(ETX_LOG_FATAL);
   bind_metadata(m);
   bind_programs(m);
+  bind_recorder(m);
   nb::class_<PyMethod>(m, "Method", nb::type_slots(method_slots), "A method with its memory.")
       .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>, nb::object,
-                    nb::object, const std::vector<PyMethod*>&, const std::vector<Option>&>(),
+                    nb::object, const std::vector<PyMethod*>&, const std::vector<Option>&,
+                    PyRecorder*>(),
            "program"_a, "name"_a, "input_names"_a, "origin"_a.none(), "check"_a.none(), "sharing"_a,
-           "options"_a,
+           "options"_a, "recorder"_a.none(),
            nb::sig("def __init__(self, program: Program, name: str, input_names: "
                    "collections.abc.Sequence[str], origin: collections.abc.Callable[[int], str] | "
                    "None, check: collections.abc.Callable[[list[typing.Any]], None] | None, "
                    "sharing: collections.abc.Sequence[Method], options: "
-                   "collections.abc.Sequence[tuple[str, str, bool | int | str]]) -> None"))
+                   "collections.abc.Sequence[tuple[str, str, bool | int | str]], recorder: "
+                   "Recorder | None) -> None"))
       .def("execute", &PyMethod::execute, "inputs"_a, "borrow"_a,
            nb::sig("def execute(self, inputs: collections.abc.Sequence[object], borrow: bool) -> "
                    "list[typing.Any]"))
@@ -263,6 +267,9 @@ NB_MODULE(_native, m) {
           nb::sig("def flat_caller(self, borrow: bool) -> collections.abc.Callable[..., "
                   "typing.Any]"),
           "The same with each input as an argument; a single output is returned as it is.")
+      .def("trace", &PyMethod::trace, "inputs"_a, "recorder"_a,
+           nb::sig("def trace(self, inputs: collections.abc.Sequence[object], recorder: Recorder) "
+                   "-> list[typing.Any]"))
       .def("profile", &PyMethod::profile, "inputs"_a,
            nb::sig("def profile(self, inputs: collections.abc.Sequence[object]) -> "
                    "tuple[list[typing.Any], list[tuple[int, str, int]]]"))
@@ -298,7 +305,8 @@ NB_MODULE(_native, m) {
   m.def("to_bits", to_bits, "array"_a, nb::sig("def to_bits(array: object) -> typing.Any"));
   m.def("from_bits", from_bits, "bits"_a, "dtype"_a,
         nb::sig("def from_bits(bits: object, dtype: str) -> typing.Any"));
-  m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
+  m.def(
+      "set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
   find_main_thread();
   m.def(

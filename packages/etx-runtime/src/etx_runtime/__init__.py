@@ -22,6 +22,7 @@ from etx_runtime.foreign import ForeignArray
 from etx_runtime.log import set_log_level, set_log_sink
 from etx_runtime.model import Model, load
 from etx_runtime.pytree import register_container
+from etx_runtime.recorder import Recorder
 from etx_runtime.runtime import (
     BackendRegistry,
     Method,
@@ -52,6 +53,7 @@ __all__ = [
     "OperatorRegistry",
     "PluginError",
     "Program",
+    "Recorder",
     "RequiredBytes",
     "Runtime",
     "RuntimeFailure",

@@ -25,6 +25,7 @@ from etx_runtime.values import (
 
 if TYPE_CHECKING:
     from etx_runtime.constraints import Constraints
+    from etx_runtime.recorder import Recorder
 
 __all__ = [
     "BackendRegistry",
@@ -59,6 +60,7 @@ class Method:
         name: str,
         sharing: Sequence[Method] = (),
         backend_options: BackendOptions | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self._program = program
         self.constraints = program.constraints_of(name)
@@ -71,6 +73,7 @@ class Method:
                 self.constraints.check if self.constraints else None,
                 [method._native for method in sharing],
                 _checked(backend_options or {}),
+                None if recorder is None else recorder.native,
             )
         except LoadError as error:
             raise program.advised(error, name) from error.__cause__
@@ -109,6 +112,14 @@ class Method:
         return self._borrow(inputs) if borrow else self._execute(inputs)
 
     __call__ = execute
+
+    def trace(self, inputs: Sequence[Any], recorder: Recorder) -> list[Any]:
+        """Execute as `execute` does, while `recorder` records each instruction, or the failing one.
+
+        Its events within delegates are those of backends that were told to prepare for it: load the
+        method with the recorder, too.
+        """
+        return self._native.trace(list(inputs), recorder.native)
 
     def profile(self, inputs: Sequence[Any]) -> tuple[list[Any], list[tuple[int, str, int]]]:
         """Execute, and return the outputs and (instruction, operator, nanoseconds) of each step."""
@@ -298,19 +309,21 @@ class Program:
         *,
         share_state_with: Sequence[Method] = (),
         backend_options: BackendOptions | None = None,
+        recorder: Recorder | None = None,
     ) -> Method:
         """Resolve the kernels of method `name` and place its tensors in memory of its own.
 
         Buffers that the file places alike in `share_state_with`, loaded methods of this program,
         are the same memory, keep their values, and are reset together. Such methods are used by one
         thread at a time. A backend refuses keys and types of `backend_options` that it does not
-        know; options of one that the method does not use do nothing.
+        know; options of one that the method does not use do nothing. `recorder` records the load;
+        `Method.trace` records executions.
         """
         if any(method._program.native is not self.native for method in share_state_with):
             raise LoadError(
                 "share_state_with: expected methods of the same program, got one of another program"
             )
-        return Method(self, name, share_state_with, backend_options)
+        return Method(self, name, share_state_with, backend_options, recorder)
 
     def method_meta(self, name: str) -> MethodMeta:
         """Return what the file says of method `name`."""

@@ -13,9 +13,13 @@ namespace {
 
 struct Tracer final : etx::EventTracer {
   virtual ~Tracer() = default;
+  void load(const char*, etx::Error, uint64_t, uint64_t) override {}
   void begin_execution(const char*) override {}
   void event(const etx::TraceEvent&) override {}
+  void delegate_event(const etx::DelegateEvent&) override {}
+  void allocation(uint32_t, uint64_t) override {}
   void end_execution(uint64_t, uint64_t) override { ++ended; }
+  void output(uint32_t, const etx_value&) override {}
   int ended = 0;
 };
 

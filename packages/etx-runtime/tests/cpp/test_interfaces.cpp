@@ -33,9 +33,13 @@ struct Sink final : etx::FailureSink {
 
 struct Tracer final : etx::EventTracer {
   virtual ~Tracer() = default;
+  void load(const char*, etx::Error, uint64_t, uint64_t) override {}
   void begin_execution(const char*) override {}
   void event(const etx::TraceEvent&) override {}
+  void delegate_event(const etx::DelegateEvent&) override {}
+  void allocation(uint32_t, uint64_t) override {}
   void end_execution(uint64_t, uint64_t) override {}
+  void output(uint32_t, const etx_value&) override {}
 };
 
 struct Data final : etx::NamedDataMap {

@@ -21,12 +21,16 @@ struct Sink final : etx::FailureSink {
 };
 
 struct Tracer final : etx::EventTracer {
+  void load(const char*, etx::Error, uint64_t, uint64_t) override {}
   void begin_execution(const char* method) override { CHECK(std::strcmp(method, "forward") == 0); }
   void event(const etx::TraceEvent& event) override {
     CHECK(event.start <= event.end);
     names.push_back(event.name);
   }
+  void delegate_event(const etx::DelegateEvent&) override {}
+  void allocation(uint32_t, uint64_t) override {}
   void end_execution(uint64_t start, uint64_t end) override { CHECK(start <= end); }
+  void output(uint32_t, const etx_value&) override {}
   virtual ~Tracer() = default;
   std::vector<std::string> names;
 };

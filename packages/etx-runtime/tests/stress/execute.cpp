@@ -10,12 +10,16 @@ namespace {
 
 struct Tracer final : etx::EventTracer {
   virtual ~Tracer() = default;
+  void load(const char*, etx::Error, uint64_t, uint64_t) override {}
   void begin_execution(const char*) override { events = 0; }
   void event(const etx::TraceEvent& event) override {
     CHECK(event.start <= event.end);
     ++events;
   }
+  void delegate_event(const etx::DelegateEvent&) override {}
+  void allocation(uint32_t, uint64_t) override {}
   void end_execution(uint64_t, uint64_t) override { CHECK(events > 0); }
+  void output(uint32_t, const etx_value&) override {}
   int events = 0;
 };
 

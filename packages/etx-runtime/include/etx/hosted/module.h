@@ -95,11 +95,12 @@ class LoadedMethod {
   /// the method and in one of `sharing`, methods of the same program, are the same memory and keep
   /// their values; such methods are used, and loaded, by one thread at a time.
   /// `backend_options` are read during the call; a backend that is not there, or is built for an
-  /// ABI without options, is an error.
+  /// ABI without options, is an error. `tracer` watches the load, not what follows.
   static std::unique_ptr<LoadedMethod> load(std::shared_ptr<LoadedProgram> program,
                                             const std::string& name, ErrorText* error,
                                             const std::vector<LoadedMethod*>& sharing = {},
-                                            const LoadBackendOptionsMap* backend_options = nullptr);
+                                            const LoadBackendOptionsMap* backend_options = nullptr,
+                                            EventTracer* tracer = nullptr);
   ~LoadedMethod();
   /// Destroys the method and its delegates but not the memory of its tensors, other than what
   /// `bind_state` gave; nothing else of this object is used afterwards.
@@ -168,7 +169,8 @@ class LoadedMethod {
   static std::unique_ptr<LoadedMethod> load_unlogged(std::shared_ptr<LoadedProgram> program,
                                                      const std::string& name, ErrorText* error,
                                                      const std::vector<LoadedMethod*>& sharing,
-                                                     const LoadBackendOptionsMap* backend_options);
+                                                     const LoadBackendOptionsMap* backend_options,
+                                                     EventTracer* tracer);
   bool bind_outputs(ErrorText* error);
   bool has_input(size_t index, ErrorText* error) const;
   void find_state();

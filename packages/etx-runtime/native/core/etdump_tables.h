@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NATIVE_CORE_ETDUMP_TABLES_H_
+#define ETX_NATIVE_CORE_ETDUMP_TABLES_H_
+
+#include <cstddef>
+#include <cstdint>
+
+// How the tables of etdump.fbs lie that the writer makes.
+
+namespace etx {
+namespace dump {
+
+/// Two bytes each: the vtable's size, the table's, where its fields lie. At the end of the memory.
+constexpr uint16_t kVtables[] = {
+    0,  0,                                  // fills
+    20, 32, 4,  28, 24, 0,  0,  0,  8, 16,  // ProfileEvent of the runtime
+    20, 32, 0,  0,  24, 0,  4,  28, 8, 16,  // ProfileEvent of a delegate with a name
+    20, 32, 0,  0,  24, 4,  0,  28, 8, 16,  // ProfileEvent of a delegate with a number
+    6,  8,  4,                              // Event with a ProfileEvent
+    10, 8,  0,  0,  4,                      // Event with a DebugEvent
+    12, 16, 4,  0,  8,  12,                 // RunData
+    8,  12, 4,  8,                          // ETDump
+    6,  8,  4,                              // Allocator, Bool, TensorList
+    14, 24, 8,  4,  16, 0,  20,             // DebugEvent, within a delegate
+    14, 24, 8,  4,  16, 0,  0,              // DebugEvent
+    6,  16, 8,                              // Int, Double
+    12, 24, 12, 4,  8,  16,                 // Tensor
+    0,  0,  0,  0,                          // fills
+};
+
+/// Where the vtable of this position lies, from the end.
+constexpr uint16_t vtable(size_t index) {
+  size_t at = 2;
+  for (size_t i = 0; i < index; ++i) at += kVtables[at] / 2u;
+  return static_cast<uint16_t>(sizeof(kVtables) - 2 * at);
+}
+
+constexpr uint16_t kProfile = vtable(0);
+constexpr uint16_t kDelegateNamed = vtable(1);
+constexpr uint16_t kDelegateNumbered = vtable(2);
+constexpr uint16_t kProfileEvent = vtable(3);
+constexpr uint16_t kDebugEvent = vtable(4);
+constexpr uint16_t kRun = vtable(5);
+constexpr uint16_t kDump = vtable(6);
+constexpr uint16_t kOne = vtable(7);
+constexpr uint16_t kDebugInDelegate = vtable(8);
+constexpr uint16_t kDebug = vtable(9);
+constexpr uint16_t kNumber = vtable(10);
+constexpr uint16_t kTensor = vtable(11);
+static_assert(sizeof(kVtables) % 8 == 0, "what follows is aligned");
+
+/// A vector without elements.
+constexpr uint32_t kEmpty = 4;
+
+/// Event and ProfileEvent in one.
+struct Profile {
+  int32_t event_vtable;
+  uint32_t event_profile;
+  int32_t vtable;
+  /// Where the name or the delegate's lies, or the delegate's number.
+  uint32_t name;
+  uint64_t start;
+  uint64_t end;
+  uint32_t instruction;
+  /// The chain; of delegates where the metadata lies.
+  uint32_t last;
+};
+static_assert(sizeof(Profile) == 40, "as in kVtables");
+
+/// As etdump.fbs numbers them.
+enum class ValueType : uint8_t { Null, Int, Bool, Float, Double, Tensor, TensorList };
+
+/// Of a text or null; longer ones are cut.
+inline size_t length_of(const char* text) {
+  constexpr size_t kMost = 4096;
+  size_t size = 0;
+  while (text != nullptr && size < kMost && text[size] != '\0') ++size;
+  return size;
+}
+
+}  // namespace dump
+}  // namespace etx
+
+#endif  // ETX_NATIVE_CORE_ETDUMP_TABLES_H_

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "recorder.h"
+
+#include "convert.h"
+
+namespace nb = nanobind;
+using namespace nanobind::literals;
+
+namespace etx {
+namespace python {
+
+PyRecorder::PyRecorder(size_t memory, size_t debug_memory, int values)
+    : memory_(static_cast<uint8_t*>(std::malloc(memory == 0 ? 1 : memory))),
+      debug_(static_cast<uint8_t*>(std::malloc(debug_memory == 0 ? 1 : debug_memory))) {
+  if (memory_ == nullptr || debug_ == nullptr) throw std::bad_alloc();
+  dump_ = std::make_unique<ETDumpGen>(Span<uint8_t>(memory_.get(), memory));
+  dump_->set_debug_buffer({debug_.get(), debug_memory}, static_cast<ETDumpGen::Values>(values));
+}
+
+PyRecorder::Use::Use(PyRecorder& recorder) : recorder_(recorder) {
+  if (recorder_.is_busy_.exchange(true, std::memory_order_acquire)) {
+    raise("ExecutionError", Error::InvalidState,
+          "the recorder is in use, in another thread or around this call; take one a thread");
+  }
+}
+
+nb::bytes PyRecorder::etdump() {
+  const Use use(*this);
+  const Span<const uint8_t> data = dump_->get_etdump_data();
+  if (data.empty()) {
+    raise("ExecutionError", Error::OutOfResources,
+          "the recorder's memory does not even hold a dump without events: give it 1024 bytes");
+  }
+  return nb::bytes(data.data(), data.size());
+}
+
+nb::bytes PyRecorder::debug_buffer() const { return nb::bytes(debug_.get(), dump_->debug_bytes()); }
+
+void PyRecorder::clear() {
+  const Use use(*this);
+  dump_->reset();
+}
+
+void bind_recorder(nb::module_& m) {
+  nb::class_<PyRecorder>(m, "Recorder", "What methods do, as an ETDump.")
+      .def(nb::init<size_t, size_t, int>(), "memory"_a, "debug_memory"_a, "values"_a)
+      .def("etdump", &PyRecorder::etdump)
+      .def("debug_buffer", &PyRecorder::debug_buffer)
+      .def("clear", &PyRecorder::clear)
+      .def("missing_events", [](PyRecorder& self) { return self.dump().missing_events(); })
+      .def("missing_values", [](PyRecorder& self) { return self.dump().missing_values(); })
+      .def("required_bytes", [](PyRecorder& self) { return self.dump().required_bytes(); })
+      .def("required_debug_bytes",
+           [](PyRecorder& self) { return self.dump().required_debug_bytes(); });
+}
+
+}  // namespace python
+}  // namespace etx

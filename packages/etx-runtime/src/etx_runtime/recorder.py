@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What methods do while they load and execute, as an ETDump."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+from etx_schema.files import write_atomically
+
+from etx_runtime import _native
+
+Values = Literal["none", "outputs", "all"]
+
+_VALUES: tuple[Values, ...] = ("none", "outputs", "all")
+
+
+class Recorder:
+    """Records loads and executions, of several methods, too; used by one thread at a time.
+
+    `values` says which results are kept beside times: none, what methods return, or also what
+    kernels return and delegates take and return. `memory` and `debug_memory` are limits in bytes of
+    events and of values; the system hands memory out only as it is written. What does not fit is
+    counted.
+    """
+
+    def __init__(
+        self, values: Values = "none", *, memory: int = 1 << 28, debug_memory: int = 1 << 32
+    ) -> None:
+        if values not in _VALUES:
+            raise ValueError(f"values: expected one of {', '.join(_VALUES)}, got {values!r}")
+        if memory < 0 or debug_memory < 0:
+            raise ValueError(f"memory: expected bytes, got {min(memory, debug_memory)}")
+        debug_memory = debug_memory if values != "none" else 0
+        self.native = _native.Recorder(memory, debug_memory, _VALUES.index(values))
+
+    def etdump(self) -> bytes:
+        """Return the dump so far, the content of an ``.etdp`` file."""
+        return self.native.etdump()
+
+    def debug_buffer(self) -> bytes:
+        """Return the values that the dump refers to."""
+        return self.native.debug_buffer()
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
+        self.native.clear()
+
+    def save(
+        self, path: str | os.PathLike[str], debug_path: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Write the dump, and its values to `debug_path`; whole files or none."""
+        write_atomically(path, [self.etdump()])
+        if debug_path is not None:
+            write_atomically(debug_path, [self.debug_buffer()])
+
+    @property
+    def missing_events(self) -> int:
+        """Events that did not fit into the memory."""
+        return self.native.missing_events()
+
+    @property
+    def missing_values(self) -> int:
+        """Values that did not fit into the debug memory."""
+        return self.native.missing_values()
+
+    @property
+    def required_bytes(self) -> tuple[int, int]:
+        """The least `memory` and `debug_memory` that would have held everything."""
+        return self.native.required_bytes(), self.native.required_debug_bytes()
