@@ -15,6 +15,7 @@ from etx_runtime.commands.measure import format_bytes, format_time, summarise
 from etx_runtime.commands.register import register_bench, register_run
 from etx_schema import encode
 from etx_schema._generated.bundled_program import BundledProgram
+from etx_schema._generated.etdump import ETDump
 from etx_schema.errors import FileError
 from programs import Builder, addition, counter
 
@@ -58,6 +59,18 @@ def test_files_are_whole_or_as_before(
         options.run(options)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [name]
     assert (tmp_path / "out" / name).read_bytes() == b"before"
+
+
+def test_recording(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], runtime: Runtime
+) -> None:
+    path = tmp_path / "a.etdp"
+    run(capsys, "run", model, "--etdump", str(path), "--iterations", "3", "--values", "outputs")
+    dump = es.decode_size_prefixed(ETDump, path.read_bytes(), "ED00")
+    assert [each.name for each in dump.run_data] == ["Default", *["Execute"] * 3]
+    assert len(path.with_suffix(".bin").read_bytes()) == 3 * 64
+    with pytest.raises(InputError, match="--values and --debug-buffer record with --etdump"):
+        run(capsys, "run", model, "--values", "all")
 
 
 def test_state_that_cannot_be_written(tmp_path: Path, runtime: Runtime) -> None:

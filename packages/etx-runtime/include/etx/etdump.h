@@ -121,6 +121,7 @@ class ETDumpGen final : public EventTracer {
   size_t debug_used_;
   bool has_run_;
   bool is_open_;
+  bool is_closing_;
   /// Bytes from the end; references from the beginning: finished runs, then events of the open one.
   Ref used_;
   uint32_t runs_;

@@ -15,8 +15,11 @@ using dump::length_of;
 
 /// The namespace of what the runtime does itself.
 constexpr char kOwn[] = "executorch_prim::";
-/// What closes a dump at any time: a run with its notes, the root, the header.
-constexpr size_t kReserve = 368;
+/// What closes a run, with its notes; what closes the dump besides: the root and the header.
+constexpr size_t kRunSize = 320;
+constexpr size_t kReserve = kRunSize + 48;
+/// Of a name that did not fit.
+constexpr uint32_t kLost = UINT32_MAX;
 constexpr size_t kMostMemory = size_t{1} << 30;
 /// An event with its place in the list.
 constexpr size_t kEventSize = sizeof(dump::Profile) + sizeof(uint32_t);
@@ -69,7 +72,7 @@ void ETDumpGen::reset() {
   used_ = runs_ = events_ = last_text_ = 0;
   missing_events_ = missing_values_ = missing_bytes_ = missing_debug_bytes_ = 0;
   debug_used_ = 0;
-  has_run_ = is_open_ = false;
+  has_run_ = is_open_ = is_closing_ = false;
   run_ = {};
   if (memory_.size() < sizeof(dump::kVtables) + kReserve) return;
   std::memcpy(at(place(sizeof(dump::kVtables), 8)), dump::kVtables, sizeof(dump::kVtables));
@@ -89,7 +92,7 @@ bool ETDumpGen::has_room(uint64_t size) const {
 
 /// Counts an event of `size` bytes as missing when there is no room for it.
 bool ETDumpGen::take(uint64_t size) {
-  if (has_room(size)) return true;
+  if (is_open_ && has_room(size)) return true;
   lose(size);
   return false;
 }
@@ -160,7 +163,7 @@ ETDumpGen::Ref ETDumpGen::place_text(const Text& text) {
   const Ref known = find_text(text, size);
   if (known != 0) return known;
   const size_t needed = 2 * sizeof(uint32_t) + size + 1;
-  if (!has_room(needed + 3)) {
+  if (!is_closing_ && (!is_open_ || !has_room(needed + 3))) {
     run_.missing_bytes += needed;
     missing_bytes_ += needed;
     return 0;
@@ -184,9 +187,11 @@ ETDumpGen::Ref ETDumpGen::cached(const Text& text) {
   const char* const name = text.parts[1];
   const char* const overload = text.parts[3];
   Name& entry = names_[hash(name, overload) % kNames];
-  if (entry.ref != 0 && entry.key == name && entry.overload == overload) return entry.ref;
+  if (entry.ref != 0 && entry.key == name && entry.overload == overload) {
+    return entry.ref == kLost ? 0 : entry.ref;
+  }
   const Ref ref = place_text(text);
-  if (ref != 0) entry = {name, overload, ref};
+  entry = {name, overload, ref == 0 ? kLost : ref};
   return ref;
 }
 
@@ -200,8 +205,12 @@ ETDumpGen::Ref ETDumpGen::place_note(const char* first, uint64_t number, const c
 
 void ETDumpGen::begin_run(const char* name, const char* method) {
   end_run();
-  const uint64_t size = 96 + length_of(name) + length_of(method);
-  if (!has_room(size)) return;
+  const uint64_t size = kRunSize + 32 + length_of(name) + length_of(method);
+  if (!has_room(size)) {
+    run_.missing_bytes += size;
+    missing_bytes_ += size;
+    return;
+  }
   if (has_run_) {
     const Ref run = place_run();
     std::memcpy(memory_.data() + sizeof(Ref) * runs_++, &run, sizeof(run));
@@ -209,9 +218,9 @@ void ETDumpGen::begin_run(const char* name, const char* method) {
   for (Name& entry : names_) entry = {};
   run_ = {};
   scratch_ = 0;
+  has_run_ = is_open_ = true;
   run_.name = place_text({name});
   if (method != nullptr) run_.method = place_text({"etx method=", method});
-  has_run_ = is_open_ = true;
 }
 
 void ETDumpGen::end_run() {
@@ -223,6 +232,7 @@ void ETDumpGen::end_run() {
 }
 
 ETDumpGen::Ref ETDumpGen::place_run() {
+  is_closing_ = true;
   Ref notes[4];
   size_t count = 0;
   const auto add = [&](Ref note) {
@@ -236,6 +246,7 @@ ETDumpGen::Ref ETDumpGen::place_run() {
   if (run_.missing_bytes != 0) {
     add(place_note("etx missing events=", run_.missing_events, " bytes=", run_.missing_bytes));
   }
+  is_closing_ = false;
   for (size_t i = 0; i < count; ++i) {
     const Ref allocator = place_table(dump::kOne, 8);
     point(allocator, 4, notes[i]);
@@ -279,7 +290,7 @@ void ETDumpGen::append(Ref event) {
 void ETDumpGen::profile(Ref name, uint32_t chain, uint32_t instruction, uint64_t start,
                         uint64_t end) {
   if (name == 0) return lose(kEventSize);
-  if (!is_open_ || !take(kEventSize)) return;
+  if (!take(kEventSize)) return;
   used_ = (used_ + static_cast<Ref>(sizeof(dump::Profile)) + 7) / 8 * 8;
   const auto ref = static_cast<int32_t>(used_);
   const dump::Profile event = {dump::kProfileEvent - ref,
@@ -309,6 +320,7 @@ void ETDumpGen::begin_execution(const char* method) { begin_run("Execute", metho
 void ETDumpGen::event(const TraceEvent& event) {
   static constexpr const char* kCalls[] = {"OPERATOR_CALL", "DELEGATE_CALL", "MOVE_CALL", "JF_CALL",
                                            "FREE_CALL"};
+  if (!is_open_) begin_run("Execute", nullptr);
   if (values_ == Values::All && event.error == Error::Ok) record_values(event);
   const char* const kernel =
       event.kind == TraceEvent::Kind::Kernel ? kernel_name(event.name) : nullptr;
@@ -333,8 +345,8 @@ void ETDumpGen::delegate_event(const DelegateEvent& told) {
   if (event.start == 0 && event.end == 0) return;
   const size_t metadata = event.metadata == nullptr ? 0 : event.metadata_size;
   const Ref name = event.name == nullptr ? 0 : place_text({event.name});
-  if (event.name != nullptr && name == 0) return lose(kEventSize);
-  if (!is_open_ || !take(kEventSize + 8 + metadata)) return;
+  if (event.name != nullptr && name == 0) return lose(kEventSize + 8 + metadata);
+  if (!take(kEventSize + 8 + metadata)) return;
   Ref bytes = dump::kEmpty;
   if (metadata != 0) {
     bytes = place(sizeof(uint32_t) + metadata, 4);

@@ -74,7 +74,10 @@ void ETDumpGen::value(const Place& from, const etx_value& value) {
     size += kTensorSize + 16u * tensors.at(i)->rank;
     debug_bytes += rounded(bytes_of(*tensors.at(i)));
   }
-  if (!is_open_ || !take(size)) return;
+  if (!take(size)) {
+    missing_debug_bytes_ += debug_bytes;
+    return;
+  }
   if (debug_bytes > debug_.size() - debug_used_) {
     ++missing_values_;
     missing_debug_bytes_ += debug_bytes;

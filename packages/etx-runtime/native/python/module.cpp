@@ -232,6 +232,15 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("version", [](const PyPlugin& self) { return clean(self.plugin->version); });
 }
 
+void bind_log(nb::module_& m) {
+  m.def(
+      "set_log_level", [](int level) { set_log_level(static_cast<etx_log_level>(level)); },
+      "level"_a);
+  m.def("set_log_sink", set_sink, "sink"_a.none(),
+        nb::sig("def set_log_sink(sink: collections.abc.Callable[[str, str], object] | None) -> "
+                "None"));
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -309,12 +318,7 @@ NB_MODULE(_native, m) {
       "set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
   find_main_thread();
-  m.def(
-      "set_log_level", [](int level) { set_log_level(static_cast<etx_log_level>(level)); },
-      "level"_a);
-  m.def("set_log_sink", set_sink, "sink"_a.none(),
-        nb::sig("def set_log_sink(sink: collections.abc.Callable[[str, str], object] | None) -> "
-                "None"));
+  bind_log(m);
   m.attr("ABI_VERSION") = std::to_string(ETX_ABI_MAJOR) + "." + std::to_string(ETX_ABI_MINOR);
 }
 

@@ -11,11 +11,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from etx_runtime.errors import LoadError
+from etx_runtime.recorder import Recorder
 from etx_runtime.runtime import Method, Runtime
 
 
 def measure_load(
-    path: str, data_paths: Sequence[str], name: str, mmap: bool = True
+    path: str,
+    data_paths: Sequence[str],
+    name: str,
+    mmap: bool = True,
+    recorder: Recorder | None = None,
 ) -> tuple[Method, float]:
     """Load a method and return it with the milliseconds that took, plugins not counted."""
     runtime = Runtime.get()
@@ -23,7 +28,7 @@ def measure_load(
     start = time.perf_counter()
     try:
         program = runtime.load_program(path, data_paths=data_paths, mmap=mmap)
-        method = program.load_method(name)
+        method = program.load_method(name, recorder=recorder)
     except LoadError as error:
         shown = os.fsencode(path).decode(errors="replace")
         text = str(error).replace(shown, path) if shown in str(error) else f"{path}: {error}"
@@ -31,10 +36,15 @@ def measure_load(
     return method, (time.perf_counter() - start) * 1e3
 
 
-def time_call(method: Method, inputs: list[Any], borrow: bool = False) -> tuple[list[Any], float]:
+def time_call(
+    method: Method, inputs: list[Any], borrow: bool = False, recorder: Recorder | None = None
+) -> tuple[list[Any], float]:
     """Execute once; return the outputs and the milliseconds that took."""
     start = time.perf_counter()
-    outputs = method.execute(inputs, borrow=borrow)
+    if recorder is None:
+        outputs = method.execute(inputs, borrow=borrow)
+    else:
+        outputs = method.trace(inputs, recorder)
     return outputs, (time.perf_counter() - start) * 1e3
 
 

@@ -19,6 +19,7 @@ examples:
   etx run model.pte --dim batch=4                     a symbolic dimension; --shape min: all least
   etx run model.pte --input x.npy --expect y.npy      exit code 1 when an output is not close
   etx run model.pte --input all.npz --output-dir out --format npz
+  etx run model.pte --etdump model.etdp --values all  for etx profile and ExecuTorch's Inspector
   etx run llm.pte --data weights.ptd --load-state s.npz --save-state s.npz
 
 Buffers keep their values from call to call: several sets of --input are calls in a row, and
@@ -83,6 +84,19 @@ def register_run(subparsers: Any) -> None:
     )
     outputs.add_argument("--atol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
     outputs.add_argument("--rtol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
+    recording = run.add_argument_group("recording")
+    recording.add_argument(
+        "--etdump", metavar="FILE.etdp", help="write what ran and how long, as an ETDump"
+    )
+    recording.add_argument(
+        "--values",
+        choices=("none", "outputs", "all"),
+        default="none",
+        help="results to record: of the method, or of every instruction (default: none)",
+    )
+    recording.add_argument(
+        "--debug-buffer", metavar="FILE.bin", help="where they go (default: FILE.bin beside it)"
+    )
     run.set_defaults(run=_run)
 
 

@@ -23,7 +23,8 @@ from etx_runtime.commands.measure import (
 )
 from etx_runtime.commands.samples import prepare_calls
 from etx_runtime.commands.state_file import check_can_save, load_state, save_state, write_npz
-from etx_runtime.errors import RuntimeFailure
+from etx_runtime.errors import InputError, RuntimeFailure
+from etx_runtime.recorder import Recorder
 from etx_runtime.runtime import Method
 from etx_runtime.threads import get_num_threads, set_num_threads
 from etx_runtime.values import ValueInfo
@@ -36,7 +37,10 @@ def run(options: argparse.Namespace) -> int:
     """
     if options.threads:
         set_num_threads(options.threads)
-    method, load_ms = measure_load(options.file, options.data, options.method, options.mmap)
+    recorder = _recorder(options)
+    method, load_ms = measure_load(
+        options.file, options.data, options.method, options.mmap, recorder
+    )
     infos = method.outputs
     calls = prepare_calls(method, options.inputs)
     expected = read_expected(options.expect, infos, len(calls)) if options.expect else []
@@ -45,7 +49,10 @@ def run(options: argparse.Namespace) -> int:
         load_state(method, options.load_state)
     if options.save_state:
         check_can_save(method, options.save_state)
-    results, times = _execute(method, calls, options.iterations)
+    try:
+        results, times = _execute(method, calls, options.iterations, recorder)
+    finally:
+        _save(recorder, options)
     if options.save_state:
         save_state(method, options.save_state)
     rows = [
@@ -73,8 +80,24 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(row["matches"] for call in compared for row in call) else 1
 
 
+def _recorder(options: argparse.Namespace) -> Recorder | None:
+    if options.etdump:
+        return Recorder(options.values)
+    if options.values != "none" or options.debug_buffer:
+        raise InputError("--values and --debug-buffer record with --etdump, which is not given")
+    return None
+
+
+def _save(recorder: Recorder | None, options: argparse.Namespace) -> None:
+    """Write what was recorded, also of a call that failed."""
+    if recorder is None:
+        return
+    values = options.debug_buffer or str(Path(options.etdump).with_suffix(".bin"))
+    recorder.save(options.etdump, values if options.values != "none" else None)
+
+
 def _execute(
-    method: Method, calls: list[list[Any]], iterations: int
+    method: Method, calls: list[list[Any]], iterations: int, recorder: Recorder | None
 ) -> tuple[list[list[Any]], list[float]]:
     results: list[list[Any]] = []
     times: list[float] = []
@@ -82,7 +105,7 @@ def _execute(
     try:
         for inputs in calls:
             for _ in range(iterations):
-                outputs, milliseconds = time_call(method, inputs)
+                outputs, milliseconds = time_call(method, inputs, recorder=recorder)
                 times.append(milliseconds)
                 progress.show(len(times), len(calls) * iterations)
             results.append(outputs)

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Recording executions: order and names of events, values, and what happens without room."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import etx_runtime
+import etx_schema as es
+import numpy as np
+import pytest
+from etx_runtime import Recorder, Runtime
+from etx_schema._generated.etdump import ETDump, ProfileEvent, RunData, Tensor
+from programs import Builder, addition, counter, loop
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+SMALLEST = 528
+ONE = np.ones(1, np.float32)
+
+
+def read(recorder: Recorder) -> list[RunData]:
+    dump: ETDump = es.decode_size_prefixed(ETDump, recorder.etdump(), "ED00")
+    assert dump.version == 0
+    return dump.run_data
+
+
+def spans(run: RunData) -> list[ProfileEvent]:
+    return [event.profile_event for event in run.events if event.profile_event]
+
+
+def names(run: RunData) -> list[str]:
+    return [event.name for event in spans(run)]
+
+
+def notes(run: RunData) -> str:
+    return " | ".join(each.name for each in run.allocators)
+
+
+def record(runtime: Runtime, content: bytes, inputs: list[Any], **options: Any) -> Recorder:
+    recorder = Recorder(**options)
+    method = runtime.load_program(content).load_method("forward", recorder=recorder)
+    plain = runtime.load_program(content).load_method("forward").execute(inputs)
+    for one, other in zip(method.trace(inputs, recorder), plain, strict=True):
+        np.testing.assert_array_equal(one, other)
+    return recorder
+
+
+def test_loads_and_executions_in_order_of_their_end(runtime: Runtime) -> None:
+    recorder = record(runtime, counter(), [ONE])
+    load, run = read(recorder)
+    assert (load.name, names(load)) == ("Default", ["Method::init", "Program::load_method"])
+    assert {(e.chain_index, e.instruction_id) for e in spans(load)} == {(-1, 0)}
+    assert run.name == "Execute"
+    assert names(run) == [
+        "native_call_add.out",
+        "OPERATOR_CALL",
+        "native_call_copy_",
+        "OPERATOR_CALL",
+        "Method::execute",
+    ]
+    assert [e.instruction_id for e in spans(run)] == [0, 0, 1, 1, 0]
+    assert [e.chain_index for e in spans(run)] == [0, 0, 0, 0, -1]
+    assert notes(run) == notes(load) == "etx method=forward"
+    whole, first, second = spans(run)[-1], spans(run)[1], spans(run)[3]
+    assert spans(load)[-1].end_time <= whole.start_time <= first.start_time <= first.end_time
+    assert first.end_time == second.start_time <= second.end_time <= whole.end_time
+
+
+def test_without_a_recorder_nothing_is_recorded(runtime: Runtime) -> None:
+    recorder = Recorder()
+    method = runtime.load_program(counter()).load_method("forward", recorder=recorder)
+    method.execute([ONE])
+    assert [run.name for run in read(recorder)] == ["Default"]
+    recorder.clear()
+    assert read(recorder) == []
+    method.trace([ONE], recorder)
+    assert [run.name for run in read(recorder)] == ["Execute"]
+
+
+def test_control_flow(runtime: Runtime) -> None:
+    run = read(record(runtime, loop(3), []))[1]
+    assert {"JF_CALL", "OPERATOR_CALL"} <= set(names(run))
+
+
+def test_values_lie_in_the_debug_buffer(runtime: Runtime, tmp_path: Path) -> None:
+    recorder = record(runtime, addition(), [X, X], values="all")
+    recorder.save(tmp_path / "a.etdp", tmp_path / "a.bin")
+    assert (tmp_path / "a.etdp").read_bytes() == recorder.etdump()
+    buffer = (tmp_path / "a.bin").read_bytes()
+    seen = [e.debug_event for e in read(recorder)[1].events if e.debug_event]
+    assert [(e.chain_index, e.instruction_id) for e in seen] == [(0, 0), (2**64 - 1, 0)]
+    assert [e.debug_entry.output is not None for e in seen] == [False, True]
+    for event in seen:
+        np.testing.assert_array_equal(value_of(event.debug_entry.tensor, buffer), 2 * X)
+    assert len(buffer) == 128
+    outputs = record(runtime, addition(), [X, X], values="outputs")
+    assert len(outputs.debug_buffer()) == 64
+    assert record(runtime, addition(), [X, X]).debug_buffer() == b""
+
+
+def value_of(tensor: Tensor, buffer: bytes) -> np.ndarray[Any, Any]:
+    assert tensor.scalar_type == 6
+    assert tensor.offset % 64 == 0
+    count = int(np.prod(tensor.sizes))
+    return np.frombuffer(buffer, np.float32, count, tensor.offset).reshape(tensor.sizes)
+
+
+def chain(length: int) -> bytes:
+    b = Builder()
+    x = b.input(b.tensor((1,)))
+    out = b.tensor((1,))
+    for _ in range(length):
+        b.add(x, x, out)
+    b.output(out)
+    return b.serialize()
+
+
+def test_events_are_small(runtime: Runtime) -> None:
+    few, many = (len(record(runtime, chain(n), [ONE]).etdump()) for n in (10, 1010))
+    assert many - few == 1000 * 2 * 44
+
+
+@pytest.mark.parametrize("memory", [*range(500, 1600, 29), 3000, 10_000])
+def test_without_room_the_rest_is_counted(runtime: Runtime, memory: int) -> None:
+    recorder = Recorder(memory=memory, values="all", debug_memory=memory // 4)
+    method = runtime.load_program(chain(20)).load_method("forward", recorder=recorder)
+    for _ in range(3):
+        method.trace([ONE], recorder)
+    if memory < SMALLEST:
+        with pytest.raises(etx_runtime.ExecutionError, match="1024 bytes"):
+            recorder.etdump()
+    needed, needed_debug = recorder.required_bytes
+    full = Recorder(memory=needed, values="all", debug_memory=needed_debug)
+    other = runtime.load_program(chain(20)).load_method("forward", recorder=full)
+    for _ in range(3):
+        other.trace([ONE], full)
+    assert (full.missing_events, full.missing_values) == (0, 0)
+    if memory >= SMALLEST:
+        runs = read(recorder)
+        kept = sum(len(run.events) for run in runs)
+        every = sum(len(run.events) for run in read(full))
+        assert kept + recorder.missing_events + recorder.missing_values == every
+        told = re.findall(r"etx missing events=(\d+)", " ".join(map(notes, runs)))
+        assert sum(map(int, told)) == (recorder.missing_events if runs else 0)
+
+
+def test_the_failing_instruction_is_recorded(runtime: Runtime) -> None:
+    b = Builder()
+    x = b.input(b.tensor((1,)))
+    out = b.tensor((1,))
+    b.add(x, x, out)
+    b.free(out)
+    b.add(out, x, out)
+    b.output(x)
+    recorder = Recorder()
+    method = runtime.load_program(b.serialize()).load_method("forward")
+    with pytest.raises(etx_runtime.ExecutionError):
+        method.trace([ONE], recorder)
+    (run,) = read(recorder)
+    assert names(run)[-3:] == ["native_call_add.out", "OPERATOR_CALL", "Method::execute"]
+    assert spans(run)[-2].instruction_id == 2
+    assert "etx failed error=2 instruction=2" in notes(run)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="none, outputs, all, got 'some'"):
+        Recorder("some")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="got -1"):
+        Recorder(memory=-1)
