@@ -75,7 +75,7 @@ def main() -> None:
     sys.path.insert(0, str(HERE.parent / "interop"))
     from names import ROWS
 
-    models = options.models or [*(row.name for row in ROWS.values()), *EXTRA]
+    models = options.models or [*(row.name for row in ROWS.values() if not row.own), *EXTRA]
     options.folder.mkdir(parents=True, exist_ok=True)
     pythons = {"etx": options.host, "executorch": options.executorch}
     results: dict[str, Any] = {model: {peer: [] for peer in PEERS} for model in models}

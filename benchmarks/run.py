@@ -123,7 +123,7 @@ def main() -> None:
     sys.path.insert(0, str(INTEROP))
     from names import ROWS
 
-    models = options.models or [row.name for row in ROWS.values()]
+    models = options.models or [row.name for row in ROWS.values() if not row.own]
     options.folder.mkdir(parents=True, exist_ok=True)
     binaries = build(options.folder / "native", options.device, options.executorch)
     seconds = lower(options, [*models, "chain"])

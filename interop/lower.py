@@ -29,11 +29,13 @@ def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
     sys.path.insert(0, str(EXIR_TESTS))
     from growth import Growth
 
+    to_edge(program).to_executorch().save(str(path.with_name("own.pte")))
     growth = Growth()
     config = ExecutorchBackendConfig(target="executorch")
-    to_edge(program, observer=growth).to_executorch(config).save(str(path))
-    path.with_name("growth.json").write_text(json.dumps(growth.bytes))
-    to_edge(program).to_executorch().save(str(path.with_name("own.pte")))
+    try:
+        to_edge(program, observer=growth).to_executorch(config).save(str(path))
+    finally:
+        path.with_name("growth.json").write_text(json.dumps(growth.bytes))
 
 
 def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from torch import nn
 
-from . import control_flow, sequence, structure, text, vision
+from . import control_flow, detector, sequence, structure, text, vision
 from .built import Built
 
 BUILDERS: dict[str, Callable[[], Built]] = {
@@ -27,6 +27,7 @@ BUILDERS: dict[str, Callable[[], Built]] = {
     "branch": structure.branch,
     "nested": structure.nested,
     "chain": structure.chain,
+    "mask_head": detector.mask_head,
     "swin_t": vision.torchvision_model("swin_t"),
     "densenet121": vision.torchvision_model("densenet121"),
 }

@@ -79,6 +79,8 @@
   X(weight_only_linear) \
   X(upsample) \
   X(upsample_aa) \
+  X(nms) \
+  X(roi_align) \
   X(random)
 #endif
 // clang-format on

@@ -8,35 +8,10 @@
 #include "core/element.h"
 #include "core/scratch.h"
 #include "core/shape.h"
+#include "ops/index/sort_key.h"
 
 namespace etx::portable {
 namespace {
-
-/// An element as an unsigned number of the same order, and where it was. Equal elements keep their
-/// order, so that results do not depend on the algorithm.
-struct Item {
-  uint64_t key;
-  int64_t index = 0;
-  bool operator<(const Item& other) const {
-    return key != other.key ? key < other.key : index < other.index;
-  }
-};
-
-/// Keys are ordered as the numbers are, NaN above all.
-template <typename T>
-uint64_t key_of(T v) {
-  if constexpr (std::is_same_v<T, bool> || std::is_unsigned_v<T>) {
-    return v;
-  } else if constexpr (std::is_integral_v<T>) {
-    return static_cast<uint64_t>(static_cast<int64_t>(v)) ^ (uint64_t{1} << 63);
-  } else {
-    const double d = static_cast<double>(v) + 0.0;
-    if (d != d) return UINT64_MAX;
-    uint64_t bits;
-    std::memcpy(&bits, &d, sizeof(bits));
-    return bits >> 63 ? ~bits : bits | (uint64_t{1} << 63);
-  }
-}
 
 template <typename T>
 void read_keys(const void* data, int64_t offset, int64_t stride, int64_t count, bool descending,
@@ -56,11 +31,13 @@ void select(Item* items, int64_t size, int64_t count, bool sorted) {
     std::partial_sort(items, items + count, items + size);
   } else {
     if (count < size) std::nth_element(items, items + count, items + size);
-    if (sorted) std::sort(items, items + count);
+    if (sorted) sort_items(items, count);
   }
 }
 
 }  // namespace
+
+void sort_items(Item* items, int64_t count) { std::sort(items, items + count); }
 
 Error sort_rows(Context& context, const Tensor& self, ssize_t axis, int64_t count, bool descending,
                 bool sorted, const Tensor& values, const Tensor& indices) {
