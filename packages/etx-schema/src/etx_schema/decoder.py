@@ -14,6 +14,7 @@ T = TypeVar("T", bound=Table)
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
+_SCALARS = {form: struct.Struct("<" + form) for form in "?bBhHiIqQfd"}
 
 
 def decode(cls: type[T], data: Blob, identifier: str | None = None, *, start: int = 0) -> T:
@@ -43,6 +44,7 @@ class Decoder:
         self.view = memoryview(data).cast("B")
         self.start = start
         self.budget = 2 * len(self.view) + 4096
+        self.vtables: dict[int, tuple[int, tuple[int, ...]]] = {}
 
     def root(self, cls: type[T], identifier: str | None) -> T:
         """Check the identifier and read the root table."""
@@ -90,14 +92,21 @@ class Decoder:
         """Return the field offsets of the table at `offset`, 0 for absent ones."""
         self.check(offset, 4, f"table {name}", 4)
         place = offset - int(_I32.unpack_from(self.view, offset)[0])
+        if place not in self.vtables:
+            self.vtables[place] = self.read_vtable(name, place)
+        table_size, slots = self.vtables[place]
+        self.check(offset, table_size, f"table {name}")
+        self.spend(max(table_size, 4), offset)
+        return slots
+
+    def read_vtable(self, name: str, place: int) -> tuple[int, tuple[int, ...]]:
+        """Return the size of the tables that have this vtable, and their field offsets."""
         self.check(place, 4, f"the vtable of {name}", 2)
         size, table_size = struct.unpack_from("<HH", self.view, place)
         if size < 4 or size % 2:
             raise ProgramError(f"the vtable of {name} has size {size}", place)
         self.check(place, size, f"the vtable of {name}")
-        self.check(offset, table_size, f"table {name}")
-        self.spend(max(table_size, 4), offset)
-        return struct.unpack_from(f"<{(size - 4) // 2}H", self.view, place + 4)
+        return table_size, struct.unpack_from(f"<{(size - 4) // 2}H", self.view, place + 4)
 
     def table(self, cls: type[T], offset: int) -> T:
         """Read the table at `offset`."""
@@ -131,9 +140,10 @@ class Decoder:
         offset = table + slots[item.slot]
         kind = item.kind
         if kind == "scalar":
-            width = struct.calcsize("<" + item.type)
-            self.check(offset, width, f"{owner}.{item.name}", width)
-            number = struct.unpack_from("<" + item.type, self.view, offset)[0]
+            form = _SCALARS[item.type]
+            if offset + form.size > len(self.view) or offset % form.size:
+                self.check(offset, form.size, f"{owner}.{item.name}", form.size)
+            number = form.unpack_from(self.view, offset)[0]
             return item.enum(number) if item.enum else number
         if kind in ("union", "aliased_union"):
             return self.union(owner, item, slots, table)
@@ -175,7 +185,7 @@ class Decoder:
         count = self.u32(offset)
         kind = item.kind
         form = {"scalars": item.type, "opaque": "B"}.get(kind, "I")
-        width = struct.calcsize("<" + form)
+        width = _SCALARS[form].size
         size = count * width
         self.check(offset + 4, size, f"the {count} elements of {name}", width if count else 1)
         self.spend(size + 4, offset)

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "bench": "etx-runtime etx-kernels-portable",
     "bundle": "etx-devtools",
     "compile": "etx-exir",
+    "diff": "etx-devtools",
     "firmware": "etx-backend-arm etx-kernels-portable",
     "run": "etx-runtime etx-kernels-portable",
     "select": "etx-kernels-portable",

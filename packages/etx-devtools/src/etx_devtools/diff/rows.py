@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The instructions of a method as rows that can be compared between files."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from etx_schema import (
+    DelegateCall,
+    ExecutionPlan,
+    Int,
+    IntList,
+    KernelCall,
+    PteFile,
+    Tensor,
+    dtype_name,
+)
+from etx_schema.operator_names import operator_name
+from etx_schema.problem import Origins
+
+__all__ = ["Constant", "Row", "rows_of"]
+
+ITEMS = ("int_val", "double_val", "bool_val", "string_val", "items")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A weight: its index in the file's list, its name where the file says it, and its type."""
+
+    index: int
+    name: str
+    dtype: str
+    sizes: tuple[int, ...]
+
+
+@dataclass
+class Row:
+    """An instruction: what it does, to what, and where in the model it comes from."""
+
+    index: int
+    operator: str
+    module: str = ""
+    source: str = ""
+    origin: str = ""
+    """The operator in the model, where the file says it."""
+    arguments: tuple[str, ...] = ()
+    constants: tuple[tuple[int, Constant], ...] = ()
+    """Argument and weight."""
+    inner: tuple[tuple[str, str], ...] = ()
+    """Of a delegate's call: (module, operator) of what it holds, as far as the file says it."""
+    producers: tuple[int, ...] = field(default=(), repr=False)
+    """Instructions whose results it reads."""
+
+    @property
+    def place(self) -> str:
+        """Module and line, or the index where neither is known."""
+        text = ", ".join(part for part in (self.module, self.source) if part)
+        return text or f"instruction {self.index}"
+
+
+class _Reader:
+    def __init__(self, pte: PteFile, plan: ExecutionPlan) -> None:
+        self.pte, self.plan = pte, plan
+        self.origins = Origins.of(pte.named_data)
+        self.name = plan.name or ""
+        self.texts: dict[int, str] = {}
+        self.weights: dict[int, Constant] = {}
+        self.operators = [operator_name(plan, i) for i in range(len(plan.operators))]
+        self.writer: dict[int, int] = {}
+        for index, entry in enumerate(plan.values):
+            self._value(index, entry.val)
+
+    def _value(self, index: int, value: Any) -> None:
+        if isinstance(value, IntList):
+            self.texts[index] = str([self._number(item) for item in value.items])
+            return
+        if not isinstance(value, Tensor):
+            shown = [getattr(value, key) for key in ITEMS if hasattr(value, key)]
+            kind = type(value).__name__
+            self.texts[index] = f"{shown[0]!r}" if shown and "Tensor" not in kind else kind
+            return
+        text = f"{dtype_name(value.scalar_type)}{list(value.sizes)}"
+        order = list(value.dim_order)
+        self.texts[index] = text if order == sorted(order) else f"{text} in order {order}"
+        if value.data_buffer_idx and value.allocation_info is None:
+            extra = value.extra_tensor_info
+            name = extra.fully_qualified_name if extra is not None else None
+            name = name or self.origins.constant(self.name, value.data_buffer_idx) or ""
+            sizes = tuple(value.sizes)
+            dtype = dtype_name(value.scalar_type)
+            self.weights[index] = Constant(value.data_buffer_idx - 1, name, dtype, sizes)
+
+    def _number(self, index: int) -> Any:
+        value = self.plan.values[index].val if 0 <= index < len(self.plan.values) else None
+        return value.int_val if isinstance(value, Int) else index
+
+    def row(self, index: int, call: Any) -> Row:
+        origin = self.origins.get(self.name, index)
+        row = Row(index, type(call).__name__)
+        row.module, row.source = origin.get("module", ""), origin.get("source", "")
+        row.origin = origin.get("op", "")
+        arguments: list[int] = getattr(call, "args", [])
+        if len(arguments) > 1 and arguments[-1] == arguments[-2]:
+            arguments = arguments[:-1]
+        if isinstance(call, KernelCall):
+            known = 0 <= call.op_index < len(self.operators)
+            row.operator = self.operators[call.op_index] if known else "unknown operator"
+        elif isinstance(call, DelegateCall):
+            row.operator = f"delegate {self._delegate(call.delegate_index)}"
+            inner = self.origins.inner(self.name, index).values()
+            row.inner = tuple((each.get("module", ""), each.get("op", "")) for each in inner)
+        row.arguments = tuple(self.texts.get(i, "") for i in arguments)
+        if not self.weights.keys().isdisjoint(arguments):
+            found = ((n, self.weights.get(i)) for n, i in enumerate(arguments))
+            row.constants = tuple((n, weight) for n, weight in found if weight is not None)
+        row.producers = tuple(self.writer[i] for i in arguments[:-1] if i in self.writer)
+        if arguments:
+            self.writer[arguments[-1]] = index
+        return row
+
+    def _delegate(self, index: int) -> str:
+        if not 0 <= index < len(self.plan.delegates):
+            return "that does not exist"
+        delegate = self.plan.delegates[index]
+        place = delegate.processed
+        blob: Any = b""
+        if place is not None and 0 <= place.index < len(self.pte.delegates):
+            blob = self.pte.delegates[place.index]
+        return f"{delegate.id} ({len(blob):,} bytes, {zlib.crc32(blob):08x})"
+
+
+def rows_of(pte: PteFile, plan: ExecutionPlan) -> list[Row]:
+    """Return the rows of a method."""
+    reader = _Reader(pte, plan)
+    instructions = [each for chain in plan.chains for each in chain.instructions]
+    return [reader.row(i, each.instr_args) for i, each in enumerate(instructions)]

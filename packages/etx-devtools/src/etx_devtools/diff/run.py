@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run two files on the same inputs, in turns."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import numpy as np
+from etx_schema import EtxError
+
+__all__ = ["run_both"]
+
+SECONDS = 1.0
+FEWEST, MOST = 5, 1000
+
+
+def run_both(files: tuple[str, str], method: str = "forward") -> dict[str, Any]:
+    """Return median milliseconds and the largest difference of each output, for random inputs.
+
+    `outputs` holds None for one that cannot be compared. Needs etx-runtime.
+    """
+    try:
+        from etx_runtime.commands.expected import compare_tensor
+        from etx_runtime.commands.measure import measure_load
+        from etx_runtime.commands.samples import InputOptions, prepare_calls
+    except ImportError as error:
+        raise EtxError(f"--run needs etx-runtime and etx-kernels-portable ({error})") from error
+    methods = [measure_load(path, [], method)[0] for path in files]
+    (inputs,) = prepare_calls(methods[0], InputOptions())
+    outputs = [each.execute(inputs) for each in methods]
+    differences: list[float | None] = []
+    for info, one, other in zip(methods[0].outputs, *outputs, strict=False):
+        row = compare_tensor(np.asarray(other), info.dtype or "", np.asarray(one), 0.0, 0.0)
+        differences.append(row.get("largest_difference", 0.0 if row["matches"] else None))
+    times: tuple[list[int], list[int]] = ([], [])
+    end = time.monotonic() + SECONDS
+    while len(times[0]) < FEWEST or (len(times[0]) < MOST and time.monotonic() < end):
+        for each, spent in zip(methods, times, strict=True):
+            spent += each.time_executions(inputs, 1)
+    medians = [statistics.median(spent) / 1e6 for spent in times]
+    return {"method": method, "milliseconds": medians, "outputs": differences}
