@@ -18,6 +18,7 @@ from torch.fx import Graph, GraphModule, Node
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.debug_handles import handle_of, number_nodes
 from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
+from etx_exir.ir.equal_values import Note, note_of
 from etx_exir.ir.provenance import lines, module_path, source_line
 from etx_exir.plan.linear_ir import Listing
 
@@ -35,12 +36,17 @@ class Origins:
 
     program: ExportedProgram
     nodes: list[Node | None]
+    equals: dict[int, Note]
 
     @classmethod
-    def of(cls, program: ExportedProgram, listing: Listing) -> Origins:
-        """Read the nodes off the steps that are left."""
+    def of(cls, program: ExportedProgram, listing: Listing, values: Mapping[Node, Any]) -> Origins:
+        """Read the nodes off the steps that are left; `values` are slots by node."""
         number_nodes(program)
-        return cls(program, [step.source for step in listing.steps if not step.dead])
+        steps = [step for step in listing.steps if not step.dead]
+        written = {slot for step in steps for slot in (*step.writes, *step.updates)}
+        noted = {slot: note_of(node) for node, slot in values.items() if isinstance(slot, int)}
+        equals = {s: note for s, note in sorted(noted.items()) if s in written and note}
+        return cls(program, [step.source for step in steps], equals)
 
     def document(self, constants: Mapping[int, str]) -> dict[str, Any]:
         """Return the method's entry of `etx/debug`; `constants` are names by data index."""
@@ -54,6 +60,7 @@ class Origins:
         }
         document = {
             "instructions": rows,
+            "values": {str(slot): note for slot, note in self.equals.items()},
             "constants": {str(key): name for key, name in sorted(constants.items())},
         }
         return document | ({"handles": inner} if inner else {})

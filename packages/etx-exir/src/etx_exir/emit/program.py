@@ -114,7 +114,7 @@ def emit_all(
         pools.put_named(tag, blobs)
     constraints = {name: constraints_of(programs[name]) for name in sorted(programs)}
     named[CONSTRAINTS_KEY] = NamedBlob(_as_json(constraints))
-    origins = {e.name: Origins.of(e.program, e.listing) for e in emitters}
+    origins = {e.name: Origins.of(e.program, e.listing, e.environment) for e in emitters}
     debug = {e.name: origins[e.name].document(e.constant_names) for e in emitters}
     named[DEBUG_KEY] = NamedBlob(_as_json(debug))
     pte = PteFile(
@@ -142,7 +142,7 @@ def _as_json(content: Any) -> bytes:
 def _unplanned(emitters: list[MethodEmitter]) -> PteFile:
     """Return what could be emitted, for a target to be compared with."""
     plans = [_execution_plan(emitter, [0], stacks=False) for emitter in emitters]
-    debug = {e.name: Origins.of(e.program, e.listing).document({}) for e in emitters}
+    debug = {e.name: Origins.of(e.program, e.listing, e.environment).document({}) for e in emitters}
     return PteFile(
         program=Program(version=0, execution_plan=plans),
         named_data={DEBUG_KEY: NamedBlob(_as_json(debug))},

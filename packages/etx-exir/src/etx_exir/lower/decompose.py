@@ -17,6 +17,7 @@ from torch.export import ExportedProgram, default_decompositions
 from torch.fx import Node
 
 from etx_exir.errors import LoweringError
+from etx_exir.ir.equal_values import note_exported
 from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.stand_in import leave_out
@@ -109,7 +110,9 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     whole = whole_operators().union(preserved)
     table = decomposition_table(preserved)
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
-        return copy_program(program)
+        copied = copy_program(program)
+        note_exported(program, copied, traced=False)
+        return copied
     source, first = program, None
     while True:
         try:
@@ -121,6 +124,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
             if not leave_out(source, error):
                 raise LoweringError(f"the program cannot be decomposed: {first}") from first
     remove_tokens(result)
+    note_exported(program, result, traced=True)
     return result
 
 

@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from etx_exir.errors import LoweringError, where
 from etx_exir.ir.constants import Constants, fake_mode_of
 from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.equal_values import forget, inherit
 from etx_exir.ir.ops import VIEW_OF
 from etx_exir.ir.provenance import DECLINED
 from etx_exir.ir.stand_in import put_in_place
@@ -179,15 +180,21 @@ class NodePass(Pass):
             self._note(node, new)
             return False
         self._fill_meta(before.next, node, new)
+        fresh = _between(before, node)
         if isinstance(new, tuple):
             for user in list(node.users):
                 index: Any = user.args[1]
+                inherit(fresh, user, new[index])
+                fresh = [item for item in fresh if item is not new[index]]
                 user.replace_all_uses_with(new[index])
                 graph.erase_node(user)
         elif new is not node:
+            inherit(fresh, node, new)
             node.replace_all_uses_with(new)
         if new is not node:
             graph.erase_node(node)
+        else:
+            forget(fresh)
         return True
 
     def _note(self, node: Node, reason: str | None) -> None:
@@ -210,3 +217,11 @@ class NodePass(Pass):
                 else:
                     propagate(node, self.mode)
             node = node.next
+
+
+def _between(first: Node, last: Node) -> list[Node]:
+    found, node = [], first.next
+    while node is not last:
+        found.append(node)
+        node = node.next
+    return found

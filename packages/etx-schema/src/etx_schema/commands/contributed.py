@@ -24,6 +24,7 @@ ELSEWHERE = {
     "backends": "etx-exir",
     "bench": "etx-runtime etx-kernels-portable",
     "bundle": "etx-devtools",
+    "compare": "etx-devtools etx-exir etx-runtime etx-kernels-portable",
     "compile": "etx-exir",
     "diff": "etx-devtools",
     "firmware": "etx-backend-arm etx-kernels-portable",

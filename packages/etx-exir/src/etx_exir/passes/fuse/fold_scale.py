@@ -23,6 +23,7 @@ from etx_exir.analysis.weighted_ops import (
     same_kind,
     scaled_outputs,
 )
+from etx_exir.ir.equal_values import forget, scale
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -51,6 +52,12 @@ class FoldScale(NodePass):
             return factors
         if not self._scale(layer, held, factors):
             return "a weight would overflow or vanish"
+        path = [layer, *chain]
+        if factor.numel() == 1 and all(len(item.users) == 1 for item in path):
+            scale(path, float(factor))
+        else:
+            forget(path)
+        forget([source])
         return source
 
     def _operands(self, node: Node) -> tuple[Node, Tensor] | None:

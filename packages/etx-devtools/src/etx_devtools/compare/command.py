@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `etx compare`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from etx_schema import EtxError
+
+__all__ = ["register"]
+
+NEEDS = "etx compare needs etx-runtime, kernels and etx-exir: install etx-devtools[run,aot]"
+EXAMPLES = """\
+examples:
+  etx compare model.pte --eager net.py:net                     with the example inputs of net()
+  etx compare model.pte --eager net.py:net --inputs real.npz   several sets of inputs: calls in turn
+  etx compare model.pte --eager net.py:net --json --fail-over 1e-4
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add the command to `etx`."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="find the first instruction of a .pte file that is wrong",
+        description="Run a program with all its values recorded and compare them with those of the "
+        "model in eager PyTorch. Of each result two errors are told: what is made by its "
+        "instruction (eager computes from the values that the device had before) and what is left "
+        "of all errors before it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", help="a .pte file")
+    parser.add_argument(
+        "--eager",
+        metavar="MODULE:FACTORY",
+        required=True,
+        help="what the file was compiled from, as for `etx compile`",
+    )
+    parser.add_argument(
+        "--inputs",
+        metavar="[NAME=]FILE",
+        action="append",
+        default=[],
+        help=".npy or .npz; may be given several times; arrays for several calls are calls in turn",
+    )
+    parser.add_argument("--random", metavar="SEED", type=int, help="compare with random inputs")
+    parser.add_argument("--method", help="default: forward, or the only one")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--fail-over",
+        metavar="X",
+        type=float,
+        help="exit with 1 when an output is farther than X from eager's; without it, when an "
+        "instruction makes an error that rounding does not explain",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run `etx compare`."""
+    try:
+        from etx_devtools.compare.files import compare_files
+    except ImportError as error:
+        raise EtxError(f"{NEEDS} ({error})") from error
+    report = compare_files(
+        options.file, options.eager, options.inputs, options.method, options.random
+    )
+    if options.json:
+        print(json.dumps(report.document(), indent=1))
+    else:
+        print(*report.lines(), sep="\n")
+    if options.fail_over is not None:
+        return int(not report.largest <= options.fail_over)
+    return int(report.first is not None)

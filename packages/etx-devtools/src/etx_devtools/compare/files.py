@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A file and the model that it was compiled from, run and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+import etx_runtime
+import torch
+from etx_exir.load_model import Source, load_factory
+from etx_exir.lower.capture import capture
+from etx_runtime.commands.samples import InputOptions, prepare_calls
+from etx_schema import EtxError, PteFile, read_pte
+from torch import nn
+from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
+
+from etx_devtools.compare.engine import Session
+from etx_devtools.compare.notes import notes_of
+from etx_devtools.compare.record import find_method
+from etx_devtools.compare.reference import Reference
+from etx_devtools.compare.report import Report
+
+__all__ = ["compare", "compare_files"]
+
+Path = str | PathLike[str]
+
+
+def compare(
+    file: Path | bytes | PteFile,
+    model: ExportedProgram | nn.Module,
+    calls: Sequence[Sequence[Any]] | None = None,
+    *,
+    method: str = "forward",
+    name: str = "",
+) -> Report:
+    """Compare a program with what it was compiled from, instruction by instruction.
+
+    `calls` are the arguments of one call after the other, buffers keeping their values; nested as
+    they were exported, or flat. Without them the example inputs of the exported program are used.
+    A module is exported with the first call's arguments. Errors: EtxError where `model` is not what
+    the file was compiled from, or inputs do not fit.
+    """
+    pte = file if isinstance(file, PteFile) else read_pte(file)
+    if isinstance(model, nn.Module):
+        if not calls:
+            raise EtxError("a module is exported with the arguments of a call; none was given")
+        model = capture(model, tuple(calls[0]))
+    reference = Reference(model)
+    if calls is None:
+        args, kwargs = model.example_inputs or ((), {})
+        calls = [_flat((args, kwargs))]
+    shown = str(file) if isinstance(file, (str, PathLike)) else "the program"
+    report = Report(shown, name or type(model).__name__)
+    report.stripped = not notes_of(pte, method).known
+    session = Session(pte, method, reference, _Runner())
+    for call in calls:
+        report.calls.append(session.call(_flat(call)))
+    return report
+
+
+class _Runner:
+    """Runs recorders, each loaded once: buffers keep their values from call to call."""
+
+    def __init__(self) -> None:
+        self.method: etx_runtime.Method | None = None
+
+    def __call__(self, content: bytes, method: str, inputs: Sequence[Any]) -> list[Any]:
+        if self.method is None:
+            program = etx_runtime.Runtime.get().load_program(content)
+            self.method = program.load_method(method)
+        outputs: list[Any] = self.method.execute(list(inputs))
+        return outputs
+
+
+def compare_files(
+    file: str,
+    eager: str,
+    inputs: Sequence[str] = (),
+    method: str | None = None,
+    seed: int | None = None,
+) -> Report:
+    """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file."""
+    pte = read_pte(file)
+    sources = load_factory(eager)
+    chosen = _method(pte, method, sources, eager)
+    source = sources[chosen]
+    program = capture(source.module, source.inputs, source.kwargs, source.dynamic_shapes)
+    if inputs or seed is not None:
+        given = InputOptions(files=[_split(text) for text in inputs], seed=seed or 0)
+        loaded = etx_runtime.Runtime.get().load_program(file).load_method(chosen)
+        calls = prepare_calls(loaded, given)
+    else:
+        calls = [_flat((source.inputs, source.kwargs))]
+    report = compare(pte, program, calls, method=chosen, name=eager)
+    report.file, report.random = file, seed is not None and not inputs
+    return report
+
+
+def _method(pte: PteFile, name: str | None, sources: Mapping[str, Source], eager: str) -> str:
+    if name is None:
+        name = "forward" if "forward" in sources or len(sources) != 1 else next(iter(sources))
+    find_method(pte, name)
+    if name not in sources:
+        known = ", ".join(sorted(sources))
+        raise EtxError(f"{eager} has no method {name!r} (it has: {known}); --method names another")
+    return name
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    return (name, path) if equals else ("", text)
+
+
+def _flat(call: Any) -> list[Any]:
+    leaves = pytree.tree_leaves(tuple(call), is_leaf=lambda item: item is None)
+    return [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]

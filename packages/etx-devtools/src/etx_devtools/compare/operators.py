@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An instruction's operator in eager PyTorch, on the values that the instruction got."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from etx_schema import (
+    Bool,
+    BoolList,
+    Double,
+    DoubleList,
+    ExecutionPlan,
+    Int,
+    IntList,
+    KernelCall,
+    OptionalTensorList,
+    String,
+    TensorList,
+)
+from etx_schema import Tensor as WireTensor
+from etx_schema.dtypes import DTYPES
+from etx_schema.inspect.reads_writes import split_results
+from etx_schema.operator_names import operator_name
+from torch import Tensor
+from torch._ops import OpOverload
+
+from etx_devtools.compare.memory import dtype_of
+
+__all__ = ["NoOperatorError", "eager_results"]
+
+COPIES = ("dim_order_ops::_to_dim_order_copy.out", "dim_order_ops::_clone_dim_order.out")
+FORMATS: Mapping[int, torch.memory_format] = {0: torch.contiguous_format, 1: torch.preserve_format}
+
+
+class NoOperatorError(Exception):
+    """Why torch cannot compute what an instruction does."""
+
+
+def eager_results(
+    plan: ExecutionPlan,
+    call: KernelCall,
+    lookup: Callable[[int], Any],
+    shapes: Mapping[int, Sequence[int]],
+) -> dict[int, Any]:
+    """Return what torch computes for the results of `call`, by slot.
+
+    `lookup` returns the tensor or number of a slot before the instruction ran; `shapes` are those
+    that the results have.
+    """
+    name = operator_name(plan, call.op_index)
+    results, _ = split_results(plan, call.args)
+    if name in COPIES:
+        out: Any = plan.values[results[0]].val
+        return {results[0]: lookup(call.args[0]).to(dtype_of(out))}
+    if name.startswith("aten::copy_"):
+        target = _tensor(plan, call.args[0])
+        source = lookup(call.args[1]).to(dtype_of(target))
+        return {call.args[0]: source.expand(list(shapes.get(call.args[0], target.sizes)))}
+    op = _operator(name)
+    arguments = op._schema.arguments
+    outs = [argument for argument in arguments if argument.is_out]
+    given = call.args[: len(arguments) - len(outs)]
+    args = [
+        _argument(plan, slot, argument.type, lookup)
+        for slot, argument in zip(given, arguments, strict=False)
+    ]
+    positional = [a for a, s in zip(args, arguments, strict=False) if not s.kwarg_only]
+    keywords = {s.name: a for a, s in zip(args, arguments, strict=False) if s.kwarg_only}
+    if not outs:
+        raise NoOperatorError(f"{name} changes its argument")
+    if any(isinstance(plan.values[slot].val, (TensorList, type(None))) for slot in results):
+        raise NoOperatorError(f"{name} has results that are not tensors")
+    made = [_empty(_tensor(plan, slot), shapes.get(slot)) for slot in results]
+    if len(outs) == 1 and "List" in str(outs[0].type):
+        keywords[outs[0].name] = made
+    else:
+        keywords |= {out.name: tensor for out, tensor in zip(outs, made, strict=True)}
+    try:
+        with torch.no_grad():
+            op(*positional, **keywords)
+    except Exception as error:
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise NoOperatorError(f"torch's {name} raised {type(error).__name__}: {line}") from error
+    return dict(zip(results, made, strict=True))
+
+
+def _empty(value: WireTensor, shape: Sequence[int] | None) -> Tensor:
+    return torch.empty(list(value.sizes if shape is None else shape), dtype=dtype_of(value))
+
+
+def _tensor(plan: ExecutionPlan, slot: int) -> WireTensor:
+    value = plan.values[slot].val
+    if not isinstance(value, WireTensor):
+        raise NoOperatorError("a result is not a tensor")
+    return value
+
+
+def _operator(name: str) -> OpOverload:
+    space, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    try:
+        found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+    except (AttributeError, RuntimeError) as error:
+        raise NoOperatorError(f"torch has no operator {name}") from error
+    if torch.Tag.nondeterministic_seeded in found.tags:
+        raise NoOperatorError(f"{name} draws random numbers")
+    if not isinstance(found, OpOverload):
+        raise NoOperatorError(f"torch has no operator {name}")
+    return found
+
+
+def _argument(plan: ExecutionPlan, slot: int, kind: Any, lookup: Callable[[int], Any]) -> Any:
+    value = plan.values[slot].val
+    text = str(kind)
+    if isinstance(value, WireTensor):
+        return lookup(slot)
+    if isinstance(value, (Int, Double, Bool)):
+        number = lookup(slot)
+        if "MemoryFormat" in text:
+            return FORMATS.get(int(number))
+        if "ScalarType" in text:
+            return _dtype(int(number))
+        return number
+    if isinstance(value, IntList):
+        return [lookup(item) for item in value.items]
+    if isinstance(value, (BoolList, DoubleList)):
+        return list(value.items)
+    if isinstance(value, TensorList):
+        return [lookup(item) for item in value.items]
+    if isinstance(value, OptionalTensorList):
+        return [None if item < 0 else lookup(item) for item in value.items]
+    return value.string_val if isinstance(value, String) else None
+
+
+def _dtype(number: int) -> torch.dtype | None:
+    found = getattr(torch, DTYPES[number][0], None) if number in DTYPES else None
+    return found if isinstance(found, torch.dtype) else None

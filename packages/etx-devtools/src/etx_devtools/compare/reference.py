@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The exported program in eager PyTorch: all its values, and single ones from given others."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from etx_exir.ir.equal_values import EQUALS, note_exported
+from etx_schema import EtxError
+from torch import Tensor
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+from torch.utils import _pytree as pytree
+
+__all__ = ["Reference", "Value"]
+
+UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty")
+
+
+@dataclass(frozen=True)
+class Value:
+    """A node of the exported program: the name under which files know it, and its graph's path."""
+
+    name: str
+    node: Node
+    path: str
+
+    @property
+    def operator(self) -> str:
+        """What the node calls."""
+        return str(self.node.target)
+
+
+class Reference:
+    """An exported program, run as torch runs it, without what it changes in place."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        source = program
+        if any(_mutates(node) for _, module in _graphs(program) for node in module.graph.nodes):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                program = program.run_decompositions({})
+            note_exported(source, program, traced=True)
+            names = {node: node.meta.get(EQUALS) for node in _nodes(program)}
+        else:
+            names = {node: path + node.name for path, node in _paths(program)}
+        self.program = program
+        self.holders = dict(_holders(program.graph_module))
+        self.values: dict[str, Value] = {}
+        for path, node in _paths(program):
+            name = names.get(node)
+            if node.op == "call_function" and isinstance(name, str):
+                self.values[name] = Value(name, node, path)
+        self.names = {value.node: name for name, value in self.values.items()}
+        self.held = self._tensors()
+
+    def inputs(self) -> list[Node]:
+        """Return the placeholders of what the caller gives, in the order of a file's inputs."""
+        names = set(self.program.graph_signature.user_inputs)
+        kinds = {s.arg.name for s in self.program.graph_signature.input_specs if s.target}
+        found = self.program.graph.find_nodes(op="placeholder")
+        return [n for n in found if n.name in names or n.name not in kinds]
+
+    def bind(self, inputs: Sequence[Any]) -> dict[Node, Any]:
+        """Return the values of all placeholders; EtxError where the inputs do not fit."""
+        nodes = self.inputs()
+        if len(nodes) != len(inputs):
+            raise EtxError(f"the eager model takes {len(nodes)} inputs, {len(inputs)} were given")
+        bound: dict[Node, Any] = dict(self.held)
+        for index, (node, given) in enumerate(zip(nodes, inputs, strict=True)):
+            expected = node.meta.get("val")
+            if isinstance(expected, Tensor) and isinstance(given, Tensor):
+                _check_input(index, node, expected, given)
+            bound[node] = given
+        return bound
+
+    def run(self, bound: Mapping[Node, Any]) -> tuple[dict[str, Any], list[Any]]:
+        """Return all values by name, the last of each where it is computed again, and outputs."""
+        found: dict[str, Any] = {}
+
+        def keep(node: Node, result: Any) -> None:
+            name = self.names.get(node)
+            if name is not None:
+                found[name] = result
+
+        with torch.no_grad():
+            outputs = _run(self.program.graph_module, dict(bound), keep)
+        return found, list(outputs)
+
+    def new_state(self, outputs: Sequence[Any]) -> None:
+        """Let buffers have the values that an execution, which returned `outputs`, gave them."""
+        by_target = {s.target: n for n, s in self._specs() if s.target}
+        for spec, value in zip(self.program.graph_signature.output_specs, outputs, strict=True):
+            if spec.target in by_target and "MUTATION" in spec.kind.name:
+                self.held[by_target[spec.target]] = value
+
+    def mutated(self) -> dict[str, Any]:
+        """Return the buffers that the program changes, by name, as they are now."""
+        changed = {
+            spec.target
+            for spec in self.program.graph_signature.output_specs
+            if "MUTATION" in spec.kind.name
+        }
+        specs = self._specs()
+        return {s.target: self.held[n] for n, s in specs if s.target in changed and n in self.held}
+
+    def buffers(self, held: Mapping[str, Any]) -> dict[Node, Any]:
+        """Return the placeholders of the buffers `held` by name, with these values."""
+        return {
+            node: held[spec.target or ""] for node, spec in self._specs() if spec.target in held
+        }
+
+    def user_outputs(self, outputs: Sequence[Any]) -> list[Any]:
+        """Return of what the graph returns those that the caller gets."""
+        specs = self.program.graph_signature.output_specs
+        pairs = zip(specs, outputs, strict=True)
+        return [value for spec, value in pairs if spec.kind.name == "USER_OUTPUT"]
+
+    def local(
+        self, value: Value, cuts: Mapping[str, Any], bound: Mapping[Node, Any], wide: bool = False
+    ) -> tuple[Any, list[Node]]:
+        """Compute `value` from the nearest of `cuts` above it; return it and the nodes it took.
+
+        With `wide` floating-point numbers are float64.
+        """
+        known: dict[Node, Any] = {}
+        taken: list[Node] = []
+        with torch.no_grad():
+            result = self._compute(value.node, value.path, cuts, bound, known, taken, wide, True)
+        return result, taken
+
+    def _compute(
+        self,
+        target: Node,
+        path: str,
+        cuts: Mapping[str, Any],
+        bound: Mapping[Node, Any],
+        known: dict[Node, Any],
+        taken: list[Node],
+        wide: bool,
+        first: bool,
+    ) -> Any:
+        """Compute `target` of one graph; what a nested graph captures is computed outside of it."""
+        needed: set[Node] = set()
+        pending = [target]
+        while pending:
+            node = pending.pop()
+            if node in needed or node in known:
+                continue
+            name = self.names.get(node)
+            if name in cuts and not (first and node is target):
+                known[node] = _widened(cuts[name], wide)
+            elif node.op == "placeholder":
+                if path:
+                    outer, holder = self._captured(node, path)
+                    known[node] = (
+                        self._compute(outer, holder, cuts, bound, known, taken, wide, False)
+                        if isinstance(outer, Node)
+                        else outer
+                    )
+                else:
+                    known[node] = _widened(bound[node], wide)
+            else:
+                needed.add(node)
+                pending += node.all_input_nodes
+        owner = target.graph.owning_module
+        for node in target.graph.nodes:
+            if node in needed:
+                known[node] = _call(owner, node, known, wide)
+                taken += [node] if node.op == "call_function" else []
+        return known[target]
+
+    def _captured(self, placeholder: Node, path: str) -> tuple[Any, str]:
+        """Return what a placeholder of a branch stands for, and the path of its graph."""
+        holder, outer = self.holders[path]
+        if holder.target is not torch.ops.higher_order.cond:
+            raise LookupError(f"inside {holder.target}, which computes its values again and again")
+        index = placeholder.graph.find_nodes(op="placeholder").index(placeholder)
+        operands: Any = holder.args[3]
+        return operands[index], outer
+
+    def _specs(self) -> list[tuple[Node, Any]]:
+        nodes = self.program.graph.find_nodes(op="placeholder")
+        return list(zip(nodes, self.program.graph_signature.input_specs, strict=True))
+
+    def _tensors(self) -> dict[Node, Any]:
+        program, held = self.program, {}
+        for node, spec in self._specs():
+            if spec.target is None:
+                continue
+            kind = spec.kind.name
+            if kind in ("PARAMETER", "BUFFER") and spec.target in program.state_dict:
+                held[node] = program.state_dict[spec.target]
+            elif spec.target in program.constants:
+                held[node] = program.constants[spec.target]
+        return held
+
+
+def _run(
+    module: GraphModule, known: dict[Node, Any], keep: Callable[[Node, Any], None]
+) -> Sequence[Any]:
+    """Run a graph whose placeholders are `known`; free each value after its last reader."""
+    last: dict[Node, list[Node]] = {}
+    seen: set[Node] = set()
+    for node in reversed(module.graph.nodes):
+        for arg in node.all_input_nodes:
+            if arg not in seen:
+                seen.add(arg)
+                last.setdefault(node, []).append(arg)
+    for node in module.graph.nodes:
+        if node.op == "output":
+            found = map_arg(node.args[0], known.__getitem__)
+            return list(found) if isinstance(found, (list, tuple)) else [found]
+        if node.op != "placeholder":
+            known[node] = _call(module, node, known, False, keep)
+            if node.op == "call_function":
+                keep(node, known[node])
+        for done in last.get(node, ()):
+            if done.op != "placeholder":
+                del known[done]
+    return []
+
+
+def _call(
+    owner: Any,
+    node: Node,
+    known: Mapping[Node, Any],
+    wide: bool,
+    keep: Callable[[Node, Any], None] | None = None,
+) -> Any:
+    if node.op == "get_attr":
+        value: Any = owner
+        for part in str(node.target).split("."):
+            value = getattr(value, part)
+        if isinstance(value, GraphModule) and keep is not None:
+            return _recorded(value, keep)
+        return _widened(value, wide)
+    both: Any = map_arg((node.args, node.kwargs), known.__getitem__)
+    args, kwargs = both
+    target: Any = node.target
+    if target is torch.ops.higher_order.cond:
+        taken = args[1] if bool(args[0]) else args[2]
+        return _several(taken(*args[3]))
+    if target is torch.ops.higher_order.while_loop:
+        condition, body, carried, extra = args
+        while bool(_several(condition(*carried, *extra))[0]):
+            carried = _several(body(*carried, *extra))
+        return tuple(carried)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return target(*args, **kwargs)
+
+
+def _several(results: Any) -> tuple[Any, ...]:
+    return tuple(results) if isinstance(results, (tuple, list)) else (results,)
+
+
+def _recorded(module: GraphModule, keep: Callable[[Node, Any], None]) -> Any:
+    """Return a function that runs `module` and keeps its values."""
+
+    def run(*operands: Any) -> Any:
+        known = dict(zip(module.graph.find_nodes(op="placeholder"), operands, strict=True))
+        return tuple(_run(module, known, keep))
+
+    class Body(torch.nn.Module):
+        def forward(self, *operands: Any) -> Any:
+            return run(*operands)
+
+    return Body()
+
+
+def _widened(value: Any, wide: bool) -> Any:
+    def one(tensor: Tensor) -> Tensor:
+        if not tensor.dtype.is_floating_point:
+            return tensor.to(torch.complex128) if tensor.dtype.is_complex else tensor
+        return tensor.to(torch.float64)
+
+    return pytree.tree_map_only(Tensor, one, value) if wide else value
+
+
+def _check_input(index: int, node: Node, expected: Tensor, given: Tensor) -> None:
+    sizes = [size if isinstance(size, int) else None for size in expected.shape]
+    fits = len(sizes) == given.dim() and all(
+        size in (None, actual) for size, actual in zip(sizes, given.shape, strict=True)
+    )
+    if not fits or given.dtype != expected.dtype:
+        shown = ", ".join("?" if size is None else str(size) for size in sizes)
+        raise EtxError(
+            f"input {index} ({node.name}): the eager model takes "
+            f"{_short(expected.dtype)}[{shown}], got {_short(given.dtype)}{list(given.shape)}; "
+            "is it the model of this file?"
+        )
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _mutates(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+
+
+def _graphs(program: ExportedProgram) -> Iterator[tuple[str, GraphModule]]:
+    def walk(root: GraphModule, path: str) -> Iterator[tuple[str, GraphModule]]:
+        yield path, root
+        for node in root.graph.find_nodes(op="get_attr"):
+            child = getattr(root, node.target, None) if "." not in node.target else None
+            if isinstance(child, GraphModule):
+                yield from walk(child, f"{path}{node.target}.")
+
+    yield from walk(program.graph_module, "")
+
+
+def _paths(program: ExportedProgram) -> Iterator[tuple[str, Node]]:
+    for path, module in _graphs(program):
+        for node in module.graph.nodes:
+            yield path, node
+
+
+def _nodes(program: ExportedProgram) -> Iterator[Node]:
+    for _, node in _paths(program):
+        yield node
+
+
+def _holders(root: GraphModule, path: str = "") -> Iterator[tuple[str, tuple[Node, str]]]:
+    """Yield for each nested graph's path the node that runs it and that node's own path."""
+    for node in root.graph.find_nodes(op="get_attr"):
+        child = getattr(root, node.target, None) if "." not in node.target else None
+        if isinstance(child, GraphModule):
+            inner = f"{path}{node.target}."
+            for user in node.users:
+                if isinstance(user.target, HigherOrderOperator):
+                    yield inner, (user, path)
+            yield from _holders(child, inner)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a comparison found, as text and as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from etx_devtools.compare.engine import Check, Comparison
+from etx_devtools.compare.metrics import Distance
+
+__all__ = ["Report"]
+
+SHOWN = 10
+STRIPPED = (
+    "the file does not say which values its instructions compute (no `values` in etx/debug: it was "
+    "stripped, or another compiler wrote it); each operator is compared with torch's, and the "
+    "outputs with the model's"
+)
+
+
+@dataclass
+class Report:
+    """The comparisons of a file with a model: one for each set of inputs, in their order.
+
+    `random` says that no inputs but random ones were compared.
+    """
+
+    file: str
+    model: str
+    calls: list[Comparison] = field(default_factory=list)
+    random: bool = False
+    stripped: bool = False
+
+    @property
+    def first(self) -> tuple[int, Check] | None:
+        """The first instruction that makes an error, of all calls, and the call's number."""
+        found = [(n, c.first) for n, c in enumerate(self.calls) if c.first is not None]
+        return min(found, key=lambda item: item[1].instruction, default=None)
+
+    @property
+    def largest(self) -> float:
+        """The largest absolute error of an output; infinity where a shape differs."""
+        outputs = [output for call in self.calls for output in call.outputs if output is not None]
+        return max((output.max_abs for output in outputs), default=0.0)
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as JSON's types."""
+        first = self.first
+        return {
+            "file": self.file,
+            "model": self.model,
+            "random_inputs_only": self.random,
+            "stripped": self.stripped,
+            "first": None if first is None else {"call": first[0], **_row(first[1])},
+            "calls": [
+                {
+                    "method": call.method,
+                    "outputs": [None if o is None else o.document() for o in call.outputs],
+                    "state": {name: far.document() for name, far in call.state.items()},
+                    "not_run": call.not_run,
+                    "checks": [_row(check) for check in call.checks],
+                }
+                for call in self.calls
+            ],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the report as text, the first error first."""
+        first = self.first
+        yield self._headline(first)
+        if first is not None:
+            yield ""
+            yield from _details(first[1])
+        yield ""
+        for number, call in enumerate(self.calls):
+            yield from _summary(call, f"call {number}: " if len(self.calls) > 1 else "")
+        if self.stripped:
+            yield f"note: {STRIPPED}"
+        if self.random:
+            yield (
+                "note: only random inputs were compared, which real ones may contradict; give some "
+                "with --inputs"
+            )
+
+    def _headline(self, first: tuple[int, Check] | None) -> str:
+        if first is None:
+            count = sum(check.made is not None for call in self.calls for check in call.checks)
+            return f"no instruction of {self.file} makes an error: {count} results compared"
+        number, check = first
+        where = f" (call {number})" if len(self.calls) > 1 else ""
+        return (
+            f"instruction {check.instruction} is the first that makes an error{where}: "
+            f"{check.operator}"
+        )
+
+
+def _row(check: Check) -> dict[str, Any]:
+    row = {key: item for key, item in vars(check).items() if item not in ("", None, ())}
+    row["shape"] = list(check.shape)
+    for key in ("made", "arrived"):
+        far: Distance | None = getattr(check, key)
+        if far is not None:
+            row[key] = far.document()
+    return {**row, "wrong": check.wrong}
+
+
+def _details(check: Check) -> Iterator[str]:
+    if check.module or check.source:
+        yield f"  module       {check.module or '(the model itself)'}"
+        yield f"  source       {check.source}"
+    result = f"{check.dtype}{list(check.shape)}"
+    yield f"  result       {result}" + (f", the model's {check.value}" if check.value else "")
+    if check.made is not None:
+        yield f"  made here    {_metrics(check.made)}; allowed {check.allowed:.3g}"
+        yield f"               {_worst(check.made)}"
+    if check.arrived is not None:
+        yield f"  from eager   {_metrics(check.arrived)}"
+    if check.cause:
+        yield f"  cause        {check.cause}"
+    if check.suspects:
+        shown = ", ".join(map(str, check.suspects[:SHOWN]))
+        yield f"  or earlier   parts of the same operator: instructions {shown}"
+
+
+def _summary(call: Comparison, start: str) -> Iterator[str]:
+    by = {"value": 0, "operator": 0}
+    reasons: dict[str, int] = {}
+    for check in call.checks:
+        if check.made is not None:
+            by[check.by] += 1
+        else:
+            reasons[check.reason] = reasons.get(check.reason, 0) + 1
+    wrong = sum(check.wrong for check in call.checks)
+    yield (
+        f"{start}{call.method}: {len(call.checks)} results; {by['value']} compared with the "
+        f"model's values, {by['operator']} with torch's operator, {wrong} wrong"
+    )
+    for reason, count in reasons.items():
+        yield f"  {count} not compared: {reason}"
+    if call.not_run:
+        yield f"  {call.not_run} instructions did not run: they lie in branches that were not taken"
+    for check in [c for c in call.checks if c.wrong][1:SHOWN]:
+        far = check.made
+        assert far is not None
+        place = " ".join(filter(None, (check.module, check.source)))
+        yield f"  also wrong: {check.instruction} {check.operator} {place}: {_metrics(far)}"
+    if wrong > SHOWN:
+        yield f"  and {wrong - SHOWN} more"
+    for index, output in enumerate(call.outputs):
+        if output is not None:
+            yield f"  output {index}: {_metrics(output)}"
+    for name, far in call.state.items():
+        yield f"  buffer {name}: {_metrics(far)}"
+
+
+def _metrics(far: Distance) -> str:
+    if far.problem:
+        return far.problem
+    text = (
+        f"max abs {far.max_abs:.3g}, max rel {far.max_rel:.3g}, MSE {far.mse:.3g}, "
+        f"SNR {_decibels(far.snr_db)}, cosine {far.cosine:.6g}, {far.ulp:.3g} ULP"
+    )
+    if far.nan or far.inf:
+        text += f", {far.nan} NaN and {far.inf} Inf that eager has not"
+    return text
+
+
+def _decibels(value: float) -> str:
+    return f"{value:.1f} dB" if math.isfinite(value) else str(value)
+
+
+def _worst(far: Distance) -> str:
+    place: Sequence[int] = list(far.at)
+    return f"worst at {place}: {far.got:.7g}, expected {far.expected:.7g}"

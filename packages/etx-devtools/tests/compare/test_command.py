@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx compare`: text, JSON and exit codes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+import numpy as np
+import pytest
+from compared_models import rows
+from etx_devtools.compare.command import register
+from etx_exir import compile as compile_model
+from etx_schema import EtxError, read_pte, write_pte
+
+SOURCE = """
+import sys
+sys.path.insert(0, {folder!r})
+from compared_models import rows
+
+def net():
+    return rows()["convolutions"][:2]
+"""
+
+
+@pytest.fixture
+def files(tmp_path, request, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = str(request.path.parent)
+    (tmp_path / "net.py").write_text(SOURCE.format(folder=folder))
+    module, inputs, _ = rows()["convolutions"]
+    compile_model(module, inputs, path="net.pte")
+    pte = read_pte("net.pte")
+    for operator in pte.program.execution_plan[0].operators:
+        if operator.name == "aten::sigmoid":
+            operator.name = "aten::tanh"
+    write_pte(pte, "wrong.pte")
+
+
+def etx(capsys, *words):
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    options = parser.parse_args(["compare", *words])
+    return options.run(options), capsys.readouterr().out
+
+
+def test_a_right_file(files, capsys):
+    code, text = etx(capsys, "net.pte", "--eager", "net.py:net")
+    assert code == 0
+    assert text.startswith("no instruction of net.pte makes an error: ")
+    assert "random" not in text
+
+
+def test_a_wrong_file(files, capsys):
+    code, text = etx(capsys, "wrong.pte", "--eager", "net.py:net")
+    assert code == 1
+    assert "is the first that makes an error: aten::tanh.out" in text.splitlines()[0]
+    assert "the model's sigmoid" in text
+
+
+def test_json_and_the_bound(files, capsys):
+    words = ("wrong.pte", "--eager", "net.py:net", "--json", "--fail-over")
+    code, text = etx(capsys, *words, "100")
+    assert code == 0
+    document = json.loads(text)
+    assert document["first"]["operator"] == "aten::tanh.out"
+    assert document["first"]["made"]["max_abs"] > document["first"]["allowed"]
+    assert etx(capsys, *words, "1e-6")[0] == 1
+
+
+def test_inputs_from_a_file(files, capsys):
+    np.savez("real.npz", **{str(i): np.ones((1, 3, 8, 8), np.float32) * i for i in range(3)})
+    words = ("net.pte", "--eager", "net.py:net", "--json")
+    _, text = etx(capsys, *words, "--inputs", "real.npz")
+    document = json.loads(text)
+    assert len(document["calls"]) == 3
+    assert not document["random_inputs_only"]
+    _, text = etx(capsys, *words, "--random", "1")
+    assert json.loads(text)["random_inputs_only"]
+
+
+def test_no_such_model(files, capsys):
+    with pytest.raises(EtxError, match="has no function or class 'nut'"):
+        etx(capsys, "net.pte", "--eager", "net.py:nut")

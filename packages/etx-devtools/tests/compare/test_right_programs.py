@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that are right: every result is compared, or it is said why not, without an alarm."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from compared_models import content, exported, rows
+from etx_devtools.compare import compare
+from etx_exir import to_edge
+from torch import nn
+
+NOT_COMPARED = {"loop": "in a loop, which computes it again and again"}
+
+
+@pytest.mark.parametrize("name", rows())
+def test_no_alarm(name):
+    program, inputs = exported(name)
+    pte = content(name)
+    report = compare(pte, program, [inputs, inputs])
+    assert report.first is None, "\n".join(report.lines())
+    assert len(report.calls) == 2
+    for call in report.calls:
+        assert len(call.checks) >= 2
+        assert {check.reason for check in call.checks} <= {"", NOT_COMPARED.get(name, "")}
+        assert any(check.by == "value" for check in call.checks)
+        for output in filter(None, call.outputs):
+            assert output.max_abs < 1e-5
+
+
+def test_folded_batch_norms_have_their_own_value():
+    program, inputs = exported("convolutions")
+    report = compare(content("convolutions"), program, [inputs])
+    found = {c.operator: c.value for c in report.calls[0].checks}
+    assert found["aten::convolution.out"].startswith("batch_norm")
+    assert all(check.by == "value" for check in report.calls[0].checks)
+
+
+def test_a_branch_that_is_not_taken_is_counted():
+    program, inputs = exported("branch")
+    pte = content("branch")
+    negative = [(-inputs[0],)]
+    report = compare(pte, program, [inputs, *negative])
+    names = [{check.value for check in call.checks} for call in report.calls]
+    assert any(name.startswith("true_graph_0.") for name in names[0])
+    assert any(name.startswith("false_graph_0.") for name in names[1])
+    assert [call.not_run for call in report.calls] == [2, 2]
+
+
+def test_other_sizes_than_the_example():
+    program, _ = exported("dynamic")
+    pte = content("dynamic")
+    report = compare(pte, program, [(torch.randn(n, 4),) for n in (2, 5, 8)])
+    assert report.first is None
+    assert [call.checks[0].shape[0] for call in report.calls] == [2, 5, 8]
+
+
+def test_a_module_is_exported():
+    module = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    inputs = (torch.randn(1, 3),)
+    pte = to_edge(torch.export.export(module, inputs)).to_executorch().pte_file
+    assert compare(pte, module, [inputs]).first is None
+
+
+def test_half_precision():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(64, 32), nn.GELU(), nn.LayerNorm(32)).half()
+    inputs = (torch.randn(2, 64).half(),)
+    program = torch.export.export(module, inputs)
+    report = compare(to_edge(program).to_executorch().pte_file, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())

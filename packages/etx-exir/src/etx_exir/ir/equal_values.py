@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which value of the exported program the result of a node equals.
+
+A node's note is the name of that value's node, after the path of its graph where it is nested:
+``conv2d_1``, ``true_graph_0.sin``. A node without a note computes what no node of the exported
+program does: a part of one that was decomposed, or of several that were fused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Graph, GraphModule, Node
+
+__all__ = ["EQUALS", "Note", "forget", "inherit", "note_exported", "note_of", "scale"]
+
+EQUALS = "equals"
+Note = str | tuple[str, float]
+"""The name of an exported value; with a factor where the result is that many times as large."""
+
+TRACED = "ExportedProgram.module()"
+
+
+def note_of(node: Node) -> Note | None:
+    """Return the note of `node`, None when it has none."""
+    note: Note | None = node.meta.get(EQUALS)
+    return note
+
+
+def inherit(fresh: Iterable[Node], old: Node, new: Node) -> None:
+    """Let `new`, which takes the place of `old`, have its note, and the other `fresh` ones none."""
+    note = note_of(old)
+    kept = new if any(new is node for node in fresh) else None
+    forget(node for node in fresh if node is not kept)
+    if kept is not None:
+        forget([kept])
+    if note is not None:
+        new.meta.setdefault(EQUALS, note)
+
+
+def forget(nodes: Iterable[Node]) -> None:
+    """Take away the notes of `nodes`, whose values have become others."""
+    for node in nodes:
+        node.meta.pop(EQUALS, None)
+
+
+def scale(nodes: Iterable[Node], factor: float) -> None:
+    """Note that `nodes` have become `factor` times as large."""
+    for node in nodes:
+        note = note_of(node)
+        if note is not None:
+            name, before = note if isinstance(note, tuple) else (note, 1.0)
+            node.meta[EQUALS] = (name, before * factor)
+
+
+def note_exported(source: ExportedProgram, result: ExportedProgram, traced: bool) -> None:
+    """Note in `result`, a decomposition of `source`, which nodes hold the latter's values.
+
+    `traced` says whether torch has run `source` to make it; else it is a copy.
+    """
+    graphs = dict(_graphs(source.graph_module))
+    for path, module in _graphs(result.graph_module):
+        if path in graphs:
+            _note_graph(graphs[path].graph, module.graph, path, traced)
+
+
+def _graphs(root: GraphModule, path: str = "") -> Iterator[tuple[str, GraphModule]]:
+    yield path, root
+    for node in root.graph.find_nodes(op="get_attr"):
+        child = getattr(root, node.target, None) if "." not in node.target else None
+        if isinstance(child, GraphModule):
+            yield from _graphs(child, f"{path}{node.target}.")
+
+
+def _note_graph(source: Graph, result: Graph, path: str, traced: bool) -> None:
+    groups: dict[str, list[Node]] = {}
+    for node in result.nodes:
+        if node.op == "call_function":
+            forget([node])
+            groups.setdefault(_maker(node) if traced else node.name, []).append(node)
+    calls = {node.name: node for node in source.nodes if node.op == "call_function"}
+    for name, group in groups.items():
+        if name in calls:
+            _note_group(calls[name], group, path)
+
+
+def _note_group(call: Node, group: list[Node], path: str) -> None:
+    """Note the last node of a decomposition that is like its result, or the parts of a tuple."""
+    value = call.meta.get("val")
+    if isinstance(value, Tensor):
+        alike = [node for node in group if _is_like(node.meta.get("val"), value)]
+        if alike:
+            alike[-1].meta[EQUALS] = path + call.name
+    elif isinstance(value, (tuple, list)):
+        parts = _parts(call)
+        whole = [node for node in group if isinstance(node.meta.get("val"), (tuple, list))]
+        if whole and len(whole[-1].meta["val"]) == len(value):
+            for index, node in _parts(whole[-1]).items():
+                if index in parts:
+                    node.meta[EQUALS] = path + parts[index].name
+
+
+def _parts(node: Node) -> Mapping[Any, Node]:
+    users = [user for user in node.users if user.target is operator.getitem]
+    return {user.args[1]: user for user in users}
+
+
+def _is_like(value: Any, other: Tensor) -> bool:
+    if not isinstance(value, Tensor) or value.dtype != other.dtype:
+        return False
+    return str(tuple(value.shape)) == str(tuple(other.shape))
+
+
+def _maker(node: Node) -> str:
+    """Return the name of the node that torch was running when it made `node`."""
+    chain = []
+    sources = node.meta.get("from_node")
+    while sources:
+        chain.append(sources[-1])
+        sources = sources[-1].from_node
+    made = [source.name for source in chain if source.pass_name == TRACED]
+    return str((made or [source.name for source in chain] or [node.name])[0])
