@@ -376,12 +376,9 @@ void trace_end(MethodState& state, bool is_whole) {
 /// All of an execution, or its next instruction.
 Error run_traced(MethodState& state, bool step) {
   ExecutionContext context = make_traced_context(state);
+  if (state.pc == 0) state.tracer->begin_execution(text(state.plan->name()));
   uint64_t now = etx_pal_current_ticks();
-  if (state.pc == 0) {
-    state.trace_start = now;
-    state.tracer->begin_execution(text(state.plan->name()));
-    now = etx_pal_current_ticks();
-  }
+  if (state.pc == 0) state.trace_start = now;
   const size_t count = state.instructions.size();
   etx_status status = 0;
   do {

@@ -312,14 +312,6 @@ struct PyMethod::Tracing {
   Method& method;
 };
 
-nb::object PyMethod::trace(nb::handle inputs, PyRecorder& recorder) {
-  const Use use(*this);
-  const PyRecorder::Use recording(recorder);
-  const Tracing tracing(loaded().method(), &recorder.dump());
-  Keep keep;
-  return run_list(inputs, false, &keep);
-}
-
 std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
   const Use use(*this);
   Recorder recorder;
@@ -330,26 +322,43 @@ std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
   return {outputs, std::move(recorder.events)};
 }
 
-std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterations) {
-  const Use use(*this);
-  Keep keep;
-  run_list(inputs, false, &keep);
-  std::vector<uint64_t> times(iterations);
+/// Executes again on the inputs that are set, the GIL released.
+template <typename Execute>
+void PyMethod::repeat(size_t iterations, const Execute& execute) {
   ErrorText error;
   bool ok = true;
   const CallScope scope(memory_, &loaded());
   Interruptible interruptible(loaded().method());
   {
     const GilReleased released;
-    for (size_t i = 0; ok && i < iterations; ++i) {
-      const uint64_t start = etx_pal_current_ticks();
-      ok = loaded().execute(&error);
-      times[i] = etx_pal_current_ticks() - start;
-    }
+    for (size_t i = 0; ok && i < iterations; ++i) ok = execute(i, &error);
   }
   interruptible.finish();
   if (!ok) throw failure("ExecutionError", std::move(error));
+}
+
+std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterations) {
+  const Use use(*this);
+  Keep keep;
+  run_list(inputs, false, &keep);
+  std::vector<uint64_t> times(iterations);
+  repeat(iterations, [&](size_t i, ErrorText* error) {
+    const uint64_t start = etx_pal_current_ticks();
+    const bool ok = loaded().execute(error);
+    times[i] = etx_pal_current_ticks() - start;
+    return ok;
+  });
   return times;
+}
+
+nb::object PyMethod::trace(nb::handle inputs, PyRecorder& recorder, size_t iterations) {
+  const Use use(*this);
+  const PyRecorder::Use recording(recorder);
+  const Tracing tracing(loaded().method(), &recorder.dump());
+  Keep keep;
+  nb::object outputs = run_list(inputs, false, &keep);
+  repeat(iterations, [&](size_t, ErrorText* error) { return loaded().execute(error); });
+  return outputs;
 }
 
 nb::object PyMethod::input_value(size_t index) {

@@ -53,8 +53,8 @@ class PyMethod {
   /// Runs with `count` inputs, the GIL released. Throws Raised.
   nanobind::object run(PyObject* const* inputs, size_t count, Style style);
   nanobind::object execute(nanobind::handle inputs, bool borrow);
-  /// As execute; the recorder gets its events.
-  nanobind::object trace(nanobind::handle inputs, PyRecorder& recorder);
+  /// As execute, and `iterations` times more; the recorder gets the events.
+  nanobind::object trace(nanobind::handle inputs, PyRecorder& recorder, size_t iterations);
   std::pair<nanobind::object, std::vector<Event>> profile(nanobind::handle inputs);
   /// Nanoseconds of each of `iterations` executions, the conversion of arrays not counted.
   std::vector<uint64_t> time_executions(nanobind::handle inputs, size_t iterations);
@@ -89,6 +89,8 @@ class PyMethod {
   struct Use;
   struct Tracing;
   void execute_released();
+  template <typename Execute>
+  void repeat(size_t iterations, const Execute& execute);
   void check_inputs();
   void set_inputs(PyObject* const* inputs, size_t count, Keep* keep);
   std::vector<PyObject*> copy_own(PyObject* const* inputs, size_t count, Keep* keep);

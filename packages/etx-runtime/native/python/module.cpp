@@ -276,9 +276,9 @@ NB_MODULE(_native, m) {
           nb::sig("def flat_caller(self, borrow: bool) -> collections.abc.Callable[..., "
                   "typing.Any]"),
           "The same with each input as an argument; a single output is returned as it is.")
-      .def("trace", &PyMethod::trace, "inputs"_a, "recorder"_a,
-           nb::sig("def trace(self, inputs: collections.abc.Sequence[object], recorder: Recorder) "
-                   "-> list[typing.Any]"))
+      .def("trace", &PyMethod::trace, "inputs"_a, "recorder"_a, "iterations"_a,
+           nb::sig("def trace(self, inputs: collections.abc.Sequence[object], recorder: Recorder, "
+                   "iterations: int) -> list[typing.Any]"))
       .def("profile", &PyMethod::profile, "inputs"_a,
            nb::sig("def profile(self, inputs: collections.abc.Sequence[object]) -> "
                    "tuple[list[typing.Any], list[tuple[int, str, int]]]"))

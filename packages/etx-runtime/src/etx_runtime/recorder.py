@@ -34,6 +34,11 @@ class Recorder:
         debug_memory = debug_memory if values != "none" else 0
         self.native = _native.Recorder(memory, debug_memory, _VALUES.index(values))
 
+    @staticmethod
+    def cost_ns() -> float:
+        """Measure what recording an instruction takes on this machine, in nanoseconds."""
+        return _native.Recorder.cost()
+
     def etdump(self) -> bytes:
         """Return the dump so far, the content of an ``.etdp`` file."""
         return self.native.etdump()

@@ -113,13 +113,17 @@ class Method:
 
     __call__ = execute
 
-    def trace(self, inputs: Sequence[Any], recorder: Recorder) -> list[Any]:
+    def trace(self, inputs: Sequence[Any], recorder: Recorder, executions: int = 1) -> list[Any]:
         """Execute as `execute` does, while `recorder` records each instruction, or the failing one.
 
+        With more `executions` than one it goes on with the same inputs, and returns what the first
+        returned.
         Its events within delegates are those of backends that were told to prepare for it: load the
         method with the recorder, too.
         """
-        return self._native.trace(list(inputs), recorder.native)
+        if executions < 1:
+            raise ValueError(f"executions: expected at least 1, got {executions}")
+        return self._native.trace(list(inputs), recorder.native, executions - 1)
 
     def profile(self, inputs: Sequence[Any]) -> tuple[list[Any], list[tuple[int, str, int]]]:
         """Execute, and return the outputs and (instruction, operator, nanoseconds) of each step."""

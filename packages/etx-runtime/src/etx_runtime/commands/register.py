@@ -50,10 +50,10 @@ def register_run(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("file", help="a .pte file")
-    _add_model(run)
+    add_model(run)
     run.add_argument(
         "--iterations",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="repeat each call N times (default: 1)",
@@ -112,9 +112,9 @@ def register_bench(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     bench.add_argument("file", nargs="+", help="a .pte file; more to compare with it")
-    _add_model(bench)
+    add_model(bench)
     bench.add_argument(
-        "--iterations", type=_positive, metavar="N", help="default: as many as fit in --seconds"
+        "--iterations", type=positive, metavar="N", help="default: as many as fit in --seconds"
     )
     bench.add_argument(
         "--seconds", type=_seconds, default=1.0, metavar="S", help="measure so long (default: 1)"
@@ -126,7 +126,8 @@ def register_bench(subparsers: Any) -> None:
     bench.set_defaults(run=_bench)
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """Add what says which method runs on which inputs: `input_options` reads the latter."""
     parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
     parser.add_argument(
         "--data",
@@ -182,13 +183,14 @@ def _natural(text: str) -> int:
 
 
 def _threads(text: str) -> int:
-    number = _positive(text)
+    number = positive(text)
     if number > 1024:
         raise argparse.ArgumentTypeError(f"expected at most 1024 threads, got {number}")
     return number
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Read a whole number from 1, for argparse."""
     return _integer(text, 1)
 
 
@@ -250,7 +252,8 @@ def _dim(text: str) -> tuple[str, int]:
     return symbol.strip(), _integer(number, 0)
 
 
-def _input_options(options: argparse.Namespace) -> InputOptions:
+def input_options(options: argparse.Namespace) -> InputOptions:
+    """Return what the options of `add_model` say of the inputs."""
     from etx_runtime.commands.samples import InputOptions
 
     extremes = [shape for _, shape in options.shape if isinstance(shape, str)]
@@ -262,12 +265,12 @@ def _input_options(options: argparse.Namespace) -> InputOptions:
 def _run(options: argparse.Namespace) -> int:
     from etx_runtime.commands.run import run
 
-    options.inputs = _input_options(options)
+    options.inputs = input_options(options)
     return run(options)
 
 
 def _bench(options: argparse.Namespace) -> None:
     from etx_runtime.commands.bench import bench
 
-    options.inputs = _input_options(options)
+    options.inputs = input_options(options)
     bench(options)

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "compile": "etx-exir",
     "diff": "etx-devtools",
     "firmware": "etx-backend-arm etx-kernels-portable",
+    "profile": "etx-devtools etx-runtime etx-kernels-portable",
     "run": "etx-runtime etx-kernels-portable",
     "select": "etx-kernels-portable",
     "size": "etx-devtools",

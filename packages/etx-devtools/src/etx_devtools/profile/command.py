@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `etx profile`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from etx_schema import EtxError, read_pte
+from etx_schema.files import write_atomically
+
+from etx_devtools.etdump import read_etdump
+from etx_devtools.profile import VIEWS, Profile, chrome_trace, lines, profile_of
+from etx_devtools.profile.profile import median
+
+EXAMPLES = """\
+examples:
+  etx profile model.pte                          by operator, and within delegates
+  etx profile model.pte --by module --input x.npy
+  etx profile model.pte --by instruction --executions 50 --json
+  etx profile model.pte --trace out.json         for ui.perfetto.dev or chrome://tracing
+  etx profile model.pte --etdump out.etdp        what a device or `etx run --etdump` recorded
+
+Recorded executions take turns with others, and what recording an instruction cost is taken off;
+the times are medians. Modules and lines are those that the file names (`etx/debug`).
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add the command to `etx`."""
+    parser = subparsers.add_parser(
+        "profile",
+        help="print where the time of a .pte file goes",
+        description="Run a method and print the times of its operators, modules or source lines.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", help="a .pte or .bpte file")
+    try:
+        from etx_runtime.commands.register import add_model
+    except ImportError:
+        parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
+        parser.add_argument("--json", action="store_true", help="print one JSON document")
+    else:
+        add_model(parser)
+    shown = parser.add_argument_group("profile")
+    shown.add_argument("--by", choices=VIEWS, default="operator", help="default: operator")
+    shown.add_argument(
+        "--executions", type=_positive, default=20, metavar="N", help="to record (default: 20)"
+    )
+    shown.add_argument("--trace", metavar="FILE.json", help="also write Chrome trace events")
+    shown.add_argument("--etdump", metavar="FILE.etdp", help="do not run: read what was recorded")
+    shown.add_argument(
+        "--tick-ns", type=_number, default=1.0, metavar="X", help="of its clock (default: 1)"
+    )
+    parser.set_defaults(run=_profile)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got '{text}'")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got '{text}'")
+    return number
+
+
+def _profile(options: argparse.Namespace) -> None:
+    tick_ms = options.tick_ns / 1e6 if options.etdump else 1e-6
+    if options.etdump:
+        profile = profile_of(
+            read_pte(options.file),
+            read_etdump(options.etdump),
+            method=options.method,
+            file=options.file,
+            tick_ms=tick_ms,
+        )
+    else:
+        profile = _run(options)
+    if options.trace:
+        document = json.dumps(chrome_trace(profile, tick_ms=tick_ms), separators=(",", ":"))
+        write_atomically(options.trace, [document.encode()])
+    if options.json:
+        print(json.dumps(_document(profile, options.by), indent=1))
+    else:
+        _print(profile, options.by)
+
+
+def _run(options: argparse.Namespace) -> Profile:
+    try:
+        from etx_runtime import Recorder, set_num_threads
+        from etx_runtime.commands.measure import measure_load
+        from etx_runtime.commands.register import input_options
+        from etx_runtime.commands.samples import prepare_calls
+    except ImportError as error:
+        raise EtxError(
+            "etx profile runs the file with etx-runtime, which is not installed; install "
+            "etx-devtools[run] and kernels such as etx-kernels-portable, or give --etdump"
+        ) from error
+    from etx_devtools.profile.record import record
+
+    if options.threads:
+        set_num_threads(options.threads)
+    recorder = Recorder()
+    method, load_ms = measure_load(
+        options.file, options.data, options.method, options.mmap, recorder
+    )
+    calls = prepare_calls(method, input_options(options))
+    if len(calls) != 1:
+        raise EtxError(f"profile takes inputs for one call, got {len(calls)} sets")
+    runs, untraced, first = record(method, recorder, calls[0], options.executions)
+    profile = profile_of(
+        read_pte(options.file),
+        runs,
+        method=options.method,
+        file=options.file,
+        untraced_ms=untraced,
+        cost_ms=recorder.cost_ns() / 1e6,
+    )
+    profile.load_ms, profile.first_ms = load_ms, first
+    return profile
+
+
+def _document(profile: Profile, view: str) -> dict[str, Any]:
+    return {
+        "file": profile.file,
+        "method": profile.method,
+        "executions": profile.executions,
+        "load_ms": profile.load_ms,
+        "first_ms": profile.first_ms,
+        "untraced_ms": median(profile.untraced_ms) if profile.untraced_ms else None,
+        "traced_ms": median(profile.whole_ms),
+        "recording_ns": profile.cost_ms * 1e6,
+        "total_ms": profile.total_ms,
+        "attributed": profile.attributed,
+        "missing_events": sum(run.missing_events for run in profile.runs),
+        "by": view,
+        "lines": [vars(line) for line in lines(profile, view)],
+    }
+
+
+def _print(profile: Profile, view: str) -> None:
+    from etx_devtools.profile.text import print_lines, time_text
+
+    print_lines(lines(profile, view), view)
+    times = {"load": profile.load_ms, "first call": profile.first_ms}
+    known = [f"{name} {time_text(ms)}" for name, ms in times.items() if ms is not None]
+    if profile.untraced_ms:
+        known.append(f"steady {time_text(median(profile.untraced_ms))}")
+    known.append(f"{profile.executions} recorded at {time_text(median(profile.whole_ms))}")
+    print("; ".join(known))
+    if profile.untraced_ms:
+        print(f"recording cost {profile.cost_ms * 1e6:.0f} ns an instruction, taken off")
+    print(f"{100 * profile.attributed:.1f} % of the time has a module or a source line")
+    missing = sum(run.missing_events for run in profile.runs)
+    if missing:
+        needed = sum(run.missing_bytes for run in profile.runs)
+        print(f"{missing} events are missing: the recorder needed {needed} bytes more")
+
+

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Join what was recorded with what the file says of its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from etx_schema import EtxError, PteFile, Tensor
+from etx_schema._generated.program import ExecutionPlan
+from etx_schema.inspect.describe_method import Method
+
+from etx_devtools.etdump import KERNEL, Run, Span
+
+MS = 1e-6
+"""Milliseconds of a tick: the runtime's hosted clock counts nanoseconds."""
+
+
+@dataclass
+class Part:
+    """Something within a delegate, as its backend calls it; milliseconds of each execution."""
+
+    name: str
+    ms: list[float] = field(default_factory=list)
+    module: str | None = None
+    source: str | None = None
+
+
+@dataclass
+class Step:
+    """An instruction; milliseconds of each execution, the recording's own cost taken off.
+
+    `module` is empty for the model itself.
+    """
+
+    index: int
+    name: str
+    text: str
+    module: str | None
+    source: str | None
+    shape: str
+    ms: list[float] = field(default_factory=list)
+    calls: int = 0
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the file says where the instruction comes from."""
+        return self.module is not None or self.source is not None
+
+
+@dataclass
+class Profile:
+    """The recorded executions of one method."""
+
+    file: str
+    method: str
+    executions: int
+    steps: list[Step]
+    runs: list[Run]
+    whole_ms: list[float]
+    """Of each execution as it was recorded, all in all."""
+    untraced_ms: list[float] = field(default_factory=list)
+    """Of executions in between that were not recorded."""
+    load_ms: float | None = None
+    first_ms: float | None = None
+    cost_ms: float = 0.0
+    """What recording an instruction took, which is taken off."""
+
+    @property
+    def total_ms(self) -> float:
+        """The median of the sums over the instructions."""
+        return median([sum(times) for times in zip(*(step.ms for step in self.steps), strict=True)])
+
+    @property
+    def attributed(self) -> float:
+        """The share of the time whose instructions the file knows the origin of."""
+        total = sum(median(step.ms) for step in self.steps)
+        known = sum(median(step.ms) for step in self.steps if step.is_known)
+        return known / total if total else 1.0
+
+
+def median(numbers: Sequence[float]) -> float:
+    """Return the median, 0 of none."""
+    return percentile(numbers, 50)
+
+
+def percentile(numbers: Sequence[float], p: float) -> float:
+    """Return a percentile, linear between the nearest, as NumPy does; 0 of none."""
+    ordered = sorted(numbers)
+    if not ordered:
+        return 0.0
+    place = (len(ordered) - 1) * p / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def profile_of(
+    pte: PteFile,
+    runs: Sequence[Run],
+    *,
+    method: str = "forward",
+    file: str = "",
+    tick_ms: float = MS,
+    untraced_ms: Sequence[float] = (),
+    cost_ms: float = 0.0,
+) -> Profile:
+    """Return the profile of recorded runs of `method` of a program.
+
+    A tick of the device's clock is `tick_ms` milliseconds. `cost_ms`, what recording an instruction
+    took, is taken off each; `untraced_ms` of other executions are only told.
+    Errors: EtxError where the program lacks the method or a recorded instruction.
+    """
+    plan = _plan(pte, method)
+    chosen = [run for run in runs if run.is_execution and run.method in (None, method)]
+    if not chosen:
+        raise EtxError(f"the dump holds no execution of method {method!r}")
+    description = Method(pte, plan)
+    steps = [_step(description, row) for row in description.instructions()]
+    whole = [tick_ms * sum(s.ticks for s in run.spans if s.chain == -1) for run in chosen]
+    loads = [run for run in runs if not run.is_execution and run.method in (None, method)]
+    profile = Profile(file, method, len(chosen), steps, list(runs), whole, list(untraced_ms))
+    if loads and loads[0].spans:
+        profile.load_ms = tick_ms * max(span.ticks for span in loads[0].spans)
+    for run in chosen:
+        _add(steps, run, tick_ms)
+    profile.cost_ms = cost_ms
+    _take_off(profile)
+    return profile
+
+
+def _plan(pte: PteFile, method: str) -> ExecutionPlan:
+    plans = {plan.name: plan for plan in pte.program.execution_plan}
+    if method not in plans:
+        known = ", ".join(map(str, plans))
+        raise EtxError(f"the program has no method {method!r} (it has: {known})")
+    return plans[method]
+
+
+def _step(description: Method, row: dict[str, Any]) -> Step:
+    names = {"delegate": "", "move": "(move)", "jump": "(jump)", "free": "(free)"}
+    name = row.get("op") or names.get(row["kind"], "(unknown)")
+    if row["kind"] == "delegate":
+        name = str(description.plan.delegates[row["delegate"]].id)
+    return Step(
+        row["index"],
+        name,
+        row["text"],
+        row.get("module", "" if "source" in row else None),
+        row.get("source"),
+        _shape(description, row.get("args") or []),
+    )
+
+
+def _shape(description: Method, args: Sequence[int]) -> str:
+    tensors = [i for i in args[-1:] if isinstance(description.value(i), Tensor)]
+    return description.typed(tensors[0]).partition(": ")[2] if tensors else ""
+
+
+def _add(steps: list[Step], run: Run, tick_ms: float) -> None:
+    """Add the times of a run to its instructions."""
+    for step in steps:
+        step.ms.append(0.0)
+    for span in run.spans:
+        if span.chain == -1:
+            continue
+        if not (span.chain == 0 and 0 <= span.instruction < len(steps)):
+            raise EtxError(
+                f"the dump has an event of instruction {span.instruction} of chain {span.chain}, "
+                f"the method has {len(steps)} instructions: is it another program's?"
+            )
+        step = steps[span.instruction]
+        if span.delegate_id is not None:
+            _add_part(step, span, tick_ms)
+        elif not span.name.startswith(KERNEL):
+            step.ms[-1] += tick_ms * span.ticks
+            step.calls += 1
+
+
+def _add_part(step: Step, span: Span, tick_ms: float) -> None:
+    part = step.parts.setdefault(span.name, Part(span.name, [], step.module, step.source))
+    part.ms += [0.0] * (len(step.ms) - len(part.ms))
+    part.ms[-1] += tick_ms * span.ticks
+
+
+def _take_off(profile: Profile) -> None:
+    """Take the recording's cost off each instruction, and count calls by execution."""
+    count = profile.executions
+    for step in profile.steps:
+        cost = profile.cost_ms * step.calls / count
+        step.ms = [max(0.0, ms - cost) for ms in step.ms]
+        step.calls = round(step.calls / count)
+        for part in step.parts.values():
+            part.ms += [0.0] * (count - len(part.ms))

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`etx profile`: times add up, and lead to modules and source lines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import etx_schema as es
+import numpy as np
+import pytest
+import torch
+from etx_devtools.etdump import Run, Span, read_etdump, to_python
+from etx_devtools.profile import VIEWS, chrome_trace, lines, profile_of
+from etx_devtools.profile.command import register
+from etx_exir import to_edge
+from etx_runtime import Recorder, Runtime
+
+
+class Block(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.linear(x), -1)
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.Sequential(Block(), Block())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.sin(self.layers(x))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "net.pte"
+    program = torch.export.export(Net().eval(), (torch.ones(4, 8),))
+    to_edge(program).to_executorch().save(str(path))
+    return path
+
+
+def profile(*arguments: str) -> None:
+    parser = argparse.ArgumentParser()
+    register(parser.add_subparsers())
+    options = parser.parse_args(["profile", *arguments])
+    options.run(options)
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    profile(*arguments, "--json")
+    return json.loads(capsys.readouterr().out)
+
+
+def test_lines_add_up(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for view in VIEWS:
+        found = document(capsys, str(model), "--by", view, "--executions", "3")
+        assert (found["by"], found["executions"], found["attributed"]) == (view, 3, 1.0)
+        top = [line for line in found["lines"] if line["depth"] == 0]
+        assert sum(line["share"] for line in top) == pytest.approx(1, abs=0.5)
+        assert found["recording_ns"] > 0
+        assert found["untraced_ms"] > 0
+        assert found["load_ms"] > 0
+
+
+def test_modules_are_a_tree(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, str(model), "--by", "module", "--executions", "3")["lines"]
+    names = [("  " * line["depth"] + line["name"], line["calls"]) for line in found]
+    assert names == [
+        ("(model)", 5),
+        ("  layers", 4),
+        ("    0", 2),
+        ("      linear", 1),
+        ("    1", 2),
+        ("      linear", 1),
+    ]
+
+
+def test_source_lines(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, str(model), "--by", "line", "--executions", "2")["lines"]
+    assert {line["name"].partition(":")[0] for line in found} == {"test_profile.py"}
+    assert sorted(line["calls"] for line in found) == [1, 4]
+
+
+def test_a_trace_is_what_viewers_read(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    profile(str(model), "--executions", "50", "--trace", str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert len(spans) == 2 + 50 * 6
+    assert {"name", "ph", "ts", "dur", "pid", "tid", "args"} == {key for e in spans for key in e}
+    assert all(event["ts"] >= 0 and event["dur"] >= 0 for event in spans)
+    (linear,) = [event for event in spans if event["args"].get("instruction") == 2][:1]
+    assert linear["name"] == "aten::linear.out"
+    assert linear["args"]["line"].startswith("test_profile.py:")
+    assert linear["args"]["module"] == "layers.1.linear"
+    assert linear["args"]["shape"] == "float32[4, 8]"
+    assert path.stat().st_size / len(events) <= 200
+
+
+def test_a_dump_from_elsewhere(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recorder = Recorder("all")
+    method = Runtime.get().load_program(model).load_method("forward", recorder=recorder)
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    (y,) = method.trace([x], recorder)
+    recorder.save(tmp_path / "a.etdp", tmp_path / "a.bin")
+    found = document(capsys, str(model), "--etdump", str(tmp_path / "a.etdp"), "--tick-ns", "2")
+    other = document(capsys, str(model), "--etdump", str(tmp_path / "a.etdp"))
+    assert found["total_ms"] == pytest.approx(2 * other["total_ms"])
+    assert (found["untraced_ms"], found["recording_ns"]) == (None, 0)
+    run = read_etdump(tmp_path / "a.etdp")[1]
+    values = [to_python(seen.value, (tmp_path / "a.bin").read_bytes()) for seen in run.seen]
+    np.testing.assert_array_equal(values[-1], y)
+    assert run.seen[-1].is_output
+    assert [seen.instruction for seen in run.seen[:-1]] == [0, 1, 2, 3, 4]
+
+
+def test_parts_of_delegates_stand_below_them() -> None:
+    pte = es.read_pte(Path(__file__).parent / "data" / "delegated.pte")
+    (method,) = [plan.name for plan in pte.program.execution_plan if plan.delegates][:1]
+    steps = profile_of(pte, [Run("Execute")], method=str(method)).steps
+    (call,) = [step.index for step in steps if "delegate" in step.text][:1]
+    spans = [Span("a", 0, call, 0, 3, "a"), Span("DELEGATE_CALL", 0, call, 0, 10)]
+    runs = [Run("Execute", spans=spans)] * 2
+    found = profile_of(pte, runs, method=str(method), tick_ms=1.0)
+    assert [(line.depth, line.name, line.ms) for line in lines(found)][:2] == [
+        (0, found.steps[call].name, 10),
+        (1, "a", 3),
+    ]
+    assert [e["dur"] for e in chrome_trace(found, tick_ms=1.0)["traceEvents"][2:4]] == [3e3, 1e4]
+
+
+def test_what_does_not_fit_is_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pte = es.read_pte(model)
+    with pytest.raises(es.EtxError, match="no execution of method 'forward'"):
+        profile_of(pte, [])
+    with pytest.raises(es.EtxError, match="instruction 99 of chain 0, the method has 5"):
+        profile_of(pte, [Run("Execute", spans=[Span("OPERATOR_CALL", 0, 99, 0, 1)])])
+    with pytest.raises(es.EtxError, match="no method 'other'"):
+        profile_of(pte, [], method="other")
+    with pytest.raises(es.EtxError, match="expected one of operator"):
+        lines(profile_of(pte, [Run("Execute")]), "colour")
+    with pytest.raises(SystemExit):
+        profile(str(model), "--tick-ns", "0")
+    assert "above 0" in capsys.readouterr().err
