@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Read an ETDump, ETX's or ExecuTorch's: what ran, from when to when, and which values were seen."""
+"""Read an ETDump of ETX or ExecuTorch: what ran, from when to when, and the values seen."""
 
 from __future__ import annotations
 
@@ -184,4 +184,3 @@ def _array(tensor: Tensor, debug_buffer: Blob) -> npt.NDArray[Any]:
         return flat.reshape(sizes)
     strides = [step * dtype.itemsize for step in steps]
     return np.lib.stride_tricks.as_strided(flat, sizes, strides, writeable=False)
-

@@ -164,5 +164,3 @@ def _print(profile: Profile, view: str) -> None:
     if missing:
         needed = sum(run.missing_bytes for run in profile.runs)
         print(f"{missing} events are missing: the recorder needed {needed} bytes more")
-
-

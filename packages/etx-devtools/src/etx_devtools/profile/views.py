@@ -47,9 +47,7 @@ def lines(profile: Profile, view: str = "operator") -> list[Line]:
     return makers[view](profile)
 
 
-def _line(
-    profile: Profile, name: str, calls: int, times: Sequence[float], depth: int = 0
-) -> Line:
+def _line(profile: Profile, name: str, calls: int, times: Sequence[float], depth: int = 0) -> Line:
     ms = median(times)
     total = profile.total_ms
     share = ms / total if total else 0.0
@@ -103,7 +101,9 @@ def _modules(profile: Profile) -> list[Line]:
         mine = _sums([step.ms for step in own.get(path, [])])
         depth = 0 if path in ("", UNKNOWN) else path.count(".") + 1
         name = "(model)" if path == "" else path.rpartition(".")[2] if depth else path
-        line = _line(profile, name, sum(s.calls for s in below), _sums([s.ms for s in below]), depth)
+        line = _line(
+            profile, name, sum(s.calls for s in below), _sums([s.ms for s in below]), depth
+        )
         found.append(Line(**{**vars(line), "own_ms": median(mine), "module": path}))
     return found
 
