@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "feature_map.h"
+
+namespace etx::npu {
+namespace {
+
+constexpr uint32_t kBrick = 16;
+constexpr uint32_t kBricks = 1;
+
+Fault set_format(uint32_t precision, uint32_t log_bytes, FeatureMap* map) {
+  const uint32_t format = precision >> 6 & 3;
+  if (format > kBricks || log_bytes > 2) return "an unknown format of a feature map";
+  map->bytes = 1u << log_bytes;
+  map->is_signed = (precision & 1) != 0;
+  map->is_bricks = format == kBricks;
+  return nullptr;
+}
+
+int32_t load(const uint8_t* data, uint32_t bytes, bool is_signed) {
+  uint32_t value = 0;
+  for (uint32_t i = 0; i < bytes; ++i) value |= static_cast<uint32_t>(data[i]) << 8 * i;
+  if (bytes == 1 && is_signed) return static_cast<int8_t>(value);
+  if (bytes == 2 && is_signed) return static_cast<int16_t>(value);
+  return static_cast<int32_t>(value);
+}
+
+void store(uint8_t* data, uint32_t bytes, int32_t value) {
+  for (uint32_t i = 0; i < bytes; ++i) {
+    data[i] = static_cast<uint8_t>(static_cast<uint32_t>(value) >> 8 * i);
+  }
+}
+
+}  // namespace
+
+Fault FeatureMap::input(const Registers& registers, FeatureMap* map) {
+  map->region = registers[kIfmRegion];
+  for (uint16_t i = 0; i < 4; ++i) map->base[i] = registers[static_cast<Long>(kIfmBase + i)];
+  map->stride_y = registers[kIfmStrideY];
+  map->stride_x = registers[kIfmStrideX];
+  map->stride_c = registers[kIfmStrideC];
+  map->height0 = registers.size(kIfmHeight0);
+  map->height1 = registers.size(kIfmHeight1);
+  map->width0 = registers.size(kIfmWidth0);
+  map->depth = registers.size(kIfmDepth);
+  map->zero_point = registers.number(kIfmZeroPoint);
+  return set_format(registers[kIfmPrecision], registers[kIfmPrecision] >> 2 & 3, map);
+}
+
+Fault FeatureMap::output(const Registers& registers, FeatureMap* map) {
+  map->region = registers[kOfmRegion];
+  for (uint16_t i = 0; i < 4; ++i) map->base[i] = registers[static_cast<Long>(kOfmBase + i)];
+  map->stride_y = registers[kOfmStrideY];
+  map->stride_x = registers[kOfmStrideX];
+  map->stride_c = registers[kOfmStrideC];
+  map->height0 = registers.size(kOfmHeight0);
+  map->height1 = registers.size(kOfmHeight1);
+  map->width0 = registers.size(kOfmWidth0);
+  map->depth = registers.size(kOfmDepth);
+  map->zero_point = registers.number(kOfmZeroPoint);
+  return set_format(registers[kOfmPrecision], registers[kOfmPrecision] >> 1 & 3, map);
+}
+
+uint64_t FeatureMap::address(uint32_t y, uint32_t x, uint32_t c, uint32_t* end) const {
+  uint32_t tile = 0;
+  if (x >= width0) {
+    x -= width0;
+    tile = 1;
+  }
+  if (y >= (tile == 0 ? height0 : height1)) {
+    y -= tile == 0 ? height0 : height1;
+    tile += 2;
+  }
+  const uint64_t start = base[tile] + y * stride_y;
+  *end = is_bricks ? (c / kBrick + 1) * kBrick : depth;
+  if (*end > depth) *end = depth;
+  if (!is_bricks) return start + x * stride_x + static_cast<uint64_t>(c) * bytes;
+  const uint64_t column = static_cast<uint64_t>(x) * kBrick + c % kBrick;
+  return start + c / kBrick * stride_c + column * bytes;
+}
+
+Fault FeatureMap::read(const Memory& memory, uint32_t y, uint32_t x, int32_t* values) const {
+  for (uint32_t c = 0, end = 0; c < depth; c = end) {
+    const uint64_t at = address(y, x, c, &end);
+    const uint8_t* data = nullptr;
+    NPU_TRY(memory.read(region, at, static_cast<size_t>(end - c) * bytes, &data));
+    for (uint32_t i = c; i < end; ++i, data += bytes) {
+      values[i] = load(data, bytes, is_signed) - zero_point;
+    }
+  }
+  return nullptr;
+}
+
+Fault FeatureMap::write(Memory* memory, uint32_t y, uint32_t x, const int32_t* values) const {
+  for (uint32_t c = 0, end = 0; c < depth; c = end) {
+    const uint64_t at = address(y, x, c, &end);
+    uint8_t* data = nullptr;
+    NPU_TRY(memory->write(region, at, static_cast<size_t>(end - c) * bytes, &data));
+    for (uint32_t i = c; i < end; ++i, data += bytes) store(data, bytes, values[i]);
+  }
+  return nullptr;
+}
+
+}  // namespace etx::npu

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "machine.h"
+
+#include <cstring>
+
+namespace etx::npu {
+namespace {
+
+constexpr uint16_t kLongCommand = 0x4000;
+constexpr uint16_t kForms = 0xc000;
+constexpr uint16_t kNumbers = 0x3ff;
+constexpr uint64_t kMostElements = uint64_t{1} << 28;
+
+uint32_t word_at(const uint8_t* stream, size_t index) {
+  const uint8_t* bytes = stream + index * 4;
+  return static_cast<uint32_t>(bytes[0]) | static_cast<uint32_t>(bytes[1]) << 8 |
+         static_cast<uint32_t>(bytes[2]) << 16 | static_cast<uint32_t>(bytes[3]) << 24;
+}
+
+}  // namespace
+
+Fault Machine::measure(Needs* needs) {
+  needs_ = needs;
+  memory_ = nullptr;
+  return walk();
+}
+
+Fault Machine::run(Memory* memory, const Workspace& workspace) {
+  needs_ = nullptr;
+  memory_ = memory;
+  workspace_ = workspace;
+  return walk();
+}
+
+Fault Machine::walk() {
+  registers_ = Registers();
+  pending_ = 0;
+  is_over_ = false;
+  size_t next = 0;
+  while (!is_over_) {
+    at_ = next;
+    if (next >= words_) return "a command stream ends without NPU_OP_STOP";
+    const uint32_t word = word_at(stream_, next++);
+    const auto form = static_cast<uint16_t>(word & kForms);
+    const auto number = static_cast<uint16_t>(word & kNumbers);
+    const auto parameter = static_cast<uint16_t>(word >> 16);
+    if (form == kLongCommand) {
+      if (next >= words_) return "a command stream ends without NPU_OP_STOP";
+      if (number > 255) return "an unknown command";
+      registers_.wide[number] = static_cast<uint64_t>(parameter) << 32 | word_at(stream_, next++);
+    } else if (form != 0 || number >= 0x200) {
+      return "an unknown command";
+    } else if (number >= 0x100) {
+      registers_.narrow[number & 255] = parameter;
+    } else {
+      NPU_TRY(step(number, parameter));
+    }
+  }
+  return nullptr;
+}
+
+Fault Machine::step(uint16_t command, uint16_t parameter) {
+  switch (command) {
+    case kStop: is_over_ = true; return nullptr;
+    case kDmaStart: return start_transfer();
+    case kDmaWait: end_transfers(parameter); return nullptr;
+    case kKernelWait: return nullptr;
+    case kConv:
+    case kDepthwise:
+    case kPool: return operate(command, parameter);
+    case kElementwise: return "an elementwise operator, which the simulator does not have yet";
+    default: return "an unknown command";
+  }
+}
+
+Fault Machine::start_transfer() {
+  constexpr uint32_t kOtherForms = 0x700;  // inside of the NPU, or with strides
+  const uint32_t from = registers_[kDmaSourceRegion], to = registers_[kDmaTargetRegion];
+  if (((from | to) & kOtherForms) != 0) {
+    return "a transfer into the NPU or with strides, which the simulator does not have yet";
+  }
+  if (pending_ == sizeof(transfers_) / sizeof(transfers_[0])) return "too many transfers at once";
+  const uint64_t length = registers_[kDmaLength];
+  if (length > kMostElements) return "a transfer of more than 256 MB";
+  const auto count = static_cast<size_t>(length);
+  transfers_[pending_++] = {to, registers_[kDmaTarget], count};
+  if (needs_ != nullptr) return nullptr;
+  const uint8_t* source = nullptr;
+  uint8_t* target = nullptr;
+  NPU_TRY(memory_->read(from, registers_[kDmaSource], count, &source));
+  NPU_TRY(memory_->write(to, registers_[kDmaTarget], count, &target));
+  std::memmove(target, source, count);
+  memory_->region(to).mark(registers_[kDmaTarget], count, false);
+  return nullptr;
+}
+
+void Machine::end_transfers(uint32_t left) {
+  uint32_t done = 0;
+  for (; pending_ - done > left; ++done) {
+    const Transfer& each = transfers_[done];
+    if (memory_ != nullptr) memory_->region(each.region).mark(each.address, each.count, true);
+  }
+  for (uint32_t i = done; i < pending_; ++i) transfers_[i - done] = transfers_[i];
+  pending_ -= done;
+}
+
+Machine::Window Machine::window() const {
+  const uint32_t bits = registers_[kKernelStride];
+  Window made = {};
+  made.height = registers_.size(kKernelHeight);
+  made.width = registers_.size(kKernelWidth);
+  made.stride_x = (bits & 1) + (bits >> 6 & 1) * 2 + 1;
+  made.stride_y = (bits >> 1 & 1) + (bits >> 9 & 1) * 2 + 1;
+  made.dilation_x = (bits >> 3 & 1) + 1;
+  made.dilation_y = (bits >> 4 & 1) + 1;
+  made.part_kernel_first = (bits >> 2 & 1) != 0;
+  made.small_parts = (bits >> 5 & 1) != 0;
+  made.top = registers_[kIfmPadTop];
+  made.left = registers_[kIfmPadLeft];
+  made.bottom = registers_[kIfmPadBottom];
+  made.right = registers_[kIfmPadRight];
+  return made;
+}
+
+Fault Machine::operate(uint16_t command, uint16_t parameter) {
+  if (registers_[kIfmUpscale] != 0) return "an upscaled input, which the simulator does not have";
+  if ((registers_[kActivation] & 31) != 0) {
+    return "a table or another activation, which the simulator does not have yet";
+  }
+  if (command == kPool && parameter > 1)
+    return "a reduction, which the simulator does not have yet";
+  FeatureMap from = {}, to = {};
+  NPU_TRY(FeatureMap::input(registers_, &from));
+  NPU_TRY(FeatureMap::output(registers_, &to));
+  window_ = window();
+  const uint32_t height = (registers_.size(kOfmHeight) - 1) * window_.stride_y +
+                          (window_.height - 1) * window_.dilation_y + 1;
+  const uint32_t width = (registers_.size(kOfmWidth) - 1) * window_.stride_x +
+                         (window_.width - 1) * window_.dilation_x + 1;
+  if (window_.top + window_.bottom >= height || window_.left + window_.right >= width) {
+    return "a padding larger than the input";
+  }
+  input_height_ = height - window_.top - window_.bottom;
+  input_width_ = width - window_.left - window_.right;
+  const bool sums = command == kConv;
+  if (!sums && from.depth != to.depth) return "an operator by channel that changes their number";
+  const uint64_t elements = static_cast<uint64_t>(window_.height) * window_.width;
+  const uint64_t volume = command == kPool ? 0 : elements * (sums ? from.depth : 1) * to.depth;
+  NPU_TRY(check(from, to, elements * from.depth, volume));
+  if (needs_ != nullptr) return nullptr;
+  if (command == kPool) return pool(from, to, parameter == 1);
+  return convolve(from, to, !sums);
+}
+
+Fault Machine::check(const FeatureMap& from, const FeatureMap& to, uint64_t window,
+                     uint64_t volume) {
+  const uint64_t pixels =
+      static_cast<uint64_t>(registers_.size(kOfmHeight)) * registers_.size(kOfmWidth);
+  if (window > kMostElements || volume > kMostElements || pixels > kMostElements) {
+    return "an operator that is larger than any memory";
+  }
+  if (from.bytes > 2) return "an input of 32 bits, which the simulator does not have yet";
+  if (needs_ == nullptr) return nullptr;
+  const auto grow = [](size_t* size, uint64_t other) {
+    if (other > *size) *size = static_cast<size_t>(other);
+  };
+  grow(&needs_->weights, volume);
+  grow(&needs_->patch, window);
+  grow(&needs_->depth, to.depth);
+  needs_->work += pixels * (volume > window ? volume : window);
+  return nullptr;
+}
+
+}  // namespace etx::npu

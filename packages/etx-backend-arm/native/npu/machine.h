@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NPU_MACHINE_H_
+#define ETX_NPU_MACHINE_H_
+
+#include "commands.h"
+#include "feature_map.h"
+#include "memory.h"
+
+namespace etx::npu {
+
+/// What a command stream needs beside its regions.
+struct Needs {
+  size_t weights = 0;  ///< int16, of the largest operator
+  size_t patch = 0;    ///< int32: the inputs of one output pixel
+  size_t depth = 0;    ///< int32: the channels of one output pixel
+  uint64_t work = 0;   ///< multiplications of all operators
+};
+
+/// Memory of the sizes that `Machine::measure` has returned.
+struct Workspace {
+  int16_t* weights = nullptr;
+  int32_t* patch = nullptr;
+  int32_t* pixel = nullptr;
+};
+
+/// An Ethos-U55 or U65 that executes a register command stream, without time.
+///
+/// It computes what the hardware computes and refuses what the hardware would not notice: reads of
+/// bytes that were never written, regions overrun, transfers that are used before they are waited
+/// for. Not done: elementwise operators, tables, reductions, upscaling, a second core.
+class Machine {
+ public:
+  /// `header` and `stream` are what `read_stream` has found.
+  Machine(const uint8_t* stream, size_t words, uint32_t macs)
+      : stream_(stream), words_(words), macs_(macs) {}
+
+  /// Checks all commands, and adds up what they need.
+  Fault measure(Needs* needs);
+  Fault run(Memory* memory, const Workspace& workspace);
+
+  /// Offset in bytes of the command at which the last call has ended.
+  size_t offset() const { return at_ * 4; }
+
+ private:
+  struct Window {
+    uint32_t height, width, stride_y, stride_x, dilation_y, dilation_x;
+    uint32_t top, left, bottom, right;
+    bool part_kernel_first;
+    bool small_parts;
+  };
+  struct Transfer {
+    uint32_t region;
+    uint64_t address;
+    size_t count;
+  };
+  struct Pixel {
+    uint32_t y, x;
+  };
+
+  Fault walk();
+  Fault step(uint16_t command, uint16_t parameter);
+  Fault start_transfer();
+  void end_transfers(uint32_t left);
+  Fault operate(uint16_t command, uint16_t parameter);
+  Fault check(const FeatureMap& from, const FeatureMap& to, uint64_t window, uint64_t volume);
+  Fault read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise);
+  Fault gather(const FeatureMap& from, Pixel pixel, uint64_t* count);
+  Fault convolve(const FeatureMap& from, const FeatureMap& to, bool is_depthwise);
+  Fault pool(const FeatureMap& from, const FeatureMap& to, bool is_average);
+  Fault requantize(const FeatureMap& to, int64_t sum, uint64_t scale, uint32_t shift,
+                   int32_t* result) const;
+  Window window() const;
+
+  const uint8_t* stream_;
+  size_t words_;
+  uint32_t macs_;
+  size_t at_ = 0;
+  Registers registers_;
+  Window window_ = {};
+  uint32_t input_height_ = 0;
+  uint32_t input_width_ = 0;
+  Transfer transfers_[4] = {};
+  uint32_t pending_ = 0;
+  Memory* memory_ = nullptr;
+  Workspace workspace_;
+  Needs* needs_ = nullptr;
+  bool is_over_ = false;
+};
+
+}  // namespace etx::npu
+
+#endif  // ETX_NPU_MACHINE_H_

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_NPU_MEMORY_H_
+#define ETX_NPU_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fault.h"
+
+namespace etx::npu {
+
+/// The bytes behind a region; `known` has a bit for each byte that was written, null: all were.
+struct Region {
+  uint8_t* data = nullptr;
+  size_t size = 0;
+  uint8_t* known = nullptr;
+  bool is_constant = false;
+
+  void mark(uint64_t address, size_t count, bool is_known);
+};
+
+/// Regions 0 (weights, constant) to 2 (1 and 2 are the same scratch memory), checked at each use.
+class Memory {
+ public:
+  static constexpr uint32_t kRegions = 8;
+
+  Region& region(uint32_t index) { return regions_[index % kRegions]; }
+  /// Returns bytes that lie in the region and were written before.
+  Fault read(uint32_t region, uint64_t address, size_t count, const uint8_t** data) const;
+  /// Returns bytes that may be written, and takes them for written.
+  Fault write(uint32_t region, uint64_t address, size_t count, uint8_t** data);
+
+ private:
+  Region regions_[kRegions];
+};
+
+}  // namespace etx::npu
+
+#endif  // ETX_NPU_MEMORY_H_

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "machine.h"
+#include "weights.h"
+
+namespace etx::npu {
+namespace {
+
+constexpr uint32_t kInputMicroBlock = 8;
+constexpr size_t kRecord = 10;
+constexpr uint32_t kDoubleRound = 0, kNatural = 2;
+
+uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+uint32_t round_up(uint32_t value, uint32_t step) { return (value + step - 1) / step * step; }
+
+/// What is stored for an output channel: a bias of 40 bits, a scale of 32, a shift of 6.
+struct Record {
+  int64_t bias;
+  uint32_t scale;
+  uint32_t shift;
+
+  explicit Record(const uint8_t* data) : scale(0), shift(data[9] & 63u) {
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < 5; ++i) bits |= static_cast<uint64_t>(data[i]) << 8 * i;
+    bias = static_cast<int64_t>(bits << 24) >> 24;
+    for (uint32_t i = 0; i < 4; ++i) scale |= static_cast<uint32_t>(data[5 + i]) << 8 * i;
+  }
+};
+
+}  // namespace
+
+Fault Machine::read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise) {
+  const uint8_t* data = nullptr;
+  const uint64_t length = registers_[kWeightLength];
+  if (length > SIZE_MAX) return "a weight stream that is longer than its region";
+  NPU_TRY(memory_->read(registers_[kWeightRegion], registers_[kWeightBase],
+                        static_cast<size_t>(length), &data));
+  WeightStream stream(data, static_cast<size_t>(length));
+  const bool by_part = window_.part_kernel_first && !is_depthwise;
+  const uint32_t inputs = is_depthwise ? 1 : from.depth;
+  const uint32_t input_block = by_part || from.bytes == 2 ? 16 : 32;
+  const uint32_t output_block = registers_.size(kOfmBlockDepth);
+  const uint32_t output_step = macs_ == 32 ? 4 : 8;
+  const uint32_t part_height = window_.small_parts ? 4 : 8;
+  const uint32_t part_width = window_.small_parts ? 4 : 8;
+  const uint32_t kernel = window_.height * window_.width;
+  for (uint32_t oc0 = 0; oc0 < to.depth; oc0 += output_block) {
+    const uint32_t outputs = least(output_block, to.depth - oc0);
+    for (uint32_t ic0 = 0; ic0 < inputs; ic0 += input_block) {
+      uint32_t depth = is_depthwise ? kInputMicroBlock : input_block;
+      if (by_part) depth = least(depth, inputs - ic0);
+      for (uint32_t y0 = 0; y0 < window_.height; y0 += part_height) {
+        const uint32_t rows = least(part_height, window_.height - y0);
+        for (uint32_t x0 = 0; x0 < window_.width; x0 += part_width) {
+          const uint32_t columns = least(part_width, window_.width - x0);
+          uint32_t elements = rows * columns;
+          if (is_depthwise) elements = round_up(elements, 4);
+          if (by_part) elements = round_up(elements, from.bytes == 2 ? 2 : 4);
+          const uint32_t outer = by_part ? depth : 1, inner = by_part ? 1 : depth;
+          for (uint32_t i0 = 0; i0 < outer; i0 += kInputMicroBlock) {
+            for (uint32_t o0 = 0; o0 < outputs; o0 += output_step) {
+              for (uint32_t element = 0; element < elements; ++element) {
+                const uint32_t ky = element / columns, kx = element % columns;
+                for (uint32_t i1 = 0; i1 < inner; i1 += kInputMicroBlock) {
+                  for (uint32_t o = o0; o < o0 + output_step; ++o) {
+                    for (uint32_t i = 0; i < (is_depthwise ? 1 : kInputMicroBlock); ++i) {
+                      int16_t weight = 0;
+                      NPU_TRY(stream.next(&weight));
+                      const uint32_t ic = ic0 + i0 + i1 + i, oc = oc0 + o;
+                      if (ky >= rows || ic >= inputs || oc >= to.depth) continue;
+                      const uint32_t at = (y0 + ky) * window_.width + x0 + kx;
+                      workspace_.weights[(size_t{oc} * kernel + at) * inputs + ic] = weight;
+                    }
+                  }
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  return nullptr;
+}
+
+Fault Machine::gather(const FeatureMap& from, Pixel pixel, uint64_t* count) {
+  int32_t* patch = workspace_.patch;
+  *count = 0;
+  for (uint32_t ky = 0; ky < window_.height; ++ky) {
+    const int64_t y = int64_t{pixel.y} * window_.stride_y + ky * window_.dilation_y - window_.top;
+    for (uint32_t kx = 0; kx < window_.width; ++kx, patch += from.depth) {
+      const int64_t x =
+          int64_t{pixel.x} * window_.stride_x + kx * window_.dilation_x - window_.left;
+      if (y < 0 || x < 0 || y >= input_height_ || x >= input_width_) {
+        for (uint32_t c = 0; c < from.depth; ++c) patch[c] = 0;
+        continue;
+      }
+      ++*count;
+      NPU_TRY(from.read(*memory_, static_cast<uint32_t>(y), static_cast<uint32_t>(x), patch));
+    }
+  }
+  return nullptr;
+}
+
+Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_depthwise) {
+  NPU_TRY(read_weights(from, to, is_depthwise));
+  const uint8_t* records = nullptr;
+  NPU_TRY(memory_->read(registers_[kScaleRegion], registers_[kScaleBase], kRecord * to.depth,
+                        &records));
+  const uint32_t kernel = window_.height * window_.width;
+  const size_t length = size_t{kernel} * (is_depthwise ? 1 : from.depth);
+  for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
+    for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
+      uint64_t count = 0;
+      NPU_TRY(gather(from, {y, x}, &count));
+      for (uint32_t oc = 0; oc < to.depth; ++oc) {
+        const Record record(records + kRecord * oc);
+        const int16_t* weights = workspace_.weights + length * oc;
+        const int32_t* patch = workspace_.patch + (is_depthwise ? oc : 0);
+        const size_t step = is_depthwise ? from.depth : 1;
+        int64_t sum = record.bias;
+        for (size_t i = 0; i < length; ++i) sum += int64_t{weights[i]} * patch[i * step];
+        NPU_TRY(requantize(to, sum, record.scale, record.shift, workspace_.pixel + oc));
+      }
+      NPU_TRY(to.write(memory_, y, x, workspace_.pixel));
+    }
+  }
+  return nullptr;
+}
+
+Fault Machine::pool(const FeatureMap& from, const FeatureMap& to, bool is_average) {
+  const uint64_t given = registers_[kOfmScale];
+  const auto scale = given & 0xffffffffu;
+  const auto shift = static_cast<uint32_t>(given >> 32 & 63);
+  const uint32_t kernel = window_.height * window_.width;
+  for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
+    for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
+      uint64_t count = 0;
+      NPU_TRY(gather(from, {y, x}, &count));
+      if (is_average && count != kernel) {
+        return "an average pool with padding, which the simulator does not have yet";
+      }
+      for (uint32_t c = 0; c < to.depth; ++c) {
+        int64_t sum = is_average ? 0 : INT32_MIN;
+        for (uint32_t i = 0; i < kernel; ++i) {
+          const int64_t value = workspace_.patch[size_t{i} * from.depth + c];
+          const uint32_t ky = i / window_.width, kx = i % window_.width;
+          const int64_t py = int64_t{y} * window_.stride_y + ky * window_.dilation_y - window_.top;
+          const int64_t px = int64_t{x} * window_.stride_x + kx * window_.dilation_x - window_.left;
+          const bool inside = py >= 0 && px >= 0 && py < input_height_ && px < input_width_;
+          if (is_average) sum += value;
+          if (!is_average && inside && value > sum) sum = value;
+        }
+        NPU_TRY(requantize(to, sum, scale, shift, workspace_.pixel + c));
+      }
+      NPU_TRY(to.write(memory_, y, x, workspace_.pixel));
+    }
+  }
+  return nullptr;
+}
+
+Fault Machine::requantize(const FeatureMap& to, int64_t sum, uint64_t scale, uint32_t shift,
+                          int32_t* result) const {
+  const uint32_t rounding = registers_[kOfmPrecision] >> 14;
+  if (rounding != kNatural && rounding != kDoubleRound) return "an unknown rounding";
+  if (sum > INT32_MAX || sum < INT32_MIN) return "a sum of more than 32 bits";
+  if (scale > INT32_MAX && (sum > INT32_MAX / 2 || sum < INT32_MIN / 2)) {
+    return "a product of more than 64 bits";
+  }
+  int64_t half = shift > 0 ? int64_t{1} << (shift - 1) : 0;
+  if (rounding == kDoubleRound && shift > 31) half += sum < 0 ? -(int64_t{1} << 30) : 1 << 30;
+  int64_t value = (sum * static_cast<int64_t>(scale) + half) >> shift;
+  value += to.zero_point;
+  if (to.bytes < 4) {
+    int64_t low = registers_[kActivationMin], high = registers_[kActivationMax];
+    if (to.is_signed) {
+      low = registers_.number(kActivationMin);
+      high = registers_.number(kActivationMax);
+    }
+    value = value < low ? low : value > high ? high : value;
+  }
+  if (value > INT32_MAX || value < INT32_MIN) return "a result of more than 32 bits";
+  *result = static_cast<int32_t>(value);
+  return nullptr;
+}
+
+}  // namespace etx::npu

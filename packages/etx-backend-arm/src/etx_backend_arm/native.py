@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The simulator that runs Ethos-U blobs: a shared library that etx-runtime loads as a plugin."""
+
+from __future__ import annotations
+
+import os
+
+_FOLDER = os.path.dirname(os.path.realpath(__file__))
+
+
+def library_path() -> str:
+    """Return the path of the plugin."""
+    return os.path.join(_FOLDER, "etx_backend_arm.so")
+
+
+def target_path() -> str:
+    """Return the path of the target that lists the backend."""
+    return os.path.join(_FOLDER, "ethos-u.json")

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+from __future__ import annotations
+
+import etx_runtime
+import keyword_spotting
+import numpy as np
+import pytest
+import reference_model
+import torch
+from etx_backend_arm.ethos_u.backend import EthosUPartitioner
+from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
+from etx_backend_arm.quantizer import TOSAQuantizer
+from etx_exir import to_edge_transform_and_lower
+from etx_quant import quantize, quantize_edges
+from lowered import delegates, lower
+from torch import Tensor, nn
+
+CASES = {
+    "conv": nn.Conv2d(3, 24, 3, padding=1),
+    "stem": nn.Sequential(nn.Conv2d(3, 16, 5, stride=2, padding=2), nn.ReLU()),
+    "dilated": nn.Conv2d(3, 8, 3, dilation=2),
+    "dilated_deeply": nn.Sequential(nn.Conv2d(3, 18, 1), nn.Conv2d(18, 9, 5, dilation=2)),
+    "wide": nn.Sequential(nn.Conv2d(3, 40, 1), nn.ReLU6(), nn.Conv2d(40, 20, 3, stride=3)),
+    "depthwise": nn.Sequential(nn.Conv2d(3, 20, 1), nn.Conv2d(20, 20, 3, groups=20)),
+    "tall": nn.Conv2d(3, 4, (11, 2)),
+    "avg_pool": nn.Sequential(nn.Conv2d(3, 18, 1), nn.AvgPool2d(3, 2)),
+    "max_pool": nn.Sequential(nn.Conv2d(3, 18, 1), nn.MaxPool2d(3, 2, padding=1)),
+    "linear": nn.Sequential(nn.Flatten(), nn.Linear(3 * 12 * 16, 10)),
+}
+TARGETS = ["ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256"]
+
+
+def prepared(model: nn.Module) -> tuple[nn.Module, Tensor]:
+    torch.manual_seed(0)
+    shape = (1, 3, 12, 16)
+    quantized = quantize(model.eval(), [(torch.randn(shape),) for _ in range(4)], TOSAQuantizer())
+    quantize_edges(quantized)
+    return quantized, torch.randint(-128, 128, shape, dtype=torch.int8)
+
+
+def compiled(model: nn.Module, x: Tensor, target: str) -> bytes:
+    program = torch.export.export(model, (x,))
+    partitioner = EthosUPartitioner(EthosUCompileSpec(target))
+    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    return bytes(edge.to_executorch().buffer)
+
+
+def expected(model: nn.Module, x: Tensor) -> np.ndarray:
+    (delegate,) = delegates(lower(model, x))
+    (result,) = reference_model.run(delegate.processed_bytes, x.numpy())
+    return result
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_operators_equal_the_reference_model(name: str) -> None:
+    model, x = prepared(CASES[name])
+    y = etx_runtime.load(compiled(model, x, "ethos-u55-128"))(x.numpy())
+    np.testing.assert_array_equal(y, expected(model, x))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_equals_the_reference_model(target: str) -> None:
+    model, (x, other) = keyword_spotting.quantized(), keyword_spotting.samples(2)
+    method = etx_runtime.load(compiled(model, x, target))
+    np.testing.assert_array_equal(method(x.numpy()), expected(model, x))
+    np.testing.assert_array_equal(method(other.numpy()), expected(model, other))
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("ethos-u85-128", "it is for an Ethos-U85; the simulator is an Ethos-U55 or U65"),
+        ("ethos-u65-512", "it is for an NPU of two cores or of another size"),
+    ],
+)
+def test_another_npu_is_refused_at_load(target: str, reason: str) -> None:
+    model, x = prepared(CASES["conv"])
+    program = compiled(model, x, target)
+    with pytest.raises(etx_runtime.LoadError, match=reason):
+        etx_runtime.load(program)(x.numpy())
