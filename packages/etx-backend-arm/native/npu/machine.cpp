@@ -107,12 +107,13 @@ void Machine::end_transfers(uint32_t left) {
 Machine::Window Machine::window() const {
   const uint32_t bits = registers_[kKernelStride];
   Window made = {};
-  made.height = registers_.size(kKernelHeight);
-  made.width = registers_.size(kKernelWidth);
   made.stride_x = (bits & 1) + (bits >> 6 & 1) * 2 + 1;
   made.stride_y = (bits >> 1 & 1) + (bits >> 9 & 1) * 2 + 1;
   made.dilation_x = (bits >> 3 & 1) + 1;
   made.dilation_y = (bits >> 4 & 1) + 1;
+  // The registers hold how far a kernel reaches, its gaps included.
+  made.height = registers_[kKernelHeight] / made.dilation_y + 1;
+  made.width = registers_[kKernelWidth] / made.dilation_x + 1;
   made.part_kernel_first = (bits >> 2 & 1) != 0;
   made.small_parts = (bits >> 5 & 1) != 0;
   made.top = registers_[kIfmPadTop];

@@ -40,8 +40,8 @@ Fault Machine::read_weights(const FeatureMap& from, const FeatureMap& to, bool i
   const uint32_t input_block = by_part || from.bytes == 2 ? 16 : 32;
   const uint32_t output_block = registers_.size(kOfmBlockDepth);
   const uint32_t output_step = macs_ == 32 ? 4 : 8;
-  const uint32_t part_height = window_.small_parts ? 4 : 8;
-  const uint32_t part_width = window_.small_parts ? 4 : 8;
+  const uint32_t part_height = (window_.small_parts ? 4 : 8) / window_.dilation_y;
+  const uint32_t part_width = (window_.small_parts ? 4 : 8) / window_.dilation_x;
   const uint32_t kernel = window_.height * window_.width;
   for (uint32_t oc0 = 0; oc0 < to.depth; oc0 += output_block) {
     const uint32_t outputs = least(output_block, to.depth - oc0);
