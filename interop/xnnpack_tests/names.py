@@ -16,11 +16,19 @@ from torch.fx import GraphModule
 XNNPACK = "backends.xnnpack"
 
 
-def _every_run(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Delegate what can be: most of the tests lower one light operator."""
+OURS = ("per_op_mode", "config_precisions", "configs")
 
-    def partitioner(*args: Any, verbose: bool = False, **kwargs: Any) -> Any:
-        return make(*args, heavy_only=False, **kwargs)
+
+def _every_run(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Delegate what can be: most of the tests lower one light operator.
+
+    Options of theirs that choose between forms of one computation have no meaning here.
+    """
+
+    def partitioner(*args: Any, **kwargs: Any) -> Any:
+        made = make(*args, **{key: kwargs[key] for key in OURS if key in kwargs})
+        made.heavy_only = False
+        return made
 
     return partitioner
 

@@ -477,6 +477,15 @@ INT8 = [
             ("weight4", 1e-5),
         )
     ),
+    int8("rows4_of_odd_length", lambda: nn.Linear(63, 8), (3, 63), recipe="rows4", tol=STEP),
+    in_half(int8("dynamic", lambda: nn.Linear(64, 8), (3, 64), recipe="dynamic"), 3 * STEP),
+    int8(
+        "dynamic_apart",
+        lambda: Call(lambda f, g, x: (f(x), g(x)), nn.Linear(32, 8), nn.Linear(32, 5)),
+        (3, 5, 32),
+        recipe="dynamic",
+        tol=3 * STEP,
+    ),
     int8(
         "dynamic_shared",
         lambda: Call(lambda f, g, x: f(x) + g(x), nn.Linear(32, 8), nn.Linear(32, 8)),

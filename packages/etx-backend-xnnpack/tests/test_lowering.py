@@ -193,3 +193,16 @@ def test_every_part_has_a_cost(case: Case) -> None:
     assert found.inside > 0
     assert found.own > 0
     assert found.crossing >= figures()["call"] > 0
+
+
+def test_layers_that_share_a_chain_can_be_delegates_of_their_own() -> None:
+    case = next(case for case in CASES if case.name == "int8_dynamic_apart")
+    module, (arguments,) = case.module(), case.arguments()
+    program = torch.export.export(module, arguments)
+    partitioner = XnnpackPartitioner(per_op_mode=True, heavy_only=False)
+    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    assert len(delegates(edge)) == 2
+    buffer = edge.to_executorch(ExecutorchBackendConfig(target=None)).buffer
+    found = etx_runtime.load(buffer, outputs="torch")(*arguments)
+    for actual, expected in zip(found, module(*arguments), strict=True):
+        assert (actual - expected).abs().max() <= case.tol * expected.abs().max()

@@ -19,6 +19,7 @@ from torch.fx import GraphModule, Node
 
 from etx_backend_xnnpack.builder import FLOATS
 from etx_backend_xnnpack.caches import CachesBeside
+from etx_backend_xnnpack.chains import own_chains
 from etx_backend_xnnpack.costs import cost
 from etx_backend_xnnpack.known import KnownTensors
 from etx_backend_xnnpack.lowering import XnnpackBackend
@@ -85,6 +86,7 @@ class XnnpackPartitioner(GroupPartitioner):
             change.run(exported_program)
         self._constants = Constants(exported_program)
         self._light = {}
+        own_chains(exported_program.graph, self._begins, each=self.per_op_mode)
         return super().partition(exported_program)
 
     def groups(self, module: GraphModule) -> list[list[Node]]:

@@ -59,6 +59,18 @@ def test_a_size_without_bound_is_named():
         emit({"forward": program})
 
 
+def test_a_size_divided_by_itself_has_a_bound():
+    class Square(nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return (x.reshape(n * n, 3) * 2).reshape(n * n // n, n, 3)
+
+    size = Dim("n", min=0, max=6)
+    program = edge(Square(), (torch.ones(4, 4, 3),), dynamic_shapes=({0: size, 1: size},))
+    plan = emit({"forward": program}).program.execution_plan[0]
+    assert list(plan.values[plan.outputs[0]].val.sizes) == [6, 6, 3]
+
+
 class Selected(nn.Module):
     def forward(self, x):
         rows = torch.nonzero(x > 0).squeeze(1)

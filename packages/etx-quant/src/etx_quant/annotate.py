@@ -70,6 +70,14 @@ def is_float(node: object) -> bool:
     return isinstance(value, Tensor) and value.dtype == torch.float32
 
 
+def _has_form(node: object, config: QuantizationConfig) -> bool:
+    """Tell whether an operand is float32, or float16 where ranges are those of the data."""
+    if config.input_activation is None or is_static(config.input_activation):
+        return is_float(node)
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return isinstance(value, Tensor) and value.dtype in (torch.float32, torch.float16)
+
+
 def _float_inputs(node: Node) -> list[Node]:
     return [n for n in node.all_input_nodes if is_float(n)]
 
@@ -132,7 +140,7 @@ def annotate_weighted(
 ) -> None:
     """Annotate the input, the weight and the result of a convolution or linear layer."""
     activation, weight = node.args[0], node.args[1]
-    if not (is_float(activation) and is_float(weight) and _is_constant(weight)):
+    if not (_has_form(activation, config) and _has_form(weight, config) and _is_constant(weight)):
         return
     assert isinstance(activation, Node)
     assert isinstance(weight, Node)

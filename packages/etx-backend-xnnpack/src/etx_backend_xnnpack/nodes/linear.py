@@ -88,7 +88,8 @@ def _is_int8(stored: Weight | None) -> bool:
 
 
 def _row_weight(values: Values, stored: Weight) -> int:
-    if stored.bits == 4:
+    """Store a weight; int4 rows that do not end with a byte are stored as int8."""
+    if stored.bits == 4 and (stored.scales.dim() == 2 or stored.integers.shape[1] % 2 == 0):
         return weights.int4_weight(values.builder, _by_channel(stored))
     return weights.int8_weight(values.builder, _by_channel(stored), stored.integers)
 

@@ -11,6 +11,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]
 import torch
 from etx_schema.dtypes import DTYPES
+from torch.utils._sympy.functions import FloorDiv
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
 from etx_exir.errors import EmitError, UnboundedError
@@ -94,6 +95,8 @@ class Bounds:
     def _upper(self, size: torch.SymInt, where: Callable[[], str]) -> int:
         expr, ranges = size.node.expr, self._ranges(size)
         upper = bound_sympy(expr, ranges).upper
+        if not upper <= LARGEST:
+            upper = bound_sympy(_exact(expr), ranges).upper
         if bool(upper <= LARGEST):
             return int(upper)
         free = sorted(expr.free_symbols, key=str)
@@ -103,6 +106,7 @@ class Bounds:
             # What follows is emitted as if it were bounded, to find what else is wrong.
             least = ranges[symbol].lower if symbol in ranges else 0
             self.ranges[symbol] = ValueRanges(least, max(least, 1))
+        self._known[expr] = 1
         raise UnboundedError(
             where(),
             f"the size {expr} has no upper bound, so its memory cannot be planned;"
@@ -110,6 +114,20 @@ class Bounds:
             "Give the dimension a maximum, as in torch.export.Dim(name, max=...), or state it in"
             " the model with torch._check(n <= ...)",
         )
+
+
+def _exact(expr: sympy.Expr) -> sympy.Expr:
+    """Divide where nothing is left over: ``(s**2)//s`` is ``s``, with a finite bound."""
+    if not expr.args:
+        return expr
+    parts = [_exact(part) for part in expr.args]
+    if expr.func is FloorDiv:
+        quotient = sympy.cancel(parts[0] / parts[1])
+        free = sorted(quotient.free_symbols, key=str)
+        if quotient.is_polynomial() and free:
+            numbers = sympy.Poly(quotient, *free).coeffs()
+            return quotient if all(n.is_integer for n in numbers) else expr.func(*parts)
+    return expr.func(*parts)
 
 
 def dim_order(tensor: torch.Tensor) -> tuple[int, ...]:
