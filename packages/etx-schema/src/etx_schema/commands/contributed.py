@@ -29,6 +29,7 @@ ELSEWHERE = {
     "diff": "etx-devtools",
     "firmware": "etx-backend-arm etx-kernels-portable",
     "profile": "etx-devtools etx-runtime etx-kernels-portable",
+    "report": "etx-devtools",
     "run": "etx-runtime etx-kernels-portable",
     "select": "etx-kernels-portable",
     "size": "etx-devtools",

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command `etx report`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+EPILOG = """\
+examples:
+  etx report model.pte -o report.html
+  etx report model.pte --run -o report.html      also measure each instruction here
+
+The file needs no server and no network. report.html#forward/12 shows instruction 12.
+"""
+
+
+def register(subparsers: Any) -> None:
+    """Add the command to `etx`."""
+    parser = subparsers.add_parser(
+        "report",
+        help="write an HTML page of a .pte file",
+        description="Write one HTML file to look at a program: graph by module, instructions, "
+        "source lines, timeline, memory, size, delegation.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", help="a .pte or .bpte file")
+    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .html to write")
+    parser.add_argument(
+        "--run", dest="runs", action="store_true", help="measure each instruction, random inputs"
+    )
+    parser.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from etx_schema.files import write_atomically
+
+    from etx_devtools.report.data import document
+    from etx_devtools.report.page import page
+
+    measured = None
+    if options.runs:
+        from etx_devtools.report.measure import measure
+
+        measured = measure(options.file)
+    text = page(document(options.file, measured))
+    write_atomically(options.output, [text.encode()])
+    print(f"{options.output}: {len(text.encode()):,} bytes")
