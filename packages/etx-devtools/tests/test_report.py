@@ -88,6 +88,12 @@ def test_command(tmp_path, capsys):
     data = json.loads(re.search(r'id="data">(.*?)</script>', path.read_text())[1])
     assert len(data["methods"][0]["times"]) == len(data["methods"][0]["rows"])
     assert sum(data["methods"][0]["times"]) > 0
+    dump = str(tmp_path / "r.etdp")
+    assert cli.main(["run", str(DATA / "executorch.bpte"), "--etdump", dump]) == 0
+    words = ["report", str(DATA / "executorch.bpte"), "--etdump", dump, "-o", str(path)]
+    assert cli.main(words) == 0
+    data = json.loads(re.search(r'id="data">(.*?)</script>', path.read_text())[1])
+    assert all(time > 0 for time in data["methods"][0]["times"])
     (tmp_path / "x.pte").write_bytes(b"nothing of the kind")
     assert cli.main(["report", str(tmp_path / "x.pte"), "-o", str(tmp_path / "x.html")]) == 2
     assert not (tmp_path / "x.html").exists()

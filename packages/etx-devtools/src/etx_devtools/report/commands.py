@@ -10,6 +10,7 @@ EPILOG = """\
 examples:
   etx report model.pte -o report.html
   etx report model.pte --run -o report.html      also measure each instruction here
+  etx report model.pte --etdump run.etdp -o report.html      times that a device recorded
 
 The file needs no server and no network. report.html#forward/12 shows instruction 12.
 """
@@ -27,9 +28,12 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("file", help="a .pte or .bpte file")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .html to write")
-    parser.add_argument(
+    times = parser.add_mutually_exclusive_group()
+    times.add_argument(
         "--run", dest="runs", action="store_true", help="measure each instruction, random inputs"
     )
+    times.add_argument("--etdump", metavar="FILE", help="take times from this recording")
+    parser.add_argument("--method", default="forward", metavar="NAME", help="of --etdump")
     parser.set_defaults(run=_report)
 
 
@@ -44,6 +48,10 @@ def _report(options: argparse.Namespace) -> None:
         from etx_devtools.report.measure import measure
 
         measured = measure(options.file)
+    elif options.etdump:
+        from etx_devtools.report.measure import recorded
+
+        measured = recorded(options.file, options.etdump, options.method)
     text = page(document(options.file, measured))
     write_atomically(options.output, [text.encode()])
     print(f"{options.output}: {len(text.encode()):,} bytes")

@@ -1,44 +1,60 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure each instruction of a file on this machine."""
+"""Times of each instruction of a file: measured here, or recorded on a device."""
 
 from __future__ import annotations
 
-import statistics
-import time
+from etx_schema import EtxError, read_pte
+from etx_schema.files import PathLike
 
-from etx_schema import EtxError
+from etx_devtools.etdump import read_etdump
+from etx_devtools.profile import Profile, profile_of
+from etx_devtools.profile.profile import median
 
-__all__ = ["measure"]
+__all__ = ["measure", "recorded"]
 
-SECONDS = 1.0
-FEWEST, MOST = 3, 200
+EXECUTIONS = 50
 
 
 def measure(path: str) -> dict[str, list[float]]:
     """Return median milliseconds of each instruction by method, for random inputs.
 
-    Each includes two readings of the clock. Needs etx-runtime.
+    What recording costs is taken off. Needs etx-runtime.
     """
     try:
-        from etx_runtime import Runtime
+        from etx_runtime import Recorder, Runtime
         from etx_runtime.commands.samples import InputOptions, prepare_calls
     except ImportError as error:
         raise EtxError(f"--run needs etx-runtime and etx-kernels-portable ({error})") from error
+    from etx_devtools.profile.record import record
+
+    pte = read_pte(path)
     program = Runtime.get().load_program(path)
     found: dict[str, list[float]] = {}
     for name in sorted(program.method_names):
-        method = program.load_method(name)
+        method, recorder = program.load_method(name), Recorder()
         (inputs,) = prepare_calls(method, InputOptions())
-        spans: dict[int, list[float]] = {}
-        end = time.monotonic() + SECONDS
-        runs = 0
-        while runs < FEWEST or (runs < MOST and time.monotonic() < end):
-            once: dict[int, float] = {}
-            for index, _, nanoseconds in method.profile(inputs)[1]:
-                once[index] = once.get(index, 0.0) + nanoseconds / 1e6
-            for index, milliseconds in once.items():
-                spans.setdefault(index, []).append(milliseconds)
-            runs += 1
-        count = max(spans, default=-1) + 1
-        found[name] = [statistics.median(spans.get(i, [0.0])) for i in range(count)]
+        runs, untraced, _ = record(method, recorder, inputs, EXECUTIONS)
+        profile = profile_of(
+            pte,
+            runs,
+            method=name,
+            file=path,
+            untraced_ms=untraced,
+            cost_ms=recorder.cost_ns() / 1e6,
+        )
+        found[name] = _times(profile)
     return found
+
+
+def recorded(path: PathLike, dump: PathLike, method: str = "forward") -> dict[str, list[float]]:
+    """Return median milliseconds of each instruction of `method` from an ETDump."""
+    runs = read_etdump(dump)
+    return {method: _times(profile_of(read_pte(path), runs, method=method, file=str(path)))}
+
+
+def _times(profile: Profile) -> list[float]:
+    times = [0.0] * (max((step.index for step in profile.steps), default=-1) + 1)
+    for step in profile.steps:
+        if step.ms:
+            times[step.index] = median(step.ms)
+    return times
