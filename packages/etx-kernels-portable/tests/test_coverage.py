@@ -11,6 +11,7 @@ from pathlib import Path
 import test_scalars
 import torch
 from harness import PLUGIN
+from integer_calls import INTEGER_CALLS
 from intercept import kernel_name, reached, variant_of
 from test_ops import CASES
 
@@ -57,3 +58,9 @@ def test_every_op_has_a_case() -> None:
             if missing and dtype not in case.xfail:
                 missing -= reached(case, dtype)
     assert not missing, f"no case reaches {sorted(missing)}"
+
+
+def test_every_integer_operator_has_a_case() -> None:
+    cases = [case for case in CASES if case.op.startswith("etx.")]
+    found = set().union(*(reached(case, case.dtypes[0]) for case in cases))
+    assert found == set(INTEGER_CALLS)
