@@ -237,7 +237,7 @@ class _Call:
         if value.operator.split(".")[1:2] and value.operator.split(".")[1] in UNDEFINED:
             check.reason = "memory that nothing has written"
             return
-        if torch.Tag.nondeterministic_seeded in getattr(value.node.target, "tags", ()):
+        if self._is_random(value):
             check.reason = "random numbers"
             self.cuts[note.name] = got
             return
@@ -259,6 +259,17 @@ class _Call:
             check.cause = self._cause(check, got)
         self.open.clear()
         self.cuts[note.name] = got / note.factor if note.factor != 1 else got
+
+    def _is_random(self, value: Value) -> bool:
+        """Whether the value differs from call to call: attention may draw numbers, or not."""
+        if torch.Tag.nondeterministic_seeded not in getattr(value.node.target, "tags", ()):
+            return False
+        found = []
+        with torch.random.fork_rng(devices=[]):
+            for seed in (1, 2):
+                torch.manual_seed(seed)
+                found.append(self.reference.local(value, self.cuts, self.bound)[0])
+        return not torch.equal(*found)
 
     def _wide(self, value: Value, note: Note) -> Any:
         """Return the value in float64, None where an operator does not compute it so."""

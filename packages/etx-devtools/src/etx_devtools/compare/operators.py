@@ -70,7 +70,7 @@ def eager_results(
     positional = [a for a, s in zip(args, arguments, strict=False) if not s.kwarg_only]
     keywords = {s.name: a for a, s in zip(args, arguments, strict=False) if s.kwarg_only}
     if not outs:
-        raise NoOperatorError(f"{name} changes its argument")
+        return _changed(name, results[0], positional, keywords)
     if any(isinstance(plan.values[slot].val, (TensorList, type(None))) for slot in results):
         raise NoOperatorError(f"{name} has results that are not tensors")
     made = [_empty(_tensor(plan, slot), shapes.get(slot)) for slot in results]
@@ -85,6 +85,17 @@ def eager_results(
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise NoOperatorError(f"torch's {name} raised {type(error).__name__}: {line}") from error
     return dict(zip(results, made, strict=True))
+
+
+def _changed(
+    name: str, slot: int, positional: Sequence[Any], keywords: Mapping[str, Any]
+) -> dict[int, Any]:
+    """Return what an operator that writes to its first argument makes of it."""
+    op = _operator(name)
+    written = positional[0].clone()
+    with torch.no_grad():
+        op(written, *positional[1:], **keywords)
+    return {slot: written}
 
 
 def _empty(value: WireTensor, shape: Sequence[int] | None) -> Tensor:
