@@ -16,6 +16,7 @@ EXAMPLES = """\
 examples:
   etx compare model.pte --eager net.py:net                     with the example inputs of net()
   etx compare model.pte --eager net.py:net --inputs real.npz   several sets of inputs: calls in turn
+  etx compare model.pte --eager net.py:net --inside xnnpack    also what its delegates compute
   etx compare model.pte --eager net.py:net --json --fail-over 1e-4
 """
 
@@ -47,6 +48,15 @@ def register(subparsers: Any) -> None:
         help=".npy or .npz; may be given several times; arrays for several calls are calls in turn",
     )
     parser.add_argument("--random", metavar="SEED", type=int, help="compare with random inputs")
+    parser.add_argument(
+        "--inside",
+        metavar="BACKEND",
+        action="append",
+        default=[],
+        help="look into the delegates of this backend (a name that `etx backends` lists, or "
+        "MODULE:PARTITIONER): the model is compiled again, with delegates that return all they "
+        "compute; may be given several times",
+    )
     parser.add_argument("--method", help="default: forward, or the only one")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
@@ -66,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise EtxError(f"{NEEDS} ({error})") from error
     report = compare_files(
-        options.file, options.eager, options.inputs, options.method, options.random
+        options.file, options.eager, options.inputs, options.method, options.random, options.inside
     )
     if options.json:
         print(json.dumps(report.document(), indent=1))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.utils.dlpack
+from etx_exir.ir.provenance import module_path, source_line
 from etx_schema import (
     DelegateCall,
     EtxError,
@@ -214,6 +215,9 @@ class _Call:
         if note is not None and value is not None:
             check.value = note.name if note.factor == 1 else f"{note.name} * {note.factor:g}"
             self._by_value(check, value, note, got)
+            if isinstance(self.plan.chains[0].instructions[number].instr_args, DelegateCall):
+                check.module = module_path(value.node) or check.module
+                check.source = source_line(value.node) or check.source
         else:
             self._by_operator(check, got)
             self.open.append(number)

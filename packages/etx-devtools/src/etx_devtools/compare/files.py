@@ -9,7 +9,8 @@ from typing import Any
 
 import etx_runtime
 import torch
-from etx_exir.load_model import Source, load_factory
+from etx_exir.delegation.backend_entry_points import load_backend
+from etx_exir.load_model import Source, load_factory, load_partitioner
 from etx_exir.lower.capture import capture
 from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte
@@ -18,6 +19,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from etx_devtools.compare.engine import Session
+from etx_devtools.compare.inside import compile_tapped
 from etx_devtools.compare.notes import notes_of
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reference import Reference
@@ -81,8 +83,12 @@ def compare_files(
     inputs: Sequence[str] = (),
     method: str | None = None,
     seed: int | None = None,
+    inside: Sequence[str] = (),
 ) -> Report:
-    """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file."""
+    """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file.
+
+    `inside` names the backends of whose delegates all values are compared.
+    """
     pte = read_pte(file)
     sources = load_factory(eager)
     chosen = _method(pte, method, sources, eager)
@@ -94,7 +100,11 @@ def compare_files(
         calls = prepare_calls(loaded, given)
     else:
         calls = [_flat((source.inputs, source.kwargs))]
+    if inside:
+        partitioners = [_partitioner(n) for n in inside]
+        pte = compile_tapped({chosen: program}, partitioners)
     report = compare(pte, program, calls, method=chosen, name=eager)
+    report.again = bool(inside)
     report.file, report.random = file, seed is not None and not inputs
     return report
 
@@ -117,3 +127,9 @@ def _split(text: str) -> tuple[str, str]:
 def _flat(call: Any) -> list[Any]:
     leaves = pytree.tree_leaves(tuple(call), is_leaf=lambda item: item is None)
     return [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]
+
+
+def _partitioner(name: str) -> Any:
+    """Return the partitioner `model.py:Name`, or that of the backend `NAME[:spec=value]`."""
+    is_class = ":" in name and "=" not in name
+    return load_partitioner(name) if is_class else load_backend(name)

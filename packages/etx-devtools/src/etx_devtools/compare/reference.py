@@ -154,7 +154,7 @@ class Reference:
             if node in needed or node in known:
                 continue
             name = self.names.get(node)
-            if name in cuts and not (first and node is target):
+            if name is not None and name in cuts and not (first and node is target):
                 known[node] = _widened(cuts[name], wide)
             elif node.op == "placeholder":
                 if path:

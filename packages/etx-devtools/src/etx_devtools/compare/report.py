@@ -25,7 +25,8 @@ STRIPPED = (
 class Report:
     """The comparisons of a file with a model: one for each set of inputs, in their order.
 
-    `random` says that no inputs but random ones were compared.
+    `random` says that no inputs but random ones were compared, `again` that the model was compiled
+    again to look into delegates: what is wrong with the file itself is not seen then.
     """
 
     file: str
@@ -33,6 +34,7 @@ class Report:
     calls: list[Comparison] = field(default_factory=list)
     random: bool = False
     stripped: bool = False
+    again: bool = False
 
     @property
     def first(self) -> tuple[int, Check] | None:
@@ -54,6 +56,7 @@ class Report:
             "model": self.model,
             "random_inputs_only": self.random,
             "stripped": self.stripped,
+            "compiled_again": self.again,
             "first": None if first is None else {"call": first[0], **_row(first[1])},
             "calls": [
                 {
@@ -79,6 +82,11 @@ class Report:
             yield from _summary(call, f"call {number}: " if len(self.calls) > 1 else "")
         if self.stripped:
             yield f"note: {STRIPPED}"
+        if self.again:
+            yield (
+                "note: the model was compiled again, with delegates that return all they compute; "
+                "compare without --inside to see the file as it is"
+            )
         if self.random:
             yield (
                 "note: only random inputs were compared, which real ones may contradict; give some "

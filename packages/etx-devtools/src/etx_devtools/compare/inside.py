@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program whose delegates also return what they compute on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from etx_exir import to_edge_transform_and_lower
+from etx_exir.delegation.backend import Partitioner
+from etx_exir.delegation.partition import delegate
+from etx_exir.ir.equal_values import note_of
+from etx_exir.lower.copy_program import copy_program
+from etx_schema import PteFile
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+__all__ = ["compile_tapped"]
+
+
+def compile_tapped(
+    program: ExportedProgram | Mapping[str, ExportedProgram],
+    partitioner: Sequence[Partitioner],
+    config: Any = None,
+) -> PteFile:
+    """Compile as `to_edge_transform_and_lower` does, with every value of the model an output.
+
+    Partitioners see a program that returns all that equals a value of the exported one, so that
+    delegates return it too; the outputs of the program itself come first.
+    """
+
+    def tap_and_delegate(
+        edge: Mapping[str, ExportedProgram], chosen: Mapping[str, Partitioner | None]
+    ) -> dict[str, ExportedProgram]:
+        return delegate({name: _tapped(each) for name, each in edge.items()}, chosen)
+
+    edge = to_edge_transform_and_lower(
+        program, partitioner=list(partitioner), delegator=tap_and_delegate
+    )
+    return edge.to_executorch(config).pte_file
+
+
+def _tapped(program: ExportedProgram) -> ExportedProgram:
+    result = copy_program(program)
+    output = result.graph.output_node()
+    returned: Any = output.args[0]
+    added = [node for node in result.graph.nodes if _is_value(node) and node not in returned]
+    output.args = ((*returned, *added),)
+    output.meta["val"] = tuple(_fake(item) for item in (*returned, *added))
+    result.graph_signature.output_specs.extend(
+        OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(name=node.name), None) for node in added
+    )
+    result.graph_module.recompile()
+    entry, *rest = result.module_call_graph
+    assert entry.signature is not None
+    count = len(result.graph_signature.user_outputs)
+    flat = pytree.tree_structure(tuple(range(count)))
+    result._module_call_graph = [
+        replace(entry, signature=replace(entry.signature, out_spec=flat)),
+        *rest,
+    ]
+    return result
+
+
+def _is_value(node: Node) -> bool:
+    is_tensor = isinstance(node.meta.get("val"), Tensor)
+    return node.op == "call_function" and is_tensor and note_of(node) is not None
+
+
+def _fake(item: Any) -> Any:
+    return item.meta.get("val") if isinstance(item, Node) else item
