@@ -9,6 +9,7 @@
 #include "graph/blame.h"
 #include "graph/define.h"
 #include "graph/shapes.h"
+#include "tracing.h"
 
 /// Lays out the workspace for the present shapes; not in XNNPACK's public header.
 extern "C" xnn_status xnn_plan_memory(xnn_runtime_t runtime);
@@ -125,6 +126,7 @@ Error Delegate::load(etx_init_context* context, const void* bytes, size_t size,
   for (uint32_t i = 0; i < graph_.num_values; ++i) graph_.values[i].shape = shapes_[i];
   ETX_TRY(pad_constants(context));
   has_fixed_shapes_ = has_fixed_shapes(graph_);
+  is_traced_ = context->is_traced;
   const size_t threads = std::max<size_t>(context->num_threads, 8);
   pool_ = etx_xnnpack_pool_create(std::min(threads, kMostThreads));
   if (pool_ == nullptr) return fail(Error::MemoryAllocationFailed, "no memory for threads");
@@ -188,8 +190,9 @@ Error Delegate::build() {
   }
   const Error error = define_graph(graph_, shapes_.data(), subgraph);
   if (error == Error::Ok) {
-    status =
-        xnn_create_runtime_v4(subgraph, weights_.cache(), workspace_->memory, pool_, 0, &runtime_);
+    const uint32_t flags = is_traced_ ? XNN_FLAG_BASIC_PROFILING : 0;
+    status = xnn_create_runtime_v4(subgraph, weights_.cache(), workspace_->memory, pool_, flags,
+                                   &runtime_);
   }
   xnn_delete_subgraph(subgraph);
   if (error != Error::Ok || status == xnn_status_success) return error;
@@ -360,10 +363,13 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
   }
   ETX_TRY(resize_outputs(args));
   ETX_TRY(bind(args, must_shape));
+  const bool must_trace = is_traced_ && context->trace != nullptr;
+  const uint64_t start = must_trace ? context->ticks() : 0;
   const xnn_status status = xnn_invoke_runtime(runtime_);
   if (status != xnn_status_success) {
     return fail(error_of(status), "XNNPACK fails: %s", name_of(status));
   }
+  if (must_trace) trace_operators(runtime_, context, start);
   hand_out(args);
   return Error::Ok;
 }

@@ -57,6 +57,7 @@ class Delegate {
   size_t shaped_threads_ = 0;      ///< 0: the shapes are not set.
   bool has_fixed_shapes_ = false;  ///< XNNPACK cannot give the graph other shapes.
   bool is_shaped_once_ = false;    ///< Since it was built.
+  bool is_traced_ = false;         ///< Operators are measured.
   bool has_new_shapes_ = false;    ///< That XNNPACK has not got yet.
 };
 

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Sequence
 
 from etx_devtools.profile.views import Line
+from etx_devtools.tabular import draw
+
+TEXT = ("shape", "module", "line")
 
 
 def time_text(milliseconds: float) -> str:
@@ -28,7 +29,8 @@ def print_lines(found: Sequence[Line], view: str) -> None:
         "instruction": ("p10", "time", "p90", "share", "shape", "module", "line"),
     }[view]
     rows = [[_name(line), *(_cell(line, column) for column in columns)] for line in found]
-    _draw([view, *columns], rows)
+    texts = [0, *(i for i, name in enumerate([view, *columns]) if name in TEXT)]
+    draw([view, *columns], rows, texts)
 
 
 def _name(line: Line) -> str:
@@ -48,47 +50,3 @@ def _cell(line: Line, column: str) -> str:
         "module": line.module or "",
         "line": line.source or "",
     }[column]
-
-
-TEXT = ("shape", "module", "line")
-
-
-def _draw(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    width = shutil.get_terminal_size((100, 24)).columns
-    texts = [0, *(index for index, name in enumerate(headings) if name in TEXT)]
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    while sum(widths) + 2 * (len(widths) - 1) > width:
-        widest = max(texts, key=lambda index: widths[index])
-        if widths[widest] <= 8:
-            break
-        widths[widest] -= 1
-    table = [headings, *rows]
-    cut = [[_fit(c, w) for c, w in zip(row, widths, strict=True)] for row in table]
-    if sys.stdout.isatty() and _draw_rich(cut, texts):
-        return
-    for row in cut:
-        cells = [
-            cell.ljust(size) if index in texts else cell.rjust(size)
-            for index, (cell, size) in enumerate(zip(row, widths, strict=True))
-        ]
-        print("  ".join(cells).rstrip())
-
-
-def _fit(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def _draw_rich(table: Sequence[Sequence[str]], texts: Sequence[int]) -> bool:
-    try:
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-    except ImportError:
-        return False
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-    for index, heading in enumerate(table[0]):
-        drawn.add_column(heading, justify="left" if index in texts else "right", no_wrap=True)
-    for row in table[1:]:
-        drawn.add_row(*row)
-    Console(highlight=False, markup=False).print(drawn)
-    return True
