@@ -49,7 +49,7 @@ COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
 SLOWEST = ("etx-runtime", "etx-exir", "etx-kernels-portable")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
-PORT = ("etx-executorch", "etx-quant", COMPILER, *DEVICE)
+PORT = ("etx-executorch", "etx-devtools", "etx-quant", COMPILER, *DEVICE)
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 THEIR_TESTS = (
     "pytest==9.2.0",
