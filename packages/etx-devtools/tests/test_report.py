@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from etx_devtools.report import document, page
 from etx_devtools.report.data import LONGEST
-from etx_schema import EtxError, cli
+from etx_schema import EtxError, cli, read_pte, write_pte
 from report_programs import HOSTILE, chain_of, hostile
 
 DATA = Path(__file__).parent / "data"
@@ -99,3 +99,33 @@ def test_command(tmp_path, capsys):
     assert not (tmp_path / "x.html").exists()
     with pytest.raises(EtxError, match="no such file"):
         document(tmp_path / "missing.pte")
+
+
+MODEL = """
+import torch
+
+
+def net():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 3))
+    return model.eval(), (torch.randn(2, 4),)
+"""
+
+
+def test_errors_are_those_of_compare(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("reported_net.py").write_text(MODEL)
+    assert cli.main(["compile", "reported_net.py:net", "-o", "m.pte"]) == 0
+    pte = read_pte("m.pte")
+    for operator in pte.program.execution_plan[0].operators:
+        if operator.name == "aten::relu":
+            operator.name = "aten::neg"
+    write_pte(pte, "wrong.pte")
+    found = {}
+    for name in ("m", "wrong"):
+        words = ["report", f"{name}.pte", "--eager", "reported_net.py:net", "-o", "r.html"]
+        assert cli.main(words) == 0
+        data = json.loads(re.search(r'id="data">(.*?)</script>', Path("r.html").read_text())[1])
+        rows = data["methods"][0]["errors"]
+        found[name] = [index for index, made, _, allowed in rows if made > allowed]
+    assert found == {"m": [], "wrong": [1]}

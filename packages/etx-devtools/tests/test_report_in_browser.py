@@ -83,6 +83,23 @@ def test_modules_open(plain):
     assert in_browser(plain, script)[0] == ["2", "201", "201", "210"]
 
 
+def test_errors_colour_and_name_the_first_wrong_one(tmp_path):
+    path = tmp_path / "page.html"
+    rows = [[0, 0.0, 0.0, 1e-6], [1, 0.5, 0.0, 1e-6], [2, float("inf"), 0.5, 1e-6]]
+    path.write_text(page(document(chain_of(3), None, {"forward": rows})))
+    script = """
+      const cells = [...root.querySelectorAll(".row .narrow:last-child")];
+      return [root.querySelector("#error p").textContent, root.getElementById("colour").value,
+        cells.map((cell) => cell.textContent)];
+    """
+    (sentence, colour, shown), logged = in_browser(path, script)
+    assert sentence.startswith("2 of 3 instructions make more error")
+    assert sentence.endswith("the first is 1.")
+    assert colour == "error"
+    assert shown == ["0.00", "0.500", "not finite"]
+    assert logged == []
+
+
 def test_what_was_not_measured_names_its_command(attacked):
     script = "return root.querySelector('#timeline code').textContent;"
     assert in_browser(attacked, script)[0].startswith("etx report")

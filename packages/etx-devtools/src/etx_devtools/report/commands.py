@@ -10,6 +10,7 @@ EPILOG = """\
 examples:
   etx report model.pte -o report.html
   etx report model.pte --run -o report.html      also measure each instruction here
+  etx report model.pte --eager net.py:Net -o report.html     also errors by instruction
   etx report model.pte --etdump run.etdp -o report.html      times that a device recorded
 
 The file needs no server and no network. report.html#forward/12 shows instruction 12.
@@ -33,7 +34,13 @@ def register(subparsers: Any) -> None:
         "--run", dest="runs", action="store_true", help="measure each instruction, random inputs"
     )
     times.add_argument("--etdump", metavar="FILE", help="take times from this recording")
-    parser.add_argument("--method", default="forward", metavar="NAME", help="of --etdump")
+    parser.add_argument(
+        "--eager", metavar="MODULE:FACTORY", help="compare values with this model, as etx compare"
+    )
+    parser.add_argument("--inputs", action="append", default=[], metavar="FILE", help="of --eager")
+    parser.add_argument(
+        "--method", default="forward", metavar="NAME", help="of --etdump and --eager"
+    )
     parser.set_defaults(run=_report)
 
 
@@ -52,6 +59,11 @@ def _report(options: argparse.Namespace) -> None:
         from etx_devtools.report.measure import recorded
 
         measured = recorded(options.file, options.etdump, options.method)
-    text = page(document(options.file, measured))
+    errors = None
+    if options.eager:
+        from etx_devtools.report.errors import errors_of
+
+        errors = errors_of(options.file, options.eager, options.inputs, options.method)
+    text = page(document(options.file, measured, errors))
     write_atomically(options.output, [text.encode()])
     print(f"{options.output}: {len(text.encode()):,} bytes")

@@ -17,10 +17,12 @@ from etx_schema.inspect.memory import memory_of
 
 from etx_devtools.diff.rows import Row, rows_of
 from etx_devtools.report.advice import advice
+from etx_devtools.report.errors import Errors
 from etx_devtools.size import VIEWS, sizes
 
 __all__ = ["Measured", "document"]
 
+LARGEST = 1e300
 LONGEST = 400
 SIZE_ROWS = 60
 Measured = Mapping[str, Sequence[float]]
@@ -48,7 +50,9 @@ def shown(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
-def document(source: PathLike | Blob, measured: Measured | None = None) -> dict[str, Any]:
+def document(
+    source: PathLike | Blob, measured: Measured | None = None, errors: Errors | None = None
+) -> dict[str, Any]:
     """Return what `page` shows of a `.pte` or `.bpte`; raise EtxError where it cannot be read."""
     name = Path(source).name if isinstance(source, (str, Path)) else "program"
     try:
@@ -64,6 +68,9 @@ def document(source: PathLike | Blob, measured: Measured | None = None) -> dict[
         _method(pte, plan, rows[plan.name or ""], memories.get(plan.name or ""), texts, measured)
         for plan in pte.program.execution_plan
     ]
+    for method in methods:
+        found = (errors or {}).get(method["name"])
+        method["errors"] = None if found is None else _finite(found)
     report = sizes(view)
     views = {
         by: [[texts(row.name), row.bytes] for row in report.by(by)[:SIZE_ROWS]] for by in VIEWS
@@ -77,6 +84,11 @@ def document(source: PathLike | Blob, measured: Measured | None = None) -> dict[
         "measured": bool(measured),
         "texts": texts.all,
     }
+
+
+def _finite(rows: list[list[float]]) -> list[list[float]]:
+    """Return numbers that JSON has: the largest one for infinite and undefined errors."""
+    return [[min(x, LARGEST) if x == x else LARGEST for x in row] for row in rows]
 
 
 def _method(

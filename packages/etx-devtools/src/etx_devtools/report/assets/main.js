@@ -7,10 +7,15 @@ const state = {
   weight(index) {
     const row = state.method.rows[index];
     if (state.colour === "time") return state.method.times ? state.method.times[index] : 0;
+    if (state.colour === "error") return state.made.get(index) || 0;
     return state.colour === "weights" ? row[6] : row[7];
   },
-  shown: (value) => (state.colour === "time" ? milliseconds(value) : bytes(value)),
-  title: () => ({ time: "Time", weights: "Weights", result: "Results" })[state.colour],
+  shown(value) {
+    if (state.colour === "error") return value >= 1e300 ? "not finite" : value.toPrecision(3);
+    return state.colour === "time" ? milliseconds(value) : bytes(value);
+  },
+  made: new Map(),
+  title: () => ({ time: "Time", error: "Error", weights: "Weights", result: "Results" })[state.colour],
   select(index) {
     state.selected = index;
     const place = index === null ? "" : `#${encodeURIComponent(state.method.name)}/${index}`;
@@ -23,15 +28,19 @@ const state = {
 const panels = [new Graph(state), new Instructions(state), new Timeline(state), new Memory(state)];
 
 function load() {
-  const colours = state.method.times ? ["time", "result", "weights"] : ["result", "weights"];
+  const colours = ["result", "weights"];
+  if (state.method.errors) colours.unshift("error");
+  if (state.method.times) colours.unshift("time");
+  state.made = new Map((state.method.errors || []).map(([index, made]) => [index, made]));
   if (!colours.includes(state.colour)) [state.colour] = colours;
-  const names = { time: "time", result: "bytes of results", weights: "bytes of weights" };
+  const names = { time: "time", error: "error made here", result: "bytes of results", weights: "bytes of weights" };
   byId("colour").replaceChildren(...colours.map((key) =>
     element("option", key === state.colour ? { value: key, selected: "" } : { value: key },
       names[key])));
   showSummary(state);
   showSource(state);
   showDelegation(state);
+  showErrors(state);
   showDetail(state);
   for (const panel of panels) panel.load();
 }
@@ -105,9 +114,8 @@ window.addEventListener("beforeprint", () => { if (state.method.rows.length <= 3
 window.addEventListener("afterprint", () => panels[1].draw());
 
 if (state.method) {
-  missing("error", "Values were not compared with eager mode.",
-    `etx compare ${data.file} --eager net.py:net`);
   showSize();
+  if (state.method.errors) state.colour = "error";
   if (state.method.times) state.colour = "time";
   load();
   follow();

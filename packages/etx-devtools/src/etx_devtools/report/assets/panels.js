@@ -260,3 +260,24 @@ function showDetail(state) {
     ...rows.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name),
       element("td", {}, value))))));
 }
+
+function showErrors(state) {
+  const { errors, rows } = state.method;
+  if (!errors) {
+    missing("error", "Values were not compared with eager mode.",
+      `etx report ${data.file} --eager net.py:net -o report.html`);
+    return;
+  }
+  const wrong = errors.filter(([, made, , allowed]) => made > allowed);
+  const worst = [...errors].sort((a, b) => b[1] - a[1]).slice(0, 40);
+  const number = (value) => (value >= 1e300 ? "not finite" : value.toPrecision(3));
+  content("error").replaceChildren(
+    element("p", {}, wrong.length
+      ? `${wrong.length} of ${errors.length} instructions make more error than rounding explains; the first is ${wrong[0][0]}.`
+      : `None of ${errors.length} instructions makes more error than rounding explains.`),
+    element("div", { class: "scroll" }, table(["Instruction", "Made here", "Arrived", "Rounding"],
+      worst.map(([index, made, arrived, allowed]) => [
+        element("button", { type: "button", class: "link", onclick: () => state.select(index) },
+          `${made > allowed ? "wrong: " : ""}${index}: ${text(rows[index][0])}`),
+        number(made), number(arrived), number(allowed)]))));
+}
