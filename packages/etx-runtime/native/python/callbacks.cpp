@@ -286,9 +286,19 @@ etx_status init(const etx_backend* self, etx_init_context* context, const void* 
   return context->fail(context, kFailed, "its init raised an exception");
 }
 
+/// Whom a Python backend that executes on this thread tells its events.
+thread_local etx_context* traced = nullptr;
+
+struct TraceScope {
+  explicit TraceScope(etx_context* context) : outer(traced) { traced = context; }
+  ~TraceScope() { traced = outer; }
+  etx_context* outer;
+};
+
 etx_status execute(const etx_backend* self, void* handle, etx_context* context,
                    etx_value* const* args, size_t num_args) {
   const GilAcquired acquired;
+  const TraceScope tracing(context);
   try {
     nb::list given;
     for (size_t i = 0; i < num_args; ++i) given.append(to_argument(*args[i], true));
@@ -460,6 +470,23 @@ void register_backend(const std::string& name, nb::object backend) {
   made->plugin.num_backends = 1;
   clear_at_exit();
   Registrations::shared().add(made);
+}
+
+bool trace_event(const std::variant<int32_t, std::string>& id, uint64_t start, uint64_t end,
+                 const nb::bytes& metadata) {
+  if (traced == nullptr || traced->trace == nullptr) return false;
+  etx_delegate_event event{};
+  if (std::holds_alternative<std::string>(id)) {
+    event.name = std::get<std::string>(id).c_str();
+  } else {
+    event.id = std::get<int32_t>(id);
+  }
+  event.start = start;
+  event.end = end;
+  event.metadata = metadata.c_str();
+  event.metadata_size = metadata.size();
+  traced->trace(traced, &event);
+  return true;
 }
 
 bool unregister(const std::string& name) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "convert.h"
@@ -61,6 +62,10 @@ void register_kernel(const std::string& name, nanobind::object function);
 void register_backend(const std::string& name, nanobind::object backend);
 /// Takes the registered ones of that name away; methods that use them keep them. False if none is.
 bool unregister(const std::string& name);
+
+/// Records an event of the Python backend that executes on this thread; false where nobody does.
+bool trace_event(const std::variant<int32_t, std::string>& id, uint64_t start, uint64_t end,
+                 const nanobind::bytes& metadata);
 
 }  // namespace python
 }  // namespace etx

@@ -20,25 +20,35 @@ namespace etx {
 namespace python {
 namespace {
 
-/// Keeps the durations of instructions.
-class Recorder final : public EventTracer {
+/// Keeps the durations of instructions; names are put together later, which takes time.
+class Durations final : public EventTracer {
  public:
-  ~Recorder() = default;
+  explicit Durations(size_t instructions) { events_.reserve(4 * instructions); }
+  ~Durations() = default;
   void load(const char*, Error, uint64_t, uint64_t) override {}
   void begin_execution(const char*) override {}
   void end_execution(uint64_t, uint64_t) override {}
   void delegate_event(const DelegateEvent&) override {}
   void allocation(uint32_t, uint64_t) override {}
   void output(uint32_t, const etx_value&) override {}
-  void event(const TraceEvent& event) override {
-    static constexpr const char* kNames[] = {"kernel", "delegate", "move", "jump", "free"};
-    std::string name = event.name == nullptr ? kNames[static_cast<size_t>(event.kind)] : event.name;
-    if (event.overload != nullptr && *event.overload != '\0') {
-      name += std::string(".") + event.overload;
+  void event(const TraceEvent& event) override { events_.push_back(event); }
+
+  std::vector<Event> take() const {
+    std::vector<Event> found;
+    for (const TraceEvent& event : events_) {
+      found.emplace_back(event.instruction, name_of(event), event.end - event.start);
     }
-    events.emplace_back(event.instruction, std::move(name), event.end - event.start);
+    return found;
   }
-  std::vector<Event> events;
+
+ private:
+  static std::string name_of(const TraceEvent& event) {
+    static constexpr const char* kNames[] = {"kernel", "delegate", "move", "jump", "free"};
+    if (event.name == nullptr) return kNames[static_cast<size_t>(event.kind)];
+    const bool has_overload = event.overload != nullptr && *event.overload != '\0';
+    return clean(has_overload ? std::string(event.name) + "." + event.overload : event.name);
+  }
+  std::vector<TraceEvent> events_;
 };
 
 nb::object as_tuple(nb::handle inputs) {
@@ -314,12 +324,11 @@ struct PyMethod::Tracing {
 
 std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
   const Use use(*this);
-  Recorder recorder;
-  const Tracing tracing(loaded().method(), &recorder);
+  Durations durations(meta().num_instructions());
+  const Tracing tracing(loaded().method(), &durations);
   Keep keep;
   nb::object outputs = run_list(inputs, false, &keep);
-  for (Event& event : recorder.events) std::get<1>(event) = clean(std::get<1>(event));
-  return {outputs, std::move(recorder.events)};
+  return {outputs, durations.take()};
 }
 
 /// Executes again on the inputs that are set, the GIL released.

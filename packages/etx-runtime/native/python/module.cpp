@@ -311,6 +311,8 @@ NB_MODULE(_native, m) {
   m.def("register_kernel", register_kernel, "name"_a, "function"_a);
   m.def("register_backend", register_backend, "name"_a, "backend"_a);
   m.def("unregister", unregister, "name"_a);
+  m.def("ticks", etx_pal_current_ticks);
+  m.def("trace_event", trace_event, "id"_a, "start"_a, "end"_a, "metadata"_a);
   m.def("to_bits", to_bits, "array"_a, nb::sig("def to_bits(array: object) -> typing.Any"));
   m.def("from_bits", from_bits, "bits"_a, "dtype"_a,
         nb::sig("def from_bits(bits: object, dtype: str) -> typing.Any"));

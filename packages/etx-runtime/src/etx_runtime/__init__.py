@@ -8,6 +8,8 @@ from etx_runtime.callbacks import (
     CompileSpecs,
     register_backend,
     register_kernel,
+    ticks,
+    trace_event,
     unregister,
 )
 from etx_runtime.errors import (
@@ -70,5 +72,7 @@ __all__ = [
     "set_log_level",
     "set_log_sink",
     "set_num_threads",
+    "ticks",
+    "trace_event",
     "unregister",
 ]

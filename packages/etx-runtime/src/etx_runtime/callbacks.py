@@ -10,7 +10,15 @@ from typing import Any, Protocol
 from etx_runtime import _native
 from etx_runtime.errors import PluginError
 
-__all__ = ["Backend", "CompileSpecs", "register_backend", "register_kernel", "unregister"]
+__all__ = [
+    "Backend",
+    "CompileSpecs",
+    "register_backend",
+    "register_kernel",
+    "ticks",
+    "trace_event",
+    "unregister",
+]
 
 
 class CompileSpecs(dict[str, bytes]):
@@ -81,3 +89,17 @@ def _check(name: str, is_right: bool, expected: str) -> None:
         raise PluginError(f"the name must be a text, got {name!r}")
     if not is_right:
         raise PluginError(f"'{name}' needs {expected}")
+
+
+def ticks() -> int:
+    """Return the time on the clock that events are recorded with."""
+    return _native.ticks()
+
+
+def trace_event(name: str | int, start: int, end: int, metadata: bytes = b"") -> bool:
+    """Record that something within a backend's `execute` ran from `start` to `end`, in `ticks()`.
+
+    For the thread that executes. `name` is a text, or a number that the compiler noted for the
+    delegate (`ids` of ``etx/debug``). Return False where nobody records.
+    """
+    return _native.trace_event(name, start, end, metadata)

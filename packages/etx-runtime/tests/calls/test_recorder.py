@@ -164,6 +164,43 @@ def test_the_failing_instruction_is_recorded(runtime: Runtime) -> None:
     assert "etx failed error=2 instruction=2" in notes(run)
 
 
+class Telling:
+    """A backend that tells what it does, by name and by number."""
+
+    def init(self, blob: bytes, specs: object) -> list[bool]:
+        return []
+
+    def execute(self, handle: list[bool], args: list[Any]) -> None:
+        start = etx_runtime.ticks()
+        args[-1][:] = args[0]
+        middle = etx_runtime.ticks()
+        handle.append(etx_runtime.trace_event("copy", start, middle, b"metadata"))
+        handle.append(etx_runtime.trace_event(7, middle, etx_runtime.ticks()))
+
+
+def test_python_backends_tell_their_events(runtime: Runtime) -> None:
+    b = Builder()
+    x = b.input(b.tensor((1,)))
+    out = b.tensor((1,))
+    reference = es.BackendDelegateDataReference(es.DataLocation.INLINE, 0)
+    b.plan.delegates.append(es.BackendDelegate("Telling", reference, []))
+    b.instruction(es.DelegateCall(0, [x, out]))
+    b.output(out)
+    pte = b.pte()
+    pte.program.backend_delegate_data = [es.BackendDelegateInlineData(b"")]
+    etx_runtime.register_backend("Telling", Telling())
+    try:
+        recorder = record(runtime, es.serialize_pte(pte), [ONE])
+    finally:
+        etx_runtime.unregister("Telling")
+    copy, seven, call, _ = spans(read(recorder)[1])
+    assert (copy.delegate_debug_id_str, copy.delegate_debug_metadata) == ("copy", b"metadata")
+    assert (seven.delegate_debug_id_int, seven.delegate_debug_id_str) == (7, None)
+    assert call.name == "DELEGATE_CALL"
+    assert call.start_time <= copy.start_time <= copy.end_time == seven.start_time <= call.end_time
+    assert not etx_runtime.trace_event("outside", 0, 1)
+
+
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="none, outputs, all, got 'some'"):
         Recorder("some")  # type: ignore[arg-type]

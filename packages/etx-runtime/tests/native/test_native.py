@@ -93,6 +93,8 @@ def test_text_size(tmp_path: Path) -> None:
     sizes = call("size", "-A", tmp_path / "tests" / "cpp" / "one_kernel")
     text = next(int(line.split()[1]) for line in sizes.split("\n") if line.startswith(".text"))
     assert text <= TEXT_BUDGET, f"{text} bytes"
+    names = call("nm", "--demangle", tmp_path / "tests" / "cpp" / "one_kernel")
+    assert not re.search("ETDump|EventTracer|run_traced|trace_one|describe", names)
 
 
 def test_import_brings_no_heavy_modules() -> None:
