@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import etx_runtime
 import pytest
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.target import load_target
 from etx_schema import read_pte
 from etx_schema.targets.rows import in_place
+from on_device import assert_same, on_device
 from programs import Calls
 from running import operators, plan_of
 
@@ -62,6 +64,19 @@ def test_one_operator_between_permutes(name):
         return function(*(x.mT for x in tensors)).mT
 
     assert len(operators(lowered(between, inputs, "etx"))) == 1
+
+
+def test_only_what_is_put_into_is_put_into_in_place():
+    """The rows that are put have the size of the whole as well, and nobody else reads them."""
+
+    def put(x, rows, at):
+        whole = x + 1
+        return torch.ops.aten.index_put(whole, [at], rows * 2), whole * 3
+
+    inputs = torch.rand(3, 4), torch.rand(3, 4), torch.tensor([2, 0, 1])
+    program = to_edge(torch.export.export(Calls(put), inputs)).to_executorch()
+    found = etx_runtime.load(program.buffer)(*on_device(inputs))
+    assert_same(found, put(*inputs))
 
 
 def test_targets_state_it():

@@ -240,6 +240,7 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return torch.mm(self.to(torch.int32), mat2.to(torch.int32))
 
 
+BATCH_NORM: Callable[..., Any] = torch_decompositions._native_batch_norm_legit_functional
 OUTPUT_SIZE: Callable[..., Any] = torch_decompositions.upsample_compute_output_size
 
 OURS: dict[OpOverload, Callable[..., Any]] = {
@@ -258,6 +259,7 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.bucketize.Tensor: _bucketize,
     aten.take.default: _take,
     aten._int_mm.default: _int_mm,
+    aten._native_batch_norm_legit_functional.default: BATCH_NORM,
     aten.addmv.default: torch_decompositions.addmv,
     aten.dist.default: torch_decompositions.dist,
     aten.upsample_bicubic2d.default: in_float32(torch_decompositions.upsample_bicubic2d_default),

@@ -41,6 +41,8 @@ class _Coalescer:
         """Give `result` the memory of `source`."""
         taken, given = self.listing.places[source], self.listing.places[result]
         scattered = step.op in OVERWRITING
+        if scattered and source != _arguments(step)[0]:
+            return False
         if self._others_overlap(step, source, scattered) or not self._merge(taken, given):
             return False
         if scattered:
@@ -150,9 +152,15 @@ class _Coalescer:
     def _in_place(self, step: Step, target: int) -> None:
         call = step.instruction.instr_args
         assert isinstance(call, KernelCall)
-        assert call.args is not None
-        call.args = [*call.args[:-2], target]
+        call.args = [*_arguments(step)[:-2], target]
         step.op = OVERWRITING[step.op]
         call.op_index = self.listing.operator(step.op, "")
         step.reads = (*step.reads, target)
         step.writes, step.updates = (), (target,)
+
+
+def _arguments(step: Step) -> list[int]:
+    call = step.instruction.instr_args
+    assert isinstance(call, KernelCall)
+    assert call.args is not None
+    return call.args
