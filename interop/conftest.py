@@ -198,7 +198,7 @@ def integers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def trained_weights(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Workshop:
-    """Quantize the chosen models and run them on both runtimes."""
+    """Quantize the chosen models and run them on both runtimes, with XNNPACK and without."""
     specs = [getattr(item, "callspec", None) for item in request.session.items]
     chosen = (spec.params.get("recipe") for spec in specs if spec)
     names = tuple(dict.fromkeys(name for name in chosen if name))
@@ -207,11 +207,12 @@ def trained_weights(
     workshop.folder.mkdir(exist_ok=True)
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
         workshop.run("--host", "trained_weights.py", str(workshop.folder), *names)
-        files = {"etx": ("etx", "shared"), "executorch": ("shared",)}
-        for runtime, environment in (("etx", "--device"), ("executorch", "--executorch")):
-            workshop.execute(
-                runtime, environment, [f"{f}:{n}" for n in names for f in files[runtime]]
-            )
+        for runtime, environment, files in (
+            ("etx", "--device", ("etx", "shared")),
+            ("etx", "--delegates", ("xnnpack",)),
+            ("executorch", "--executorch", ("shared", "xnnpack")),
+        ):
+            workshop.execute(runtime, environment, [f"{f}:{n}" for n in names for f in files])
     return workshop
 
 

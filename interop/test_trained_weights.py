@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models with trained weights, quantized: their answers are those of float, on both runtimes."""
+"""Models with trained weights, quantized: their answers are those of float, on both runtimes,
+by kernels and by XNNPACK."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ import numpy as np
 import pytest
 from conftest import Workshop
 
-CELLS = (("etx", "etx"), ("shared", "etx"), ("shared", "executorch"))
+CELLS = (
+    ("etx", "etx"),
+    ("shared", "etx"),
+    ("shared", "executorch"),
+    ("xnnpack", "etx"),
+    ("xnnpack", "executorch"),
+)
 CORRELATION = {"minilm-int8-dynamic": 0.99, "minilm-int4": 0.97}
 BYTES = {"minilm-int8-dynamic": 24_000_000, "minilm-int4": 25_000_000, "crepe-int8": 550_000}
 CENTS = 10
@@ -73,3 +80,10 @@ def test_files_are_small(recipe: str, file: str, trained_weights: Workshop) -> N
     assert (trained_weights.folder / recipe / f"{file}.pte").stat().st_size <= BYTES[recipe]
     report = json.loads((trained_weights.folder / recipe / "report.json").read_text())
     assert all(not layer["is_float"] for layer in report["layers"])
+
+
+@pytest.mark.parametrize("recipe", BYTES)
+def test_xnnpack_takes_all_layers_in_one_delegate(recipe: str, trained_weights: Workshop) -> None:
+    count, outside = json.loads((trained_weights.folder / recipe / "delegated.json").read_text())
+    assert count == 1
+    assert not any("linear" in operator or "conv" in operator for operator in outside)
