@@ -28,6 +28,10 @@ function milliseconds(time) {
   return time >= 1 ? `${time.toPrecision(3)} ms` : `${(time * 1000).toPrecision(3)} µs`;
 }
 
+function largest(values, least) {
+  return values.reduce((most, value) => Math.max(most, value), least);
+}
+
 function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }

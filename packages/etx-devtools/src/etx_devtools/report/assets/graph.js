@@ -68,7 +68,7 @@ class Graph {
     const { nodes, nodeOf } = nodesOf(this.state.method, this.open);
     const { layers, byKey } = layered(nodes);
     Object.assign(this, { nodes, nodeOf, layers, byKey });
-    const widest = Math.max(1, ...layers.map((layer) => layer.length));
+    const widest = largest(layers.map((layer) => layer.length), 1);
     this.height = layers.length * (NODE.height + NODE.gap) + 2 * NODE.margin;
     this.width = widest * (NODE.width + NODE.gap) + 2 * NODE.margin;
     this.view = Math.min(400, Math.max(80, this.height));
@@ -104,7 +104,7 @@ class Graph {
     if (!this.nodes) return;
     const { pen, width, height } = prepare(this.canvas, this.view);
     const weight = (node) => node.rows.reduce((sum, index) => sum + this.state.weight(index), 0);
-    const most = Math.max(...this.nodes.map(weight), 1e-12);
+    const most = largest(this.nodes.map(weight), 1e-12);
     const step = NODE.height + NODE.gap;
     const first = Math.floor(this.scroll.scrollTop / step) - 1;
     const last = first + Math.ceil(height / step) + 2;

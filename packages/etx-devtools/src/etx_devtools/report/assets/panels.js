@@ -83,7 +83,7 @@ class Timeline {
     if (!times) return;
     const { pen, width } = prepare(this.canvas, 64);
     const scale = width / (this.total || 1);
-    const most = Math.max(...times, 1e-12);
+    const most = largest(times, 1e-12);
     times.forEach((time, index) => {
       const { fill, ink } = shade(time / most);
       const [left, wide] = [this.starts[index] * scale, time * scale];
@@ -132,7 +132,7 @@ class Memory {
     for (const { arena, canvas } of this.pictures || []) {
       const { pen, width, height } = prepare(canvas, 180);
       const [right, up] = [width / steps, (height - 4) / (arena.bytes || 1)];
-      const most = Math.max(...arena.boxes.map((box) => box[1] - box[0]), 1);
+      const most = largest(arena.boxes.map((box) => box[1] - box[0]), 1);
       for (const [start, end, first, last, name] of arena.boxes) {
         const { fill, ink } = shade((end - start) / most);
         const [x, y, w, h] = [first * right, height - 2 - end * up,
