@@ -8,8 +8,12 @@ import json
 import pytest
 import torch
 from etx_exir import to_edge
+from etx_exir.ir.equal_values import note_of
+from etx_exir.passes import NodePass
 from etx_schema.inspect.reads_writes import effects
 from torch import nn
+
+PERMUTE = torch.ops.aten.permute_copy.default
 
 
 def notes(module, inputs):
@@ -85,3 +89,21 @@ def test_parts_of_a_decomposed_operator_have_none():
 def test_one_operator_is_one_value(module):
     found = notes(module, (torch.randn(2, 4),))
     assert found[0][1] is not None
+
+
+def test_a_permuted_value_is_noted_before_it_is_permuted_back():
+    def layer(node, graph):
+        call, order = graph.call_function, [0, 2, 1]
+        inner = call(torch.ops.aten.relu.default, (call(PERMUTE, (node.args[0], order)),))
+        return call(PERMUTE, (inner, order))
+
+    class Permuted(NodePass):
+        targets = (torch.ops.aten.relu.default,)
+
+        def rewrite(self, node, graph):
+            return layer(node, graph)
+
+    program = to_edge(torch.export.export(nn.ReLU(), (torch.randn(2, 3, 4),)))
+    edge = program.transform([Permuted()]).exported_program()
+    found = [note_of(node) for node in edge.graph.nodes if node.op == "call_function"]
+    assert found == [None, ("relu", 1.0, [0, 2, 1]), "relu"]

@@ -34,6 +34,7 @@ from etx_devtools.compare.tolerance import reduction_length, tolerance
 
 __all__ = ["Check", "Comparison", "Session"]
 
+QUANTIZE = "quantized_decomposed.quantize"
 Execute = Callable[[bytes, str, Sequence[Any]], list[Any]]
 
 
@@ -213,7 +214,7 @@ class _Call:
         if note is not None and value is None:
             raise _stranger(number, op, place, f"the model has no value {note.name!r}")
         if note is not None and value is not None:
-            check.value = note.name if note.factor == 1 else f"{note.name} * {note.factor:g}"
+            check.value = str(note)
             self._by_value(check, value, note, got)
             if isinstance(self.plan.chains[0].instructions[number].instr_args, DelegateCall):
                 check.module = module_path(value.node) or check.module
@@ -228,8 +229,7 @@ class _Call:
         if not isinstance(expected, Tensor):
             check.reason = "eager did not compute it"
             return
-        if note.factor != 1:
-            expected = expected * note.factor
+        expected = note.apply(expected) if note.fits(expected) else expected
         if expected.shape != got.shape or expected.dtype != got.dtype:
             raise _stranger(
                 check.instruction,
@@ -243,7 +243,7 @@ class _Call:
             return
         if self._is_random(value):
             check.reason = "random numbers"
-            self.cuts[note.name] = got
+            self.cuts[note.name] = note.undo(got)
             return
         check.arrived = _distance(got, expected)
         try:
@@ -251,18 +251,19 @@ class _Call:
         except LookupError as error:
             check.reason = str(error.args[0])
             return
-        here = here * note.factor if note.factor != 1 else here
+        here = note.apply(here)
         length = reduction_length(nodes)
         check.by, check.made = "value", _distance(got, here)
         check.allowed = tolerance(here, got.dtype, length)
         if check.wrong:
             wide = self._wide(value, note)
-            check.allowed = tolerance(here, got.dtype, length, wide)
+            step = 1.0 if value.operator.startswith(QUANTIZE) else 0.0
+            check.allowed = max(step, tolerance(here, got.dtype, length, wide))
         if check.wrong:
             check.suspects = tuple(self.open)
             check.cause = self._cause(check, got)
         self.open.clear()
-        self.cuts[note.name] = got / note.factor if note.factor != 1 else got
+        self.cuts[note.name] = note.undo(got)
 
     def _is_random(self, value: Value) -> bool:
         """Whether the value differs from call to call: attention may draw numbers, or not."""
@@ -281,7 +282,7 @@ class _Call:
             found = self.reference.local(value, self.cuts, self.bound, wide=True)[0]
         except Exception:
             return None
-        return found * note.factor if isinstance(found, Tensor) else None
+        return note.apply(found) if isinstance(found, Tensor) else None
 
     def _by_operator(self, check: Check, got: Tensor) -> None:
         """Compare with torch's operator of the same name, on the values that it got here."""

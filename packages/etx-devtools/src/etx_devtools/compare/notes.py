@@ -7,16 +7,38 @@ from dataclasses import dataclass, field
 
 from etx_schema import PteFile
 from etx_schema.problem import DEBUG_KEY, read_json
+from torch import Tensor
 
 __all__ = ["Note", "Notes", "notes_of"]
 
 
 @dataclass(frozen=True)
 class Note:
-    """A slot holds `factor` times the exported value `name`."""
+    """A slot holds `factor` times the exported value `name`, its dimensions in `order`."""
 
     name: str
     factor: float = 1.0
+    order: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        scaled = self.name if self.factor == 1 else f"{self.name} * {self.factor:g}"
+        return f"{scaled}.permute{self.order}" if self.order else scaled
+
+    def apply(self, value: Tensor) -> Tensor:
+        """Return what the slot holds where the exported value is `value`."""
+        moved = value.permute(self.order) if self.order else value
+        return moved * self.factor if self.factor != 1 else moved
+
+    def undo(self, held: Tensor) -> Tensor:
+        """Return the exported value of which the slot holds `held`."""
+        plain = held / self.factor if self.factor != 1 else held
+        if not self.order:
+            return plain
+        return plain.permute([self.order.index(dim) for dim in range(plain.dim())])
+
+    def fits(self, value: Tensor) -> bool:
+        """Whether `value` has the dimensions that are permuted."""
+        return not self.order or sorted(self.order) == list(range(value.dim()))
 
 
 @dataclass
@@ -44,8 +66,11 @@ def notes_of(pte: PteFile, method: str) -> Notes:
 def _note(row: object) -> Note | None:
     if isinstance(row, str):
         return Note(row)
-    if not isinstance(row, list) or len(row) != 2:
+    if not isinstance(row, list) or len(row) not in (2, 3):
         return None
-    name, factor = row
-    is_number = isinstance(factor, (int, float)) and factor != 0
-    return Note(name, float(factor)) if isinstance(name, str) and is_number else None
+    name, factor, *rest = row
+    if not isinstance(name, str) or not isinstance(factor, (int, float)) or factor == 0:
+        return None
+    order = rest[0] if rest else []
+    is_order = isinstance(order, list) and all(isinstance(dim, int) for dim in order)
+    return Note(name, float(factor), tuple(order)) if is_order else None

@@ -16,11 +16,13 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
+from etx_exir.ir.ops import PERMUTATIONS, permutation
+
 __all__ = ["EQUALS", "Note", "forget", "inherit", "note_exported", "note_of", "scale"]
 
 EQUALS = "equals"
-Note = str | tuple[str, float]
-"""The name of an exported value; with a factor where the result is that many times as large."""
+Note = str | tuple[str, float] | tuple[str, float, list[int]]
+"""The name of an exported value; the factor by which the result is larger; how it is permuted."""
 
 TRACED = "ExportedProgram.module()"
 
@@ -40,6 +42,17 @@ def inherit(fresh: Iterable[Node], old: Node, new: Node) -> None:
         forget([kept])
     if note is not None:
         new.meta.setdefault(EQUALS, note)
+        _note_permuted(new, fresh)
+
+
+def _note_permuted(node: Node, fresh: Iterable[Node]) -> None:
+    """Note of the new node that `node` permutes that it holds the same value, permuted back."""
+    note = note_of(node)
+    source: Any = node.args[0] if node.target in PERMUTATIONS else None
+    if not isinstance(note, str) or not any(source is item for item in fresh):
+        return
+    order = permutation(node)
+    source.meta[EQUALS] = (note, 1.0, [order.index(dim) for dim in range(len(order))])
 
 
 def forget(nodes: Iterable[Node]) -> None:
@@ -53,8 +66,8 @@ def scale(nodes: Iterable[Node], factor: float) -> None:
     for node in nodes:
         note = note_of(node)
         if note is not None:
-            name, before = note if isinstance(note, tuple) else (note, 1.0)
-            node.meta[EQUALS] = (name, before * factor)
+            name, before, *rest = note if isinstance(note, tuple) else (note, 1.0)
+            node.meta[EQUALS] = (name, before * factor, *rest)
 
 
 def note_exported(source: ExportedProgram, result: ExportedProgram, traced: bool) -> None:
