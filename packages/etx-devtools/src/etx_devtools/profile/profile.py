@@ -109,8 +109,9 @@ def profile_of(
 ) -> Profile:
     """Return the profile of recorded runs of `method` of a program.
 
-    A tick of the device's clock is `tick_ms` milliseconds. `cost_ms`, what recording an instruction
-    took, is taken off each; `untraced_ms` of other executions are only told.
+    A tick of the device's clock is `tick_ms` milliseconds. `cost_ms` is the least that recording an
+    instruction takes; with `untraced_ms`, of executions that were not recorded, it is what these
+    took less, at most twice the least, so that noise does not count. It is taken off.
     Errors: EtxError where the program lacks the method or a recorded instruction.
     """
     plan = _plan(pte, method)
@@ -126,7 +127,7 @@ def profile_of(
         profile.load_ms = tick_ms * max(span.ticks for span in loads[0].spans)
     for run in chosen:
         _add(steps, run, tick_ms)
-    profile.cost_ms = cost_ms
+    profile.cost_ms = _cost(profile, cost_ms)
     _take_off(profile)
     return profile
 
@@ -183,6 +184,14 @@ def _add_part(step: Step, span: Span, tick_ms: float) -> None:
     part = step.parts.setdefault(span.name, Part(span.name, [], step.module, step.source))
     part.ms += [0.0] * (len(step.ms) - len(part.ms))
     part.ms[-1] += tick_ms * span.ticks
+
+
+def _cost(profile: Profile, least_ms: float) -> float:
+    executed = sum(step.calls for step in profile.steps) / profile.executions
+    if not profile.untraced_ms or not executed:
+        return least_ms
+    extra = (median(profile.whole_ms) - median(profile.untraced_ms)) / executed
+    return min(max(extra, least_ms), 2 * least_ms)
 
 
 def _take_off(profile: Profile) -> None:

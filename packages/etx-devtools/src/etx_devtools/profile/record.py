@@ -19,16 +19,20 @@ def record(
 ) -> tuple[list[Run], list[float], float]:
     """Return what was recorded, milliseconds of executions in between, and of the first one.
 
-    `recorder` may hold the load already. There are `executions` of each kind, at least one a block.
+    `recorder` may hold the load already; it is cleared in between, so that its memory is one that
+    was written before. There are `executions` of each kind, at least one a block.
     """
     start = time.perf_counter()
     method.execute(inputs)
     first = (time.perf_counter() - start) * 1e3
     untraced: list[float] = []
+    runs: list[Run] = []
     for block in range(BLOCKS):
         count = executions * (block + 1) // BLOCKS - executions * block // BLOCKS
         if count == 0:
             continue
         untraced += [ns / 1e6 for ns in method.time_executions(inputs, count)]
         method.trace(inputs, recorder, count)
-    return read_etdump(recorder.etdump()), untraced, first
+        runs += read_etdump(recorder.etdump())
+        recorder.clear()
+    return runs, untraced, first
