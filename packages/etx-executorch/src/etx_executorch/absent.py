@@ -21,8 +21,8 @@ ABSENT = {
     "backends.arm": f"Ethos-U and TOSA {_NO_DELEGATE}",
     "backends.transforms": "shared transforms of backends are not there: use etx_exir.passes",
     "backends.xnnpack": (
-        "XNNPACK cannot be lowered to yet: leave the partitioner out, and the program runs on the"
-        " kernels of etx-kernels-portable"
+        "its names are others in ETX: take XnnpackPartitioner from etx_backend_xnnpack.partition,"
+        " of the package etx-backend-xnnpack[aot]"
     ),
     "backends.xnnpack.recipes": "recipes are not there: call to_edge_transform_and_lower",
     "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
