@@ -28,12 +28,12 @@ ABSENT = {
     "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
     "data": "the schemas are package data of etx_schema",
     "devtools": (
-        "ETRecord, ETDump and Inspector are not there yet: the file itself names"
-        " module and line of each instruction (etx show --debug), and etx bench measures it"
+        "ETRecord is not there yet: the file itself names module and line of each instruction;"
+        " give it to the Inspector as program, and see etx profile and etx compare"
     ),
     "devtools.etdump": (
-        "no ETDump is written yet: Method.profile of etx_runtime measures each instruction, and"
-        " etx bench prints it"
+        "the schema is in etx_schema: etx_devtools.etdump reads ETDumps, etx_runtime.Recorder and"
+        " etx run --etdump write them"
     ),
     "devtools.size_analysis_tool": "use etx size, or etx_devtools.sizes",
     "devtools.visualization": "graphs are not drawn: use etx show, or etx memory for the plan",
@@ -62,7 +62,7 @@ ABSENT = {
         "export of language models is not there yet: export the model with torch.export, and lower"
         " it with to_edge"
     ),
-    "extension.pybindings.portable_lib._create_profile_block": "use Method.profile of etx_runtime",
+    "extension.pybindings.portable_lib._create_profile_block": "use Method.trace and a Recorder of etx_runtime",
     "extension.training": (
         "training on the device is not there yet: train before torch.export, or run a step that"
         " was exported whole"

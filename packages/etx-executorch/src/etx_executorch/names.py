@@ -11,6 +11,7 @@ _CORD = "etx_executorch.adapters.cord"
 _EXPORT_PASS = "etx_executorch.adapters.export_pass"
 _EXPORT_UTIL = "etx_executorch.adapters.export_util"
 _GRAPHS = "etx_executorch.adapters.graphs"
+_INSPECTOR = "etx_devtools.inspector"
 _MANAGERS = "etx_executorch.adapters.managers"
 _MEMORY_PLANNING = "etx_executorch.adapters.memory_planning"
 _NAMED_DATA = "etx_executorch.adapters.named_data"
@@ -278,7 +279,7 @@ RUNTIME = {
 }
 
 DEVTOOLS = {
-    "devtools": _of(_BUNDLES, "BundledProgram"),
+    "devtools": {**_of(_BUNDLES, "BundledProgram"), **_of(_INSPECTOR, "Inspector")},
     "devtools.bundled_program": {},
     "devtools.bundled_program.config": _of(_BUNDLES, "MethodTestCase", "MethodTestSuite"),
     "devtools.bundled_program.core": _of(_BUNDLES, "BundledProgram"),
@@ -295,6 +296,9 @@ DEVTOOLS = {
         **_of(_GRAPHS, "DelegationInfo", "get_delegation_info"),
         **_of("etx_exir.delegation.info", "DelegationBreakdown"),
     },
+    "devtools.inspector": _of(
+        _INSPECTOR, "Event", "EventBlock", "Inspector", "PerfData", "TimeScale"
+    ),
     "devtools.size_analysis_tool": {},
 }
 
