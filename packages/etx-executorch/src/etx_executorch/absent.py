@@ -62,7 +62,9 @@ ABSENT = {
         "export of language models is not there yet: export the model with torch.export, and lower"
         " it with to_edge"
     ),
-    "extension.pybindings.portable_lib._create_profile_block": "use Method.trace and a Recorder of etx_runtime",
+    "extension.pybindings.portable_lib._create_profile_block": (
+        "use Method.trace and a Recorder of etx_runtime"
+    ),
     "extension.training": (
         "training on the device is not there yet: train before torch.export, or run a step that"
         " was exported whole"
