@@ -26,7 +26,7 @@ etx_status init(const etx_backend*, etx_init_context* context, const void* blob,
 etx_status execute(const etx_backend*, void* handle, etx_context* context, etx_value* const* args,
                    size_t num_args) {
   auto* delegate = static_cast<Delegate*>(handle);
-  const Error error = delegate->execute(args, num_args);
+  const Error error = delegate->execute(context, args, num_args);
   if (error == Error::Ok) return 0;
   return context->fail(context, static_cast<etx_status>(error), delegate->reason());
 }

@@ -107,7 +107,7 @@ Error Delegate::allocate(etx_init_context* context, const Needs& needs) {
   return Error::Ok;
 }
 
-Error Delegate::execute(etx_value* const* args, size_t num_args) {
+Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num_args) {
   const size_t inputs = Blob::count(blob_.inputs), outputs = Blob::count(blob_.outputs);
   if (num_args != inputs + outputs) {
     return refuse(Error::InvalidArgument, "another number of inputs and outputs than the blob has");
@@ -130,7 +130,12 @@ Error Delegate::execute(etx_value* const* args, size_t num_args) {
     std::memcpy(target, args[i]->payload.as_tensor->data, tensor.nbytes());
   }
   Machine machine(stream_.data, stream_.words, stream_.macs);
-  if (const Fault fault = machine.run(&memory_, workspace_)) {
+  const auto is_cancelled = [](const void* user) {
+    const auto* of = static_cast<const etx_context*>(user);
+    return of->is_cancelled != nullptr && of->is_cancelled(of);
+  };
+  if (const Fault fault = machine.run(&memory_, workspace_, {is_cancelled, context})) {
+    if (fault == kCancelled) return refuse(Error::Cancelled, fault);
     return refuse(Error::InvalidProgram, "command at offset ", fault, machine.offset());
   }
   for (size_t i = 0; i < outputs; ++i) {

@@ -16,8 +16,9 @@ class Delegate {
   /// Checks the blob and every command. Errors: InvalidProgram, NotSupported, NotFound,
   /// MemoryAllocationFailed.
   Error load(etx_init_context* context, const void* blob, size_t size);
-  /// Copies inputs in, runs, copies outputs out. Errors: InvalidArgument, InvalidProgram.
-  Error execute(etx_value* const* args, size_t num_args);
+  /// Copies inputs in, runs, copies outputs out. Errors: InvalidArgument, InvalidProgram,
+  /// Cancelled.
+  Error execute(etx_context* context, etx_value* const* args, size_t num_args);
 
   /// Says why the last call has failed; stays until the next one.
   const char* reason() const { return reason_; }

@@ -19,16 +19,24 @@ uint32_t word_at(const uint8_t* stream, size_t index) {
 
 }  // namespace
 
+const char kCancelled[] = "it was told to stop";
+
+Fault Machine::may_go_on() const {
+  if (cancel_.is_cancelled == nullptr || !cancel_.is_cancelled(cancel_.user)) return nullptr;
+  return kCancelled;
+}
+
 Fault Machine::measure(Needs* needs) {
   needs_ = needs;
   memory_ = nullptr;
   return walk();
 }
 
-Fault Machine::run(Memory* memory, const Workspace& workspace) {
+Fault Machine::run(Memory* memory, const Workspace& workspace, Cancel cancel) {
   needs_ = nullptr;
   memory_ = memory;
   workspace_ = workspace;
+  cancel_ = cancel;
   return walk();
 }
 

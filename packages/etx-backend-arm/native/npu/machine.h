@@ -23,6 +23,15 @@ struct Workspace {
   int32_t* pixel = nullptr;
 };
 
+/// Tells whether to stop; null: never.
+struct Cancel {
+  bool (*is_cancelled)(const void* user) = nullptr;
+  const void* user = nullptr;
+};
+
+/// What `Machine::run` returns when it was told to stop.
+extern const char kCancelled[];
+
 /// An Ethos-U55 or U65 that executes a register command stream, without time.
 ///
 /// It computes what the hardware computes and refuses what the hardware would not notice: reads of
@@ -36,7 +45,7 @@ class Machine {
 
   /// Checks all commands, and adds up what they need.
   Fault measure(Needs* needs);
-  Fault run(Memory* memory, const Workspace& workspace);
+  Fault run(Memory* memory, const Workspace& workspace, Cancel cancel = {});
 
   /// Offset in bytes of the command at which the last call has ended.
   size_t offset() const { return at_ * 4; }
@@ -70,6 +79,7 @@ class Machine {
   Fault requantize(const FeatureMap& to, int64_t sum, uint64_t scale, uint32_t shift,
                    int32_t* result) const;
   Window window() const;
+  Fault may_go_on() const;
 
   const uint8_t* stream_;
   size_t words_;
@@ -83,6 +93,7 @@ class Machine {
   uint32_t pending_ = 0;
   Memory* memory_ = nullptr;
   Workspace workspace_;
+  Cancel cancel_;
   Needs* needs_ = nullptr;
   bool is_over_ = false;
 };

@@ -109,6 +109,7 @@ Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_de
   const uint32_t kernel = window_.height * window_.width;
   const size_t length = size_t{kernel} * (is_depthwise ? 1 : from.depth);
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
+    NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
       uint64_t count = 0;
       NPU_TRY(gather(from, {y, x}, &count));
@@ -133,6 +134,7 @@ Fault Machine::pool(const FeatureMap& from, const FeatureMap& to, bool is_averag
   const auto shift = static_cast<uint32_t>(given >> 32 & 63);
   const uint32_t kernel = window_.height * window_.width;
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
+    NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
       uint64_t count = 0;
       NPU_TRY(gather(from, {y, x}, &count));

@@ -89,6 +89,9 @@ Fault WeightStream::read_chunk() {
   const int64_t balance = has_runs_ ? static_cast<int64_t>(weights_.position) - runs_.position : 0;
   const bool reads_weights = balance < 8 && weights_.position < weights_.total;
   const bool reads_runs = has_runs_ && balance >= 0 && runs_.position < runs_.total;
+  if (!reads_weights && !reads_runs && weights_.waiting == 0 && runs_.waiting == 0) {
+    return "a weight stream has runs that do not fit its weights";
+  }
   Lane weights, runs;
   const uint32_t unary = reads_weights && !plain_ ? bits_.get(kChunk) : 0;
   if (reads_runs) read_run_quotients(&runs);
@@ -105,9 +108,7 @@ Fault WeightStream::read_chunk() {
     if (i < weights.waiting) weights_.quotients[i] = weights.quotients[i];
     if (i < runs.waiting) runs_.quotients[i] = runs.quotients[i];
   }
-  const bool stuck = !reads_weights && !reads_runs && weights_.written < weights_.total &&
-                     weights_.waiting == 0 && runs_.waiting == 0;
-  return stuck ? "a weight stream has runs that do not fit its weights" : nullptr;
+  return nullptr;
 }
 
 void WeightStream::read_weight_quotients(Lane* fresh, uint32_t unary) {
