@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import keyword_spotting
 import pytest
@@ -13,6 +14,18 @@ from etx_backend_arm.tosa import Op
 from etx_quant import QuantizationError, quantize, quantize_edges
 from lowered import delegates, largest_step, lower, operators
 from torch import Tensor, nn
+
+
+class Pair(nn.Module):
+    """What is made of two inputs, limited from below."""
+
+    def __init__(self, combine: Callable[[Tensor, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.combine = combine
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return torch.relu(self.combine(x, y))
+
 
 CASES = {
     "conv": nn.Conv2d(3, 8, 3),
@@ -44,6 +57,18 @@ def test_reference_model_is_one_step_from_the_quantized_model(name: str) -> None
     others = [n for n in program.graph.nodes if n.op == "call_function"]
     assert len(others) == 2  # the call and its result
     assert largest_step(delegate.processed_bytes, model, x) <= 1
+
+
+@pytest.mark.parametrize("combine", [torch.add, torch.sub, torch.mul])
+def test_two_activations_make_one(combine: Callable[[Tensor, Tensor], Tensor]) -> None:
+    torch.manual_seed(0)
+    shapes = ((1, 4, 5, 6), (1, 4, 1, 1))
+    batches = [tuple(torch.randn(shape) * 3 for shape in shapes) for _ in range(4)]
+    model = quantize(Pair(combine).eval(), batches, TOSAQuantizer())
+    quantize_edges(model)
+    pair = [torch.randint(-128, 128, shape, dtype=torch.int8) for shape in shapes]
+    (delegate,) = delegates(lower(model, *pair))
+    assert largest_step(delegate.processed_bytes, model, *pair) <= 1
 
 
 def test_a_whole_network_is_one_delegate() -> None:

@@ -104,8 +104,15 @@ class Graph:
         dtype = self.dtype(origin)
         return self.operator(Op.RESHAPE, fbs.ReshapeAttribute(), operands, output, shape, dtype)
 
-    def rescale(self, value: str, scales: Sequence[float], points: Points, output: str) -> str:
-        """Add a RESCALE to int8, by one scale or one for each index of the last dimension."""
+    def rescale(
+        self,
+        value: str,
+        scales: Sequence[float],
+        points: Points,
+        output: str,
+        dtype: DType = DType.INT8,
+    ) -> str:
+        """Add a RESCALE, by one scale or one for each index of the last dimension."""
         pairs = [multiplier_and_shift(scale) for scale in scales]
         count, source = len(pairs), self.dtype(value)
         multipliers = struct.pack(f"<{count}i", *(m for m, _ in pairs))
@@ -115,13 +122,13 @@ class Graph:
             self.constant(f"{output}_multiplier", [count], DType.INT32, multipliers),
             self.constant(f"{output}_shift", [count], DType.INT8, shifts),
             self.zero_point(points[0], source),
-            self.zero_point(points[1], DType.INT8),
+            self.zero_point(points[1], dtype),
         ]
         attribute = fbs.RescaleAttribute(
             scale32=True, rounding_mode=RoundingMode.SINGLE_ROUND, per_channel=count > 1
         )
         shape = self.shape(value)
-        return self.operator(Op.RESCALE, attribute, operands, output, shape, DType.INT8)
+        return self.operator(Op.RESCALE, attribute, operands, output, shape, dtype)
 
     def operators(self) -> Sequence[fbs.TosaOperator]:
         """Return the operators in their order."""

@@ -68,10 +68,13 @@ def _transpose(attribute: Any, source: list[int], made: list[int], other: Any) -
 RULES: dict[Op, Rule | None] = {
     Op.CONST: None,
     Op.CONST_SHAPE: None,
+    Op.ADD: None,
     Op.CLAMP: None,
+    Op.MUL: None,
     Op.RESCALE: None,
     Op.RESHAPE: None,
     Op.SLICE: None,
+    Op.SUB: None,
     Op.AVG_POOL2D: _avg_pool,
     Op.CONV2D: _conv,
     Op.DEPTHWISE_CONV2D: _depthwise,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The lowerings to TOSA: importing this fills the table."""
 
-from etx_backend_arm.nodes import clamp, conv, linear, pool, shape
+from etx_backend_arm.nodes import arithmetic, clamp, conv, linear, pool, shape
 from etx_backend_arm.nodes.table import TABLE, Lowering, Profile, arguments, lowers, why_not
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "Lowering",
     "Profile",
     "arguments",
+    "arithmetic",
     "clamp",
     "conv",
     "linear",
