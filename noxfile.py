@@ -2,7 +2,7 @@
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
 hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes|aten-bench|aten-samples`,
 `-s exporter-tests|xnnpack-tests|mutated|free-threaded|executorch-samples|executorch-kernels`,
-`-s xnnpack-samples`.
+`-s xnnpack-samples|conformance`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -454,6 +454,21 @@ def peers(session: nox.Session) -> None:
         others_no_deps=(*EXECUTORCH[:1], *litert(), *requirements("requirements-peers.txt")),
     )
     run(session, python, ROOT / "benchmarks" / "peers" / "run.py", *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Run PyTorch's samples in six dtypes by a harness: `-s conformance [-- OPTIONS]`. By hand.
+
+    The harness is `../shared/bench/conformance/opinfo_executorch.py`, or ETX_CONFORMANCE.
+    """
+    python = environment(
+        session, "conformance", COMPILER, *DEVICE, others=(*EXECUTORCH, "expecttest==0.3.0")
+    )
+    beside = ROOT.parent / "shared" / "bench" / "conformance" / "opinfo_executorch.py"
+    harness = os.environ.get("ETX_CONFORMANCE", str(beside))
+    script, work = ROOT / "benchmarks" / "conformance" / "run.py", ROOT / ".build" / "conformance"
+    run(session, python, script, harness, "--work", work, *session.posargs)
 
 
 def flatc() -> tuple[str, ...]:
