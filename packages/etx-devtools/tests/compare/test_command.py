@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 
+import etx_runtime
 import numpy as np
 import pytest
 from compared_models import rows
@@ -77,6 +78,19 @@ def test_inputs_from_a_file(files, capsys):
     assert not document["random_inputs_only"]
     _, text = etx(capsys, *words, "--random", "1")
     assert json.loads(text)["random_inputs_only"]
+
+
+def test_the_first_wrong_instruction_is_a_program(files, capsys):
+    code, text = etx(capsys, "wrong.pte", "--eager", "net.py:net", "--reduce", "small.pte")
+    assert code == 1
+    assert "written: small.pte, its inputs small.npz" in text
+    assert len(read_pte("small.pte").program.execution_plan[0].chains[0].instructions) == 1
+    given, expected = (list(np.load(name).values()) for name in ("small.npz", "small.expected.npz"))
+    (got,) = etx_runtime.Runtime.get().load_program("small.pte").load_method("forward")(given)
+    np.testing.assert_allclose(got, np.tanh(given[0]), rtol=1e-5)
+    np.testing.assert_allclose(expected[0], 1 / (1 + np.exp(-given[0])), rtol=1e-5)
+    with pytest.raises(EtxError, match="no instruction is wrong"):
+        etx(capsys, "net.pte", "--eager", "net.py:net", "--reduce", "small.pte")
 
 
 def test_no_such_model(files, capsys):

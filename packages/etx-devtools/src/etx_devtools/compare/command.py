@@ -57,6 +57,12 @@ def register(subparsers: Any) -> None:
         "MODULE:PARTITIONER): the model is compiled again, with delegates that return all they "
         "compute; may be given several times",
     )
+    parser.add_argument(
+        "--reduce",
+        metavar="OUT.pte",
+        help="write the first wrong instruction as a program of its own, and beside it its inputs "
+        "(OUT.npz) and the right result (OUT.expected.npz)",
+    )
     parser.add_argument("--method", help="default: forward, or the only one")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
@@ -76,7 +82,13 @@ def run(options: argparse.Namespace) -> int:
     except ImportError as error:
         raise EtxError(f"{NEEDS} ({error})") from error
     report = compare_files(
-        options.file, options.eager, options.inputs, options.method, options.random, options.inside
+        options.file,
+        options.eager,
+        options.inputs,
+        options.method,
+        options.random,
+        options.inside,
+        options.reduce,
     )
     if options.json:
         print(json.dumps(report.document(), indent=1))

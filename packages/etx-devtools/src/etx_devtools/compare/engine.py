@@ -29,6 +29,7 @@ from etx_devtools.compare.metrics import Distance, distance
 from etx_devtools.compare.notes import Note, notes_of
 from etx_devtools.compare.operators import NoOperatorError, eager_results
 from etx_devtools.compare.record import Recorder
+from etx_devtools.compare.reduce import Found
 from etx_devtools.compare.reference import UNDEFINED, Reference, Value
 from etx_devtools.compare.tolerance import reduction_length, tolerance
 
@@ -82,6 +83,7 @@ class Comparison:
     checks: list[Check]
     outputs: list[Distance | None]
     state: dict[str, Distance] = field(default_factory=dict)
+    found: Found | None = None
     not_run: int = 0
 
     @property
@@ -125,6 +127,7 @@ class _Call:
         self.bound = eager | self.reference.buffers(held)
         self.cuts: dict[str, Any] = {}
         self.open: list[int] = []
+        self.right: dict[int, Any] = {}
         self.shapes: dict[int, Any] = {}
 
     def compare(self) -> Comparison:
@@ -136,7 +139,7 @@ class _Call:
         steps = self.plan.chains[0].instructions
         found = effects(self.plan)
         ran, loops = self._executed(taps)
-        missing = 0
+        missing, kept = 0, None
         self.shapes = {
             slot: tuple(value.shape)
             for items in taps.values()
@@ -152,6 +155,10 @@ class _Call:
                 for tap in taps.get(number, [])
             ]
             checks += [check for check in made if check is not None]
+            wrong = [check for check in made if check is not None and check.wrong]
+            if wrong and kept is None:
+                kept = Found(number, self._before(steps[number].instr_args), self.right)
+            self.right = {}
             for slot, result in taps.get(number, []):
                 self.memory.write(slot, result)
             self.memory.step(steps[number])
@@ -163,7 +170,7 @@ class _Call:
             for name, slot in self.state.items()
             if name in state
         }
-        return Comparison(self.method, checks, outputs, far, missing)
+        return Comparison(self.method, checks, outputs, far, kept, missing)
 
     def _executed(self, taps: Mapping[int, Sequence[tuple[int, Any]]]) -> tuple[set[int], set[int]]:
         """Return the instructions that ran, and those that may have run more than once."""
@@ -254,6 +261,7 @@ class _Call:
         here = note.apply(here)
         length = reduction_length(nodes)
         check.by, check.made = "value", _distance(got, here)
+        self.right[check.slot] = here
         check.allowed = tolerance(here, got.dtype, length)
         if check.wrong:
             wide = self._wide(value, note)
@@ -299,6 +307,7 @@ class _Call:
             check.reason = "not a result"
             return
         check.by, check.made = "operator", _distance(got, here)
+        self.right[check.slot] = here
         check.allowed = tolerance(here, got.dtype, self._reads(step, here))
 
     def _reads(self, call: KernelCall, result: Tensor) -> int:
@@ -330,6 +339,21 @@ class _Call:
             "the kernel is right: the weights, arguments or operator in the file differ from the "
             "model's"
         )
+
+    def _before(self, call: Any) -> dict[int, Any]:
+        """Return what the arguments of a call hold, as far as that is known."""
+        found: dict[int, Any] = {}
+        pending = list(call.args)
+        while pending:
+            slot = pending.pop()
+            if slot < 0 or slot in found:
+                continue
+            items = getattr(self.plan.values[slot].val, "items", None)
+            is_slots = type(self.plan.values[slot].val).__name__ not in ("BoolList", "DoubleList")
+            pending += items if items and is_slots else []
+            value = None if items else self._stored(slot)
+            found |= {} if value is None else {slot: value}
+        return found
 
     def _outputs(self) -> list[Distance | None]:
         found: list[Distance | None] = []

@@ -22,6 +22,7 @@ from etx_devtools.compare.engine import Session
 from etx_devtools.compare.inside import compile_tapped
 from etx_devtools.compare.notes import notes_of
 from etx_devtools.compare.record import find_method
+from etx_devtools.compare.reduce import write_reduced
 from etx_devtools.compare.reference import Reference
 from etx_devtools.compare.report import Report
 
@@ -84,10 +85,12 @@ def compare_files(
     method: str | None = None,
     seed: int | None = None,
     inside: Sequence[str] = (),
+    reduced: str | None = None,
 ) -> Report:
     """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file.
 
-    `inside` names the backends of whose delegates all values are compared.
+    `inside` names the backends of whose delegates all values are compared; to `reduced` the first
+    wrong instruction is written.
     """
     pte = read_pte(file)
     sources = load_factory(eager)
@@ -105,6 +108,8 @@ def compare_files(
         pte = compile_tapped({chosen: program}, partitioners)
     report = compare(pte, program, calls, method=chosen, name=eager)
     report.again = bool(inside)
+    if reduced is not None:
+        _reduce(pte, report, chosen, reduced)
     report.file, report.random = file, seed is not None and not inputs
     return report
 
@@ -127,6 +132,15 @@ def _split(text: str) -> tuple[str, str]:
 def _flat(call: Any) -> list[Any]:
     leaves = pytree.tree_leaves(tuple(call), is_leaf=lambda item: item is None)
     return [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]
+
+
+def _reduce(pte: PteFile, report: Report, method: str, path: str) -> None:
+    if report.first is None:
+        raise EtxError(f"--reduce {path}: no instruction is wrong, so that there is none to write")
+    found = report.calls[report.first[0]].found
+    assert found is not None
+    plan = pte.program.execution_plan[find_method(pte, method)]
+    report.written = [str(item) for item in write_reduced(pte, plan, found, path)]
 
 
 def _partitioner(name: str) -> Any:

@@ -35,6 +35,7 @@ class Report:
     random: bool = False
     stripped: bool = False
     again: bool = False
+    written: list[str] = field(default_factory=list)
 
     @property
     def first(self) -> tuple[int, Check] | None:
@@ -57,6 +58,7 @@ class Report:
             "random_inputs_only": self.random,
             "stripped": self.stripped,
             "compiled_again": self.again,
+            "written": self.written,
             "first": None if first is None else {"call": first[0], **_row(first[1])},
             "calls": [
                 {
@@ -87,6 +89,8 @@ class Report:
                 "note: the model was compiled again, with delegates that return all they compute; "
                 "compare without --inside to see the file as it is"
             )
+        if self.written:
+            yield "written: {}, its inputs {}, the right result {}".format(*self.written)
         if self.random:
             yield (
                 "note: only random inputs were compared, which real ones may contradict; give some "
