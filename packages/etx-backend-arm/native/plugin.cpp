@@ -4,6 +4,18 @@
 #include <etx/plugin.h>
 #include <etx/span.h>
 
+#include "cortex_m/families.h"
+
+namespace etx::cortex_m {
+namespace {
+#define ETX_FAMILY(name) &name##_kernels,
+constexpr const etx_kernel_table* kTables[] = {ETX_FAMILIES(ETX_FAMILY)};
+#undef ETX_FAMILY
+constexpr Span<const etx_kernel_table* const> kTableSpan(kTables);
+}  // namespace
+}  // namespace etx::cortex_m
+
+#if defined(ETX_ARM_NPU)
 #include "npu/delegate.h"
 
 namespace etx::npu {
@@ -35,10 +47,16 @@ constexpr etx_backend kBackend = {
     sizeof(etx_backend), "EthosUBackend", nullptr, nullptr, init, execute, nullptr};
 constexpr const etx_backend* kBackends[] = {&kBackend};
 constexpr Span<const etx_backend* const> kBackendSpan(kBackends);
-constexpr Span<const etx_kernel_table* const> kNoTables;
 
 }  // namespace
 }  // namespace etx::npu
+#else
+namespace etx::npu {
+namespace {
+constexpr Span<const etx_backend* const> kBackendSpan;
+}  // namespace
+}  // namespace etx::npu
+#endif
 
-ETX_PLUGIN(backend_arm, "etx-backend-arm", ETX_BACKEND_VERSION, etx::npu::kNoTables,
+ETX_PLUGIN(backend_arm, "etx-backend-arm", ETX_BACKEND_VERSION, etx::cortex_m::kTableSpan,
            etx::npu::kBackendSpan)

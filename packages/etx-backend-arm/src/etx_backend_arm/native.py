@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The simulator that runs Ethos-U blobs: a shared library that etx-runtime loads as a plugin."""
+"""The plugin: the simulator that runs Ethos-U blobs, and the kernels of `cortex_m::`."""
 
 from __future__ import annotations
 
@@ -16,3 +16,8 @@ def library_path() -> str:
 def target_path() -> str:
     """Return the path of the target that lists the backend."""
     return os.path.join(_FOLDER, "ethos-u.json")
+
+
+def cortex_m_path() -> str:
+    """Return the path of the target that lists the operators of `cortex_m::`."""
+    return os.path.join(_FOLDER, "cortex-m.json")

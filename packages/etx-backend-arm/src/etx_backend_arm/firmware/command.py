@@ -46,7 +46,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--trusted", action="store_true", help="check only the file's header when it is loaded"
     )
-    parser.add_argument("--sources", metavar="DIR", help="etx-runtime's and etx-kernels-portable's")
+    parser.add_argument("--sources", metavar="DIR", help="a folder with the packages' sources")
     parser.set_defaults(run=_run)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,8 @@ from etx_kernels_portable.select.project import open_sources, write_project
 from etx_kernels_portable.select.selection import families, select
 from etx_schema import fbs_dir
 from etx_schema.errors import EtxError
+from etx_schema.operator_names import operator_name
+from etx_schema.pte_reader import read_pte
 
 from etx_backend_arm import __version__
 from etx_backend_arm.firmware.memory import MemoryNeeds
@@ -34,6 +37,16 @@ RUNTIME_PARTS = (
     "native/platform/minimal.cpp",
     "src/etx_runtime/_version.py",
 )
+ARM_PARTS = (
+    "CMakeLists.txt",
+    "LICENSE",
+    "native/plugin.cpp",
+    "native/cortex_m",
+    "src/etx_backend_arm/_version.py",
+)
+PACKAGES = ("etx-runtime", "etx-kernels-portable", "etx-backend-arm")
+FAMILY = re.compile(r"^ +X\(([a-z_0-9]+)\)", re.MULTILINE)
+ROW = re.compile(r'ETX_KERNEL\("([^"]+)"')
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR arm)
@@ -115,13 +128,13 @@ class Firmware:
 
 @contextmanager
 def package_sources(given: str | None) -> Iterator[Path]:
-    """Give a folder that holds the sources of etx-runtime and etx-kernels-portable.
+    """Give a folder that holds the sources of PACKAGES.
 
     Errors: EtxError when there is none.
     """
     folder = Path(given) if given else Path(__file__).resolve().parents[4]
     with tempfile.TemporaryDirectory() as scratch:
-        for name in ("etx-runtime", "etx-kernels-portable"):
+        for name in PACKAGES:
             archives = sorted(folder.glob(f"{name.replace('-', '_')}-*.tar.gz"))
             if (folder / name).is_dir():
                 (Path(scratch) / name).symlink_to((folder / name).resolve())
@@ -131,25 +144,44 @@ def package_sources(given: str | None) -> Iterator[Path]:
                 (Path(scratch) / name).symlink_to(unpacked)
             else:
                 raise EtxError(
-                    f"{folder} has no {name}: give a folder with the sources of etx-runtime and "
-                    "etx-kernels-portable, or with their source archives, by --sources"
+                    f"{folder} has no {name}: give a folder with the sources of "
+                    f"{', '.join(PACKAGES)}, or with their source archives, by --sources"
                 )
         yield Path(scratch)
+
+
+def operators_of(model: Path) -> set[str]:
+    """Return the operators that a file calls by name."""
+    plans = read_pte(model).program.execution_plan
+    return {operator_name(plan, i) for plan in plans for i in range(len(plan.operators))}
+
+
+def arm_families(sources: Path, used: set[str]) -> dict[str, list[str]]:
+    """Return the operators among `used` that etx-backend-arm computes, by family."""
+    folder = sources / "native" / "cortex_m"
+    names = FAMILY.findall((folder / "families.h").read_text(encoding="utf-8"))
+    rows = {n: ROW.findall((folder / f"{n}.cpp").read_text(encoding="utf-8")) for n in names}
+    found = {name: sorted(used.intersection(operators)) for name, operators in rows.items()}
+    return {name: operators for name, operators in found.items() if operators}
 
 
 def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     """Write everything of a firmware but its main into `folder`, a new one."""
     with open_sources(str(packages / "etx-kernels-portable")) as sources:
-        chosen = select([str(firmware.model)], (), (), families(sources, library_path()))
-        if chosen.elsewhere:
+        portable = families(sources, library_path())
+        used = operators_of(firmware.model)
+        arm = arm_families(packages / "etx-backend-arm", used)
+        known = {name for names in (*portable.values(), *arm.values()) for name in names}
+        if missing := sorted(used - known):
             raise EtxError(
-                f"{firmware.model}: no kernel for {firmware.name} computes "
-                f"{', '.join(chosen.elsewhere)}"
+                f"{firmware.model}: no kernel for {firmware.name} computes {', '.join(missing)}"
             )
-        options = {"optimize": "-Os", "level": "base"}
-        (folder / "kernels").mkdir()
-        files = [firmware.model.name]
-        write_project(folder / "kernels", sources, chosen, "etx firmware", files, **options)
+        if is_portable := any(used.intersection(names) for names in portable.values()):
+            chosen = select([str(firmware.model)], (), (), portable)
+            options = {"optimize": "-Os", "level": "base"}
+            (folder / "kernels").mkdir()
+            files = [firmware.model.name]
+            write_project(folder / "kernels", sources, chosen, "etx firmware", files, **options)
     _copy(packages / "etx-runtime", folder / "runtime", RUNTIME_PARTS)
     _write_readers(folder / "readers")
     shutil.copytree(BOARD, folder / "board", ignore=shutil.ignore_patterns("main.cpp"))
@@ -159,13 +191,21 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     toolchain = TOOLCHAIN.format(options=firmware.target.options)
     (folder / "toolchain.cmake").write_text(toolchain, encoding="utf-8")
     _write_blobs(folder / "model", firmware)
-    plugins = ["etx_kernels_portable"]
+    libraries, plugins, linked = "", [], []
+    if is_portable:
+        libraries, plugins = "add_subdirectory(kernels)\n", ["etx_kernels_portable"]
+        linked = list(plugins)
+    if arm:
+        _copy(packages / "etx-backend-arm", folder / "arm", ARM_PARTS)
+        libraries += f"set(ETX_CORTEX_M_FAMILIES {' '.join(arm)})\nset(ETX_ARM_NPU OFF)\nadd_subdirectory(arm)\n"
+        plugins.append("backend_arm")
+        linked.append("etx_backend_arm")
     text = CMAKE.format(
         version=__version__,
         name=firmware.name,
         board=board.name,
-        libraries="add_subdirectory(kernels)\n",
-        linked=" ".join(plugins),
+        libraries=libraries,
+        linked=" ".join(linked),
     )
     (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
     (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cortex_m/families.h"
+#include "cortex_m/fixed_point.h"
+
+namespace etx::cortex_m {
+namespace {
+
+bool is_like(const Tensor& a, const Tensor& b) {
+  if (a.scalar_type() != ScalarType::Char || a.dim() != b.dim()) return false;
+  for (ssize_t i = 0; i < a.dim(); ++i) {
+    if (a.size(i) != b.size(i) || (a.size(i) != 1 && a.stride(i) != b.stride(i))) return false;
+  }
+  return true;
+}
+
+bool is_offset(int64_t number) { return number >= -255 && number <= 255; }
+
+bool is_factor(int64_t multiplier, int64_t shift) {
+  return multiplier >= INT32_MIN && multiplier <= INT32_MAX && shift >= -31 && shift <= 31;
+}
+
+Factor factor(int64_t multiplier, int64_t shift) {
+  return {static_cast<int32_t>(multiplier), static_cast<int32_t>(shift)};
+}
+
+/// Calls `f` with the bytes of two tensors of the same sizes.
+template <typename F>
+Error map(Context& context, const Tensor& a, const Tensor& b, Tensor& out, const F& f) {
+  ETX_CHECK(context, out.scalar_type() == ScalarType::Char && is_like(a, out) && is_like(b, out),
+            InvalidArgument, "operands and out must be int8 of the same sizes and order of memory");
+  const int8_t* const x = a.const_data_ptr<int8_t>();
+  const int8_t* const y = b.const_data_ptr<int8_t>();
+  int8_t* const to = out.mutable_data_ptr<int8_t>();
+  for (ssize_t i = 0, n = out.numel(); i < n; ++i) to[i] = f(x[i], y[i]);
+  return Error::Ok;
+}
+
+constexpr int kLeftShift = 20;
+
+Error add_out(Context& context, const Tensor& self, int64_t self_zero_point,
+              int64_t self_multiplier, int64_t self_shift, const Tensor& other,
+              int64_t other_zero_point, int64_t other_multiplier, int64_t other_shift,
+              int64_t output_zero_point, int64_t output_multiplier, int64_t output_shift,
+              int64_t low, int64_t high, Tensor& out) {
+  ETX_CHECK(context,
+            is_offset(self_zero_point) && is_offset(other_zero_point) &&
+                is_offset(output_zero_point) && low >= -128 && high <= 127,
+            InvalidArgument, "zero points and bounds must be those of int8");
+  ETX_CHECK(context,
+            is_factor(self_multiplier, self_shift) && is_factor(other_multiplier, other_shift) &&
+                is_factor(output_multiplier, output_shift),
+            InvalidArgument, "multipliers must be int32, shifts within -31 and 31");
+  const Factor first = factor(self_multiplier, self_shift);
+  const Factor second = factor(other_multiplier, other_shift);
+  const Factor last = factor(output_multiplier, output_shift);
+  const auto a = static_cast<int32_t>(self_zero_point), b = static_cast<int32_t>(other_zero_point);
+  const Epilogue epilogue = {static_cast<int32_t>(output_zero_point), static_cast<int32_t>(low),
+                             static_cast<int32_t>(high)};
+  return map(context, self, other, out, [&](int8_t x, int8_t y) {
+    const auto sum = static_cast<uint32_t>(requantize((x - a) * (1 << kLeftShift), first)) +
+                     static_cast<uint32_t>(requantize((y - b) * (1 << kLeftShift), second));
+    return epilogue(static_cast<int32_t>(sum), last);
+  });
+}
+
+Error mul_out(Context& context, const Tensor& self, int64_t self_zero_point, const Tensor& other,
+              int64_t other_zero_point, int64_t output_zero_point, int64_t multiplier,
+              int64_t shift, Tensor& out) {
+  ETX_CHECK(context,
+            is_offset(self_zero_point) && is_offset(other_zero_point) &&
+                is_offset(output_zero_point) && is_factor(multiplier, shift),
+            InvalidArgument, "zero points must be those of int8, shift within -31 and 31");
+  const auto a = static_cast<int32_t>(self_zero_point), b = static_cast<int32_t>(other_zero_point);
+  const Epilogue epilogue = {static_cast<int32_t>(output_zero_point), -128, 127};
+  const Factor last = factor(multiplier, shift);
+  return map(context, self, other, out,
+             [&](int8_t x, int8_t y) { return epilogue((x - a) * (y - b), last); });
+}
+
+Error minimum_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) {
+  return map(context, self, other, out, [](int8_t x, int8_t y) { return x < y ? x : y; });
+}
+
+Error maximum_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) {
+  return map(context, self, other, out, [](int8_t x, int8_t y) { return x < y ? y : x; });
+}
+
+/// out = lut[input + 128].
+Error activation_out(Context& context, const Tensor& input, const Tensor& lut, Tensor& out) {
+  ETX_CHECK(context,
+            lut.scalar_type() == ScalarType::Char && lut.numel() == 256 && lut.is_contiguous(),
+            InvalidArgument, "lut must be int8, 256 of them");
+  const int8_t* const table = lut.const_data_ptr<int8_t>();
+  return map(context, input, input, out, [&](int8_t x, int8_t) { return table[x + 128]; });
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("cortex_m::quantized_add.out", add_out),
+    ETX_KERNEL("cortex_m::quantized_mul.out", mul_out),
+    ETX_KERNEL("cortex_m::minimum.out", minimum_out),
+    ETX_KERNEL("cortex_m::maximum.out", maximum_out),
+    ETX_KERNEL("cortex_m::quantized_activation.out", activation_out),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(pointwise_kernels, kRows);
+
+}  // namespace etx::cortex_m

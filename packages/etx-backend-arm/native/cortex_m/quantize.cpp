@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "cortex_m/families.h"
+
+namespace etx::cortex_m {
+namespace {
+
+/// Rounds halves to even; beyond 2^22 there are no fractions that matter to int8.
+float round_even(float x) {
+  constexpr float kShift = 12582912.0f;
+  if (!(x < 4194304.0f)) return 4194304.0f;
+  if (x < -4194304.0f) return -4194304.0f;
+  volatile float moved = x + kShift;
+  return moved - kShift;
+}
+
+bool is_like(const Tensor& a, const Tensor& b) {
+  if (a.dim() != b.dim()) return false;
+  for (ssize_t i = 0; i < a.dim(); ++i) {
+    if (a.size(i) != b.size(i) || (a.size(i) != 1 && a.stride(i) != b.stride(i))) return false;
+  }
+  return true;
+}
+
+Error check(Context& context, const Tensor& floats, const Tensor& bytes, double scale,
+            int64_t zero_point, int64_t low, int64_t high) {
+  ETX_CHECK(context,
+            floats.scalar_type() == ScalarType::Float && bytes.scalar_type() == ScalarType::Char,
+            NotSupported, "only float32 and int8 are converted to each other");
+  ETX_CHECK(context, is_like(floats, bytes), InvalidArgument,
+            "input and out must have the same sizes in the same order of memory");
+  ETX_CHECK(context, scale > 0 && scale <= 3e38, InvalidArgument, "scale must be positive");
+  ETX_CHECK(context, zero_point >= -128 && zero_point <= 127 && low >= -128 && high <= 127,
+            InvalidArgument, "zero_point, quant_min and quant_max must be those of int8");
+  return Error::Ok;
+}
+
+/// out = clamp(round(input / scale) + zero_point), the division a product with 1 / scale.
+Error quantize_out(Context& context, const Tensor& input, double scale, int64_t zero_point,
+                   int64_t low, int64_t high, ScalarType, Tensor& out) {
+  ETX_TRY(check(context, input, out, scale, zero_point, low, high));
+  const float inverse = 1.0f / static_cast<float>(scale);
+  const auto zero = static_cast<int32_t>(zero_point);
+  const auto least = static_cast<int32_t>(low), most = static_cast<int32_t>(high);
+  const float* const from = input.const_data_ptr<float>();
+  int8_t* const to = out.mutable_data_ptr<int8_t>();
+  for (ssize_t i = 0, n = input.numel(); i < n; ++i) {
+    const int32_t moved = static_cast<int32_t>(round_even(from[i] * inverse)) + zero;
+    to[i] = static_cast<int8_t>(moved < least ? least : moved > most ? most : moved);
+  }
+  return Error::Ok;
+}
+
+Error dequantize_out(Context& context, const Tensor& input, double scale, int64_t zero_point,
+                     int64_t low, int64_t high, ScalarType, Tensor& out) {
+  ETX_TRY(check(context, out, input, scale, zero_point, low, high));
+  const auto factor = static_cast<float>(scale);
+  const auto zero = static_cast<int32_t>(zero_point);
+  const int8_t* const from = input.const_data_ptr<int8_t>();
+  float* const to = out.mutable_data_ptr<float>();
+  for (ssize_t i = 0, n = input.numel(); i < n; ++i) {
+    to[i] = static_cast<float>(from[i] - zero) * factor;
+  }
+  return Error::Ok;
+}
+
+constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("cortex_m::quantize_per_tensor.out", quantize_out),
+    ETX_KERNEL("cortex_m::dequantize_per_tensor.out", dequantize_out),
+};
+
+}  // namespace
+
+ETX_KERNEL_TABLE(quantize_kernels, kRows);
+
+}  // namespace etx::cortex_m

@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantized networks as ``cortex_m::`` operators: needs the extra ``[aot]``."""
+
+from etx_backend_arm.cortex_m.lower import CORTEX_M, lower_to_cortex_m
+from etx_backend_arm.cortex_m.quantizer import CortexMQuantizer
+
+__all__ = ["CORTEX_M", "CortexMQuantizer", "lower_to_cortex_m"]

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``etx::quantized_conv(x, packed, ...)`` -> ``cortex_m::quantized_conv2d_nhwc(x, weight, ...)``,
+and so on: a float32 scale for each channel becomes a multiplier and a shift.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from etx_exir.integer.scales import DEQUANTIZE, QUANTIZE, called
+from etx_exir.ir import integer_ops as etx
+from etx_exir.ir.packed_weights import unpack
+from etx_exir.passes.base import NodePass, Pass
+from etx_exir.passes.integer import INTEGER
+from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
+from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
+from torch import Tensor
+from torch.fx import Graph, Node
+
+from etx_backend_arm.cortex_m import operators as ops
+from etx_backend_arm.cortex_m.fixed_point import LEFT_SHIFT, factor
+
+
+class ToCortexM(NodePass):
+    """Leave to the operators of namespace ``etx`` what has no counterpart, and say why."""
+
+    def calls(self, graph: Graph) -> list[Node]:
+        """Yield what may have a counterpart."""
+        return [n for n in graph.nodes if n.target in ROWS or called(n) in BORDERS]
+
+    def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
+        """Return the counterpart, or why there is none."""
+        row = ROWS.get(node.target) or BORDERS[called(node)]
+        return row(self, graph, *node.args)
+
+    def store(self, tensor: Tensor, name: str) -> Node:
+        """Add a constant."""
+        return self.constants.add(tensor, name, self.mode)
+
+    def factors(self, scale: Tensor, name: str) -> tuple[Node, Node]:
+        """Store the multiplier and the shift of each channel."""
+        pairs = torch.tensor([factor(value) for value in scale.double().tolist()])
+        parts = pairs.int().T.contiguous()
+        return self.store(parts[0], f"{name}_multipliers"), self.store(parts[1], f"{name}_shifts")
+
+    def scratch(self) -> Node:
+        """Return the memory that ExecuTorch's kernels ask for, and these do not."""
+        return self.store(torch.empty(0, dtype=torch.uint8), "no_scratch")
+
+
+def _conv(
+    owner: ToCortexM, graph: Graph, x: Node, packed: Node, sums: Node, bias: Node | None,
+    scale: Node, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
+    spacing: list[int], groups: int, zero_point: int, offset: int, low: int, high: int,
+) -> Node | str:  # fmt: skip
+    if padding[:2] != padding[2:] or any(space != 1 for space in spacing):
+        return "cortex_m:: has the same padding on both sides, and no space between points"
+    weight, scales = owner.constant(packed), owner.constant(scale)
+    if weight is None or scales is None:
+        return "the weight is not a constant"
+    depth, height, width = x.meta["val"].shape[3] // groups, *kernel
+    channels = scales.shape[0] // groups
+    rows = [unpack(part, channels, height * width * depth) for part in weight.chunk(groups)]
+    taps = torch.cat(rows).view(-1, height, width, depth).contiguous()
+    numbers = owner.factors(scales, scale.name)
+    window = (stride, padding[:2], dilation)
+    if depth == 1 and groups == x.meta["val"].shape[3]:
+        stored = owner.store(taps.permute(3, 1, 2, 0).contiguous(), f"{packed.name}_hwc")
+        given = (x, stored, bias, *window, channels, -zero_point, offset)
+        rest = (*numbers, low, high, owner.scratch())
+        return graph.call_function(ops.DEPTHWISE_CONV2D, (*given, *rest))
+    stored = owner.store(taps, f"{packed.name}_ohwi")
+    given = (x, stored, bias, *window, -zero_point, offset)
+    return graph.call_function(ops.CONV2D, (*given, *numbers, low, high, owner.scratch()))
+
+
+def _depthwise(
+    owner: ToCortexM, graph: Graph, x: Node, packed: Node, sums: Node, bias: Node | None,
+    scale: Node, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
+    zero_point: int, offset: int, low: int, high: int,
+) -> Node | str:  # fmt: skip
+    weight, scales = owner.constant(packed), owner.constant(scale)
+    if weight is None or scales is None:
+        return "the weight is not a constant"
+    if padding[:2] != padding[2:]:
+        return "cortex_m:: has the same padding on both sides"
+    stored = owner.store(weight.view(1, *kernel, -1), f"{packed.name}_hwc")
+    given = (x, stored, bias, stride, padding[:2], dilation, 1, -zero_point, offset)
+    numbers = owner.factors(scales, scale.name)
+    rest = (*numbers, low, high, owner.scratch())
+    return graph.call_function(ops.DEPTHWISE_CONV2D, (*given, *rest))
+
+
+def _linear(
+    owner: ToCortexM, graph: Graph, x: Node, packed: Node, sums: Node, bias: Node | None,
+    scale: Node, zero_point: int, offset: int, low: int, high: int,
+) -> Node | str:  # fmt: skip
+    weight, scales = owner.constant(packed), owner.constant(scale)
+    if weight is None or scales is None:
+        return "the weight is not a constant"
+    matrix = unpack(weight, scales.shape[0], x.meta["val"].shape[-1]).contiguous()
+    start = -zero_point * matrix.long().sum(1)
+    given = owner.constant(bias)
+    start = start if given is None else start + given
+    pairs = [factor(value) for value in scales.double().tolist()]
+    multipliers, shifts = ([pair[i] for pair in pairs] for i in (0, 1))
+    stored = owner.store(matrix, f"{packed.name}_rows")
+    whole = owner.store(start.int(), f"{packed.name}_start")
+    args = (x, stored, None, whole, -zero_point, 0, offset, multipliers, shifts, high, low)
+    return graph.call_function(ops.LINEAR, args)
+
+
+def _add(
+    owner: ToCortexM, graph: Graph, a: Node, b: Node, a_scale: float, a_zero_point: int,
+    b_scale: float, b_zero_point: int, zero_point: int, low: int, high: int,
+) -> Node | str:  # fmt: skip
+    if a.meta["val"].shape != b.meta["val"].shape:
+        return "cortex_m::quantized_add does not broadcast"
+    if a_scale <= 0 or b_scale <= 0:
+        return "cortex_m::quantized_add does not subtract"
+    most = 2 * max(a_scale, b_scale)
+    first, second = (a_zero_point, *factor(a_scale / most)), (b_zero_point, *factor(b_scale / most))
+    last = (zero_point, *factor(most / 2**LEFT_SHIFT))
+    return graph.call_function(ops.ADD, (a, *first, b, *second, *last, low, high))
+
+
+def _avg_pool(
+    owner: ToCortexM, graph: Graph, x: Node, kernel: list[int], stride: list[int],
+    padding: list[int], count_include_pad: bool, scale: float, zero_point: int, offset: int,
+    low: int, high: int,
+) -> Node | str:  # fmt: skip
+    if abs(scale - 1) > 1e-6 or zero_point != offset or (low, high) != (-128, 127):
+        return "cortex_m::quantized_avg_pool2d keeps scale and zero point"
+    if padding[:2] != padding[2:] or (count_include_pad and any(padding)):
+        return "cortex_m::quantized_avg_pool2d counts no padding"
+    if any(_rest(x, kernel, stride, padding)):
+        return "the last window goes beyond the padding"
+    numbers = (zero_point, *factor(1.0), owner.scratch())
+    args = (x, kernel, stride, padding[:2], False, *numbers)
+    return graph.call_function(ops.AVG_POOL2D, args)
+
+
+def _rest(x: Node, kernel: list[int], stride: list[int], padding: list[int]) -> list[bool]:
+    sizes = x.meta["val"].shape[1:3]
+    return [s + 2 * p < k for s, k, p in zip(sizes, kernel, padding, strict=False)]
+
+
+def _max_pool(
+    owner: ToCortexM, graph: Graph, x: Node, kernel: list[int], stride: list[int],
+    padding: list[int], dilation: list[int],
+) -> Node | str:  # fmt: skip
+    if padding[:2] != padding[2:]:
+        return "cortex_m:: has the same padding on both sides"
+    args = (x, kernel, stride, padding[:2], dilation, False, 0, 0, -128, 127)
+    return graph.call_function(ops.MAX_POOL2D, args)
+
+
+def _lookup(owner: ToCortexM, graph: Graph, x: Node, table: Node) -> Node | str:
+    if x.meta["val"].dtype != torch.int8 or table.meta["val"].dtype != torch.int8:
+        return "cortex_m::quantized_activation is of int8"
+    return graph.call_function(ops.ACTIVATION, (x, table))
+
+
+def _quantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
+    if x.meta["val"].dtype != torch.float32 or range[-1] != torch.int8:
+        return "cortex_m::quantize_per_tensor is of float32 and int8"
+    return graph.call_function(ops.QUANTIZE, (x, *range))
+
+
+def _dequantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
+    if x.meta["val"].dtype != torch.int8:
+        return "cortex_m::dequantize_per_tensor is of int8"
+    return graph.call_function(ops.DEQUANTIZE, (x, *range))
+
+
+ROWS: dict[Any, Any] = {
+    etx.CONV: _conv,
+    etx.DEPTHWISE_CONV: _depthwise,
+    etx.LINEAR: _linear,
+    etx.ADD: _add,
+    etx.AVG_POOL: _avg_pool,
+    etx.MAX_POOL: _max_pool,
+    etx.LOOKUP: _lookup,
+}
+BORDERS = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
+CORTEX_M: tuple[Pass, ...] = (
+    *INTEGER,
+    ToCortexM(),
+    RemoveDeadCode(),
+    CommonSubexpressions(),
+)
+"""What a quantized program runs to become operators of `cortex_m::`, in this order."""
+
+
+def lower_to_cortex_m(edge: Any) -> Any:
+    """Run the passes on an `EdgeProgramManager` and return the new one."""
+    return edge.transform(list(CORTEX_M))

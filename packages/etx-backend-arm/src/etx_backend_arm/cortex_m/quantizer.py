@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The quantizer whose programs become operators of ``cortex_m::``: needs the extra ``[aot]``."""
+
+from __future__ import annotations
+
+import torch
+from etx_quant import Int8Quantizer
+from etx_quant.rows import ROWS, Moved
+
+aten = torch.ops.aten
+POOLS = {aten.avg_pool2d.default: Moved(), aten.adaptive_avg_pool2d.default: Moved()}
+
+
+class CortexMQuantizer(Int8Quantizer):
+    """Annotates for int8 per channel; average pools keep scale and zero point of their input."""
+
+    rows = ROWS | POOLS

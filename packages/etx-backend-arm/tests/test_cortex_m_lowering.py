@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantized networks become `cortex_m::` operators, whose kernels compute what torch does."""
+
+from __future__ import annotations
+
+import etx_runtime
+import numpy as np
+import pytest
+import tiny
+import torch
+from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
+from etx_backend_arm.cortex_m import operators as ops
+from etx_backend_arm.cortex_m.fixed_point import factor
+from etx_exir import ExecutorchBackendConfig, to_edge
+from etx_quant import quantize
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+MULTIPLIERS = st.tuples(st.integers(2**30, 2**31 - 1), st.integers(-31, 1)) | st.sampled_from(
+    [(2**30, 0), (2**31 - 1, 0), (2**30, -31), (0, 0)]
+)
+
+
+class Call(nn.Module):
+    """One operator, of one tensor and constants."""
+
+    def __init__(self, operator: object, args: tuple[object, ...]) -> None:
+        super().__init__()
+        self.operator = operator
+        self.places = []
+        for i, arg in enumerate(args):
+            if isinstance(arg, torch.Tensor):
+                self.register_buffer(f"constant{i}", arg)
+            self.places.append(f"constant{i}" if isinstance(arg, torch.Tensor) else arg)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        args = [getattr(self, p) if isinstance(p, str) else p for p in self.places]
+        return self.operator(x, *args)
+
+
+def both(operator: object, x: torch.Tensor, *args: object) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the kernel and what the definition in torch compute."""
+    program = to_edge(torch.export.export(Call(operator, args), (x,)))
+    config = ExecutorchBackendConfig(target=None)
+    model = etx_runtime.load(program.to_executorch(config).buffer)
+    return np.asarray(model(x.numpy())), operator(x, *args).numpy()
+
+
+def integers(seed: int, *shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(-128, 128, shape, dtype=torch.int8, generator=generator)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    sizes=st.tuples(*[st.integers(1, 9)] * 2, *[st.integers(1, 3)] * 4),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+    offset=st.integers(-127, 128),
+    pair=MULTIPLIERS,
+    kind=st.sampled_from(["conv", "depthwise"]),
+)
+@settings(max_examples=12, deadline=None)
+def test_convolutions(
+    seed: int,
+    sizes: tuple[int, ...],
+    stride: int,
+    dilation: int,
+    offset: int,
+    pair: tuple[int, int],
+    kind: str,
+) -> None:
+    height, width, kernel, depth, groups, padding = sizes
+    span = dilation * (kernel - 1) + 1
+    x = integers(seed, 1, height + span, width + span, depth * groups)
+    outputs = groups * depth * 2
+    multipliers = torch.full((outputs,), pair[0], dtype=torch.int32)
+    shifts = torch.full((outputs,), pair[1], dtype=torch.int32)
+    bias = integers(seed + 1, outputs).int() * 37
+    window = ([stride, 1], [padding, 0], [dilation, dilation])
+    numbers = (multipliers, shifts, -128, 120, torch.empty(0, dtype=torch.uint8))
+    if kind == "conv":
+        weight = integers(seed + 2, outputs, kernel, kernel, depth)
+        args = (weight, bias, *window, offset, 3, *numbers)
+        actual, expected = both(ops.CONV2D, x, *args)
+    else:
+        weight = integers(seed + 2, 1, kernel, kernel, outputs)
+        args = (weight, bias, *window, 2, offset, 3, *numbers)
+        actual, expected = both(ops.DEPTHWISE_CONV2D, x, *args)
+    np.testing.assert_array_equal(actual, expected)
+
+
+@given(seed=st.integers(0, 2**16), depth=st.integers(1, 40), pair=MULTIPLIERS)
+@settings(max_examples=4, deadline=None)
+def test_linear(seed: int, depth: int, pair: tuple[int, int]) -> None:
+    weight, start = integers(seed, 7, depth), integers(seed, 7).int() * 100
+    x = integers(seed + 1, 3, depth)
+    numbers = ([pair[0]] * 7, [pair[1]] * 7, 127, -128)
+    for given_sums in ((start, None), (None, start), (None, None)):
+        actual, expected = both(ops.LINEAR, x, weight, *given_sums, 5, 0, -3, *numbers)
+        np.testing.assert_array_equal(actual, expected)
+
+
+@given(seed=st.integers(0, 2**16), scales=st.tuples(*[st.floats(1e-4, 4)] * 3))
+@settings(max_examples=4, deadline=None)
+def test_add(seed: int, scales: tuple[float, float, float]) -> None:
+    most = 2 * max(scales[:2])
+    pairs = (factor(scales[0] / most), factor(scales[1] / most), factor(most / 2**20 / scales[2]))
+    x, y = integers(seed, 4, 33), integers(seed + 1, 4, 33)
+    args = (3, *pairs[0], y, -5, *pairs[1], 7, *pairs[2], -100, 127)
+    actual, expected = both(ops.ADD, x, *args)
+    np.testing.assert_array_equal(actual, expected)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    kernel=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    pair=st.tuples(st.integers(2**30, 2**31 - 1), st.integers(-12, 2)),
+)
+@settings(max_examples=6, deadline=None)
+def test_pools(seed: int, kernel: tuple[int, int], pair: tuple[int, int]) -> None:
+    x = integers(seed, 2, 9, 8, 3)
+    window = (list(kernel), [2, 1], [kernel[0] // 2, 0])
+    actual, expected = both(ops.MAX_POOL2D, x, *window, [1, 1], False, 4, 4, -90, 100)
+    np.testing.assert_array_equal(actual, expected)
+    none = torch.empty(0, dtype=torch.uint8)
+    actual, expected = both(ops.AVG_POOL2D, x, *window, False, -7, *pair, none)
+    np.testing.assert_array_equal(actual, expected)
+
+
+def test_quantize_dequantize_and_table() -> None:
+    x = torch.linspace(-9, 9, 1001).repeat(2, 1)
+    actual, expected = both(ops.QUANTIZE, x, 0.0625, 3, -128, 127, torch.int8)
+    np.testing.assert_array_equal(actual, expected)
+    q = torch.arange(-128, 128, dtype=torch.int8)
+    actual, expected = both(ops.DEQUANTIZE, q, 0.1, 3, -128, 127, torch.float32)
+    np.testing.assert_array_equal(actual, expected)
+    actual, expected = both(ops.ACTIVATION, q, q.flip(0))
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("name", ["kws", "ic"])
+def test_networks_are_within_a_step_of_the_quantized_model(name: str) -> None:
+    network = tiny.make(name, 4)
+    model = quantize(network.model, network.inputs, CortexMQuantizer())
+    (x,) = network.inputs[0]
+    edge = lower_to_cortex_m(to_edge(torch.export.export(model, (x,))))
+    graph = edge.exported_program().graph
+    targets = {str(n.target) for n in graph.nodes if n.op == "call_function"}
+    integer = {target for target in targets if target.startswith("cortex_m.")}
+    assert not {target for target in targets if target.startswith(("etx.", "quantized_"))}
+    assert len(integer) >= 3
+    program = etx_runtime.load(edge.to_executorch(ExecutorchBackendConfig(target=None)).buffer)
+    actual = np.asarray(program(x.numpy()))
+    np.testing.assert_array_equal(actual, edge.exported_program().module()(x).numpy())
+    (last,) = [n for n in graph.nodes if n.target is ops.DEQUANTIZE]
+    scale = float(last.args[1])
+    np.testing.assert_allclose(actual, model(x).detach().numpy(), rtol=0, atol=1.01 * scale)
