@@ -92,7 +92,7 @@ def test_convolutions(
 
 
 @given(seed=st.integers(0, 2**16), depth=st.integers(1, 40), pair=MULTIPLIERS)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_linear(seed: int, depth: int, pair: tuple[int, int]) -> None:
     weight, start = integers(seed, 7, depth), integers(seed, 7).int() * 100
     x = integers(seed + 1, 3, depth)
@@ -103,7 +103,7 @@ def test_linear(seed: int, depth: int, pair: tuple[int, int]) -> None:
 
 
 @given(seed=st.integers(0, 2**16), scales=st.tuples(*[st.floats(1e-4, 4)] * 3))
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_add(seed: int, scales: tuple[float, float, float]) -> None:
     most = 2 * max(scales[:2])
     pairs = (factor(scales[0] / most), factor(scales[1] / most), factor(most / 2**20 / scales[2]))

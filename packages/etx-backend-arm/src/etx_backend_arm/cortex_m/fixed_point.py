@@ -37,6 +37,6 @@ def finish(
     value: Tensor, factors: tuple[object, object], offset: int, bounds: tuple[int, int]
 ) -> Tensor:
     """Multiply by a factor, or one for each of the last dimension; give int8 within `bounds`."""
-    multiplier, shift = (torch.as_tensor(part).long() for part in factors)
+    multiplier, shift = (torch.as_tensor(part, device=value.device).long() for part in factors)
     result = requantize(value.long(), multiplier, shift) + offset
     return result.clamp(*bounds).to(torch.int8)

@@ -197,7 +197,8 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
         linked = list(plugins)
     if arm:
         _copy(packages / "etx-backend-arm", folder / "arm", ARM_PARTS)
-        libraries += f"set(ETX_CORTEX_M_FAMILIES {' '.join(arm)})\nset(ETX_ARM_NPU OFF)\nadd_subdirectory(arm)\n"
+        libraries += f"set(ETX_CORTEX_M_FAMILIES {' '.join(arm)})\n"
+        libraries += "set(ETX_ARM_NPU OFF)\nadd_subdirectory(arm)\n"
         plugins.append("backend_arm")
         linked.append("etx_backend_arm")
     text = CMAKE.format(
