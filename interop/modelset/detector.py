@@ -14,7 +14,7 @@ PACKAGES = Path(__file__).parents[2] / "packages"
 sys.path.append(str(PACKAGES / "etx-exir" / "tests"))
 sys.path.append(str(PACKAGES / "etx-kernels-portable" / "tests" / "support"))
 from detection import MaskHead, detections  # noqa: E402
-from vision import define_operators  # noqa: E402
+from torchvision_stand_in import define_operators  # noqa: E402
 
 OPERATORS = define_operators()
 

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 KERNELS = Path(__file__).parents[2] / "etx-kernels-portable" / "tests" / "support"
 sys.path.append(str(KERNELS))
-from vision import torchvision_operators  # noqa: E402
+from torchvision_stand_in import torchvision_operators  # noqa: E402
 
 __all__ = ["MaskHead", "boxes_and_scores", "torchvision_operators"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torchvision's operators, as support/vision.py registers them."""
+"""torchvision's operators, as support/torchvision_stand_in.py registers them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import vision
+import torchvision_stand_in as stand_in
 from case import BF16, F16, F32, F64, Case
 from torch.library import Library
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 FLOATING = (F32, F64, F16, BF16)
-DEFINED = vision.define_operators()
+DEFINED = stand_in.define_operators()
 OUTS = Library("torchvision", "FRAGMENT")
-for name, (schema, _, _) in vision.OPERATORS.items():
+for name, (schema, _, _) in stand_in.OPERATORS.items():
     given = schema.removesuffix(") -> Tensor")
     OUTS.define(f"{name}.out{given}, *, Tensor(a!) out) -> Tensor(a!)")
 
