@@ -18,7 +18,7 @@ from etx_schema._generated.program import (
 )
 
 BYTES = {
-    "state": 176,
+    "state": 184,
     "values": 16,
     "instructions": 16,
     "inputs": 20,
