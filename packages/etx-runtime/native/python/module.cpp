@@ -316,8 +316,7 @@ NB_MODULE(_native, m) {
   m.def("to_bits", to_bits, "array"_a, nb::sig("def to_bits(array: object) -> typing.Any"));
   m.def("from_bits", from_bits, "bits"_a, "dtype"_a,
         nb::sig("def from_bits(bits: object, dtype: str) -> typing.Any"));
-  m.def(
-      "set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
+  m.def("set_num_threads", [](uint32_t n) { ThreadPool::shared().resize(n); }, "num_threads"_a);
   m.def("num_threads", [] { return ThreadPool::shared().num_threads(); });
   find_main_thread();
   bind_log(m);

@@ -32,7 +32,8 @@ class ToCortexM(NodePass):
     def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         """Return the counterpart, or why there is none."""
         row = ROWS.get(node.target) or BORDERS[called(node)]
-        return row(self, graph, *node.args)
+        made: Node | str = row(self, graph, *node.args)
+        return made
 
     def store(self, tensor: Tensor, name: str) -> Node:
         """Add a constant."""
@@ -67,9 +68,9 @@ def _conv(
     window = (stride, padding[:2], dilation)
     if depth == 1 and groups == x.meta["val"].shape[3]:
         stored = owner.store(taps.permute(3, 1, 2, 0).contiguous(), f"{packed.name}_hwc")
-        given = (x, stored, bias, *window, channels, -zero_point, offset)
+        spread = (*window, channels, -zero_point, offset)
         rest = (*numbers, low, high, owner.scratch())
-        return graph.call_function(ops.DEPTHWISE_CONV2D, (*given, *rest))
+        return graph.call_function(ops.DEPTHWISE_CONV2D, (x, stored, bias, *spread, *rest))
     stored = owner.store(taps, f"{packed.name}_ohwi")
     given = (x, stored, bias, *window, -zero_point, offset)
     return graph.call_function(ops.CONV2D, (*given, *numbers, low, high, owner.scratch()))
@@ -183,7 +184,7 @@ ROWS: dict[Any, Any] = {
     etx.MAX_POOL: _max_pool,
     etx.LOOKUP: _lookup,
 }
-BORDERS = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
+BORDERS: dict[Any, Any] = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
 CORTEX_M: tuple[Pass, ...] = (
     *INTEGER,
     ToCortexM(),
