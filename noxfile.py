@@ -47,6 +47,7 @@ GENERATORS = (  # in order: etx-schema carries the target of the kernels
 )
 COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
+BROWSERS = ("chromium-headless-shell", "chromium")
 SLOWEST = ("etx-runtime", "etx-exir", "etx-kernels-portable")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 PORT = ("etx-executorch", "etx-devtools", "etx-quant", COMPILER, *DEVICE)
@@ -126,7 +127,7 @@ def tests(session: nox.Session) -> None:
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e"]
     names = sorted(PROJECTS, key=lambda name: SLOWEST.index(name) if name in SLOWEST else 9)
     steps: dict[str, list[object]] = {"tests/": [*NOX, "root-tests"]}
-    absent = missing_compilers()
+    absent, browser = missing_compilers(), missing_browser()
     if not absent:
         steps["machines"] = [*NOX, "machines"]
     steps |= {name: [*tox, name.removeprefix("etx-")] for name in names}
@@ -134,6 +135,9 @@ def tests(session: nox.Session) -> None:
     if absent:
         session.warn("NOT RUN: machines (etx-run on Cortex-M, Arm, RISC-V, WebAssembly). It needs")
         session.warn(f"  {install_command(absent)}")
+    if browser:
+        session.warn("NOT RUN: etx report's page in a browser. It needs")
+        session.warn(f"  {install_command(browser)}")
     finish(session, failed)
 
 
@@ -150,12 +154,22 @@ def machines(session: nox.Session) -> None:
 
 
 def missing_compilers() -> list[str]:
-    """Return the Debian packages that `machines` lacks; CI installs them first."""
+    """Return the Debian packages that `machines` lacks."""
     command = [sys.executable, MACHINES / "machines.py"]
 
     def listed() -> list[str]:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
+    return missing(listed)
+
+
+def missing_browser() -> list[str]:
+    """Return the Debian package that the tests of etx-devtools' report lack."""
+    return missing(lambda: [] if any(map(shutil.which, BROWSERS)) else [BROWSERS[0]])
+
+
+def missing(listed: Callable[[], list[str]]) -> list[str]:
+    """Return the Debian packages that are listed as absent; CI installs them first."""
     packages = listed()
     if packages and os.environ.get("CI"):
         apt = ["apt-get", "-qq", "-y", "-o", "DPkg::Lock::Timeout=300"]
