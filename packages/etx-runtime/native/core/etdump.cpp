@@ -40,12 +40,24 @@ size_t hash(const void* key, const void* other) {
   return (bits >> 3) ^ (bits >> 9);
 }
 
+// A division of 64 bits is a library's function on a microcontroller, one of 32 bits is not.
+uint32_t divide_by_ten(uint64_t& number) {
+  uint64_t quotient = 0;
+  uint32_t rest = 0;
+  for (int shift = 48; shift >= 0; shift -= 16) {
+    const uint32_t part = rest << 16 | static_cast<uint32_t>(number >> shift & 0xFFFF);
+    quotient = quotient << 16 | part / 10;
+    rest = part % 10;
+  }
+  number = quotient;
+  return rest;
+}
+
 char* append_number(char* place, uint64_t number) {
   char digits[20];
   size_t count = 0;
   do {
-    digits[count++] = static_cast<char>('0' + number % 10);
-    number /= 10;
+    digits[count++] = static_cast<char>('0' + divide_by_ten(number));
   } while (number != 0);
   while (count != 0) *place++ = digits[--count];
   *place = '\0';
