@@ -330,8 +330,8 @@ void ETDumpGen::load(const char* method, Error error, uint64_t start, uint64_t e
 void ETDumpGen::begin_execution(const char* method) { begin_run("Execute", method); }
 
 void ETDumpGen::event(const TraceEvent& event) {
-  static constexpr const char* kCalls[] = {"OPERATOR_CALL", "DELEGATE_CALL", "MOVE_CALL", "JF_CALL",
-                                           "FREE_CALL"};
+  static constexpr char kCalls[][14] = {"OPERATOR_CALL", "DELEGATE_CALL", "MOVE_CALL", "JF_CALL",
+                                        "FREE_CALL"};
   if (!is_open_) begin_run("Execute", nullptr);
   if (values_ == Values::All && event.error == Error::Ok) record_values(event);
   const char* const kernel =
