@@ -49,6 +49,7 @@ ELSEWHERE = {
     aten.dist.default,
     aten.take.default,
     aten._int_mm.default,
+    aten._native_batch_norm_legit_functional.default,
     *SPECIAL,
     *ORDER,
     *GRID,
