@@ -137,11 +137,15 @@ def test_unique_consecutive_stays_one_operator():
 
 
 def test_what_is_left_to_leave_torch(vision, tmp_path):
-    program = to_edge(torch.export.export(MaskHead().eval(), detections())).to_executorch(ATEN)
-    program.save(tmp_path / "head.pte")
-    problems = Target.load("etx").check(read_pte(tmp_path / "head.pte"))
-    names = {problem.subject for problem in problems if problem.kind == "operator"}
-    assert names == {"torchvision::nms.out", "torchvision::roi_align.out"}
+    whole = EdgeCompileConfig(preserve_ops=[torch.ops.aten.unique_consecutive.default])
+    head = torch.export.export(MaskHead().eval(), detections())
+    runs = torch.export.export(Runs(), (torch.arange(7),))
+    left = {"head": set(), "runs": {"aten::unique_consecutive.out"}}
+    for name, exported in {"head": head, "runs": runs}.items():
+        program = to_edge(exported, compile_config=whole).to_executorch(ATEN)
+        program.save(tmp_path / f"{name}.pte")
+        problems = Target.load("etx").check(read_pte(tmp_path / f"{name}.pte"))
+        assert {p.subject for p in problems if p.kind == "operator"} == left[name]
 
 
 def test_an_operator_that_torch_lacks():
