@@ -21,6 +21,11 @@ class Row:
     refused: str | None = None
     own: str | None = None
 
+    @property
+    def file(self) -> str:
+        """The name of ETX's file: for both runtimes where there is one."""
+        return "own" if self.own else "etx"
+
 
 ROWS = {
     row.name: row

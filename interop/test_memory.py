@@ -27,12 +27,16 @@ def arena(method: ExecutionPlan) -> int:
     return sum(method.non_const_buffer_sizes)
 
 
-def test_arena_is_not_above_executorchs(model: str, workshop: Workshop) -> None:
+def test_arena_is_not_above_executorchs(
+    model: str, workshop: Workshop, request: pytest.FixtureRequest
+) -> None:
+    if ROWS[model].own:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=ROWS[model].own))
     assert arena(plan(workshop, model, "etx")) <= arena(plan(workshop, model, "executorch"))
 
 
 def test_arena_is_near_the_largest_live_set(model: str, workshop: Workshop) -> None:
-    (method,) = memory_of(read_pte(workshop.folder / model / "etx.pte"))
+    (method,) = memory_of(read_pte(workshop.folder / model / f"{ROWS[model].file}.pte"))
     for each in method.arenas:
         assert each.largest_live_set <= each.size <= 1.03 * each.largest_live_set
 

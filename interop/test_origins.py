@@ -8,10 +8,11 @@ import json
 from conftest import Workshop
 from etx_schema import read_pte
 from etx_schema.strip import strip_file
+from names import ROWS
 
 
 def test_instructions_have_module_line_and_handle(model: str, workshop: Workshop) -> None:
-    pte = read_pte(workshop.folder / model / "etx.pte")
+    pte = read_pte(workshop.folder / model / f"{ROWS[model].file}.pte")
     document = json.loads(bytes(pte.named_data["etx/debug"].data))
     for plan in pte.program.execution_plan:
         rows = document[plan.name]["instructions"]
@@ -21,8 +22,8 @@ def test_instructions_have_module_line_and_handle(model: str, workshop: Workshop
 
 
 def test_stripped_file_has_the_same_tables(model: str, workshop: Workshop) -> None:
-    path = workshop.folder / model / "etx.pte"
-    small = workshop.folder / model / "etx.small.pte"
+    path = workshop.folder / model / f"{ROWS[model].file}.pte"
+    small = path.with_suffix(".small.pte")
     strip_file(path, small)
     before, after = read_pte(path), read_pte(small)
     assert set(before.named_data) - set(after.named_data) == {"etx/debug"}

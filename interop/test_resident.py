@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import HERE, Workshop
+from names import ROWS
 
 OWN_KB = 3 * 1024
 
@@ -22,7 +23,7 @@ OWN_KB = 3 * 1024
 )
 def test_resident_memory(model: str, workshop: Workshop, pytestconfig: pytest.Config) -> None:
     folder = workshop.folder / model
-    files = [folder / name for name in ("etx.pte", "calls.npz", "calls.json")]
+    files = [folder / name for name in (f"{ROWS[model].file}.pte", "calls.npz", "calls.json")]
     command = [pytestconfig.getoption("--device"), HERE / "resident.py", *files]
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     done = subprocess.run(command, env=clean, capture_output=True, text=True)
