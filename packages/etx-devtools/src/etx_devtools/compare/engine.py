@@ -288,7 +288,7 @@ class _Call:
         """Return the value in float64, None where an operator does not compute it so."""
         try:
             found = self.reference.local(value, self.cuts, self.bound, wide=True)[0]
-        except Exception:
+        except (RuntimeError, TypeError):
             return None
         return note.apply(found) if isinstance(found, Tensor) else None
 
