@@ -30,33 +30,39 @@ void store(uint8_t* data, uint32_t bytes, int32_t value) {
   }
 }
 
+/// Where a map is described.
+struct Place {
+  Short region, height0, height1, width0, depth, zero_point;
+  Long base, stride_y, stride_x, stride_c;
+};
+
+constexpr Place kInput = {kIfmRegion,    kIfmHeight0, kIfmHeight1, kIfmWidth0,  kIfmDepth,
+                          kIfmZeroPoint, kIfmBase,    kIfmStrideY, kIfmStrideX, kIfmStrideC};
+constexpr Place kOutput = {kOfmRegion,    kOfmHeight0, kOfmHeight1, kOfmWidth0,  kOfmDepth,
+                           kOfmZeroPoint, kOfmBase,    kOfmStrideY, kOfmStrideX, kOfmStrideC};
+
+void set_place(const Registers& registers, const Place& place, FeatureMap* map) {
+  map->region = registers[place.region];
+  for (uint16_t i = 0; i < 4; ++i) map->base[i] = registers[static_cast<Long>(place.base + i)];
+  map->stride_y = registers[place.stride_y];
+  map->stride_x = registers[place.stride_x];
+  map->stride_c = registers[place.stride_c];
+  map->height0 = registers.size(place.height0);
+  map->height1 = registers.size(place.height1);
+  map->width0 = registers.size(place.width0);
+  map->depth = registers.size(place.depth);
+  map->zero_point = registers.number(place.zero_point);
+}
+
 }  // namespace
 
 Fault FeatureMap::input(const Registers& registers, FeatureMap* map) {
-  map->region = registers[kIfmRegion];
-  for (uint16_t i = 0; i < 4; ++i) map->base[i] = registers[static_cast<Long>(kIfmBase + i)];
-  map->stride_y = registers[kIfmStrideY];
-  map->stride_x = registers[kIfmStrideX];
-  map->stride_c = registers[kIfmStrideC];
-  map->height0 = registers.size(kIfmHeight0);
-  map->height1 = registers.size(kIfmHeight1);
-  map->width0 = registers.size(kIfmWidth0);
-  map->depth = registers.size(kIfmDepth);
-  map->zero_point = registers.number(kIfmZeroPoint);
+  set_place(registers, kInput, map);
   return set_format(registers[kIfmPrecision], registers[kIfmPrecision] >> 2 & 3, map);
 }
 
 Fault FeatureMap::output(const Registers& registers, FeatureMap* map) {
-  map->region = registers[kOfmRegion];
-  for (uint16_t i = 0; i < 4; ++i) map->base[i] = registers[static_cast<Long>(kOfmBase + i)];
-  map->stride_y = registers[kOfmStrideY];
-  map->stride_x = registers[kOfmStrideX];
-  map->stride_c = registers[kOfmStrideC];
-  map->height0 = registers.size(kOfmHeight0);
-  map->height1 = registers.size(kOfmHeight1);
-  map->width0 = registers.size(kOfmWidth0);
-  map->depth = registers.size(kOfmDepth);
-  map->zero_point = registers.number(kOfmZeroPoint);
+  set_place(registers, kOutput, map);
   return set_format(registers[kOfmPrecision], registers[kOfmPrecision] >> 1 & 3, map);
 }
 
