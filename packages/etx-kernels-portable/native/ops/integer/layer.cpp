@@ -20,6 +20,18 @@ struct Workspace {
   int32_t* group_sums;
 };
 
+/// Rows longer than this are kept apart: of lines that are whole powers of two apart a cache holds
+/// few.
+constexpr int64_t kMostTogether = 1024;
+
+/// Rows lie next to each other as they are multiplied; only what the level adds is missing.
+bool are_together(const Layer& layer) {
+  const Rows& rows = layer.rows;
+  return layer.x == nullptr && rows.window == nullptr && rows.stride == rows.depth &&
+         rows.depth % kBlockDepth == 0 && rows.depth <= kMostTogether &&
+         integer().step_bytes == kBlockDepth;
+}
+
 /// What a gathered row needs beside its bytes.
 int64_t extra_bytes(const Layer& layer) {
   return static_cast<int64_t>(sizeof(RowScale)) +
@@ -28,7 +40,7 @@ int64_t extra_bytes(const Layer& layer) {
 
 struct Schedule {
   int64_t threads = 1;
-  bool by_rows = true;
+  bool by_rows = true, together = false;
   int64_t row_stride = 0;
   int64_t block = 0;  ///< Rows gathered at a time.
   int64_t workspace = 0;
@@ -42,7 +54,8 @@ struct Schedule {
     threads = useful_threads(context, work);
     const int64_t tiles = divide_up(layer.num_rows, level.tile_rows);
     by_rows = tiles >= 2 * threads || divide_up(p.end, level.panel_blocks) < threads;
-    row_stride = gathered_stride(level, p.steps);
+    together = are_together(layer);
+    row_stride = together ? layer.rows.depth : gathered_stride(level, p.steps);
     const int64_t each = row_stride + extra_bytes(layer);
     const int64_t most = max<int64_t>(kGatheredBytes / each / level.tile_rows, 1);
     block = min(most, tiles) * level.tile_rows;
@@ -57,6 +70,10 @@ void gather(const Layer& layer, int64_t group, int64_t begin, int64_t end, const
                             layer.rows.depth, end - begin, memory.rows, s.row_stride, memory.scales,
                             layer.multiply == &Integer::float_product_int4);
     return;
+  }
+  if (s.together) {
+    return integer().flip(layer.rows.x + begin * s.row_stride, memory.rows,
+                          (end - begin) * s.row_stride);
   }
   Rows rows = layer.rows;
   if (rows.window != nullptr) rows.x += group * rows.window->channels;

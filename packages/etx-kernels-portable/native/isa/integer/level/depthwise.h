@@ -139,7 +139,7 @@ inline void interleave_columns(const DepthwiseRow& d, int64_t at, int64_t count)
 
 /// Four vectors of sums as one of bytes.
 inline VecI join_sums(const Requantize& to_bytes, const VecI (&sums)[4], const VecF (&scale)[4]) {
-#if ETX_SIMD_BYTES == 32
+#if ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 32
   return to_bytes.join(sums, scale);
 #else
   VecI y[4];

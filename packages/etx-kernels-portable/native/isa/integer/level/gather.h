@@ -73,21 +73,32 @@ inline void copy_points(const Window& w, const int8_t* line, const int8_t* end, 
   }
 }
 
+/// The line of the input that kernel row `k` reads at output line `oy`; null outside of it.
+inline const int8_t* line_of(const Rows& rows, int64_t image, int64_t oy, int64_t k) {
+  const Window& w = *rows.window;
+  const int64_t y = oy * w.stride[0] - w.before[0] + k * w.dilation[0];
+  const int64_t at = unspaced(y, w.spacing[0]);
+  if (at < 0 || at >= w.in[0]) return nullptr;
+  return rows.x + (image * w.in[0] + at) * w.in[1] * w.pixel;
+}
+
+/// Points of a line of a window lie next to each other.
+inline bool is_by_line(const Window& w) {
+  return w.dilation[1] == 1 && w.spacing[1] == 1 && w.channels == w.pixel;
+}
+
 void gather_window(const Rows& rows, int64_t image, int64_t oy, int64_t ox, uint8_t* to) {
   const Window& w = *rows.window;
-  const bool by_line = w.dilation[1] == 1 && w.spacing[1] == 1 && w.channels == w.pixel;
   const int64_t line_bytes = w.kernel[1] * w.channels;
   const int64_t x = ox * w.stride[1] - w.before[1];
-  const int8_t* const first = rows.x + image * w.in[0] * w.in[1] * w.pixel;
-  int64_t y = oy * w.stride[0] - w.before[0];
-  for (int64_t k = 0; k < w.kernel[0]; ++k, y += w.dilation[0], to += line_bytes) {
-    const int64_t at = unspaced(y, w.spacing[0]);
-    if (at < 0 || at >= w.in[0]) {
+  for (int64_t k = 0; k < w.kernel[0]; ++k, to += line_bytes) {
+    const int8_t* const line = line_of(rows, image, oy, k);
+    if (line == nullptr) {
       fill_run(w.fill, line_bytes, to);
-    } else if (by_line) {
-      copy_line(w, first + at * w.in[1] * w.pixel, rows.end, x, to);
+    } else if (is_by_line(w)) {
+      copy_line(w, line, rows.end, x, to);
     } else {
-      copy_points(w, first + at * w.in[1] * w.pixel, rows.end, x, to);
+      copy_points(w, line, rows.end, x, to);
     }
   }
 }
@@ -131,20 +142,96 @@ inline void gather_row(const int8_t* x, const int8_t* end, int64_t depth, int64_
   widen(to, steps);
 }
 
+/// Windows of few lines that lie inside of the lines of the input.
+class InnerWindows {
+ public:
+  /// Points [first, end) of output line `oy` have such windows.
+  int64_t first = 0, end = 0;
+
+  InnerWindows(const Rows& rows, int64_t image, int64_t oy) : w_(*rows.window) {
+    const int64_t reach = w_.in[1] - w_.kernel[1] + w_.before[1];
+    if (!is_by_line(w_) || w_.kernel[0] > kMost || reach < 0 || bytes() == 0) return;
+    first = (w_.before[1] + w_.stride[1] - 1) / w_.stride[1];
+    end = reach / w_.stride[1] + 1;
+    end = end < w_.out[1] ? end : w_.out[1];
+    for (int64_t k = 0; k < w_.kernel[0]; ++k) {
+      const int8_t* const line = line_of(rows, image, oy, k);
+      line_[k] = line;
+      if (line == nullptr) continue;
+      const int64_t room = rows.end - line - width() + w_.before[1] * w_.pixel;
+      const int64_t readable = room < 0 ? 0 : room / (w_.stride[1] * w_.pixel) + 1;
+      end = end < readable ? end : readable;
+    }
+  }
+
+  /// Copies those of `count` points from `ox` on, to rows `stride` bytes apart.
+  void copy(int64_t ox, int64_t count, uint8_t* to, int64_t stride, int64_t steps) const {
+    if (width() == kShort) return copy<kShort>(ox, count, to, stride, steps);
+    copy<kChunk>(ox, count, to, stride, steps);
+  }
+
+ private:
+  static constexpr int64_t kMost = 8;  ///< Kernel rows.
+
+  int64_t bytes() const { return w_.kernel[1] * w_.channels; }
+  /// What is read of a line.
+  int64_t width() const {
+    return bytes() <= kShort ? kShort : (bytes() + kChunk - 1) / kChunk * kChunk;
+  }
+
+  template <int64_t chunk>
+  void copy(int64_t ox, int64_t count, uint8_t* to, int64_t stride, int64_t steps) const {
+    const int64_t kernel_rows = w_.kernel[0], bytes = this->bytes();
+    int64_t x = (ox * w_.stride[1] - w_.before[1]) * w_.pixel;
+    for (; count > 0; --count, to += stride, x += w_.stride[1] * w_.pixel) {
+      uint8_t* line = narrow_place(to, steps);
+      for (int64_t k = 0; k < kernel_rows; ++k, line += bytes) {
+        if (line_[k] == nullptr) {
+          fill_run(w_.fill, bytes, line);
+          continue;
+        }
+        for (int64_t i = 0; i < bytes; i += chunk) copy_chunk(line_[k] + x + i, line + i, chunk);
+      }
+      widen(to, steps);
+    }
+  }
+
+  const Window& w_;
+  const int8_t* line_[kMost];
+};
+
+/// Points [ox, ox + count) of a line of the output.
+void gather_line(const Rows& rows, int64_t image, int64_t oy, int64_t ox, int64_t count,
+                 uint8_t* to, int64_t stride, int64_t steps) {
+  const InnerWindows inner(rows, image, oy);
+  for (int64_t end = ox + count; ox < end;) {
+    const int64_t last = inner.end < end ? inner.end : end;
+    const int64_t n = ox >= inner.first && ox < last ? last - ox : 1;
+    if (ox >= inner.first && ox < last) {
+      inner.copy(ox, n, to, stride, steps);
+    } else {
+      gather_window(rows, image, oy, ox, narrow_place(to, steps));
+      widen(to, steps);
+    }
+    ox += n, to += n * stride;
+  }
+}
+
 void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t stride) {
   const int64_t steps = (rows.depth + kBlockDepth - 1) / kBlockDepth;
-  const int64_t width = rows.window == nullptr ? 1 : rows.window->out[1];
-  const int64_t height = rows.window == nullptr ? 1 : rows.window->out[0];
-  int64_t x = begin % width, y = begin / width % height, image = begin / width / height;
-  for (int64_t row = begin; row < end; ++row, to += stride) {
-    if (rows.window == nullptr) {
+  if (rows.window == nullptr) {
+    for (int64_t row = begin; row < end; ++row, to += stride) {
       gather_row(rows.x + row * rows.stride, rows.end, rows.depth, steps, to);
-      continue;
     }
-    gather_window(rows, image, y, x, narrow_place(to, steps));
-    if (++x == width) x = 0, ++y;
-    if (y == height) y = 0, ++image;
-    widen(to, steps);
+    return;
+  }
+  const int64_t width = rows.window->out[1], height = rows.window->out[0];
+  int64_t x = begin % width, y = begin / width % height, image = begin / width / height;
+  for (int64_t row = begin; row < end; x = 0) {
+    const int64_t count = end - row < width - x ? end - row : width - x;
+    gather_line(rows, image, y, x, count, to, stride, steps);
+    row += count, to += count * stride;
+    if (++y == height) y = 0, ++image;
   }
 }
 

@@ -38,7 +38,21 @@ struct ToBytes {
     VecF scale[V];
     ETX_UNROLL
     for (int v = 0; v < V; ++v) scale[v] = load(p.scale + at.column + v * kLanes);
-#if ETX_SIMD_BYTES == 32
+#if ETX_SIMD_BYTES == 64
+    const int64_t n = at.columns < V * kLanes ? at.columns : V * kLanes;
+    const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << n) - 1);
+    ETX_UNROLL
+    for (int i = 0; i < M; i += 4 / V) {
+      VecI four[4];
+      VecF factors[4];
+      ETX_UNROLL
+      for (int k = 0; k < 4; ++k) {
+        four[k] = sums[i + k / V < M ? i + k / V : i][k % V];
+        factors[k] = scale[k % V];
+      }
+      to_bytes.store_rows<V, M>(out + i * p.out_stride, p.out_stride, four, factors, mask);
+    }
+#elif ETX_SIMD_BYTES == 32
     ETX_UNROLL
     for (int i = 0; i < M; ++i) {
       to_bytes.store_block(out + i * p.out_stride, sums[i], scale, at.columns);
@@ -57,20 +71,7 @@ struct ToBytes {
       }
       return;
     }
-#if ETX_SIMD_BYTES == 64
-    ETX_UNROLL
-    for (int v = 0; v < V; ++v) {
-      const int64_t n = at.columns - v * kLanes;
-      const __mmask16 mask = first(static_cast<size_t>(n < 0 ? 0 : (n < kLanes ? n : kLanes)));
-      ETX_UNROLL
-      for (int i = 0; i < M; ++i) {
-        _mm512_mask_cvtepi32_storeu_epi8(out + i * p.out_stride + v * kLanes, mask,
-                                         (__m512i)sums[i][v]);
-      }
-    }
-#else
     for (int i = 0; i < M; ++i) store_row_part(out + i * p.out_stride, sums[i], at.columns);
-#endif
 #endif
   }
 };

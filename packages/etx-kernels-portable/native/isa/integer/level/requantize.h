@@ -107,26 +107,61 @@ struct Requantize {
   VecI from_sums(VecI v, VecF factors) const { return from_scaled(to_floats(v) * factors); }
   VecI from_sums(VecI v) const { return from_scaled(to_floats(v) * scale); }
 
-#if ETX_SIMD_BYTES == 32
+#if ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 32
+#if ETX_SIMD_BYTES == 64
+#define ETX_VECTOR_OP(name) _mm512_##name
+  typedef __m512i Raw;
+#else
+#define ETX_VECTOR_OP(name) _mm256_##name
+  typedef __m256i Raw;
+#endif
   /// Rounded as the rule says; what int32 cannot hold is then the largest int16 or the least.
-  static __m256i round(VecI v, VecF factors) {
+  static Raw round(VecI v, VecF factors) {
 #if defined(ETX_FIXED_POINT)
     return multiply_fixed(v, factors);
 #else
     const VecF scaled = smallest(to_floats(v) * factors, splat(32767.0f));
+#if ETX_SIMD_BYTES == 64
+    return _mm512_cvtps_epi32((__m512)scaled);
+#else
     return _mm256_cvtps_epi32((__m256)scaled);
+#endif
 #endif
   }
   /// Bytes of 4 vectors, in the order of `join_bytes`. Saturated words keep their order, so that
   /// zero point and bounds may follow.
   VecI join(const VecI (&v)[4], const VecF (&factors)[4]) const {
-    const __m256i zero = _mm256_set1_epi16(words_zero);
-    const __m256i a = _mm256_packs_epi32(round(v[0], factors[0]), round(v[1], factors[1]));
-    const __m256i b = _mm256_packs_epi32(round(v[2], factors[2]), round(v[3], factors[3]));
-    const __m256i y = _mm256_packs_epi16(_mm256_adds_epi16(a, zero), _mm256_adds_epi16(b, zero));
-    return (VecI)_mm256_min_epi8(_mm256_max_epi8(y, _mm256_set1_epi8(least)),
-                                 _mm256_set1_epi8(most));
+    const Raw zero = ETX_VECTOR_OP(set1_epi16)(words_zero);
+    const Raw a = ETX_VECTOR_OP(packs_epi32)(round(v[0], factors[0]), round(v[1], factors[1]));
+    const Raw b = ETX_VECTOR_OP(packs_epi32)(round(v[2], factors[2]), round(v[3], factors[3]));
+    const Raw y = ETX_VECTOR_OP(packs_epi16)(ETX_VECTOR_OP(adds_epi16)(a, zero),
+                                             ETX_VECTOR_OP(adds_epi16)(b, zero));
+    return (VecI)ETX_VECTOR_OP(min_epi8)(
+        ETX_VECTOR_OP(max_epi8)(y, ETX_VECTOR_OP(set1_epi8)(least)),
+        ETX_VECTOR_OP(set1_epi8)(most));
   }
+#undef ETX_VECTOR_OP
+#endif
+#if ETX_SIMD_BYTES == 64
+  /// Stores the bytes that `mask` has of up to `rows` rows, each of one vector or two.
+  template <int V, int rows>
+  void store_rows(int8_t* p, int64_t stride, const VecI (&v)[4], const VecF (&factors)[4],
+                  uint32_t mask) const {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i y = _mm512_permutexvar_epi32(order, (__m512i)join(v, factors));
+    const __m256i begin = _mm512_castsi512_si256(y), end = _mm512_extracti64x4_epi64(y, 1);
+    if constexpr (V == 2) {
+      _mm256_mask_storeu_epi8(p, mask, begin);
+      if (rows > 1) _mm256_mask_storeu_epi8(p + stride, mask, end);
+    } else {
+      const __mmask16 part = static_cast<__mmask16>(mask);
+      _mm_mask_storeu_epi8(p, part, _mm256_castsi256_si128(begin));
+      if (rows > 1) _mm_mask_storeu_epi8(p + stride, part, _mm256_extracti128_si256(begin, 1));
+      if (rows > 2) _mm_mask_storeu_epi8(p + 2 * stride, part, _mm256_castsi256_si128(end));
+      if (rows > 3) _mm_mask_storeu_epi8(p + 3 * stride, part, _mm256_extracti128_si256(end, 1));
+    }
+  }
+#elif ETX_SIMD_BYTES == 32
   /// Stores the first `n` bytes of one vector or two.
   template <int V>
   void store_block(int8_t* p, const VecI (&v)[V], const VecF (&factors)[V], int64_t n) const {
