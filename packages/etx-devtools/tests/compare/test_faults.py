@@ -1,144 +1,202 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs with one planted fault: the report leads to its instruction."""
+"""Programs with one planted fault: the report leads to its instruction, module and line."""
 
 from __future__ import annotations
 
-import numpy as np
+import copy
+import warnings
+
 import pytest
-from compared_models import content, exported
+import torch
+from compared_models import exported, rows
+from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.compare import compare
-from etx_schema import Double, EValue, Int, KernelCall, Tensor, read_pte
-from etx_schema.operator_names import operator_name
-
-REPLACED = {
-    "aten::sigmoid": "aten::tanh",
-    "aten::mean": "aten::sum",
-    "aten::sin": "aten::cos",
-    "aten::gelu": "aten::relu",
-    "aten::tanh": "aten::sigmoid",
-}
-
-
-class Plan:
-    """A method whose parts are changed."""
-
-    def __init__(self, name):
-        self.program, self.inputs = exported(name)
-        self.pte = read_pte(content(name))
-        self.plan = self.pte.program.execution_plan[0]
-
-    def call(self, operator, turn=0):
-        """Return number and call of the instruction that calls `operator` for the `turn`th time."""
-        found = [
-            (number, step.instr_args)
-            for number, step in enumerate(self.plan.chains[0].instructions)
-            if isinstance(step.instr_args, KernelCall)
-            and operator_name(self.plan, step.instr_args.op_index) == operator
-        ]
-        return found[turn]
-
-    def change_constant(self, slot, change):
-        """Change the bytes of a constant that only this slot reads."""
-        tensor = self.plan.values[slot].val
-        data = np.frombuffer(bytes(self.pte.constants[tensor.data_buffer_idx - 1]), np.float32)
-        self.pte.constants[tensor.data_buffer_idx - 1] = change(data.copy()).tobytes()
-
-    def found(self):
-        report = compare(self.pte, self.program, [self.inputs])
-        assert report.first is not None, "\n".join(report.lines())
-        assert f"instruction {report.first[1].instruction} is the first" in next(report.lines())
-        return report.first[1]
-
-
-def scaled(part, factor):
-    def change(data):
-        data[: max(1, int(len(data) * part))] *= factor
-        return data
-
-    return change
-
-
-def to_nan(data):
-    data[1] = np.nan
-    return data
-
-
-@pytest.mark.parametrize("turn", [0, 1])
-@pytest.mark.parametrize("argument", [1, 2])
-@pytest.mark.parametrize("change", [scaled(0.2, 1.2), scaled(1, 1.001), to_nan])
-def test_a_wrong_weight_or_bias(turn, argument, change):
-    plan = Plan("convolutions")
-    number, call = plan.call("aten::convolution.out", turn)
-    plan.change_constant(call.args[argument], change)
-    check = plan.found()
-    assert check.instruction == number
-    assert check.value == ("batch_norm" if turn == 0 else "batch_norm_1")
-    assert check.module == ("stem.0" if turn == 0 else "depthwise")
-    assert check.source.startswith("compared_models.py:")
-    if change is to_nan:
-        assert check.made.nan
-    else:
-        assert "file differ" in check.cause
-
-
-@pytest.mark.parametrize(
-    ("model", "operator"),
-    [
-        ("convolutions", "aten::sigmoid.out"),
-        ("branch", "aten::sin.out"),
-        ("nested", "aten::tanh.out"),
-        ("dynamic", "aten::tanh.out"),
-    ],
+from etx_devtools.compare.inside import compile_tapped
+from etx_schema import Double, Int
+from planted import (
+    Plan,
+    argument,
+    dim_order,
+    initial_state,
+    int8_weight,
+    other_branch,
+    overlap,
+    quantized,
+    read_instead,
+    renamed,
+    scaled,
+    swapped,
+    to_nan,
+    weight,
+    wrong_kernel,
 )
-def test_another_operator(model, operator):
+
+CONVOLUTION = "aten::convolution.out"
+DEQUANTIZE = "quantized_decomposed::dequantize_per_tensor.out"
+FAULTS = {
+    **{
+        f"a wrong {name} of convolution {turn}, {kind}": ("convolutions", plant, module)
+        for turn, module in enumerate(("stem.0", "depthwise"))
+        for name, place in (("weight", 1), ("bias", 2))
+        for kind, change in (("partly", scaled(0.2, 1.2)), ("slightly", scaled(1, 1.001)))
+        for plant in (weight(CONVOLUTION, turn, place, change),)
+    },
+    "NaN in a weight": ("convolutions", weight(CONVOLUTION, 1, 1, to_nan), "depthwise"),
+    "NaN in a weight of a cell": ("recurrent", weight("aten::linear.out", 1, 1, to_nan), "cell"),
+    "a wrong weight of a cell": (
+        "recurrent",
+        weight("aten::linear.out", 1, 1, scaled(0.2, 1.2)),
+        "cell",
+    ),
+    "another operator": ("convolutions", renamed("aten::sigmoid.out", "aten::tanh"), ""),
+    "another operator in a branch": ("branch", renamed("aten::sin.out", "aten::cos"), ""),
+    "another operator of two inputs": ("nested", renamed("aten::tanh.out", "aten::sigmoid"), ""),
+    "another operator, dynamic": ("dynamic", renamed("aten::tanh.out", "aten::sigmoid"), "1"),
+    "another operator in a cell": ("recurrent", renamed("aten::tanh.out", "aten::sigmoid"), "cell"),
+    "another operator in its last step": (
+        "recurrent",
+        renamed("aten::sigmoid.out", "aten::tanh", 5),
+        "cell",
+    ),
+    "another operator in a loop": ("loop", renamed("aten::sin.out", "aten::tanh"), ""),
+    "a wrong kernel": ("convolutions", wrong_kernel("aten::sigmoid.out", "aten::tanh"), ""),
+    "a wrong kernel in a branch": ("branch", wrong_kernel("aten::sin.out", "aten::cos"), ""),
+    "a wrong kernel in a loop": ("loop", wrong_kernel("aten::sin.out", "aten::tanh"), ""),
+    "a wrong kernel in a cell": (
+        "recurrent",
+        wrong_kernel("aten::tanh.out", "aten::sigmoid", 1),
+        "cell",
+    ),
+    "a wrong kernel in a block": (
+        "transformer",
+        wrong_kernel("aten::add.out", "aten::sub"),
+        "block",
+    ),
+    "swapped operands": ("nested", swapped("aten::sub.out"), ""),
+    "swapped matrices": ("nested", swapped("aten::linear.out"), ""),
+    "a wrong number": (
+        "transformer",
+        argument("aten::mul.Scalar_out", 1, Double(double_val=4.01)),
+        "",
+    ),
+    "a wrong number in a loop": (
+        "loop",
+        argument("executorch_prim::add.Scalar", 1, Int(int_val=2)),
+        "",
+    ),
+    "another operand": (
+        "transformer",
+        read_instead("aten::add.out", 1, "aten::mul.Scalar_out"),
+        "block",
+    ),
+    "a wrong comparison": ("branch", renamed("aten::gt.Scalar_out", "aten::lt"), ""),
+    "a wrong end of a loop": (
+        "loop",
+        renamed("executorch_prim::lt.Scalar", "executorch_prim::le"),
+        "",
+    ),
+    "a wrong branch": ("branch", other_branch, ""),
+    "a wrong order of dimensions": (
+        "convolutions",
+        dim_order(CONVOLUTION, 1, [0, 2, 3, 1]),
+        "stem.0",
+    ),
+    "a wrong order of a matrix": ("transformer", dim_order("aten::linear.out", 1, [1, 0]), "block"),
+    "stale state": ("counter", read_instead("aten::copy_", 1, "aten::copy.out"), ""),
+    "wrong initial state": ("counter", initial_state, ""),
+    "memory of a later reader": (
+        "convolutions",
+        overlap("aten::sigmoid.out", "aten::add.out", 0),
+        "",
+    ),
+    "memory of a residual": (
+        "transformer",
+        overlap("aten::linear.out", "aten::add.out", 0, (3, 1)),
+        "block",
+    ),
+    **{
+        f"a wrong int8 weight of {name}": (
+            "int8",
+            int8_weight(f"etx::quantized_{name}.out"),
+            module,
+        )
+        for name, module in (
+            ("conv", "stem.0"),
+            ("depthwise_conv", "depthwise"),
+            ("linear", "head"),
+        )
+    },
+    "a wrong scale": ("int8", argument(DEQUANTIZE, 1, Double(double_val=0.5)), ""),
+    "a wrong zero point": ("int8", argument(DEQUANTIZE, 2, Int(int_val=9)), ""),
+    "a wrong int8 operand": ("int8", swapped("etx::quantized_add.out"), ""),
+}
+OF_TORCH = ("activation.py", "transformer.py", "functional.py")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_report_leads_to_the_fault(name):
+    model, plant, module = FAULTS[name]
     plan = Plan(model)
-    number, call = plan.call(operator)
-    name = plan.plan.operators[call.op_index].name
-    plan.plan.operators[call.op_index].name = REPLACED[name]
-    assert plan.found().instruction == number
+    number = plant(plan)
+    report = plan.report()
+    text = "\n".join(report.lines())
+    assert report.first is not None, text
+    check = report.first[1]
+    assert f"instruction {check.instruction} is the first" in text.splitlines()[0]
+    assert check.instruction == number, text
+    assert check.module.startswith(module), text
+    assert check.source.partition(":")[0] in ("compared_models.py", *OF_TORCH)
 
 
-def test_a_part_of_an_operator_without_values_of_its_own():
-    plan = Plan("recurrent")
-    number, call = plan.call("aten::tanh.out")
-    plan.plan.operators[call.op_index].name = "aten::sigmoid"
-    check = plan.found()
-    assert check.instruction > number
-    assert number in check.suspects
+INSIDE = [
+    ("stem.0.weight", "batch_norm", "stem.1"),
+    ("depthwise.bias", "batch_norm_1", "norm"),
+    ("norm.running_mean", "batch_norm_1", "norm"),
+    ("head.weight", "linear", "head"),
+]
 
 
-def test_swapped_operands():
-    plan = Plan("nested")
-    number, call = plan.call("aten::sub.out")
-    call.args[:2] = call.args[1::-1]
-    check = plan.found()
-    assert (check.instruction, check.value) == (number, "sub")
+def changed(part):
+    """Return the model with one element changed."""
+    wrong = copy.deepcopy(rows()["convolutions"][0])
+    wrong.load_state_dict(exported("convolutions")[0].state_dict, strict=False)
+    with torch.no_grad():
+        wrong.state_dict()[part].view(-1)[0] += 0.5
+    return wrong
 
 
-def test_a_wrong_number():
-    plan = Plan("transformer")
-    number, call = plan.call("aten::mul.Scalar_out")
-    slot = call.args[1]
-    assert isinstance(plan.plan.values[slot].val, (Double, Int))
-    plan.plan.values[slot] = EValue(val=Double(double_val=4.01))
-    assert plan.found().instruction == number
+@pytest.mark.parametrize(("part", "value", "module"), INSIDE)
+def test_inside_a_delegate(part, value, module):
+    program, inputs = exported("convolutions")
+    with torch.no_grad():
+        other = torch.export.export(changed(part), inputs)
+    report = compare(compile_tapped(other, [XnnpackPartitioner()]), program, [inputs])
+    check = report.first[1]
+    assert (check.operator, check.value) == ("delegate XnnpackBackend", value)
+    assert check.module == module
+    assert check.source.startswith("compared_models.py:")
+    assert [c.value for c in report.calls[0].checks if c.wrong] == [value]
 
 
-def test_the_wrong_branch():
-    plan = Plan("branch")
-    number, call = plan.call("aten::gt.Scalar_out")
-    plan.plan.operators[call.op_index].name = "aten::lt"
-    assert plan.found().instruction == number
+INSIDE_INT8 = [
+    ("_frozen_param0", "quantize_per_tensor_1"),
+    ("_frozen_param1", "quantize_per_tensor_2"),
+    ("_frozen_param2", "quantize_per_tensor_7"),
+    ("head.bias", "quantize_per_tensor_7"),
+]
 
 
-def test_memory_that_overlaps():
-    plan = Plan("convolutions")
-    _, reader = plan.call("aten::add.out")
-    mine = plan.plan.values[reader.args[0]].val
-    number, between = plan.call("aten::sigmoid.out")
-    other = plan.plan.values[between.args[-1]].val
-    assert isinstance(mine, Tensor)
-    other.allocation_info = mine.allocation_info
-    check = plan.found()
-    assert check.operator in ("aten::add.out", "aten::sigmoid.out")
-    assert check.instruction >= number
+@pytest.mark.parametrize(("part", "value"), INSIDE_INT8)
+def test_inside_an_int8_delegate(part, value):
+    program, inputs, _ = quantized()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = copy.deepcopy(program)
+    constants = {**other.state_dict, **other.constants}[part]
+    with torch.no_grad():
+        constants.view(-1)[:4] += 20 if constants.dtype == torch.int8 else 0.1
+    report = compare(compile_tapped(other, [XnnpackPartitioner()]), program, [inputs])
+    check = report.first[1]
+    assert (check.operator, check.value) == ("delegate XnnpackBackend", value)
+    assert check.source.startswith("compared_models.py:")
+    assert {check.dtype for check in report.calls[0].checks} == {"int8", "float32"}

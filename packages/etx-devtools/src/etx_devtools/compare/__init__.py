@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from etx_devtools.compare.engine import Check, Comparison
+    from etx_devtools.compare.checks import Check, Comparison
     from etx_devtools.compare.files import compare
     from etx_devtools.compare.report import Report
 
@@ -20,5 +20,5 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     modules = {"compare": "files", "Report": "report"}
-    module = import_module(f"{__name__}.{modules.get(name, 'engine')}")
+    module = import_module(f"{__name__}.{modules.get(name, 'checks')}")
     return getattr(module, name)

@@ -3,166 +3,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 import torch.utils.dlpack
+from etx_exir.ir.equal_values import INNER
 from etx_exir.ir.provenance import module_path, source_line
-from etx_schema import (
-    DelegateCall,
-    EtxError,
-    ExecutionPlan,
-    JumpFalseCall,
-    KernelCall,
-    PteFile,
-)
+from etx_schema import DelegateCall, EtxError, ExecutionPlan, JumpFalseCall, KernelCall, PteFile
 from etx_schema import Tensor as WireTensor
 from etx_schema.inspect.reads_writes import effects
 from etx_schema.problem import Origins
 from torch import Tensor
 
+from etx_devtools.compare.checks import Check, Comparison
+from etx_devtools.compare.loops import Loops
 from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
 from etx_devtools.compare.metrics import Distance, distance
 from etx_devtools.compare.notes import Note, notes_of
 from etx_devtools.compare.operators import NoOperatorError, eager_results
-from etx_devtools.compare.record import Recorder
+from etx_devtools.compare.record import Recording, find_method, shapes_of
 from etx_devtools.compare.reduce import Found
 from etx_devtools.compare.reference import UNDEFINED, Reference, Value
 from etx_devtools.compare.tolerance import reduction_length, tolerance
 
-__all__ = ["Check", "Comparison", "Session"]
+__all__ = ["Execution", "Session"]
 
+NUMBERS = (bool, int, float)
 QUANTIZE = "quantized_decomposed.quantize"
-Execute = Callable[[bytes, str, Sequence[Any]], list[Any]]
-
-
-@dataclass
-class Check:
-    """One result of an instruction.
-
-    `made` is how far it is from what eager computes of the values that the device had before,
-    `arrived` from what eager has there; `allowed` is the largest absolute error that rounding
-    explains. `by` says what `made` was computed with: `value` the exported program, `operator`
-    torch's operator of the same name. Without `made`, `reason` says why.
-    """
-
-    instruction: int
-    operator: str
-    slot: int
-    module: str = ""
-    source: str = ""
-    value: str = ""
-    dtype: str = ""
-    shape: tuple[int, ...] = ()
-    by: str = ""
-    made: Distance | None = None
-    arrived: Distance | None = None
-    allowed: float = 0.0
-    reason: str = ""
-    cause: str = ""
-    suspects: tuple[int, ...] = ()
-
-    @property
-    def wrong(self) -> bool:
-        """Whether the error made here is more than rounding explains."""
-        made = self.made
-        return made is not None and (bool(made.problem) or not made.max_abs <= self.allowed)
-
-
-@dataclass
-class Comparison:
-    """The checks of one call in the order of the instructions.
-
-    `outputs`, and `state` by name, are how far what the method returns and keeps is from eager's.
-    """
-
-    method: str
-    checks: list[Check]
-    outputs: list[Distance | None]
-    state: dict[str, Distance] = field(default_factory=dict)
-    found: Found | None = None
-    not_run: int = 0
-
-    @property
-    def first(self) -> Check | None:
-        """The first check that is wrong."""
-        return next((check for check in self.checks if check.wrong), None)
+Execution = Callable[[Sequence[Any]], Recording]
+"""Executes the method with flat inputs, or tells what a device did with them."""
 
 
 class Session:
     """One loaded method and the model in eager mode; buffers keep their values from call to call.
 
-    `execute` runs a rewritten program: it gets its bytes, the method's name and the flat inputs.
+    `inner` is the same program decomposed, where the file notes the parts of operators, too.
     """
 
-    def __init__(self, pte: PteFile, method: str, reference: Reference, execute: Execute) -> None:
-        self.pte, self.method, self.reference, self.execute = pte, method, reference, execute
-        self.recorder = Recorder(pte, method)
-        self.content = self.recorder.content()
-        self.plan: ExecutionPlan = pte.program.execution_plan[self.recorder.index]
+    def __init__(
+        self,
+        pte: PteFile,
+        method: str,
+        reference: Reference,
+        source: Execution,
+        inner: Reference | None = None,
+    ) -> None:
+        self.pte, self.method, self.source = pte, method, source
+        self.reference, self.inner = reference, inner
+        self.plan: ExecutionPlan = pte.program.execution_plan[find_method(pte, method)]
         self.notes = notes_of(pte, method)
         self.origins = Origins.of(pte.named_data)
         self.arenas = initial_arenas(pte, self.plan)
         self.state = {name: slot for slot, name in state_slots(self.plan)}
+        self.calls = 0
 
     def call(self, inputs: Sequence[Any]) -> Comparison:
         """Execute the method once with all its values recorded and compare each of them."""
-        return _Call(self, inputs).compare()
+        found = _Call(self, inputs).compare()
+        self.calls += 1
+        return found
 
 
 class _Call:
     def __init__(self, session: Session, inputs: Sequence[Any]) -> None:
-        self.recorder, self.reference = session.recorder, session.reference
+        self.session, self.reference, self.inner = session, session.reference, session.inner
         self.plan, self.method = session.plan, session.method
         self.notes, self.origins, self.state = session.notes, session.origins, session.state
         tensors = [_tensor(item) for item in inputs]
         eager = self.reference.bind(tensors)
         self.expected, self.returned = self.reference.run(eager)
-        self.recorded = session.execute(session.content, self.method, list(inputs))
+        self.recording = session.source(list(inputs))
         self.memory = Memory(session.pte, self.plan, tensors, session.arenas)
         held = {name: self.memory.read(slot) for name, slot in self.state.items()}
+        self.held = held
         self.bound = eager | self.reference.buffers(held)
+        self.parts: dict[Any, Any] = {}
+        if self.inner is not None:
+            parts = self.inner.bind(tensors)
+            found, returned = self.inner.run(parts, INNER)
+            self.expected |= found
+            self.parts = parts | self.inner.buffers(held)
+            self.inner.new_state(returned)
         self.cuts: dict[str, Any] = {}
         self.open: list[int] = []
         self.right: dict[int, Any] = {}
-        self.shapes: dict[int, Any] = {}
+        self.times: dict[str, int] = {}
+        self.shapes = shapes_of(self.recording)
+        self.effects = effects(self.plan)
+        self.steps = self.plan.chains[0].instructions
+        self.checks: list[Check] = []
+        self.clobbered: dict[int, tuple[int, int]] = {}
+        self.jump = 0
+        self.kept: Found | None = None
 
     def compare(self) -> Comparison:
-        checks: list[Check] = []
-        taps: dict[int, list[tuple[int, Any]]] = {}
-        for tap in self.recorder.taps:
-            item = (tap.slot, _tensor(self.recorded[tap.output]))
-            taps.setdefault(tap.instruction, []).append(item)
-        steps = self.plan.chains[0].instructions
-        found = effects(self.plan)
-        ran, loops = self._executed(taps)
-        missing, kept = 0, None
-        self.shapes = {
-            slot: tuple(value.shape)
-            for items in taps.values()
-            for slot, value in items
-            if isinstance(value, Tensor)
-        }
-        for number in range(len(steps)):
-            if number not in ran:
-                missing += isinstance(steps[number].instr_args, (KernelCall, DelegateCall))
-                continue
-            made = [
-                self._check(number, found[number].op, *tap, number in loops)
-                for tap in taps.get(number, [])
-            ]
-            checks += [check for check in made if check is not None]
-            wrong = [check for check in made if check is not None and check.wrong]
-            if wrong and kept is None:
-                kept = Found(number, self._before(steps[number].instr_args), self.right)
+        early = self._initial_state()
+        sides = [(self.reference, self.bound)]
+        sides += [] if self.inner is None else [(self.inner, self.parts)]
+        loops = Loops(self.plan, self.notes, sides, self.cuts)
+        for step in self.recording.steps:
+            number = step.instruction
+            call = self.steps[number].instr_args
+            for place, fault in loops.reach(number):
+                self._fault(place, fault)
+            if isinstance(call, JumpFalseCall):
+                self.jump = number
+            if number in early:
+                self.checks += early.pop(number)
+            self._find_clobbered(number)
+            made = [self._check(number, slot, got) for slot, got in step.values]
+            checks = [check for check in made if check is not None]
+            for check in checks:
+                check.turn = loops.turn(number)
+            self.checks += checks
+            wrong = next((check for check in checks if check.wrong), None)
+            if wrong is not None:
+                self._blame_overwriting(wrong)
+                if self.kept is None:
+                    self.kept = Found(number, self._before(call), self.right)
             self.right = {}
-            for slot, result in taps.get(number, []):
-                self.memory.write(slot, result)
-            self.memory.step(steps[number])
-        outputs = self._outputs()
+            for slot, result in step.values:
+                self.memory.write(slot, result, number)
+            self.memory.step(self.steps[number])
+        for place, fault in loops.reach(len(self.steps)):
+            self._fault(place, fault)
+        self.checks += [check for checks in early.values() for check in checks]
+        self._final_state()
+        return self._comparison()
+
+    def _comparison(self) -> Comparison:
         self.reference.new_state(self.returned)
         state = self.reference.mutated()
         far = {
@@ -170,29 +141,90 @@ class _Call:
             for name, slot in self.state.items()
             if name in state
         }
-        return Comparison(self.method, checks, outputs, far, kept, missing)
+        ran = {step.instruction for step in self.recording.steps}
+        calls = (KernelCall, DelegateCall)
+        missing = sum(
+            isinstance(step.instr_args, calls) and number not in ran
+            for number, step in enumerate(self.steps)
+        )
+        return Comparison(self.method, self.checks, self._outputs(), far, self.kept, missing)
 
-    def _executed(self, taps: Mapping[int, Sequence[tuple[int, Any]]]) -> tuple[set[int], set[int]]:
-        """Return the instructions that ran, and those that may have run more than once."""
-        steps = self.plan.chains[0].instructions
-        loops: set[int] = set()
-        for number, step in enumerate(steps):
-            call = step.instr_args
-            if isinstance(call, JumpFalseCall) and call.destination_instruction <= number:
-                loops |= set(range(call.destination_instruction, number + 1))
-        numbers: dict[int, Any] = {}
-        for items in taps.values():
-            numbers |= dict(items)
-        ran, position = set[int](), 0
-        while position < len(steps):
-            ran.add(position)
-            call = steps[position].instr_args
-            position += 1
-            if isinstance(call, JumpFalseCall):
-                value = numbers.get(call.cond_value_index, self._stored(call.cond_value_index))
-                if value is not None and not bool(value):
-                    position = max(position, call.destination_instruction)
-        return ran, loops
+    def _check_at(self, number: int) -> Check:
+        """Return an empty check of an instruction, with where it comes from."""
+        place = self.origins.get(self.method, number)
+        op = self.effects[number].op if number < len(self.effects) else "the end of the method"
+        return Check(number, op, -1, place.get("module", ""), place.get("source", ""))
+
+    def _fault(self, number: int, text: str, before: Check | None = None) -> Check:
+        """Say of an instruction that ran that it is at fault."""
+        limit = len(self.checks) if before is None else self.checks.index(before)
+        found = next((c for c in reversed(self.checks[:limit]) if c.instruction == number), None)
+        if found is None:
+            found = self._check_at(number)
+            self.checks.insert(limit, found)
+        found.fault = found.fault or text
+        return found
+
+    def _initial_state(self) -> dict[int, list[Check]]:
+        """Compare buffers with the model's before the first call; return checks by their reader."""
+        early: dict[int, list[Check]] = {}
+        if self.session.calls:
+            return early
+        expected = self.reference.mutated()
+        for name, slot in self.state.items():
+            got, right = self.held[name], expected.get(name)
+            if not isinstance(right, Tensor) or got.shape != right.shape:
+                continue
+            far = _distance(got, right)
+            if far.max_abs == 0:
+                continue
+            reader = next((n for n, e in enumerate(self.effects) if slot in e.reads), 0)
+            check = self._check_at(reader)
+            check.slot, check.dtype, check.shape = slot, _name(got.dtype), tuple(got.shape)
+            check.by, check.made, check.value = "value", far, f"the buffer {name}"
+            check.fault = f"the buffer {name} begins with other values than the model's"
+            early.setdefault(reader, []).append(check)
+        return early
+
+    def _final_state(self) -> None:
+        """Compare what buffers hold at the end with what is computed of the device's values."""
+        try:
+            final = self.reference.final_state(self.cuts, self.bound)
+        except (LookupError, RuntimeError):
+            return
+        for name, slot in self.state.items():
+            value, right = final.get(name, ("", None))
+            got = self.memory.read(slot)
+            if not isinstance(right, Tensor) or got.shape != right.shape:
+                continue
+            far = _distance(got, right)
+            if far.max_abs <= tolerance(right, got.dtype, max(1, *right.shape, 1)):
+                continue
+            written = [item.instruction for item in self.memory.log if item.slot == slot]
+            maker = [c.instruction for c in self.checks if c.value == value]
+            place = ([n for n in written if n >= 0] or maker or [len(self.steps) - 1])[-1]
+            check = self._fault(place, f"the buffer {name} does not get its new value, {value}")
+            check.made, check.by = check.made or far, check.by or "value"
+            if not check.source and value in self.reference.values:
+                _place(check, self.reference.values[value])
+
+    def _find_clobbered(self, number: int) -> None:
+        for slot in self.effects[number].reads:
+            found = self.memory.overwritten(slot)
+            if found is not None:
+                self.clobbered[number] = found
+
+    def _blame_overwriting(self, check: Check) -> None:
+        """Where a wrong result read what something had destroyed, say so of the latter."""
+        for reader in (*check.suspects, check.instruction):
+            maker, other = self.clobbered.get(reader, (-1, -1))
+            if other < 0 or other == reader:
+                continue
+            made = f"the result of instruction {maker}" if maker >= 0 else "an input"
+            text = f"it overwrites {made}, which instruction {reader} reads"
+            self._fault(other, text, check)
+            check.cause = f"instruction {other} has overwritten what it reads"
+            return
 
     def _stored(self, slot: int) -> Any:
         try:
@@ -200,65 +232,59 @@ class _Call:
         except UnknownValueError:
             return None
 
-    def _check(self, number: int, op: str, slot: int, got: Any, loops: bool) -> Check | None:
+    def _check(self, number: int, slot: int, got: Any) -> Check | None:
+        note = self.notes.values.get(slot)
+        if isinstance(got, NUMBERS) and note is not None:
+            got = torch.as_tensor(got)
         if not isinstance(got, Tensor):
             return None
-        place = self.origins.get(self.method, number)
-        check = Check(
-            number,
-            op,
-            slot,
-            place.get("module", ""),
-            place.get("source", ""),
-            dtype=_name(got.dtype),
-            shape=tuple(got.shape),
-        )
-        note = self.notes.values.get(slot)
-        if loops:
-            check.reason = "in a loop, which computes it again and again"
-            return check
-        value = None if note is None else self.reference.values.get(note.name)
-        if note is not None and value is None:
-            raise _stranger(number, op, place, f"the model has no value {note.name!r}")
+        check = self._check_at(number)
+        check.slot, check.dtype, check.shape = slot, _name(got.dtype), tuple(got.shape)
+        side = self.inner if note is not None and INNER in note.name else self.reference
+        value = None if note is None or side is None else side.values.get(note.name)
+        if note is not None and value is None and INNER not in note.name:
+            raise _stranger(check, f"the model has no value {note.name!r}")
         if note is not None and value is not None:
             check.value = str(note)
             self._by_value(check, value, note, got)
-            if isinstance(self.plan.chains[0].instructions[number].instr_args, DelegateCall):
-                check.module = module_path(value.node) or check.module
-                check.source = source_line(value.node) or check.source
+            is_delegate = isinstance(self.steps[number].instr_args, DelegateCall)
+            if is_delegate or not check.source:
+                _place(check, value)
         else:
             self._by_operator(check, got)
             self.open.append(number)
         return check
 
     def _by_value(self, check: Check, value: Value, note: Note, got: Tensor) -> None:
-        expected = self.expected.get(note.name)
-        if not isinstance(expected, Tensor):
-            check.reason = "eager did not compute it"
-            return
-        expected = note.apply(expected) if note.fits(expected) else expected
-        if expected.shape != got.shape or expected.dtype != got.dtype:
-            raise _stranger(
-                check.instruction,
-                check.operator,
-                {"module": check.module, "source": check.source},
-                f"its result is {check.dtype}{list(check.shape)}, the model's {note.name!r} is "
-                f"{_name(expected.dtype)}{list(expected.shape)}",
-            )
+        side, bound = self._side(note)
+        turn = self.times.get(note.name, 0)
+        self.times[note.name] = turn + 1
+        known = self.expected.get(note.name, [])
+        expected = _number_or_tensor(known[turn]) if turn < len(known) else None
+        if isinstance(expected, Tensor):
+            expected = note.apply(expected) if note.fits(expected) else expected
+            self._check_kind(check, note, expected, got)
+        elif value.path and side.takes(value.path, self.cuts, bound) is False:
+            self._fault(self.jump, "it leads to another branch than the model takes")
         if value.operator.split(".")[1:2] and value.operator.split(".")[1] in UNDEFINED:
             check.reason = "memory that nothing has written"
             return
-        if self._is_random(value):
+        if self._is_random(value, note):
             check.reason = "random numbers"
             self.cuts[note.name] = note.undo(got)
             return
-        check.arrived = _distance(got, expected)
+        if isinstance(expected, Tensor):
+            check.arrived = _distance(got, expected)
         try:
-            here, nodes = self.reference.local(value, self.cuts, self.bound)
-        except LookupError as error:
-            check.reason = str(error.args[0])
+            here, nodes = side.local(value, self.cuts, bound)
+        except LookupError:
+            self._by_operator(check, got)
+            self.open.append(check.instruction)
             return
-        here = note.apply(here)
+        here = note.apply(_number_or_tensor(here))
+        if here.shape != got.shape:
+            check.reason = "another branch or loop ran than in the model"
+            return
         length = reduction_length(nodes)
         check.by, check.made = "value", _distance(got, here)
         self.right[check.slot] = here
@@ -271,23 +297,42 @@ class _Call:
             check.suspects = tuple(self.open)
             check.cause = self._cause(check, got)
         self.open.clear()
-        self.cuts[note.name] = note.undo(got)
+        is_number = not isinstance(value.node.meta.get("val"), Tensor)
+        self.cuts[note.name] = got.item() if is_number else note.undo(got)
 
-    def _is_random(self, value: Value) -> bool:
+    def _side(self, note: Note) -> tuple[Reference, Any]:
+        """Return the model that computes a value, and what its placeholders hold."""
+        if self.inner is not None and INNER in note.name:
+            return self.inner, self.parts
+        return self.reference, self.bound
+
+    def _check_kind(self, check: Check, note: Note, expected: Tensor, got: Tensor) -> None:
+        """Refuse a result of another shape or dtype than the model's value: EtxError."""
+        if expected.shape == got.shape and expected.dtype == got.dtype:
+            return
+        raise _stranger(
+            check,
+            f"its result is {check.dtype}{list(check.shape)}, the model's {note.name!r} is "
+            f"{_name(expected.dtype)}{list(expected.shape)}",
+        )
+
+    def _is_random(self, value: Value, note: Note) -> bool:
         """Whether the value differs from call to call: attention may draw numbers, or not."""
         if torch.Tag.nondeterministic_seeded not in getattr(value.node.target, "tags", ()):
             return False
         found = []
+        side, bound = self._side(note)
         with torch.random.fork_rng(devices=[]):
             for seed in (1, 2):
                 torch.manual_seed(seed)
-                found.append(self.reference.local(value, self.cuts, self.bound)[0])
+                found.append(side.local(value, self.cuts, bound)[0])
         return not torch.equal(*found)
 
     def _wide(self, value: Value, note: Note) -> Any:
         """Return the value in float64, None where an operator does not compute it so."""
+        side, bound = self._side(note)
         try:
-            found = self.reference.local(value, self.cuts, self.bound, wide=True)[0]
+            found = side.local(value, self.cuts, bound, wide=True)[0]
         except (RuntimeError, TypeError):
             return None
         return note.apply(found) if isinstance(found, Tensor) else None
@@ -357,20 +402,35 @@ class _Call:
 
     def _outputs(self) -> list[Distance | None]:
         found: list[Distance | None] = []
-        device = self.recorded[: self.recorder.outputs]
+        device = self.recording.outputs
         for got, expected in zip(device, self.reference.user_outputs(self.returned), strict=False):
             is_tensor = isinstance(expected, Tensor)
             found.append(_distance(_tensor(got), expected) if is_tensor else None)
         return found
 
 
-def _stranger(number: int, op: str, place: Mapping[str, str], what: str) -> EtxError:
-    where = " ".join(x for x in (place.get("module", ""), place.get("source", "")) if x)
+def _stranger(check: Check, what: str) -> EtxError:
+    where = ", ".join(filter(None, (check.operator, f"{check.module} {check.source}".strip())))
     return EtxError(
-        f"the model is not the one of this file: instruction {number} "
-        f"({', '.join(filter(None, (op, where)))}): {what}; give the module "
-        "that the file was compiled from, with the same dynamic shapes"
+        f"the model is not the one of this file: instruction {check.instruction} ({where}): "
+        f"{what}; give the module that the file was compiled from, with the same dynamic shapes"
     )
+
+
+def _place(check: Check, value: Value) -> None:
+    """Take module and line from the model's value, or from the nearest above it that has a line."""
+    node = value.node
+    while not source_line(node) and node.all_input_nodes:
+        node = node.all_input_nodes[0]
+    check.module = module_path(node) or check.module
+    check.source = source_line(node) or check.source
+
+
+def _number_or_tensor(value: Any) -> Any:
+    """Return a number as a tensor, and anything else as it is."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return value
+    return torch.as_tensor(value) if isinstance(value, NUMBERS) else value
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any
@@ -10,17 +11,20 @@ from typing import Any
 import etx_runtime
 import torch
 from etx_exir.delegation.backend_entry_points import load_backend
+from etx_exir.ir.equal_values import INNER
 from etx_exir.load_model import Source, load_factory, load_partitioner
 from etx_exir.lower.capture import capture
+from etx_exir.lower.decompose import decompose
 from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-from etx_devtools.compare.engine import Session
+from etx_devtools.compare.engine import Execution, Session
+from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
-from etx_devtools.compare.notes import notes_of
+from etx_devtools.compare.notes import Notes, notes_of
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reduce import write_reduced
 from etx_devtools.compare.reference import Reference
@@ -38,13 +42,15 @@ def compare(
     *,
     method: str = "forward",
     name: str = "",
+    source: Execution | None = None,
 ) -> Report:
     """Compare a program with what it was compiled from, instruction by instruction.
 
     `calls` are the arguments of one call after the other, buffers keeping their values; nested as
     they were exported, or flat. Without them the example inputs of the exported program are used.
-    A module is exported with the first call's arguments. Errors: EtxError where `model` is not what
-    the file was compiled from, or inputs do not fit.
+    A module is exported with the first call's arguments. `source` says what ran, by default the
+    program on this machine. Errors: EtxError where `model` is not what the file was compiled from,
+    or inputs do not fit.
     """
     pte = file if isinstance(file, PteFile) else read_pte(file)
     if isinstance(model, nn.Module):
@@ -57,25 +63,21 @@ def compare(
         calls = [_flat((args, kwargs))]
     shown = str(file) if isinstance(file, (str, PathLike)) else "the program"
     report = Report(shown, name or type(model).__name__)
-    report.stripped = not notes_of(pte, method).known
-    session = Session(pte, method, reference, _Runner())
+    notes = notes_of(pte, method)
+    report.stripped = not notes.known
+    session = Session(pte, method, reference, source or Here(pte, method), _inner(model, notes))
     for call in calls:
         report.calls.append(session.call(_flat(call)))
     return report
 
 
-class _Runner:
-    """Runs recorders, each loaded once: buffers keep their values from call to call."""
-
-    def __init__(self) -> None:
-        self.method: etx_runtime.Method | None = None
-
-    def __call__(self, content: bytes, method: str, inputs: Sequence[Any]) -> list[Any]:
-        if self.method is None:
-            program = etx_runtime.Runtime.get().load_program(content)
-            self.method = program.load_method(method)
-        outputs: list[Any] = self.method.execute(list(inputs))
-        return outputs
+def _inner(program: ExportedProgram, notes: Notes) -> Reference | None:
+    """Return the program decomposed, where notes name parts of operators."""
+    if not any(INNER in note.name for note in notes.values.values()):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Reference(decompose(program), noted=True)
 
 
 def compare_files(

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,22 +21,27 @@ from torch.utils import _pytree as pytree
 
 __all__ = ["compile_tapped"]
 
+QUANTIZE, DEQUANTIZE = "quantized_decomposed.quantize", "quantized_decomposed.dequantize"
+
 
 def compile_tapped(
     program: ExportedProgram | Mapping[str, ExportedProgram],
     partitioner: Sequence[Partitioner],
     config: Any = None,
+    only: Collection[str] | None = None,
 ) -> PteFile:
     """Compile as `to_edge_transform_and_lower` does, with every value of the model an output.
 
     Partitioners see a program that returns all that equals a value of the exported one, so that
-    delegates return it too; the outputs of the program itself come first.
+    delegates return it too; the outputs of the program itself come first. Between integers, what is
+    computed in floating point is not returned: a backend that has integer kernels would not use
+    them. `only` are the names of values to which to keep.
     """
 
     def tap_and_delegate(
         edge: Mapping[str, ExportedProgram], chosen: Mapping[str, Partitioner | None]
     ) -> dict[str, ExportedProgram]:
-        return delegate({name: _tapped(each) for name, each in edge.items()}, chosen)
+        return delegate({name: _tapped(each, only) for name, each in edge.items()}, chosen)
 
     edge = to_edge_transform_and_lower(
         program, partitioner=list(partitioner), delegator=tap_and_delegate
@@ -44,11 +49,11 @@ def compile_tapped(
     return edge.to_executorch(config).pte_file
 
 
-def _tapped(program: ExportedProgram) -> ExportedProgram:
+def _tapped(program: ExportedProgram, only: Collection[str] | None) -> ExportedProgram:
     result = copy_program(program)
     output = result.graph.output_node()
     returned: Any = output.args[0]
-    added = [node for node in result.graph.nodes if _is_value(node) and node not in returned]
+    added = [n for n in result.graph.nodes if _is_value(n, only) and n not in returned]
     output.args = ((*returned, *added),)
     output.meta["val"] = tuple(_fake(item) for item in (*returned, *added))
     result.graph_signature.output_specs.extend(
@@ -66,9 +71,21 @@ def _tapped(program: ExportedProgram) -> ExportedProgram:
     return result
 
 
-def _is_value(node: Node) -> bool:
-    is_tensor = isinstance(node.meta.get("val"), Tensor)
-    return node.op == "call_function" and is_tensor and note_of(node) is not None
+def _is_value(node: Node, only: Collection[str] | None) -> bool:
+    note, value = note_of(node), node.meta.get("val")
+    if node.op != "call_function" or not isinstance(value, Tensor) or note is None:
+        return False
+    name = note if isinstance(note, str) else note[0]
+    return not _is_between_integers(node) and (only is None or name in only)
+
+
+def _is_between_integers(node: Node) -> bool:
+    """Whether only quantizing operators come of a node's value, or it dequantizes one."""
+    if DEQUANTIZE in str(node.target):
+        return True
+    if QUANTIZE in str(node.target) or not node.users:
+        return False
+    return all(QUANTIZE in str(u.target) or _is_between_integers(u) for u in node.users)
 
 
 def _fake(item: Any) -> Any:

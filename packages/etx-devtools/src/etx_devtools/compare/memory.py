@@ -8,6 +8,7 @@ each other are what they are on the device.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,17 @@ class UnknownValueError(Exception):
     """Why the value of a slot is not known."""
 
 
+@dataclass(frozen=True)
+class _Write:
+    """Which bytes of planned memory an instruction wrote, -1 for the caller."""
+
+    instruction: int
+    slot: int
+    memory_id: int
+    start: int
+    end: int
+
+
 class Memory:
     """The values that the slots of a method hold, before its first instruction at first.
 
@@ -48,15 +60,44 @@ class Memory:
     ) -> None:
         self.pte, self.plan, self.arenas = pte, plan, arenas
         self.held: dict[int, Any] = {}
+        self.log: list[_Write] = []
         for slot, given in zip(plan.inputs, inputs, strict=True):
             self.write(slot, given)
 
-    def write(self, slot: int, result: Any) -> None:
-        """Let `slot` hold `result`, a tensor or a number."""
+    def write(self, slot: int, result: Any, instruction: int = -1) -> None:
+        """Let `slot` hold `result`, a tensor or a number, that `instruction` has computed."""
         self.held[slot] = result
         value = self.plan.values[slot].val
         if isinstance(value, WireTensor) and isinstance(result, Tensor):
-            _put(self.arenas, value, _bytes(result, list(value.dim_order)))
+            data = _bytes(result, list(value.dim_order))
+            _put(self.arenas, value, data)
+            info = value.allocation_info
+            if info is not None:
+                start = info.memory_offset_low | info.memory_offset_high << 32
+                place = (info.memory_id, start, start + data.size)
+                self.log.append(_Write(instruction, slot, *place))
+
+    def overwritten(self, slot: int) -> tuple[int, int] | None:
+        """Return who wrote `slot`, and who wrote to its memory since then other bytes, if any did.
+
+        A slot that was not written is known by nobody.
+        """
+        mine = next((item for item in reversed(self.log) if item.slot == slot), None)
+        held, value = self.held.get(slot), self.plan.values[slot].val
+        if mine is None or not isinstance(held, Tensor) or not isinstance(value, WireTensor):
+            return None
+        before = _bytes(held, list(value.dim_order))
+        now = self.arenas[mine.memory_id][mine.start : mine.start + before.size]
+        changed = np.flatnonzero(before[: now.size] != now)
+        if not changed.size:
+            return None
+        place = mine.start + int(changed[0])
+        for item in reversed(self.log):
+            if item is mine:
+                break
+            if item.memory_id == mine.memory_id and item.start <= place < item.end:
+                return mine.instruction, item.instruction
+        return None
 
     def step(self, instruction: Any) -> None:
         """Do what a move or the making of a view does."""

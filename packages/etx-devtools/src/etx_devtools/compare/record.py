@@ -1,51 +1,50 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every value of one execution: a program rewritten so that it returns what it computes.
+"""Every value of one execution, in the order in which it was computed.
 
-After each instruction its results are copied to memory of their own, which the method returns
-beside its outputs. The plan of the program itself stays as it is, so that values that overwrite
-each other still do, and what runs the program needs to know nothing of this.
+What ran is told by an ETDump with its debug buffer: of this machine, of ExecuTorch, or of a device.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import warnings
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from etx_schema import (
-    AllocationDetails,
-    Bool,
-    Double,
-    EtxError,
-    EValue,
-    ExecutionPlan,
-    Instruction,
-    Int,
-    JumpFalseCall,
-    KernelCall,
-    Null,
-    Operator,
-    PteFile,
-    Tensor,
-    serialize_pte,
+import numpy as np
+import torch
+from etx_schema import Blob, DelegateCall, EtxError, ExecutionPlan, KernelCall, PteFile, TensorList
+from etx_schema import Tensor as WireTensor
+from etx_schema.inspect.reads_writes import ROW, Effect, effects, split_results
+from torch import Tensor
+
+from etx_devtools.compare.memory import UnknownValueError, dtype_of
+from etx_devtools.etdump import Run, Seen, to_python
+
+__all__ = ["Recording", "Step", "find_method", "recording_of", "recordings_of", "shapes_of"]
+
+CALLS = ("OPERATOR_CALL", "DELEGATE_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
+SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+NO_VALUES = (
+    "the dump holds no values of instructions: record with `etx run --etdump FILE --values all`"
 )
-from etx_schema.inspect.reads_writes import effects
-
-__all__ = ["Recorder", "Tap", "find_method"]
-
-ALIGNMENT = 16
-NUMBERS = (Int, Double, Bool)
-WIDTHS = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 8, 9: 8, 10: 16, 11: 1, 15: 2}
 
 
 @dataclass(frozen=True)
-class Tap:
-    """One result of one instruction: the value's slot, and which output of the recorder it is."""
+class Step:
+    """An instruction that ran, and the values that it left, by slot."""
 
     instruction: int
-    slot: int
-    output: int
+    values: tuple[tuple[int, Any], ...] = ()
+
+
+@dataclass
+class Recording:
+    """One execution: its instructions in the order of time, and what the method returned."""
+
+    steps: list[Step]
+    outputs: list[Any] = field(default_factory=list)
 
 
 def find_method(pte: PteFile, name: str) -> int:
@@ -56,122 +55,94 @@ def find_method(pte: PteFile, name: str) -> int:
     return names.index(name)
 
 
-class Recorder:
-    """A method that also returns the results of its instructions.
-
-    `taps` say which output is which result; the first `outputs` are those of the method itself.
-    """
-
-    def __init__(self, pte: PteFile, method: str = "forward") -> None:
-        self.index = find_method(pte, method)
-        plan = pte.program.execution_plan[self.index]
-        self.taps: list[Tap] = []
-        self.outputs = len(plan.outputs)
-        self.pte = copy.copy(pte)
-        self.pte.program = copy.copy(pte.program)
-        self.pte.program.execution_plan = list(pte.program.execution_plan)
-        self.pte.program.execution_plan[self.index] = self._rewritten(plan)
-
-    def content(self) -> bytes:
-        """Return the bytes of the rewritten program."""
-        return serialize_pte(self.pte)
-
-    def _rewritten(self, plan: ExecutionPlan) -> ExecutionPlan:
-        result = copy.copy(plan)
-        result.values, result.operators = list(plan.values), list(plan.operators)
-        result.non_const_buffer_sizes = list(plan.non_const_buffer_sizes) or [0]
-        result.container_meta_type = None
-        writer = _Writer(result)
-        chain = copy.copy(plan.chains[0])
-        outputs: list[int] = list(plan.outputs)
-        instructions: list[Instruction] = []
-        places: list[int] = []
-        found = effects(plan)
-        for number, step in enumerate(chain.instructions):
-            places.append(len(instructions))
-            instructions.append(step)
-            written = [*found[number].writes, *found[number].updates]
-            for slot in dict.fromkeys(written):
-                made = writer.copy(slot)
-                if made is not None:
-                    instructions.append(made[1])
-                    self.taps.append(Tap(number, slot, len(outputs)))
-                    outputs.append(made[0])
-            for slot in _numbers(plan, step):
-                self.taps.append(Tap(number, slot, len(outputs)))
-                outputs.append(slot)
-        places.append(len(instructions))
-        chain.instructions = [_moved(step, places) for step in instructions]
-        chain.stacktrace = []
-        result.chains = [chain, *plan.chains[1:]]
-        result.outputs = outputs
-        writer.finish()
-        return result
+def recordings_of(plan: ExecutionPlan, runs: Sequence[Run], buffer: Blob) -> list[Recording]:
+    """Return the executions among `runs`, without those of other methods."""
+    chosen = [run for run in runs if run.is_execution and run.method in (None, plan.name)]
+    return [recording_of(plan, run, buffer) for run in chosen]
 
 
-def _numbers(plan: ExecutionPlan, step: Instruction) -> Iterable[int]:
-    call = step.instr_args
-    if isinstance(call, KernelCall) and call.args:
-        last = call.args[-1]
-        if isinstance(plan.values[last].val, NUMBERS):
-            yield last
-
-
-def _moved(step: Instruction, places: Sequence[int]) -> Instruction:
-    call: Any = step.instr_args
-    if not isinstance(call, JumpFalseCall):
-        return step
-    call = copy.copy(call)
-    call.destination_instruction = places[call.destination_instruction]
-    return Instruction(instr_args=call)
-
-
-class _Writer:
-    """Adds copies to a plan, each into its own place of one more arena."""
-
-    def __init__(self, plan: ExecutionPlan) -> None:
-        self.plan = plan
-        self.memory_id = len(plan.non_const_buffer_sizes)
-        self.size = 0
-        self.operator = next(
-            (
-                index
-                for index, item in enumerate(plan.operators)
-                if (item.name, item.overload) == ("aten::clone", "out")
-            ),
-            len(plan.operators),
+def recording_of(plan: ExecutionPlan, run: Run, buffer: Blob) -> Recording:
+    """Return one execution; EtxError where the dump has no values, or is of another program."""
+    seen: dict[int, deque[Seen]] = {}
+    for item in run.seen:
+        if item.chain == 0 and item.delegate_id is None:
+            seen.setdefault(item.instruction, deque()).append(item)
+    found = effects(plan)
+    order = [s.instruction for s in run.spans if s.chain == 0 and s.name in CALLS]
+    calls = plan.chains[0].instructions
+    if order and max(order) >= len(calls):
+        raise EtxError(
+            f"the dump is not of this program: it has instruction {max(order)}, and "
+            f"{plan.name} has {len(calls)}"
         )
-        self.added = False
+    times = Counter(order)
+    each = {number: len(items) // max(1, times[number]) for number, items in seen.items()}
+    outputs = [_value(item, buffer) for item in run.seen if item.is_output]
+    steps = []
+    for number in order:
+        items = seen.get(number, deque())
+        count = min(each.get(number, 0), len(items))
+        values = [_value(items.popleft(), buffer) for _ in range(count)]
+        pairs = _slots(plan, calls[number].instr_args, found[number], values)
+        steps.append(Step(number, tuple((s, _typed(plan, s, value)) for s, value in pairs)))
+    if not seen and any(isinstance(step.instr_args, KernelCall) for step in calls):
+        raise EtxError(NO_VALUES)
+    pairs = zip(plan.outputs, outputs, strict=False)
+    return Recording(steps, [_typed(plan, slot, value) for slot, value in pairs])
 
-    def copy(self, slot: int) -> tuple[int, Instruction] | None:
-        """Return the slot of a copy of `slot` and the instruction that makes it."""
-        value = self.plan.values[slot].val
-        width = WIDTHS.get(int(value.scalar_type)) if isinstance(value, Tensor) else None
-        if not isinstance(value, Tensor) or width is None:
-            return None
-        if not self.added:
-            self.added = True
-            if self.operator == len(self.plan.operators):
-                self.plan.operators.append(Operator(name="aten::clone", overload="out"))
-            self.plan.values.append(EValue(val=Null()))
-            self.null = len(self.plan.values) - 1
-        kept = copy.copy(value)
-        kept.data_buffer_idx, kept.extra_tensor_info = 0, None
-        kept.allocation_info = AllocationDetails(
-            memory_id=self.memory_id,
-            memory_offset_low=self.size & 0xFFFFFFFF,
-            memory_offset_high=self.size >> 32,
+
+def _value(seen: Seen, buffer: Blob) -> Any:
+    return to_python(seen.value, buffer)
+
+
+def _slots(
+    plan: ExecutionPlan, call: Any, effect: Effect, values: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    """Yield what an instruction left by slot: kernels tell results, delegates all arguments."""
+    if isinstance(call, DelegateCall):
+        yield from (
+            (slot, value)
+            for slot, value in zip(call.args, values, strict=False)
+            if slot in effect.writes
         )
-        count = width
-        for size in kept.sizes:
-            count *= size
-        self.size += -(-count // ALIGNMENT) * ALIGNMENT
-        self.plan.values.append(EValue(val=kept))
-        made = len(self.plan.values) - 1
-        call = KernelCall(op_index=self.operator, args=[slot, self.null, made, made])
-        return made, Instruction(instr_args=call)
+        return
+    if not isinstance(call, KernelCall) or not values:
+        return
+    results, _ = split_results(plan, call.args)
+    is_in_place = effect.op.partition(".")[0].endswith("_") or effect.op == ROW
+    slots = call.args[:1] if is_in_place else results
+    flat = [item for value in values for item in (value if isinstance(value, list) else [value])]
+    lists = [s for slot in slots for s in _items(plan, slot)]
+    yield from zip(lists, flat, strict=False)
 
-    def finish(self) -> None:
-        """Give the arena its size."""
-        if self.added:
-            self.plan.non_const_buffer_sizes.append(max(self.size, ALIGNMENT))
+
+def _items(plan: ExecutionPlan, slot: int) -> Sequence[int]:
+    value = plan.values[slot].val
+    return value.items if isinstance(value, TensorList) else [slot]
+
+
+def _typed(plan: ExecutionPlan, slot: int, value: Any) -> Any:
+    """Return an array as a tensor of the slot's type, and anything else as it is."""
+    wire = plan.values[slot].val
+    if not isinstance(value, np.ndarray) or not isinstance(wire, WireTensor):
+        return value
+    try:
+        dtype = dtype_of(wire)
+    except UnknownValueError:
+        return None
+    if value.dtype.kind in "uV" and dtype != torch.uint8:
+        value = value.view(SIGNED[value.dtype.itemsize])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*not writable")
+        tensor = torch.from_numpy(value)
+    return tensor if tensor.dtype == dtype else tensor.view(dtype)
+
+
+def shapes_of(recording: Recording) -> Mapping[int, Sequence[int]]:
+    """Return the sizes of every tensor that was recorded, by slot."""
+    return {
+        slot: tuple(value.shape)
+        for step in recording.steps
+        for slot, value in step.values
+        if isinstance(value, Tensor)
+    }

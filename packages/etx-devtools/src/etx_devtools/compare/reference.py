@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -40,9 +41,12 @@ class Value:
 class Reference:
     """An exported program, run as torch runs it, without what it changes in place."""
 
-    def __init__(self, program: ExportedProgram) -> None:
+    def __init__(self, program: ExportedProgram, noted: bool = False) -> None:
+        """Take a program; with `noted`, one whose nodes say themselves what they equal."""
         source = program
-        if any(_mutates(node) for _, module in _graphs(program) for node in module.graph.nodes):
+        if noted:
+            names = {node: node.meta.get(EQUALS) for node in _nodes(program)}
+        elif any(_mutates(node) for _, module in _graphs(program) for node in module.graph.nodes):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 program = program.run_decompositions({})
@@ -59,6 +63,7 @@ class Reference:
                 self.values[name] = Value(name, node, path)
         self.names = {value.node: name for name, value in self.values.items()}
         self.held = self._tensors()
+        self.carried: dict[Node, list[Any]] = {}
 
     def inputs(self) -> list[Node]:
         """Return the placeholders of what the caller gives, in the order of a file's inputs."""
@@ -80,14 +85,17 @@ class Reference:
             bound[node] = given
         return bound
 
-    def run(self, bound: Mapping[Node, Any]) -> tuple[dict[str, Any], list[Any]]:
-        """Return all values by name, the last of each where it is computed again, and outputs."""
-        found: dict[str, Any] = {}
+    def run(self, bound: Mapping[Node, Any], part: str = "") -> tuple[dict[str, list[Any]], Any]:
+        """Return all values by name, several where it is computed again and again, and outputs.
+
+        Only names with `part` in them are kept.
+        """
+        found: dict[str, list[Any]] = {}
 
         def keep(node: Node, result: Any) -> None:
             name = self.names.get(node)
-            if name is not None:
-                found[name] = result
+            if name is not None and part in name:
+                found.setdefault(name, []).append(result)
 
         with torch.no_grad():
             outputs = _run(self.program.graph_module, dict(bound), keep)
@@ -162,7 +170,7 @@ class Reference:
                     known[node] = (
                         self._compute(outer, holder, cuts, bound, known, taken, wide, False)
                         if isinstance(outer, Node)
-                        else outer
+                        else _widened(outer, wide)
                     )
                 else:
                     known[node] = _widened(bound[node], wide)
@@ -177,13 +185,116 @@ class Reference:
         return known[target]
 
     def _captured(self, placeholder: Node, path: str) -> tuple[Any, str]:
-        """Return what a placeholder of a branch stands for, and the path of its graph."""
+        """Return what a placeholder of a nested graph stands for, and the path of its graph.
+
+        In a loop it may be a value of this turn, instead of a node.
+        """
         holder, outer = self.holders[path]
+        index = placeholder.graph.find_nodes(op="placeholder").index(placeholder)
+        if holder.target is torch.ops.higher_order.while_loop:
+            carried = self.carried.get(holder)
+            if carried is None:
+                raise LookupError("inside a loop of which no turn is known")
+            operands: Any = (*carried, *_several(holder.args[3]))
+            return operands[index], outer
         if holder.target is not torch.ops.higher_order.cond:
             raise LookupError(f"inside {holder.target}, which computes its values again and again")
-        index = placeholder.graph.find_nodes(op="placeholder").index(placeholder)
-        operands: Any = holder.args[3]
+        operands = holder.args[3]
         return operands[index], outer
+
+    def enter(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> None:
+        """Begin the first turn of the loop whose body or condition is the graph of `path`."""
+        holder, outer = self.holders[path]
+        first = _several(holder.args[2])
+        self.carried[holder] = [self._value(item, outer, cuts, bound) for item in first]
+
+    def turn(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> None:
+        """Begin the next turn of a loop: it carries on what its body returned, from `cuts`."""
+        holder, outer = self.holders[path]
+        body: Any = holder.args[1]
+        graph = getattr(holder.graph.owning_module, body.target).graph
+        inner = f"{outer}{body.target}."
+        returned = _several(graph.output_node().args[0])
+        self.carried[holder] = [self._value(item, inner, cuts, bound) for item in returned]
+
+    def goes_on(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> bool | None:
+        """Ask the condition of a loop for the turn that begins; None where it is not known."""
+        holder, outer = self.holders[path]
+        condition: Any = holder.args[0]
+        graph = getattr(holder.graph.owning_module, condition.target).graph
+        (returned,) = _several(graph.output_node().args[0])
+        try:
+            return bool(self._value(returned, f"{outer}{condition.target}.", cuts, bound))
+        except LookupError:
+            return None
+
+    def takes(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> bool | None:
+        """Say whether the branch that is the graph of `path` is the one to take here."""
+        holder, outer = self.holders[path]
+        if holder.target is not torch.ops.higher_order.cond:
+            return None
+        chosen, true, _, _ = holder.args
+        try:
+            holds = bool(self._value(chosen, outer, cuts, bound))
+        except LookupError:
+            return None
+        return holds == (path == f"{outer}{getattr(true, 'target', '')}.")
+
+    def graphs_of(self, path: str) -> tuple[str, str]:
+        """Return the paths of the condition and the body of a loop, of which `path` is one."""
+        holder, outer = self.holders[path]
+        condition, body = holder.args[:2]
+        first: Any = condition
+        second: Any = body
+        return f"{outer}{first.target}.", f"{outer}{second.target}."
+
+    def forget(self, path: str) -> None:
+        """Know nothing of the turn of a loop."""
+        self.carried.pop(self.holders[path][0], None)
+
+    def final_state(
+        self, cuts: Mapping[str, Any], bound: Mapping[Node, Any]
+    ) -> dict[str, tuple[str, Any]]:
+        """Return for each buffer that changes the value's name and what it is, of `cuts`."""
+        outputs: Any = self.program.graph.output_node().args[0]
+        found = {}
+        for spec, node in zip(self.program.graph_signature.output_specs, outputs, strict=True):
+            if "MUTATION" in spec.kind.name and spec.target and isinstance(node, Node):
+                found[spec.target] = (
+                    self.names.get(node, node.name),
+                    self._value(node, "", cuts, bound),
+                )
+        return found
+
+    def leave(self, path: str) -> dict[str, Any]:
+        """End a loop; return what it carried last by the names of its results."""
+        holder, _ = self.holders[path]
+        carried = self.carried.pop(holder, [])
+        return {
+            self.names[user]: carried[int(str(user.args[1]))]
+            for user in holder.users
+            if user.target is operator.getitem and user in self.names and carried
+        }
+
+    def loop_paths(self, name: str) -> list[str]:
+        """Return the paths of the loops' graphs that the value `name` lies in, innermost last."""
+        value = self.values.get(name)
+        found: list[str] = []
+        path = "" if value is None else value.path
+        while path:
+            holder, outer = self.holders[path]
+            if holder.target is torch.ops.higher_order.while_loop:
+                found.insert(0, path)
+            path = outer
+        return found
+
+    def _value(
+        self, item: Any, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]
+    ) -> Any:
+        if not isinstance(item, Node):
+            return item
+        with torch.no_grad():
+            return self._compute(item, path, cuts, bound, {}, [], False, False)
 
     def _specs(self) -> list[tuple[Node, Any]]:
         nodes = self.program.graph.find_nodes(op="placeholder")

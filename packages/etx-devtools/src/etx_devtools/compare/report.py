@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from etx_devtools.compare.engine import Check, Comparison
+from etx_devtools.compare.checks import Check, Comparison
 from etx_devtools.compare.metrics import Distance
 
 __all__ = ["Report"]

@@ -2,8 +2,10 @@
 """Which value of the exported program the result of a node equals.
 
 A node's note is the name of that value's node, after the path of its graph where it is nested:
-``conv2d_1``, ``true_graph_0.sin``. A node without a note computes what no node of the exported
-program does: a part of one that was decomposed, or of several that were fused.
+``conv2d_1``, ``true_graph_0.sin``. A part of an operator that torch decomposed is noted by its
+place among the calls that the operator became, and by what it calls: ``gru#4:sigmoid.default``. A
+node without a note computes what no node of either program does: it came of several that were
+fused, or of one that a pass took apart.
 """
 
 from __future__ import annotations
@@ -12,18 +14,22 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
 from etx_exir.ir.ops import PERMUTATIONS, permutation
 
-__all__ = ["EQUALS", "Note", "forget", "inherit", "note_exported", "note_of", "scale"]
+__all__ = ["EQUALS", "INNER", "Note", "forget", "inherit", "note_exported", "note_of", "scale"]
 
 EQUALS = "equals"
+INNER = "#"
+"""Stands in the names of parts of a decomposed operator, between its name and the part's place."""
 Note = str | tuple[str, float] | tuple[str, float, list[int]]
 """The name of an exported value; the factor by which the result is larger; how it is permuted."""
 
+NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
 TRACED = "ExportedProgram.module()"
 
 
@@ -41,8 +47,15 @@ def inherit(fresh: Iterable[Node], old: Node, new: Node) -> None:
     if kept is not None:
         forget([kept])
     if note is not None:
+        if _is_inner(note_of(new)) and not _is_inner(note):
+            forget([new])
         new.meta.setdefault(EQUALS, note)
         _note_permuted(new, fresh)
+
+
+def _is_inner(note: Note | None) -> bool:
+    name = note[0] if isinstance(note, tuple) else note
+    return name is not None and INNER in name
 
 
 def _note_permuted(node: Node, fresh: Iterable[Node]) -> None:
@@ -102,7 +115,10 @@ def _note_graph(source: Graph, result: Graph, path: str, traced: bool) -> None:
 
 
 def _note_group(call: Node, group: list[Node], path: str) -> None:
-    """Note the last node of a decomposition that is like its result, or the parts of a tuple."""
+    """Note the last node of a decomposition that is like its result, or the parts of a tuple.
+
+    The others are noted by their places.
+    """
     value = call.meta.get("val")
     if isinstance(value, Tensor):
         alike = [node for node in group if _is_like(node.meta.get("val"), value)]
@@ -115,6 +131,12 @@ def _note_group(call: Node, group: list[Node], path: str) -> None:
             for index, node in _parts(whole[-1]).items():
                 if index in parts:
                     node.meta[EQUALS] = path + parts[index].name
+    elif isinstance(value, NUMBERS):
+        group[-1].meta[EQUALS] = path + call.name
+    for index, node in enumerate(group):
+        if isinstance(node.meta.get("val"), Tensor) and len(group) > 1:
+            kind = getattr(node.target, "__name__", str(node.target))
+            node.meta.setdefault(EQUALS, f"{path}{call.name}{INNER}{index}:{kind}")
 
 
 def _parts(node: Node) -> Mapping[Any, Node]:
