@@ -34,12 +34,6 @@ operators (`etx_exir/passes/integer/`), as the default target `etx` does:
 """
 
 
-def equation(kind: type[Pass]) -> str:
-    """Return the first paragraph of the pass's file, on one line."""
-    text = sys.modules[kind.__module__].__doc__ or ""
-    return " ".join(text.split("\n\n")[0].split())
-
-
 def page() -> str:
     """Return the page; a pass that runs again is named where it ran first."""
     general = dict.fromkeys(type(item) for item in PIPELINE)
@@ -50,7 +44,7 @@ def page() -> str:
 def listed(kinds: Iterable[type[Pass]]) -> str:
     """Return a numbered line for each pass."""
     return "".join(
-        f"{index}. `{kind.__module__.rsplit('.', 1)[-1]}`: {equation(kind)}\n"
+        f"{index}. `{kind.__module__.rsplit('.', 1)[-1]}`: {kind.equation()}\n"
         for index, kind in enumerate(kinds, 1)
     )
 

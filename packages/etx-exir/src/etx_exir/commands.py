@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from etx_schema import EtxError
+from etx_schema.files import write_atomically
 
 from etx_exir.console import CHOICES, Console
 from etx_exir.ir.targets import DEFAULT
@@ -73,6 +74,14 @@ def register(subparsers: Any) -> None:
         help="write the program after each pass that changed it (default: FILE.passes)",
     )
     parser.add_argument(
+        "--stages",
+        metavar="FILE",
+        nargs="?",
+        const="",
+        help="write what each pass changed, and what --explain says, for etx report (default: "
+        "FILE.stages.json)",
+    )
+    parser.add_argument(
         "--weights",
         metavar="FILE.ptd",
         help="write the weights to this file, to be loaded beside the program",
@@ -109,6 +118,8 @@ def run(options: argparse.Namespace) -> int:
     output = Path(options.output)
     _check_output(output)
     check_options(options)
+    if options.stages is not None:
+        _check_output(_stages_path(options))
     if options.memory_report not in (None, "-"):
         from etx_schema.inspect.memory_report import check_output
 
@@ -129,13 +140,20 @@ def run(options: argparse.Namespace) -> int:
 
     folder = options.dump_passes
     dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
+    log: Any = None
     with Console(options.progress) as console, reporting(console):
         quantized = None
         if options.quantize is not None:
             sources, quantized = quantize_sources(sources, options, console)
         with _quiet():
             programs = {name: capture(*source) for name, source in sources.items()}
-        edge = to_edge_transform_and_lower(programs, partitioner=partitioners, observer=dump)
+        if options.stages is not None:
+            from etx_exir.stages import Stages
+
+            log = Stages(programs)
+        edge = to_edge_transform_and_lower(
+            programs, partitioner=partitioners, observer=_together(dump, log)
+        )
         target = _target(options, edge)
         with _warnings_as_lines():
             result = edge.to_executorch(
@@ -144,7 +162,11 @@ def run(options: argparse.Namespace) -> int:
         if options.weights is not None:
             result.write_tensor_data_to_file(Path(options.weights).parent)
         result.save(output)
-    _report(options, output, result, edge, quantized)
+    explained = _explain(edge, result) if options.explain or log is not None else ("", {})
+    if log is not None:
+        document = log.document(result.buffer, explained[1])
+        write_atomically(_stages_path(options), [json.dumps(document, indent=1).encode()])
+    _report(options, output, result, explained if options.explain else ("", {}), quantized)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
     return 0
@@ -183,7 +205,11 @@ def _target(options: argparse.Namespace, edge: Any) -> Any:
 
 
 def _report(
-    options: argparse.Namespace, output: Path, result: Any, edge: Any, quantized: Any
+    options: argparse.Namespace,
+    output: Path,
+    result: Any,
+    explained: tuple[str, dict[str, Any]],
+    quantized: Any,
 ) -> None:
     from etx_schema.targets.peer import PEER, compare
 
@@ -203,7 +229,7 @@ def _report(
         facts["quantization"] = quantized.document()
         if options.quantize_report not in (None, "-" if options.json else None):
             write_report(quantized, options.quantize_report)
-    text, document = _explain(edge, result) if options.explain else ("", {})
+    text, document = explained
     if options.json:
         print(json.dumps({**facts, "methods": document} if document else facts, indent=1))
         return
@@ -259,12 +285,27 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
+def _stages_path(options: argparse.Namespace) -> Path:
+    return Path(options.stages or f"{options.output}.stages.json")
+
+
 def _check_output(output: Path) -> None:
     """Refuse before the long work what can only fail after it."""
     if output.is_dir():
         raise EtxError(f"cannot write {output}: it is a directory; give the name of a file")
     if not output.parent.is_dir():
         raise EtxError(f"cannot write {output}: there is no folder {output.parent}")
+
+
+def _together(*observers: Any) -> Any:
+    """Return an observer that calls those that are not None."""
+    chosen = [each for each in observers if each is not None]
+
+    def observe(name: str, program: Any, changed: bool) -> None:
+        for each in chosen:
+            each(name, program, changed)
+
+    return observe if chosen else None
 
 
 class _Dump:

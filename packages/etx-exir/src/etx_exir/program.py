@@ -21,7 +21,8 @@ from etx_exir.config import EdgeCompileConfig, ExecutorchBackendConfig
 from etx_exir.delegation.backend import Partitioner
 from etx_exir.delegation.partition import delegate
 from etx_exir.errors import ConfigError, VerificationError
-from etx_exir.ir.delegate_call import LoweredBackendModule
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.lower.capture import capture
 from etx_exir.lower.copy_program import apply_passes
 from etx_exir.lower.lower import Observer, fit, lower_all, lower_kept
@@ -231,7 +232,9 @@ class EdgeProgramManager:
         programs = dict(self._programs)
         if target is not None:
             kept = self._config.preserve_ops
-            programs = {n: fit(p, target, kept, self._observer) for n, p in programs.items()}
+            for name, program in programs.items():
+                with naming(name):
+                    programs[name] = fit(program, target, kept, self._observer)
         if config.passes:
             programs = {n: apply_passes(p, config.passes) for n, p in programs.items()}
         with reporting(progress):
@@ -353,11 +356,22 @@ def _lower_and_delegate(
     steps = max((len(plan.partitioners) for plan in plans.values()), default=0)
     for step in range(steps):
         report("delegate", step, steps)
+        before = edge
         edge = delegator(edge, {name: plan.partitioner(step) for name, plan in plans.items()})
+        for name in plans:
+            if observer is not None:
+                more = _delegates(edge[name]) > _delegates(before[name])
+                with naming(name):
+                    observer("delegate", edge[name], more)
     for name, plan in plans.items():
         with naming(name):
             lower_kept(edge[name], plan.preserved - set(config.preserve_ops), observer=observer)
     return edge
+
+
+def _delegates(program: ExportedProgram) -> int:
+    graphs = (module.graph for module in graph_modules(program.graph_module))
+    return sum(len(g.find_nodes(op="call_function", target=CALL_DELEGATE)) for g in graphs)
 
 
 def _finish(program: ExportedProgram, config: ExecutorchBackendConfig) -> ExecutorchProgramManager:

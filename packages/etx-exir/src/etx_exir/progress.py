@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["Progress", "naming", "report", "reporting"]
+__all__ = ["Progress", "method_name", "naming", "report", "reporting"]
 
 Progress = Callable[[str, int, int], None]
 """Called when a step begins: its name, how many steps of its stage are done, how many it has."""
@@ -34,6 +34,11 @@ def naming(method: str) -> Iterator[None]:
         yield
     finally:
         _METHOD.reset(token)
+
+
+def method_name() -> str:
+    """Return the method that the steps now belong to, empty where there is only one."""
+    return _METHOD.get()
 
 
 def report(step: str, done: int = 0, total: int = 1) -> None:

@@ -3,6 +3,7 @@ import argparse
 import json
 import re
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,15 @@ class Net(torch.nn.Module):
 
 def dynamic():
     return torch.nn.ReLU(), (torch.ones(4),), ({0: torch.export.Dim("n", max=8)},)
+
+class Twice(torch.nn.Module):
+    example_inputs = (torch.ones(2, 3),)
+
+    def forward(self, x):
+        return (x + x + 1).relu()
+
+def methods():
+    return {"one": (torch.nn.ReLU(), (torch.ones(2),)), "two": (torch.nn.ReLU6(), (torch.ones(2),))}
 
 def bare():
     return torch.nn.ReLU()
@@ -128,6 +138,35 @@ def test_programs_after_each_pass(model, capsys):
     assert "01_scalar_operands.txt" in names
     assert "torch.ops.aten.add.Scalar" in Path("net.pte.passes/01_scalar_operands.txt").read_text()
     assert "aten.linear.default" in capsys.readouterr().out
+
+
+def test_stages_say_what_each_pass_changed_and_why_not(model, capsys):
+    etx(f"{model}:Twice", "-o", "net.pte", "--stages", "--partitioner", "toy:ToyPartitioner")
+    assert "why it stayed out" not in capsys.readouterr().out
+    log = json.loads(Path("net.pte.stages.json").read_text())
+    data = Path("net.pte").read_bytes()
+    assert log["file"] == {"bytes": len(data), "crc32": zlib.crc32(data)}
+    stages = {stage["name"]: stage for stage in log["methods"]["forward"]["stages"]}
+    (added,) = stages["scalar_operands"]["added"]
+    assert added[0] == "aten.add.Scalar"
+    assert added[2].startswith("model_of_test.py:")
+    assert added[4]  # debug handles
+    assert stages["scalar_operands"]["equation"].startswith("``mul.Tensor(x, 3)``")
+    assert [row[0] for row in stages["delegate"]["added"]] == ["delegate ToyBackend"]
+    for stage in stages.values():
+        before, after = stage["operators"]
+        gone, new = (sum(row[3] for row in stage[word]) for word in ("removed", "added"))
+        assert after - before == new - gone
+        assert stage["changed"] or not (gone or new)
+    assert any("neither" in str(row["reasons"]) for row in log["methods"]["forward"]["outside"])
+
+
+def test_stages_of_several_methods(model):
+    etx(f"{model}:methods", "-o", "net.pte", "--stages", "log.json")
+    methods = json.loads(Path("log.json").read_text())["methods"]
+    assert len(methods) == 2
+    lists = [[stage["name"] for stage in entry["stages"]] for entry in methods.values()]
+    assert lists[0] == lists[1]
 
 
 QUANTIZED = """

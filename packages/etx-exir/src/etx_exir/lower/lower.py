@@ -70,10 +70,11 @@ def lower_all(
             report("decompose")
             lowered[name] = decompose(program, frozenset(preserved[name]))
     mark_shared(lowered.values())
-    for edge in lowered.values():
-        if observer is not None:
-            observer("decompose", edge, True)
+    for name, edge in lowered.items():
         number_nodes(edge)
+        if observer is not None:
+            with naming(name):
+                observer("decompose", edge, True)
     changed = set[str]()
     for done, item in enumerate(PIPELINE):
         chosen = [name for name in lowered if not item.lowers & frozenset(preserved[name])]
@@ -84,7 +85,8 @@ def lower_all(
         for name, did in zip(chosen, together, strict=True):
             changed |= {name} if did else set()
             if observer is not None:
-                observer(item.name, lowered[name], did)
+                with naming(name):
+                    observer(item.name, lowered[name], did)
     for name in changed:
         recompile(lowered[name])
     return lowered

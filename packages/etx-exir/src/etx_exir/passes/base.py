@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -50,6 +51,12 @@ class Pass(ABC):
     def name(self) -> str:
         """The name under which dumps show the pass."""
         return type(self).__module__.rsplit(".", 1)[-1]
+
+    @classmethod
+    def equation(cls) -> str:
+        """Return the first paragraph of the pass's file, on one line."""
+        text = sys.modules[cls.__module__].__doc__ or ""
+        return " ".join(text.split("\n\n")[0].split())
 
     def run(self, program: ExportedProgram) -> bool:
         """Apply the pass to `program` and all graphs nested in it, and keep its signature."""
