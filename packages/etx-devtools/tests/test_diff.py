@@ -4,17 +4,21 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.diff import changes, diff
+from etx_devtools.diff.commands import lines
 from etx_devtools.diff.limits import exceeded
 from etx_devtools.diff.match import moved, pair
 from etx_devtools.diff.rows import Constant, Row
-from etx_exir import to_edge
+from etx_exir import to_edge, to_edge_transform_and_lower
+from etx_exir.lower import lower
 from etx_schema import EtxError, cli
 from torch import nn
 
@@ -82,6 +86,41 @@ def test_reads_executorch_s_files(before):
     pairs = {change.kind for change in found.methods[0].changes}
     assert "changed" in pairs
     assert found.operators["aten::_native_batch_norm_legit_no_training.out"] == (0, 1)
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.last = nn.Linear(4, 5)
+
+    def forward(self, x):
+        return self.last(self.norm(self.conv(x)).relu().mean((2, 3)))
+
+
+def shown_changes(before, after):
+    return [line for line in lines(diff(before, after)) if line.startswith("  ")]
+
+
+def test_a_batch_norm_fusion_of_a_file_is_one_line(monkeypatch):
+    fused = compiled(Normed())
+    rest = [item for item in lower.PIPELINE if "batch_norm" not in item.name]
+    monkeypatch.setattr(lower, "PIPELINE", tuple(rest))
+    (line,) = shown_changes(compiled(Normed()), fused)
+    assert line.startswith("  fused: aten::_native_batch_norm_legit_no_training.out (norm, ")
+    assert re.search(r"\) into aten::convolution.out \(conv, .*\), with \d weights$", line)
+
+
+def test_one_more_delegate_of_a_file_is_one_line(before):
+    program = torch.export.export(Net().eval(), (torch.zeros(1, 3, 8, 8),))
+    lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    found = shown_changes(before, lowered.to_executorch().buffer)
+    assert [line for line in found if "arena" not in line] == [
+        line for line in found if line.startswith("  delegated: 4 instructions into delegate Xnn")
+    ]
+    assert len(found) <= 2
 
 
 def row(index, operator, module="", **more):

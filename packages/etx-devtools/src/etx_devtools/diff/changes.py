@@ -6,8 +6,8 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from etx_schema import Blob, EtxError, ExecutionPlan, ProgramError, PteFile, program_of, read_pte
@@ -18,6 +18,12 @@ from etx_devtools.diff.rows import Row, rows_of
 from etx_devtools.diff.weights import WeightChange, compare_weights
 
 __all__ = ["Change", "Difference", "MethodDifference", "diff"]
+
+
+OWNERS = ("added", "delegated", "fused", "removed", "undelegated")
+"""Changes that say of weights, too: those that nothing else reads are counted there."""
+FEW = 3
+"""Of named data that only one file has, more than these are counted."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,7 @@ class MethodDifference:
     changes: list[Change]
     equal_weights: int
     weights: list[WeightChange]
+    pairs: list[tuple[Row, Row]] = field(default_factory=list, repr=False)
 
 
 @dataclass
@@ -71,7 +78,11 @@ class Difference:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document that `--json` prints."""
-        return asdict(self) | {"same": self.is_empty}
+        bare = replace(self, methods=[replace(each, pairs=[]) for each in self.methods])
+        document = asdict(bare) | {"same": self.is_empty}
+        for method in document["methods"]:
+            del method["pairs"]
+        return document
 
 
 def diff(before: PathLike | Blob, after: PathLike | Blob) -> Difference:
@@ -141,13 +152,26 @@ def _unlike(one: Counter[str], other: Counter[str]) -> dict[str, tuple[int, int]
 
 
 def _named_data(one: PteFile, other: PteFile) -> Iterator[str]:
-    for key in sorted(one.named_data.keys() | other.named_data.keys()):
-        if key.startswith("etx/"):
-            continue
-        blobs = [side.named_data.get(key) for side in (one, other)]
-        sizes = ["-" if blob is None else f"{len(blob.data):,} bytes" for blob in blobs]
-        if blobs[0] is None or blobs[1] is None or blobs[0].data != blobs[1].data:
-            yield f"{key}: {' -> '.join(sizes)}"
+    tables = [
+        {
+            key: memoryview(b.data)
+            for key, b in side.named_data.items()
+            if not key.startswith("etx/")
+        }
+        for side in (one, other)
+    ]
+    for key in sorted(tables[0].keys() & tables[1].keys()):
+        before, after = (table[key] for table in tables)
+        if before != after:
+            yield f"{key}: {len(before):,} bytes -> {len(after):,} bytes"
+    sides = ("removed", tables[0], tables[1]), ("added", tables[1], tables[0])
+    for word, table, rest in sides:
+        keys = sorted(table.keys() - rest.keys())
+        size = sum(len(table[key]) for key in keys)
+        if len(keys) > FEW:
+            yield f"{word}: {len(keys)} of {size:,} bytes"
+        else:
+            yield from (f"{key}: {word}, {len(table[key]):,} bytes" for key in keys)
 
 
 def _method(
@@ -158,6 +182,7 @@ def _method(
     before, after = plans
     pairs = pair(*rows)
     equal, weights = compare_weights(*files, rows, pairs)
+    changes, weights = _with_weights(list(_changes(rows[0], rows[1], pairs)), weights)
     signature = []
     for word in ("inputs", "outputs"):
         sides = [_types(before, getattr(before, word)), _types(after, getattr(after, word))]
@@ -168,10 +193,36 @@ def _method(
         instructions=(len(rows[0]), len(rows[1])),
         arenas=(before.non_const_buffer_sizes[1:], after.non_const_buffer_sizes[1:]),
         signature=signature,
-        changes=list(_changes(rows[0], rows[1], pairs)),
+        changes=changes,
         equal_weights=equal,
         weights=weights,
+        pairs=pairs,
     )
+
+
+def _with_weights(
+    changes: list[Change], weights: list[WeightChange]
+) -> tuple[list[Change], list[WeightChange]]:
+    """Count weights that only changed instructions read with these; return the others."""
+    owner: tuple[dict[int, int], dict[int, int]] = {}, {}
+    for place, change in enumerate(changes):
+        if change.kind in OWNERS:
+            owner[0].update(dict.fromkeys(change.before, place))
+            owner[1].update(dict.fromkeys(change.after, place))
+    counts: Counter[int] = Counter()
+    left: list[WeightChange] = []
+    for weight in weights:
+        sides = zip(owner, weight.readers, strict=True)
+        found = {own.get(index) for own, readers in sides for index in readers}
+        only = next(iter(found)) if len(found) == 1 else None
+        if only is None:
+            left.append(weight)
+        else:
+            counts[only] += 1
+    for place, count in counts.items():
+        text = f"{changes[place].text}, with {count} weight{'s' * (count != 1)}"
+        changes[place] = replace(changes[place], text=text)
+    return changes, left
 
 
 def _types(plan: ExecutionPlan, indices: list[int]) -> list[str]:
@@ -201,19 +252,29 @@ def _delegated(gone: list[Row], come: list[Row], kind: str) -> Iterator[Change]:
     """Take instructions that a delegate of the other file holds from `gone`, and it from `come`."""
     for call in [row for row in come if row.inner]:
         inside = Counter(call.inner)
-        own = []
-        for row in list(gone):
-            key = (row.module, row.origin)
-            if inside[key]:
-                inside[key] -= 1
-                own.append(row.index)
-                gone.remove(row)
+        same = _take(gone, inside, lambda row: (row.module, row.origin))
+        other: Counter[str] = Counter()  # decomposed otherwise, of the same module
+        for (module, _), count in inside.items():
+            other[module] += count
+        own = sorted(row.index for row in same + _take(gone, other, lambda row: row.module))
         if own:
             come.remove(call)
             word = "into" if kind == "delegated" else "out of"
             text = f"{_count(len(own))} {word} {call.operator}"
             sides = (own, [call.index]) if kind == "delegated" else ([call.index], own)
             yield Change(kind, text, *sides)
+
+
+def _take(gone: list[Row], inside: Counter[Any], key: Callable[[Row], Hashable]) -> list[Row]:
+    """Take from `gone` as many rows of each key as `inside` counts."""
+    taken: list[Row] = []
+    left: list[Row] = []
+    for row in gone:
+        found = key(row)
+        (taken if inside[found] > 0 else left).append(row)
+        inside[found] -= 1 if inside[found] > 0 else 0
+    gone[:] = left
+    return taken
 
 
 def _fused(removed: list[Row], partner: dict[int, Row], before: list[Row]) -> Iterator[Change]:

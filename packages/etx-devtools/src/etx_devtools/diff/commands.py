@@ -74,8 +74,10 @@ def lines(found: Difference, most: int | None = None) -> Iterator[str]:
     yield f"size: {_step(*found.sizes)} bytes; weights {_step(*found.weight_bytes)} bytes"
     for word, names in (("removed", found.only_before), ("added", found.only_after)):
         yield from (f"method {name}: {word}" for name in names)
-    for word, table in (("operator", found.operators), ("delegate", found.delegates)):
-        yield from (f"{word} {name}: {_step(*counts)}" for name, counts in table.items())
+    for word, table in (("operators", found.operators), ("delegates", found.delegates)):
+        if table:
+            counts = (f"{name} {before} -> {after}" for name, (before, after) in table.items())
+            yield f"{word}: {', '.join(counts)}"
     yield from (f"named data {text}" for text in found.named_data)
     for method in found.methods:
         yield from _method(method, most)

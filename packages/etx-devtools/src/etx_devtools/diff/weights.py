@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ class WeightChange:
     before: str = ""
     after: str = ""
     largest: float | None = None
+    readers: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+    """The instructions that read it, before and after."""
 
 
 def compare_weights(
@@ -47,19 +49,30 @@ def compare_weights(
                 partners[weight] = theirs[place]
                 taken.add(theirs[place])
     places = _places(rows[0]) | _places(rows[1])
+    before, after = (_readers(side) for side in rows)
     equal, changes = 0, []
     for weight in _all(rows[0]):
-        partner = partners.get(weight)
+        partner, own = partners.get(weight), before[weight.index]
         if partner is None:
-            changes.append(WeightChange(_label(weight, places), "removed", before=_type(weight)))
+            gone = WeightChange(_label(weight, places), "removed", before=_type(weight))
+            changes.append(replace(gone, readers=(own, ())))
         elif change := _compare(one, other, weight, partner, places):
-            changes.append(change)
+            changes.append(replace(change, readers=(own, after[partner.index])))
         else:
             equal += 1
     for weight in _all(rows[1]):
         if weight not in taken:
-            changes.append(WeightChange(_label(weight, places), "added", after=_type(weight)))
+            come = WeightChange(_label(weight, places), "added", after=_type(weight))
+            changes.append(replace(come, readers=((), after[weight.index])))
     return equal, changes
+
+
+def _readers(rows: list[Row]) -> dict[int, tuple[int, ...]]:
+    found: dict[int, tuple[int, ...]] = {}
+    for row in rows:
+        for _, weight in row.constants:
+            found[weight.index] = (*found.get(weight.index, ()), row.index)
+    return found
 
 
 def _all(rows: list[Row]) -> list[Constant]:
