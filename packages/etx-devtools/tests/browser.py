@@ -25,13 +25,17 @@ document.getElementById("page").addEventListener("load", () => {
 </script>"""
 
 
-def in_browser(path, script, *, width=1280, place=""):
-    """Return what `script` returns of the page (`page`, `root`, `key`), and what it logged."""
+def in_browser(path, script, *, width=1280, place="", real_time=False):
+    """Return what `script` returns of the page (`page`, `root`, `key`), and what it logged.
+
+    With `real_time` clocks are those of the machine, else time passes while nothing happens.
+    """
     address = path.as_uri() + place
     outer = path.with_name(f"outer{width}.html")
     outer.write_text(FRAME % {"width": width, "address": address, "script": script})
     profile = path.with_name("profile")
-    command = [BROWSER, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=5000"]
+    command = [BROWSER, *FLAGS, f"--user-data-dir={profile}"]
+    command += [] if real_time else ["--virtual-time-budget=5000"]
     command += ["--enable-logging=stderr", "--window-size=1400,1000", "--dump-dom", outer.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     result = re.search(r'<pre id="result">(.*?)</pre>', done.stdout, re.DOTALL)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 
 from etx_schema import (
     AllocationDetails,
@@ -48,6 +49,7 @@ def chain_of(count, name="", method="forward", delegated=False):
         instructions.append(Instruction(instr_args=call))
         place = f"layers{name}.{i // 10}.block"
         rows.append({"op": f"aten.add{name}", "module": place, "source": f"net.py:{i % 50}{name}"})
+        rows[-1]["handles"] = [i + 1]
     delegates, inline = [], []
     if delegated:
         extra = ExtraTensorInfo(fully_qualified_name=f"state{name}")
@@ -78,3 +80,32 @@ def chain_of(count, name="", method="forward", delegated=False):
 def hostile():
     """Return a program with a hostile name, 10 kB long in places, wherever a name can be."""
     return chain_of(12, HOSTILE + "x" * 10_000, f"forward{HOSTILE}", delegated=True)
+
+
+def log_of(blob, name=""):
+    """Return a log of the compilation of `chain_of`, with `name` in all its strings."""
+    stage = {
+        "name": f"decompose{name}",
+        "equation": f"f -> g{name}",
+        "changed": True,
+        "operators": [2, 3],
+        "removed": [[f"aten.f{name}", name, name, 1, [1]]],
+        "added": [[f"aten.g{name}", name, name, 2, [3]]],
+    }
+    merge = stage | {"name": f"merge{name}", "operators": [3, 3], "added": stage["removed"]}
+    idle = stage | {"name": f"idle{name}", "changed": False, "removed": [], "added": []}
+    outside = {
+        "operator": f"aten.add{name}",
+        "module": f"layers{name}.0.block",
+        "source": f"net.py:2{name}",
+    }
+    reason = {f"Toy{name}": f"it is an addition{name}"}
+    left = {"operator": f"aten.g{name}", "by": name, "reason": f"little{name}", "times": 3}
+    entry = {
+        "stages": [stage, merge, idle],
+        "outside": [outside | {"reasons": reason}],
+        "declined": [left | {"module": name, "source": name}],
+    }
+    file = {"bytes": len(blob), "crc32": zlib.crc32(blob)}
+    methods = {f"forward{name}": entry}
+    return {"format": "etx/stages", "version": 1, "file": file, "methods": methods}

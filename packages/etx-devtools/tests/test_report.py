@@ -13,8 +13,11 @@ from pathlib import Path
 import pytest
 from etx_devtools.report import document, page
 from etx_devtools.report.data import LONGEST
+from etx_devtools.report.stages import read_log
 from etx_schema import EtxError, cli, read_pte, write_pte
-from report_programs import HOSTILE, chain_of, hostile
+from hypothesis import given
+from hypothesis import strategies as st
+from report_programs import HOSTILE, chain_of, hostile, log_of
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted([*DATA.glob("*.pte"), *DATA.glob("*.bpte")])
@@ -63,8 +66,107 @@ def test_names_are_no_markup():
     assert max(map(len, data["texts"])) <= LONGEST
 
 
-def test_a_page_stays_small():
-    assert len(page(document(chain_of(2000))).encode()) <= 500_000
+def test_names_of_a_log_are_no_markup():
+    name = HOSTILE + "x" * 10_000
+    blob = hostile()
+    log = log_of(blob, name)["methods"]
+    log[f"forward{HOSTILE}"] = log.pop(f"forward{name}")
+    found = document(blob, None, None, log)
+    (method,) = found["methods"]
+    assert [len(method[key]) for key in ("stages", "reasons", "left")] == [3, 1, 1]
+    text = page(both(("before.pte", found), found))
+    assert "<img" not in text
+    assert tags_of(text).tags == tags_of(page(document(chain_of(3)))).tags
+
+
+def both(before, after):
+    changes = {f"forward{HOSTILE}": {"pairs": [0], "changes": [], "count": 0, "weights": []}}
+    changes[f"forward{HOSTILE}"]["signature"] = [HOSTILE]
+    return after | {"before": before[1], "changes": {"methods": changes, "lines": [HOSTILE]}}
+
+
+@pytest.mark.parametrize(("count", "most"), [(2000, 500_000), (20_000, 4_000_000)])
+def test_a_page_stays_small(count, most):
+    assert len(page(document(chain_of(count))).encode()) <= most
+
+
+def test_stages_lead_to_the_instructions_that_they_made(tmp_path):
+    blob = chain_of(3)
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps(log_of(blob)))
+    found = document(blob, {"forward": [0.5] * 3}, None, read_log(str(path), blob))
+    (method,) = found["methods"]
+    texts = found["texts"]
+    name, equation, changed, before, after, removed, added = method["stages"][0]
+    assert (texts[name], texts[equation], changed, before, after) == (
+        "decompose",
+        "f -> g",
+        1,
+        2,
+        3,
+    )
+    assert [texts[i] for i in removed[0][:3]] == ["aten.f", "", ""]
+    assert (removed[0][3:], added[0][3:]) == ([1, [0]], [2, [2]])
+    (reason,) = method["reasons"]
+    assert [texts[i] for i in reason[:3]] == ["aten.add", "Toy", "it is an addition"]
+    assert reason[3:] == [1, [2]]
+    assert any(
+        line.endswith("outside of delegates: it is an addition.") for line in found["advice"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"{", "not the JSON"),
+        (b"[]", "its format is not"),
+        (b'{"format": "etx/stages", "version": 2}', "version 2"),
+        (b'{"format": "etx/stages", "version": 1}', "of another file"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path, text, message, capsys):
+    path = tmp_path / "a.pte"
+    path.write_bytes(chain_of(3))
+    log = tmp_path / "a.pte.stages.json"
+    log.write_bytes(text)
+    with pytest.raises(EtxError, match=message):
+        read_log(str(log), path.read_bytes())
+    page = str(tmp_path / "r.html")
+    assert cli.main(["report", str(path), "-o", page]) == 0
+    assert "it is left out" in capsys.readouterr().err
+    assert cli.main(["report", str(path), "--stages", str(log), "-o", page]) == 2
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(),
+        lambda each: (
+            st.lists(each)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["stages", "outside", "declined", "removed", "operators", "reasons"]
+                ),
+                each,
+            )
+        ),
+    )
+)
+def test_odd_logs_do_no_harm(entry):
+    page(document(chain_of(2), None, None, {"forward": entry}))
+
+
+def test_two_files(tmp_path, capsys):
+    one, other, out = (str(tmp_path / name) for name in ("a.pte", "b.pte", "r.html"))
+    Path(one).write_bytes(chain_of(30))
+    Path(other).write_bytes(chain_of(20))
+    assert cli.main(["report", one, other, "-o", out, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["before"]["methods"][0]["name"] == "forward"
+    entry = found["changes"]["methods"]["forward"]
+    assert entry["pairs"] == list(range(20))
+    assert [change[0] for change in entry["changes"]] == ["removed"]
+    assert cli.main(["report", one, other, one, "-o", out]) == 2
+    assert cli.main(["report", one, other, "--etdump", one, "-o", out]) == 2
 
 
 def test_rows_say_who_reads_whom():

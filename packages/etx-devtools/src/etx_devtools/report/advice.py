@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from etx_schema.inspect.arenas import MethodMemory
 
 from etx_devtools.diff.rows import Row
-from etx_devtools.size import SizeReport
+from etx_devtools.report.stages import Place, reasons_by_place
 
 __all__ = ["advice"]
 
@@ -19,10 +20,14 @@ LOUD = 0.1
 def advice(
     methods: Mapping[str, Sequence[Row]],
     memories: Iterable[MethodMemory],
-    report: SizeReport,
+    sizes: Sequence[tuple[str, int]],
     measured: Mapping[str, Sequence[float]],
+    log: Mapping[str, Any] | None = None,
 ) -> Iterator[str]:
-    """Yield sentences: where the time, the bytes and the memory are, and what is not known."""
+    """Yield sentences: where the time, the bytes and the memory are, and what is not known.
+
+    `sizes` are the bytes of the file by operator; `log` is that of the compiler.
+    """
     for name, rows in methods.items():
         outside = [row for row in rows if not row.operator.startswith("delegate ")]
         calls = len(rows) - len(outside)
@@ -33,16 +38,16 @@ def advice(
             yield f"{name}: {text}."
         times = measured.get(name)
         if times is not None and sum(times) > 0:
-            yield from _slow(name, [row.operator for row in rows], times)
-        if rows and not any(row.module for row in rows):
+            yield from _slow(name, rows, times, reasons_by_place((log or {}).get(name)))
+        if rows and not any(row.module or row.source or row.origin for row in rows):
             yield (
                 f"{name}: the file does not say where instructions come from; etx compile stores "
                 "it, etx strip removes it."
             )
-    named = [row for row in report.by("operator") if not row.name.startswith("(")]
-    for top in named[:1]:
-        share = 100 * top.bytes / report.file_size
-        yield f"{share:.0f} % of the file is {top.name}."
+    named = [(what, count) for what, count in sizes if not what.startswith("(")]
+    for what, count in named[:1]:
+        share = 100 * count / sum(each for _, each in sizes)
+        yield f"{share:.0f} % of the file is {what}."
     for memory in memories:
         for arena in memory.arenas:
             if arena.gap > LOUD and arena.largest_live_set:
@@ -52,12 +57,19 @@ def advice(
                 )
 
 
-def _slow(name: str, operators: Sequence[str], times: Sequence[float]) -> Iterator[str]:
+def _slow(
+    name: str, rows: Sequence[Row], times: Sequence[float], reasons: Mapping[Place, str]
+) -> Iterator[str]:
     sums: dict[str, float] = {}
-    for operator, time in zip(operators, times, strict=False):
-        sums[operator] = sums.get(operator, 0.0) + time
+    for row, time in zip(rows, times, strict=False):
+        sums[row.operator] = sums.get(row.operator, 0.0) + time
     total = sum(times)
     operator, most = max(sums.items(), key=lambda item: item[1])
-    count = sum(each == operator for each in operators)
-    place = "" if operator.startswith("delegate ") else " outside of delegates"
-    yield (f"{name}: {100 * most / total:.0f} % of {total:.3g} ms is in {count} {operator}{place}.")
+    found = [row for row in rows if row.operator == operator]
+    text = f"{name}: {100 * most / total:.0f} % of {total:.3g} ms is in {len(found)} {operator}"
+    if operator.startswith("delegate "):
+        yield f"{text}."
+        return
+    whys = Counter(reasons.get((row.origin, row.module, row.source), "") for row in found)
+    why = next((why for why, _ in whys.most_common() if why), "")
+    yield f"{text} outside of delegates{f': {why}' if why else ''}."

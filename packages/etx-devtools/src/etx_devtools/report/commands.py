@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 from typing import Any
+
+from etx_schema import EtxError
 
 EPILOG = """\
 examples:
   etx report model.pte -o report.html
   etx report model.pte --run -o report.html      also measure each instruction here
   etx report model.pte --eager net.py:Net -o report.html     also errors by instruction
+  etx report before.pte after.pte --run -o report.html       what changed, panel by panel
   etx report model.pte --etdump run.etdp -o report.html      times that a device recorded
 
 The file needs no server and no network. report.html#forward/12 shows instruction 12.
@@ -21,25 +26,39 @@ def register(subparsers: Any) -> None:
     """Add the command to `etx`."""
     parser = subparsers.add_parser(
         "report",
-        help="write an HTML page of a .pte file",
+        help="write an HTML page of a .pte file, or of two",
         description="Write one HTML file to look at a program: graph by module, instructions, "
-        "source lines, timeline, memory, size, delegation.",
+        "source lines, timeline, memory, size, delegation, stages of the compiler. Of two files "
+        "it shows the second, next to what it was in the first.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", help="a .pte or .bpte file")
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a .pte or .bpte file, or two")
     parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .html to write")
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
         "--run", dest="runs", action="store_true", help="measure each instruction, random inputs"
     )
-    times.add_argument("--etdump", metavar="FILE", help="take times from this recording")
+    times.add_argument(
+        "--etdump", action="append", metavar="FILE", help="take times from this recording"
+    )
     parser.add_argument(
         "--eager", metavar="MODULE:FACTORY", help="compare values with this model, as etx compare"
     )
-    parser.add_argument("--inputs", action="append", default=[], metavar="FILE", help="of --eager")
+    parser.add_argument(
+        "--inputs", action="append", default=[], metavar="FILE", help="of --run and --eager"
+    )
     parser.add_argument(
         "--method", default="forward", metavar="NAME", help="of --etdump and --eager"
+    )
+    parser.add_argument(
+        "--stages",
+        action="append",
+        metavar="FILE",
+        help="what etx compile --stages wrote (default: MODEL.pte.stages.json where it is)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print what the page shows as one JSON document"
     )
     parser.set_defaults(run=_report)
 
@@ -47,23 +66,65 @@ def register(subparsers: Any) -> None:
 def _report(options: argparse.Namespace) -> None:
     from etx_schema.files import write_atomically
 
-    from etx_devtools.report.data import document
     from etx_devtools.report.page import page
 
+    for word in ("etdump", "stages"):
+        given = getattr(options, word) or []
+        if given and len(given) != len(options.files):
+            raise EtxError(f"--{word} {len(given)} times for {len(options.files)} files")
+    if len(options.files) > 2:
+        raise EtxError(f"expected one file or two, got {len(options.files)}")
+    documents = [_document(options, place) for place in range(len(options.files))]
+    found = documents[0]
+    if len(documents) == 2:
+        from etx_devtools.report.both import compared
+
+        (one, other), names = documents, options.files
+        found = compared((names[0], one), (names[1], other))
+    text = page(found)
+    write_atomically(options.output, [text.encode()])
+    if options.json:
+        print(json.dumps(found))
+        return
+    print(f"{options.output}: {len(text.encode()):,} bytes")
+
+
+def _document(options: argparse.Namespace, place: int) -> dict[str, Any]:
+    """Return the document of one of the files."""
+    from etx_devtools.report.data import document
+
+    path = options.files[place]
     measured = None
     if options.runs:
         from etx_devtools.report.measure import measure
 
-        measured = measure(options.file)
+        measured = measure(path, options.inputs)
     elif options.etdump:
         from etx_devtools.report.measure import recorded
 
-        measured = recorded(options.file, options.etdump, options.method)
+        measured = recorded(path, options.etdump[place], options.method)
     errors = None
     if options.eager:
         from etx_devtools.report.errors import errors_of
 
-        errors = errors_of(options.file, options.eager, options.inputs, options.method)
-    text = page(document(options.file, measured, errors))
-    write_atomically(options.output, [text.encode()])
-    print(f"{options.output}: {len(text.encode()):,} bytes")
+        errors = errors_of(path, options.eager, options.inputs, options.method)
+    return document(path, measured, errors, _log(path, options.stages, place))
+
+
+def _log(path: str, given: list[str] | None, place: int) -> Any:
+    """Return the log that was given, or lies beside the file and is of it."""
+    from etx_schema import program_of
+    from etx_schema.files import load_bytes
+
+    from etx_devtools.report.stages import beside, read_log
+
+    name = given[place] if given else beside(path)
+    if name is None:
+        return None
+    try:
+        return read_log(name, program_of(load_bytes(path)))
+    except EtxError as error:
+        if given:
+            raise
+        print(f"etx: {error}; it is left out", file=sys.stderr)
+        return None

@@ -14,11 +14,13 @@ from etx_schema.dtypes import tensor_nbytes
 from etx_schema.files import PathLike, load_bytes
 from etx_schema.inspect.arenas import MethodMemory
 from etx_schema.inspect.memory import memory_of
+from etx_schema.problem import Origins
 
 from etx_devtools.diff.rows import Row, rows_of
 from etx_devtools.report.advice import advice
 from etx_devtools.report.errors import Errors
-from etx_devtools.size import VIEWS, sizes
+from etx_devtools.report.stages import Log, left_of, reasons_of, stages_of
+from etx_devtools.size import VIEWS, SizeReport, sizes
 
 __all__ = ["Measured", "document"]
 
@@ -27,6 +29,7 @@ LONGEST = 400
 SIZE_ROWS = 60
 Measured = Mapping[str, Sequence[float]]
 """Milliseconds of each instruction, by method."""
+_HASHED = re.compile("named data [0-9a-f]{32,}")
 _ODD = re.compile("[\ud800-\udfff]")
 
 
@@ -51,9 +54,15 @@ def shown(text: str) -> str:
 
 
 def document(
-    source: PathLike | Blob, measured: Measured | None = None, errors: Errors | None = None
+    source: PathLike | Blob,
+    measured: Measured | None = None,
+    errors: Errors | None = None,
+    log: Log | None = None,
 ) -> dict[str, Any]:
-    """Return what `page` shows of a `.pte` or `.bpte`; raise EtxError where it cannot be read."""
+    """Return what `page` shows of a `.pte` or `.bpte`; raise EtxError where it cannot be read.
+
+    `log` is what `read_log` returns: what the passes of the compiler changed.
+    """
     name = Path(source).name if isinstance(source, (str, Path)) else "program"
     try:
         view = program_of(load_bytes(source))
@@ -71,18 +80,50 @@ def document(
     for method in methods:
         found = (errors or {}).get(method["name"])
         method["errors"] = None if found is None else _finite(found)
+        entry = None if log is None else log.get(method["name"])
+        method |= _logged(entry, pte, rows.get(method["name"], []), method["name"], texts)
     report = sizes(view)
+    by_operator = size_rows(report, "operator")
+    found_out = advice(rows, memories.values(), by_operator, measured, log)
     views = {
-        by: [[texts(row.name), row.bytes] for row in report.by(by)[:SIZE_ROWS]] for by in VIEWS
+        by: [[texts(name), count] for name, count in size_rows(report, by)[:SIZE_ROWS]]
+        for by in VIEWS
     }
     return {
         "file": shown(name),
         "bytes": report.file_size,
         "methods": methods,
         "sizes": views,
-        "advice": [shown(line) for line in advice(rows, memories.values(), report, measured)],
+        "advice": [shown(line) for line in found_out],
         "measured": bool(measured),
         "texts": texts.all,
+    }
+
+
+def size_rows(report: SizeReport, by: str) -> list[tuple[str, int]]:
+    """Return names and bytes; named data under a hash, as delegates store weights, in one row."""
+    found: dict[str, int] = {}
+    for row in report.by(by):
+        name = "weights of delegates" if _HASHED.fullmatch(row.name) else row.name
+        found[name] = found.get(name, 0) + row.bytes
+    return sorted(found.items(), key=lambda item: -item[1])
+
+
+def _logged(
+    entry: Any, pte: PteFile, rows: Sequence[Row], name: str, texts: Texts
+) -> dict[str, Any]:
+    """Return what the log of the compiler says, each None where there is none."""
+    if not isinstance(entry, dict):
+        return {"stages": None, "reasons": None, "left": None}
+    origins = Origins.of(pte.named_data)
+    handles = [origins.handles_of(name, row.index) for row in rows]
+    places: dict[tuple[str, str, str], list[int]] = {}
+    for row in rows:
+        places.setdefault((row.origin, row.module, row.source), []).append(row.index)
+    return {
+        "stages": stages_of(entry, handles, texts),
+        "reasons": reasons_of(entry, places, texts),
+        "left": left_of(entry, texts),
     }
 
 

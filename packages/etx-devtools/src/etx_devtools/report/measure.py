@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from etx_schema import EtxError, read_pte
 from etx_schema.files import PathLike
 
@@ -15,8 +17,8 @@ __all__ = ["measure", "recorded"]
 EXECUTIONS = 50
 
 
-def measure(path: str) -> dict[str, list[float]]:
-    """Return median milliseconds of each instruction by method, for random inputs.
+def measure(path: str, inputs: Sequence[str] = ()) -> dict[str, list[float]]:
+    """Return median milliseconds of each instruction by method, for these files' arrays or random.
 
     What recording costs is taken off. Needs etx-runtime.
     """
@@ -32,8 +34,8 @@ def measure(path: str) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for name in sorted(program.method_names):
         method, recorder = program.load_method(name), Recorder()
-        (inputs,) = prepare_calls(method, InputOptions())
-        runs, untraced, _ = record(method, recorder, inputs, EXECUTIONS)
+        (call, *_) = prepare_calls(method, InputOptions([("", file) for file in inputs]))
+        runs, untraced, _ = record(method, recorder, call, EXECUTIONS)
         profile = profile_of(
             pte,
             runs,

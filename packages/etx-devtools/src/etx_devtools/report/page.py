@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["page"]
 
-_PARTS = ("draw.js", "graph.js", "panels.js", "main.js")
+_PARTS = ("draw.js", "graph.js", "panels.js", "tables.js", "main.js")
 
 
 def page(document: dict[str, Any]) -> str:

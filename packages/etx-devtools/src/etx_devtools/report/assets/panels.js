@@ -1,44 +1,79 @@
 // SPDX-License-Identifier: BSD-3-Clause
-const ROW = 22;
+const ROW = 24;
 
 // Only the rows in view are elements.
 class Instructions {
   constructor(state) {
     this.state = state;
-    this.rows = element("div", { class: "rows" });
-    this.scroll = element("div", { class: "scroll", tabindex: "0", role: "listbox",
-      "aria-label": "instructions" }, this.rows);
+    this.made = new Map();
+    this.head = element("div", { class: "row head", "aria-hidden": "true" });
+    this.rows = element("div", { class: "rows", role: "listbox", tabindex: "-1",
+      "aria-label": "instructions" });
+    this.scroll = element("div", { class: "scroll list", tabindex: "0", role: "region",
+      "aria-label": "instructions, scrolls" }, this.head, this.rows);
     content("instructions").replaceChildren(this.scroll);
     this.scroll.addEventListener("scroll", () => this.draw());
   }
 
   load() {
+    const words = this.state.old ? ["Before", this.state.title()] : [this.state.title()];
+    this.head.replaceChildren(element("span", { class: "narrow" }, "#"),
+      element("span", {}, "Operator"), element("span", {}, "Module"),
+      element("span", { class: "wideonly" }, "Line"),
+      ...words.map((word) => element("span", { class: "narrow" }, word)));
     this.rows.style.setProperty("height", `${this.state.method.rows.length * ROW}px`);
-    this.draw();
+    this.redraw();
   }
 
   draw(all = false) {
     const { rows } = this.state.method;
     const first = all ? 0 : Math.max(0, Math.floor(this.scroll.scrollTop / ROW) - 4);
     const shown = all ? rows.length : Math.ceil((this.scroll.clientHeight || 416) / ROW) + 8;
-    const made = [];
-    for (let i = first; i < Math.min(rows.length, first + shown); i += 1) made.push(this.row(i));
-    this.rows.replaceChildren(...made);
+    const last = Math.min(rows.length, first + shown);
+    for (const [index, made] of this.made) {
+      if (index >= first && index < last) continue;
+      made.remove();
+      this.made.delete(index);
+    }
+    const [kept = -1] = this.made.keys();
+    const added = [];
+    for (let i = first; i < last; i += 1) {
+      if (this.made.has(i)) continue;
+      this.made.set(i, this.row(i));
+      added.push(this.made.get(i));
+    }
+    if (first < kept) {
+      this.rows.prepend(...added);
+      this.made = new Map([...this.made].sort((a, b) => a[0] - b[0]));
+    } else {
+      this.rows.append(...added);
+    }
+  }
+
+  // Make all rows again: what they show has changed.
+  redraw(all = false) {
+    this.made.clear();
+    this.rows.replaceChildren();
+    this.draw(all);
   }
 
   row(index) {
-    const row = this.state.method.rows[index];
-    const chosen = index === this.state.selected;
-    const matched = !this.state.matches || this.state.matches.has(index);
+    const { state } = this;
+    const row = state.method.rows[index];
+    const chosen = index === state.selected;
+    const matched = !state.matches || state.matches.has(index);
+    const mark = state.marks.get(index);
     const made = element("div", {
       class: `row${chosen ? " selected" : ""}${matched ? "" : " dim"}`, role: "option",
-      "aria-selected": String(chosen), onclick: () => this.state.select(index),
+      "aria-selected": String(chosen), "aria-setsize": String(state.method.rows.length),
+      "aria-posinset": String(index + 1), onclick: () => state.select(index),
     },
     element("span", { class: "narrow" }, String(index)),
-    element("span", {}, text(row[0])),
-    element("span", {}, text(row[1])),
+    element("span", {}, text(row[0]), mark ? element("em", { class: "mark" }, mark) : null),
+    element("span", { class: "path" }, text(row[1])),
     element("span", { class: "wideonly" }, text(row[2])),
-    element("span", { class: "narrow" }, this.state.shown(this.state.weight(index))));
+    state.old ? element("span", { class: "narrow" }, state.oldShown(index)) : null,
+    element("span", { class: "narrow" }, state.shown(state.weight(index))));
     made.style.setProperty("top", `${index * ROW}px`);
     return made;
   }
@@ -46,238 +81,234 @@ class Instructions {
   select() {
     const top = this.state.selected * ROW;
     const { scrollTop, clientHeight } = this.scroll;
-    if (this.state.selected !== null && (top < scrollTop || top + ROW > scrollTop + clientHeight)) {
-      this.scroll.scrollTop = top - clientHeight / 2;
+    const room = clientHeight - ROW;
+    if (this.state.selected !== null && (top < scrollTop || top + ROW > scrollTop + room)) {
+      this.scroll.scrollTop = top - room / 2;
     }
-    this.draw();
+    this.redraw();
   }
 }
+
+const LANE = { top: 18, height: 40, gap: 26 };
 
 class Timeline {
   constructor(state) {
     this.state = state;
+    this.zoom = 1;
     this.canvas = element("canvas", { role: "img", "aria-label": "time of each instruction" });
+    this.space = element("div", { class: "flat" });
+    this.scroll = element("div", { class: "scroll", tabindex: "0", role: "region",
+      "aria-label": "timeline, scrolls" }, this.canvas, this.space);
+    this.note = element("span", { class: "note" });
+    this.tools = element("p", {},
+      link("wider", () => this.widen(2)), " ", link("narrower", () => this.widen(0.5)), " ", this.note);
+    this.scroll.addEventListener("scroll", () => this.draw());
     this.canvas.addEventListener("click", (event) => {
-      const time = (event.offsetX / this.canvas.clientWidth) * this.total;
-      const index = this.starts.findIndex((start, i) => time < start + state.method.times[i]);
+      const lane = Math.floor(event.offsetY / (LANE.top + LANE.height + LANE.gap));
+      const index = this.at((event.offsetX + this.scroll.scrollLeft) / this.scale,
+        Math.min(lane, this.lanes.length - 1));
       if (index >= 0) state.select(index);
     });
   }
 
+  at(time, lane) {
+    const { starts, old } = this.lanes[lane];
+    const index = before(starts, time);
+    return old ? this.state.partner.get(index) ?? -1 : index;
+  }
+
   load() {
-    const { times } = this.state.method;
-    if (!times) {
-      missing("timeline", "The instructions were not measured.",
-        `etx report ${data.file} --run -o report.html`);
+    const { method, old } = this.state;
+    if (!method.times) {
+      this.lanes = null;
+      missing("timeline", "The instructions were not measured. This measures them here:",
+        `${this.state.command} --run -o report.html`);
       return;
     }
-    content("timeline").replaceChildren(this.canvas,
-      element("p", { class: "note" }, "Medians of runs on one machine, one after another."));
-    this.total = 0;
-    this.starts = times.map((time) => { const start = this.total; this.total += time; return start; });
+    const lanes = [{ times: method.times, names: (i) => bare(text(method.rows[i][0])), title: "", old: false }];
+    if (old && old.times) {
+      lanes[0].title = `now, ${data.file}`;
+      lanes.unshift({ times: old.times, names: (i) => bare(oldText(old.rows[i][0])), old: true,
+        title: `before, ${data.before.file}` });
+    }
+    for (const lane of lanes) {
+      lane.starts = new Float64Array(lane.times.length);
+      lane.total = lane.times.reduce((sum, time, i) => { lane.starts[i] = sum; return sum + time; }, 0);
+    }
+    this.lanes = lanes;
+    this.total = largest(lanes.map((lane) => lane.total), 1e-9);
+    this.most = largest(lanes.flatMap((lane) => [largest(lane.times, 0)]), 1e-12);
+    content("timeline").replaceChildren(this.tools, this.scroll,
+      element("p", { class: "note" }, "Medians of recorded executions, one instruction after another."));
+    this.widen(1);
+  }
+
+  widen(factor) {
+    if (!this.lanes) return;
+    const least = this.lanes[0].times.length;
+    this.zoom = Math.min(Math.max(1, this.zoom * factor), Math.max(1, least / 4), 512);
+    this.space.style.setProperty("width", `${this.scroll.clientWidth * this.zoom}px`);
+    this.reveal();
     this.draw();
   }
 
   draw() {
-    const { times, rows } = this.state.method;
-    if (!times) return;
-    const { pen, width } = prepare(this.canvas, 64);
-    const scale = width / (this.total || 1);
-    const most = largest(times, 1e-12);
-    times.forEach((time, index) => {
-      const { fill, ink } = shade(time / most);
-      const [left, wide] = [this.starts[index] * scale, time * scale];
-      pen.fillStyle = fill;
-      pen.fillRect(left, 4, Math.max(wide, 0.5), 36);
-      if (wide > 40) {
-        pen.fillStyle = ink;
-        pen.fillText(fitted(pen, text(rows[index][0]), wide - 8), left + 4, 22);
-      }
-      if (index === this.state.selected) {
-        pen.fillStyle = css("--mark");
-        pen.fillRect(left, 42, Math.max(wide, 3), 5);
-      }
-    });
-    pen.fillStyle = css("--ink");
-    pen.fillText(`0 to ${milliseconds(this.total)}`, 2, 56);
+    if (!this.lanes) return;
+    const full = LANE.top + LANE.height + LANE.gap;
+    const { pen, width } = prepare(this.canvas, this.lanes.length * full - LANE.gap + 14);
+    this.scale = (width * this.zoom) / this.total;
+    const [left, right] = [this.scroll.scrollLeft, this.scroll.scrollLeft + width];
+    this.lanes.forEach((lane, order) => this.drawLane(pen, lane, order * full, left, right));
+    const [from, to] = [left, right].map((x) => milliseconds(x / this.scale));
+    this.note.textContent = `${from} to ${to} of ${milliseconds(this.total)}`;
   }
 
-  select() { this.draw(); }
+  // Instructions narrower than a pixel share one, with the colour of the longest.
+  drawLane(pen, { times, starts, names, title, total, old }, top, left, right) {
+    pen.fillStyle = css("--ink");
+    if (title) pen.fillText(`${title}: ${milliseconds(total)}`, 2, top + 8);
+    let [pixel, most] = [-1, 0];
+    const flush = () => {
+      if (pixel < 0) return;
+      pen.fillStyle = shade(most / this.most).fill;
+      pen.fillRect(pixel - left, top + LANE.top, 1, LANE.height);
+      pixel = -1;
+    };
+    for (let i = Math.max(0, before(starts, left / this.scale)); i < times.length; i += 1) {
+      const [x, wide] = [starts[i] * this.scale, times[i] * this.scale];
+      if (x > right) break;
+      if (wide < 1) {
+        if (Math.floor(x) !== pixel) { flush(); [pixel, most] = [Math.floor(x), 0]; }
+        most = Math.max(most, times[i]);
+      } else {
+        flush();
+        const { fill, ink } = shade(times[i] / this.most);
+        pen.fillStyle = fill;
+        pen.fillRect(x - left, top + LANE.top, Math.max(wide - 0.5, 0.5), LANE.height);
+        const [begin, end] = [Math.max(x, left), Math.min(x + wide, right)];
+        if (end - begin > 40) {
+          pen.fillStyle = ink;
+          pen.fillText(fitted(pen, names(i), end - begin - 8), begin - left + 4, top + LANE.top + LANE.height / 2);
+        }
+      }
+    }
+    flush();
+    const chosen = old ? this.state.oldIndex(this.state.selected) : this.state.selected;
+    if (chosen === null || chosen < 0) return;
+    pen.fillStyle = css("--mark");
+    pen.fillRect(starts[chosen] * this.scale - left, top + LANE.top + LANE.height + 2,
+      Math.max(times[chosen] * this.scale, 4), 5);
+  }
+
+  reveal() {
+    const { selected, method } = this.state;
+    if (selected === null || !this.lanes) return;
+    const lane = this.lanes[this.lanes.length - 1];
+    const width = this.scroll.clientWidth;
+    const x = lane.starts[selected] * ((width * this.zoom) / this.total);
+    const { scrollLeft } = this.scroll;
+    if (x < scrollLeft || x > scrollLeft + width - 20) this.scroll.scrollLeft = x - width / 2;
+    return method;
+  }
+
+  select() { this.reveal(); this.draw(); }
+}
+
+// An operator without its library.
+function bare(name) { return name.replace(/^\w+::/, ""); }
+
+// The last place of `sorted` that is not above `value`, or -1.
+function before(sorted, value) {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] <= value) low = middle + 1; else high = middle;
+  }
+  return low - 1;
 }
 
 class Memory {
   constructor(state) { this.state = state; }
 
   load() {
-    this.pictures = this.state.method.memory.map((arena) => {
-      const canvas = element("canvas", { role: "img",
-        "aria-label": `tensors of arena ${arena.id} over instructions` });
-      canvas.addEventListener("click", (event) => {
-        const steps = this.state.method.rows.length + 2;
-        const step = Math.floor((event.offsetX / canvas.clientWidth) * steps);
-        if (step > 0 && step <= this.state.method.rows.length) this.state.select(step - 1);
-      });
-      return { arena, canvas };
-    });
-    content("memory").replaceChildren(...this.pictures.flatMap(({ arena, canvas }) => [
-      element("p", { class: "note" }, `Arena ${arena.id}: ${bytes(arena.bytes)}; ` +
-        `${bytes(arena.least)} live at once at most; ${arena.boxes.length} tensors. ` +
-        "Left to right instructions, upwards addresses."), canvas]));
+    const { method, old } = this.state;
+    const arenas = method.memory.map((arena) => ({ arena, names: text, count: method.rows.length }));
+    for (const arena of old ? old.memory : []) {
+      const place = arenas.findIndex((each) => each.arena.id === arena.id && !each.old);
+      arenas.splice(place < 0 ? arenas.length : place, 0,
+        { arena, names: oldText, count: old.rows.length, old: true });
+    }
+    this.most = largest(arenas.map(({ arena }) => arena.bytes), 1);
+    this.pictures = arenas.map((each) => this.picture(each));
+    content("memory").replaceChildren(...this.pictures.flatMap(({ arena, canvas, old: was }) => [
+      element("p", { class: "note" }, `${this.state.old ? (was ? "Before: " : "Now: ") : ""}` +
+        `arena ${arena.id} has ${bytes(arena.bytes)}; at most ${bytes(arena.least)} are live at ` +
+        `once; ${arena.boxes.length} tensors.`),
+      element("div", {}, canvas)]),
+    element("p", { class: "note" }, "Left to right the instructions, upwards the addresses; " +
+      "a rectangle is a tensor from its first use to its last."));
     if (!this.pictures.length) content("memory").replaceChildren("No planned memory.");
     this.draw();
   }
 
+  picture(each) {
+    const { arena, count } = each;
+    const canvas = element("canvas", { role: "img", "aria-label":
+      `${each.old ? "before: " : ""}tensors of arena ${arena.id} over instructions` });
+    canvas.addEventListener("click", (event) => {
+      const step = Math.floor((event.offsetX / canvas.clientWidth) * (count + 2)) - 1;
+      const index = each.old ? this.state.partner.get(step) ?? -1 : step;
+      if (index >= 0 && index < this.state.method.rows.length) this.state.select(index);
+    });
+    return { ...each, canvas, kept: document.createElement("canvas") };
+  }
+
   draw() {
-    const steps = this.state.method.rows.length + 2;
-    for (const { arena, canvas } of this.pictures || []) {
-      const { pen, width, height } = prepare(canvas, 180);
-      const [right, up] = [width / steps, (height - 4) / (arena.bytes || 1)];
-      const most = largest(arena.boxes.map((box) => box[1] - box[0]), 1);
-      for (const [start, end, first, last, name] of arena.boxes) {
-        const { fill, ink } = shade((end - start) / most);
-        const [x, y, w, h] = [first * right, height - 2 - end * up,
-          (last - first + 1) * right, (end - start) * up];
-        pen.fillStyle = fill;
-        pen.fillRect(x, y, Math.max(w - 0.5, 0.5), Math.max(h - 0.5, 0.5));
-        if (w > 4 && h > 4) {
-          pen.strokeStyle = css("--paper");
-          pen.strokeRect(x, y, w, h);
-        }
-        if (w > 40 && h > 13) {
-          pen.fillStyle = ink;
-          pen.fillText(fitted(pen, text(name), w - 6), x + 3, y + h / 2);
-        }
-      }
-      if (this.state.selected !== null) {
-        pen.strokeStyle = css("--mark");
-        pen.strokeRect((this.state.selected + 1) * right, 0, Math.max(right, 1), height);
+    for (const picture of this.pictures || []) {
+      const height = Math.max(36, Math.round((200 * picture.arena.bytes) / this.most));
+      const { pen, width } = prepare(picture.canvas, height);
+      picture.height = height;
+      this.drawBoxes(pen, picture, width);
+      picture.kept.width = picture.canvas.width;
+      picture.kept.height = picture.canvas.height;
+      picture.kept.getContext("2d").drawImage(picture.canvas, 0, 0);
+      this.drawMark(pen, picture, width);
+    }
+  }
+
+  drawBoxes(pen, { arena, names, count, height }, width) {
+    const [right, up] = [width / (count + 2), (height - 4) / (arena.bytes || 1)];
+    const most = largest(arena.boxes.map((box) => box[1] - box[0]), 1);
+    pen.strokeStyle = css("--paper");
+    for (const [start, end, first, last, name] of arena.boxes) {
+      const { fill, ink } = shade(0.2 + (0.8 * (end - start)) / most);
+      const [x, y, w, h] = [first * right, height - 2 - end * up,
+        (last - first + 1) * right, (end - start) * up];
+      pen.fillStyle = fill;
+      pen.fillRect(x, y, Math.max(w - 0.5, 0.5), Math.max(h - 0.5, 0.5));
+      if (w > 4 && h > 4) pen.strokeRect(x, y, w, h);
+      if (w > 40 && h > 13) {
+        pen.fillStyle = ink;
+        pen.fillText(fitted(pen, names(name), w - 6), x + 3, y + h / 2);
       }
     }
   }
 
-  select() { this.draw(); }
-}
-
-function table(headings, rows) {
-  return element("table", {},
-    element("thead", {}, element("tr", {}, ...headings.map((heading, i) =>
-      element("th", { scope: "col", class: i ? "number" : "" }, heading)))),
-    element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells.map((cell, i) =>
-      element("td", { class: i ? "number" : "" }, cell))))));
-}
-
-function showSummary(state) {
-  const { method } = state;
-  const sum = (place) => method.rows.reduce((total, row) => total + row[place], 0);
-  const arenas = method.memory.reduce((total, arena) => total + arena.bytes, 0);
-  const rows = [
-    ["File", bytes(data.bytes)], ["Instructions", String(method.rows.length)],
-    ["Weights", bytes(sum(6))], ["Planned memory", bytes(arenas)],
-    ["Inputs", method.inputs.map(text).join(", ")], ["Outputs", method.outputs.map(text).join(", ")],
-  ];
-  if (method.times) {
-    rows.push(["Time", milliseconds(method.times.reduce((a, b) => a + b, 0))]);
+  drawMark(pen, { count, height, old }, width) {
+    const chosen = old ? this.state.oldIndex(this.state.selected) : this.state.selected;
+    if (chosen === null || chosen < 0) return;
+    const right = width / (count + 2);
+    pen.strokeStyle = css("--mark");
+    pen.lineWidth = 2;
+    pen.strokeRect((chosen + 1) * right, 1, Math.max(right, 1), height - 2);
+    pen.lineWidth = 1;
   }
-  content("summary").replaceChildren(
-    element("ul", {}, ...data.advice.map((line) => element("li", {}, line))),
-    element("table", {}, element("tbody", {}, ...rows.map(([name, value]) =>
-      element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, value))))));
-}
 
-function showSource(state) {
-  const lines = new Map();
-  state.method.rows.forEach((row, index) => {
-    const place = text(row[2]);
-    if (!place) return;
-    const entry = lines.get(place) || { first: index, count: 0, weight: 0 };
-    entry.count += 1;
-    entry.weight += state.weight(index);
-    lines.set(place, entry);
-  });
-  if (!lines.size) {
-    missing("source", "The file does not say source lines.", "etx compile model.py:Net -o model.pte");
-    return;
+  select() {
+    for (const picture of this.pictures || []) {
+      const { pen, width, height } = prepare(picture.canvas, picture.height);
+      pen.drawImage(picture.kept, 0, 0, width, height);
+      this.drawMark(pen, picture, width);
+    }
   }
-  const hot = [...lines].sort((a, b) => b[1].weight - a[1].weight).slice(0, 40);
-  content("source").replaceChildren(table(["Line", "Instructions", state.title()],
-    hot.map(([place, entry]) => [
-      element("button", { type: "button", class: "link", onclick: () => state.select(entry.first) },
-        place), String(entry.count), state.shown(entry.weight)])));
-}
-
-function showSize() {
-  const choice = element("select", { "aria-label": "size by" },
-    ...Object.keys(data.sizes).map((view) => element("option", { value: view }, `by ${view}`)));
-  const place = element("div", { class: "scroll" });
-  const show = () => place.replaceChildren(table(["", "Bytes", "Share"],
-    data.sizes[choice.value].map(([name, count]) => [text(name), bytes(count),
-      `${((100 * count) / data.bytes).toFixed(1)} %`])));
-  choice.addEventListener("change", show);
-  content("size").replaceChildren(choice, place);
-  show();
-}
-
-function showDelegation(state) {
-  const { delegates, rows } = state.method;
-  const outside = new Map();
-  rows.forEach((row, index) => {
-    const name = text(row[0]);
-    if (name.startsWith("delegate ")) return;
-    const entry = outside.get(name) || [0, index];
-    entry[0] += 1;
-    outside.set(name, entry);
-  });
-  const calls = delegates.map(([index, name, inner]) => element("li", {},
-    element("button", { type: "button", class: "link", onclick: () => state.select(index) },
-      `${index}: ${text(name)}`),
-    inner.length ? `: ${inner.length} operators of the model` : ""));
-  content("delegation").replaceChildren(
-    element("p", {}, delegates.length ? `${delegates.length} calls of delegates:`
-      : "No instruction is delegated."),
-    element("ul", {}, ...calls),
-    table(["Outside of delegates", "Instructions"], [...outside].sort((a, b) => b[1][0] - a[1][0])
-      .map(([name, [count, first]]) => [element("button", { type: "button", class: "link",
-        onclick: () => state.select(first) }, name), String(count)])),
-    element("p", {}, "Why an operator stayed outside is known when the file is made:"),
-    element("p", {}, element("code", {}, "etx compile model.py:Net --backend NAME --explain -o model.pte")));
-}
-
-function showDetail(state) {
-  const index = state.selected;
-  const hint = "Select an instruction in any panel.";
-  if (index === null) { content("detail").replaceChildren(hint); return; }
-  const row = state.method.rows[index];
-  const users = state.method.rows.flatMap((other, i) => (other[5].includes(index) ? [i] : []));
-  const link = (i) => element("button", { type: "button", class: "link",
-    onclick: () => state.select(i) }, `${i}: ${text(state.method.rows[i][0])}`);
-  const links = (list) => element("span", {}, ...list.slice(0, 20).flatMap((i) => [link(i), " "]));
-  const rows = [["Index", String(index)], ["Operator", text(row[0])], ["Module", text(row[1])],
-    ["Line", text(row[2])], ["In the model", text(row[3])],
-    ["Arguments", row[4].map(text).join("; ")], ["Result", bytes(row[7])],
-    ["New weights", bytes(row[6])], ["Reads", links(row[5])], ["Read by", links(users)]];
-  if (state.method.times) rows.push(["Time", milliseconds(state.method.times[index])]);
-  content("detail").replaceChildren(element("table", {}, element("tbody", {},
-    ...rows.map(([name, value]) => element("tr", {}, element("th", { scope: "row" }, name),
-      element("td", {}, value))))));
-}
-
-function showErrors(state) {
-  const { errors, rows } = state.method;
-  if (!errors) {
-    missing("error", "Values were not compared with eager mode.",
-      `etx report ${data.file} --eager net.py:net -o report.html`);
-    return;
-  }
-  const wrong = errors.filter(([, made, , allowed]) => made > allowed);
-  const worst = [...errors].sort((a, b) => b[1] - a[1]).slice(0, 40);
-  const number = (value) => (value >= 1e300 ? "not finite" : value.toPrecision(3));
-  content("error").replaceChildren(
-    element("p", {}, wrong.length
-      ? `${wrong.length} of ${errors.length} instructions make more error than rounding explains; the first is ${wrong[0][0]}.`
-      : `None of ${errors.length} instructions makes more error than rounding explains.`),
-    element("div", { class: "scroll" }, table(["Instruction", "Made here", "Arrived", "Rounding"],
-      worst.map(([index, made, arrived, allowed]) => [
-        element("button", { type: "button", class: "link", onclick: () => state.select(index) },
-          `${made > allowed ? "wrong: " : ""}${index}: ${text(rows[index][0])}`),
-        number(made), number(arrived), number(allowed)]))));
 }
