@@ -28,6 +28,10 @@ TARGET_HELP = (
     f"what the file must run on (default: {DEFAULT}, all that ETX can do; executorch: what "
     "ExecuTorch can do, too)"
 )
+STAGES_HELP = (
+    "write what each pass changed, and what --explain says, for etx report (default: "
+    "FILE.stages.json)"
+)
 
 
 def register(subparsers: Any) -> None:
@@ -73,14 +77,7 @@ def register(subparsers: Any) -> None:
         const="",
         help="write the program after each pass that changed it (default: FILE.passes)",
     )
-    parser.add_argument(
-        "--stages",
-        metavar="FILE",
-        nargs="?",
-        const="",
-        help="write what each pass changed, and what --explain says, for etx report (default: "
-        "FILE.stages.json)",
-    )
+    parser.add_argument("--stages", metavar="FILE", nargs="?", const="", help=STAGES_HELP)
     parser.add_argument(
         "--weights",
         metavar="FILE.ptd",
