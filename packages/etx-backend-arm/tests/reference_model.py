@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,15 @@ SCRIPT = """
 import sys
 import numpy as np
 import tosa_reference_model
-graph = open(sys.argv[1], "rb").read()
-inputs = np.load(sys.argv[2])
-outputs, status = tosa_reference_model.run(graph, [inputs[k] for k in inputs.files])
-if status != tosa_reference_model.GraphStatus.TOSA_VALID:
-    sys.exit(f"the reference model says {status}")
-np.savez(sys.argv[3], *outputs)
+for line in sys.stdin:
+    graph, given, made = line.rstrip("\\n").split("\\t")
+    inputs = np.load(given)
+    arrays = [inputs[k] for k in inputs.files]
+    outputs, status = tosa_reference_model.run(open(graph, "rb").read(), arrays)
+    if status != tosa_reference_model.GraphStatus.TOSA_VALID:
+        sys.exit(f"the reference model says {status}")
+    np.savez(made, *outputs)
+    print("done", flush=True)
 """
 
 
@@ -40,15 +44,29 @@ def interpreter() -> Path:
     return python
 
 
+@cache
+def _process() -> subprocess.Popen[str]:
+    """Return a process that runs one graph a line: to start it takes longer than most graphs."""
+    command = [str(interpreter()), "-c", SCRIPT]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
 def run(graph: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
     """Run a TOSA file on arrays in the order of its inputs."""
     with tempfile.TemporaryDirectory() as folder:
-        base = Path(folder)
-        (base / "graph.tosa").write_bytes(graph)
-        np.savez(base / "inputs.npz", *inputs)
-        command = [interpreter(), "-c", SCRIPT]
-        files = [base / name for name in ("graph.tosa", "inputs.npz", "outputs.npz")]
-        result = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
-        assert result.returncode == 0, result.stdout + result.stderr
-        outputs = np.load(base / "outputs.npz")
+        files = [Path(folder) / name for name in ("graph.tosa", "inputs.npz", "outputs.npz")]
+        files[0].write_bytes(graph)
+        np.savez(files[1], *inputs)
+        process = _process()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\t".join(map(str, files)) + "\n")
+        process.stdin.flush()
+        while (answer := process.stdout.readline()) not in ("done\n", ""):
+            pass
+        if not answer:
+            _process.cache_clear()
+            raise AssertionError(process.communicate()[1])
+        outputs = np.load(files[2])
         return [outputs[key] for key in outputs.files]

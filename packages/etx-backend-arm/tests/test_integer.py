@@ -37,6 +37,7 @@ CASES = {
     "mean": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
     "linear": nn.Linear(16, 5),
     "linear_clamp": nn.Sequential(nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4, bias=False)),
+    "transposed": nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1, output_padding=1),
     "permute": nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(2), nn.Linear(140, 3)),
 }
 

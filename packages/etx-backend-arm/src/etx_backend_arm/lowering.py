@@ -9,7 +9,8 @@ from etx_exir import BackendDetails, CompileSpec, PreprocessResult
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_backend_arm.nodes import TABLE, Profile
+from etx_backend_arm.nodes import Profile, form_of
+from etx_backend_arm.nodes.table import Form
 from etx_backend_arm.quantized import DEQUANTIZE, OF_CHANNELS, QUANTIZE, Step, find_step
 from etx_backend_arm.tosa import Graph
 from etx_backend_arm.values import DTYPES, Values
@@ -44,7 +45,7 @@ def lower_node(program: ExportedProgram, node: Node) -> Graph:
     for source in dict.fromkeys(step.sources):
         shape, dtype = values.shape(source), DTYPES[source.meta["val"].dtype]
         values.define(source, graph.input(source.name, shape, dtype))
-    TABLE[node.target][Profile.INT].emit(values, node)
+    _call(values, node)
     graph.output(values.get(step.result, values.layout(step.result)))
     return graph
 
@@ -53,7 +54,9 @@ def _call(values: Values, node: Node) -> None:
     if node.target in CONVERSIONS:
         return
     integer = isinstance(find_step(node, values.parameter), Step)
-    TABLE[node.target][Profile.INT if integer else Profile.FP].emit(values, node)
+    form = form_of(node, values.parameter, Profile.INT if integer else Profile.FP)
+    assert isinstance(form, Form), form
+    form.emit(values, node)
 
 
 class TOSABackend(BackendDetails):

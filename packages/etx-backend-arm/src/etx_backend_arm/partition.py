@@ -21,12 +21,23 @@ from etx_backend_arm.quantized import (
     Step,
     clamp_of,
     find_step,
+    split_of,
     weight_of,
 )
 
 __all__ = ["TOSAPartitioner", "partitioner"]
 
-WHOLE = (torch.ops.aten.max_pool2d.default,)
+aten = torch.ops.aten
+WHOLE = (
+    aten.hardsigmoid.default,
+    aten.hardswish.default,
+    aten.matmul.default,
+    aten.max_pool2d.default,
+    aten.mish.default,
+    aten.silu.default,
+    aten.softmax.int,
+    aten.softplus.default,
+)
 """Operators of the table that the compiler would take apart."""
 
 
@@ -41,7 +52,7 @@ class TOSAPartitioner(GroupPartitioner):
         self.compile_spec = compile_spec or TosaCompileSpec()
         specs = self.compile_spec.to_list()
         super().__init__(
-            DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=_is_quantized
+            DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=_stays_whole
         )
         self._look: Look = lambda node: None
         self.program: ExportedProgram | None = None
@@ -98,13 +109,24 @@ class TOSAPartitioner(GroupPartitioner):
         found = find_step(node, self._look)
         if not isinstance(found, Step):
             return [node]
-        before = [arg for arg in node.all_input_nodes if arg.op == "call_function"]
-        return [*before, node, *([found.clamp] if found.clamp else []), found.result]
+        split = split_of(node)
+        before = [n for n in (split or node).all_input_nodes if n.op == "call_function"]
+        return [
+            *before,
+            *([split] if split else []),
+            node,
+            *([found.clamp] if found.clamp else []),
+            found.result,
+        ]
 
 
 def _is_quantized(node: Node) -> bool:
     source: object = node.args[0]
     return isinstance(source, Node) and source.target is DEQUANTIZE
+
+
+def _stays_whole(node: Node) -> bool:
+    return node.target is aten.max_pool2d.default or _is_quantized(node)
 
 
 def partitioner(compile_specs: list[CompileSpec]) -> TOSAPartitioner:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
     "affine",
     "clamp_of",
     "find_step",
+    "split_of",
     "weight_of",
 ]
 
@@ -132,11 +134,20 @@ def weight_of(node: object, look: Look) -> Weight | None:
     return Weight(integers, scales.to(torch.float64), axis % integers.dim())
 
 
+def split_of(node: Node) -> Node | None:
+    """Return the operator that a node picks one result of; None where it is an operator."""
+    source = node.args[0] if node.target is operator.getitem else None
+    return source if isinstance(source, Node) else None
+
+
 def find_step(node: Node, look: Look) -> Step | str:
     """Return the integer form of an operator, or why it has none."""
     sources, forms = [], []
-    for arg in node.all_input_nodes:
+    maker = split_of(node) or node
+    for arg in maker.all_input_nodes:
         if look(arg) is not None or weight_of(arg, look) is not None:
+            continue
+        if arg.target is DEQUANTIZE and look(arg.args[0]) is not None:
             continue
         form = affine(arg) if arg.target is DEQUANTIZE else None
         if form is None:

@@ -12,10 +12,16 @@ from etx_schema.codec import Table
 from etx_schema.encoder import encode
 
 from etx_backend_arm._generated import tosa as fbs
-from etx_backend_arm._generated.tosa import DType, NanPropagationMode, Op, RoundingMode
+from etx_backend_arm._generated.tosa import (
+    DType,
+    NanPropagationMode,
+    Op,
+    ResizeMode,
+    RoundingMode,
+)
 from etx_backend_arm.scales import multiplier_and_shift
 
-__all__ = ["DType", "Graph", "NanPropagationMode", "Op", "fbs", "read_tosa"]
+__all__ = ["DType", "Graph", "NanPropagationMode", "Op", "ResizeMode", "fbs", "read_tosa"]
 
 Points = tuple[int, int]
 """The zero points of an input and an output."""
@@ -62,6 +68,10 @@ class Graph:
             self._operator(Op.CONST_SHAPE, fbs.ConstShapeAttribute(), [], [name])
             self._shapes[key] = name
         return self._shapes[key]
+
+    def __contains__(self, name: str) -> bool:
+        """Tell whether there is a value of this name."""
+        return name in self._tensors
 
     def shape(self, name: str) -> list[int]:
         """Return the sizes of a value."""

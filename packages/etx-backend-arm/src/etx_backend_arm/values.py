@@ -62,6 +62,10 @@ class Values:
         if node.target is DEQUANTIZE:
             assert isinstance(node.args[0], Node)
             node = node.args[0]
+        tensor = self.parameter(node)
+        if tensor is not None:
+            order = PERMS["nhwc"] if layout == "nhwc" else range(tensor.dim())
+            return self.constant(f"{node.name}_{layout}", tensor.permute(*order))
         if (node, layout) not in self._names:
             other = self._names[node, self.layout(node)]
             name = f"{node.name}_{layout}"

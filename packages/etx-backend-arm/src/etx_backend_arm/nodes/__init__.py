@@ -1,8 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The lowerings to TOSA: importing this fills the table."""
 
-from etx_backend_arm.nodes import arithmetic, clamp, conv, linear, pool, shape
-from etx_backend_arm.nodes.table import TABLE, Lowering, Profile, arguments, lowers, why_not
+from etx_backend_arm.nodes import functions, pool  # isort: skip  # their forms are tried first
+from etx_backend_arm.nodes import (
+    arithmetic,
+    clamp,
+    conv,
+    linear,
+    matmul,
+    moves,
+    norm,
+    reduce,
+    resize,
+    softmax,
+    transposed,
+)
+from etx_backend_arm.nodes.table import (
+    TABLE,
+    Lowering,
+    Profile,
+    arguments,
+    form_of,
+    lowers,
+    why_not,
+)
 
 __all__ = [
     "TABLE",
@@ -12,9 +33,17 @@ __all__ = [
     "arithmetic",
     "clamp",
     "conv",
+    "form_of",
+    "functions",
     "linear",
     "lowers",
+    "matmul",
+    "moves",
+    "norm",
     "pool",
-    "shape",
+    "reduce",
+    "resize",
+    "softmax",
+    "transposed",
     "why_not",
 ]

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums, differences and products of two activations, in int32 between two RESCALEs."""
+"""Operators of two tensors: in int32 between two RESCALEs, or in floats."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes.table import Profile, arguments, lowers, quantized, static_shape
-from etx_backend_arm.quantized import Affine, Look, Step
-from etx_backend_arm.tosa import DType, Op, fbs
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.quantized import Look, affine
+from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
@@ -17,15 +20,17 @@ HEADROOM = 2**20
 
 
 def two_tensors(node: Node, look: Look) -> str | None:
-    """Both operands are activations of one rank."""
-    first, second = node.args[:2]
-    if not isinstance(first, Node) or not isinstance(second, Node):
-        return f"{node.name} has a number for an operand, its lowering takes two tensors"
-    if look(first) is not None or look(second) is not None:
-        return f"{node.name} has a constant for an operand, its lowering takes activations"
-    ranks = [each.meta["val"].dim() for each in (first, second)]
-    if ranks[0] != ranks[1]:
-        return f"{node.name} has operands of ranks {ranks}, TOSA takes one rank"
+    """Both operands are tensors."""
+    if all(isinstance(each, Node) for each in node.args[:2]):
+        return None
+    return f"{node.name} has a number for an operand, its lowering takes two tensors"
+
+
+def both_integer(node: Node, look: Look) -> str | None:
+    """Both operands are dequantized, constants too."""
+    for each in node.args[:2]:
+        if not isinstance(each, Node) or affine(each) is None:
+            return f"{each}, an operand of {node.name}, is not dequantized from int8"
     return None
 
 
@@ -35,64 +40,100 @@ def plain_sum(node: Node, look: Look) -> str | None:
     return None if alpha == 1 else f"{node.name} has alpha={alpha}"
 
 
-def operands(values: Values, node: Node, step: Step) -> tuple[list[str], list[Affine], str]:
-    """Return both operands in one layout, what their integers mean, and the layout."""
-    by_node = dict(zip(step.sources, step.forms, strict=True))
-    sources = [arg.args[0] for arg in node.args[:2] if isinstance(arg, Node)]
-    nodes = [source for source in sources if isinstance(source, Node)]
-    layout = values.layout(nodes[0])
-    names = [values.get(source, layout) for source in nodes]
-    return names, [by_node[source] for source in nodes], layout
+class Pair:
+    """Both operands in one layout and of one rank, and the shape of the result."""
+
+    def __init__(self, values: Values, node: Node) -> None:
+        self.call = Call(values, node)
+        self.nodes = [each for each in node.args[:2] if isinstance(each, Node)]
+        rank = node.meta["val"].dim()
+        if any(each.meta["val"].dim() != rank for each in self.nodes):
+            self.call.layout = "nchw"
+        self.names = [self._of_rank(each, rank) for each in self.nodes]
+
+    def _of_rank(self, node: Node, rank: int) -> str:
+        name = self.call.get(node)
+        sizes = self.call.graph.shape(name)
+        if len(sizes) == rank:
+            return name
+        return self.call.reshape(name, [1] * (rank - len(sizes)) + sizes, f"{node.name}_of_rank")
+
+    def wide(self, unit: float | None = None) -> list[str]:
+        """Return both as int32: in multiples of ``unit``, or of their own scales."""
+        made = []
+        for i, (node, name) in enumerate(zip(self.nodes, self.names, strict=True)):
+            form = self.call.form(node)
+            ratio = 1.0 if unit is None else form.scale / unit
+            made.append(self.call.wide(name, ratio, form.zero_point, f"wide_{i}"))
+        return made
 
 
-def broadcast(values: Values, names: list[str]) -> list[int]:
-    """Return the shape of both operands together."""
-    shapes = (values.graph.shape(name) for name in names)
-    return [max(sizes) for sizes in zip(*shapes, strict=True)]
+def _both_ways(op: Op, attribute: Any, values: Values, node: Node) -> None:
+    pair = Pair(values, node)
+    call = pair.call
+    if call.step is None:
+        call.done(call.emit(op, attribute, pair.names, "made", call.shape))
+        return
+    unit = 2 * max(call.form(each).scale for each in pair.nodes) / HEADROOM
+    total = call.emit(op, attribute, pair.wide(unit), "total", call.shape)
+    call.done(total, unit)
 
 
-def _sum(values: Values, node: Node, op: Op) -> None:
-    step, graph = values.step(node), values.graph
-    names, forms, layout = operands(values, node, step)
-    unit = 2 * max(form.scale for form in forms) / HEADROOM
-    wide = [
-        graph.rescale(
-            name, [form.scale / unit], (form.zero_point, 0), f"{node.name}_wide_{i}", DType.INT32
-        )
-        for i, (name, form) in enumerate(zip(names, forms, strict=True))
-    ]
-    attribute = fbs.AddAttribute() if op is Op.ADD else fbs.SubAttribute()
-    total = f"{node.name}_total"
-    graph.operator(op, attribute, wide, total, broadcast(values, names), DType.INT32)
-    values.requantize(step, total, [unit], layout)
+INTEGER = (quantized, static_shape, two_tensors, both_integer)
+FLOAT = (float32, static_shape, two_tensors)
 
 
-CHECKS = (quantized, static_shape, two_tensors)
-
-
-@lowers(aten.add.Tensor, when=(*CHECKS, plain_sum), profile=Profile.INT)
+@lowers(aten.add.Tensor, when=(*INTEGER, plain_sum), profile=Profile.INT)
+@lowers(aten.add.Tensor, when=(*FLOAT, plain_sum))
 def add(values: Values, node: Node) -> None:
     """Lower to ADD."""
-    _sum(values, node, Op.ADD)
+    _both_ways(Op.ADD, fbs.AddAttribute(), values, node)
 
 
-@lowers(aten.sub.Tensor, when=(*CHECKS, plain_sum), profile=Profile.INT)
+@lowers(aten.sub.Tensor, when=(*INTEGER, plain_sum), profile=Profile.INT)
+@lowers(aten.sub.Tensor, when=(*FLOAT, plain_sum))
 def sub(values: Values, node: Node) -> None:
     """Lower to SUB."""
-    _sum(values, node, Op.SUB)
+    _both_ways(Op.SUB, fbs.SubAttribute(), values, node)
 
 
-@lowers(aten.mul.Tensor, when=CHECKS, profile=Profile.INT)
+@lowers(aten.maximum.default, when=INTEGER, profile=Profile.INT)
+@lowers(aten.maximum.default, when=FLOAT)
+def maximum(values: Values, node: Node) -> None:
+    """Lower to MAXIMUM."""
+    attribute = fbs.MaximumAttribute(nan_mode=NanPropagationMode.PROPAGATE)
+    _both_ways(Op.MAXIMUM, attribute, values, node)
+
+
+@lowers(aten.minimum.default, when=INTEGER, profile=Profile.INT)
+@lowers(aten.minimum.default, when=FLOAT)
+def minimum(values: Values, node: Node) -> None:
+    """Lower to MINIMUM."""
+    attribute = fbs.MinimumAttribute(nan_mode=NanPropagationMode.PROPAGATE)
+    _both_ways(Op.MINIMUM, attribute, values, node)
+
+
+@lowers(aten.mul.Tensor, when=INTEGER, profile=Profile.INT)
+@lowers(aten.mul.Tensor, when=FLOAT)
 def mul(values: Values, node: Node) -> None:
-    """Lower to MUL of what is above the zero points."""
-    step, graph = values.step(node), values.graph
-    names, forms, layout = operands(values, node, step)
-    wide = [
-        graph.rescale(name, [1.0], (form.zero_point, 0), f"{node.name}_wide_{i}", DType.INT32)
-        for i, (name, form) in enumerate(zip(names, forms, strict=True))
-    ]
-    wide.append(graph.constant(f"{node.name}_shift", [1], DType.INT8, b"\0"))
-    total = f"{node.name}_total"
-    shape = broadcast(values, names)
-    graph.operator(Op.MUL, fbs.MulAttribute(), wide, total, shape, DType.INT32)
-    values.requantize(step, total, [forms[0].scale * forms[1].scale], layout)
+    """Lower to MUL, of integers above their zero points."""
+    pair = Pair(values, node)
+    call = pair.call
+    operands = pair.names if call.step is None else pair.wide()
+    shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
+    made = call.emit(Op.MUL, fbs.MulAttribute(), [*operands, shift], "product", call.shape)
+    first, second = pair.nodes
+    scale = call.form(first).scale * call.form(second).scale if call.step else None
+    call.done(made, scale)
+
+
+@lowers(aten.div.Tensor, when=FLOAT)
+def div(values: Values, node: Node) -> None:
+    """Lower to MUL by the RECIPROCAL."""
+    pair = Pair(values, node)
+    call, (first, second) = pair.call, pair.names
+    shape = call.graph.shape(second)
+    inverse = call.emit(Op.RECIPROCAL, fbs.ReciprocalAttribute(), [second], "inverse", shape)
+    shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
+    operands = [first, inverse, shift]
+    call.done(call.emit(Op.MUL, fbs.MulAttribute(), operands, "quotient", call.shape))

@@ -90,10 +90,7 @@ def emit(values: Values, node: Node, operands: list[str], name: str, made: DType
     return values.graph.operator(op, attribute, operands, name, values.shape(node, "nhwc"), made)
 
 
-@lowers(
-    aten.convolution.default,
-    when=(plain_2d, float32, static_shape, weight_is_constant),
-)
+@lowers(aten.convolution.default, when=(float32, static_shape, plain_2d, weight_is_constant))
 def convolution(values: Values, node: Node) -> None:
     """Lower with a bias, zero points 0, accumulating in float32."""
     source, weight, bias = arguments(node)[:3]
@@ -114,7 +111,7 @@ def convolution(values: Values, node: Node) -> None:
 
 @lowers(
     aten.convolution.default,
-    when=(plain_2d, quantized, static_shape, int8_weight),
+    when=(quantized, static_shape, plain_2d, int8_weight),
     profile=Profile.INT,
 )
 def convolution_int8(values: Values, node: Node) -> None:

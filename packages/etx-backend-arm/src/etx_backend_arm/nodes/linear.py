@@ -8,8 +8,8 @@ from math import prod
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes.conv import int8_weight
-from etx_backend_arm.nodes.table import Profile, arguments, lowers, quantized, static_shape
+from etx_backend_arm.nodes.conv import int8_weight, weight_is_constant
+from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
 
@@ -38,3 +38,27 @@ def linear_int8(values: Values, node: Node) -> None:
     shape = [1, rows, 1, outputs]
     total = graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, DType.INT32)
     values.requantize(step, total, (form.scale * weight.scales).tolist())
+
+
+@lowers(aten.linear.default, when=(float32, static_shape, weight_is_constant))
+def linear(values: Values, node: Node) -> None:
+    """Lower to CONV2D of float32."""
+    source, weight, bias = arguments(node)
+    matrix, offset = values.parameter(weight), values.parameter(bias)
+    assert matrix is not None
+    outputs, inputs = matrix.shape
+    rows, graph, name = prod(values.shape(node)[:-1]), values.graph, node.name
+    zero = values.constant("no_zero_point", torch.zeros(1))
+    operands = [
+        graph.reshape(values.get(source), [1, rows, 1, inputs], f"{name}_rows"),
+        values.constant(f"{name}_weight", matrix.reshape(outputs, 1, 1, inputs)),
+        values.constant(f"{name}_bias", torch.zeros(outputs) if offset is None else offset),
+        zero,
+        zero,
+    ]
+    attribute = fbs.Conv2dAttribute(
+        pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=DType.FP32
+    )
+    shape = [1, rows, 1, outputs]
+    made = graph.operator(Op.CONV2D, attribute, operands, f"{name}_rows_made", shape, DType.FP32)
+    values.define(node, graph.reshape(made, values.shape(node), name))

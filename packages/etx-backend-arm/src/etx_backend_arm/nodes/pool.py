@@ -8,7 +8,9 @@ from math import prod
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes.table import Profile, arguments, lowers, quantized, static_shape
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.moves import padded
+from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
 from etx_backend_arm.nodes.windows import Fit, fit
 from etx_backend_arm.quantized import Look, Step, find_step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
@@ -140,3 +142,61 @@ def max_pool2d(values: Values, node: Node) -> None:
     shape = values.shape(node, "nhwc")
     made = values.graph.operator(Op.MAX_POOL2D, attribute, operands, name, shape, DType.INT8)
     values.requantize(step, made, [step.forms[0].scale], "nhwc", step.forms[0].zero_point)
+
+
+FLOAT = (float32, static_shape)
+PLAIN = (*FLOAT, plain_pool)
+
+
+def plain_divisor(node: Node, look: Look) -> str | None:
+    """The divisor is the size of the window."""
+    divisor = arguments(node)[6]
+    if divisor is None:
+        return None
+    return f"{node.name} divides by {divisor}, AVG_POOL2D by the size of the window"
+
+
+def _floats(call: Call, value: str, attribute: fbs.AvgPool2dAttribute, shape: list[int]) -> str:
+    operands = [value, *[call.values.constant("no_zero_point", torch.zeros(1))] * 2]
+    return call.emit(Op.AVG_POOL2D, attribute, operands, "mean", shape)
+
+
+@lowers(aten.avg_pool2d.default, when=(*PLAIN, plain_divisor))
+def avg_pool2d_of_floats(values: Values, node: Node) -> None:
+    """Lower to AVG_POOL2D, which leaves padding out; behind PAD where padding counts."""
+    call, (size, stride, padding) = Call(values, node, "nhwc"), _window(node)
+    value, at = call.get(call.activations[0]), _fit(node)
+    if arguments(node)[5] and any(padding):
+        around = [(0, 0), (at.pads[0], at.pads[1]), (at.pads[2], at.pads[3]), (0, 0)]
+        value, at = padded(call, value, around, 0.0, "padded"), Fit([0] * 4, at.cut)
+    value = at.crop(values, value, call.fresh("part"))
+    stride = at.steps(call.graph.shape(value)[1:3], size, stride)
+    attribute = fbs.AvgPool2dAttribute(kernel=size, stride=stride, pad=at.pads, acc_type=DType.FP32)
+    call.done(_floats(call, value, attribute, call.shape))
+
+
+@lowers(aten.mean.dim, when=(*FLOAT, over_image))
+def mean_of_floats(values: Values, node: Node) -> None:
+    """Lower like a pool with one window of the whole image."""
+    call = Call(values, node, "nchw")
+    value = call.get(call.activations[0], "nhwc")
+    batch, height, width, channels = call.graph.shape(value)
+    attribute = fbs.AvgPool2dAttribute(
+        kernel=[height, width], stride=[1, 1], pad=[0] * 4, acc_type=DType.FP32
+    )
+    mean = _floats(call, value, attribute, [batch, 1, 1, channels])
+    call.done(call.reshape(mean, call.shape, "as"))
+
+
+@lowers(aten.max_pool2d.default, when=(*PLAIN, undilated))
+def max_pool2d_of_floats(values: Values, node: Node) -> None:
+    """Lower to MAX_POOL2D."""
+    call, (size, stride, _), at = Call(values, node, "nhwc"), _window(node), _fit(node)
+    source = at.crop(values, call.get(call.activations[0]), call.fresh("part"))
+    attribute = fbs.MaxPool2dAttribute(
+        kernel=size,
+        stride=at.steps(call.graph.shape(source)[1:3], size, stride),
+        pad=at.pads,
+        nan_mode=NanPropagationMode.PROPAGATE,
+    )
+    call.done(call.emit(Op.MAX_POOL2D, attribute, [source], "largest", call.shape))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -12,7 +13,7 @@ import torch
 from torch._ops import OpOverload
 from torch.fx import Node
 
-from etx_backend_arm.quantized import Look, find_step
+from etx_backend_arm.quantized import Look, find_step, split_of
 from etx_backend_arm.values import Values
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
     "Profile",
     "arguments",
     "float32",
+    "form_of",
     "lowers",
+    "picked_only",
     "quantized",
     "static_shape",
     "why_not",
@@ -47,17 +50,19 @@ class Form:
     checks: tuple[Check, ...]
 
 
-Lowering = dict[Profile, Form]
+Lowering = dict[Profile, tuple[Form, ...]]
+"""The forms of an operator in the order in which they are tried."""
 TABLE: dict[object, Lowering] = {}
 
 
 def lowers(
-    target: OpOverload, when: tuple[Check, ...], profile: Profile = Profile.FP
+    target: object, when: tuple[Check, ...], profile: Profile = Profile.FP
 ) -> Callable[[Emit], Emit]:
-    """Register a function as the lowering of ``target`` wherever all checks return None."""
+    """Register a function as a lowering of ``target`` wherever all checks return None."""
 
     def register(emit: Emit) -> Emit:
-        TABLE.setdefault(target, {})[profile] = Form(emit, when)
+        forms = TABLE.setdefault(target, {})
+        forms[profile] = (*forms.get(profile, ()), Form(emit, when))
         return emit
 
     return register
@@ -68,10 +73,21 @@ def why_not(node: Node, look: Look, profile: Profile) -> str | None:
 
     ``look`` returns the tensor of a constant's placeholder, None for other nodes.
     """
-    form = TABLE.get(node.target, {}).get(profile)
-    if form is None:
-        return f"{node.target} has no lowering to TOSA {profile.value}"
-    return next((reason for check in form.checks if (reason := check(node, look))), None)
+    found = form_of(node, look, profile)
+    return found if isinstance(found, str) else None
+
+
+def form_of(node: Node, look: Look, profile: Profile) -> Form | str:
+    """Return the first form whose checks hold, or why the one of which most hold does not."""
+    most, reason = -1, f"{node.target} has no lowering to TOSA {profile.value}"
+    for form in TABLE.get(node.target, {}).get(profile, ()):
+        refusals = ((i, check(node, look)) for i, check in enumerate(form.checks))
+        found = next(((i, refusal) for i, refusal in refusals if refusal), None)
+        if found is None:
+            return form
+        if found[0] > most:
+            most, reason = found
+    return reason
 
 
 def arguments(node: Node) -> tuple[Any, ...]:
@@ -85,12 +101,22 @@ def arguments(node: Node) -> tuple[Any, ...]:
     )
 
 
+def _tensors(node: Node) -> list[tuple[str, torch.Tensor]]:
+    """Return what an operator reads and makes, by name; of a result that is picked, its maker's."""
+    maker = split_of(node) or node
+    found = []
+    for each in (node, *maker.all_input_nodes):
+        held = each.meta["val"]
+        tensors = held if isinstance(held, (list, tuple)) else [held]
+        found += [(each.name, tensor) for tensor in tensors]
+    return found
+
+
 def float32(node: Node, look: Look) -> str | None:
     """All tensors must be float32."""
-    for each in (node, *node.all_input_nodes):
-        dtype = each.meta["val"].dtype
-        if dtype != torch.float32:
-            return f"{each.name} is {dtype}, the lowering takes torch.float32"
+    for name, tensor in _tensors(node):
+        if tensor.dtype != torch.float32:
+            return f"{name} is {tensor.dtype}, the lowering takes torch.float32"
     return None
 
 
@@ -101,8 +127,17 @@ def quantized(node: Node, look: Look) -> str | None:
 
 
 def static_shape(node: Node, look: Look) -> str | None:
-    """All sizes must be known."""
-    for each in (node, *node.all_input_nodes):
-        if any(not isinstance(size, int) for size in each.meta["val"].shape):
-            return f"{each.name} has a dynamic shape {tuple(each.meta['val'].shape)}"
+    """All sizes must be known, and none zero."""
+    for name, tensor in _tensors(node):
+        if any(not isinstance(size, int) for size in tensor.shape):
+            return f"{name} has a dynamic shape {tuple(tensor.shape)}"
+        if tensor.numel() == 0:
+            return f"{name} has no elements: {tuple(tensor.shape)}"
     return None
+
+
+def picked_only(node: Node, look: Look) -> str | None:
+    """Results are picked one by one."""
+    if all(user.target is operator.getitem for user in node.users):
+        return None
+    return f"the results of {node.name} are read together"

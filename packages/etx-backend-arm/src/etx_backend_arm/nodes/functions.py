@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of one activation, element by element: a TABLE of int8, or operators of floats."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.quantized import DEQUANTIZE, Look
+from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+FUNCTIONS = (
+    aten.abs.default,
+    aten.add.Scalar,
+    aten.add.Tensor,
+    aten.ceil.default,
+    aten.cos.default,
+    aten.div.Scalar,
+    aten.div.Tensor,
+    aten.elu.default,
+    aten.erf.default,
+    aten.exp.default,
+    aten.expm1.default,
+    aten.floor.default,
+    aten.gelu.default,
+    aten.hardsigmoid.default,
+    aten.hardswish.default,
+    aten.leaky_relu.default,
+    aten.log.default,
+    aten.log1p.default,
+    aten.mish.default,
+    aten.mul.Scalar,
+    aten.mul.Tensor,
+    aten.neg.default,
+    aten.pow.Tensor_Scalar,
+    aten.reciprocal.default,
+    aten.round.default,
+    aten.rsqrt.default,
+    aten.rsub.Scalar,
+    aten.selu.default,
+    aten.sigmoid.default,
+    aten.silu.default,
+    aten.sin.default,
+    aten.softplus.default,
+    aten.sqrt.default,
+    aten.sub.Scalar,
+    aten.sub.Tensor,
+    aten.tanh.default,
+)
+
+
+def one_activation(node: Node, look: Look) -> str | None:
+    """All operands but one are numbers or constants of one element."""
+    varying = []
+    for each in node.all_input_nodes:
+        held = look(each) if each.target is not DEQUANTIZE else look(each.args[0])
+        if held is None:
+            varying.append(each)
+        elif held.numel() != 1:
+            return f"{each.name}, an operand of {node.name}, is a constant of many elements"
+    if len(varying) == 1:
+        return None
+    return f"{node.name} has {len(varying)} activations, a table takes one"
+
+
+def _evaluate(values: Values, node: Node, known: dict[Node, Tensor]) -> Tensor:
+    """Return what a node makes of tensors and constants."""
+
+    def held(each: Node) -> Tensor:
+        tensor = known.get(each, values.parameter(each))
+        return _evaluate(values, each, known) if tensor is None else tensor
+
+    made: Tensor = node.target(  # type: ignore[operator]
+        *map_arg(node.args, held), **map_arg(node.kwargs, held)
+    )
+    return made
+
+
+def table(values: Values, node: Node) -> None:
+    """Lower to TABLE: the result of each of the 256 integers, as the program itself computes it."""
+    call = Call(values, node)
+    step = call.step
+    assert step is not None
+    integers = torch.arange(-128, 128).to(torch.int8)
+    results = _evaluate(values, step.result, {step.sources[0]: integers}).reshape(-1)
+    operands = [call.get(call.activations[0]), values.constant(call.fresh("entries"), results)]
+    made = call.emit(Op.TABLE, fbs.TableAttribute(), operands, "looked_up", call.shape)
+    values.define(step.result, made, call.layout)
+
+
+for target in FUNCTIONS:
+    lowers(target, when=(quantized, static_shape, one_activation), profile=Profile.INT)(table)
+
+
+PROPAGATE = NanPropagationMode.PROPAGATE
+FLOATS = (float32, static_shape)
+Formula = Callable[["Floats", str], str]
+
+
+class Floats:
+    """Writes formulas of float32 values of one shape, that of the result or another."""
+
+    def __init__(self, call: Call, shape: list[int] | None = None, prefix: str = "f") -> None:
+        self.call, self.shape = call, shape or call.shape
+        self._prefix, self._count = prefix, 0
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"{self._prefix}_{kind}_{self._count}"
+
+    def one(self, op: Op, attribute: Any, *inputs: str) -> str:
+        """Add an operator."""
+        return self.call.emit(op, attribute, inputs, self._name(op.name.lower()), self.shape)
+
+    def number(self, value: float) -> str:
+        """Return a constant."""
+        return self.call.number(value, len(self.shape))
+
+    def mul(self, first: str, second: str | float) -> str:
+        """Return the product."""
+        other = self.number(second) if isinstance(second, float) else second
+        graph = self.call.graph
+        shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
+        return self.one(Op.MUL, fbs.MulAttribute(), first, other, shift)
+
+    def add(self, first: str, second: str | float) -> str:
+        """Return the sum."""
+        other = self.number(second) if isinstance(second, float) else second
+        return self.one(Op.ADD, fbs.AddAttribute(), first, other)
+
+    def neg(self, value: str) -> str:
+        """Return the negative."""
+        zero = self.call.values.constant("no_zero_point", torch.zeros(1))
+        return self.one(Op.NEGATE, fbs.NegateAttribute(), value, zero, zero)
+
+    def reciprocal(self, value: str) -> str:
+        """Return one over the value."""
+        return self.one(Op.RECIPROCAL, fbs.ReciprocalAttribute(), value)
+
+    def clamp(self, value: str, low: float, high: float) -> str:
+        """Return the value between two bounds."""
+        name = self.call.fresh(self._name("clamp"))
+        return self.call.graph.clamp(value, low, high, name, self.shape)
+
+    def where_positive(self, value: str, below: str) -> str:
+        """Return the value where it is greater than zero, else ``below``."""
+        name = self.call.fresh(self._name("greater"))
+        operands = [value, self.number(0.0)]
+        attribute = fbs.GreaterAttribute()
+        positive = self.call.graph.operator(
+            Op.GREATER, attribute, operands, name, self.shape, DType.BOOL
+        )
+        return self.call.graph.operator(
+            Op.SELECT,
+            fbs.SelectAttribute(),
+            [positive, value, below],
+            self.call.fresh(self._name("select")),
+            self.shape,
+            DType.FP32,
+        )
+
+
+def _operator(op: Op, attribute: Callable[[], Any]) -> Formula:
+    return lambda f, x: f.one(op, attribute(), x)
+
+
+LARGEST = float(torch.finfo(torch.float32).max)
+DIRECT: dict[object, Formula] = {
+    aten.abs.default: _operator(Op.ABS, fbs.AbsAttribute),
+    aten.ceil.default: _operator(Op.CEIL, fbs.CeilAttribute),
+    aten.cos.default: _operator(Op.COS, fbs.CosAttribute),
+    aten.erf.default: _operator(Op.ERF, fbs.ErfAttribute),
+    aten.exp.default: _operator(Op.EXP, fbs.ExpAttribute),
+    aten.floor.default: _operator(Op.FLOOR, fbs.FloorAttribute),
+    aten.log.default: _operator(Op.LOG, fbs.LogAttribute),
+    aten.neg.default: lambda f, x: f.neg(x),
+    aten.reciprocal.default: lambda f, x: f.reciprocal(x),
+    aten.rsqrt.default: _operator(Op.RSQRT, fbs.RsqrtAttribute),
+    aten.sigmoid.default: _operator(Op.SIGMOID, fbs.SigmoidAttribute),
+    aten.silu.default: lambda f, x: f.mul(x, f.one(Op.SIGMOID, fbs.SigmoidAttribute(), x)),
+    aten.sin.default: _operator(Op.SIN, fbs.SinAttribute),
+    aten.sqrt.default: lambda f, x: f.one(Op.POW, fbs.PowAttribute(), x, f.number(0.5)),
+    aten.tanh.default: _operator(Op.TANH, fbs.TanhAttribute),
+}
+
+
+def _sixth(f: Floats, x: str) -> str:
+    return f.mul(f.clamp(f.add(x, 3.0), 0.0, 6.0), 1 / 6)
+
+
+def _gelu(f: Floats, x: str) -> str:
+    if f.call.arguments[1] == "tanh":
+        inner = f.add(x, f.mul(f.mul(f.mul(x, x), x), 0.044715))
+        bent = f.one(Op.TANH, fbs.TanhAttribute(), f.mul(inner, math.sqrt(2 / math.pi)))
+    else:
+        bent = f.one(Op.ERF, fbs.ErfAttribute(), f.mul(x, math.sqrt(0.5)))
+    return f.mul(f.mul(x, 0.5), f.add(bent, 1.0))
+
+
+def _elu(f: Floats, x: str) -> str:
+    _, alpha, scale, input_scale = f.call.arguments
+    bent = f.one(Op.EXP, fbs.ExpAttribute(), f.mul(f.clamp(x, -LARGEST, 0.0), float(input_scale)))
+    made = f.where_positive(x, f.mul(f.add(bent, -1.0), float(alpha)))
+    return made if scale == 1 else f.mul(made, float(scale))
+
+
+def _leaky(f: Floats, x: str) -> str:
+    return f.where_positive(x, f.mul(x, float(f.call.arguments[1])))
+
+
+def _pow(f: Floats, x: str) -> str:
+    exponent = f.call.arguments[1]
+    if exponent == 2:
+        return f.mul(x, x)
+    return f.one(Op.POW, fbs.PowAttribute(), x, f.number(float(exponent)))
+
+
+def _plus(f: Floats, x: str, sign: float = 1.0) -> str:
+    _, other, alpha = f.call.arguments
+    return f.add(x, sign * float(other) * alpha)
+
+
+def _rsub(f: Floats, x: str) -> str:
+    _, other, alpha = f.call.arguments
+    return f.add(f.mul(x, -float(alpha)), float(other))
+
+
+FORMULAS: dict[object, Formula] = {
+    **DIRECT,
+    aten.add.Scalar: _plus,
+    aten.div.Scalar: lambda f, x: f.mul(x, 1 / float(f.call.arguments[1])),
+    aten.elu.default: _elu,
+    aten.gelu.default: _gelu,
+    aten.hardsigmoid.default: _sixth,
+    aten.hardswish.default: lambda f, x: f.mul(x, _sixth(f, x)),
+    aten.leaky_relu.default: _leaky,
+    aten.mul.Scalar: lambda f, x: f.mul(x, float(f.call.arguments[1])),
+    aten.pow.Tensor_Scalar: _pow,
+    aten.rsub.Scalar: _rsub,
+    aten.sub.Scalar: partial(_plus, sign=-1.0),
+}
+
+
+def positive_exponent(node: Node, look: Look) -> str | None:
+    """TOSA's POW is of bases that are not negative; only squares are of all."""
+    exponent = arguments(node)[1]
+    if exponent == 2:
+        return None
+    return f"{node.name} has an exponent of {exponent}, only squares take any sign"
+
+
+def formula(values: Values, node: Node) -> None:
+    """Lower to the row of ``FORMULAS``."""
+    call = Call(values, node)
+    call.done(FORMULAS[node.target](Floats(call), call.get(call.activations[0])))
+
+
+for each in FORMULAS:
+    extra = (positive_exponent,) if each is aten.pow.Tensor_Scalar else ()
+    lowers(each, when=(*FLOATS, *extra))(formula)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Products of two activations that are matrices."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.table import Profile, float32, lowers, quantized, static_shape
+from etx_backend_arm.quantized import Look
+from etx_backend_arm.tosa import DType, Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+
+
+def matrices(node: Node, look: Look) -> str | None:
+    """Both operands have the same batch dimensions."""
+    first, second = (each.meta["val"].shape for each in node.args[:2])  # type: ignore[union-attr]
+    if len(first) < 2 or len(second) < 2 or first[:-2] != second[:-2]:
+        return f"{node.name} multiplies {tuple(first)} and {tuple(second)}, not batches of matrices"
+    return None
+
+
+CHECKS = (static_shape, matrices)
+
+
+@lowers(aten.bmm.default, when=(quantized, *CHECKS), profile=Profile.INT)
+@lowers(aten.mm.default, when=(quantized, *CHECKS), profile=Profile.INT)
+@lowers(aten.matmul.default, when=(quantized, *CHECKS), profile=Profile.INT)
+@lowers(aten.bmm.default, when=(float32, *CHECKS))
+@lowers(aten.mm.default, when=(float32, *CHECKS))
+@lowers(aten.matmul.default, when=(float32, *CHECKS))
+def product(values: Values, node: Node) -> None:
+    """Lower to MATMUL of batches in one dimension."""
+    call = Call(values, node, "nchw")
+    batches, operands = prod(call.shape[:-2]), []
+    for i, each in enumerate(call.operands):
+        value = call.get(each)
+        shape = [batches, *call.graph.shape(value)[-2:]]
+        operands.append(call.reshape(value, shape, f"batches_{i}"))
+    shape = [batches, *call.shape[-2:]]
+    if call.step is None:
+        zero = values.constant("no_zero_point", torch.zeros(1))
+        operands += [zero, zero]
+        made, dtype, scale = "product", DType.FP32, None
+    else:
+        forms = [call.form(each) for each in call.operands]
+        operands += [call.graph.zero_point(form.zero_point, DType.INT8) for form in forms]
+        made, dtype, scale = "total", DType.INT32, forms[0].scale * forms[1].scale
+    name = call.fresh(made)
+    total = call.graph.operator(Op.MATMUL, fbs.MatMulAttribute(), operands, name, shape, dtype)
+    call.done(call.reshape(total, call.shape, "as"), scale)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators that move values, and compute none: the same in both profiles."""
+
+from __future__ import annotations
+
+import operator
+import struct
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from math import prod
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    float32,
+    lowers,
+    picked_only,
+    quantized,
+    static_shape,
+)
+from etx_backend_arm.quantized import Look, Step, find_step, split_of
+from etx_backend_arm.tosa import DType, Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+Emit = Callable[[Values, Node], None]
+SPLITS = (aten.split_copy.Tensor, aten.split_with_sizes_copy.default, aten.unbind_copy.int)
+
+
+def in_both(
+    *targets: object, when: Sequence[Callable[[Node, Look], str | None]] = ()
+) -> Callable[[Emit], Emit]:
+    """Register a function as the lowering of ``targets`` in both profiles."""
+
+    def register(emit: Emit) -> Emit:
+        for target in targets:
+            lowers(target, when=(quantized, static_shape, *when), profile=Profile.INT)(emit)
+            lowers(target, when=(float32, static_shape, *when))(emit)
+        return emit
+
+    return register
+
+
+def cut(call: Call, value: str, start: list[int], size: list[int], suffix: str) -> str:
+    """Return a part of a value."""
+    shape = call.graph.shape(value)
+    if shape == size:
+        return value
+    operands = [value, call.graph.shape_constant(start), call.graph.shape_constant(size)]
+    return call.emit(Op.SLICE, fbs.SliceAttribute(), operands, suffix, size)
+
+
+def padded(call: Call, value: str, pads: list[tuple[int, int]], number: float, suffix: str) -> str:
+    """Return a value with ``number`` around it: behind and before each dimension."""
+    if not any(map(any, pads)):
+        return value
+    graph = call.graph
+    dtype = graph.dtype(value)
+    data = struct.pack("<f", number) if dtype == DType.FP32 else struct.pack("<b", int(number))
+    constant = graph.constant(f"pad_{dtype.name.lower()}_{number}", [1], dtype, data)
+    flat = [each for pair in pads for each in pair]
+    sizes = [size + sum(pair) for size, pair in zip(graph.shape(value), pads, strict=True)]
+    operands = [value, graph.shape_constant(flat), constant]
+    return call.emit(Op.PAD, fbs.PadAttribute(), operands, suffix, sizes)
+
+
+def _plain(values: Values, node: Node) -> Call:
+    return Call(values, node, "nchw")
+
+
+@in_both(
+    aten.view_copy.default,
+    aten.squeeze_copy.dims,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.default,
+    aten.unsqueeze_copy.default,
+    aten.reshape.default,
+    aten.flatten.using_ints,
+)
+def reshaped(values: Values, node: Node) -> None:
+    """Lower to RESHAPE."""
+    call = _plain(values, node)
+    call.moved(call.reshape(call.get(call.activations[0]), call.shape, "as"))
+
+
+@in_both(aten.clone.default, aten.alias_copy.default, aten.dropout.default, aten._to_copy.default)
+def kept(values: Values, node: Node) -> None:
+    """Lower to nothing."""
+    call = Call(values, node)
+    call.moved(call.get(call.activations[0]))
+
+
+@in_both(aten.permute_copy.default)
+def permuted(values: Values, node: Node) -> None:
+    """Lower to TRANSPOSE."""
+    call = _plain(values, node)
+    rank = node.meta["val"].dim()
+    perms = [dim % rank for dim in arguments(node)[1]]
+    source = call.get(call.activations[0])
+    dtype = call.graph.dtype(source)
+    call.moved(call.graph.transpose(source, perms, call.fresh("as"), call.shape, dtype))
+
+
+@in_both(aten.transpose_copy.int)
+def swapped(values: Values, node: Node) -> None:
+    """Lower to TRANSPOSE of two dimensions."""
+    call = _plain(values, node)
+    rank = node.meta["val"].dim()
+    perms = list(range(rank))
+    first, second = (dim % rank for dim in arguments(node)[1:3])
+    perms[first], perms[second] = second, first
+    source = call.get(call.activations[0])
+    dtype = call.graph.dtype(source)
+    call.moved(call.graph.transpose(source, perms, call.fresh("as"), call.shape, dtype))
+
+
+@in_both(aten.cat.default)
+def joined(values: Values, node: Node) -> None:
+    """Lower to CONCAT of values in the scale of the result."""
+    call = Call(values, node)
+    parts = [call.aligned(each) for each in call.operands if each.meta["val"].numel()]
+    axis = call.dim(arguments(node)[1])
+    made = call.emit(Op.CONCAT, fbs.ConcatAttribute(axis=axis), parts, "joined", call.shape)
+    call.same(made)
+
+
+@in_both(aten.slice_copy.Tensor)
+def sliced(values: Values, node: Node) -> None:
+    """Lower to SLICE; every n-th element is a part of one in groups of n."""
+    call = Call(values, node)
+    _, dim, start, _, step = arguments(node)
+    source = call.get(call.activations[0])
+    shape, at = call.graph.shape(source), call.dim(dim)
+    count, length = call.shape[at], shape[at]
+    first = 0 if start is None else min(max(start + length if start < 0 else start, 0), length)
+    begin = [0] * len(shape)
+    begin[at] = first
+    reach = min(count * step, length - first)
+    size = [*shape[:at], reach, *shape[at + 1 :]]
+    made = cut(call, source, begin, size, "part")
+    if step > 1:
+        pads = [(0, 0)] * len(shape)
+        pads[at] = (0, count * step - reach)
+        made = padded(call, made, pads, 0.0, "whole")
+        grouped = [*shape[:at], count, step, *shape[at + 1 :]]
+        made = call.reshape(made, grouped, "grouped")
+        one = [*shape[:at], count, 1, *shape[at + 1 :]]
+        made = cut(call, made, [0] * len(grouped), one, "first")
+        made = call.reshape(made, call.shape, "as")
+    call.moved(made)
+
+
+@in_both(aten.select_copy.int)
+def selected(values: Values, node: Node) -> None:
+    """Lower to SLICE and RESHAPE."""
+    call = _plain(values, node)
+    _, dim, index = arguments(node)
+    source = call.get(call.activations[0])
+    shape = call.graph.shape(source)
+    at = dim % len(shape)
+    begin = [0] * len(shape)
+    begin[at] = index % shape[at]
+    made = cut(call, source, begin, [*shape[:at], 1, *shape[at + 1 :]], "part")
+    call.moved(call.reshape(made, call.shape, "as"))
+
+
+def part_of_split(node: Node, look: Look) -> str | None:
+    """It picks a part of a split."""
+    source = split_of(node)
+    if source is None or source.target not in SPLITS:
+        return f"{node.name} picks a result of {node.args[0]}, which has no lowering"
+    return None
+
+
+def whole(values: Values, node: Node) -> None:
+    """Lower to nothing: what picks its results is lowered."""
+
+
+for target in SPLITS:
+    lowers(target, when=(float32, static_shape, picked_only))(whole)
+
+
+def all_parts(node: Node, look: Look) -> str | None:
+    """All parts of the split are quantized alike, or none is."""
+    split = split_of(node)
+    assert split is not None
+    steps = [isinstance(find_step(each, look), Step) for each in split.users]
+    return None if len(set(steps)) == 1 else f"only some results of {split.name} are quantized"
+
+
+@in_both(operator.getitem, when=(part_of_split, all_parts))
+def part(values: Values, node: Node) -> None:
+    """Lower a part of a split to SLICE."""
+    split = split_of(node)
+    assert split is not None
+    call = _plain(values, node)
+    source = call.get(call.activations[0])
+    shape = call.graph.shape(source)
+    dim = arguments(split)[1 if split.target is aten.unbind_copy.int else 2]
+    at, index = dim % len(shape), int(node.args[1])  # type: ignore[arg-type]
+    unbound = split.target is aten.unbind_copy.int
+    sizes = [1 if unbound else int(each.shape[at]) for each in split.meta["val"]]
+    begin = [0] * len(shape)
+    begin[at] = [0, *accumulate(sizes)][index]
+    made = cut(call, source, begin, [*shape[:at], sizes[index], *shape[at + 1 :]], "part")
+    call.moved(call.reshape(made, call.shape, "as"))
+
+
+@in_both(aten.expand_copy.default, aten.repeat.default)
+def repeated(values: Values, node: Node) -> None:
+    """Lower to TILE."""
+    call = _plain(values, node)
+    source = call.get(call.activations[0])
+    rank = len(call.shape)
+    sizes = call.graph.shape(source)
+    source = call.reshape(source, [1] * (rank - len(sizes)) + sizes, "of_rank")
+    times = [
+        made // given for made, given in zip(call.shape, call.graph.shape(source), strict=True)
+    ]
+    if prod(times) != 1:
+        operands = [source, call.graph.shape_constant(times)]
+        source = call.emit(Op.TILE, fbs.TileAttribute(), operands, "tiled", call.shape)
+    call.moved(source)
+
+
+@in_both(aten.constant_pad_nd.default)
+def surrounded(values: Values, node: Node) -> None:
+    """Lower to PAD, and to SLICE where padding is negative."""
+    call = Call(values, node)
+    _, given, number = arguments(node)
+    source = call.get(call.activations[0])
+    shape = call.graph.shape(source)
+    pads = [(0, 0)] * len(shape)
+    for i in range(len(given) // 2):
+        pads[call.dim(-1 - i)] = (given[2 * i], given[2 * i + 1])
+    begin = [max(-before, 0) for before, _ in pads]
+    size = [n + min(a, 0) + min(b, 0) for n, (a, b) in zip(shape, pads, strict=True)]
+    made = cut(call, source, begin, size, "part")
+    point = call.form(call.activations[0]).integer(float(number)) if call.step else float(number)
+    around = [(max(before, 0), max(behind, 0)) for before, behind in pads]
+    call.moved(padded(call, made, around, point, "padded"))
+
+
+@in_both(aten.flip.default)
+def reversed_(values: Values, node: Node) -> None:
+    """Lower to REVERSE, once a dimension."""
+    call = Call(values, node)
+    value = call.get(call.activations[0])
+    for dim in arguments(node)[1]:
+        axis = call.dim(dim)
+        attribute = fbs.ReverseAttribute(axis=axis)
+        value = call.emit(Op.REVERSE, attribute, [value], f"reversed_{axis}", call.shape)
+    call.moved(value)
+
+
+@in_both(aten.pixel_shuffle.default)
+def shuffled(values: Values, node: Node) -> None:
+    """Lower to TRANSPOSE between two RESHAPEs."""
+    call = _plain(values, node)
+    factor = arguments(node)[1]
+    source = call.get(call.activations[0])
+    *batch, channels, height, width = call.graph.shape(source)
+    made = channels // factor**2
+    parts = [prod(batch) * made, factor, factor, height, width]
+    grouped = call.reshape(source, parts, "grouped")
+    perms = [0, 3, 1, 4, 2]
+    sizes = [parts[i] for i in perms]
+    dtype = call.graph.dtype(source)
+    moved = call.graph.transpose(grouped, perms, call.fresh("moved"), sizes, dtype)
+    call.moved(call.reshape(moved, call.shape, "as"))

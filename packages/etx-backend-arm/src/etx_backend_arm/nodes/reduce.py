@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums, means, and the largest and smallest along dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.quantized import Look
+from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+PROPAGATE = NanPropagationMode.PROPAGATE
+MOST = 2**22
+"""Sums of so many int8 stay in int32."""
+
+
+def dims_of(node: Node) -> list[int]:
+    """Return the dimensions that an operator reduces."""
+    rank = node.args[0].meta["val"].dim()  # type: ignore[union-attr]
+    given = arguments(node)[1]
+    dims = [given] if isinstance(given, int) else list(given or range(rank))
+    return sorted(dim % rank for dim in dims)
+
+
+def reduce(call: Call, op: Op, value: str, dims: Sequence[int], suffix: str) -> str:
+    """Reduce along dimensions, which stay with size 1."""
+    for dim in dims:
+        if op is Op.REDUCE_SUM:
+            attribute: object = fbs.ReduceSumAttribute(axis=dim)
+        elif op is Op.REDUCE_MAX:
+            attribute = fbs.ReduceMaxAttribute(axis=dim, nan_mode=PROPAGATE)
+        else:
+            attribute = fbs.ReduceMinAttribute(axis=dim, nan_mode=PROPAGATE)
+        shape = call.graph.shape(value)
+        shape[dim] = 1
+        value = call.emit(op, attribute, [value], f"{suffix}_{dim}", shape)
+    return value
+
+
+def few_enough(node: Node, look: Look) -> str | None:
+    """The sum of all elements stays in int32."""
+    sizes = node.args[0].meta["val"].shape  # type: ignore[union-attr]
+    count = prod(sizes[dim] for dim in dims_of(node))
+    return None if count <= MOST else f"{node.name} adds {count} elements, at most {MOST} fit int32"
+
+
+def _total(values: Values, node: Node, is_mean: bool) -> None:
+    call = Call(values, node, "nchw")
+    (source,) = call.activations
+    dims, value = dims_of(node), call.get(source)
+    count = prod(call.graph.shape(value)[dim] for dim in dims) if is_mean else 1
+    if call.step is not None:
+        form = call.form(source)
+        value = call.wide(value, 1.0, form.zero_point, "wide")
+        total = reduce(call, Op.REDUCE_SUM, value, dims, "sum")
+        call.done(call.reshape(total, call.shape, "as"), form.scale / count)
+        return
+    total = reduce(call, Op.REDUCE_SUM, value, dims, "sum")
+    total = call.reshape(total, call.shape, "as")
+    if is_mean:
+        shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
+        operands = [total, call.number(1 / count, len(call.shape)), shift]
+        total = call.emit(Op.MUL, fbs.MulAttribute(), operands, "mean", call.shape)
+    call.done(total)
+
+
+@lowers(aten.sum.dim_IntList, when=(quantized, static_shape, few_enough), profile=Profile.INT)
+@lowers(aten.sum.dim_IntList, when=(float32, static_shape))
+def total(values: Values, node: Node) -> None:
+    """Lower to REDUCE_SUM."""
+    _total(values, node, is_mean=False)
+
+
+@lowers(aten.mean.dim, when=(quantized, static_shape, few_enough), profile=Profile.INT)
+@lowers(aten.mean.dim, when=(float32, static_shape))
+def mean(values: Values, node: Node) -> None:
+    """Lower to REDUCE_SUM and a factor."""
+    _total(values, node, is_mean=True)
+
+
+def _extreme(values: Values, node: Node, op: Op) -> None:
+    call = Call(values, node, "nchw")
+    value = reduce(call, op, call.get(call.activations[0]), dims_of(node), "extreme")
+    call.moved(call.reshape(value, call.shape, "as"))
+
+
+@lowers(aten.amax.default, when=(quantized, static_shape), profile=Profile.INT)
+@lowers(aten.amax.default, when=(float32, static_shape))
+def largest(values: Values, node: Node) -> None:
+    """Lower to REDUCE_MAX."""
+    _extreme(values, node, Op.REDUCE_MAX)
+
+
+@lowers(aten.amin.default, when=(quantized, static_shape), profile=Profile.INT)
+@lowers(aten.amin.default, when=(float32, static_shape))
+def smallest(values: Values, node: Node) -> None:
+    """Lower to REDUCE_MIN."""
+    _extreme(values, node, Op.REDUCE_MIN)
