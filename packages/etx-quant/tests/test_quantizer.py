@@ -68,8 +68,10 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.silu_.default: lambda x: F.silu(x, inplace=True),
     aten.sub.Tensor: lambda x: x - x[:, :1],
     aten.sub_.Tensor: lambda x: x.flip(1).sub_(0.5),
+    aten.sum.dim_IntList: lambda x: x.sum((2, 3), keepdim=True),
     aten.tanh.default: torch.tanh,
     aten.tanh_.default: lambda x: x.tanh_(),
+    aten.amax.default: lambda x: x.amax((2, 3), keepdim=True),
     aten.cat.default: (lambda x: torch.cat([x, F.relu(x)], 1), 16),
     aten.clone.default: lambda x: x.clone(),
     aten.contiguous.default: lambda x: x.permute(0, 1, 3, 2).contiguous(),
@@ -77,13 +79,18 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.expand.default: lambda x: x[:, :, :1].expand(-1, -1, 8, -1),
     aten.flatten.using_ints: lambda x: x.flatten(2).view(2, 8, 8, 8),
     aten.flip.default: lambda x: x.flip(3),
+    aten.index.Tensor: (lambda x: x[:, [3, 1, 2]], 3),
     aten.max_pool1d.default: lambda x: F.max_pool1d(x[0], 2)[None],
     aten.max_pool2d.default: lambda x: F.max_pool2d(x, 2),
+    aten.maximum.default: lambda x: torch.maximum(x, x.flip(1)),
+    aten.minimum.default: lambda x: torch.minimum(x, x.flip(1)),
     aten.pad.default: lambda x: F.pad(x, (1, 1)),
     aten.permute.default: lambda x: x.permute(0, 1, 3, 2),
     aten.pixel_shuffle.default: (lambda x: F.pixel_shuffle(x, 2), 2),
+    aten.pixel_unshuffle.default: (lambda x: F.pixel_unshuffle(x, 2), 32),
     aten.repeat.default: lambda x: x.repeat(1, 1, 2, 1),
     aten.reshape.default: lambda x: x.reshape(2, 8, 16, 4),
+    aten.roll.default: lambda x: x.roll(1, 2),
     aten.select.int: lambda x: x[:, :, 3][:, :, None],
     aten.slice.Tensor: lambda x: x[:, :, 2:5],
     aten.squeeze.default: lambda x: x[:, :, :1].squeeze().unsqueeze(2),
@@ -93,6 +100,7 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.transpose.int: lambda x: x.transpose(2, 3),
     aten.unflatten.int: lambda x: x.unflatten(2, (2, 4)).flatten(3),
     aten.unsqueeze.default: lambda x: x[:, :, 0].unsqueeze(2),
+    aten.upsample_bilinear2d.vec: lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"),
     aten.upsample_nearest1d.vec: lambda x: F.interpolate(x[0], scale_factor=2)[None],
     aten.upsample_nearest2d.vec: lambda x: F.interpolate(x, scale_factor=2),
     aten.view.default: lambda x: x.view(2, 8, 16, 4),
@@ -104,7 +112,9 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
 
 LAYERS: dict[object, tuple[nn.Module, tuple[int, ...]]] = {
     aten.conv1d.default: (nn.Conv1d(4, 6, 3), (2, 4, 16)),
+    aten.conv1d.padding: (nn.Conv1d(4, 6, 4, padding="same"), (2, 4, 16)),
     aten.conv2d.default: (nn.Conv2d(4, 8, 3, groups=4), (2, 4, 9, 9)),
+    aten.conv2d.padding: (nn.Conv2d(4, 8, 3, padding="same"), (2, 4, 9, 9)),
     aten.conv_transpose1d.default: (nn.ConvTranspose1d(4, 6, 3, stride=2), (2, 4, 16)),
     aten.conv_transpose2d.input: (nn.ConvTranspose2d(4, 6, 3, stride=2), (2, 4, 9, 9)),
     aten.linear.default: (nn.Linear(16, 4), (3, 16)),
@@ -160,7 +170,7 @@ def tried() -> Tried:
 
 def reads(node: Node) -> bool:
     """Tell whether all float inputs of ``node`` are dequantized."""
-    tensors = [n for n in node.all_input_nodes if n.op != "get_attr"]
+    tensors = [n for n in node.all_input_nodes if n.op != "get_attr" and "lift" not in n.name]
     return bool(tensors) and all("dequantize" in str(n.target) for n in tensors)
 
 

@@ -22,7 +22,19 @@ from torchao.quantization.pt2e.quantizer import (
 
 from etx_quant.errors import QuantizationError
 from etx_quant.observers import PerTokenObserver, TableObserver, WeightObserver
-from etx_quant.rows import CLAMPS, NORMS, Arithmetic, Moved, Row, Split, Table, Weighted
+from etx_quant.rows import (
+    CLAMPS,
+    FEATURE_NORMS,
+    NORMS,
+    ROWS,
+    SUMS,
+    Arithmetic,
+    Moved,
+    Row,
+    Split,
+    Table,
+    Weighted,
+)
 
 __all__ = ["KEY", "annotate_node", "layer_of", "move_forward"]
 
@@ -184,6 +196,8 @@ def annotate_arithmetic(
     inputs = _float_inputs(node)
     if not is_float(node) or not any(map(_is_quantized, inputs)) or _is_norm(node):
         return
+    if node.target in SUMS and _is_normalized(node):
+        return
     if any(_is_large(argument, model) for argument in node.args):
         return
     specs = {n: _edge(n, config) for n in inputs}
@@ -196,11 +210,28 @@ def annotate_arithmetic(
 
 def _is_norm(node: Node) -> bool:
     """Tell whether ``node`` is the mean of a normalization, kept for broadcasting over rows."""
-    if node.target is not aten.mean.dim:
+    if node.target not in (aten.mean.dim, aten.sum.dim_IntList):
         return False
     rank, dims = node.args[0].meta["val"].dim(), node.args[1] or ()  # type: ignore[union-attr]
     keeps = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
     return bool(keeps) and [d % rank for d in dims] == [rank - 1]  # type: ignore[union-attr]
+
+
+def _is_normalized(node: Node) -> bool:
+    """Tell whether a norm reads the sum ``node``, as in the residual stream of a transformer.
+
+    The norm gives each row the same weight; one scale would leave little of those that are small.
+    """
+    pending, seen = list(node.users), {node}
+    while pending:
+        user = pending.pop()
+        if user.target in FEATURE_NORMS or _is_norm(user):
+            return True
+        moves = isinstance(ROWS.get(user.target), Moved) or user.target is aten.pow.Tensor_Scalar
+        if user not in seen and moves:
+            pending += user.users
+        seen.add(user)
+    return False
 
 
 def _is_large(argument: object, model: GraphModule) -> bool:

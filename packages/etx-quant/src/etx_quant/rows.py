@@ -8,7 +8,19 @@ from dataclasses import dataclass
 import torch
 from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec
 
-__all__ = ["CLAMPS", "NORMS", "ROWS", "Arithmetic", "Moved", "Row", "Split", "Table", "Weighted"]
+__all__ = [
+    "CLAMPS",
+    "FEATURE_NORMS",
+    "NORMS",
+    "ROWS",
+    "SUMS",
+    "Arithmetic",
+    "Moved",
+    "Row",
+    "Split",
+    "Table",
+    "Weighted",
+]
 
 aten = torch.ops.aten
 
@@ -73,7 +85,9 @@ FROM_MINUS_ONE_TO_ONE = _fixed(1 / 128, 0)
 
 ROWS: dict[object, Row] = {
     aten.conv1d.default: Weighted(),
+    aten.conv1d.padding: Weighted(),
     aten.conv2d.default: Weighted(),
+    aten.conv2d.padding: Weighted(),
     aten.conv_transpose1d.default: Weighted(axis=1),
     aten.conv_transpose2d.input: Weighted(axis=1),
     aten.linear.default: Weighted(is_matrix=True),
@@ -110,8 +124,10 @@ ROWS: dict[object, Row] = {
     aten.silu_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
     aten.sub.Tensor: Arithmetic(),
     aten.sub_.Tensor: Arithmetic(is_inplace=True),
+    aten.sum.dim_IntList: Arithmetic(is_xnnpack=False),
     aten.tanh.default: Arithmetic(fixed=FROM_MINUS_ONE_TO_ONE),
     aten.tanh_.default: Arithmetic(is_inplace=True, fixed=FROM_MINUS_ONE_TO_ONE),
+    aten.amax.default: Moved(is_xnnpack=False),
     aten.cat.default: Moved(),
     aten.clone.default: Moved(),
     aten.contiguous.default: Moved(),
@@ -119,13 +135,18 @@ ROWS: dict[object, Row] = {
     aten.expand.default: Moved(),
     aten.flatten.using_ints: Moved(),
     aten.flip.default: Moved(),
+    aten.index.Tensor: Moved(is_xnnpack=False),
     aten.max_pool1d.default: Moved(),
     aten.max_pool2d.default: Moved(),
+    aten.maximum.default: Moved(is_xnnpack=False),
+    aten.minimum.default: Moved(is_xnnpack=False),
     aten.pad.default: Moved(),
     aten.permute.default: Moved(),
     aten.pixel_shuffle.default: Moved(),
+    aten.pixel_unshuffle.default: Moved(is_xnnpack=False),
     aten.repeat.default: Moved(),
     aten.reshape.default: Moved(),
+    aten.roll.default: Moved(is_xnnpack=False),
     aten.select.int: Moved(),
     aten.slice.Tensor: Moved(),
     aten.squeeze.default: Moved(),
@@ -135,6 +156,7 @@ ROWS: dict[object, Row] = {
     aten.transpose.int: Moved(),
     aten.unflatten.int: Moved(),
     aten.unsqueeze.default: Moved(),
+    aten.upsample_bilinear2d.vec: Moved(),
     aten.upsample_nearest1d.vec: Moved(),
     aten.upsample_nearest2d.vec: Moved(),
     aten.view.default: Moved(),
@@ -160,3 +182,7 @@ CLAMPS = frozenset(
 
 NORMS = frozenset({aten.batch_norm.default})
 """Taken in by the convolution before them, in quantization-aware training."""
+
+SUMS = frozenset({aten.add.Tensor, aten.add_.Tensor, aten.sub.Tensor, aten.sub_.Tensor})
+FEATURE_NORMS = frozenset({aten.layer_norm.default, aten.rms_norm.default, aten.group_norm.default})
+"""Read in float, each row or group by a range of its own: so does a sum stay that one reads."""

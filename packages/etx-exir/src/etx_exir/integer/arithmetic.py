@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from etx_exir.integer.layout import Layouts, is_image, last
 from etx_exir.integer.lookup import INTEGERS, mapped
 from etx_exir.integer.moves import join
 from etx_exir.integer.scales import INT8, Operand, operand
-from etx_exir.integer.windows import both, whole
+from etx_exir.integer.windows import both, ends
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import ADD, AVG_POOL, MEAN, MUL
 
@@ -70,6 +71,16 @@ def _mul(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str:
     return _elementwise(found, MUL, pair, numbers, layouts)
 
 
+def _sum(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str:
+    node, result = found.source, found.source.meta["val"]
+    whole: Any = node.args[0]
+    count = whole.meta["val"].numel() // max(result.numel(), 1)
+    if not isinstance(count, int):
+        return "how many numbers are added is known at run time only"
+    finer = replace(found.scale, scale=found.scale.scale / max(count, 1))
+    return _mean(replace(found, scale=finer), constants, layouts)
+
+
 def _mean(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str:
     node = found.source
     x = operand(node.args[0])
@@ -122,9 +133,15 @@ def _avg_pool(node: Node) -> tuple[Any, ...] | str:
         return "the average has a divisor of its own"
     kernel, padding = both(size), both(padding)
     stride = both(stride) if stride else kernel
-    if ceil and not whole(image, kernel, stride, padding):
-        return "the last windows reach over the edge"
-    return kernel, stride, [*padding, *padding], bool(include)
+    if not ceil:
+        return kernel, stride, [*padding, *padding], bool(include)
+    after = ends(image, node.meta["val"], kernel, stride, padding)
+    if isinstance(after, str):
+        return after
+    beyond = [a - p for a, p in zip(after, padding, strict=True)]
+    if include and any(padding) and max(beyond) > 0:
+        return "the last windows count some of what is beyond the edge, and some not"
+    return kernel, stride, [*padding, *after], bool(include) and max(beyond) <= 0
 
 
 def _adaptive(node: Node) -> tuple[Any, ...] | str:
@@ -163,6 +180,7 @@ ARITHMETIC: dict[Any, Row] = {
     aten.sub.Tensor: _add(-1),
     aten.mul.Tensor: _mul,
     aten.mean.dim: _mean,
+    aten.sum.dim_IntList: _sum,
     aten.avg_pool2d.default: _pool(_avg_pool),
     aten._adaptive_avg_pool2d.default: _pool(_adaptive),
 }

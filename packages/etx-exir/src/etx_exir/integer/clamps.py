@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from etx_exir.integer.scales import Scale
+from etx_exir.integer.scales import DEQUANTIZE, Scale, called
 
 aten = torch.ops.aten
 INF = float("inf")
@@ -50,7 +50,7 @@ def clamped(quantize: Node, scale: Scale) -> Clamped | str:
     """Return the operator behind the clamps that only `quantize` reads."""
     node: Any = quantize.args[0]
     reader, low, high = quantize, -INF, INF
-    while True:
+    while called(node) != DEQUANTIZE:
         if any(user is not reader for user in node.users):
             return "another operator reads the float result"
         read = CLAMPS.get(node.target)

@@ -11,8 +11,9 @@ import torch
 from torch.fx import Node
 
 from etx_exir.integer.layout import Layouts, is_image, last
+from etx_exir.integer.picks import PICKS, pick
 from etx_exir.integer.scales import Operand, operand
-from etx_exir.integer.windows import both, whole
+from etx_exir.integer.windows import both, ends
 from etx_exir.ir.integer_ops import MAX_POOL
 from etx_exir.ir.ops import SLICE, TABLE, Moves, copies
 
@@ -103,21 +104,60 @@ def _max_pool(node: Node, layouts: Layouts) -> Node | str | None:
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     if x.node.meta["val"].dim() != 4:
         return "only batches of images are pooled in integers"
-    if ceil and not whole(x.node, reach, stride, padding):
-        return "the last windows reach over the edge"
+    after = ends(x.node, pool.meta["val"][0], reach, stride, padding) if ceil else padding
+    if isinstance(after, str):
+        return after
     image = layouts.channels_last(x.node)
-    pooled = layouts.call(MAX_POOL, image, kernel, stride, [*padding, *padding], dilation)
+    pooled = layouts.call(MAX_POOL, image, kernel, stride, [*padding, *after], dilation)
     source: Any = pool.args[0]
     return dequantized(layouts.channels_first(pooled), source, layouts)
+
+
+def _pick(node: Node, layouts: Layouts) -> Node | str | None:
+    x = _source(node)
+    if x is None:
+        return None
+    picked = pick(node, x.node, layouts)
+    source: Any = node.args[0]
+    return picked if isinstance(picked, str) else dequantized(picked, source, layouts)
+
+
+def _alike(inputs: Sequence[object]) -> list[Node] | None:
+    """Return the integers of `inputs` where all are quantized and stand for the same."""
+    parts = [part for item in inputs if isinstance(part := operand(item), Operand)]
+    if len(parts) < len(inputs) or any(not p.scale.same(parts[0].scale) for p in parts):
+        return None
+    return [part.node for part in parts]
+
+
+def _extreme(node: Node, layouts: Layouts) -> Node | None:
+    """Select the larger or smaller of integers that stand for the same."""
+    parts = _alike(node.args)
+    if parts is None:
+        return None
+    nodes, moved = layouts.common(parts)
+    result = layouts.call(node.target, *nodes)
+    source: Any = node.args[0]
+    return dequantized(layouts.channels_first(result) if moved else result, source, layouts)
+
+
+def _stack(node: Node, layouts: Layouts) -> Node | None:
+    """Stack integers that all stand for the same."""
+    inputs: Any = node.args[0]
+    parts = _alike(inputs)
+    if parts is None:
+        return None
+    stacked = layouts.call(node.target, parts, *node.args[1:])
+    return dequantized(stacked, inputs[0], layouts)
 
 
 def _cat(node: Node, layouts: Layouts) -> Node | None:
     """Concatenate integers that all stand for the same; `concatenate` is for others."""
     inputs: Any = node.args[0]
-    parts = [part for item in inputs if isinstance(part := operand(item), Operand)]
-    if len(parts) < len(inputs) or any(not p.scale.same(parts[0].scale) for p in parts):
+    parts = _alike(inputs)
+    if parts is None:
         return None
-    joined = join([part.node for part in parts], node, layouts)
+    joined = join(parts, node, layouts)
     return dequantized(joined, inputs[0], layouts)
 
 
@@ -134,12 +174,24 @@ POOL = aten.max_pool2d_with_indices.default
 SEVERAL = copies(Moves.SPLIT, Moves.UNBIND)
 MOVING: dict[Any, Move] = {row.copy: _several if row.copy in SEVERAL else _one for row in TABLE}
 MOVING |= dict.fromkeys(
-    (aten.repeat.default, aten.flip.default, aten.pixel_shuffle.default, aten.index_select.default),
+    (
+        aten.amax.default,
+        aten.flip.default,
+        aten.index.Tensor,
+        aten.index_select.default,
+        aten.pixel_shuffle.default,
+        aten.pixel_unshuffle.default,
+        aten.repeat.default,
+        aten.roll.default,
+    ),
     _one,
 )
+MOVING |= dict.fromkeys(PICKS, _pick)
+MOVING |= dict.fromkeys((aten.maximum.default, aten.minimum.default), _extreme)
 MOVING |= {
     SLICE: _slice,
     aten.constant_pad_nd.default: _pad,
     aten.cat.default: _cat,
+    aten.stack.default: _stack,
     operator.getitem: _max_pool,
 }

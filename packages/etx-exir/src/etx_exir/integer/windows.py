@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch import Tensor
 from torch.fx import Node
 
 
@@ -14,8 +15,14 @@ def both(value: Any) -> list[int]:
     return sizes * 2 if len(sizes) == 1 else sizes
 
 
-def whole(image: Node, kernel: list[int], stride: list[int], padding: list[int]) -> bool:
-    """Tell whether windows end where the padded image does, so that rounding up adds none."""
-    sizes = image.meta["val"].shape[-2:]
-    rests = ((n + 2 * p - k) % s for n, k, s, p in zip(sizes, kernel, stride, padding, strict=True))
-    return all(isinstance(rest, int) and rest == 0 for rest in rests)
+def ends(
+    image: Node, result: Tensor, reach: list[int], stride: list[int], padding: list[int]
+) -> list[int] | str:
+    """Return the padding behind the image that the last windows of `result` reach into."""
+    sizes = [*image.meta["val"].shape[-2:], *result.shape[-2:]]
+    if not all(isinstance(n, int) for n in sizes):
+        return "whether the last windows reach over the edge is known at run time only"
+    height, width, *counts = sizes
+    last = [(n - 1) * s + r for n, s, r in zip(counts, stride, reach, strict=True)]
+    before = zip(last, (height, width), padding, strict=True)
+    return [max(end - n - p, 0) for end, n, p in before]
