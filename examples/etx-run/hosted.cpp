@@ -3,6 +3,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
+
+#include <etx/platform.h>
 
 #include "kernels.h"
 #include "runner.h"
@@ -44,6 +47,12 @@ class Hosted final : public etx_run::Platform {
 };
 
 }  // namespace
+
+extern "C" uint64_t etx_pal_current_ticks(void) {
+  std::timespec now{};
+  std::timespec_get(&now, TIME_UTC);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
+}
 
 int main(int argc, char** argv) {
   Hosted platform;

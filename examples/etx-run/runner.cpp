@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "runner.h"
 
+#include <etx/bundle.h>
+#include <etx/etdump.h>
 #include <etx/program.h>
 
 #include "text.h"
@@ -13,9 +15,16 @@ using etx::Error;
 constexpr char kUsage[] =
     "usage: etx-run MODEL [--method NAME] [--input FILE]... [--shape 1,3,8]... [--output PREFIX]\n"
     "               [--iterations N] [--temp BYTES]\n"
+    "               [--etdump FILE [--values stats|all|outputs] [--trace-bytes N] [--value-bytes "
+    "N]]\n"
+    "       etx-run BUNDLE [--atol X] [--rtol X] [--temp BYTES]\n"
     "Inputs are raw bytes, one file for each tensor input; --shape gives the shape of the tensor\n"
     "inputs in order where it is not the largest. Outputs are written to PREFIX<index>.bin.\n"
-    "Scratch memory of kernels begins with --temp bytes (65536) and grows as they ask for more.\n";
+    "Scratch memory of kernels begins with --temp bytes (65536) and grows as they ask for more.\n"
+    "--etdump records times in --trace-bytes (65536) of the first arena's memory, and results in\n"
+    "--value-bytes (0), which go to FILE.bin. Of a bundle (.bpte) all test cases are run, and "
+    "each\n"
+    "output may be off by --atol (1e-5) and --rtol (1e-5) of the expected number.\n";
 
 constexpr size_t kMaxInputs = 32;
 constexpr size_t kMaxArenas = 8;
@@ -29,11 +38,36 @@ struct Options {
   size_t num_inputs = 0, num_shapes = 0;
   int32_t iterations = 1;
   int32_t temp = 1 << 16;
+  const char* etdump = nullptr;
+  const char* values = nullptr;
+  int32_t trace_bytes = 1 << 16;
+  int32_t value_bytes = 0;
+  etx::Bundle::Tolerance tolerance;
 };
 
 bool parse_number(const char* text, int32_t& number) {
   const char* const end = read_number(text, number);
   return end != nullptr && *end == '\0';
+}
+
+bool parse_recording(const char* word, const char* value, Options& options) {
+  if (same(word, "--etdump")) {
+    options.etdump = value;
+  } else if (same(word, "--values")) {
+    options.values = value;
+    return same(value, "stats") || same(value, "all") || same(value, "outputs");
+  } else if (same(word, "--trace-bytes")) {
+    return parse_number(value, options.trace_bytes);
+  } else if (same(word, "--value-bytes")) {
+    return parse_number(value, options.value_bytes);
+  } else if (same(word, "--atol")) {
+    return read_decimal(value, options.tolerance.absolute);
+  } else if (same(word, "--rtol")) {
+    return read_decimal(value, options.tolerance.relative);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 bool parse(int argc, const char* const* argv, Options& options) {
@@ -62,7 +96,7 @@ bool parse(int argc, const char* const* argv, Options& options) {
     } else if (same(word, "--temp")) {
       ok = parse_number(value, options.temp);
     } else {
-      ok = false;
+      ok = parse_recording(word, value, options);
     }
     if (!ok) return false;
   }
@@ -166,34 +200,17 @@ class Runner {
     size_t size = 0;
     const uint8_t* const file = read_file(options_.model, size);
     if (file == nullptr) return 1;
-    const etx::BufferDataLoader loader(file, size);
-    const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &failures_);
-    if (!program.ok()) return fail("the program cannot be loaded", options_.model);
-    const auto meta = program->method_meta(options_.method);
-    if (!meta.ok()) return fail("the program has no method", options_.method);
-    etx::Span<uint8_t> arenas[kMaxArenas];
-    const size_t count = meta->num_memory_planned_buffers();
-    if (count > kMaxArenas) return fail("the method has too many arenas", options_.method);
-    for (size_t i = 0; i < count; ++i) {
-      if (!allocate(*meta->memory_planned_buffer_size(i), i + 1, arenas[i])) return 1;
-    }
-    etx::Span<uint8_t> own;
-    if (!allocate(meta->required_bytes(), 0, own)) return 1;
-    etx::MemoryAllocator method_memory(own.size(), own.data());
-    Scratch temp_memory(platform_, static_cast<size_t>(options_.temp));
-    etx::HierarchicalAllocator planned(etx::Span<etx::Span<uint8_t>>(arenas, count));
-    etx::MemoryManager memory(&method_memory, &planned, &temp_memory);
-    auto method =
-        program->load_method(options_.method, &memory, registry, nullptr, nullptr, &failures_);
-    if (!method.ok()) return fail("the method cannot be loaded", options_.method);
-    if (!bind_outputs(*method)) return 1;
-    for (int32_t i = 0; i < options_.iterations; ++i) {
-      if (!set_inputs(*method)) return 1;
-      if (method->execute() != Error::Ok) return failures_.print(method->last_failure());
-    }
-    print_memory("method", method_memory.peak_size());
-    print_memory("temp", temp_memory.most());
-    return write_outputs(*method) ? 0 : 1;
+    if (etx::Bundle::has_identifier(file, size)) return verify({file, size}, registry);
+    return with_program({file, size}, [&](const etx::Program& program) {
+      return with_method(program, options_.method, registry, [&](etx::Method& method) {
+        if (!bind_outputs(method)) return 1;
+        for (int32_t i = 0; i < options_.iterations; ++i) {
+          if (!set_inputs(method)) return 1;
+          if (method.execute() != Error::Ok) return failures_.print(method.last_failure());
+        }
+        return write_outputs(method) ? 0 : 1;
+      });
+    });
   }
 
  private:
@@ -202,6 +219,136 @@ class Runner {
     line << "etx-run: " << what << ": " << name << "\n";
     platform_.print(line.c_str());
     return 1;
+  }
+
+  template <typename Use>
+  int with_program(etx::Span<const uint8_t> bytes, const Use& use) {
+    const etx::BufferDataLoader loader(bytes.data(), bytes.size());
+    const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &failures_);
+    if (!program.ok()) return fail("the program cannot be loaded", options_.model);
+    return use(*program);
+  }
+
+  template <typename Use>
+  int with_method(const etx::Program& program, const char* name, const etx::Registry& registry,
+                  const Use& use) {
+    const auto meta = program.method_meta(name);
+    if (!meta.ok()) return fail("the program has no method", name);
+    etx::Span<uint8_t> arenas[kMaxArenas];
+    const size_t count = meta->num_memory_planned_buffers();
+    if (count > kMaxArenas) return fail("the method has too many arenas", name);
+    for (size_t i = 0; i < count; ++i) {
+      if (!allocate(*meta->memory_planned_buffer_size(i), i + 1, arenas[i])) return 1;
+    }
+    etx::Span<uint8_t> own, trace, values;
+    if (!allocate(meta->required_bytes(), 0, own)) return 1;
+    if (options_.etdump != nullptr) {
+      if (!allocate(static_cast<size_t>(options_.trace_bytes), 1, trace)) return 1;
+      if (!allocate(static_cast<size_t>(options_.value_bytes), 0, values)) return 1;
+    }
+    etx::ETDumpGen dump(trace);
+    record_values(dump, values);
+    etx::MemoryAllocator method_memory(own.size(), own.data());
+    Scratch temp_memory(platform_, static_cast<size_t>(options_.temp));
+    etx::HierarchicalAllocator planned(etx::Span<etx::Span<uint8_t>>(arenas, count));
+    etx::MemoryManager memory(&method_memory, &planned, &temp_memory);
+    etx::EventTracer* const tracer = options_.etdump == nullptr ? nullptr : &dump;
+    auto method = program.load_method(name, &memory, registry, tracer, nullptr, &failures_);
+    if (!method.ok()) return fail("the method cannot be loaded", name);
+    const int code = use(*method);
+    if (tracer != nullptr && !write_dump(dump, values)) return 1;
+    if (code != 0) return code;
+    print_memory("method", method_memory.peak_size());
+    print_memory("temp", temp_memory.most());
+    return 0;
+  }
+
+  void record_values(etx::ETDumpGen& dump, etx::Span<uint8_t> memory) {
+    if (options_.values == nullptr) return;
+    const bool outputs = same(options_.values, "outputs");
+    const auto which = outputs ? etx::ETDumpGen::Values::Outputs : etx::ETDumpGen::Values::All;
+    if (same(options_.values, "stats")) {
+      dump.set_statistics(which);
+    } else {
+      dump.set_debug_buffer(memory, which);
+    }
+  }
+
+  /// What was recorded, also of a call that failed.
+  bool write_dump(etx::ETDumpGen& dump, etx::Span<uint8_t> values) {
+    const etx::Span<const uint8_t> bytes = dump.get_etdump_data();
+    print_memory("recorded", bytes.size());
+    if (dump.missing_events() + dump.missing_values() != 0) {
+      print_memory("--trace-bytes for all", static_cast<size_t>(dump.required_bytes()));
+      print_memory("--value-bytes for all", static_cast<size_t>(dump.required_debug_bytes()));
+    }
+    if (bytes.empty()) return fail("--trace-bytes is too small", options_.etdump) == 0;
+    Text path;
+    path << options_.etdump << ".bin";
+    const bool has_values = dump.debug_bytes() != 0;
+    if (!platform_.write(options_.etdump, bytes.data(), bytes.size()) ||
+        (has_values && !platform_.write(path.c_str(), values.data(), dump.debug_bytes()))) {
+      return fail("what was recorded cannot be written", options_.etdump) == 0;
+    }
+    return true;
+  }
+
+  /// Runs the test cases of a bundle; each begins with the initial values of buffers.
+  int verify(etx::Span<const uint8_t> file, const etx::Registry& registry) {
+    const auto bundle = etx::Bundle::open(file, &failures_);
+    if (!bundle.ok()) return fail("the bundle cannot be read", options_.model);
+    int failed = 0;
+    const int code = with_program(bundle->program(), [&](const etx::Program& program) {
+      for (size_t suite = 0; suite < bundle->num_suites(); ++suite) {
+        const char* const name = bundle->method_name(suite);
+        const int done = with_method(program, name, registry, [&](etx::Method& method) {
+          if (!bind_outputs(method)) return 1;
+          for (size_t i = 0; i < bundle->num_cases(suite); ++i) {
+            failed += verify_case(*bundle, suite, i, method);
+          }
+          return 0;
+        });
+        if (done != 0) return done;
+      }
+      return 0;
+    });
+    if (code != 0) return code;
+    platform_.print(failed == 0 ? "all outputs are as expected\n" : "not as expected\n");
+    return failed == 0 ? 0 : 1;
+  }
+
+  /// Returns how many outputs are not as expected.
+  int verify_case(const etx::Bundle& bundle, size_t suite, size_t index, etx::Method& method) {
+    Text place;
+    place << bundle.method_name(suite) << ", case " << static_cast<int64_t>(index);
+    if (method.reset_state() != Error::Ok || bundle.set_inputs(suite, index, method) != Error::Ok ||
+        method.execute() != Error::Ok) {
+      return failures_.print(method.last_failure(), place.c_str());
+    }
+    const size_t count = bundle.num_expected(suite, index);
+    if (count != 0 && count != method.outputs_size()) {
+      return fail("another number of outputs than expected", place.c_str());
+    }
+    int failed = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const etx::Bundle::Verdict verdict =
+          bundle.compare(suite, index, i, method.get_output(i), options_.tolerance);
+      failed += verdict.passed ? 0 : 1;
+      Text line;
+      line << place.c_str() << ", output " << static_cast<int64_t>(i);
+      line << (verdict.passed ? ": passed" : ": FAILED");
+      if (verdict.reason != nullptr) line << ": " << verdict.reason;
+      if (verdict.worst >= 0) {
+        line << ", " << verdict.different << " off, max abs ";
+        line.decimal(verdict.max_absolute) << ", max rel ";
+        line.decimal(verdict.max_relative) << " at " << verdict.worst << ": ";
+        line.decimal(verdict.got) << ", expected ";
+        line.decimal(verdict.expected);
+      }
+      line << "\n";
+      platform_.print(line.c_str());
+    }
+    return failed;
   }
 
   void print_memory(const char* name, size_t size) {

@@ -2,6 +2,7 @@
 /// The runner on a Cortex-M without an operating system; files, text and the exit code go to a
 /// debugger or emulator by Arm's semihosting (Semihosting for AArch32 and AArch64, release 2024Q3).
 
+#include <etx/platform.h>
 #include <etx/span.h>
 
 #include <cstring>
@@ -122,6 +123,42 @@ int split(char* line, const char** words) {
 }
 
 }  // namespace
+
+extern "C" {
+/// Counts the processor's cycles, down (Armv7-M and Armv8-M Architecture Reference Manuals,
+/// "SysTick").
+struct SysTick {
+  uint32_t control, reload, current;
+};
+}
+
+namespace {
+
+volatile SysTick& systick = *reinterpret_cast<volatile SysTick*>(0xE000E010);
+constexpr uint32_t kMostCycles = 0xFFFFFF;
+enum : uint32_t { kEnable = 1, kInterrupt = 2, kProcessorClock = 4 };
+volatile uint32_t wraps;
+
+}  // namespace
+
+extern "C" {
+void count_wrap() { wraps = wraps + 1; }
+
+/// Cycles since the first call.
+uint64_t etx_pal_current_ticks(void) {
+  if ((systick.control & kEnable) == 0) {
+    systick.reload = kMostCycles;
+    systick.current = 0;
+    systick.control = kEnable | kInterrupt | kProcessorClock;
+  }
+  uint32_t before, left;
+  do {
+    before = wraps;
+    left = systick.current;
+  } while (before != wraps);
+  return (uint64_t{before} << 24) + (kMostCycles - left);
+}
+}
 
 int main() {
   static char line[1024];

@@ -9,6 +9,7 @@ extern "C" {
 extern uint32_t stack_top[], data_load[], data_begin[], data_end[], bss_begin[], bss_end[];
 [[noreturn]] void exit_program(int code);
 [[noreturn]] void report_fault(const uint32_t* frame);
+void count_wrap();
 
 [[noreturn]] void reset() {
   volatile uint32_t& cpacr = *reinterpret_cast<volatile uint32_t*>(0xE000ED88);
@@ -40,6 +41,6 @@ __attribute__((section(".vectors"), used)) const Handler vectors[16] = {
     fault,
     fault,
     fault,
-    fault,
+    count_wrap,
 };
 }

@@ -30,6 +30,22 @@ class Text {
     if (number < 0) digits[--at] = '-';
     return *this << digits + at;
   }
+  /// Four digits and the power of ten: `1.250e-07`.
+  Text& decimal(double number) {
+    if (number != number) return *this << "nan";
+    if (number < 0) *this << "-";
+    number = number < 0 ? -number : number;
+    if (number - number != 0) return *this << "inf";
+    int32_t power = 0;
+    while (number >= 10) number /= 10, ++power;
+    while (number != 0 && number < 1) number *= 10, --power;
+    auto digits = static_cast<int32_t>(number * 1000 + 0.5);
+    if (digits > 9999) digits /= 10, ++power;
+    *this << int64_t{digits / 1000} << ".";
+    for (int32_t unit = 100; unit != 0; unit /= 10) *this << int64_t{digits / unit % 10};
+    *this << (power < 0 ? "e-" : "e+") << (power > -10 && power < 10 ? "0" : "");
+    return *this << int64_t{power < 0 ? -power : power};
+  }
   /// `NotFound (0x20)`.
   Text& operator<<(etx::Error error) {
     static constexpr char kDigits[] = "0123456789abcdef";
@@ -59,6 +75,32 @@ inline const char* read_number(const char* text, int32_t& number) {
   }
   number = static_cast<int32_t>(value);
   return at == text ? nullptr : at;
+}
+
+/// Reads a number such as 0.5 or 1e-3; false when it is none or below 0.
+inline bool read_decimal(const char* text, double& number) {
+  int32_t power = 0, digits = 0;
+  bool has_point = false;
+  number = 0;
+  for (; (*text >= '0' && *text <= '9') || (*text == '.' && !has_point); ++text) {
+    if (*text == '.') {
+      has_point = true;
+      continue;
+    }
+    number = number * 10 + (*text - '0');
+    power -= has_point ? 1 : 0;
+    ++digits;
+  }
+  if (digits != 0 && *text == 'e') {
+    const bool is_small = *++text == '-';
+    int32_t exponent = 0;
+    text = read_number(is_small ? text + 1 : text, exponent);
+    if (text == nullptr || exponent > 99) return false;
+    power += is_small ? -exponent : exponent;
+  }
+  for (; power < 0; ++power) number /= 10;
+  for (; power > 0; --power) number *= 10;
+  return digits != 0 && *text == '\0';
 }
 
 }  // namespace etx_run

@@ -32,7 +32,7 @@ class Machine:
             escaped = (word.replace(",", ",,") for word in ("etx-run", *arguments))
             words = ",".join(f"arg={word}" for word in escaped)
             semihosting = f"enable=on,target=native,{words}"
-            options = ("-nographic", "-monitor", "none", "-serial", "null")
+            options = ("-nographic", "-monitor", "none", "-serial", "null", *COUNTED)
             image = ("-M", self.board, "-kernel", str(program))
             return ["qemu-system-arm", *image, *options, "-semihosting-config", semihosting]
         if self.name == "wasi":
@@ -40,6 +40,8 @@ class Machine:
         return [*self.emulator, str(program), *arguments]
 
 
+# The clock is the number of instructions: 32 ns for each.
+COUNTED = ("-icount", "shift=5")
 ARM = ("gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib", "qemu-system-arm")
 MACHINES = (
     Machine("host", None, (), ()),

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from etx_devtools.etdump import Run, read_etdump, to_python
+import torch
+from etx_devtools.etdump import Run, Statistics, read_etdump, to_python
+from etx_exir import to_edge
+from etx_runtime import Recorder, Runtime
 from etx_schema import EtxError, ProgramError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,6 +116,53 @@ def test_offsets_that_lead_in_circles() -> None:
             read_etdump(bytes(circle))
         except EtxError:
             continue
+
+
+def test_many_events_and_values() -> None:
+    """A column of each field is read at once: ten thousand events take no longer than some."""
+    recorder = Recorder("stats", instructions=[(0, 0)])
+    method = Runtime.get().load_program(bytes(chain(50))).load_method("forward")
+    x = np.float32([[1, -2, np.nan, np.inf]])
+    method.trace([x], recorder, 100)
+    runs = read_etdump(recorder.etdump())
+    assert [len(run.spans) for run in runs] == [2 * 50 + 1] * 100
+    for run in runs[:: len(runs) - 1]:
+        first, last = run.seen
+        assert (first.chain, first.instruction, first.is_output) == (0, 0, False)
+        assert (last.chain, last.is_output) == (-1, True)
+        for seen in (first, last):
+            statistics = seen.read(None)
+            assert isinstance(statistics, Statistics)
+            assert (statistics.count, statistics.nan, statistics.infinite) == (4, 1, 1)
+            assert statistics == seen.statistics
+    first = runs[0].seen[0].read(None)
+    assert (first.min, first.max, first.mean) == (-4, 2, -1)
+    assert first.hash == hash_of((x + x).tobytes())
+
+
+def hash_of(data: bytes) -> int:
+    found = 0
+    for byte in data:
+        found = (found * 0x9E3779B97F4A7C15 + byte + 1) % 2**64
+    return found
+
+
+def chain(length: int) -> bytes:
+    """Return a program that adds its input to itself, so often."""
+    program = torch.export.export(Chain(length), (torch.ones(1, 4),))
+    return bytes(to_edge(program).to_executorch().buffer)
+
+
+class Chain(torch.nn.Module):
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.length = length
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x + x
+        for _ in range(self.length - 1):
+            y = torch.neg(y)
+        return y
 
 
 def test_another_file() -> None:

@@ -17,6 +17,8 @@ from etx_devtools.profile import VIEWS, chrome_trace, lines, profile_of
 from etx_devtools.profile.command import register
 from etx_exir import to_edge
 from etx_runtime import Recorder, Runtime
+from etx_runtime.commands.selection import select_values
+from etx_schema import EtxError
 
 
 class Block(torch.nn.Module):
@@ -120,6 +122,31 @@ def test_a_dump_from_elsewhere(
     np.testing.assert_array_equal(values[-1], y)
     assert run.seen[-1].is_output
     assert [seen.instruction for seen in run.seen[:-1]] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ("layers.1", [2, 3]),
+        ("all,layers.0.linear,4", [0, 4]),
+        ("1-2", [1, 2]),
+        ("all", [*range(5)]),
+    ],
+)
+def test_values_of_modules_and_ranges(
+    model: Path, tmp_path: Path, values: str, kept: list[int]
+) -> None:
+    selected = select_values(values, str(model), "forward")
+    recorder = Recorder(selected.values, instructions=selected.instructions)
+    Runtime.get().load_program(model).load_method("forward").trace(
+        [np.ones((4, 8), "f4")], recorder
+    )
+    (run,) = read_etdump(recorder.etdump())
+    assert [seen.instruction for seen in run.seen if not seen.is_output] == kept
+    with pytest.raises(
+        EtxError, match=r"--values head: .* module with instructions \(it has: layers"
+    ):
+        select_values("head", str(model), "forward")
 
 
 def test_parts_of_delegates_stand_below_them() -> None:

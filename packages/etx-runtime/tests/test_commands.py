@@ -69,6 +69,16 @@ def test_recording(
     dump = es.decode_size_prefixed(ETDump, path.read_bytes(), "ED00")
     assert [each.name for each in dump.run_data] == ["Default", *["Execute"] * 3]
     assert len(path.with_suffix(".bin").read_bytes()) == 3 * 64
+    run(capsys, "run", model, "--etdump", str(path), "--values", "stats,0-0")
+    assert b"etx stats" in path.read_bytes()
+    for text, message in (
+        ("all,stats", "give one of none, outputs, all, stats"),
+        ("outputs,0", "outputs are not those of instructions"),
+        ("0-9", "expected instructions from 0 to 0, the first not after"),
+        ("layers", "or a module with instructions .the file names no modules"),
+    ):
+        with pytest.raises(InputError, match=f"--values {text}: .*{message}"):
+            run(capsys, "run", model, "--etdump", str(path), "--values", text)
     with pytest.raises(InputError, match="--values and --debug-buffer record with --etdump"):
         run(capsys, "run", model, "--values", "all")
 

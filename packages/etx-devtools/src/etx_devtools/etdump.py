@@ -5,30 +5,28 @@ from __future__ import annotations
 
 import os
 import re
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from etx_schema import Blob, ProgramError, decode_size_prefixed
-from etx_schema._generated.etdump import (
-    DebugEvent,
-    ETDump,
-    ProfileEvent,
-    RunData,
-    Tensor,
-    Value,
-    ValueType,
-)
+from etx_schema import Blob, ProgramError
+from etx_schema._generated.etdump import Tensor, Value, ValueType
+from etx_schema.decoder import Decoder
 from etx_schema.dtypes import DTYPES
 from etx_schema.files import load_bytes
 
+from etx_devtools.columns import Columns, Places
+
 OUTSIDE = 2**64 - 1
 KERNEL = "native_call_"
+STATISTICS = "etx stats "
+NO_BYTES = b""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A stretch of time, in ticks of the device's clock; `chain` -1 is outside of instructions."""
 
     name: str
@@ -37,7 +35,7 @@ class Span:
     start: int
     end: int
     delegate_id: str | int | None = None
-    metadata: bytes = b""
+    metadata: bytes = NO_BYTES
 
     @property
     def ticks(self) -> int:
@@ -46,18 +44,69 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Statistics:
+    """What a device that has no room for a tensor says of it.
+
+    `min`, `max` and `mean` are of the finite elements, 0 without any. `hash` is that of the bytes:
+    from 0, for each byte times 0x9E3779B97F4A7C15 plus the byte plus 1, modulo 2^64.
+    """
+
+    count: int
+    min: float
+    max: float
+    mean: float
+    nan: int
+    infinite: int
+    hash: int
+
+
+class Seen(NamedTuple):
     """A value: of an instruction, of something within its delegate, or an output of the method."""
 
     chain: int
     instruction: int
-    value: Value
-    delegate_id: str | int | None = None
+    delegate_id: str | int | None
+    name: str | None
+    data: memoryview
+    place: int
+
+    @property
+    def value(self) -> Value:
+        """The value as it is stored. Errors: ProgramError with the byte."""
+        if self.place == 0:
+            return Value()
+        value: Value = Decoder(self.data, 4).table(Value, self.place)
+        return value
 
     @property
     def is_output(self) -> bool:
         """Whether the method returned it."""
-        return self.value.output is not None and self.value.output.bool_val
+        output = self.value.output
+        return output is not None and output.bool_val
+
+    @property
+    def statistics(self) -> Statistics | None:
+        """What is known in place of a tensor. Errors: ProgramError with the byte."""
+        if self.name is None or not self.name.startswith(STATISTICS):
+            return None
+        try:
+            count, *bits, nan, infinite, digest = (int(w, 16) for w in self.name.split()[2:])
+            least, most, mean = struct.unpack("<3d", struct.pack("<3Q", *bits))
+        except (ValueError, struct.error):
+            raise ProgramError(
+                f"statistics of seven numbers, got {self.name!r}", self.place
+            ) from None
+        return Statistics(count, least, most, mean, nan, infinite, digest)
+
+    def read(self, debug_buffer: Blob | None) -> Any:
+        """Return its statistics, or as `to_python`; None for a tensor without its buffer."""
+        statistics = self.statistics
+        if statistics is not None:
+            return statistics
+        value = self.value
+        if debug_buffer is None and (value.tensor is not None or value.tensor_list is not None):
+            return None
+        return to_python(value, NO_BYTES if debug_buffer is None else debug_buffer)
 
 
 @dataclass
@@ -82,22 +131,55 @@ class Run:
 
 def read_etdump(source: str | os.PathLike[str] | Blob) -> list[Run]:
     """Read a file or its bytes. Errors: ProgramError with the byte."""
-    dump: ETDump = decode_size_prefixed(ETDump, load_bytes(source), "ED00")
-    if dump.version != 0:
-        raise ProgramError(f"an ETDump of version {dump.version}, expected 0")
-    return [_run(data) for data in dump.run_data]
+    columns = _columns(load_bytes(source))
+    (version,), (list_place,) = columns.slots(_root(columns), 2)
+    number = int(columns.numbers(np.array([version]), "u4", 0)[0])
+    if number != 0:
+        raise ProgramError(f"an ETDump of version {number}, expected 0", int(version))
+    tables = columns.vector(int(columns.targets(np.array([list_place]))[0]))
+    names, bundled, allocators, events = columns.slots(tables, 4)
+    runs = [
+        Run(name or "", bundled_input_index=index)
+        for name, index in zip(
+            columns.texts(columns.targets(names)),
+            columns.numbers(bundled, "i4", -1).tolist(),
+            strict=True,
+        )
+    ]
+    _read_notes(columns, runs, columns.targets(allocators))
+    _read_events(columns, runs, [columns.vector(p) for p in columns.targets(events).tolist()])
+    return runs
 
 
-def _run(data: RunData) -> Run:
-    run = Run(data.name or "", bundled_input_index=data.bundled_input_index)
-    for allocator in data.allocators:
-        _read_note(run, allocator.name or "")
-    for event in data.events:
-        if event.profile_event is not None:
-            run.spans.append(_span(event.profile_event))
-        if event.debug_event is not None:
-            run.seen.append(_seen(event.debug_event))
-    return run
+def _columns(data: Blob) -> Columns:
+    view = memoryview(data).cast("B")
+    if len(view) < 12:
+        raise ProgramError(f"an ETDump has 12 bytes or more, got {len(view)}", 0)
+    size = int.from_bytes(view[:4], "little")
+    if size > len(view) - 4:
+        raise ProgramError(f"the length prefix says {size} bytes, {len(view) - 4} follow", 0)
+    if bytes(view[8:12]) != b"ED00":
+        raise ProgramError(f"expected identifier 'ED00', found {bytes(view[8:12])!r}", 8)
+    if size < 8:
+        raise ProgramError(f"the length prefix says {size} bytes, expected 8 or more", 0)
+    return Columns(view[: size + 4])
+
+
+def _root(columns: Columns) -> Places:
+    return columns.targets(np.array([4], np.int64))
+
+
+def _read_notes(columns: Columns, runs: Sequence[Run], places: Places) -> None:
+    lists = [columns.vector(place) for place in places.tolist()]
+    (names,) = columns.slots(_joined(lists), 1)
+    texts = iter(columns.texts(columns.targets(names)))
+    for run, allocators in zip(runs, lists, strict=True):
+        for _ in range(len(allocators)):
+            _read_note(run, next(texts) or "")
+
+
+def _joined(lists: Sequence[Places]) -> Places:
+    return np.concatenate([np.zeros(0, np.int64), *lists])
 
 
 def _read_note(run: Run, text: str) -> None:
@@ -110,30 +192,67 @@ def _read_note(run: Run, text: str) -> None:
         run.failure = int(match[1]), int(match[2])
 
 
-def _span(event: ProfileEvent) -> Span:
-    delegate = _delegate_id(event)
-    name = event.name or ("" if delegate is None else str(delegate))
-    return Span(
-        name,
-        event.chain_index,
-        event.instruction_id,
-        event.start_time,
-        event.end_time,
-        delegate,
-        event.delegate_debug_metadata or b"",
+def _read_events(columns: Columns, runs: Sequence[Run], lists: Sequence[Places]) -> None:
+    """Fill in the events of all runs; a text that many of them have is read once."""
+    profiles, _, debugs = (columns.targets(places) for places in columns.slots(_joined(lists), 3))
+    spans = iter(_spans(columns, profiles[profiles != 0]))
+    seen = iter(_seen(columns, debugs[debugs != 0]))
+    begin = 0
+    for run, events in zip(runs, lists, strict=True):
+        end = begin + len(events)
+        run.spans = [next(spans) for _ in range(np.count_nonzero(profiles[begin:end]))]
+        run.seen = [next(seen) for _ in range(np.count_nonzero(debugs[begin:end]))]
+        begin = end
+
+
+def _spans(columns: Columns, tables: Places) -> list[Span]:
+    slots = columns.slots(tables, 8)
+    names, chains, instructions, numbers, texts, metadata, starts, ends = slots
+    delegates = _delegates(columns, numbers, texts)
+    labels = [
+        name or ("" if delegate is None else str(delegate))
+        for name, delegate in zip(columns.texts(columns.targets(names)), delegates, strict=True)
+    ]
+    return list(
+        map(
+            Span,
+            labels,
+            columns.numbers(chains, "i4", 0).tolist(),
+            columns.numbers(instructions, "i4", -1).tolist(),
+            columns.numbers(starts, "u8", 0).tolist(),
+            columns.numbers(ends, "u8", 0).tolist(),
+            delegates,
+            columns.blobs(columns.targets(metadata)),
+        )
     )
 
 
-def _seen(event: DebugEvent) -> Seen:
-    chain = -1 if event.chain_index == OUTSIDE else event.chain_index
-    value = event.debug_entry or Value()
-    return Seen(chain, event.instruction_id, value, _delegate_id(event))
+def _seen(columns: Columns, tables: Places) -> list[Seen]:
+    chains, instructions, entries, numbers, texts, names = columns.slots(tables, 6)
+    chain = columns.numbers(chains, "i8", 0)
+    return list(
+        map(
+            Seen,
+            chain.tolist(),
+            columns.numbers(instructions, "i4", -1).tolist(),
+            _delegates(columns, numbers, texts),
+            columns.texts(columns.targets(names)),
+            [columns.view] * len(tables),
+            columns.targets(entries).tolist(),
+        )
+    )
 
 
-def _delegate_id(event: ProfileEvent | DebugEvent) -> str | int | None:
-    if event.delegate_debug_id_str is not None:
-        return event.delegate_debug_id_str
-    return None if event.delegate_debug_id_int == -1 else event.delegate_debug_id_int
+def _delegates(columns: Columns, numbers: Places, texts: Places) -> list[str | int | None]:
+    """Return how delegates call what they tell of: a text, or a number that is not -1."""
+    return [
+        text if text is not None else None if number == -1 else number
+        for text, number in zip(
+            columns.texts(columns.targets(texts)),
+            columns.numbers(numbers, "i4", -1).tolist(),
+            strict=True,
+        )
+    ]
 
 
 def to_python(value: Value, debug_buffer: Blob) -> Any:

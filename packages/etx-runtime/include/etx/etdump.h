@@ -39,6 +39,18 @@ class ETDumpGen final : public EventTracer {
   };
   /// Copies results to `debug_buffer`, each to a multiple of 64 bytes from its beginning.
   void set_debug_buffer(Span<uint8_t> debug_buffer, Values values = Values::All);
+  /// Records of each tensor only how many elements it has, min, max and mean of its finite ones,
+  /// how many are NaN and infinite, and a hash of its bytes: at most 200 bytes a result, and no
+  /// debug buffer. In place of set_debug_buffer().
+  void set_statistics(Values values = Values::All);
+  /// Instructions from `first` to `last`.
+  struct Range {
+    uint32_t first;
+    uint32_t last;
+  };
+  /// Of All, only the results of these instructions and what methods return; of all without any.
+  /// `ranges` must outlive the recording.
+  void select(Span<const Range> ranges) { ranges_ = ranges; }
   /// The bytes of the debug buffer in use, from its beginning.
   size_t debug_bytes() const { return debug_used_; }
 
@@ -87,6 +99,9 @@ class ETDumpGen final : public EventTracer {
   struct Text {
     const char* parts[4];
   };
+  /// What is done with values, which programs that record none do not link.
+  using Keep = void (*)(ETDumpGen& dump, const Place& place, const etx_value& value);
+  using KeepResults = void (*)(ETDumpGen& dump, const TraceEvent& event);
 
   uint8_t* at(Ref ref) const { return memory_.data() + memory_.size() - ref; }
   bool has_room(uint64_t size) const;
@@ -99,7 +114,7 @@ class ETDumpGen final : public EventTracer {
   Ref place_numbers(const int32_t* numbers, size_t count);
   Ref find_text(const Text& text, size_t size) const;
   Ref place_text(const Text& text);
-  Ref cached(const Text& text);
+  Ref cached(const char* prefix, const char* name, const char* overload);
   Ref place_note(const char* first, uint64_t number, const char* second, uint64_t other);
 
   void begin_run(const char* name, const char* method);
@@ -107,8 +122,14 @@ class ETDumpGen final : public EventTracer {
   Ref place_run();
   void append(Ref event);
   void profile(Ref name, uint32_t chain, uint32_t instruction, uint64_t start, uint64_t end);
-  void record_values(const TraceEvent& event);
-  void value(const Place& place, const etx_value& value);
+  bool is_selected(uint32_t instruction) const;
+  void set_keep(Keep keep, Values values);
+  static void keep_results(ETDumpGen& dump, const TraceEvent& event);
+  static void copy(ETDumpGen& dump, const Place& place, const etx_value& value);
+  static void summarize(ETDumpGen& dump, const Place& place, const etx_value& value);
+  void add_statistics(const Place& place, const etx_tensor& tensor);
+  void add_value(const Place& place, Ref entry, Ref name);
+  Ref place_string(const char* bytes, size_t size);
   Ref place_value(const etx_value& value, bool is_output);
   Ref place_tensors(const etx_value& list);
   Ref place_tensor(const etx_tensor& tensor);
@@ -117,7 +138,10 @@ class ETDumpGen final : public EventTracer {
 
   Span<uint8_t> memory_;
   Span<uint8_t> debug_;
-  Values values_ = Values::None;
+  /// Of single values, null for none, and of the results of instructions.
+  Keep keep_ = nullptr;
+  KeepResults keep_results_ = nullptr;
+  Span<const Range> ranges_;
   size_t debug_used_;
   bool has_run_;
   bool is_open_;

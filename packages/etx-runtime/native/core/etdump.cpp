@@ -2,6 +2,7 @@
 #include <etx/etdump.h>
 
 #include <cstring>
+#include <new>
 
 #include "etdump_tables.h"
 
@@ -88,12 +89,6 @@ void ETDumpGen::reset() {
   run_ = {};
   if (memory_.size() < sizeof(dump::kVtables) + kReserve) return;
   std::memcpy(at(place(sizeof(dump::kVtables), 8)), dump::kVtables, sizeof(dump::kVtables));
-}
-
-void ETDumpGen::set_debug_buffer(Span<uint8_t> debug_buffer, Values values) {
-  debug_ = debug_buffer;
-  debug_used_ = 0;
-  values_ = values;
 }
 
 /// Whether `size` bytes more, references among them, leave room for what closes the dump.
@@ -194,15 +189,14 @@ ETDumpGen::Ref ETDumpGen::place_text(const Text& text) {
   return ref - static_cast<Ref>(sizeof(Ref));
 }
 
-/// As place_text, for texts for which their addresses stand until the next run.
-ETDumpGen::Ref ETDumpGen::cached(const Text& text) {
-  const char* const name = text.parts[1];
-  const char* const overload = text.parts[3];
+/// As place_text of the parts, for which their addresses stand until the next run.
+ETDumpGen::Ref ETDumpGen::cached(const char* prefix, const char* name, const char* overload) {
   Name& entry = names_[hash(name, overload) % kNames];
   if (entry.ref != 0 && entry.key == name && entry.overload == overload) {
     return entry.ref == kLost ? 0 : entry.ref;
   }
-  const Ref ref = place_text(text);
+  const bool has_overload = overload != nullptr && *overload != '\0';
+  const Ref ref = place_text({prefix, name, has_overload ? "." : nullptr, overload});
   entry = {name, overload, ref == 0 ? kLost : ref};
   return ref;
 }
@@ -303,18 +297,18 @@ void ETDumpGen::profile(Ref name, uint32_t chain, uint32_t instruction, uint64_t
                         uint64_t end) {
   if (name == 0) return lose(kEventSize);
   if (!take(kEventSize)) return;
-  used_ = (used_ + static_cast<Ref>(sizeof(dump::Profile)) + 7) / 8 * 8;
-  const auto ref = static_cast<int32_t>(used_);
-  const dump::Profile event = {dump::kProfileEvent - ref,
-                               4,
-                               dump::kProfile - (ref - 8),
-                               used_ - 12 - name,
-                               start,
-                               end,
-                               instruction,
-                               chain};
-  std::memcpy(at(used_), &event, sizeof(event));
-  append(used_);
+  const Ref ref = (used_ + static_cast<Ref>(sizeof(dump::Profile)) + 7) / 8 * 8;
+  const auto place = static_cast<int32_t>(ref);
+  used_ = ref;
+  new (at(ref)) dump::Profile{dump::kProfileEvent - place,
+                              4,
+                              dump::kProfile - (place - 8),
+                              ref - 12 - name,
+                              start,
+                              end,
+                              instruction,
+                              chain};
+  append(ref);
 }
 
 void ETDumpGen::load(const char* method, Error error, uint64_t start, uint64_t end) {
@@ -333,15 +327,14 @@ void ETDumpGen::event(const TraceEvent& event) {
   static constexpr char kCalls[][14] = {"OPERATOR_CALL", "DELEGATE_CALL", "MOVE_CALL", "JF_CALL",
                                         "FREE_CALL"};
   if (!is_open_) begin_run("Execute", nullptr);
-  if (values_ == Values::All && event.error == Error::Ok) record_values(event);
+  if (keep_results_ != nullptr && event.error == Error::Ok) keep_results_(*this, event);
   const char* const kernel =
       event.kind == TraceEvent::Kind::Kernel ? kernel_name(event.name) : nullptr;
   if (kernel != nullptr) {
-    const bool has_overload = event.overload != nullptr && *event.overload != '\0';
-    const Ref name = cached({"native_call_", kernel, has_overload ? "." : nullptr, event.overload});
+    const Ref name = cached("native_call_", kernel, event.overload);
     profile(name, event.chain, event.instruction, event.start, event.end);
   }
-  const Ref name = cached({nullptr, kCalls[static_cast<size_t>(event.kind)]});
+  const Ref name = cached(nullptr, kCalls[static_cast<size_t>(event.kind)], nullptr);
   profile(name, event.chain, event.instruction, event.start, event.end);
   if (event.error != Error::Ok && event.error != Error::Cancelled) {
     run_.failure = place_note("etx failed error=", static_cast<uint64_t>(event.error),
@@ -351,8 +344,8 @@ void ETDumpGen::event(const TraceEvent& event) {
 
 void ETDumpGen::delegate_event(const DelegateEvent& told) {
   const etx_delegate_event& event = told.event;
-  if (event.value != nullptr && values_ == Values::All) {
-    value({told.chain, told.instruction, event.name, event.id, false}, *event.value);
+  if (event.value != nullptr && keep_results_ != nullptr) {
+    keep_(*this, {told.chain, told.instruction, event.name, event.id, false}, *event.value);
   }
   if (event.start == 0 && event.end == 0) return;
   const size_t metadata = event.metadata == nullptr ? 0 : event.metadata_size;
@@ -397,7 +390,7 @@ void ETDumpGen::end_execution(uint64_t start, uint64_t end) {
 }
 
 void ETDumpGen::output(uint32_t, const etx_value& output) {
-  if (values_ != Values::None) value({UINT64_MAX, 0, nullptr, -1, true}, output);
+  if (keep_ != nullptr) keep_(*this, {UINT64_MAX, 0, nullptr, -1, true}, output);
 }
 
 }  // namespace etx

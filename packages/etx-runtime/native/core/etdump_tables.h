@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
-// How the tables of etdump.fbs lie that the writer makes.
+#include <etx/tensor.h>
+#include <etx/value.h>
+
+// How the tables of etdump.fbs lie that the writer makes, and what of values goes into them.
 
 namespace etx {
 namespace dump {
@@ -25,6 +28,8 @@ constexpr uint16_t kVtables[] = {
     14, 24, 8,  4,  16, 0,  0,              // DebugEvent
     6,  16, 8,                              // Int, Double
     12, 24, 12, 4,  8,  16,                 // Tensor
+    16, 32, 8,  4,  16, 0,  20, 24,         // DebugEvent with a name, within a delegate
+    16, 32, 8,  4,  16, 0,  0,  24,         // DebugEvent with a name
     0,  0,  0,  0,                          // fills
 };
 
@@ -47,6 +52,8 @@ constexpr uint16_t kDebugInDelegate = vtable(8);
 constexpr uint16_t kDebug = vtable(9);
 constexpr uint16_t kNumber = vtable(10);
 constexpr uint16_t kTensor = vtable(11);
+constexpr uint16_t kNamedInDelegate = vtable(12);
+constexpr uint16_t kNamed = vtable(13);
 static_assert(sizeof(kVtables) % 8 == 0, "what follows is aligned");
 
 /// A vector without elements.
@@ -76,6 +83,33 @@ inline size_t length_of(const char* text) {
   size_t size = 0;
   while (text != nullptr && size < kMost && text[size] != '\0') ++size;
   return size;
+}
+
+/// The tensors of a value: one, those of a list, or none.
+struct Tensors {
+  explicit Tensors(const etx_value& value) {
+    if (value.tag == ETX_TAG_TENSOR) {
+      count = 1;
+      one = &value;
+      items = &one;
+    } else if (value.tag == ETX_TAG_LIST_TENSOR || value.tag == ETX_TAG_LIST_OPTIONAL_TENSOR) {
+      count = value.count;
+      items = value.payload.as_tensor_list;
+    }
+  }
+  /// Null for a list's absent item.
+  const etx_tensor* at(size_t index) const {
+    const etx_value* item = items[index];
+    return item == nullptr || item->tag != ETX_TAG_TENSOR ? nullptr : item->payload.as_tensor;
+  }
+  size_t count = 0;
+  const etx_value* one = nullptr;
+  const etx_value* const* items = nullptr;
+};
+
+inline size_t bytes_of(const etx_tensor& tensor) {
+  const Tensor view(const_cast<etx_tensor*>(&tensor));
+  return tensor.data == nullptr ? 0 : view.nbytes();
 }
 
 }  // namespace dump

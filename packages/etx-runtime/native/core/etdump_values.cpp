@@ -9,6 +9,8 @@
 namespace etx {
 namespace {
 
+using dump::bytes_of;
+using dump::Tensors;
 using dump::ValueType;
 
 /// The tables around a value, and those of a tensor without its numbers; generously.
@@ -16,80 +18,79 @@ constexpr size_t kValueSize = 112;
 constexpr size_t kTensorSize = 64;
 constexpr size_t kAlignment = 64;
 
-/// The tensors of a value: one, those of a list, or none.
-struct Tensors {
-  explicit Tensors(const etx_value& value) {
-    if (value.tag == ETX_TAG_TENSOR) {
-      count = 1;
-      one = &value;
-      items = &one;
-    } else if (value.tag == ETX_TAG_LIST_TENSOR || value.tag == ETX_TAG_LIST_OPTIONAL_TENSOR) {
-      count = value.count;
-      items = value.payload.as_tensor_list;
-    }
-  }
-  /// Null for a list's absent item.
-  const etx_tensor* at(size_t index) const {
-    const etx_value* item = items[index];
-    return item == nullptr || item->tag != ETX_TAG_TENSOR ? nullptr : item->payload.as_tensor;
-  }
-  size_t count = 0;
-  const etx_value* one = nullptr;
-  const etx_value* const* items = nullptr;
-};
-
-size_t bytes_of(const etx_tensor& tensor) {
-  const Tensor view(const_cast<etx_tensor*>(&tensor));
-  return tensor.data == nullptr ? 0 : view.nbytes();
-}
-
 size_t rounded(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
-void ETDumpGen::record_values(const TraceEvent& event) {
+void ETDumpGen::set_debug_buffer(Span<uint8_t> debug_buffer, Values values) {
+  debug_ = debug_buffer;
+  debug_used_ = 0;
+  set_keep(copy, values);
+}
+
+void ETDumpGen::set_keep(Keep keep, Values values) {
+  keep_ = values == Values::None ? nullptr : keep;
+  keep_results_ = values == Values::All ? keep_results : nullptr;
+}
+
+bool ETDumpGen::is_selected(uint32_t instruction) const {
+  for (const Range& range : ranges_) {
+    if (range.first <= instruction && instruction <= range.last) return true;
+  }
+  return ranges_.empty();
+}
+
+void ETDumpGen::keep_results(ETDumpGen& dump, const TraceEvent& event) {
+  if (event.args.size() == 0) return;
   const Place place = {event.chain, event.instruction, nullptr, -1, false};
   if (event.kind == TraceEvent::Kind::Delegate) {
-    for (const etx_value* arg : event.args) value(place, *arg);
+    for (const etx_value* arg : event.args) dump.keep_(dump, place, *arg);
   }
-  if (event.signature == nullptr || event.args.size() == 0) return;
+  if (event.signature == nullptr) return;
   if (*event.signature == '*') {
-    value(place, *event.args[event.args.size() - 1]);
-    return;
+    return dump.keep_(dump, place, *event.args[event.args.size() - 1]);
   }
   const char* signature = event.signature;
   for (size_t i = 0; i < event.args.size() && *signature != '\0'; ++i) {
     Parameter parameter;
     signature = read_parameter(signature, &parameter);
-    if (parameter.written || parameter.letter == 'v') value(place, *event.args[i]);
+    if (parameter.written || parameter.letter == 'v') dump.keep_(dump, place, *event.args[i]);
   }
 }
 
-void ETDumpGen::value(const Place& from, const etx_value& value) {
+void ETDumpGen::copy(ETDumpGen& dump, const Place& place, const etx_value& value) {
+  if (!place.is_output && !dump.is_selected(place.instruction)) return;
   const Tensors tensors(value);
-  uint64_t size = kValueSize + dump::length_of(from.delegate);
+  uint64_t size = kValueSize + dump::length_of(place.delegate);
   uint64_t debug_bytes = 0;
   for (size_t i = 0; i < tensors.count; ++i) {
     if (tensors.at(i) == nullptr) continue;
     size += kTensorSize + 16u * tensors.at(i)->rank;
     debug_bytes += rounded(bytes_of(*tensors.at(i)));
   }
-  if (!take(size)) {
-    missing_debug_bytes_ += debug_bytes;
+  if (!dump.take(size)) {
+    dump.missing_debug_bytes_ += debug_bytes;
     return;
   }
-  if (debug_bytes > debug_.size() - debug_used_) {
-    ++missing_values_;
-    missing_debug_bytes_ += debug_bytes;
+  if (debug_bytes > dump.debug_.size() - dump.debug_used_) {
+    ++dump.missing_values_;
+    dump.missing_debug_bytes_ += debug_bytes;
     return;
   }
-  const Ref name = from.delegate == nullptr ? 0 : place_text({from.delegate});
-  const Ref entry = place_value(value, from.is_output);
-  const Ref event = place_table(name == 0 ? dump::kDebug : dump::kDebugInDelegate, 24);
+  dump.add_value(place, dump.place_value(value, place.is_output), 0);
+}
+
+/// A DebugEvent of a Value, with a `name` or without.
+void ETDumpGen::add_value(const Place& from, Ref entry, Ref name) {
+  const Ref delegate = from.delegate == nullptr ? 0 : place_text({from.delegate});
+  const uint16_t vtables[] = {dump::kDebug, dump::kDebugInDelegate, dump::kNamed,
+                              dump::kNamedInDelegate};
+  const Ref event = place_table(vtables[2 * (name != 0) + (delegate != 0)], name == 0 ? 24 : 32);
   std::memcpy(at(event) + 4, &from.instruction, 4);
   std::memcpy(at(event) + 8, &from.chain, 8);
   point(event, 16, entry);
-  if (name != 0) point(event, 20, name);
+  if (delegate != 0) point(event, 20, delegate);
+  if (name != 0) point(event, 24, name);
   const Ref ref = place_table(dump::kDebugEvent, 8);
   point(ref, 4, event);
   append(ref);

@@ -29,6 +29,9 @@ uint64_t map_granularity();
 void* open_library(const std::string& path, std::string* message);
 void* find_symbol(void* library, const char* name);
 
+/// A monotonic clock.
+uint64_t nanoseconds();
+
 /// Cores that this process may run on; at least 1.
 uint32_t cores();
 

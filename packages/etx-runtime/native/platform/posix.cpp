@@ -14,15 +14,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 
 #include <etx/platform.h>
 
-extern "C" uint64_t etx_pal_current_ticks(void) {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<uint64_t>(now.tv_nsec);
-}
+extern "C" uint64_t etx_pal_current_ticks(void) { return etx::os::nanoseconds(); }
 
 namespace etx {
 namespace os {
@@ -30,7 +25,7 @@ namespace os {
 namespace {
 
 bool check_file(int file, uint64_t* size, std::string* message) {
-  struct stat info{};
+  struct stat info {};
   if (file < 0 || ::fstat(file, &info) != 0) {
     *message = std::strerror(errno);
     return false;

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include <etx/platform.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
 
 #include "convert.h"
 
@@ -21,7 +23,7 @@ constexpr size_t kReady = size_t{1} << 21;
 double recording_cost() {
   constexpr size_t kRounds = 8;
   constexpr size_t kEvents = 1000;
-  PyRecorder recorder(kEvents * 128, 0, 0);
+  PyRecorder recorder(kEvents * 128, 0, 0, false, {});
   TraceEvent event{};
   event.name = "aten::add";
   event.overload = "out";
@@ -43,7 +45,8 @@ double recording_cost() {
 
 }  // namespace
 
-PyRecorder::PyRecorder(size_t memory, size_t debug_memory, int values)
+PyRecorder::PyRecorder(size_t memory, size_t debug_memory, int values, bool statistics,
+                       const Ranges& ranges)
     : memory_(static_cast<uint8_t*>(std::malloc(memory == 0 ? 1 : memory))),
       debug_(static_cast<uint8_t*>(std::malloc(debug_memory == 0 ? 1 : debug_memory))) {
   if (memory_ == nullptr || debug_ == nullptr) throw std::bad_alloc();
@@ -52,7 +55,14 @@ PyRecorder::PyRecorder(size_t memory, size_t debug_memory, int values)
   std::memset(memory_.get() + memory - ready, 0, ready);
   std::memset(memory_.get(), 0, std::min(memory, kReady / 8));
   dump_ = std::make_unique<ETDumpGen>(Span<uint8_t>(memory_.get(), memory));
-  dump_->set_debug_buffer({debug_.get(), debug_memory}, static_cast<ETDumpGen::Values>(values));
+  for (const auto& [first, last] : ranges) ranges_.push_back({first, last});
+  dump_->select({ranges_.data(), ranges_.size()});
+  const auto which = static_cast<ETDumpGen::Values>(values);
+  if (statistics) {
+    dump_->set_statistics(which);
+  } else {
+    dump_->set_debug_buffer({debug_.get(), debug_memory}, which);
+  }
 }
 
 PyRecorder::Use::Use(PyRecorder& recorder) : recorder_(recorder) {
@@ -81,7 +91,8 @@ void PyRecorder::clear() {
 
 void bind_recorder(nb::module_& m) {
   nb::class_<PyRecorder>(m, "Recorder", "What methods do, as an ETDump.")
-      .def(nb::init<size_t, size_t, int>(), "memory"_a, "debug_memory"_a, "values"_a)
+      .def(nb::init<size_t, size_t, int, bool, const PyRecorder::Ranges&>(), "memory"_a,
+           "debug_memory"_a, "values"_a, "statistics"_a, "ranges"_a)
       .def_static("cost", recording_cost)
       .def("etdump", &PyRecorder::etdump)
       .def("debug_buffer", &PyRecorder::debug_buffer)

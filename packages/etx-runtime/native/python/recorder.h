@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include <etx/etdump.h>
 #include <nanobind/nanobind.h>
@@ -15,7 +17,8 @@ namespace python {
 /// An ETDump in memory that the system hands out as it is written.
 class PyRecorder {
  public:
-  PyRecorder(size_t memory, size_t debug_memory, int values);
+  using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
+  PyRecorder(size_t memory, size_t debug_memory, int values, bool statistics, const Ranges& ranges);
 
   ETDumpGen& dump() { return *dump_; }
   nanobind::bytes etdump();
@@ -40,6 +43,7 @@ class PyRecorder {
   };
   std::unique_ptr<uint8_t, Free> memory_;
   std::unique_ptr<uint8_t, Free> debug_;
+  std::vector<ETDumpGen::Range> ranges_;
   std::unique_ptr<ETDumpGen> dump_;
   std::atomic<bool> is_busy_{false};
 };

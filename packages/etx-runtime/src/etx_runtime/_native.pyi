@@ -71,7 +71,14 @@ class Plugin:
 class Recorder:
     """What methods do, as an ETDump."""
 
-    def __init__(self, memory: int, debug_memory: int, values: int) -> None: ...
+    def __init__(
+        self,
+        memory: int,
+        debug_memory: int,
+        values: int,
+        statistics: bool,
+        ranges: Sequence[tuple[int, int]],
+    ) -> None: ...
     @staticmethod
     def cost() -> float: ...
     def etdump(self) -> bytes: ...

@@ -4,35 +4,52 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Literal
 
 from etx_schema.files import write_atomically
 
 from etx_runtime import _native
 
-Values = Literal["none", "outputs", "all"]
+Values = Literal["none", "outputs", "all", "stats"]
 
-_VALUES: tuple[Values, ...] = ("none", "outputs", "all")
+VALUES: tuple[Values, ...] = ("none", "outputs", "all", "stats")
 
 
 class Recorder:
     """Records loads and executions, of several methods, too; used by one thread at a time.
 
     `values` says which results are kept beside times: none, what methods return, or also what
-    kernels return and delegates take and return. `memory` and `debug_memory` are limits in bytes of
-    events and of values; the system hands memory out only as it is written. What does not fit is
-    counted.
+    kernels return and delegates take and return; with "stats", instead of all of these, how many
+    elements a tensor has, min, max and mean of the finite ones, how many are NaN and infinite, and
+    a hash of its bytes. `instructions` are ranges, the last included, to whose results "all" and
+    "stats" are limited; what methods return is kept besides. `memory` and `debug_memory` are limits
+    in bytes of events and of values; the system hands memory out only as it is written. What does
+    not fit is counted.
     """
 
     def __init__(
-        self, values: Values = "none", *, memory: int = 1 << 28, debug_memory: int = 1 << 32
+        self,
+        values: Values = "none",
+        *,
+        instructions: Sequence[tuple[int, int]] = (),
+        memory: int = 1 << 28,
+        debug_memory: int = 1 << 32,
     ) -> None:
-        if values not in _VALUES:
-            raise ValueError(f"values: expected one of {', '.join(_VALUES)}, got {values!r}")
+        if values not in VALUES:
+            raise ValueError(f"values: expected one of {', '.join(VALUES)}, got {values!r}")
         if memory < 0 or debug_memory < 0:
             raise ValueError(f"memory: expected bytes, got {min(memory, debug_memory)}")
-        debug_memory = debug_memory if values != "none" else 0
-        self.native = _native.Recorder(memory, debug_memory, _VALUES.index(values))
+        for first, last in instructions:
+            if not 0 <= first <= last < 1 << 32:
+                raise ValueError(
+                    f"instructions: expected first <= last from 0, got ({first}, {last})"
+                )
+        summarized = values == "stats"
+        self.values: Values = values
+        debug_memory = 0 if values == "none" or summarized else debug_memory
+        which = VALUES.index("all" if summarized else values)
+        self.native = _native.Recorder(memory, debug_memory, which, summarized, list(instructions))
 
     @staticmethod
     def cost_ns() -> float:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from etx_schema._generated.etdump import ETDump, ProfileEvent, RunData, Tensor
 from programs import Builder, addition, counter, loop
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-SMALLEST = 528
+SMALLEST = 560
 ONE = np.ones(1, np.float32)
 
 
@@ -105,6 +106,56 @@ def value_of(tensor: Tensor, buffer: bytes) -> np.ndarray[Any, Any]:
     assert tensor.offset % 64 == 0
     count = int(np.prod(tensor.sizes))
     return np.frombuffer(buffer, np.float32, count, tensor.offset).reshape(tensor.sizes)
+
+
+def stats(run: RunData) -> list[tuple[int, int, float, float, float, int, int, int]]:
+    found = []
+    for event in (e.debug_event for e in run.events if e.debug_event):
+        words = event.name.split()
+        assert words[:2] == ["etx", "stats"]
+        count, least, most, mean, nan, infinite, digest = (int(word, 16) for word in words[2:])
+        numbers = struct.unpack("<3d", struct.pack("<3Q", least, most, mean))
+        found.append((event.instruction_id, count, *numbers, nan, infinite, digest))
+    return found
+
+
+def polynomial(data: bytes) -> int:
+    digest = 0
+    for byte in data:
+        digest = (digest * 0x9E3779B97F4A7C15 + byte + 1) % 2**64
+    return digest
+
+
+def test_statistics_in_place_of_values(runtime: Runtime) -> None:
+    x = np.array([[1, -2.5, np.nan], [np.inf, -np.inf, 7]], np.float32)
+    recorder = record(runtime, addition(), [x, x], values="stats")
+    assert recorder.debug_buffer() == b""
+    seen = stats(read(recorder)[1])
+    finite = np.array([2, -5, 14])
+    expected = (6, -5.0, 14.0, finite.mean(), 1, 2, polynomial((x + x).tobytes()))
+    assert seen == [(0, *expected), (0, *expected)]
+    only_nan = np.full((2, 3), np.nan, np.float32)
+    (first, _) = stats(read(record(runtime, addition(), [only_nan, X], values="stats"))[1])
+    assert first[1:7] == (6, 0.0, 0.0, 0.0, 6, 0)
+
+
+def test_statistics_are_small(runtime: Runtime) -> None:
+    def size(values: str) -> int:
+        few, many = (
+            len(record(runtime, chain(n), [ONE], values=values).etdump()) for n in (10, 1010)
+        )
+        return many - few
+
+    assert size("stats") - size("none") <= 200 * 1000
+
+
+@pytest.mark.parametrize("values", ["all", "stats"])
+def test_only_some_instructions(runtime: Runtime, values: Any) -> None:
+    recorder = record(runtime, chain(9), [ONE], values=values, instructions=[(1, 2), (6, 6)])
+    seen = [e.debug_event for e in read(recorder)[1].events if e.debug_event]
+    assert [e.instruction_id for e in seen if e.chain_index == 0] == [1, 2, 6]
+    assert seen[-1].chain_index == 2**64 - 1
+    assert len(recorder.debug_buffer()) == (4 * 64 if values == "all" else 0)
 
 
 def chain(length: int) -> bytes:
@@ -202,7 +253,9 @@ def test_python_backends_tell_their_events(runtime: Runtime) -> None:
 
 
 def test_bad_arguments() -> None:
-    with pytest.raises(ValueError, match="none, outputs, all, got 'some'"):
+    with pytest.raises(ValueError, match="none, outputs, all, stats, got 'some'"):
         Recorder("some")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="got -1"):
         Recorder(memory=-1)
+    with pytest.raises(ValueError, match=r"first <= last from 0, got \(3, 2\)"):
+        Recorder("all", instructions=[(0, 1), (3, 2)])

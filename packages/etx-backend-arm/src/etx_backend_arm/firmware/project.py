@@ -233,7 +233,7 @@ def _write_readers(folder: Path) -> None:
         )
     root = Path(spec.submodule_search_locations[0])
     folder.mkdir()
-    for name in ("program", "flat_tensor"):
+    for name in ("program", "flat_tensor", "bundled_program"):
         command = [str(root / "bin" / "flatc"), "--cpp", "--scoped-enums", "--reflect-types"]
         files = ["-o", str(folder), str(Path(fbs_dir()) / f"{name}.fbs")]
         subprocess.run([*command, *files], check=True, capture_output=True)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from etx_schema import Blob
 
-from etx_devtools.etdump import Run, Span, to_python
+from etx_devtools.etdump import Run, Span
 
 
 class TimeScale(Enum):
@@ -128,8 +128,9 @@ def blocks_of(
     for (name, method, index, _), members in groups.items():
         seen[name] = seen.get(name, 0) + 1
         unique = name if seen[name] == 1 else f"{name}_{seen[name] - 1}"
+        values = _values(members[0], debug_buffer)
         events = [
-            _event(members, place, divisor, debug_buffer, convert)
+            _event(members, place, divisor, values, convert)
             for place in range(len(members[0].spans))
         ]
         bundled = None if index == -1 else index
@@ -141,7 +142,7 @@ def _event(
     runs: Sequence[Run],
     place: int,
     divisor: float,
-    debug_buffer: Blob | None,
+    values: Mapping[Place, list[Any]],
     convert: Callable[[int | str, int], int | float] | None,
 ) -> Event:
     spans = [run.spans[place] for run in runs]
@@ -159,20 +160,23 @@ def _event(
         delegate_debug_identifier=first.delegate_id,
         is_delegated_op=is_delegated,
         delegate_debug_metadatas=[span.metadata for span in spans if span.metadata],
-        debug_data=[] if debug_buffer is None else _values(runs[0], first, debug_buffer),
+        debug_data=values.get((first.chain, first.instruction, first.delegate_id), []),
         start_time=[span.start for span in spans],
         chain=first.chain,
         instruction=first.instruction,
     )
 
 
-def _values(run: Run, span: Span, debug_buffer: Blob) -> list[Any]:
-    """Return the values that an instruction left in the first run of its block."""
-    if span.chain == -1:
-        return []
-    return [
-        to_python(seen.value, debug_buffer)
-        for seen in run.seen
-        if (seen.chain, seen.instruction, seen.delegate_id)
-        == (span.chain, span.instruction, span.delegate_id)
-    ]
+Place = tuple[int, int, int | str | None]
+
+
+def _values(run: Run, debug_buffer: Blob | None) -> dict[Place, list[Any]]:
+    """Return the values or statistics that each instruction of a run left."""
+    found: dict[Place, list[Any]] = {}
+    for seen in run.seen:
+        if seen.chain == -1:
+            continue
+        value = seen.read(debug_buffer)
+        if value is not None or debug_buffer is not None:
+            found.setdefault((seen.chain, seen.instruction, seen.delegate_id), []).append(value)
+    return found

@@ -90,9 +90,10 @@ def register_run(subparsers: Any) -> None:
     )
     recording.add_argument(
         "--values",
-        choices=("none", "outputs", "all"),
         default="none",
-        help="results to record: of the method, or of every instruction (default: none)",
+        metavar="WHAT[,WHERE]...",
+        help="results to record: none, outputs, all, or stats: their min, max, mean, NaN, Inf, "
+        "hash; WHERE is a module or FROM-TO, the instructions they are of (default: none)",
     )
     recording.add_argument(
         "--debug-buffer", metavar="FILE.bin", help="where they go (default: FILE.bin beside it)"

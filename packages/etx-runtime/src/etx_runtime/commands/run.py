@@ -22,6 +22,7 @@ from etx_runtime.commands.measure import (
     time_call,
 )
 from etx_runtime.commands.samples import prepare_calls
+from etx_runtime.commands.selection import select_values
 from etx_runtime.commands.state_file import check_can_save, load_state, save_state, write_npz
 from etx_runtime.errors import InputError, RuntimeFailure
 from etx_runtime.recorder import Recorder
@@ -82,7 +83,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _recorder(options: argparse.Namespace) -> Recorder | None:
     if options.etdump:
-        return Recorder(options.values)
+        selected = select_values(options.values, options.file, options.method)
+        return Recorder(selected.values, instructions=selected.instructions)
     if options.values != "none" or options.debug_buffer:
         raise InputError("--values and --debug-buffer record with --etdump, which is not given")
     return None
@@ -93,7 +95,7 @@ def _save(recorder: Recorder | None, options: argparse.Namespace) -> None:
     if recorder is None:
         return
     values = options.debug_buffer or str(Path(options.etdump).with_suffix(".bin"))
-    recorder.save(options.etdump, values if options.values != "none" else None)
+    recorder.save(options.etdump, values if recorder.values in ("outputs", "all") else None)
 
 
 def _execute(

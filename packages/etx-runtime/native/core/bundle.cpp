@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <etx/bundle.h>
+#include <etx/tensor.h>
+
+#include <cstring>
+
+#include "format.h"
+#include "tables.h"
+
+#define Table CalledTable
+#include <bundled_program_generated.h>
+#undef Table
+
+namespace etx {
+namespace {
+
+namespace fbb = ::etx_fbs::bundled_program;
+
+constexpr char kIdentifier[] = "BP08";
+constexpr size_t kIdentifierAt = 4;
+constexpr size_t kAlignment = 16;
+constexpr double kInfinity = __builtin_inf();
+
+const fbb::BundledProgram& bundle_at(const void* root) {
+  return *static_cast<const fbb::BundledProgram*>(root);
+}
+
+/// Of a list of values; null for one that is neither tensor nor number.
+const fbb::Value& value_at(const void* values, size_t index) {
+  return *static_cast<const fbb::Value*>(table_at(values, index));
+}
+
+/// A stored tensor as the runtime sees it.
+struct Stored {
+  TensorImpl impl;
+  int32_t sizes[kMaxRank];
+  int32_t strides[kMaxRank];
+  uint8_t dim_order[kMaxRank];
+};
+
+/// Fills `stored`; returns what is wrong with the tensor, or null.
+const char* read(const fbb::Tensor& tensor, Stored& stored) {
+  const size_t rank = length(tensor.sizes());
+  const auto type = static_cast<ScalarType>(static_cast<int8_t>(tensor.scalar_type()));
+  if (rank > kMaxRank) return "a tensor has too many dimensions";
+  const size_t ordered = length(tensor.dim_order());
+  if (ordered != 0 && ordered != rank) return "a dim order is not of the tensor's dimensions";
+  uint32_t seen = 0;
+  int64_t numel = 1;
+  for (size_t d = 0; d < rank; ++d) {
+    const auto at = static_cast<flatbuffers::uoffset_t>(d);
+    stored.sizes[d] = tensor.sizes()->Get(at);
+    stored.dim_order[d] = ordered == 0 ? static_cast<uint8_t>(d) : tensor.dim_order()->Get(at);
+    if (stored.dim_order[d] >= rank) return "a dim order is not of the tensor's dimensions";
+    seen |= 1u << stored.dim_order[d];
+    if (stored.sizes[d] < 0 || numel > INT32_MAX) return "a tensor has impossible sizes";
+    numel *= stored.sizes[d];
+  }
+  if (seen != (1u << rank) - 1) return "a dim order is not of the tensor's dimensions";
+  const size_t width = element_size(type);
+  if (width == 0) return "a tensor has an unknown scalar type";
+  if (numel > INT32_MAX || static_cast<uint64_t>(numel) * width != length(tensor.data())) {
+    return "a tensor has more or fewer bytes than its sizes take";
+  }
+  TensorImpl& impl = stored.impl;
+  impl = {};
+  impl.sizes = stored.sizes;
+  impl.strides = stored.strides;
+  impl.dim_order = stored.dim_order;
+  impl.rank = static_cast<decltype(impl.rank)>(rank);
+  impl.dtype = static_cast<decltype(impl.dtype)>(type);
+  impl.numel = impl.capacity = numel;
+  impl.data = numel == 0 ? nullptr : const_cast<uint8_t*>(tensor.data()->data());
+  Tensor::set_strides(impl);
+  return nullptr;
+}
+
+const char* check(const void* values) {
+  Stored stored;
+  for (size_t i = 0; i < length(values); ++i) {
+    const fbb::Value& value = value_at(values, i);
+    if (value.val_type() < fbb::ValueUnion::Tensor || value.val_type() > fbb::ValueUnion::Double) {
+      return "a bundled value is neither a tensor nor a number";
+    }
+    if (value.val_type() != fbb::ValueUnion::Tensor) continue;
+    const char* const reason = read(*static_cast<const fbb::Tensor*>(value.val()), stored);
+    if (reason != nullptr) return reason;
+  }
+  return nullptr;
+}
+
+/// The value with its tensor in `stored`, which was checked.
+EValue value_of(const fbb::Value& value, Stored& stored) {
+  const void* const held = value.val();
+  switch (value.val_type()) {
+    case fbb::ValueUnion::Tensor:
+      read(*static_cast<const fbb::Tensor*>(held), stored);
+      return EValue(&stored.impl);
+    case fbb::ValueUnion::Int: return EValue(static_cast<const fbb::Int*>(held)->int_val());
+    case fbb::ValueUnion::Bool: return EValue(static_cast<const fbb::Bool*>(held)->bool_val());
+    default: return EValue(static_cast<const fbb::Double*>(held)->double_val());
+  }
+}
+
+bool is_nan(double number) { return number != number; }
+bool is_finite(double number) { return number - number == 0; }
+double magnitude(double number) { return number < 0 ? -number : number; }
+
+void compare_numbers(double got, double expected, int64_t index, Bundle::Tolerance tolerance,
+                     Bundle::Verdict& verdict) {
+  double difference = magnitude(got - expected);
+  if (got == expected || (is_nan(got) && is_nan(expected))) difference = 0;
+  if (is_nan(difference)) difference = kInfinity;
+  const double size = magnitude(expected);
+  const bool bounded = is_finite(expected);
+  const double allowed = bounded ? tolerance.absolute + tolerance.relative * size : 0;
+  if (!(difference <= allowed)) ++verdict.different;
+  double relative = difference;
+  if (difference != 0) relative = bounded && size != 0 ? difference / size : kInfinity;
+  if (relative > verdict.max_relative) verdict.max_relative = relative;
+  if (verdict.worst >= 0 && difference <= verdict.max_absolute) return;
+  verdict.max_absolute = difference;
+  verdict.worst = index;
+  verdict.got = got;
+  verdict.expected = expected;
+}
+
+template <typename T>
+T load(const void* data, int64_t index) {
+  T value;
+  std::memcpy(&value, static_cast<const uint8_t*>(data) + index * int64_t{sizeof(T)}, sizeof(T));
+  return value;
+}
+
+/// A floating-point element as a number.
+double element(ScalarType type, const void* data, int64_t index) {
+  switch (type) {
+    case ScalarType::Half: return load<Half>(data, index);
+    case ScalarType::BFloat16: return load<BFloat16>(data, index);
+    case ScalarType::Float: return load<float>(data, index);
+    default: return load<double>(data, index);
+  }
+}
+
+const char* compare_tensors(const TensorImpl& got, const TensorImpl& expected,
+                            Bundle::Tolerance tolerance, Bundle::Verdict& verdict) {
+  if (got.dtype != expected.dtype) return "the output has another dtype";
+  bool is_same = got.rank == expected.rank;
+  for (size_t d = 0; is_same && d < got.rank; ++d) is_same = got.sizes[d] == expected.sizes[d];
+  if (!is_same) return "the output has another shape";
+  for (size_t d = 0; d < got.rank; ++d) {
+    if (got.sizes[d] > 1 && got.strides[d] != expected.strides[d]) {
+      return "the output has another dim order";
+    }
+  }
+  if (got.numel != 0 && got.data == nullptr) return "the output has no memory";
+  const auto type = static_cast<ScalarType>(got.dtype);
+  if (is_floating(type)) {
+    for (int64_t i = 0; i < got.numel; ++i) {
+      compare_numbers(element(type, got.data, i), element(type, expected.data, i), i, tolerance,
+                      verdict);
+    }
+    return nullptr;
+  }
+  const size_t width = element_size(type);
+  const auto* one = static_cast<const uint8_t*>(got.data);
+  const auto* other = static_cast<const uint8_t*>(expected.data);
+  for (int64_t i = 0; i < got.numel; ++i, one += width, other += width) {
+    if (std::memcmp(one, other, width) == 0) continue;
+    if (verdict.different++ == 0) verdict.worst = i;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool Bundle::has_identifier(const void* data, size_t size) {
+  if (size < kIdentifierAt + sizeof(kIdentifier) - 1) return false;
+  const auto* const bytes = static_cast<const uint8_t*>(data);
+  return std::memcmp(bytes + kIdentifierAt, kIdentifier, sizeof(kIdentifier) - 1) == 0;
+}
+
+Result<Bundle> Bundle::open(Span<const uint8_t> file, FailureSink* failures) {
+  const auto fail = [&](Error error, const char* reason, int64_t offset) {
+    Failure failure;
+    failure.error = error;
+    failure.reason = reason;
+    failure.offset = offset;
+    if (failures != nullptr) failures->report(failure);
+    return error;
+  };
+  if (reinterpret_cast<uintptr_t>(file.data()) % kAlignment != 0) {
+    return fail(Error::InvalidArgument, "the bundle's memory must be aligned to 16 bytes", 0);
+  }
+  if (!has_identifier(file.data(), file.size())) {
+    return fail(Error::InvalidProgram, "not a bundled program: expected BP08", kIdentifierAt);
+  }
+  size_t where = 0;
+  if (!verify_tables(file.data(), file.size(), fbb::BundledProgramTypeTable(), &where)) {
+    return fail(Error::InvalidProgram, "the bundle's tables are corrupt",
+                static_cast<int64_t>(where));
+  }
+  const void* const root = file.data() + ::flatbuffers::ReadScalar<uint32_t>(file.data());
+  const fbb::BundledProgram& bundle = bundle_at(root);
+  if (length(bundle.program()) == 0) {
+    return fail(Error::InvalidProgram, "the bundle holds no program", 0);
+  }
+  const Bundle found(root);
+  for (size_t suite = 0; suite < found.num_suites(); ++suite) {
+    const auto offset =
+        static_cast<const uint8_t*>(table_at(bundle.method_test_suites(), suite)) - file.data();
+    if (found.method_name(suite) == nullptr) {
+      return fail(Error::InvalidProgram, "a test suite names no method", offset);
+    }
+    for (size_t index = 0; index < found.num_cases(suite); ++index) {
+      const auto* const test =
+          static_cast<const fbb::BundledMethodTestCase*>(found.case_at(suite, index));
+      const char* reason = check(test->inputs());
+      if (reason == nullptr) reason = check(test->expected_outputs());
+      if (reason == nullptr) continue;
+      return fail(Error::InvalidProgram, reason,
+                  reinterpret_cast<const uint8_t*>(test) - file.data());
+    }
+  }
+  return found;
+}
+
+Span<const uint8_t> Bundle::program() const {
+  const auto* const bytes = bundle_at(root_).program();
+  return {bytes->data(), bytes->size()};
+}
+
+size_t Bundle::num_suites() const { return length(bundle_at(root_).method_test_suites()); }
+
+const char* Bundle::method_name(size_t suite) const {
+  return text(at(bundle_at(root_).method_test_suites(), suite).method_name());
+}
+
+size_t Bundle::num_cases(size_t suite) const {
+  return length(at(bundle_at(root_).method_test_suites(), suite).test_cases());
+}
+
+const void* Bundle::case_at(size_t suite, size_t index) const {
+  return table_at(at(bundle_at(root_).method_test_suites(), suite).test_cases(), index);
+}
+
+size_t Bundle::num_expected(size_t suite, size_t index) const {
+  const void* const test = case_at(suite, index);
+  return length(static_cast<const fbb::BundledMethodTestCase*>(test)->expected_outputs());
+}
+
+Error Bundle::set_inputs(size_t suite, size_t index, Method& method) const {
+  const void* const test = case_at(suite, index);
+  const void* const inputs = static_cast<const fbb::BundledMethodTestCase*>(test)->inputs();
+  if (length(inputs) != method.inputs_size()) return Error::InvalidArgument;
+  Stored stored;
+  for (size_t i = 0; i < length(inputs); ++i) {
+    const Error error = method.set_input(value_of(value_at(inputs, i), stored), i);
+    if (error != Error::Ok) return error;
+  }
+  return Error::Ok;
+}
+
+Bundle::Verdict Bundle::compare(size_t suite, size_t index, size_t output, const EValue& value,
+                                Tolerance tolerance) const {
+  const void* const test = case_at(suite, index);
+  const void* const outputs =
+      static_cast<const fbb::BundledMethodTestCase*>(test)->expected_outputs();
+  Stored stored;
+  const EValue expected = value_of(value_at(outputs, output), stored);
+  Verdict verdict{};
+  verdict.worst = -1;
+  if (value.tag() != expected.tag()) {
+    verdict.reason = "the output is of another kind";
+  } else if (value.is_tensor()) {
+    verdict.reason =
+        compare_tensors(*value.payload.as_tensor, *expected.payload.as_tensor, tolerance, verdict);
+  } else if (value.is_double()) {
+    compare_numbers(value.payload.as_double, expected.payload.as_double, 0, tolerance, verdict);
+  } else {
+    const bool is_same = value.is_int() ? value.to_int() == expected.to_int()
+                                        : value.to_bool() == expected.to_bool();
+    verdict.different = is_same ? 0 : 1;
+    verdict.worst = is_same ? -1 : 0;
+  }
+  verdict.passed = verdict.reason == nullptr && verdict.different == 0;
+  return verdict;
+}
+
+}  // namespace etx
