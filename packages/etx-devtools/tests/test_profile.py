@@ -83,6 +83,67 @@ def test_modules_are_a_tree(model: Path, capsys: pytest.CaptureFixture[str]) -> 
     ]
 
 
+def test_what_instructions_do(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """FLOP and bytes from the shapes; of a softmax only the latter are known."""
+    found = document(capsys, str(model), "--by", "instruction", "--executions", "3")
+    work = {line["name"]: (line["flop"], line["bytes"]) for line in found["lines"]}
+    assert work["0 aten::linear.out"] == (2 * 4 * 8 * 8, 4 * (4 * 8 + 8 * 8 + 8 + 4 * 8))
+    assert work["1 aten::_softmax.out"] == (None, 2 * 4 * 4 * 8)
+    assert found["peak_gflop_s"] > 0
+    assert found["peak_gb_s"] > 0
+    line = found["lines"][0]
+    assert line["gflop_s"] == pytest.approx(line["flop"] / line["ms"] / 1e6)
+    shares = (line["gflop_s"] / found["peak_gflop_s"], line["gb_s"] / found["peak_gb_s"])
+    assert line["of_peak"] == pytest.approx(max(shares))
+    profile(str(model), "--by", "instruction", "--executions", "2")
+    assert "the instructions' sum is" in capsys.readouterr().out
+
+
+class Convolutions(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = torch.nn.Conv2d(4, 8, 3, groups=2)
+        self.two = torch.nn.ConvTranspose2d(8, 6, 2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.bmm(self.two(self.one(x)).flatten(2), torch.ones(2, 64, 3))
+
+
+def test_flop_of_convolutions() -> None:
+    program = torch.export.export(Convolutions().eval(), (torch.ones(2, 4, 6, 6),))
+    pte = es.read_pte(bytes(to_edge(program).to_executorch().buffer))
+    steps = profile_of(pte, [Run("Execute")]).steps
+    found = [step.work.flop for step in steps if step.work.flop is not None]
+    one = 2 * (2 * 8 * 4 * 4) * (2 * 3 * 3)
+    two = 2 * (2 * 8 * 4 * 4) * (6 * 2 * 2)
+    assert found == [one, two, 2 * (2 * 6 * 3) * 64]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_two_files_side_by_side(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], view: str
+) -> None:
+    other = tmp_path / "shorter.pte"
+    program = torch.export.export(Block().eval(), (torch.ones(4, 8),))
+    to_edge(program).to_executorch().save(str(other))
+    arguments = (str(model), str(other), "--by", view, "--executions", "2")
+    found = document(capsys, *arguments)
+    assert [each["file"] for each in found["files"]] == [str(model), str(other)]
+    rows = [(row["before_ms"], row["after_ms"]) for row in found["pairs"]]
+    changes = [abs((after or 0) - (before or 0)) for before, after in rows]
+    assert changes == sorted(changes, reverse=True)
+    assert any(after is None for _, after in rows)
+    if view == "operator":
+        names = {row["name"] for row in found["pairs"] if row["ratio"]}
+        assert names == {"aten::linear.out", "aten::_softmax.out"}
+    profile(*arguments)
+    out = capsys.readouterr().out
+    assert "times the first's time" in out
+    assert out.splitlines()[0].split() == [view, "first", "second", "change", "ratio"]
+    with pytest.raises(EtxError, match="--etdump and --trace are of one file; two were given"):
+        profile(*arguments, "--trace", str(tmp_path / "t.json"))
+
+
 def test_source_lines(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, str(model), "--by", "line", "--executions", "2")["lines"]
     assert {line["name"].partition(":")[0] for line in found} == {"test_profile.py"}

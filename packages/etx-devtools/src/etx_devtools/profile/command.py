@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from etx_schema import EtxError, read_pte
@@ -13,12 +14,14 @@ from etx_schema.files import write_atomically
 from etx_devtools.etdump import read_etdump
 from etx_devtools.profile import VIEWS, Profile, chrome_trace, lines, profile_of
 from etx_devtools.profile.profile import median
+from etx_devtools.profile.work import measure_peak
 
 EXAMPLES = """\
 examples:
   etx profile model.pte                          by operator, and within delegates
   etx profile model.pte --by module --input x.npy
   etx profile model.pte --by instruction --executions 50 --json
+  etx profile old.pte new.pte --by module        two files, which take turns, side by side
   etx profile model.pte --trace out.json         for ui.perfetto.dev or chrome://tracing
   etx profile model.pte --etdump out.etdp        what a device or `etx run --etdump` recorded
 
@@ -37,6 +40,7 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", help="a .pte or .bpte file")
+    parser.add_argument("other", nargs="?", help="a file to set beside it")
     try:
         from etx_runtime.commands.register import add_model
     except ImportError:
@@ -74,6 +78,9 @@ def _number(text: str) -> float:
 
 
 def _profile(options: argparse.Namespace) -> None:
+    if options.other is not None:
+        _print_both(options)
+        return
     tick_ms = options.tick_ns / 1e6 if options.etdump else 1e-6
     if options.etdump:
         profile = profile_of(
@@ -84,7 +91,7 @@ def _profile(options: argparse.Namespace) -> None:
             tick_ms=tick_ms,
         )
     else:
-        profile = _run(options)
+        (profile,) = _run(options, [options.file])
     if options.trace:
         document = json.dumps(chrome_trace(profile, tick_ms=tick_ms), separators=(",", ":"))
         write_atomically(options.trace, [document.encode()])
@@ -94,7 +101,7 @@ def _profile(options: argparse.Namespace) -> None:
         _print(profile, options.by)
 
 
-def _run(options: argparse.Namespace) -> Profile:
+def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
     try:
         from etx_runtime import Recorder, set_num_threads
         from etx_runtime.commands.measure import measure_load
@@ -105,28 +112,48 @@ def _run(options: argparse.Namespace) -> Profile:
             "etx profile runs the file with etx-runtime, which is not installed; install "
             "etx-devtools[run] and kernels such as etx-kernels-portable, or give --etdump"
         ) from error
-    from etx_devtools.profile.record import record
+    from etx_devtools.profile.record import Recorded, record
 
     if options.threads:
         set_num_threads(options.threads)
-    recorder = Recorder()
-    method, load_ms = measure_load(
-        options.file, options.data, options.method, options.mmap, recorder
-    )
-    calls = prepare_calls(method, input_options(options))
-    if len(calls) != 1:
-        raise EtxError(f"profile takes inputs for one call, got {len(calls)} sets")
-    runs, untraced, first = record(method, recorder, calls[0], options.executions)
-    profile = profile_of(
-        read_pte(options.file),
-        runs,
-        method=options.method,
-        file=options.file,
-        untraced_ms=untraced,
-        cost_ms=recorder.cost_ns() / 1e6,
-    )
-    profile.load_ms, profile.first_ms = load_ms, first
-    return profile
+    methods, loads = [], []
+    for file in files:
+        recorder = Recorder()
+        method, load_ms = measure_load(file, options.data, options.method, options.mmap, recorder)
+        calls = prepare_calls(method, input_options(options))
+        if len(calls) != 1:
+            raise EtxError(f"profile takes inputs for one call, got {len(calls)} sets")
+        methods.append(Recorded(method, recorder, calls[0]))
+        loads.append(load_ms)
+    record(methods, options.executions)
+    peak = measure_peak() if options.by == "instruction" else None
+    profiles = []
+    for file, load_ms, each in zip(files, loads, methods, strict=True):
+        profile = profile_of(
+            read_pte(file),
+            each.runs,
+            method=options.method,
+            file=file,
+            untraced_ms=each.untraced_ms,
+            cost_ms=Recorder.cost_ns() / 1e6,
+        )
+        profile.load_ms, profile.first_ms, profile.peak = load_ms, each.first_ms, peak
+        profiles.append(profile)
+    return profiles
+
+
+def _print_both(options: argparse.Namespace) -> None:
+    """Print two files side by side."""
+    from etx_devtools.profile.both import document_of_both, print_both
+
+    if options.etdump or options.trace:
+        raise EtxError("--etdump and --trace are of one file; two were given")
+    one, other = _run(options, [options.file, options.other])
+    if options.json:
+        documents = [_document(profile, options.by) for profile in (one, other)]
+        print(json.dumps(document_of_both(one, other, options.by, documents), indent=1))
+    else:
+        print_both(one, other, options.by)
 
 
 def _document(profile: Profile, view: str) -> dict[str, Any]:
@@ -141,6 +168,8 @@ def _document(profile: Profile, view: str) -> dict[str, Any]:
         "recording_ns": profile.cost_ms * 1e6,
         "total_ms": profile.total_ms,
         "attributed": profile.attributed,
+        "peak_gflop_s": profile.peak.flop / 1e9 if profile.peak else None,
+        "peak_gb_s": profile.peak.bytes / 1e9 if profile.peak else None,
         "missing_events": sum(run.missing_events for run in profile.runs),
         "by": view,
         "lines": [vars(line) for line in lines(profile, view)],
@@ -158,7 +187,16 @@ def _print(profile: Profile, view: str) -> None:
     known.append(f"{profile.executions} recorded at {time_text(median(profile.whole_ms))}")
     print("; ".join(known))
     if profile.untraced_ms:
-        print(f"recording cost {profile.cost_ms * 1e6:.0f} ns an instruction, taken off")
+        off = 100 * (profile.total_ms / median(profile.untraced_ms) - 1)
+        print(
+            f"recording cost {profile.cost_ms * 1e6:.0f} ns an instruction, taken off; "
+            f"the instructions' sum is {time_text(profile.total_ms)}, {off:+.1f} % from steady"
+        )
+    if profile.peak:
+        print(
+            f"peak: {profile.peak.flop / 1e9:.3g} GFLOP/s and {profile.peak.bytes / 1e9:.3g} GB/s, "
+            "NumPy's float32 matrix product and copy"
+        )
     print(f"{100 * profile.attributed:.1f} % of the time has a module or a source line")
     missing = sum(run.missing_events for run in profile.runs)
     if missing:

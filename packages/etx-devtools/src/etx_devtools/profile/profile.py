@@ -12,6 +12,7 @@ from etx_schema._generated.program import ExecutionPlan
 from etx_schema.inspect.describe_method import Method
 
 from etx_devtools.etdump import KERNEL, Run, Span
+from etx_devtools.profile.work import Peak, Work, work_of
 
 MS = 1e-6
 """Milliseconds of a tick: the runtime's hosted clock counts nanoseconds."""
@@ -43,6 +44,7 @@ class Step:
     ms: list[float] = field(default_factory=list)
     calls: int = 0
     parts: dict[str, Part] = field(default_factory=dict)
+    work: Work = field(default_factory=Work)
 
     @property
     def is_known(self) -> bool:
@@ -67,6 +69,8 @@ class Profile:
     first_ms: float | None = None
     cost_ms: float = 0.0
     """What recording an instruction took, which is taken off."""
+    peak: Peak | None = None
+    """Of this machine, where it was measured."""
 
     @property
     def total_ms(self) -> float:
@@ -152,6 +156,7 @@ def _step(description: Method, row: dict[str, Any]) -> Step:
         row.get("module", "" if "source" in row else None),
         row.get("source"),
         _shape(description, row.get("args") or []),
+        work=work_of(description, name, row.get("args") or []),
     )
 
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from etx_runtime import Recorder
@@ -14,25 +16,37 @@ from etx_devtools.etdump import Run, read_etdump
 BLOCKS = 5
 
 
-def record(
-    method: Method, recorder: Recorder, inputs: list[Any], executions: int
-) -> tuple[list[Run], list[float], float]:
-    """Return what was recorded, milliseconds of executions in between, and of the first one.
+@dataclass
+class Recorded:
+    """A method with its inputs; what was recorded of it, and milliseconds of other executions.
 
     `recorder` may hold the load already; it is cleared in between, so that its memory is one that
-    was written before. There are `executions` of each kind, at least one a block.
+    was written before.
     """
-    start = time.perf_counter()
-    method.execute(inputs)
-    first = (time.perf_counter() - start) * 1e3
-    untraced: list[float] = []
-    runs: list[Run] = []
+
+    method: Method
+    recorder: Recorder
+    inputs: list[Any]
+    runs: list[Run] = field(default_factory=list)
+    untraced_ms: list[float] = field(default_factory=list)
+    first_ms: float = 0.0
+
+    def record(self, count: int) -> None:
+        """Execute without recording, then with it, each so often."""
+        times = self.method.time_executions(self.inputs, count)
+        self.untraced_ms += [ns / 1e6 for ns in times]
+        self.method.trace(self.inputs, self.recorder, count)
+        self.runs += read_etdump(self.recorder.etdump())
+        self.recorder.clear()
+
+
+def record(methods: Sequence[Recorded], executions: int) -> None:
+    """Record so many executions of each method and as many others, the methods in turns."""
+    for each in methods:
+        start = time.perf_counter()
+        each.method.execute(each.inputs)
+        each.first_ms = (time.perf_counter() - start) * 1e3
     for block in range(BLOCKS):
         count = executions * (block + 1) // BLOCKS - executions * block // BLOCKS
-        if count == 0:
-            continue
-        untraced += [ns / 1e6 for ns in method.time_executions(inputs, count)]
-        method.trace(inputs, recorder, count)
-        runs += read_etdump(recorder.etdump())
-        recorder.clear()
-    return runs, untraced, first
+        for each in methods if count else ():
+            each.record(count)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from etx_devtools.profile.views import Line
 from etx_devtools.tabular import draw
 
+INSTRUCTION = ("p10", "time", "p90", "share", "FLOP", "bytes", "GFLOP/s", "GB/s", "of peak")
 TEXT = ("shape", "module", "line")
 
 
@@ -20,14 +21,25 @@ def time_text(milliseconds: float) -> str:
     return f"{milliseconds * 1e6:.0f} ns"
 
 
+def amount_text(number: int | None) -> str:
+    """Format a count with three digits and k, M or G; nothing for None."""
+    if number is None:
+        return ""
+    for unit, scale in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
+        if number >= scale:
+            return f"{number / scale:.3g}{unit}"
+    return str(number)
+
+
 def print_lines(found: Sequence[Line], view: str) -> None:
     """Print the lines, as wide as the terminal at most; rich draws them where it is installed."""
     columns = {
         "operator": ("time", "share", "calls"),
         "line": ("time", "share", "calls"),
         "module": ("time", "share", "own", "calls"),
-        "instruction": ("p10", "time", "p90", "share", "shape", "module", "line"),
+        "instruction": (*INSTRUCTION, "shape", "module", "line"),
     }[view]
+    columns = tuple(name for name in columns if any(_cell(line, name) for line in found))
     rows = [[_name(line), *(_cell(line, column) for column in columns)] for line in found]
     texts = [0, *(i for i, name in enumerate([view, *columns]) if name in TEXT)]
     draw([view, *columns], rows, texts)
@@ -46,6 +58,11 @@ def _cell(line: Line, column: str) -> str:
         "own": own,
         "p10": time_text(line.p10_ms),
         "p90": time_text(line.p90_ms),
+        "FLOP": amount_text(line.flop),
+        "bytes": amount_text(line.bytes),
+        "GFLOP/s": "" if line.gflop_s is None else f"{line.gflop_s:.3g}",
+        "GB/s": "" if line.gb_s is None else f"{line.gb_s:.3g}",
+        "of peak": "" if line.of_peak is None else f"{100 * line.of_peak:.0f} %",
         "shape": line.shape,
         "module": line.module or "",
         "line": line.source or "",

@@ -32,6 +32,12 @@ class Line:
     module: str | None = None
     source: str | None = None
     shape: str = ""
+    flop: int | None = None
+    bytes: int | None = None
+    gflop_s: float | None = None
+    gb_s: float | None = None
+    of_peak: float | None = None
+    """The share of what this machine can: of its FLOP or of its bytes a second, the larger."""
 
 
 def lines(profile: Profile, view: str = "operator") -> list[Line]:
@@ -127,6 +133,25 @@ def _instructions(profile: Profile) -> list[Line]:
     for step in profile.steps:
         line = _line(profile, f"{step.index} {step.name}", step.calls, step.ms)
         origin = {"module": step.module, "source": step.source, "shape": step.shape}
-        found.append(Line(**{**vars(line), **origin}))
+        found.append(Line(**{**vars(line), **origin, **_rates(profile, step, line)}))
         found += _parts(profile, [step])
     return found
+
+
+def _rates(profile: Profile, step: Step, line: Line) -> dict[str, float | None]:
+    """Return what the instruction does, by second, and as a share of what the machine can."""
+    work, seconds = step.work, line.ms / 1e3 / max(step.calls, 1)
+    rates = [
+        None if amount is None or seconds == 0 else amount / seconds
+        for amount in (work.flop, work.bytes)
+    ]
+    peaks = (profile.peak.flop, profile.peak.bytes) if profile.peak else (None, None)
+    shares = [r / p for r, p in zip(rates, peaks, strict=True) if r is not None and p is not None]
+    scaled = [None if rate is None else rate / 1e9 for rate in rates]
+    return {
+        "flop": work.flop,
+        "bytes": work.bytes,
+        "gflop_s": scaled[0],
+        "gb_s": scaled[1],
+        "of_peak": max(shares, default=None),
+    }

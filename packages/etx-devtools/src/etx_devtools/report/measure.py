@@ -27,22 +27,23 @@ def measure(path: str, inputs: Sequence[str] = ()) -> dict[str, list[float]]:
         from etx_runtime.commands.samples import InputOptions, prepare_calls
     except ImportError as error:
         raise EtxError(f"--run needs etx-runtime and etx-kernels-portable ({error})") from error
-    from etx_devtools.profile.record import record
+    from etx_devtools.profile.record import Recorded, record
 
     pte = read_pte(path)
     program = Runtime.get().load_program(path)
     found: dict[str, list[float]] = {}
     for name in sorted(program.method_names):
-        method, recorder = program.load_method(name), Recorder()
+        method = program.load_method(name)
         (call, *_) = prepare_calls(method, InputOptions([("", file) for file in inputs]))
-        runs, untraced, _ = record(method, recorder, call, EXECUTIONS)
+        each = Recorded(method, Recorder(), call)
+        record([each], EXECUTIONS)
         profile = profile_of(
             pte,
-            runs,
+            each.runs,
             method=name,
             file=path,
-            untraced_ms=untraced,
-            cost_ms=recorder.cost_ns() / 1e6,
+            untraced_ms=each.untraced_ms,
+            cost_ms=Recorder.cost_ns() / 1e6,
         )
         found[name] = _times(profile)
     return found
