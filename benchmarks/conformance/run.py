@@ -18,6 +18,7 @@ from typing import Any
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 PLUG = Path(__file__).parent / "plug.py"
+QUICK = Path(__file__).parent / "quick.py"
 DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64")
 PLUGINS = {"etx": f"{PLUG}:Etx", "executorch": f"{PLUG}:Both"}
 PEER = "executorch"
@@ -87,7 +88,7 @@ def result(
     tag = "-".join([pair, target, dtype, str(options.max_samples), *rest]).replace("/", "_")
     out = options.work / f"{tag}.json"
     if not (options.keep and out.exists()):
-        command = [sys.executable, options.harness, "--lower", lower, "--run", runner]
+        command = [sys.executable, QUICK, options.harness, "--lower", lower, "--run", runner]
         command += ["--dtype", dtype, "--max-samples", str(options.max_samples), "--tag", tag]
         command += ["--work", options.work / "journals", "--out", out, *rest]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

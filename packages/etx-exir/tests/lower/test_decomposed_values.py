@@ -6,13 +6,16 @@ import math
 import pytest
 import torch
 from etx_exir.lower.decompose_complex import COMPLEX
+from etx_exir.lower.decompose_floats import FLOATS
 from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
+from etx_exir.lower.decompose_places import PLACES
 from etx_exir.lower.decompose_random import RANDOM
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
 from etx_exir.lower.decompose_unique import UNIQUE
 from etx_exir.lower.decompose_windows import WINDOWS
+from etx_exir.lower.decompose_zeta import ZETA
 from etx_exir.lower.decompositions import OURS
 
 aten = torch.ops.aten
@@ -46,13 +49,19 @@ ELSEWHERE = {
     aten.sort.default,
     aten.bucketize.Tensor,
     aten.addmv.default,
+    aten.addbmm.default,
+    aten._trilinear.default,
     aten.dist.default,
     aten.take.default,
     aten._int_mm.default,
     aten._native_batch_norm_legit_functional.default,
+    aten._batch_norm_with_update_functional.default,
     *SPECIAL,
     *ORDER,
     *GRID,
+    *ZETA,
+    *FLOATS,
+    *PLACES,
 }
 
 

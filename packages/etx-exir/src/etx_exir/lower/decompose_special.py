@@ -24,6 +24,7 @@ STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))
 DIGAMMA = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))
 LARGEST = torch.finfo(torch.float64).max
 FAR = (math.sqrt(8.0), math.sqrt(37.0))
+TAIL = (math.sqrt(37.0), math.sqrt(746.0))
 ERFINV_NEAR = (
     1.8587791124269735,
     0.9134187413507605,
@@ -83,6 +84,37 @@ ERFINV_FAR = (
     -7.66650021387459e-09,
 )
 """The same in sqrt(w), from sqrt(8) to sqrt(37), as -1 to 1."""
+
+NDTRI_TAIL = (
+    16.617093486347166,
+    10.647516162659445,
+    -0.014589989003863293,
+    0.006737201710326753,
+    -0.0030758888701360437,
+    0.001343098048661874,
+    -0.0005305303767286961,
+    0.00016199666517808156,
+    -6.069100274654108e-06,
+    -5.124148796530343e-05,
+    6.325328402902586e-05,
+    -5.283979197553715e-05,
+    4.363596578350117e-05,
+    -5.2323502064767114e-05,
+    3.6305013064543885e-05,
+    2.5398878232728633e-05,
+    -1.447937393105691e-05,
+    -8.482494064575316e-05,
+    5.324772777253499e-05,
+    8.632894120860247e-05,
+    -5.35875942677639e-05,
+    -7.167205065282873e-05,
+    4.470462396403881e-05,
+    3.1870690128676894e-05,
+    -1.9857510001494103e-05,
+    -7.555324503237694e-06,
+    4.725692204045491e-06,
+)
+"""The same from sqrt(37) to sqrt(746), where w is of the least numbers."""
 
 ERFCX = (
     1.095995661000491,
@@ -281,13 +313,35 @@ def _erfinv(y: Tensor) -> Any:
     """y times a polynomial of w = -log(1 - y^2) where that is small, else of sqrt(w), as Giles
     has it ("Approximating the erfinv function", GPU Computing Gems, 2011)."""
     sides = aten.mul.Tensor(aten.rsub.Scalar(y, 1.0), aten.add.Scalar(y, 1.0))
-    w = aten.neg.default(aten.log.default(sides))
+    return _times_quotient(y, aten.neg.default(aten.log.default(sides)), tail=False)
+
+
+def _times_quotient(y: Tensor, w: Tensor, tail: bool) -> Any:
+    """Return erfinv(y) by y and w = -log(1 - y^2), which may be of a y that rounds to 1."""
     near = _polynomial(aten.sub.Scalar(aten.mul.Scalar(w, 0.25), 1.0), ERFINV_NEAR)
-    span, middle = FAR[1] - FAR[0], FAR[1] + FAR[0]
-    place = aten.mul.Scalar(aten.sqrt.default(aten.abs.default(w)), 2.0 / span)
-    far = _polynomial(aten.sub.Scalar(place, middle / span), ERFINV_FAR)
+    root = aten.sqrt.default(aten.abs.default(w))
+    far = _between(root, FAR, ERFINV_FAR)
+    if tail:
+        least = _between(root, TAIL, NDTRI_TAIL)
+        far = aten.where.self(aten.lt.Scalar(root, TAIL[0]), far, least)
     result = aten.mul.Tensor(aten.where.self(aten.lt.Scalar(w, 8.0), near, far), y)
     return aten.where.self(aten.isinf.default(w), aten.mul.Scalar(y, math.inf), result)
+
+
+def _between(x: Tensor, ends: tuple[float, float], coefficients: Sequence[float]) -> Any:
+    """Return a polynomial in x, from one end to the other as -1 to 1."""
+    span, middle = ends[1] - ends[0], ends[1] + ends[0]
+    place = aten.mul.Scalar(x, 2.0 / span)
+    return _polynomial(aten.sub.Scalar(place, middle / span), coefficients)
+
+
+@_in_float64
+def _ndtri(p: Tensor) -> Any:
+    """Return sqrt(2) erfinv(2p - 1), of which 1 - y^2 is 4p(1 - p) however small p is."""
+    y = aten.sub.Scalar(aten.mul.Scalar(p, 2.0), 1.0)
+    sides = aten.mul.Tensor(aten.mul.Scalar(p, 4.0), aten.rsub.Scalar(p, 1.0))
+    root = _times_quotient(y, aten.neg.default(aten.log.default(sides)), tail=True)
+    return aten.mul.Scalar(root, math.sqrt(2.0))
 
 
 @_in_float64
@@ -324,6 +378,7 @@ SPECIAL: dict[OpOverload, Callable[..., Any]] = {
     aten.lgamma.default: _lgamma,
     aten.digamma.default: _digamma,
     aten.erfinv.default: _erfinv,
+    aten.special_ndtri.default: _ndtri,
     aten.special_erfcx.default: _erfcx,
     aten.i0.default: _bessel(0, is_scaled=False),
     aten.special_i0e.default: _bessel(0, is_scaled=True),

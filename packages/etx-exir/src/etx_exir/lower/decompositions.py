@@ -17,13 +17,16 @@ from torch._ops import OpOverload
 
 from etx_exir.ir.ops import TABLE
 from etx_exir.lower.decompose_complex import COMPLEX
+from etx_exir.lower.decompose_floats import FLOATS
 from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
+from etx_exir.lower.decompose_places import PLACES
 from etx_exir.lower.decompose_random import RANDOM
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
 from etx_exir.lower.decompose_unique import UNIQUE
 from etx_exir.lower.decompose_windows import WINDOWS
+from etx_exir.lower.decompose_zeta import ZETA
 from etx_exir.lower.in_float32 import NARROW, in_float32
 
 aten = torch.ops.aten
@@ -240,7 +243,38 @@ def _int_mm(self: Tensor, mat2: Tensor) -> Tensor:
     return torch.mm(self.to(torch.int32), mat2.to(torch.int32))
 
 
+def _addbmm(
+    self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Any:
+    """Return one product whose sums run over the batches too."""
+    wide = batch1.transpose(0, 1).flatten(1)
+    return aten.addmm.default(self, wide, batch2.flatten(0, 1), beta=beta, alpha=alpha)
+
+
+def _trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: list[int],
+    expand2: list[int],
+    expand3: list[int],
+    sumdim: list[int],
+    unroll_dim: int = 1,
+) -> Any:
+    """Return sums of products; of a bilinear form by two products of matrices."""
+    if (expand1, expand2, expand3, sumdim) == ([1, 3], [0], [1, 2], [2, 3]):
+        features, first, second = i2.shape
+        rows = i2.permute(1, 0, 2).reshape(first, features * second)
+        forms = torch.mm(i1, rows).reshape(i1.shape[0], features, second)
+        return torch.bmm(forms, i3.unsqueeze(-1)).squeeze(-1)
+    for dims, place in ((expand1, 0), (expand2, 1), (expand3, 2)):
+        for dim in sorted(dims):
+            i1, i2, i3 = (x.unsqueeze(dim) if i == place else x for i, x in enumerate((i1, i2, i3)))
+    return aten.sum.dim_IntList(aten.mul.Tensor(aten.mul.Tensor(i1, i2), i3), sumdim)
+
+
 BATCH_NORM: Callable[..., Any] = torch_decompositions._native_batch_norm_legit_functional
+UPDATED_BATCH_NORM: Callable[..., Any] = torch_decompositions._batch_norm_with_update_functional
 OUTPUT_SIZE: Callable[..., Any] = torch_decompositions.upsample_compute_output_size
 
 OURS: dict[OpOverload, Callable[..., Any]] = {
@@ -260,6 +294,9 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.take.default: _take,
     aten._int_mm.default: _int_mm,
     aten._native_batch_norm_legit_functional.default: BATCH_NORM,
+    aten._batch_norm_with_update_functional.default: UPDATED_BATCH_NORM,
+    aten.addbmm.default: _addbmm,
+    aten._trilinear.default: _trilinear,
     aten.addmv.default: torch_decompositions.addmv,
     aten.dist.default: torch_decompositions.dist,
     aten.upsample_bicubic2d.default: in_float32(torch_decompositions.upsample_bicubic2d_default),
@@ -272,6 +309,9 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     **SCANS,
     **WINDOWS,
     **SPECIAL,
+    **ZETA,
+    **FLOATS,
+    **PLACES,
     **ORDER,
     **RANDOM,
     **UNIQUE,

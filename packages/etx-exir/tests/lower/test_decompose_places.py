@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is put at strides and diagonals, and fractional pools, as eager has them."""
+
+import pytest
+import torch
+from etx_exir.lower.decompose_places import PLACES
+
+aten = torch.ops.aten
+X = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(2))
+
+
+def check(op, *arguments):
+    torch.testing.assert_close(PLACES[op](*arguments), op(*arguments), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    "place", [(0, 0, 1), (1, 1, 2), (-2, 0, 2), (1, -1, 0), (9, 0, 1)], ids=str
+)
+def test_diagonals(place):
+    source = torch.randn_like(X.diagonal(*place))
+    check(aten.diagonal_scatter.default, X, source, *place)
+
+
+@pytest.mark.parametrize("offset", [None, 0, 3])
+def test_strides(offset):
+    source = torch.arange(6.0).reshape(2, 3)
+    check(aten.as_strided_scatter.default, X, source, [2, 3], [7, 2], offset)
+
+
+@pytest.mark.parametrize("out", [[5, 4, 3], [1, 2, 1], [8, 7, 5]], ids=str)
+@pytest.mark.parametrize("lead", [(2, 3), (3,), (0, 3)], ids=str)
+@pytest.mark.parametrize("dims", [2, 3])
+def test_fractional_pools(dims, lead, out):
+    op = {2: aten.fractional_max_pool2d, 3: aten.fractional_max_pool3d}[dims].default
+    x = torch.randn(*lead, *[11, 9, 8][:dims])
+    x.flatten()[::37] = float("nan")
+    samples = torch.rand(*(lead if len(lead) == 2 else (1, *lead)), dims)
+    arguments = (x, [2, 3, 2][:dims] if out[1] < 7 else [2] * dims, out[:dims], samples)
+    actual, expected = PLACES[op](*arguments), op(*arguments)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
