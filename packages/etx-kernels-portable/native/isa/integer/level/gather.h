@@ -24,7 +24,7 @@ inline void copy_chunk(const int8_t* from, uint8_t* to, int64_t n) {
 }
 
 /// Copies `n` bytes, and up to kChunk - 1 more where they can be read.
-inline void copy_run(const int8_t* from, const int8_t* end, int64_t n, uint8_t* to) {
+ETX_NOINLINE void copy_run(const int8_t* from, const int8_t* end, int64_t n, uint8_t* to) {
   if (n <= kShort && end - from >= kShort) return copy_chunk(from, to, kShort);
   while (n >= kChunk || (n > 0 && end - from >= kChunk)) {
     copy_chunk(from, to, kChunk);
@@ -44,8 +44,7 @@ inline int64_t unspaced(int64_t x, int64_t spacing) {
 }
 
 /// One line of a window whose points lie next to each other.
-inline void copy_line(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
-                      uint8_t* to) {
+void copy_line(const Window& w, const int8_t* line, const int8_t* end, int64_t x, uint8_t* to) {
   if (x >= 0 && x + w.kernel[1] <= w.in[1]) {
     return copy_run(line + x * w.pixel, end, w.kernel[1] * w.channels, to);
   }
@@ -61,8 +60,7 @@ inline void copy_line(const Window& w, const int8_t* line, const int8_t* end, in
 }
 
 /// One line of any window, point by point.
-inline void copy_points(const Window& w, const int8_t* line, const int8_t* end, int64_t x,
-                        uint8_t* to) {
+void copy_points(const Window& w, const int8_t* line, const int8_t* end, int64_t x, uint8_t* to) {
   for (int64_t k = 0; k < w.kernel[1]; ++k, x += w.dilation[1], to += w.channels) {
     const int64_t at = unspaced(x, w.spacing[1]);
     if (at >= 0 && at < w.in[1]) {

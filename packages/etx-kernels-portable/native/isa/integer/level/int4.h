@@ -64,7 +64,7 @@ inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64
 }
 
 /// Adds the products of a row at steps that belong together.
-template <int V, int pairs>
+template <int V, int pairs, bool ahead>
 inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
                              int64_t block_stride) {
   VecI words[V];
@@ -75,7 +75,7 @@ inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x
     ETX_UNROLL
     for (int v = 0; v < V; ++v) __asm__("" : "+x"(columns.bytes[v]));
     const Nibbles<V> b(columns);
-    prefetch_bytes(w + kAhead);
+    if (ahead) prefetch_bytes(w + kAhead);
     const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -119,7 +119,7 @@ inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64
 
 /// Adds the products of a row at steps that belong together. High nibbles stay where they are, so
 /// that their sum is 16 times as large.
-template <int V, int pairs>
+template <int V, int pairs, bool ahead>
 inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
                              int64_t block_stride) {
   const VecI lower = splat(0x0F0F0F0F);
@@ -130,7 +130,7 @@ inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x
     const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      prefetch_bytes(w + kAhead + v / kParts * block_stride);
+      if (ahead) prefetch_bytes(w + kAhead + v / kParts * block_stride);
       __asm__("" : "+v"(columns.bytes[v]));  // Loaded once.
       sums[0][v] = dot_nibbles(sums[0][v], columns.bytes[v] & lower, low);
       more[v] = dot_nibbles(more[v], columns.bytes[v] & ~lower, high);
@@ -146,32 +146,34 @@ template <int V>
 ETX_NOINLINE void add_each_pair(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
                                 int64_t block_stride, int64_t pairs) {
   for (int64_t i = 0; i < pairs; ++i, w += kBlockBytes, x += 2 * kNibbleStepBytes) {
-    add_pairs_of_row<V, 1>(sums, w, x, block_stride);
+    add_pairs_of_row<V, 1, false>(sums, w, x, block_stride);
   }
 }
 
 /// Adds the products of `most` pairs of steps, or of fewer with sums in memory.
-template <int V, int most>
+template <int V, int most, bool ahead>
 inline void add_pairs_up_to(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
                             int64_t block_stride, int64_t pairs) {
-  if (most > 0 && pairs == most) return add_pairs_of_row<V, most>(sums, w, x, block_stride);
+  if (most > 0 && pairs == most) {
+    return add_pairs_of_row<V, most, ahead>(sums, w, x, block_stride);
+  }
   Sums<1, V> few = {};
   add_each_pair<V>(few, w, x, block_stride, pairs);
   add_sums<1, V>(sums, few);
 }
 
-/// The product of a row that `subtract_offset` changed.
-template <int V>
-inline void run_one_row(const Product& p, const Tile& t, const Place& at) {
+/// The product of a row that `subtract_offset` changed. `ahead`: fetches what it will need.
+template <int V, bool ahead>
+ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) {
   const int8_t* w = t.weight;
   const uint8_t* x = t.rows;
   const float* scale = p.scale + at.column;
   const int32_t* group_sum = p.group_sums + at.row * p.groups;
   const int64_t rest = p.steps * kNibbleStepBytes, block_stride = t.block_stride;
   const int64_t group_steps = p.group_steps, group_stride = p.group_stride;
-  VecF totals[1][V];
+  VecF own[V];
   ETX_UNROLL
-  for (int v = 0; v < V; ++v) totals[0][v] = splat(0.0f);
+  for (VecF& total : own) total = splat(0.0f);
   for (int64_t left = p.steps; left > 0; left -= group_steps, scale += group_stride) {
     Sums<1, V> sums;
     const VecI excess = splat(*group_sum++ * 8);
@@ -179,23 +181,24 @@ inline void run_one_row(const Product& p, const Tile& t, const Place& at) {
     for (int v = 0; v < V; ++v) sums[0][v] = -excess;
     for (int64_t k = left < group_steps ? left : group_steps; k > 0; k -= kPairSteps) {
       const int64_t pairs = k < kPairSteps ? k / 2 : kPairSteps / 2;
-      add_pairs_up_to<V, kPairSteps / 2>(sums, w, x, block_stride, pairs);
+      add_pairs_up_to<V, kPairSteps / 2, ahead>(sums, w, x, block_stride, pairs);
       const __m256i more = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + rest));
       if (!_mm256_testz_si256(more, more)) {
-        add_pairs_up_to<V, kRestPairs>(sums, w, x + rest, block_stride, pairs);
+        add_pairs_up_to<V, kRestPairs, false>(sums, w, x + rest, block_stride, pairs);
       }
       w += pairs * kBlockBytes, x += pairs * 2 * kNibbleStepBytes;
     }
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      totals[0][v] = totals[0][v] + to_floats(sums[0][v]) * load(scale + v * kLanes);
+      own[v] = own[v] + to_floats(sums[0][v]) * load(scale + v * kLanes);
+      // Those of the next columns: rows of scales are far from each other.
+      prefetch_bytes(scale + (V + v) * kLanes);
     }
-    prefetch_bytes(scale + 2 * V * kLanes);
   }
-  if (is_negated(p.row_scales[at.row].offset)) {
-    ETX_UNROLL
-    for (int v = 0; v < V; ++v) totals[0][v] = splat(0.0f) - totals[0][v];
-  }
+  const bool negated = is_negated(p.row_scales[at.row].offset);
+  VecF totals[1][V];
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v) totals[0][v] = negated ? splat(0.0f) - own[v] : own[v];
   finish_rows<1, V>(p, totals, at);
 }
 
@@ -296,13 +299,14 @@ inline void add_group(Sums<M, V>& sums, const Product& p, const Tile& t, const P
 /// u w8, less z w's and 8 u's. One row alone sums z w8 itself instead of reading sums of w.
 struct ToFloatsInt4 {
   static constexpr bool kHalves = false;
+  static constexpr int kBlockRows = kTileRows > 4 ? 4 : kTileRows;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
 #if defined(ETX_INTEGER_NIBBLES)
     if constexpr (M == 1) {
-      run_one_row<V>(p, t, at);
-      return;
+      constexpr bool kOften = V > kParts;
+      return kOften && t.held ? run_one_row<V, !kOften>(p, t, at) : run_one_row<V, true>(p, t, at);
     }
 #endif
     VecF totals[M][V];
@@ -320,7 +324,7 @@ struct ToFloatsInt4 {
       for (int v = 0; v < V; ++v) {
         const int64_t column = g * p.group_stride + at.column + v * kLanes;
         const VecF scale = load(p.scale + column);
-        prefetch_bytes(p.scale + column + 2 * V * kLanes);
+        prefetch_bytes(p.scale + column + V * kLanes);
         const VecI weights = M == 1 ? VecI{} : load_ints(p.sums + column);
         ETX_UNROLL
         for (int i = 0; i < M; ++i) {

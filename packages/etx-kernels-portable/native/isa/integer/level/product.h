@@ -22,6 +22,7 @@ ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
 
 struct ToBytes {
   static constexpr bool kHalves = kParts == 2;  ///< Of the last block only columns that are.
+  static constexpr int kBlockRows = kTileRows;  ///< Multiplied at once with one block of columns.
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -78,6 +79,7 @@ struct ToBytes {
 
 struct ToFloats {
   static constexpr bool kHalves = false;
+  static constexpr int kBlockRows = kTileRows;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -102,6 +104,8 @@ template <class Kind, int V, int M>
 inline void run_rows(const Product& p, Tile& t, Place& at) {
   for (; p.num_rows - at.row >= M; at.row += M, t.rows += M * t.row_stride) {
     Kind::template run<M, V>(p, t, at);
+    t.next += t.other;
+    t.other = -t.other;
   }
   if constexpr (M > 1) run_rows<Kind, V, (M > 4 ? 4 : M / 2)>(p, t, at);
 }
@@ -115,14 +119,15 @@ void run_product(const Product& p, int64_t block_stride) {
     const int64_t after = block + (whole ? kPanelBlocks : 1);
     const int8_t* const weight = p.weight + block * block_stride;
     const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;
-    Tile t = {p.rows, p.row_stride, weight, block_stride, next, held};
+    const int64_t other = p.end - after >= kPanelBlocks ? (kPanelBlocks - 1) * block_stride : 0;
+    Tile t = {p.rows, p.row_stride, weight, block_stride, next, held, other};
     Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (Kind::kHalves && at.columns <= kLanes) {
       run_rows<Kind, Kind::kHalves ? kParts / 2 : kParts, kTileRows>(p, t, at);
     } else if (whole) {
       run_rows<Kind, kPanelBlocks * kParts, kTileRows>(p, t, at);
     } else {
-      run_rows<Kind, kParts, kTileRows>(p, t, at);
+      run_rows<Kind, kParts, Kind::kBlockRows>(p, t, at);
     }
     block = after;
   }

@@ -44,8 +44,9 @@ struct Tile {
   int64_t row_stride;
   const int8_t* weight;
   int64_t block_stride;
-  const int8_t* next;  ///< What will be read soon.
+  const int8_t* next;  ///< A block that will be read soon.
   bool held;           ///< All of the weight is likely to be in a cache.
+  int64_t other = 0;   ///< How far from it another one is, which the next tile fetches.
 };
 
 template <int M, int V>
@@ -99,8 +100,10 @@ inline void add_step(Sums<M, V>& sums, const RowPointers<M>& rows, int64_t step,
 }
 
 /// Independent sums that are added in turns, so that additions do not wait for each other.
-template <int M, int V>
-constexpr int kChains = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
+constexpr int turns(int rows, int vectors) {
+  const int sums = rows * vectors;
+  return sums >= 8 ? 1 : (sums >= 4 ? 2 : 4);
+}
 
 template <int M, int V>
 inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
@@ -114,7 +117,7 @@ inline void add_sums(Sums<M, V>& sums, const Sums<M, V>& more) {
 /// `ahead`: fetches what one row will need.
 template <int M, int V, bool ahead>
 inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
-  constexpr int U = kChains<M, V>;
+  constexpr int U = turns(M, V);
   const RowPointers<M> rows(t);
   const int8_t* w = t.weight;
   const int8_t* next = t.next;

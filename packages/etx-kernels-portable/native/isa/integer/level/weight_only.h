@@ -44,13 +44,9 @@ inline VecF number_of(VecI bytes) {
   return to_floats(to_signed(to_unsigned(bytes) << kShift) >> 28);
 }
 
-/// Independent sums, of which each takes every kth product in turns.
-template <int M, int V>
-constexpr int kTurns = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
-
 template <int M, int V>
 struct FloatSums {
-  VecF v[kTurns<M, V>][M][V];
+  VecF v[turns(M, V)][M][V];
   FloatSums() {
     ETX_UNROLL
     for (auto& turn : v) {
@@ -63,8 +59,9 @@ struct FloatSums {
   }
   VecF at(int row, int vector) const {
     VecF sum = v[0][row][vector];
+    constexpr int kTurns = turns(M, V);
     ETX_UNROLL
-    for (int u = 1; u < kTurns<M, V>; ++u) sum = sum + v[u][row][vector];
+    for (int u = 1; u < kTurns; ++u) sum = sum + v[u][row][vector];
     return sum;
   }
 };
@@ -75,7 +72,7 @@ inline void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
   VecF w[V];
   ETX_UNROLL
   for (int v = 0; v < V; ++v) w[v] = number_of<part, i>(bytes[v]);
-  VecF(&own)[M][V] = sums.v[i % kTurns<M, V>];
+  VecF(&own)[M][V] = sums.v[i % turns(M, V)];
   ETX_UNROLL
   for (int m = 0; m < M; ++m) {
     const VecF a = splat(x[m * x_stride + i]);
@@ -173,7 +170,7 @@ void run_weight_only(const FloatProduct& p) {
     if (whole) {
       run_float_rows<int4, kPanelBlocks, kFloatRows>(p, weight, block_stride, at);
     } else {
-      run_float_rows<int4, 1, kFloatRows>(p, weight, block_stride, at);
+      run_float_rows<int4, 1, (kFloatRows > 4 ? 4 : kFloatRows)>(p, weight, block_stride, at);
     }
     block += whole ? kPanelBlocks : 1;
   }
