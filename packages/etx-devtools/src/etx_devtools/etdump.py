@@ -288,7 +288,9 @@ def _array(tensor: Tensor, debug_buffer: Blob) -> npt.NDArray[Any]:
     count = 1
     for size in sizes:
         count *= size
-    bad = count < 0 or tensor.offset < 0 or any(size < 0 for size in sizes)
+    if count == 0:
+        return np.empty([max(0, size) for size in sizes], dtype)
+    bad = tensor.offset < 0 or any(size < 0 for size in sizes)
     if bad or tensor.offset + count * dtype.itemsize > len(view):
         raise ProgramError(
             f"a {name} tensor of sizes {sizes} at {tensor.offset} does not lie in the debug buffer "
@@ -296,7 +298,7 @@ def _array(tensor: Tensor, debug_buffer: Blob) -> npt.NDArray[Any]:
         )
     flat = np.frombuffer(view, dtype, count, tensor.offset)
     steps = [abs(step) for step in tensor.strides]
-    if len(steps) != len(sizes) or count == 0:
+    if len(steps) != len(sizes):
         return flat.reshape(sizes)
     reach = 1 + sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
     if reach != count:

@@ -27,10 +27,6 @@ ABSENT = {
     "backends.xnnpack.recipes": "recipes are not there: call to_edge_transform_and_lower",
     "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
     "data": "the schemas are package data of etx_schema",
-    "devtools": (
-        "ETRecord is not there yet: the file itself names module and line of each instruction;"
-        " give it to the Inspector as program, and see etx profile and etx compare"
-    ),
     "devtools.etdump": (
         "the schema is in etx_schema: etx_devtools.etdump reads ETDumps, etx_runtime.Recorder and"
         " etx run --etdump write them"

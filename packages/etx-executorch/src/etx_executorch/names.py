@@ -8,6 +8,7 @@ __all__ = ["MOVED", "NAMES"]
 _BUNDLES = "etx_devtools"
 _CONFIG = "etx_executorch.adapters.config"
 _CORD = "etx_executorch.adapters.cord"
+_ETRECORD = "etx_executorch.adapters.etrecord"
 _EXPORT_PASS = "etx_executorch.adapters.export_pass"
 _EXPORT_UTIL = "etx_executorch.adapters.export_util"
 _GRAPHS = "etx_executorch.adapters.graphs"
@@ -279,7 +280,12 @@ RUNTIME = {
 }
 
 DEVTOOLS = {
-    "devtools": {**_of(_BUNDLES, "BundledProgram"), **_of(_INSPECTOR, "Inspector")},
+    "devtools": {
+        **_of(_BUNDLES, "BundledProgram"),
+        **_of(_INSPECTOR, "Inspector"),
+        **_of(_ETRECORD, "ETRecord", "generate_etrecord", "parse_etrecord"),
+    },
+    "devtools.etrecord": _of(_ETRECORD, "ETRecord", "generate_etrecord", "parse_etrecord"),
     "devtools.bundled_program": {},
     "devtools.bundled_program.config": _of(_BUNDLES, "MethodTestCase", "MethodTestSuite"),
     "devtools.bundled_program.core": _of(_BUNDLES, "BundledProgram"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from etx_schema import Program, PteFile, serialize_pte, write_ptd, write_pte
 from etx_schema.inspect.describe import describe_pte
@@ -24,7 +24,7 @@ from etx_exir.errors import ConfigError, VerificationError
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.lower.capture import capture
-from etx_exir.lower.copy_program import apply_passes
+from etx_exir.lower.copy_program import apply_passes, copy_program
 from etx_exir.lower.lower import Observer, fit, lower_all, lower_kept
 from etx_exir.lower.verify import Dialect, breaches
 from etx_exir.progress import Progress, naming, report, reporting
@@ -32,6 +32,7 @@ from etx_exir.target.check import load_target
 
 if TYPE_CHECKING:
     from etx_exir.emit import Emitted
+    from etx_exir.etrecord import ETRecord
     from etx_exir.plan import PlanReport
 
 __all__ = [
@@ -43,8 +44,7 @@ __all__ = [
 ]
 
 NO_ETRECORD = (
-    "an ETRecord is not written: the file itself names module and source line of each instruction"
-    " (named data etx/debug); leave generate_etrecord out"
+    "no ETRecord was kept: call to_edge or to_edge_transform_and_lower with generate_etrecord=True"
 )
 Programs = ExportedProgram | Mapping[str, ExportedProgram]
 Delegator = Callable[
@@ -67,6 +67,7 @@ class ExecutorchProgramManager:
         self._programs = programs
         self._config = config
         self._constant_methods = dict(constant_methods)
+        self._record: ETRecord | None = None
 
     @property
     def methods(self) -> set[str]:
@@ -145,9 +146,13 @@ class ExecutorchProgramManager:
         document = describe_pte(memoryview(self.buffer))
         print(*lines("program", document, debug=verbose), sep="\n", file=out)
 
-    def get_etrecord(self) -> NoReturn:
-        """Refuse: the file says itself where its instructions come from."""
-        raise ConfigError(NO_ETRECORD)
+    def get_etrecord(self) -> ETRecord:
+        """Return what `generate_etrecord=True` kept, with the maps of this file."""
+        if self._record is None:
+            raise ConfigError(NO_ETRECORD)
+        record = self._record.copy()
+        record.add_executorch_program(self)
+        return record
 
     def write_to_file(self, open_file: BinaryIO) -> None:
         """Write the bytes of the file to `open_file`."""
@@ -180,6 +185,7 @@ class EdgeProgramManager:
         self._constant_methods = dict(constant_methods or {})
         self._config = compile_config or EdgeCompileConfig()
         self._observer = observer
+        self._record: ETRecord | None = None
 
     @property
     def methods(self) -> set[str]:
@@ -240,10 +246,14 @@ class EdgeProgramManager:
         with reporting(progress):
             report("plan memory and emit")
             emitted = emit_all(programs, config, self._constant_methods, target)
-        return ExecutorchProgramManager(emitted, programs, config, self._constant_methods)
+        done = ExecutorchProgramManager(emitted, programs, config, self._constant_methods)
+        done._record = self._record
+        return done
 
     def _derive(self, programs: dict[str, ExportedProgram]) -> EdgeProgramManager:
-        return EdgeProgramManager(programs, self._constant_methods, self._config, self._observer)
+        result = EdgeProgramManager(programs, self._constant_methods, self._config, self._observer)
+        result._record = self._record
+        return result
 
 
 def to_edge(
@@ -255,14 +265,18 @@ def to_edge(
     observer: Observer | None = None,
     progress: Progress | None = None,
 ) -> EdgeProgramManager:
-    """Lower exported programs, one or several by method name, to the Edge dialect."""
-    _refuse_etrecord(generate_etrecord)
+    """Lower exported programs, one or several by method name, to the Edge dialect.
+
+    With `generate_etrecord` they are kept for `get_etrecord`, as they are before and after.
+    """
     config = compile_config or EdgeCompileConfig()
     named = dict(sorted(_by_name(programs).items()))
     with reporting(progress):
         edge = lower_all(named, dict.fromkeys(named, config.preserve_ops), observer)
     _verify(edge, config)
-    return EdgeProgramManager(edge, constant_methods, config, observer)
+    result = EdgeProgramManager(edge, constant_methods, config, observer)
+    result._record = _kept(programs, edge) if generate_etrecord else None
+    return result
 
 
 def to_edge_transform_and_lower(
@@ -282,14 +296,26 @@ def to_edge_transform_and_lower(
     Kept operators that no backend took are decomposed after all. `delegator` takes programs and
     partitioners by method name, and returns the programs with their delegates.
     """
-    _refuse_etrecord(generate_etrecord)
     config = compile_config or EdgeCompileConfig()
+    records: list[ETRecord] = []
+
+    def delegate_and_keep(
+        edge: Mapping[str, ExportedProgram], chosen: Mapping[str, Partitioner | None]
+    ) -> dict[str, ExportedProgram]:
+        if not records:
+            records.append(_kept(programs, edge))
+        return delegator(edge, chosen)
+
     with reporting(progress):
+        chosen = delegate_and_keep if generate_etrecord else delegator
         edge = _lower_and_delegate(
-            programs, transform_passes, partitioner, config, observer, delegator
+            programs, transform_passes, partitioner, config, observer, chosen
         )
     _verify(edge, config)
-    return EdgeProgramManager(edge, constant_methods, config, observer)
+    result = EdgeProgramManager(edge, constant_methods, config, observer)
+    if generate_etrecord:
+        result._record = records[0] if records else _kept(programs, edge)
+    return result
 
 
 def compile(
@@ -381,9 +407,13 @@ def _finish(program: ExportedProgram, config: ExecutorchBackendConfig) -> Execut
 LoweredBackendModule.finish = _finish
 
 
-def _refuse_etrecord(asked: bool) -> None:
-    if asked:
-        raise ConfigError(NO_ETRECORD)
+def _kept(programs: Programs, edge: Mapping[str, ExportedProgram]) -> ETRecord:
+    from etx_exir.etrecord import ETRecord
+
+    record = ETRecord()
+    record.add_exported_program(programs)
+    record.keep_edge({name: copy_program(program) for name, program in edge.items()})
+    return record
 
 
 def _verify(programs: Mapping[str, ExportedProgram], config: EdgeCompileConfig) -> None:

@@ -78,13 +78,6 @@ def test_skipping_dim_orders_is_refused():
         EdgeCompileConfig(_skip_dim_order=True)
 
 
-def test_etrecords_are_refused():
-    with pytest.raises(ConfigError, match="etx/debug"):
-        to_edge(export(Net(), (X,)), generate_etrecord=True)
-    with pytest.raises(ConfigError, match="etx/debug"):
-        finished().get_etrecord()
-
-
 def test_views_can_stay_copies():
     manager = finished(remove_view_copy=False)
     assert "aten::view_copy.out" in operators(reread(manager.pte_file))

@@ -87,7 +87,7 @@ class Event:
     delegate_debug_identifier: int | str | None = None
     debug_handles: int | list[int] | None = None
     stack_traces: dict[str, str] = field(default_factory=dict)
-    module_hierarchy: dict[str, dict[str, str]] = field(default_factory=dict)
+    module_hierarchy: dict[str, dict[str, Any]] = field(default_factory=dict)
     is_delegated_op: bool | None = None
     delegate_backend_name: str | None = None
     delegate_debug_metadatas: list[Any] = field(default_factory=list)

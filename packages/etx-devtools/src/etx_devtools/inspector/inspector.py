@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -13,6 +14,7 @@ from etx_schema import Blob, EtxError, PteFile, read_pte
 
 from etx_devtools.etdump import read_etdump
 from etx_devtools.inspector.blocks import Event, EventBlock, TimeScale, blocks_of
+from etx_devtools.inspector.etrecord import Record, add_record, read_record
 from etx_devtools.inspector.origins import add_origins
 from etx_devtools.tabular import draw
 
@@ -24,9 +26,10 @@ class Inspector:
     """An ETDump of ETX or ExecuTorch: event blocks, tables, times of modules.
 
     `program`, the ``.pte`` that ran, says where instructions come from: operators, modules, source
-    lines and backends. `debug_buffer_path` has the values. Ticks of the device are
-    `source_time_scale`; those within delegates are what `delegate_time_scale_converter` makes of an
-    identifier and a time. Errors: EtxError with the byte of a damaged dump.
+    lines and backends; so does `etrecord`, a file of ETX or ExecuTorch or what `get_etrecord`
+    returns, which has the programs, too. `debug_buffer_path` has the values. Ticks of the device
+    are `source_time_scale`; those within delegates are what `delegate_time_scale_converter` makes
+    of an identifier and a time. Errors: EtxError with the byte of a damaged dump.
     """
 
     def __init__(
@@ -44,11 +47,6 @@ class Inspector:
     ) -> None:
         if (etdump_path is None) == (etdump_data is None):
             raise ValueError("give one of etdump_path and etdump_data")
-        if etrecord is not None:
-            raise EtxError(
-                "ETRecords are not read: ETX's files say themselves where instructions come from, "
-                "give program=, the .pte that ran"
-            )
         source = etdump_path if etdump_data is None else etdump_data
         assert source is not None
         self.runs = read_etdump(source)
@@ -57,6 +55,11 @@ class Inspector:
         self.event_blocks: list[EventBlock] = blocks_of(
             self.runs, source_time_scale, target_time_scale, buffer, delegate_time_scale_converter
         )
+        self._buffer, self._etrecord = buffer, etrecord
+        self._record: Record | None = None
+        if etrecord is not None:
+            self._record = read_record(etrecord)
+            add_record(self.event_blocks, self._record)
         if program is not None:
             pte = program if isinstance(program, PteFile) else read_pte(program)
             add_origins(self.event_blocks, pte)
@@ -95,14 +98,8 @@ class Inspector:
         self, include_units: bool = True, include_delegate_debug_data: bool = False
     ) -> Any:
         """Return a pandas.DataFrame with a row for each event of each block. Needs pandas."""
-        try:
-            import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
-        except ImportError as error:
-            raise EtxError(
-                "to_dataframe makes a pandas.DataFrame, and pandas is not installed; "
-                "print_data_tabular and save_data_to_tsv do without"
-            ) from error
-        return pandas.DataFrame(self._rows(include_units, include_delegate_debug_data))
+        rows = self._rows(include_units, include_delegate_debug_data)
+        return _data_frame(rows, "to_dataframe", "print_data_tabular and save_data_to_tsv do")
 
     def _table(self, include_units: bool, include_delegate_debug_data: bool) -> list[list[str]]:
         rows = self._rows(include_units, include_delegate_debug_data)
@@ -166,17 +163,77 @@ class Inspector:
                 found.setdefault(name, []).append(event)
         return found
 
+    def get_exported_program(self, graph: str | None = None) -> Any:
+        """Return a program of the ETRecord, `exported_program` or the Edge program by default.
+
+        Needs etx-exir. Errors: EtxError without a record, or where it has none of that name.
+        """
+        from etx_devtools.inspector.numeric_gap import program_of
+
+        return program_of(self._etrecord, graph)
+
+    def numeric_gaps(
+        self, distance: Any = "MSE", reference_graph: str | None = None, method: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Do as `calculate_numeric_gap`; return rows, which need no pandas."""
+        from etx_devtools.inspector.numeric_gap import gaps
+
+        if self._record is None or self._buffer is None:
+            raise EtxError(
+                "a numeric gap needs an ETRecord with representative inputs (etrecord=) and the "
+                "values of the dump (debug_buffer_path=); `etx compare` needs neither"
+            )
+        runs = [run for run in self.runs if run.is_execution]
+        return gaps(
+            self._etrecord, self._record, runs, self._buffer, distance, reference_graph, method
+        )
+
+    def calculate_numeric_gap(
+        self,
+        distance: Any,
+        disable_debug_handle_valdiation: bool = False,
+        reference_graph: str | None = None,
+        *,
+        method: str | None = None,
+    ) -> Any:
+        """Compare recorded values with the model's; return a pandas.DataFrame. Needs etx-exir.
+
+        `distance` is MSE, L1, SNR, or another name of `etx compare`, or has a method
+        `element_compare`. Of several methods `method` names one.
+        """
+        rows = self.numeric_gaps(distance, reference_graph, method)
+        return _data_frame(rows, "calculate_numeric_gap", "numeric_gaps does")
+
+
+def _data_frame(rows: list[dict[str, Any]], name: str, instead: str) -> Any:
+    try:
+        import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]
+    except ImportError as error:
+        raise EtxError(
+            f"{name} makes a pandas.DataFrame, and pandas is not installed; {instead} without"
+        ) from error
+    return pandas.DataFrame(rows)
+
 
 def _is_in(path: str, module: str) -> bool:
     return module in ("", path) or path.startswith(module + ".")
 
 
 def _modules(event: Event) -> Sequence[str]:
-    return list(dict.fromkeys(name for row in event.module_hierarchy.values() for name in row))
+    """Return the paths of the innermost modules."""
+    rows = [[*row.items()] for row in event.module_hierarchy.values() if row]
+    innermost = [row[-1] for row in rows]
+    paths = [value[0] if isinstance(value, tuple) else key for key, value in innermost]
+    return list(dict.fromkeys(paths))
 
 
 def _lines(event: Event) -> Sequence[str]:
-    return list(dict.fromkeys(event.stack_traces.values()))
+    """Return file and line, the innermost of a stack."""
+    found = []
+    for text in event.stack_traces.values():
+        frames = re.findall(r'File "(?:.*[/\\])?(.+)", line (\d+)', text)
+        found.append(":".join(frames[-1]) if frames else text)
+    return list(dict.fromkeys(found))
 
 
 def _text(value: object) -> str:

@@ -129,9 +129,11 @@ class EdgeProgramManager(Replaced, etx_exir.EdgeProgramManager):
             plain_programs, self._constant_methods, self._config, self._observer
         )
         done = manager.to_executorch(config, progress=progress)
-        return ExecutorchProgramManager(
+        result = ExecutorchProgramManager(
             done._emitted, done._programs, done._config, done._constant_methods
         )
+        result._record = self._record
+        return result
 
     def _derive(self, programs: Any) -> EdgeProgramManager:
         return _adapted(super()._derive(programs))
@@ -195,9 +197,13 @@ def _in_edge(passes: Any) -> Any:
 
 
 def _adapted(manager: etx_exir.EdgeProgramManager) -> EdgeProgramManager:
-    return EdgeProgramManager(
+    result = EdgeProgramManager(
         manager._programs, manager._constant_methods, manager._config, manager._observer
     )
+    if manager._record is not None:
+        result._record = record = manager._record.copy()
+        record.keep_edge({name: plain(each) for name, each in record.edge_programs().items()})
+    return result
 
 
 def to_edge(*args: Any, **options: Any) -> EdgeProgramManager:

@@ -9,7 +9,7 @@ import etx_runtime
 from etx_runtime import MethodMeta, Verification
 from torch.utils import _pytree as pytree
 
-from etx_executorch.adapters.runtime import load_program, run
+from etx_executorch.adapters.runtime import load_program, recorder_of, run, write_etdump
 
 __all__ = [
     "BundledModule",
@@ -28,15 +28,18 @@ __all__ = [
 class ExecuTorchModule:
     """A program whose methods are loaded when they are first run."""
 
-    def __init__(self, program: etx_runtime.Program) -> None:
-        self._program = program
+    def __init__(
+        self, program: etx_runtime.Program, recorder: etx_runtime.Recorder | None = None
+    ) -> None:
+        self._program, self._recorder = program, recorder
         self._methods: dict[str, etx_runtime.Method] = {}
 
     def run_method(self, method_name: str, inputs: Any = (), clone_outputs: bool = True) -> Any:
         """Run a method on its inputs and return its outputs, which are always copies."""
         if method_name not in self._methods:
-            self._methods[method_name] = self._program.load_method(method_name)
-        return run(self._methods[method_name], inputs)
+            method = self._program.load_method(method_name, recorder=self._recorder)
+            self._methods[method_name] = method
+        return run(self._methods[method_name], inputs, self._recorder)
 
     def forward(self, inputs: Any = (), clone_outputs: bool = True) -> Any:
         """Run `forward`; `inputs` are a sequence, or one tensor."""
@@ -72,8 +75,12 @@ class ExecuTorchModule:
         return verify(method_name, testset_idx, rtol, atol)
 
     def has_etdump(self) -> bool:
-        """Tell that no ETDump is written."""
-        return False
+        """Tell whether loads and executions are recorded."""
+        return self._recorder is not None
+
+    def write_etdump_result_to_file(self, path: Any, debug_buffer_path: Any = None) -> None:
+        """Write what was recorded; with a debug buffer its values, too."""
+        write_etdump(self._recorder, path, debug_buffer_path)
 
 
 class BundledModule:
@@ -128,7 +135,8 @@ def load_for_executorch(
     program_verification: Any = Verification.InternalConsistency,
 ) -> ExecuTorchModule:
     """Load a program from a path or from bytes."""
-    return ExecuTorchModule(load_program(data, data_path, enable_etdump, program_verification))
+    recorder = recorder_of(enable_etdump, debug_buffer_size)
+    return ExecuTorchModule(load_program(data, data_path, program_verification), recorder)
 
 
 def get_operator_names() -> list[str]:
