@@ -113,6 +113,20 @@ def test_lines_after_decomposition_fusion_and_in_branches():
     assert by_op["aten.cos.default"]["module"] == ""
 
 
+def test_what_no_module_made_belongs_to_its_neighbours():
+    """As the nodes that quantize inputs and outputs: to what makes their value, else takes it."""
+    module = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Linear(4, 4), torch.nn.Tanh())
+    program = torch.export.export(module.eval(), (torch.ones(2, 4),))
+    first, *_, last = (node for node in program.graph.nodes if node.op == "call_function")
+    for node in (first, last):
+        for key in ("nn_module_stack", "stack_trace"):
+            node.meta.pop(key)
+    rows = rows_of(to_edge(program).to_executorch())["instructions"]
+    assert [row["op"].split(".")[1] for row in rows] == ["relu", "linear", "tanh"]
+    assert [row["module"] for row in rows] == ["1", "1", "1"]
+    assert len({row["source"] for row in rows}) == 1
+
+
 def test_a_branch_belongs_to_the_module_that_runs_it():
     rows = rows_of(lowered(Loop(), (torch.randn(3),)))["instructions"]
     (sin,) = [row for row in rows if row["op"] == "aten.sin.default"]

@@ -13,7 +13,16 @@ from typing import NamedTuple
 import torch
 from torch.fx import Node
 
-__all__ = ["DECLINED", "Line", "lines", "module_path", "module_stack", "source_line", "source_path"]
+__all__ = [
+    "DECLINED",
+    "Line",
+    "lines",
+    "module_path",
+    "module_stack",
+    "nearest_known",
+    "source_line",
+    "source_path",
+]
 
 DECLINED = "declined"
 """At a node, by the name of each pass that left it as it is for a reason, that reason."""
@@ -77,6 +86,31 @@ def source_path(node: Node) -> str:
     """Return `folder/file.py:12` of the author's line, or an empty string."""
     line = _authors(lines(node))
     return f"{line.file}:{line.number}" if line else ""
+
+
+def nearest_known(node: Node) -> Node:
+    """Return `node`, or where nothing says where it comes from the nearest node that is known.
+
+    That is what made its value, else what takes it: the model's inputs and outputs are quantized by
+    nodes that no module made. Without either it is `node`.
+    """
+    for step in (_producers, _takers):
+        seen, front = {node}, [node]
+        while front:
+            for found in front:
+                if module_path(found) is not None or source_line(found):
+                    return found
+            front = [one for found in front for one in step(found) if one not in seen]
+            seen.update(front)
+    return node
+
+
+def _producers(node: Node) -> list[Node]:
+    return [one for one in node.all_input_nodes if one.op == "call_function"]
+
+
+def _takers(node: Node) -> list[Node]:
+    return [one for one in node.users if one.op == "call_function"]
 
 
 def _authors(stack: Sequence[Line]) -> Line | None:
