@@ -11,7 +11,9 @@ import torch
 from etx_devtools.etdump import Run, Statistics, read_etdump, to_python
 from etx_exir import to_edge
 from etx_runtime import Recorder, Runtime
-from etx_schema import EtxError, ProgramError
+from etx_schema import EtxError, ProgramError, decode_size_prefixed
+from etx_schema._generated.etdump import ETDump
+from etx_schema.encoder import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,11 +135,24 @@ def test_many_events_and_values() -> None:
         for seen in (first, last):
             statistics = seen.read(None)
             assert isinstance(statistics, Statistics)
-            assert (statistics.count, statistics.nan, statistics.infinite) == (4, 1, 1)
+            assert (statistics.dtype, statistics.shape) == ("float32", (1, 4))
+            assert (statistics.nan, statistics.infinite) == (1, 1)
             assert statistics == seen.statistics
     first = runs[0].seen[0].read(None)
     assert (first.min, first.max, first.mean) == (-4, 2, -1)
     assert first.hash == hash_of((x + x).tobytes())
+
+
+def test_statistics_without_their_mark() -> None:
+    recorder = Recorder("stats")
+    x = np.ones((1, 4), np.float32)
+    Runtime.get().load_program(chain(1)).load_method("forward").trace([x], recorder)
+    dump = decode_size_prefixed(ETDump, recorder.etdump(), "ED00")
+    (first, *_) = (event.debug_event for event in dump.run_data[0].events if event.debug_event)
+    first.debug_entry.tensor.offset = 0
+    (seen, *_) = read_etdump(encode(dump, "ED00", size_prefixed=True))[0].seen
+    with pytest.raises(ProgramError, match="statistics are six numbers at -1, got 6 at 0"):
+        seen.read(None)
 
 
 def hash_of(data: bytes) -> int:

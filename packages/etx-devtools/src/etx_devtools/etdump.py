@@ -22,7 +22,7 @@ from etx_devtools.columns import Columns, Places
 
 OUTSIDE = 2**64 - 1
 KERNEL = "native_call_"
-STATISTICS = "etx stats "
+NOWHERE = -1
 NO_BYTES = b""
 
 
@@ -51,7 +51,8 @@ class Statistics:
     from 0, for each byte times 0x9E3779B97F4A7C15 plus the byte plus 1, modulo 2^64.
     """
 
-    count: int
+    dtype: str
+    shape: tuple[int, ...]
     min: float
     max: float
     mean: float
@@ -66,7 +67,6 @@ class Seen(NamedTuple):
     chain: int
     instruction: int
     delegate_id: str | int | None
-    name: str | None
     data: memoryview
     place: int
 
@@ -87,26 +87,29 @@ class Seen(NamedTuple):
     @property
     def statistics(self) -> Statistics | None:
         """What is known in place of a tensor. Errors: ProgramError with the byte."""
-        if self.name is None or not self.name.startswith(STATISTICS):
-            return None
-        try:
-            count, *bits, nan, infinite, digest = (int(w, 16) for w in self.name.split()[2:])
-            least, most, mean = struct.unpack("<3d", struct.pack("<3Q", *bits))
-        except (ValueError, struct.error):
-            raise ProgramError(
-                f"statistics of seven numbers, got {self.name!r}", self.place
-            ) from None
-        return Statistics(count, least, most, mean, nan, infinite, digest)
+        value = self.value
+        return _statistics(value.tensor) if value.val == ValueType.Null and value.tensor else None
 
     def read(self, debug_buffer: Blob | None) -> Any:
         """Return its statistics, or as `to_python`; None for a tensor without its buffer."""
-        statistics = self.statistics
-        if statistics is not None:
-            return statistics
         value = self.value
+        if value.val == ValueType.Null and value.tensor is not None:
+            return _statistics(value.tensor)
         if debug_buffer is None and (value.tensor is not None or value.tensor_list is not None):
             return None
         return to_python(value, NO_BYTES if debug_buffer is None else debug_buffer)
+
+
+def _statistics(tensor: Tensor) -> Statistics:
+    """Read what ETX's runtime writes in place of strides."""
+    if tensor.offset != NOWHERE or len(tensor.strides) != 6 or tensor.scalar_type not in DTYPES:
+        raise ProgramError(
+            f"statistics are six numbers at -1, got {len(tensor.strides)} at {tensor.offset}"
+        )
+    least, most, mean = struct.unpack("<3d", struct.pack("<3q", *tensor.strides[:3]))
+    nan, infinite, digest = tensor.strides[3:]
+    dtype, shape = DTYPES[tensor.scalar_type][0], tuple(tensor.sizes)
+    return Statistics(dtype, shape, least, most, mean, nan, infinite, digest % 2**64)
 
 
 @dataclass
@@ -228,7 +231,7 @@ def _spans(columns: Columns, tables: Places) -> list[Span]:
 
 
 def _seen(columns: Columns, tables: Places) -> list[Seen]:
-    chains, instructions, entries, numbers, texts, names = columns.slots(tables, 6)
+    chains, instructions, entries, numbers, texts = columns.slots(tables, 5)
     chain = columns.numbers(chains, "i8", 0)
     return list(
         map(
@@ -236,7 +239,6 @@ def _seen(columns: Columns, tables: Places) -> list[Seen]:
             chain.tolist(),
             columns.numbers(instructions, "i4", -1).tolist(),
             _delegates(columns, numbers, texts),
-            columns.texts(columns.targets(names)),
             [columns.view] * len(tables),
             columns.targets(entries).tolist(),
         )

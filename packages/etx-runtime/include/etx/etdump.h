@@ -39,9 +39,9 @@ class ETDumpGen final : public EventTracer {
   };
   /// Copies results to `debug_buffer`, each to a multiple of 64 bytes from its beginning.
   void set_debug_buffer(Span<uint8_t> debug_buffer, Values values = Values::All);
-  /// Records of each tensor only how many elements it has, min, max and mean of its finite ones,
-  /// how many are NaN and infinite, and a hash of its bytes: at most 200 bytes a result, and no
-  /// debug buffer. In place of set_debug_buffer().
+  /// Records of each tensor only its sizes, min, max and mean of its finite elements, how many are
+  /// NaN and infinite, and a hash of its bytes: at most 200 bytes a result of up to eight
+  /// dimensions, and no debug buffer. In place of set_debug_buffer().
   void set_statistics(Values values = Values::All);
   /// Instructions from `first` to `last`.
   struct Range {
@@ -111,7 +111,8 @@ class ETDumpGen final : public EventTracer {
   Ref place_table(uint16_t vtable, size_t size);
   void point(Ref table, size_t member, Ref target);
   Ref place_list(const uint8_t* refs, size_t count);
-  Ref place_numbers(const int32_t* numbers, size_t count);
+  Ref place_numbers(const int64_t* numbers, size_t count);
+  Ref place_sizes(const int32_t* sizes, size_t count);
   Ref find_text(const Text& text, size_t size) const;
   Ref place_text(const Text& text);
   Ref cached(const char* prefix, const char* name, const char* overload);
@@ -128,8 +129,8 @@ class ETDumpGen final : public EventTracer {
   static void copy(ETDumpGen& dump, const Place& place, const etx_value& value);
   static void summarize(ETDumpGen& dump, const Place& place, const etx_value& value);
   void add_statistics(const Place& place, const etx_tensor& tensor);
-  void add_value(const Place& place, Ref entry, Ref name);
-  Ref place_string(const char* bytes, size_t size);
+  void add_value(const Place& place, Ref entry);
+  Ref place_described(const etx_tensor& tensor, Ref strides, uint64_t offset);
   Ref place_value(const etx_value& value, bool is_output);
   Ref place_tensors(const etx_value& list);
   Ref place_tensor(const etx_tensor& tensor);

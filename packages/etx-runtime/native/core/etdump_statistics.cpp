@@ -9,8 +9,8 @@
 namespace etx {
 namespace {
 
-/// The tables around a summary and its text, generously.
-constexpr size_t kSummarySize = 208;
+/// The tables around a summary without its sizes, generously.
+constexpr size_t kSummarySize = 184;
 /// Of the polynomial that is the hash: 2^64 by the golden ratio.
 constexpr uint64_t kFactor = 0x9E3779B97F4A7C15u;
 
@@ -73,19 +73,10 @@ Summary summary_of(const etx_tensor& tensor) {
   return found;
 }
 
-/// A space and the number in hexadecimal digits.
-char* append_hex(char* place, uint64_t number) {
-  *place++ = ' ';
-  int shift = 60;
-  while (shift > 0 && number >> shift == 0) shift -= 4;
-  for (; shift >= 0; shift -= 4) *place++ = "0123456789abcdef"[number >> shift & 15];
-  return place;
-}
-
-char* append_bits(char* place, double number) {
-  uint64_t bits;
+int64_t bits_of(double number) {
+  int64_t bits;
   std::memcpy(&bits, &number, sizeof(bits));
-  return append_hex(place, bits);
+  return bits;
 }
 
 }  // namespace
@@ -99,30 +90,30 @@ void ETDumpGen::summarize(ETDumpGen& dump, const Place& place, const etx_value& 
     if (tensors.at(i) != nullptr) dump.add_statistics(place, *tensors.at(i));
   }
   if (tensors.count == 0 && dump.take(kSummarySize + dump::length_of(place.delegate))) {
-    dump.add_value(place, dump.place_value(value, place.is_output), 0);
+    dump.add_value(place, dump.place_value(value, place.is_output));
   }
 }
 
-void ETDumpGen::add_statistics(const Place& place, const etx_tensor& tensor) {
-  if (!take(kSummarySize + dump::length_of(place.delegate))) return;
+/// A Value without a type, so that readers who do not know of it see none: a tensor at offset -1
+/// with the six numbers in place of strides.
+void ETDumpGen::add_statistics(const Place& from, const etx_tensor& tensor) {
+  if (!take(kSummarySize + 8u * tensor.rank + dump::length_of(from.delegate))) return;
   const Summary summary = summary_of(tensor);
-  char note[128] = "etx stats";
-  char* end = append_hex(note + 9, static_cast<uint64_t>(tensor.numel));
-  end = append_bits(append_bits(append_bits(end, summary.min), summary.max), summary.mean);
-  end = append_hex(append_hex(end, summary.not_numbers), summary.infinite);
-  end = append_hex(end, summary.hash);
-  const Ref name = place_string(note, static_cast<size_t>(end - note));
-  const EValue nothing;
-  add_value(place, place_value(nothing, place.is_output), name);
-}
-
-/// A text that is not looked for again.
-ETDumpGen::Ref ETDumpGen::place_string(const char* bytes, size_t size) {
-  const Ref ref = place(sizeof(uint32_t) + size + 1, 4);
-  const auto length = static_cast<uint32_t>(size);
-  std::memcpy(at(ref), &length, sizeof(length));
-  std::memcpy(at(ref) + sizeof(length), bytes, size);
-  return ref;
+  const int64_t numbers[] = {bits_of(summary.min),  bits_of(summary.max),
+                             bits_of(summary.mean), summary.not_numbers,
+                             summary.infinite,      static_cast<int64_t>(summary.hash)};
+  const Ref facts = place_numbers(numbers, sizeof(numbers) / sizeof(*numbers));
+  const Ref described = place_described(tensor, facts, UINT64_MAX);
+  Ref output = 0;
+  if (from.is_output) {
+    output = place_table(dump::kOne, 8);
+    *(at(output) + 4) = 1;
+  }
+  const Ref value =
+      from.is_output ? place_table(dump::kSummaryOutput, 16) : place_table(dump::kSummary, 8);
+  point(value, 4, described);
+  if (output != 0) point(value, 8, output);
+  add_value(from, value);
 }
 
 }  // namespace etx

@@ -28,9 +28,9 @@ constexpr uint16_t kVtables[] = {
     14, 24, 8,  4,  16, 0,  0,              // DebugEvent
     6,  16, 8,                              // Int, Double
     12, 24, 12, 4,  8,  16,                 // Tensor
-    16, 32, 8,  4,  16, 0,  20, 24,         // DebugEvent with a name, within a delegate
-    16, 32, 8,  4,  16, 0,  0,  24,         // DebugEvent with a name
-    0,  0,  0,  0,                          // fills
+    8,  8,  0,  4,                          // Value, a summary's tensor
+    20, 16, 0,  4,  0,  0,  0,  0,  0, 8,   // Value, that of an output
+    0,  0,  0,  0,  0,  0,                  // fills
 };
 
 /// Where the vtable of this position lies, from the end.
@@ -52,8 +52,8 @@ constexpr uint16_t kDebugInDelegate = vtable(8);
 constexpr uint16_t kDebug = vtable(9);
 constexpr uint16_t kNumber = vtable(10);
 constexpr uint16_t kTensor = vtable(11);
-constexpr uint16_t kNamedInDelegate = vtable(12);
-constexpr uint16_t kNamed = vtable(13);
+constexpr uint16_t kSummary = vtable(12);
+constexpr uint16_t kSummaryOutput = vtable(13);
 static_assert(sizeof(kVtables) % 8 == 0, "what follows is aligned");
 
 /// A vector without elements.

@@ -77,52 +77,56 @@ void ETDumpGen::copy(ETDumpGen& dump, const Place& place, const etx_value& value
     dump.missing_debug_bytes_ += debug_bytes;
     return;
   }
-  dump.add_value(place, dump.place_value(value, place.is_output), 0);
+  dump.add_value(place, dump.place_value(value, place.is_output));
 }
 
-/// A DebugEvent of a Value, with a `name` or without.
-void ETDumpGen::add_value(const Place& from, Ref entry, Ref name) {
-  const Ref delegate = from.delegate == nullptr ? 0 : place_text({from.delegate});
-  const uint16_t vtables[] = {dump::kDebug, dump::kDebugInDelegate, dump::kNamed,
-                              dump::kNamedInDelegate};
-  const Ref event = place_table(vtables[2 * (name != 0) + (delegate != 0)], name == 0 ? 24 : 32);
+/// A DebugEvent of a Value.
+void ETDumpGen::add_value(const Place& from, Ref entry) {
+  const Ref name = from.delegate == nullptr ? 0 : place_text({from.delegate});
+  const Ref event = place_table(name == 0 ? dump::kDebug : dump::kDebugInDelegate, 24);
   std::memcpy(at(event) + 4, &from.instruction, 4);
   std::memcpy(at(event) + 8, &from.chain, 8);
   point(event, 16, entry);
-  if (delegate != 0) point(event, 20, delegate);
-  if (name != 0) point(event, 24, name);
+  if (name != 0) point(event, 20, name);
   const Ref ref = place_table(dump::kDebugEvent, 8);
   point(ref, 4, event);
   append(ref);
 }
 
-/// A list of 64-bit numbers.
-ETDumpGen::Ref ETDumpGen::place_numbers(const int32_t* numbers, size_t count) {
+ETDumpGen::Ref ETDumpGen::place_numbers(const int64_t* numbers, size_t count) {
   const Ref items = place(8 * count, 8);
-  for (size_t i = 0; i < count; ++i) {
-    const int64_t number = numbers[i];
-    std::memcpy(at(items) + 8 * i, &number, sizeof(number));
-  }
+  if (count != 0) std::memcpy(at(items), numbers, 8 * count);
   const Ref list = place(4, 4);
   const auto size = static_cast<uint32_t>(count);
   std::memcpy(at(list), &size, sizeof(size));
   return list;
 }
 
+ETDumpGen::Ref ETDumpGen::place_sizes(const int32_t* sizes, size_t count) {
+  int64_t numbers[kMaxRank] = {};
+  for (size_t i = 0; i < count; ++i) numbers[i] = sizes[i];
+  return place_numbers(numbers, count);
+}
+
 ETDumpGen::Ref ETDumpGen::place_tensor(const etx_tensor& tensor) {
-  const Ref sizes = place_numbers(tensor.sizes, tensor.rank);
-  const Ref strides = place_numbers(tensor.strides, tensor.rank);
-  const Ref ref = place_table(dump::kTensor, 24);
   const size_t size = bytes_of(tensor);
-  point(ref, 4, sizes);
-  point(ref, 8, strides);
-  std::memcpy(at(ref) + 12, &tensor.dtype, 1);
-  const uint64_t offset = debug_used_;
-  std::memcpy(at(ref) + 16, &offset, sizeof(offset));
+  const Ref strides = place_sizes(tensor.strides, tensor.rank);
+  const Ref ref = place_described(tensor, strides, debug_used_);
   if (size != 0) std::memcpy(debug_.data() + debug_used_, tensor.data, size);
   const size_t padded = rounded(size);
   if (padded != size) std::memset(debug_.data() + debug_used_ + size, 0, padded - size);
   debug_used_ += padded;
+  return ref;
+}
+
+/// A Tensor with what lies in place of its strides and offset.
+ETDumpGen::Ref ETDumpGen::place_described(const etx_tensor& tensor, Ref strides, uint64_t offset) {
+  const Ref sizes = place_sizes(tensor.sizes, tensor.rank);
+  const Ref ref = place_table(dump::kTensor, 24);
+  point(ref, 4, sizes);
+  point(ref, 8, strides);
+  std::memcpy(at(ref) + 12, &tensor.dtype, 1);
+  std::memcpy(at(ref) + 16, &offset, sizeof(offset));
   return ref;
 }
 

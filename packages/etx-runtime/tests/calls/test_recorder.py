@@ -108,14 +108,16 @@ def value_of(tensor: Tensor, buffer: bytes) -> np.ndarray[Any, Any]:
     return np.frombuffer(buffer, np.float32, count, tensor.offset).reshape(tensor.sizes)
 
 
-def stats(run: RunData) -> list[tuple[int, int, float, float, float, int, int, int]]:
+def stats(run: RunData) -> list[tuple[Any, ...]]:
+    """Return of each: instruction, sizes, min, max, mean, NaN, infinite, hash."""
     found = []
     for event in (e.debug_event for e in run.events if e.debug_event):
-        words = event.name.split()
-        assert words[:2] == ["etx", "stats"]
-        count, least, most, mean, nan, infinite, digest = (int(word, 16) for word in words[2:])
-        numbers = struct.unpack("<3d", struct.pack("<3Q", least, most, mean))
-        found.append((event.instruction_id, count, *numbers, nan, infinite, digest))
+        value = event.debug_entry
+        assert (value.val, value.tensor.offset, value.tensor.scalar_type) == (0, -1, 6)
+        numbers = struct.unpack("<3d", struct.pack("<3q", *value.tensor.strides[:3]))
+        nan, infinite, digest = value.tensor.strides[3:]
+        sizes = tuple(value.tensor.sizes)
+        found.append((event.instruction_id, sizes, *numbers, nan, infinite, digest % 2**64))
     return found
 
 
@@ -132,21 +134,21 @@ def test_statistics_in_place_of_values(runtime: Runtime) -> None:
     assert recorder.debug_buffer() == b""
     seen = stats(read(recorder)[1])
     finite = np.array([2, -5, 14])
-    expected = (6, -5.0, 14.0, finite.mean(), 1, 2, polynomial((x + x).tobytes()))
+    expected = ((2, 3), -5.0, 14.0, finite.mean(), 1, 2, polynomial((x + x).tobytes()))
     assert seen == [(0, *expected), (0, *expected)]
     only_nan = np.full((2, 3), np.nan, np.float32)
     (first, _) = stats(read(record(runtime, addition(), [only_nan, X], values="stats"))[1])
-    assert first[1:7] == (6, 0.0, 0.0, 0.0, 6, 0)
+    assert first[1:7] == ((2, 3), 0.0, 0.0, 0.0, 6, 0)
 
 
-def test_statistics_are_small(runtime: Runtime) -> None:
-    def size(values: str) -> int:
-        few, many = (
-            len(record(runtime, chain(n), [ONE], values=values).etdump()) for n in (10, 1010)
-        )
-        return many - few
+@pytest.mark.parametrize("rank", [1, 4, 8])
+def test_statistics_are_small(runtime: Runtime, rank: int) -> None:
+    def size(values: str, length: int) -> int:
+        x = np.ones((1,) * rank, np.float32)
+        return len(record(runtime, chain(length, rank), [x], values=values).etdump())
 
-    assert size("stats") - size("none") <= 200 * 1000
+    few, many = (size("stats", n) - size("none", n) for n in (10, 110))
+    assert many - few <= 200 * 100
 
 
 @pytest.mark.parametrize("values", ["all", "stats"])
@@ -158,10 +160,10 @@ def test_only_some_instructions(runtime: Runtime, values: Any) -> None:
     assert len(recorder.debug_buffer()) == (4 * 64 if values == "all" else 0)
 
 
-def chain(length: int) -> bytes:
+def chain(length: int, rank: int = 1) -> bytes:
     b = Builder()
-    x = b.input(b.tensor((1,)))
-    out = b.tensor((1,))
+    x = b.input(b.tensor((1,) * rank))
+    out = b.tensor((1,) * rank)
     for _ in range(length):
         b.add(x, x, out)
     b.output(out)
