@@ -99,15 +99,24 @@ struct ToFloats {
   }
 };
 
-/// Runs tiles of M rows with V vectors of columns and, for what is left, of fewer rows.
+constexpr int64_t fewer(int64_t rows) { return rows > 4 ? 4 : rows / 2; }
+
+/// Runs a tile of `rows` rows, M or fewer, with V vectors of columns.
 template <class Kind, int V, int M>
-inline void run_rows(const Product& p, Tile& t, Place& at) {
-  for (; p.num_rows - at.row >= M; at.row += M, t.rows += M * t.row_stride) {
-    Kind::template run<M, V>(p, t, at);
+inline void run_tile(int64_t rows, const Product& p, const Tile& t, const Place& at) {
+  if (rows == M) return Kind::template run<M, V>(p, t, at);
+  if constexpr (M > 1) run_tile<Kind, V, static_cast<int>(fewer(M))>(rows, p, t, at);
+}
+
+/// All rows, as few as are left at last.
+template <class Kind, int V, int M>
+ETX_NOINLINE void run_rows(const Product& p, Tile t, Place at) {
+  for (int64_t rows = M; at.row < p.num_rows; at.row += rows, t.rows += rows * t.row_stride) {
+    while (rows > p.num_rows - at.row) rows = fewer(rows);
+    run_tile<Kind, V, M>(rows, p, t, at);
     t.next += t.other;
     t.other = -t.other;
   }
-  if constexpr (M > 1) run_rows<Kind, V, (M > 4 ? 4 : M / 2)>(p, t, at);
 }
 
 /// Panel by panel, each with all rows: it stays in the nearest cache meanwhile.
@@ -120,8 +129,8 @@ void run_product(const Product& p, int64_t block_stride) {
     const int8_t* const weight = p.weight + block * block_stride;
     const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;
     const int64_t other = p.end - after >= kPanelBlocks ? (kPanelBlocks - 1) * block_stride : 0;
-    Tile t = {p.rows, p.row_stride, weight, block_stride, next, held, other};
-    Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
+    const Tile t = {p.rows, p.row_stride, weight, block_stride, next, held, other};
+    const Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (Kind::kHalves && at.columns <= kLanes) {
       run_rows<Kind, Kind::kHalves ? kParts / 2 : kParts, kTileRows>(p, t, at);
     } else if (whole) {

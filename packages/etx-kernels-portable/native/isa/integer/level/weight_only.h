@@ -35,13 +35,11 @@ inline VecF add_product(VecF sum, VecF a, VecF b) {
 #endif
 }
 
-/// Number `i` of each lane: a byte, or the low or high nibble of one as two's complement.
-enum class Part { Byte, Low, High };
-template <Part part, int i>
+/// Number `i` of each lane: a byte, or the high nibble of one as two's complement.
+template <bool nibble, int i>
 inline VecF number_of(VecI bytes) {
-  if constexpr (part == Part::Byte) return to_floats(byte_of<i>(bytes));
-  constexpr int kShift = ETX_BYTE_SHIFT(i) + (part == Part::Low ? 4 : 0);
-  return to_floats(to_signed(to_unsigned(bytes) << kShift) >> 28);
+  if constexpr (!nibble) return to_floats(byte_of<i>(bytes));
+  return to_floats(to_signed(to_unsigned(bytes) << ETX_BYTE_SHIFT(i)) >> 28);
 }
 
 template <int M, int V>
@@ -66,12 +64,12 @@ struct FloatSums {
   }
 };
 
-template <int M, int V, Part part, int i>
+template <int M, int V, bool nibble, int i>
 inline void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
                       const VecI (&bytes)[V]) {
   VecF w[V];
   ETX_UNROLL
-  for (int v = 0; v < V; ++v) w[v] = number_of<part, i>(bytes[v]);
+  for (int v = 0; v < V; ++v) w[v] = number_of<nibble, i>(bytes[v]);
   VecF(&own)[M][V] = sums.v[i % turns(M, V)];
   ETX_UNROLL
   for (int m = 0; m < M; ++m) {
@@ -81,13 +79,13 @@ inline void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
   }
 }
 
-template <int M, int V, Part part>
+template <int M, int V, bool nibble>
 inline void add_block(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
                       const VecI (&bytes)[V]) {
-  add_depth<M, V, part, 0>(sums, x, x_stride, bytes);
-  add_depth<M, V, part, 1>(sums, x, x_stride, bytes);
-  add_depth<M, V, part, 2>(sums, x, x_stride, bytes);
-  add_depth<M, V, part, 3>(sums, x, x_stride, bytes);
+  add_depth<M, V, nibble, 0>(sums, x, x_stride, bytes);
+  add_depth<M, V, nibble, 1>(sums, x, x_stride, bytes);
+  add_depth<M, V, nibble, 2>(sums, x, x_stride, bytes);
+  add_depth<M, V, nibble, 3>(sums, x, x_stride, bytes);
 }
 
 /// Adds blocks [begin, end) of the depth, of int4 two at a time.
@@ -97,15 +95,20 @@ inline void add_blocks(FloatSums<M, V>& sums, const FloatProduct& p, int64_t row
   const float* x = p.x + row * p.x_stride + begin * kBlockDepth;
   const int8_t* w = weight + (int4 ? begin / 2 : begin) * kBlockBytes;
   for (int64_t k = begin; k < end; k += int4 ? 2 : 1, w += kBlockBytes) {
-    Columns<V> columns(w, block_stride);
+    const Columns<V> columns(w, block_stride);
     if (M == 1) prefetch_bytes(w + kAhead);
     if constexpr (int4) {
+      VecI part[V];
       ETX_UNROLL
-      for (int v = 0; v < V; ++v) columns.bytes[v] = columns.bytes[v] ^ kEights;
-      add_block<M, V, Part::Low>(sums, x, p.x_stride, columns.bytes);
-      add_block<M, V, Part::High>(sums, x + kBlockDepth, p.x_stride, columns.bytes);
+      for (int v = 0; v < V; ++v) part[v] = to_signed(to_unsigned(columns.bytes[v] ^ kEights) << 4);
+      // Both nibbles by the same instructions, of which there are many.
+      for (int64_t half = 0; half < 2; ++half) {
+        add_block<M, V, true>(sums, x + half * kBlockDepth, p.x_stride, part);
+        ETX_UNROLL
+        for (int v = 0; v < V; ++v) part[v] = columns.bytes[v] ^ kEights;
+      }
     } else {
-      add_block<M, V, Part::Byte>(sums, x, p.x_stride, columns.bytes);
+      add_block<M, V, false>(sums, x, p.x_stride, columns.bytes);
     }
     x += (int4 ? 2 : 1) * kBlockDepth;
   }
