@@ -24,6 +24,12 @@ class Registry {
   /// Of plugins, whose ABI version must have been checked.
   explicit Registry(Span<const etx_plugin* const> plugins)
       : plugins_(plugins), init_delegates_(detail::init_delegates) {}
+  /// Of plugins' kernels, for firmware: what delegates need is not linked.
+  static Registry of_kernels(Span<const etx_plugin* const> plugins) {
+    Registry registry;
+    registry.plugins_ = plugins;
+    return registry;
+  }
   /// Of single tables, for firmware. Without backends, what delegates need is not linked.
   explicit Registry(Span<const etx_kernel_table* const> tables) : tables_(tables) {}
   Registry(Span<const etx_kernel_table* const> tables, Span<const etx_backend* const> backends)

@@ -12,6 +12,58 @@
 
 namespace etx {
 
+namespace detail {
+
+/// The nearest double. With integers where a cast would be a call of a library for doubles, so that
+/// firmware without any does not link one.
+inline double to_double(int64_t value) {
+#if UINTPTR_MAX > UINT32_MAX
+  return static_cast<double>(value);
+#else
+  if (value == 0) return 0;
+  uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+  uint64_t exponent = 1023 + 63;
+  for (; size >> 63 == 0; size <<= 1) --exponent;
+  const auto rest = static_cast<uint32_t>(size) & 2047u;
+  uint64_t bits = (exponent - 1) << 52;
+  bits += size >> 11;
+  if (rest > 1024 || (rest == 1024 && (bits & 1) != 0)) ++bits;
+  if (value < 0) bits |= uint64_t{1} << 63;
+  double number;
+  std::memcpy(&number, &bits, sizeof(number));
+  return number;
+#endif
+}
+
+/// The nearest float, in the same way; 0 for what is smaller than normal floats.
+inline float to_float(double number) {
+#if UINTPTR_MAX > UINT32_MAX
+  return static_cast<float>(number);
+#else
+  constexpr uint64_t kOne = uint64_t{1} << 52, kLeast = (1023 - 126) * kOne;
+  uint64_t bits;
+  std::memcpy(&bits, &number, sizeof(bits));
+  const uint64_t size = bits << 1 >> 1;
+  uint32_t single = 0;
+  if (size > 2047 * kOne) {
+    single = 0x7fc00000u;
+  } else if (size >= (1023 + 128) * kOne) {
+    single = 0x7f800000u;
+  } else if (size >= kLeast) {
+    const uint64_t moved = size - (1023 - 127) * kOne;
+    const uint32_t rest = static_cast<uint32_t>(moved) & 0x1fffffffu;
+    single = static_cast<uint32_t>(moved >> 29);
+    if (rest > 0x10000000u || (rest == 0x10000000u && (single & 1) != 0)) ++single;
+  }
+  single |= static_cast<uint32_t>(bits >> 63) << 31;
+  float result;
+  std::memcpy(&result, &single, sizeof(result));
+  return result;
+#endif
+}
+
+}  // namespace detail
+
 /// What a value slot holds. Numbers are part of the format's contract.
 enum class Tag : uint32_t {
   None = ETX_TAG_NONE,
@@ -130,7 +182,7 @@ class EValue : public etx_value {
   int64_t to_int() const { return payload.as_int; }
   /// A Double, or an Int converted.
   double to_double() const {
-    return tag() == Tag::Int ? static_cast<double>(payload.as_int) : payload.as_double;
+    return tag() == Tag::Int ? detail::to_double(payload.as_int) : payload.as_double;
   }
   bool to_bool() const { return payload.as_bool; }
   std::string_view to_string_view() const { return {payload.as_string, count}; }

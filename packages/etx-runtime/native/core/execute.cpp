@@ -107,7 +107,7 @@ bool keep_kind(EValue& value, Tag kind) {
   const bool is_int = tag == Tag::Int;
   const bool is_bool = tag == Tag::Bool;
   switch (kind) {
-    case Tag::Double: value.set(is_int ? to_double(value.to_int()) : 0.0); return is_int;
+    case Tag::Double: value.set(is_int ? detail::to_double(value.to_int()) : 0.0); return is_int;
     case Tag::Int:
       value.set(is_bool ? static_cast<int64_t>(value.to_bool()) : int64_t{0});
       return is_bool;

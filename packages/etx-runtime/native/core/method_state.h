@@ -69,12 +69,6 @@ struct Rebind {
 /// The value as the program stores it, without what is built for tensors and lists of values.
 EValue initial_value(const fbs::EValue& stored);
 
-/// As a cast, from halves: where the FPU converts 32 bits, a cast of 64 is a call of a library.
-inline double to_double(int64_t value) {
-  const auto bits = static_cast<uint64_t>(value);
-  return static_cast<int32_t>(bits >> 32) * 4294967296.0 + static_cast<uint32_t>(bits);
-}
-
 /// Tensor::set_strides, called.
 void update_strides(TensorImpl& tensor);
 

@@ -26,6 +26,7 @@ ELSEWHERE = {
     "bundle": "etx-devtools",
     "compare": "etx-devtools etx-exir etx-runtime etx-kernels-portable",
     "compile": "etx-exir",
+    "count": "etx-backend-arm etx-kernels-portable",
     "diff": "etx-devtools",
     "firmware": "etx-backend-arm etx-kernels-portable",
     "profile": "etx-devtools etx-runtime etx-kernels-portable",
