@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -11,15 +12,24 @@ from pathlib import Path
 
 import pytest
 import torch
-from etx_exir import to_edge
+from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
+from etx_backend_arm.firmware.counts import Counts, compare, count
+from etx_backend_arm.firmware.targets import target
+from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from machines import BUILDS, HERE
 
 PACKAGES = HERE.parents[1] / "packages"
 sys.path.insert(0, str(PACKAGES / "etx-backend-arm" / "tests"))
+import operator_sweep  # noqa: E402
 import tiny  # noqa: E402
 
-MOST_INTEGER_TEXT = {"cortex-m55": 42_000, "cortex-m0plus": 53_000}
+MOST_INTEGER_TEXT = {"cortex-m55": 40_000, "cortex-m4": 40_000, "cortex-m0plus": 44_000}
+FORBIDDEN = re.compile(
+    r"__aeabi_(c?d\w+|drsub|\w+2d)|__\w+df\w*|_?malloc(_r)?|free|_sbrk|v?\w?n?printf"
+)
+"""Arithmetic of doubles, and what no firmware of an int8 model links."""
+BASELINE = Path(__file__).with_name("instructions.json")
 MOST_TEXT = {"cortex-m55": 80_000, "cortex-m4": 80_000, "cortex-m0plus": 96_000}
 ETX = Path(sys.executable).with_name("etx")
 
@@ -51,19 +61,74 @@ def test_kws_runs_on_the_board_as_on_the_host(kws: Path, name: str) -> None:
     build_and_run(kws, name, BUILDS / f"firmware-{name}", MOST_TEXT[name])
 
 
+@pytest.fixture(scope="module")
+def integer_kws(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The keyword network as operators of `cortex_m::`."""
+    network = tiny.make("kws", 4)
+    model = quantize(network.model, network.inputs, CortexMQuantizer())
+    path = tmp_path_factory.mktemp("kws") / "kws.pte"
+    edge = lower_to_cortex_m(to_edge(torch.export.export(model, network.inputs[0])))
+    edge.to_executorch(ExecutorchBackendConfig(target=None)).save(path)
+    return path
+
+
 @pytest.mark.parametrize("name", MOST_INTEGER_TEXT)
+def test_integer_kws_is_small_and_executes_as_many_instructions_as_noted(
+    integer_kws: Path, name: str
+) -> None:
+    folder = BUILDS / f"firmware-integer-{name}"
+    write(integer_kws, name, folder)
+    counted = count(folder / "firmware", target(name).board)
+    image = folder / "count" / "firmware.elf"
+    assert text_size(image) <= MOST_INTEGER_TEXT[name]
+    symbols = run("arm-none-eabi-nm", image).split()
+    assert not [symbol for symbol in symbols if FORBIDDEN.fullmatch(symbol)]
+    noted = json.loads(BASELINE.read_text())
+    rows = tuple((operator, number) for operator, number in noted[name]["operators"])
+    moved = compare(Counts(noted[name]["total"], rows), counted, 0.01)
+    noted[name] = {"total": counted.total, "operators": counted.operators}
+    (BUILDS / f"instructions-{name}.json").write_text(json.dumps(noted[name], indent=1))
+    assert not moved, "\n".join(moved)
+
+
+@pytest.mark.parametrize("name", MOST_INTEGER_TEXT)
+def test_each_processor_computes_what_the_host_does(name: str, tmp_path: Path) -> None:
+    model = operator_sweep.Sweep()
+    program = to_edge(torch.export.export(model, tuple(model.inputs)))
+    path = tmp_path / "sweep.pte"
+    program.to_executorch(ExecutorchBackendConfig(target=None)).save(path)
+    folder = BUILDS / f"firmware-sweep-{name}"
+    write(path, name, folder)
+    counted = count(folder / "firmware", target(name).board)
+    assert len(counted.operators) == len(model.calls)
+
+
+@pytest.mark.parametrize("name", ["cortex-m55", "cortex-m0plus"])
 def test_executorch_s_kws_runs_on_the_board(name: str) -> None:
     data = PACKAGES / "etx-backend-arm" / "tests" / "data"
     folder = BUILDS / f"firmware-executorch-{name}"
-    build_and_run(data / "kws_executorch.pte", name, folder, MOST_INTEGER_TEXT[name])
+    build_and_run(
+        data / "kws_executorch.pte", name, folder, 40_000 if name == "cortex-m55" else 44_000
+    )
 
 
-def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
+def write(model: Path, name: str, folder: Path) -> str:
+    """Write a firmware into `folder`; return what `etx firmware` prints."""
     shutil.rmtree(folder / "firmware", ignore_errors=True)
     sources = ("--sources", PACKAGES, "--tolerance", "0")
     done = etx("firmware", model, "--target", name, "-o", folder / "firmware", *sources)
     assert done.returncode == 0, done.stderr
-    planned = int(re.findall(r"method arena +([\d,]+) bytes", done.stdout)[0].replace(",", ""))
+    return done.stdout
+
+
+def text_size(image: Path) -> int:
+    """Return the bytes of code and of constants but the model."""
+    return int(re.findall(r"^\.text +(\d+)", run("arm-none-eabi-size", "-A", image), re.M)[0])
+
+
+def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
+    stated = write(model, name, folder)
+    planned = int(re.findall(r"method arena +([\d,]+) bytes", stated)[0].replace(",", ""))
     launcher = shutil.which("ccache")
     options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []
     build = folder / "build"
@@ -73,8 +138,7 @@ def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
     assert "PASSED" in printed
     assert len(re.findall(r"output 0\[\d+\] = \S+ as expected: \S+", printed)) == 12
     assert int(re.findall(r"method arena: (\d+) bytes", printed)[0]) == planned
-    sizes = run("arm-none-eabi-size", "-A", build / "firmware.elf")
-    text = int(re.findall(r"^\.text +(\d+)", sizes, re.M)[0])
+    text = text_size(build / "firmware.elf")
     assert text <= most_text, f"{text} bytes"
 
 

@@ -101,8 +101,8 @@ Error avg_pool2d_out(Context& context, const Tensor& input, IntList kernel, IntL
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("cortex_m::quantized_avg_pool2d.out", avg_pool2d_out<Order::Nchw>),
-    ETX_KERNEL("cortex_m::quantized_avg_pool2d_nhwc.out", avg_pool2d_out<Order::Nhwc>),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_avg_pool2d.out", avg_pool2d_out<Order::Nchw>),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_avg_pool2d_nhwc.out", avg_pool2d_out<Order::Nhwc>),
 };
 
 }  // namespace

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cortex_m/dot.h"
 #include "cortex_m/families.h"
 #include "cortex_m/image.h"
+#include "cortex_m/machine.h"
+#include "cortex_m/product.h"
 
 namespace etx::cortex_m {
 namespace {
@@ -14,59 +15,101 @@ struct Conv {
   int32_t group_in, group_out;
 };
 
-/// Adds the products of a run of `count` bytes with rows of weights, one each channel.
-template <int channels>
-void add_window(const Conv& c, const int8_t* image, const Reach& y, const Reach& x, int32_t channel,
-                int32_t* sums) {
+/// Windows that are copied next to each other before they are multiplied.
+constexpr int32_t kWindows = 8;
+
+/// What a run needs besides its tensors: the sums' beginnings, if not the bias, copied windows.
+struct Scratch {
+  int32_t* start;
+  int8_t* windows;
+};
+
+/// Copies the window of one group's channels; what lies outside is zero, as its zero point is.
+void copy_window(const Conv& c, const int8_t* image, const Reach& y, const Reach& x, int8_t* to) {
   const Window& w = c.window;
-  const int32_t row = w.kernel[0] * w.kernel[1] * c.group_in;
-  const int32_t group = channel / c.group_out * c.group_in;
-  const bool is_run = w.dilation[1] == 1 && c.group_in == c.in.channels;
-  const int32_t runs = is_run ? 1 : x.count();
-  const int32_t length = is_run ? x.count() * c.group_in : c.group_in;
-  for (int32_t i = 0; i < y.count(); ++i) {
-    const int32_t line = y.first + i * w.dilation[0];
-    const int8_t* at = image + (line * c.in.width + x.first) * c.in.channels + group;
-    const int8_t* weight =
-        c.layer.weight + channel * row + ((y.begin + i) * w.kernel[1] + x.begin) * c.group_in;
-    for (int32_t j = 0; j < runs; ++j) {
-      add_products<channels>(at, weight, row, length, c.layer.input_offset, sums);
-      at += w.dilation[1] * c.in.channels;
-      weight += c.group_in;
+  const auto zero = static_cast<int8_t>(-c.layer.input_offset);
+  const int32_t point = c.group_in, line = w.kernel[1] * point;
+  const bool is_run = w.dilation[1] == 1 && point == c.in.channels;
+  if (y.count() != w.kernel[0] || x.count() != w.kernel[1])
+    fill_bytes(to, w.kernel[0] * line, zero);
+  to += y.begin * line + x.begin * point;
+  const int8_t* from = image + (y.first * c.in.width + x.first) * c.in.channels;
+  const int32_t below = w.dilation[0] * c.in.width * c.in.channels, points = x.count();
+  for (int32_t i = y.count(); i > 0; --i, to += line, from += below) {
+    if (is_run) {
+      copy_bytes(from, points * point, to);
+      continue;
+    }
+    const int8_t* at = from;
+    for (int32_t j = 0; j < points; ++j, at += w.dilation[1] * c.in.channels) {
+      copy_bytes(at, point, to + j * point);
     }
   }
 }
 
-template <int channels>
-void finish(const Conv& c, const int8_t* image, const Reach& y, const Reach& x, int32_t channel,
-            int8_t* out) {
-  int32_t sums[channels] = {};
-  add_window<channels>(c, image, y, x, channel, sums);
-  for (int32_t i = 0; i < channels; ++i) {
-    const int32_t at = channel + i;
-    out[at] = c.layer.finish(add(sums[i], c.layer.start(at)), at);
-  }
-}
-
-void run(const Conv& c, const int8_t* input, int8_t* out) {
-  const int32_t size = c.in.height * c.in.width * c.in.channels;
-  for (int32_t n = 0; n < c.out.count; ++n, input += size) {
-    for (int32_t oy = 0; oy < c.out.height; ++oy) {
-      const Reach y(c.window, 0, oy, c.in.height);
-      for (int32_t ox = 0; ox < c.out.width; ++ox, out += c.out.channels) {
+/// One group of an image; `input` and `out` point at its first channels.
+void run_windows(const Conv& c, const Product& product, const Scratch& scratch, const int8_t* input,
+                 int8_t* out) {
+  for (int32_t oy = 0; oy < c.out.height; ++oy) {
+    const Reach y(c.window, 0, oy, c.in.height);
+    for (int32_t ox = 0; ox < c.out.width;) {
+      Rows rows = {scratch.windows, 0, product.depth};
+      for (; rows.count < kWindows && ox < c.out.width; ++rows.count, ++ox) {
         const Reach x(c.window, 1, ox, c.in.width);
-        for (int32_t channel = 0; channel < c.out.channels;) {
-          const int32_t left = c.group_out - channel % c.group_out;
-          if (left >= 4) {
-            finish<4>(c, input, y, x, channel, out);
-            channel += 4;
-          } else {
-            finish<1>(c, input, y, x, channel, out);
-            ++channel;
-          }
-        }
+        copy_window(c, input, y, x, scratch.windows + rows.count * product.depth);
       }
+      multiply(product, rows, out, c.out.channels);
+      out += rows.count * c.out.channels;
     }
+  }
+}
+
+/// As above, where windows are single points inside of the image.
+void run_points(const Conv& c, const Product& product, const int8_t* input, int8_t* out) {
+  const Window& w = c.window;
+  Rows rows = {input, c.out.width, w.stride[1] * c.in.channels};
+  int32_t lines = c.out.height;
+  if (w.stride[0] == 1 && w.stride[1] == 1) {
+    rows.count *= lines;
+    lines = 1;
+  }
+  for (int32_t i = 0; i < lines; ++i, out += rows.count * c.out.channels) {
+    multiply(product, rows, out, c.out.channels);
+    rows.first += w.stride[0] * c.in.width * c.in.channels;
+  }
+}
+
+bool has_points(const Window& w) {
+  return w.kernel[0] == 1 && w.kernel[1] == 1 && w.padding[0] == 0 && w.padding[1] == 0;
+}
+
+void run(const Conv& c, const Scratch& scratch, const int8_t* input, int8_t* out) {
+  const Layer& l = c.layer;
+  const int32_t depth = c.window.kernel[0] * c.window.kernel[1] * c.group_in;
+  Product product = {l.weight,      depth,    c.group_out, scratch.start,
+                     l.multipliers, l.shifts, l.epilogue};
+  for (int32_t first = 0; first < c.out.channels; first += c.group_out) {
+    const int32_t group = first / c.group_out * c.group_in;
+    const int32_t* const bias = l.bias == nullptr ? nullptr : l.bias + first;
+    if (scratch.start == nullptr) {
+      product.start = bias;
+    } else {
+      fold_offset(product, bias, l.input_offset, scratch.start);
+    }
+    const int8_t* image = input + group;
+    int8_t* to = out + first;
+    for (int32_t n = 0; n < c.in.count; ++n) {
+      if (has_points(c.window)) {
+        run_points(c, product, image, to);
+      } else {
+        run_windows(c, product, scratch, image, to);
+      }
+      image += c.in.height * c.in.width * c.in.channels;
+      to += c.out.height * c.out.width * c.out.channels;
+    }
+    product.weight += c.group_out * depth;
+    product.multipliers += c.group_out;
+    product.shifts += c.group_out;
   }
 }
 
@@ -81,28 +124,42 @@ Error conv2d_out(Context& context, const Tensor& input, const Tensor& weight,
   ETX_CHECK(context, weight.dim() == 4, InvalidArgument, "weight must be of rank 4");
   const int64_t kernel[2] = {weight.size(1), weight.size(2)};
   ETX_TRY(read_window(context, IntList(kernel, 2), stride, padding, dilation, c.window));
-  const int64_t channels = weight.size(0), depth = weight.size(3);
-  const int64_t groups = depth > 0 && channels > 0 ? c.in.channels / depth : 0;
+  const auto channels = static_cast<int32_t>(weight.size(0));
+  const auto depth = static_cast<int32_t>(weight.size(3));
+  const int32_t groups = depth > 0 && channels > 0 ? c.in.channels / depth : 0;
   ETX_CHECK(context, groups > 0 && c.in.channels % depth == 0 && channels % groups == 0,
             InvalidArgument, "weight must be (outputs, height, width, inputs of one group)");
   ETX_CHECK(context, kernel[0] * kernel[1] * depth <= kMostProducts, NotSupported,
             "a sum must have at most 43,800 products");
-  c.group_in = static_cast<int32_t>(depth);
-  c.group_out = static_cast<int32_t>(channels / groups);
+  c.group_in = depth;
+  c.group_out = channels / groups;
   c.out = {c.in.count, output_size(c.window, 0, c.in.height, false),
-           output_size(c.window, 1, c.in.width, false), static_cast<int32_t>(channels)};
+           output_size(c.window, 1, c.in.width, false), channels};
   ETX_CHECK(context, c.out.height > 0 && c.out.width > 0, InvalidArgument,
             "the window must fit into the padded input");
   ETX_TRY(read_epilogue(context, input_offset, output_offset, low, high, c.layer));
   ETX_TRY(read_constants(context, weight, bias, multipliers, shifts, c.out.channels, c.layer));
   ETX_TRY(resize_image(context, c.out, order, out));
-  run(c, input.const_data_ptr<int8_t>(), out.mutable_data_ptr<int8_t>());
+  const auto size = static_cast<size_t>(kernel[0] * kernel[1]) * static_cast<size_t>(c.group_in);
+  const bool has_start = c.layer.input_offset == 0 && c.layer.bias != nullptr;
+  Scratch scratch{};
+  if (!has_start) {
+    scratch.start = context.allocate_temp_array<int32_t>(static_cast<size_t>(c.group_out));
+  }
+  if (!has_points(c.window)) {
+    scratch.windows = context.allocate_temp_array<int8_t>(size * kWindows);
+  }
+  ETX_CHECK(context,
+            (has_start || scratch.start != nullptr) &&
+                (has_points(c.window) || scratch.windows != nullptr),
+            MemoryAllocationFailed, "not enough temporary memory for windows of the input");
+  run(c, scratch, input.const_data_ptr<int8_t>(), out.mutable_data_ptr<int8_t>());
   return Error::Ok;
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("cortex_m::quantized_conv2d.out", conv2d_out<Order::Nchw>),
-    ETX_KERNEL("cortex_m::quantized_conv2d_nhwc.out", conv2d_out<Order::Nhwc>),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_conv2d.out", conv2d_out<Order::Nchw>),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_conv2d_nhwc.out", conv2d_out<Order::Nhwc>),
 };
 
 }  // namespace

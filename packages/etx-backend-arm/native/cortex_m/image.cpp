@@ -70,19 +70,18 @@ Error read_window(Context& context, IntList kernel, IntList stride, IntList padd
 }
 
 int32_t output_size(const Window& w, int direction, int32_t input, bool rounds_up) {
-  const int64_t span = int64_t{w.dilation[direction]} * (w.kernel[direction] - 1) + 1;
-  const int64_t room = int64_t{input} + 2 * w.padding[direction] - span;
+  const int32_t padding = w.padding[direction], stride = w.stride[direction];
+  const int32_t room = input + 2 * padding - w.dilation[direction] * (w.kernel[direction] - 1) - 1;
   if (room < 0) return -1;
-  const int64_t stride = w.stride[direction];
-  int64_t size = (room + (rounds_up ? stride - 1 : 0)) / stride + 1;
-  if (rounds_up && (size - 1) * stride >= int64_t{input} + w.padding[direction]) --size;
-  return static_cast<int32_t>(size);
+  int32_t size = (room + (rounds_up ? stride - 1 : 0)) / stride + 1;
+  if (rounds_up && (size - 1) * stride >= input + padding) --size;
+  return size;
 }
 
 Error read_epilogue(Context& context, int64_t input_offset, int64_t output_offset, int64_t low,
                     int64_t high, Layer& layer) {
-  ETX_CHECK(context, input_offset >= -255 && input_offset <= 255, InvalidArgument,
-            "input_offset must be within -255 and 255");
+  ETX_CHECK(context, input_offset >= -127 && input_offset <= 128, InvalidArgument,
+            "input_offset must be within -127 and 128");
   ETX_CHECK(context, output_offset >= -255 && output_offset <= 255, InvalidArgument,
             "output_offset must be within -255 and 255");
   ETX_CHECK(context, low >= -128 && high <= 127 && low <= high, InvalidArgument,

@@ -69,12 +69,7 @@ struct Layer {
 /// Most products that a sum of int32 holds, whatever their factors are.
 constexpr int64_t kMostProducts = 43800;
 
-/// Sums of products, and the bias, wrap where a program's bias is too large.
-inline int32_t add(int32_t a, int32_t b) {
-  return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-}
-
-/// Errors: InvalidArgument for offsets and bounds beyond those of int8.
+/// Errors: InvalidArgument for offsets and bounds that are not those of int8.
 Error read_epilogue(Context& context, int64_t input_offset, int64_t output_offset, int64_t low,
                     int64_t high, Layer& layer);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cortex_m/dot.h"
 #include "cortex_m/families.h"
 #include "cortex_m/image.h"
+#include "cortex_m/product.h"
 
 namespace etx::cortex_m {
 namespace {
@@ -14,31 +14,22 @@ bool are_vector(const std::optional<Tensor>& tensor, int64_t count) {
   return !tensor || (tensor->scalar_type() == ScalarType::Int && tensor->numel() == count);
 }
 
-/// The number of channel `i`; one number stands for all channels.
-int32_t of_channel(IntList list, int64_t i) {
-  return static_cast<int32_t>(list[list.size() == 1 ? 0 : static_cast<size_t>(i)]);
+/// Copies the numbers of the channels; one number stands for all.
+void spread(IntList list, int32_t count, int32_t* to) {
+  for (int32_t i = 0; i < count; ++i) {
+    to[i] = static_cast<int32_t>(list[list.size() == 1 ? 0 : static_cast<size_t>(i)]);
+  }
 }
 
-struct Linear {
-  int32_t depth, channels, filter_offset;
-  Layer layer;
-  const int32_t* start;
-  IntList multipliers, shifts;
-};
-
-template <int channels>
-void finish(const Linear& l, const int8_t* x, int32_t channel, int8_t* out) {
-  int32_t sums[channels] = {};
-  const int8_t* const weight = l.layer.weight + channel * l.depth;
-  add_products<channels>(x, weight, l.depth, l.depth, l.layer.input_offset, sums);
-  int32_t whole = 0;
-  for (int32_t k = 0; l.filter_offset != 0 && k < l.depth; ++k)
-    whole += x[k] + l.layer.input_offset;
-  for (int32_t i = 0; i < channels; ++i) {
-    const int32_t c = channel + i;
-    int32_t sum = add(sums[i], whole * l.filter_offset);
-    if (l.start != nullptr) sum = add(sum, l.start[c]);
-    out[c] = l.layer.epilogue(sum, {of_channel(l.multipliers, c), of_channel(l.shifts, c)});
+/// Where each weight has an offset too, which adds `offset` times the sum of (x + input_offset).
+void run_with_offset(Product& product, int32_t offset, int32_t input_offset, const int32_t* given,
+                     int32_t* start, const Rows& x, int8_t* to) {
+  Rows row = {x.first, 1, 0};
+  for (int32_t p = 0; p < x.count; ++p, row.first += x.step, to += product.channels) {
+    int32_t sum = 0;
+    for (int32_t k = 0; k < product.depth; ++k) sum += row.first[k] + input_offset;
+    for (int32_t c = 0; c < product.channels; ++c) start[c] = wrapping_add(given[c], sum * offset);
+    multiply(product, row, to, product.channels);
   }
 }
 
@@ -63,35 +54,45 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
             "requantize_multipliers and requantize_shifts must be one number, or one an output");
   ETX_CHECK(context, filter_offset >= -255 && filter_offset <= 255, InvalidArgument,
             "filter_offset must be within -255 and 255");
-  Linear l{static_cast<int32_t>(depth),
-           static_cast<int32_t>(channels),
-           static_cast<int32_t>(filter_offset),
-           {},
-           nullptr,
-           multipliers,
-           shifts};
-  ETX_TRY(read_epilogue(context, input_offset, output_offset, low, high, l.layer));
-  l.layer.weight = weight.const_data_ptr<int8_t>();
-  if (kernel_sum) {
-    l.start = kernel_sum->const_data_ptr<int32_t>();
-    l.layer.input_offset = 0;
-  } else if (bias) {
-    l.start = bias->const_data_ptr<int32_t>();
-  }
+  Layer layer{};
+  ETX_TRY(read_epilogue(context, input_offset, output_offset, low, high, layer));
   const ssize_t rows = input.numel() / depth;
   ETX_CHECK(context, out.size(-1) == channels && out.numel() == rows * channels, InvalidArgument,
             "out must have a row of outputs for each row of input");
-  const int8_t* x = input.const_data_ptr<int8_t>();
-  int8_t* y = out.mutable_data_ptr<int8_t>();
-  for (ssize_t row = 0; row < rows; ++row, x += depth, y += channels) {
-    int32_t c = 0;
-    for (; c + 4 <= l.channels; c += 4) finish<4>(l, x, c, y);
-    for (; c < l.channels; ++c) finish<1>(l, x, c, y);
+  const auto count = static_cast<int32_t>(channels);
+  auto* const numbers = context.allocate_temp_array<int32_t>(static_cast<size_t>(count) * 4);
+  ETX_CHECK(context, numbers != nullptr, MemoryAllocationFailed,
+            "not enough temporary memory for four numbers of each output");
+  int32_t* const start = numbers + 2 * count;
+  spread(multipliers, count, numbers);
+  spread(shifts, count, numbers + count);
+  Product product = {weight.const_data_ptr<int8_t>(),
+                     static_cast<int32_t>(depth),
+                     count,
+                     start,
+                     numbers,
+                     numbers + count,
+                     layer.epilogue};
+  const int32_t offset = kernel_sum ? 0 : layer.input_offset;
+  if (kernel_sum) {
+    product.start = kernel_sum->const_data_ptr<int32_t>();
+  } else {
+    fold_offset(product, bias ? bias->const_data_ptr<int32_t>() : nullptr, offset, start);
+  }
+  const Rows x = {input.const_data_ptr<int8_t>(), static_cast<int32_t>(rows), product.depth};
+  int8_t* const to = out.mutable_data_ptr<int8_t>();
+  if (filter_offset == 0) {
+    multiply(product, x, to, count);
+  } else {
+    const int32_t* const given = product.start;
+    product.start = start + count;
+    run_with_offset(product, static_cast<int32_t>(filter_offset), offset, given, start + count, x,
+                    to);
   }
   return Error::Ok;
 }
 
-constexpr etx_kernel kRows[] = {ETX_KERNEL("cortex_m::quantized_linear.out", linear_out)};
+constexpr etx_kernel kRows[] = {ETX_CORTEX_M_KERNEL("cortex_m::quantized_linear.out", linear_out)};
 
 }  // namespace
 

@@ -49,8 +49,8 @@ Error max_pool2d_out(Context& context, const Tensor& input, IntList kernel, IntL
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("cortex_m::quantized_max_pool2d.out", max_pool2d_out<Order::Nchw>),
-    ETX_KERNEL("cortex_m::quantized_max_pool2d_nhwc.out", max_pool2d_out<Order::Nhwc>),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_max_pool2d.out", max_pool2d_out<Order::Nchw>),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_max_pool2d_nhwc.out", max_pool2d_out<Order::Nhwc>),
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ Error pad_out(Context& context, const Tensor& input, IntList before, IntList aft
   return Error::Ok;
 }
 
-constexpr etx_kernel kRows[] = {ETX_KERNEL("cortex_m::pad.out", pad_out)};
+constexpr etx_kernel kRows[] = {ETX_CORTEX_M_KERNEL("cortex_m::pad.out", pad_out)};
 
 }  // namespace
 

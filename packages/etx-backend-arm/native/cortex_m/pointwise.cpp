@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cortex_m/families.h"
 #include "cortex_m/fixed_point.h"
+#include "cortex_m/machine.h"
 
 namespace etx::cortex_m {
 namespace {
@@ -23,11 +24,16 @@ Factor factor(int64_t multiplier, int64_t shift) {
   return {static_cast<int32_t>(multiplier), static_cast<int32_t>(shift)};
 }
 
+Error check_like(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
+  ETX_CHECK(context, out.scalar_type() == ScalarType::Char && is_like(a, out) && is_like(b, out),
+            InvalidArgument, "operands and out must be int8 of the same sizes and order of memory");
+  return Error::Ok;
+}
+
 /// Calls `f` with the bytes of two tensors of the same sizes.
 template <typename F>
 Error map(Context& context, const Tensor& a, const Tensor& b, Tensor& out, const F& f) {
-  ETX_CHECK(context, out.scalar_type() == ScalarType::Char && is_like(a, out) && is_like(b, out),
-            InvalidArgument, "operands and out must be int8 of the same sizes and order of memory");
+  ETX_TRY(check_like(context, a, b, out));
   const int8_t* const x = a.const_data_ptr<int8_t>();
   const int8_t* const y = b.const_data_ptr<int8_t>();
   int8_t* const to = out.mutable_data_ptr<int8_t>();
@@ -36,6 +42,48 @@ Error map(Context& context, const Tensor& a, const Tensor& b, Tensor& out, const
 }
 
 constexpr int kLeftShift = 20;
+
+/// An operand of a sum: its zero point and its factor to the common scale.
+struct Operand {
+  int32_t zero_point;
+  Factor factor;
+};
+
+#if defined(ETX_CORTEX_M_MVE)
+
+/// Four elements, with the common scale; fewer with `few`.
+inline int32x4_t scaled(const int8_t* at, const Operand& operand, mve_pred16_t few) {
+  const int32x4_t moved = vsubq_n_s32(vldrbq_z_s32(at, few), operand.zero_point);
+  return requantize<true>(vshlq_n_s32(moved, kLeftShift), vdupq_n_s32(operand.factor.multiplier),
+                          vdupq_n_s32(operand.factor.shift));
+}
+
+void add_all(const int8_t* x, const Operand& a, const int8_t* y, const Operand& b, ssize_t count,
+             const Epilogue& end, Factor last, int8_t* to) {
+  for (; count > 0; count -= 4, x += 4, y += 4, to += 4) {
+    const mve_pred16_t few = vctp32q(static_cast<uint32_t>(count));
+    int32x4_t sum = vaddq_s32(scaled(x, a, few), scaled(y, b, few));
+    sum = requantize<true>(sum, vdupq_n_s32(last.multiplier), vdupq_n_s32(last.shift));
+    sum = vaddq_n_s32(sum, end.offset);
+    sum = vminq_s32(vmaxq_s32(sum, vdupq_n_s32(end.low)), vdupq_n_s32(end.high));
+    vstrbq_p_s32(to, sum, few);
+  }
+}
+
+#else
+
+inline int32_t scaled(int8_t x, const Operand& operand) {
+  return requantize((x - operand.zero_point) * (1 << kLeftShift), operand.factor);
+}
+
+void add_all(const int8_t* x, const Operand& a, const int8_t* y, const Operand& b, ssize_t count,
+             const Epilogue& end, Factor last, int8_t* to) {
+  for (ssize_t i = 0; i < count; ++i) {
+    to[i] = end(wrapping_add(scaled(x[i], a), scaled(y[i], b)), last);
+  }
+}
+
+#endif
 
 Error add_out(Context& context, const Tensor& self, int64_t self_zero_point,
               int64_t self_multiplier, int64_t self_shift, const Tensor& other,
@@ -50,17 +98,16 @@ Error add_out(Context& context, const Tensor& self, int64_t self_zero_point,
             is_factor(self_multiplier, self_shift) && is_factor(other_multiplier, other_shift) &&
                 is_factor(output_multiplier, output_shift),
             InvalidArgument, "multipliers must be int32, shifts within -31 and 31");
-  const Factor first = factor(self_multiplier, self_shift);
-  const Factor second = factor(other_multiplier, other_shift);
-  const Factor last = factor(output_multiplier, output_shift);
-  const auto a = static_cast<int32_t>(self_zero_point), b = static_cast<int32_t>(other_zero_point);
-  const Epilogue epilogue = {static_cast<int32_t>(output_zero_point), static_cast<int32_t>(low),
-                             static_cast<int32_t>(high)};
-  return map(context, self, other, out, [&](int8_t x, int8_t y) {
-    const auto sum = static_cast<uint32_t>(requantize((x - a) * (1 << kLeftShift), first)) +
-                     static_cast<uint32_t>(requantize((y - b) * (1 << kLeftShift), second));
-    return epilogue(static_cast<int32_t>(sum), last);
-  });
+  ETX_TRY(check_like(context, self, other, out));
+  const Operand first = {static_cast<int32_t>(self_zero_point),
+                         factor(self_multiplier, self_shift)};
+  const Operand second = {static_cast<int32_t>(other_zero_point),
+                          factor(other_multiplier, other_shift)};
+  const Epilogue end = {static_cast<int32_t>(output_zero_point), static_cast<int32_t>(low),
+                        static_cast<int32_t>(high)};
+  add_all(self.const_data_ptr<int8_t>(), first, other.const_data_ptr<int8_t>(), second, out.numel(),
+          end, factor(output_multiplier, output_shift), out.mutable_data_ptr<int8_t>());
+  return Error::Ok;
 }
 
 Error mul_out(Context& context, const Tensor& self, int64_t self_zero_point, const Tensor& other,
@@ -95,11 +142,11 @@ Error activation_out(Context& context, const Tensor& input, const Tensor& lut, T
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("cortex_m::quantized_add.out", add_out),
-    ETX_KERNEL("cortex_m::quantized_mul.out", mul_out),
-    ETX_KERNEL("cortex_m::minimum.out", minimum_out),
-    ETX_KERNEL("cortex_m::maximum.out", maximum_out),
-    ETX_KERNEL("cortex_m::quantized_activation.out", activation_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_add.out", add_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_mul.out", mul_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::minimum.out", minimum_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::maximum.out", maximum_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantized_activation.out", activation_out),
 };
 
 }  // namespace

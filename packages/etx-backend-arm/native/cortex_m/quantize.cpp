@@ -1,16 +1,36 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
 #include "cortex_m/families.h"
 
 namespace etx::cortex_m {
 namespace {
 
-/// Rounds halves to even; beyond 2^22 there are no fractions that matter to int8.
-float round_even(float x) {
+/// The nearest integer, halves to even; at most 2^22 from 0, where none matters to int8.
+int32_t round_even(float x) {
+  constexpr int32_t kMost = 1 << 22;
+#if defined(__arm__) && !defined(__ARM_FP)
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof(bits));
+  const auto exponent = static_cast<int32_t>(bits >> 23 & 255) - 127;
+  const bool is_number = bits << 1 <= 0xff000000u;
+  if (exponent < -1) return 0;
+  int32_t whole = kMost;
+  if (exponent < 22) {
+    const uint32_t mantissa = (bits & 0x7fffffu) | 0x800000u;
+    const int shift = 23 - exponent;
+    whole = static_cast<int32_t>(mantissa >> shift);
+    const uint32_t rest = mantissa << (32 - shift);
+    if (rest > 0x80000000u || (rest == 0x80000000u && (whole & 1) != 0)) ++whole;
+  }
+  return bits >> 31 != 0 && is_number ? -whole : whole;
+#else
   constexpr float kShift = 12582912.0f;
-  if (!(x < 4194304.0f)) return 4194304.0f;
-  if (x < -4194304.0f) return -4194304.0f;
+  if (!(x < 4194304.0f)) return kMost;
+  if (x < -4194304.0f) return -kMost;
   volatile float moved = x + kShift;
-  return moved - kShift;
+  return static_cast<int32_t>(moved - kShift);
+#endif
 }
 
 bool is_like(const Tensor& a, const Tensor& b) {
@@ -21,14 +41,14 @@ bool is_like(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-Error check(Context& context, const Tensor& floats, const Tensor& bytes, double scale,
+Error check(Context& context, const Tensor& floats, const Tensor& bytes, float scale,
             int64_t zero_point, int64_t low, int64_t high) {
   ETX_CHECK(context,
             floats.scalar_type() == ScalarType::Float && bytes.scalar_type() == ScalarType::Char,
             NotSupported, "only float32 and int8 are converted to each other");
   ETX_CHECK(context, is_like(floats, bytes), InvalidArgument,
             "input and out must have the same sizes in the same order of memory");
-  ETX_CHECK(context, scale > 0 && scale <= 3e38, InvalidArgument, "scale must be positive");
+  ETX_CHECK(context, scale > 0 && scale <= 3e38f, InvalidArgument, "scale must be positive");
   ETX_CHECK(context, zero_point >= -128 && zero_point <= 127 && low >= -128 && high <= 127,
             InvalidArgument, "zero_point, quant_min and quant_max must be those of int8");
   return Error::Ok;
@@ -37,14 +57,15 @@ Error check(Context& context, const Tensor& floats, const Tensor& bytes, double 
 /// out = clamp(round(input / scale) + zero_point), the division a product with 1 / scale.
 Error quantize_out(Context& context, const Tensor& input, double scale, int64_t zero_point,
                    int64_t low, int64_t high, ScalarType, Tensor& out) {
-  ETX_TRY(check(context, input, out, scale, zero_point, low, high));
-  const float inverse = 1.0f / static_cast<float>(scale);
+  const float step = detail::to_float(scale);
+  ETX_TRY(check(context, input, out, step, zero_point, low, high));
+  const float inverse = 1.0f / step;
   const auto zero = static_cast<int32_t>(zero_point);
   const auto least = static_cast<int32_t>(low), most = static_cast<int32_t>(high);
   const float* const from = input.const_data_ptr<float>();
   int8_t* const to = out.mutable_data_ptr<int8_t>();
   for (ssize_t i = 0, n = input.numel(); i < n; ++i) {
-    const int32_t moved = static_cast<int32_t>(round_even(from[i] * inverse)) + zero;
+    const int32_t moved = round_even(from[i] * inverse) + zero;
     to[i] = static_cast<int8_t>(moved < least ? least : moved > most ? most : moved);
   }
   return Error::Ok;
@@ -52,8 +73,8 @@ Error quantize_out(Context& context, const Tensor& input, double scale, int64_t 
 
 Error dequantize_out(Context& context, const Tensor& input, double scale, int64_t zero_point,
                      int64_t low, int64_t high, ScalarType, Tensor& out) {
-  ETX_TRY(check(context, out, input, scale, zero_point, low, high));
-  const auto factor = static_cast<float>(scale);
+  const float factor = detail::to_float(scale);
+  ETX_TRY(check(context, out, input, factor, zero_point, low, high));
   const auto zero = static_cast<int32_t>(zero_point);
   const int8_t* const from = input.const_data_ptr<int8_t>();
   float* const to = out.mutable_data_ptr<float>();
@@ -64,8 +85,8 @@ Error dequantize_out(Context& context, const Tensor& input, double scale, int64_
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("cortex_m::quantize_per_tensor.out", quantize_out),
-    ETX_KERNEL("cortex_m::dequantize_per_tensor.out", dequantize_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::quantize_per_tensor.out", quantize_out),
+    ETX_CORTEX_M_KERNEL("cortex_m::dequantize_per_tensor.out", dequantize_out),
 };
 
 }  // namespace

@@ -14,7 +14,9 @@ from etx_exir.ir.packed_weights import unpack
 from etx_exir.passes.base import NodePass, Pass
 from etx_exir.passes.integer import INTEGER
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
+from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
+from etx_exir.passes.simplify.remove_noops import RemoveNoops
 from torch import Tensor
 from torch.fx import Graph, Node
 
@@ -45,6 +47,13 @@ class ToCortexM(NodePass):
         parts = pairs.int().T.contiguous()
         return self.store(parts[0], f"{name}_multipliers"), self.store(parts[1], f"{name}_shifts")
 
+    def folded(self, weight: Tensor, bias: Node | None, zero_point: int, name: str) -> Node:
+        """Store the bias with what the zero point adds to each sum that has all its products."""
+        start = -zero_point * weight.long().flatten(1).sum(1)
+        given = self.constant(bias)
+        start = start if given is None else start + given
+        return self.store(start.int(), f"{name}_start")
+
     def scratch(self) -> Node:
         """Return the memory that ExecuTorch's kernels ask for, and these do not."""
         return self.store(torch.empty(0, dtype=torch.uint8), "no_scratch")
@@ -66,12 +75,14 @@ def _conv(
     taps = torch.cat(rows).view(-1, height, width, depth).contiguous()
     numbers = owner.factors(scales, scale.name)
     window = (stride, padding[:2], dilation)
-    if depth == 1 and groups == x.meta["val"].shape[3]:
+    if depth == 1 and groups == x.meta["val"].shape[3] and groups != 1:
         stored = owner.store(taps.permute(3, 1, 2, 0).contiguous(), f"{packed.name}_hwc")
         spread = (*window, channels, -zero_point, offset)
         rest = (*numbers, low, high, owner.scratch())
         return graph.call_function(ops.DEPTHWISE_CONV2D, (x, stored, bias, *spread, *rest))
     stored = owner.store(taps, f"{packed.name}_ohwi")
+    if not any(padding):
+        bias, zero_point = owner.folded(taps, bias, zero_point, packed.name), 0
     given = (x, stored, bias, *window, -zero_point, offset)
     return graph.call_function(ops.CONV2D, (*given, *numbers, low, high, owner.scratch()))
 
@@ -97,19 +108,33 @@ def _linear(
     owner: ToCortexM, graph: Graph, x: Node, packed: Node, sums: Node, bias: Node | None,
     scale: Node, zero_point: int, offset: int, low: int, high: int,
 ) -> Node | str:  # fmt: skip
+    """Return `quantized_linear` for one scale. For more, whose numbers it would take one by one and
+    keep in RAM, a convolution of points, whose numbers are constants."""
     weight, scales = owner.constant(packed), owner.constant(scale)
     if weight is None or scales is None:
         return "the weight is not a constant"
-    matrix = unpack(weight, scales.shape[0], x.meta["val"].shape[-1]).contiguous()
-    start = -zero_point * matrix.long().sum(1)
-    given = owner.constant(bias)
-    start = start if given is None else start + given
-    pairs = [factor(value) for value in scales.double().tolist()]
-    multipliers, shifts = ([pair[i] for pair in pairs] for i in (0, 1))
+    depth = x.meta["val"].shape[-1]
+    matrix = unpack(weight, scales.shape[0], depth).contiguous()
+    if len(set(scales.tolist())) > 1:
+        taps = owner.store(matrix.view(-1, 1, 1, depth), f"{packed.name}_ohwi")
+        numbers = owner.factors(scales, scale.name)
+        rest = (0, offset, *numbers, low, high, owner.scratch())
+        bias = owner.folded(matrix, bias, zero_point, packed.name)
+        points = _view(graph, x, [1, 1, -1, depth])
+        out = graph.call_function(ops.CONV2D, (points, taps, bias, [1], [0], [1], *rest))
+        out.meta["val"] = points.meta["val"].new_empty(*points.meta["val"].shape[:3], len(scales))
+        return _view(graph, out, [*x.meta["val"].shape[:-1], len(scales)])
+    whole = owner.folded(matrix, bias, zero_point, packed.name)
+    multiplier, shift = factor(scales.double()[0].item())
     stored = owner.store(matrix, f"{packed.name}_rows")
-    whole = owner.store(start.int(), f"{packed.name}_start")
-    args = (x, stored, None, whole, -zero_point, 0, offset, multipliers, shifts, high, low)
+    args = (x, stored, None, whole, -zero_point, 0, offset, [multiplier], [shift], high, low)
     return graph.call_function(ops.LINEAR, args)
+
+
+def _view(graph: Graph, x: Node, sizes: list[int]) -> Node:
+    view = graph.call_function(torch.ops.aten.view_copy.default, (x, sizes))
+    view.meta["val"] = x.meta["val"].reshape(sizes)
+    return view
 
 
 def _add(
@@ -188,6 +213,8 @@ BORDERS: dict[Any, Any] = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
 CORTEX_M: tuple[Pass, ...] = (
     *INTEGER,
     ToCortexM(),
+    MergeViews(),
+    RemoveNoops(),
     RemoveDeadCode(),
     CommonSubexpressions(),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command `etx firmware`."""
+"""The commands `etx firmware` and `etx count`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.pte_reader import read_pte
@@ -16,9 +16,12 @@ from etx_schema.pte_reader import read_pte
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
 from etx_backend_arm.firmware.targets import TARGETS, target
 
+if TYPE_CHECKING:
+    from etx_backend_arm.firmware.project import Firmware
+
 
 def register(subparsers: Any) -> None:
-    """Add the command."""
+    """Add the command `etx firmware`."""
     parser = subparsers.add_parser(
         "firmware",
         help="write a CMake project for a microcontroller",
@@ -29,8 +32,28 @@ def register(subparsers: Any) -> None:
         epilog="example: etx firmware model.pte --target cortex-m55 -o firmware",
     )
     parser.add_argument("file", help="a .pte file")
-    parser.add_argument("--target", required=True, metavar="CPU", help=", ".join(TARGETS))
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder of its own")
+    _add_options(parser)
+    parser.set_defaults(run=_run)
+
+
+def register_count(subparsers: Any) -> None:
+    """Add the command `etx count`."""
+    parser = subparsers.add_parser(
+        "count",
+        help="count a model's instructions on an emulated microcontroller",
+        description="Build the firmware of each file, run it in QEMU and print how many "
+        "instructions each operator executes: exact numbers, and not cycles. It needs cmake, "
+        "arm-none-eabi-g++, qemu-system-arm and a C compiler.",
+        epilog="example: etx count before.pte after.pte --target cortex-m4",
+    )
+    parser.add_argument("files", nargs="+", metavar="file", help="a .pte file")
+    _add_options(parser)
+    parser.set_defaults(run=_run_count)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--target", required=True, metavar="CPU", help=", ".join(TARGETS))
     parser.add_argument("--method", default="forward", metavar="NAME", help="(forward)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="FILE", help="of the test: .npy, .npz, .bin"
@@ -47,21 +70,62 @@ def register(subparsers: Any) -> None:
         "--trusted", action="store_true", help="check only the file's header when it is loaded"
     )
     parser.add_argument("--sources", metavar="DIR", help="a folder with the packages' sources")
-    parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    chosen = target(options.target)
     folder = Path(options.output)
-    from etx_backend_arm.firmware.project import HEADER, Firmware, package_sources, write_firmware
+    from etx_backend_arm.firmware.project import HEADER
 
+    target(options.target)
     if folder.exists() and not (folder / HEADER).is_file():
         raise EtxError(f"{folder} exists and was not written by etx firmware: give another folder")
-    model = Path(options.file)
-    needs = _needs(model, options)
+    firmware = _firmware(Path(options.file), options)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        work = scratch / folder.name
+        _write(work, firmware, options)
+        if (folder / "main.cpp").is_file():
+            shutil.copyfile(folder / "main.cpp", work / "main.cpp")
+        shutil.rmtree(folder, ignore_errors=True)
+        os.replace(work, folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    print(f"{folder}: firmware for {options.target}\n{firmware.needs.table()}", end="")
+    return 0
+
+
+def _run_count(options: argparse.Namespace) -> int:
+    from etx_backend_arm.firmware.counts import count, require_tools, table
+
+    require_tools()
+    found = []
+    for file in options.files:
+        firmware = _firmware(Path(file), options)
+        with tempfile.TemporaryDirectory(prefix="etx-count-") as scratch:
+            folder = Path(scratch) / "firmware"
+            _write(folder, firmware, options)
+            found.append(count(folder, firmware.target.board))
+    print(table(options.files, found), end="")
+    return 0
+
+
+def _write(folder: Path, firmware: Firmware, options: argparse.Namespace) -> None:
+    from etx_backend_arm.firmware.project import package_sources, write_firmware
+
+    folder.mkdir()
+    with package_sources(options.sources) as packages:
+        write_firmware(folder, firmware, packages)
+
+
+def _firmware(model: Path, options: argparse.Namespace) -> Firmware:
+    """Return what a firmware is written from. Errors: EtxError where there is none."""
+    from etx_backend_arm.firmware.project import Firmware
+
+    chosen, needs = target(options.target), _needs(model, options)
     from etx_backend_arm.firmware.case import make_case
 
-    firmware = Firmware(
+    return Firmware(
         model=model,
         method=options.method,
         name=options.target,
@@ -71,21 +135,6 @@ def _run(options: argparse.Namespace) -> int:
         tolerance=options.tolerance,
         verification="Minimal" if options.trusted else "Full",
     )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        work = scratch / folder.name
-        work.mkdir()
-        with package_sources(options.sources) as packages:
-            write_firmware(work, firmware, packages)
-        if (folder / "main.cpp").is_file():
-            shutil.copyfile(folder / "main.cpp", work / "main.cpp")
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(work, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{folder}: firmware for {options.target}\n{needs.table()}", end="")
-    return 0
 
 
 def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:

@@ -46,7 +46,7 @@ ARM_PARTS = (
 )
 PACKAGES = ("etx-runtime", "etx-kernels-portable", "etx-backend-arm")
 FAMILY = re.compile(r"^ +X\(([a-z_0-9]+)\)", re.MULTILINE)
-ROW = re.compile(r'ETX_KERNEL\("([^"]+)"')
+ROW = re.compile(r'ETX_CORTEX_M_KERNEL\("([^"]+)"')
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR arm)
@@ -197,7 +197,9 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
         linked = list(plugins)
     if arm:
         _copy(packages / "etx-backend-arm", folder / "arm", ARM_PARTS)
+        names = " ".join(name for operators in arm.values() for name in operators)
         libraries += f"set(ETX_CORTEX_M_FAMILIES {' '.join(arm)})\n"
+        libraries += f"set(ETX_CORTEX_M_OPERATORS {names})\n"
         libraries += "set(ETX_ARM_NPU OFF)\nadd_subdirectory(arm)\n"
         plugins.append("backend_arm")
         linked.append("etx_backend_arm")

@@ -147,8 +147,8 @@ int main() {
       etx::Program::load(&loader, etx::Program::Verification::ETX_FIRMWARE_VERIFY, &failures);
   if (!program.ok()) return 1;
   const etx_plugin* const plugins[] = {ETX_FIRMWARE_PLUGINS(ETX_CALL_PLUGIN)};
-  const etx::Registry registry{
-      etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0]))};
+  const auto registry = etx::Registry::of_kernels(
+      etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0])));
   etx::Span<uint8_t> arenas[] = {ETX_FIRMWARE_ARENAS(ETX_ARENA_SPAN){nullptr, 0}};
   etx::HierarchicalAllocator planned(
       etx::Span<etx::Span<uint8_t>>(arenas, sizeof(arenas) / sizeof(arenas[0]) - 1));

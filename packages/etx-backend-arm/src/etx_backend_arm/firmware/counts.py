@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many instructions each operator of a firmware executes in QEMU: exact, and not cycles."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from etx_schema.errors import EtxError
+
+from etx_backend_arm.firmware.targets import Board
+
+PLUGIN = Path(__file__).parent / "emulator" / "instructions.c"
+KERNEL = re.compile(r"^(\w+) \w etx::Boxed<.*>::(?:run\(|call<)", re.MULTILINE)
+TOOLS = {
+    "cmake": "pip install cmake",
+    "arm-none-eabi-g++": "apt-get install gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
+    "qemu-system-arm": "apt-get install qemu-system-arm",
+    "cc": "apt-get install gcc",
+}
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Instructions of one inference, and of each operator it calls, in order.
+
+    An operator's are those from its kernel's first instruction to that of the next operator; the
+    last one's reach to the next inference.
+    """
+
+    total: int
+    operators: tuple[tuple[str, int], ...]
+
+
+def require_tools() -> None:
+    """Errors: EtxError with what is missing and how to install it."""
+    for tool, install in TOOLS.items():
+        if shutil.which(tool) is None:
+            raise EtxError(f"{tool} is not in PATH, and counting needs it: {install}")
+
+
+def build_firmware(folder: Path, build: Path, options: list[str]) -> Path:
+    """Build a project of etx firmware; return the image. Errors: EtxError with the compiler's."""
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    if launcher := shutil.which("ccache"):
+        options = [*options, f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"]
+    _run(["cmake", "-S", str(folder), "-B", str(build), *generator, *options])
+    _run(["cmake", "--build", str(build), "-j2"])
+    return build / "firmware.elf"
+
+
+def count(folder: Path, board: Board) -> Counts:
+    """Build a project of etx firmware beside it, for three inferences, and count the second's.
+
+    Errors: EtxError when a tool is missing, or the board returns other numbers than expected.
+    """
+    require_tools()
+    image = build_firmware(folder, folder.parent / "count", ["-DETX_FIRMWARE_ITERATIONS=3"])
+    names = _kernels(image, board)
+    with tempfile.TemporaryDirectory() as scratch:
+        plugin, written = Path(scratch) / "instructions.so", Path(scratch) / "counts"
+        _run(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(PLUGIN)])
+        marks = ":".join(f"{address:x}" for address in names)
+        emulator = ["qemu-system-arm", "-M", board.name, "-kernel", str(image), "-nographic"]
+        options = ["-monitor", "none", "-serial", "null", "-icount", "shift=5"]
+        semihosting = ["-semihosting-config", "enable=on,target=native"]
+        plugins = ["-plugin", f"{plugin},to={written},marks={marks}"]
+        _run([*emulator, *options, *semihosting, *plugins])
+        lines = [line.split() for line in written.read_text().splitlines()]
+    calls = [(names[int(line[0], 16)], int(line[1])) for line in lines if len(line) == 2]
+    size = len(calls) // 3
+    if size == 0 or len(calls) != 3 * size:
+        raise EtxError(f"{folder}: the emulator saw {len(calls)} calls in three inferences")
+    ends = [number for _, number in calls[size + 1 : 2 * size + 1]]
+    second = calls[size : 2 * size]
+    operators = tuple((n, end - at) for (n, at), end in zip(second, ends, strict=True))
+    return Counts(ends[-1] - second[0][1], operators)
+
+
+def compare(before: Counts, after: Counts, tolerance: float) -> list[str]:
+    """Return the operators that moved by more than `tolerance`, a line each, the total first."""
+    rows = [("total", before.total, after.total)]
+    if [n for n, _ in before.operators] != [n for n, _ in after.operators]:
+        return [*_moved(rows, 0), "the operators are others than before"]
+    pairs = zip(before.operators, after.operators, strict=True)
+    rows += [(f"{i:3} {n}", x, y) for i, ((n, x), (_, y)) in enumerate(pairs)]
+    return _moved(rows, tolerance)
+
+
+def table(files: list[str], counts: list[Counts]) -> str:
+    """Return instructions by operator: a row an operator, a column a file."""
+    width = max(12, *(len(Path(file).name) for file in files)) + 1
+    lines = [" " * 52 + "".join(f"{Path(file).name:>{width}}" for file in files)]
+    for i in range(max(len(c.operators) for c in counts)):
+        cells = [c.operators[i] if i < len(c.operators) else ("", 0) for c in counts]
+        names = list(dict.fromkeys(name for name, _ in cells if name))
+        numbers = "".join(f"{number:>{width},}" for _, number in cells)
+        lines.append(f"{i:3} {' / '.join(names):48}{numbers}")
+    lines.append(f"{'one inference':52}" + "".join(f"{c.total:>{width},}" for c in counts))
+    return "\n".join(lines) + "\n(instructions in QEMU, not cycles)\n"
+
+
+def _moved(rows: list[tuple[str, int, int]], tolerance: float) -> list[str]:
+    return [
+        f"{name}: {before:,} -> {after:,} ({(after - before) / max(before, 1):+.1%})"
+        for name, before, after in rows
+        if abs(after - before) > tolerance * before
+    ]
+
+
+def _kernels(image: Path, board: Board) -> dict[int, str]:
+    """Return the name of each kernel by the address of its first instruction."""
+    symbols = _run(["arm-none-eabi-nm", "-C", str(image)])
+    found = {int(address, 16) & ~1 for address in KERNEL.findall(symbols)}
+    with tempfile.TemporaryDirectory() as scratch:
+        flat = Path(scratch) / "text"
+        copy = ["arm-none-eabi-objcopy", "-O", "binary", "-j", ".text"]
+        _run([*copy, str(image), str(flat)])
+        text = flat.read_bytes()
+    words = struct.unpack(f"<{len(text) // 4}I", text[: len(text) // 4 * 4])
+    names = {}
+    for before, word in pairwise(words):
+        start = before - board.flash.origin
+        if word & 1 and word & ~1 in found and 0 < start < len(text):
+            names[word & ~1] = text[start : text.index(b"\0", start)].decode("ascii", "replace")
+    return names
+
+
+def _run(command: list[str]) -> str:
+    environment = {**os.environ, "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        output = (done.stdout + done.stderr)[-3000:]
+        raise EtxError(f"{' '.join(command)} failed with code {done.returncode}:\n{output}")
+    return done.stdout
