@@ -19,6 +19,7 @@ from etx_exir import to_edge
 from etx_runtime import Recorder, Runtime
 from etx_runtime.commands.selection import select_values
 from etx_schema import EtxError
+from etx_schema.pte import NamedBlob
 
 
 class Block(torch.nn.Module):
@@ -223,6 +224,28 @@ def test_parts_of_delegates_stand_below_them() -> None:
         (1, "a", 3),
     ]
     assert [e["dur"] for e in chrome_trace(found, tick_ms=1.0)["traceEvents"][2:4]] == [3e3, 1e4]
+
+
+def test_what_is_in_delegates_belongs_to_its_module_and_line() -> None:
+    """By the ids of the delegate's parts; what they do not account for is the delegate's."""
+    pte = es.read_pte(Path(__file__).parent / "data" / "delegated.pte")
+    row = {"module": "", "source": "net.py:1", "handles": [1, 2], "ids": {"a": [1], "7": [2]}}
+    inner = {"1": {"module": "one", "source": "net.py:5"}, "2": {"module": "two.x"}}
+    origins = {"encode": {"instructions": [row], "handles": inner}}
+    pte.named_data["etx/debug"] = NamedBlob(json.dumps(origins).encode())
+    parts = [("a", "a", 0, 3), ("7", 7, 3, 5), ("other", "other", 5, 6)]
+    spans = [Span(name, 0, 0, start, end, key) for name, key, start, end in parts]
+    spans.append(Span("DELEGATE_CALL", 0, 0, 0, 10))
+    found = profile_of(pte, [Run("Execute", spans=spans)], method="encode", tick_ms=1.0)
+    modules = {line.module: (line.ms, line.own_ms) for line in lines(found, "module")}
+    assert modules == {"": (10, 5), "one": (3, 3), "two": (2, 0), "two.x": (2, 2)}
+    by_line = {line.name: (line.depth, line.ms) for line in lines(found, "line")}
+    assert by_line == {
+        "net.py:1": (0, 5),
+        "other": (1, 1),
+        "net.py:5": (0, 3),
+        "(unknown)": (0, 2),
+    }
 
 
 def test_what_does_not_fit_is_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,8 @@ class Part:
     ms: list[float] = field(default_factory=list)
     module: str | None = None
     source: str | None = None
+    is_known: bool = False
+    """Whether the file says which of the delegated instructions it is of."""
 
 
 @dataclass
@@ -45,6 +47,8 @@ class Step:
     calls: int = 0
     parts: dict[str, Part] = field(default_factory=dict)
     work: Work = field(default_factory=Work)
+    within: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
+    """Module and line of what is in a delegate, by how its backend calls it."""
 
     @property
     def is_known(self) -> bool:
@@ -157,7 +161,18 @@ def _step(description: Method, row: dict[str, Any]) -> Step:
         row.get("source"),
         _shape(description, row.get("args") or []),
         work=work_of(description, name, row.get("args") or []),
+        within=_within(row),
     )
+
+
+def _within(row: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
+    """Return the first known origin of each id of a delegate."""
+    inner, found = row.get("inner", {}), {}
+    for name, handles in row.get("ids", {}).items():
+        origins = [inner[handle] for handle in handles if handle in inner]
+        if origins:
+            found[str(name)] = (origins[0].get("module", ""), origins[0].get("source"))
+    return found
 
 
 def _shape(description: Method, args: Sequence[int]) -> str:
@@ -186,7 +201,9 @@ def _add(steps: list[Step], run: Run, tick_ms: float) -> None:
 
 
 def _add_part(step: Step, span: Span, tick_ms: float) -> None:
-    part = step.parts.setdefault(span.name, Part(span.name, [], step.module, step.source))
+    module, source = step.within.get(str(span.delegate_id), (step.module, step.source))
+    is_known = str(span.delegate_id) in step.within
+    part = step.parts.setdefault(span.name, Part(span.name, [], module, source, is_known))
     part.ms += [0.0] * (len(step.ms) - len(part.ms))
     part.ms[-1] += tick_ms * span.ticks
 

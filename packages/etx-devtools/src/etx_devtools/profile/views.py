@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from etx_schema import EtxError
 
@@ -44,13 +44,33 @@ def lines(profile: Profile, view: str = "operator") -> list[Line]:
     """Return the lines of a view; all but modules and instructions the slowest first."""
     makers: dict[str, Callable[[Profile], list[Line]]] = {
         "operator": lambda p: list(_grouped(p, lambda step: step.name)),
-        "line": lambda p: list(_grouped(p, lambda step: step.source or UNKNOWN)),
-        "module": _modules,
+        "line": lambda p: list(_grouped(_opened(p), lambda step: step.source or UNKNOWN)),
+        "module": lambda p: _modules(_opened(p)),
         "instruction": _instructions,
     }
     if view not in makers:
         raise EtxError(f"unknown view {view!r}; expected one of {', '.join(VIEWS)}")
     return makers[view](profile)
+
+
+def _opened(profile: Profile) -> Profile:
+    """Return the profile with what is known in delegates as instructions beside the rest of them.
+
+    What happens at the same time in several threads may take longer than its delegate: the rest is
+    then 0.
+    """
+    steps: list[Step] = []
+    for step in profile.steps:
+        known = [part for part in step.parts.values() if part.is_known]
+        steps += [
+            Step(step.index, p.name, step.text, p.module, p.source, "", p.ms, step.calls)
+            for p in known
+        ]
+        inside = _sums([part.ms for part in known]) if known else [0.0] * len(step.ms)
+        rest = [max(0.0, whole - part) for whole, part in zip(step.ms, inside, strict=True)]
+        others = {name: part for name, part in step.parts.items() if not part.is_known}
+        steps.append(replace(step, ms=rest, parts=others) if known else step)
+    return replace(profile, steps=steps)
 
 
 def _line(profile: Profile, name: str, calls: int, times: Sequence[float], depth: int = 0) -> Line:
