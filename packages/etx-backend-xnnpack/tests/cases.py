@@ -438,6 +438,33 @@ INT8 = [
     ),
     int8("max_pool", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.MaxPool2d(2)), IMAGE),
     int8("avg_pool", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.AvgPool2d(2)), IMAGE),
+    *(
+        int8(
+            f"pool_{name}",
+            lambda pool=pool: nn.Sequential(nn.Conv2d(6, 4, 1), pool),
+            (2, 6, 12, 9),
+            recipe="all",
+        )
+        for name, pool in (
+            ("avg", nn.AvgPool2d(3, 2)),
+            ("avg_padded", nn.AvgPool2d((3, 2), 2, 1)),
+            ("avg_of_inner", nn.AvgPool2d(3, 2, 1, count_include_pad=False)),
+            ("adaptive", nn.AdaptiveAvgPool2d((4, 3))),
+            ("adaptive_to_one", nn.AdaptiveAvgPool2d(1)),
+        )
+    ),
+    int8("hardsigmoid", lambda: Call(F.hardsigmoid), ROWS, recipe="all", tol=STEP),
+    *(
+        int8(name, lambda call=call: Call(lambda f, x: call(f(x)), nn.Linear(8, 8)), ROWS)
+        for name, call in (
+            ("add_number", lambda x: x + 0.3),
+            ("add_small_number", lambda x: x + 1e-4),
+            ("sub_number", lambda x: x - 1.5),
+            ("mul_number", lambda x: x * -2.7),
+            ("mul_nothing", lambda x: x * 0.0),
+            ("rsub_number", lambda x: 1 - x),
+        )
+    ),
     int8("mean", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.AdaptiveAvgPool2d(1)), IMAGE),
     int8("mean_of_rows", lambda: Call(lambda f, x: f(x).mean(1), nn.Linear(8, 8)), ROWS),
     int8("cat", lambda: Call(lambda f, x: torch.cat([f(x), x], 1), nn.Conv2d(6, 4, 1)), IMAGE),

@@ -163,8 +163,14 @@ class Builder:
         self.node(kind, Unary(input_id=source, output_id=target), clamp)
         return target
 
-    def number(self, value: float) -> int:
-        """Return a constant that holds one number."""
+    def number(self, value: float, affine: Affine | None = None) -> int:
+        """Return a constant that holds one number, in int8 with parameters."""
+        if affine is not None:
+            step = min(max(round(value / affine.scale) + affine.zero_point, -128), 127)
+            one = PerTensor(scale=affine.scale, zero_point=affine.zero_point)
+            return self.constant(
+                torch.tensor([step], dtype=torch.int8), DataType.QINT8, quantization=one
+            )
         return self.constant(torch.tensor([value], dtype=torch.float64))
 
     def finish(self) -> tuple[bytes, NamedDataStoreOutput]:

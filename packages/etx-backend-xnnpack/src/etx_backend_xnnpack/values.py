@@ -172,23 +172,13 @@ class Values:
 
     def result(self, node: Node, *, clamps: bool = False, quantizes: bool = False) -> Result:
         """Follow the only user of `node` while it can be part of the node that is emitted."""
-        kept, low, high = node, Range().low, Range().high
-        while True:
-            users = list(kept.users)
-            user = users[0] if len(users) == 1 else None
-            if user is None or user.op != "call_function":
-                return Result(kept, Range(low, high))
-            bounds = range_of(user) if clamps else None
-            if bounds is not None:
-                low, high = max(low, bounds.low), max(min(high, bounds.high), bounds.low)
-                self.done.add(user)
-                kept = user
-                continue
-            at = affine(user) if quantizes and user.target == QUANTIZE else None
-            if at is None:
-                return Result(kept, Range(low, high))
-            self.done.add(user)
-            return Result(user, Range(low, high), at)
+        result, taken = _follow(node, clamps, quantizes)
+        self.done.update(taken)
+        return result
+
+    def quantizes(self, node: Node, *, clamps: bool = False) -> Affine | None:
+        """Return the parameters that `result` would find."""
+        return _follow(node, clamps, quantizes=True)[0].affine
 
     def output(self, result: Result, order: Order) -> int:
         """Add the value that a node computes and record it; its sizes are those of the node."""
@@ -285,3 +275,24 @@ class Values:
             Transpose(rank=len(perm), perm=perm, input_id=form.id, output_id=number),
         )
         return number
+
+
+def _follow(node: Node, clamps: bool, quantizes: bool) -> tuple[Result, list[Node]]:
+    """Return what a node's emission can define, and the users that it takes in."""
+    kept, low, high = node, Range().low, Range().high
+    taken: list[Node] = []
+    while True:
+        users = list(kept.users)
+        user = users[0] if len(users) == 1 else None
+        if user is None or user.op != "call_function":
+            return Result(kept, Range(low, high)), taken
+        bounds = range_of(user) if clamps else None
+        if bounds is not None:
+            low, high = max(low, bounds.low), max(min(high, bounds.high), bounds.low)
+            taken.append(user)
+            kept = user
+            continue
+        at = affine(user) if quantizes and user.target == QUANTIZE else None
+        if at is None:
+            return Result(kept, Range(low, high)), taken
+        return Result(user, Range(low, high), at), [*taken, user]

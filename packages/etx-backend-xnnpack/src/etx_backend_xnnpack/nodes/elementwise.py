@@ -17,6 +17,7 @@ from etx_backend_xnnpack._generated.xnnpack import Elu, LeakyRelu, Operator, Una
 from etx_backend_xnnpack.builder import Affine, Range
 from etx_backend_xnnpack.layout import Order, plain
 from etx_backend_xnnpack.nodes.clamps import BOUNDS, range_of
+from etx_backend_xnnpack.nodes.scales import fits, number_scale
 from etx_backend_xnnpack.nodes.table import lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
 from etx_backend_xnnpack.values import Result, Values
@@ -190,9 +191,23 @@ def silu(values: Values, node: Node) -> None:
     x.finish(Operator.Multiply, x.given, x.unary(Operator.Sigmoid, x.given))
 
 
-@lowers(aten.hardsigmoid.default, whole=True)
+@lowers(aten.hardsigmoid.default, whole=True, int8=True)
 def hardsigmoid(values: Values, node: Node) -> None:
     """Emit x / 6 + 0.5, clamped to 0 to 1."""
+    source: Any = node.args[0]
+    form, at = values.quantized(source), values.quantizes(node)
+    if form and form.affine and at:
+        sixth, half = Affine(1 / 6 / 127, 0), Affine(0.5 / 127, 0)
+        part = Affine(form.affine.scale / 6, form.affine.zero_point)
+        if fits(Operator.Add, (part, half), at):
+            result = values.result(node, quantizes=True)
+            scaled = values.builder.value(layout.ordered(values.sizes(source), form.order), part)
+            by = values.builder.number(1 / 6, sixth)
+            values.builder.binary(Operator.Multiply, form.id, by, scaled)
+            target = values.output(result, form.order)
+            added = values.builder.number(0.5, half)
+            values.builder.binary(Operator.Add, scaled, added, target, Range(0.0, 1.0))
+            return
     x = Chain(values, node)
     x.finish(Operator.Add, x.scale(x.given, 1 / 6), x.builder.number(0.5), Range(0.0, 1.0))
 
@@ -274,7 +289,7 @@ def common_order(values: Values, node: Node, sources: list[Any]) -> Order:
 def operand(values: Values, source: Any, order: Order, at: Affine | None = None) -> int:
     """Return a number or a tensor, which may have fewer dimensions, in `order`."""
     if not isinstance(source, Node):
-        return values.builder.number(float(source))
+        return values.builder.number(float(source), at)
     sizes = values.sizes(source)
     if len(sizes) == len(order):
         return values.get(source, order, at)
@@ -286,15 +301,35 @@ def operand(values: Values, source: Any, order: Order, at: Affine | None = None)
     return values.raised(source, wide, order, at)
 
 
+def in_int8(
+    values: Values, node: Node, kind: Operator, sources: list[Any]
+) -> tuple[Affine, Affine] | None:
+    """Return the parameters of both arguments where int8 computes it, None where float does."""
+    result = values.quantizes(node, clamps=True)
+    if kind not in IN_INT8 or result is None:
+        return None
+    forms = [values.quantized(source) for source in sources]
+    at = [form.affine if form else None for form in forms]
+    if at == [None, None]:
+        return None
+    for i, source in enumerate(sources):
+        if not isinstance(source, Node):
+            at[i] = number_scale(kind, float(source), result)
+    if at[0] is None or at[1] is None or not fits(kind, (at[0], at[1]), result):
+        return None
+    return at[0], at[1]
+
+
 def binary(values: Values, node: Node, kind: Operator, sources: list[Any] | None = None) -> None:
     """Emit an operator of two, in int8 if all are and XNNPACK has it."""
     given = list(node.args[:2]) if sources is None else sources
     order = common_order(values, node, given)
-    forms = [values.quantized(source) for source in given]
-    int8 = kind in IN_INT8 and all(form is not None for form in forms)
-    result = values.result(node, clamps=True, quantizes=int8)
-    at = [form.affine if form and result.affine else None for form in forms]
-    numbers = [operand(values, s, order, a) for s, a in zip(given, at, strict=True)]
+    at = in_int8(values, node, kind, given)
+    result = values.result(node, clamps=True, quantizes=at is not None)
+    if at is None:
+        numbers = [operand(values, source, order) for source in given]
+    else:
+        numbers = [operand(values, s, order, a) for s, a in zip(given, at, strict=True)]
     emit_binary(values, kind, numbers, result, order)
 
 

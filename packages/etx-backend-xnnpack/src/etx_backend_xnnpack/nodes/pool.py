@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -10,12 +11,20 @@ from etx_exir.ir.constants import Constants
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout
-from etx_backend_xnnpack._generated.xnnpack import ConstantPad, Operator, Pooling2d, Unary
+from etx_backend_xnnpack._generated.xnnpack import (
+    ConstantPad,
+    Convolution,
+    Operator,
+    Pooling2d,
+    Unary,
+)
+from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import NHWC
 from etx_backend_xnnpack.nodes.means import KEEP_DIMS, mean_over
 from etx_backend_xnnpack.nodes.table import equals, lowers, rank, shape_of
-from etx_backend_xnnpack.quantized import argument
+from etx_backend_xnnpack.quantized import Weight, argument
 from etx_backend_xnnpack.values import Result, Values
+from etx_backend_xnnpack.weights import int8_weight
 
 aten = torch.ops.aten
 
@@ -123,12 +132,20 @@ def whole_windows(node: Node, constants: Constants) -> str | None:
     aten.avg_pool2d.default,
     when=[rank(4), window, whole_windows, equals("divisor_override", None)],
     wide=True,
+    int8=True,
     kind="pool",
 )
 def avg_pool(values: Values, node: Node) -> None:
-    """Emit a pooling in NHWC; zeros that are counted are added before."""
+    """Emit a pooling in NHWC, behind zeros that are counted; in int8 a depthwise convolution."""
     source: Any = node.args[0]
-    number, padding = values.get(source, NHWC), pair(node, "padding")
+    padding = pair(node, "padding")
+    counted = padding == (0, 0) or bool(argument(node, "count_include_pad"))
+    form = values.quantized(source) if counted else None
+    if form is not None and values.quantizes(node, clamps=True) is not None:
+        kernel = pair(node, "kernel_size")
+        sum_of_window(values, node, kernel, pair(node, "stride", kernel), padding)
+        return
+    number = values.get(source, NHWC)
     given = [(padding[0], padding[0]), (padding[1], padding[1])]
     if padding != (0, 0) and argument(node, "count_include_pad"):
         sizes = layout.ordered(values.sizes(source), NHWC)
@@ -145,6 +162,48 @@ def avg_pool(values: Values, node: Node) -> None:
     pool(values, node, Operator.AvgPooling2d, number, values.result(node, clamps=True), given)
 
 
+def sum_of_window(
+    values: Values,
+    node: Node,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int] = (0, 0),
+) -> None:
+    """Add a depthwise convolution whose weights are all one step, of a window's mean."""
+    source: Any = node.args[0]
+    form, result = values.quantized(source), values.result(node, clamps=True, quantizes=True)
+    assert form is not None
+    assert form.affine is not None
+    number, channels = values.get(source, NHWC, form.affine), values.sizes(source)[1]
+    ones = torch.ones((1, *kernel, channels), dtype=torch.int8)
+    weight = Weight(ones, torch.tensor(1.0 / math.prod(kernel)))
+    filter_id = int8_weight(values.builder, weight, ones)
+    target = values.output(result, NHWC)
+    values.builder.node(
+        Operator.DepthwiseConv2d,
+        Convolution(
+            padding_top=padding[0],
+            padding_right=padding[1],
+            padding_bottom=padding[0],
+            padding_left=padding[1],
+            kernel_height=kernel[0],
+            kernel_width=kernel[1],
+            subsampling_height=stride[0],
+            subsampling_width=stride[1],
+            dilation_height=1,
+            dilation_width=1,
+            group_input_channels=1,
+            group_output_channels=1,
+            groups=channels,
+            input1_id=number,
+            filter_id=filter_id,
+            bias_id=NONE,
+            output_id=target,
+        ),
+        result.range,
+    )
+
+
 def divides(node: Node, constants: Constants) -> str | None:
     """Require windows of one size."""
     sizes, outer = shape_of(node.args[0])[2:], shape_of(node)[2:]
@@ -155,20 +214,35 @@ def divides(node: Node, constants: Constants) -> str | None:
     return "nothing to pool" if sizes == outer else None
 
 
-@lowers(aten._adaptive_avg_pool2d.default, when=[rank(4), divides], wide=True, kind="pool")
 @lowers(
-    aten.adaptive_avg_pool2d.default, when=[rank(4), divides], whole=True, wide=True, kind="pool"
+    aten._adaptive_avg_pool2d.default, when=[rank(4), divides], int8=True, wide=True, kind="pool"
+)
+@lowers(
+    aten.adaptive_avg_pool2d.default,
+    when=[rank(4), divides],
+    whole=True,
+    int8=True,
+    wide=True,
+    kind="pool",
 )
 def adaptive_avg_pool(values: Values, node: Node) -> None:
-    """Emit a pooling in NHWC."""
-    sizes, outer = values.sizes(node.args[0])[2:], values.sizes(node)[2:]
-    steps = [size // out for size, out in zip(sizes, outer, strict=True)]
-    number = values.get(node.args[0], NHWC)
-    if outer == [1, 1]:
-        pooled = mean_over(
-            values, number, layout.ordered([*values.sizes(node.args[0])], NHWC), 1, 3
-        )
-        values.define(node, pooled, NHWC)
+    """Emit a pooling in NHWC; in int8 a mean, or a depthwise convolution."""
+    source: Any = node.args[0]
+    sizes, outer = values.sizes(source)[2:], values.sizes(node)[2:]
+    steps = (sizes[0] // outer[0], sizes[1] // outer[1])
+    form = values.quantized(source)
+    is_mean = outer == [1, 1]
+    int8 = form is not None and values.quantizes(node, clamps=not is_mean) is not None
+    if int8 and not is_mean:
+        sum_of_window(values, node, steps, steps)
+        return
+    number = values.get(source, NHWC, form.affine if form and int8 else None)
+    if is_mean:
+        given = layout.ordered([*values.sizes(source)], NHWC)
+        result = values.result(node, quantizes=int8)
+        at = (form.affine if form and int8 else None, result.affine)
+        pooled = mean_over(values, number, given, 1, 3, at)
+        values.define(result.node, pooled, NHWC, result.affine)
         return
     result = values.result(node, clamps=True)
     target = values.output(result, NHWC)

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which scales XNNPACK's int8 arithmetic computes with: it checks none of them itself."""
+
+from __future__ import annotations
+
+from etx_backend_xnnpack._generated.xnnpack import Operator
+from etx_backend_xnnpack.builder import Affine
+
+LEAST_OF_SUM, LEAST_OF_PRODUCT, MOST = 2.0**-10, 2.0**-16, 2.0**8
+LARGEST = 127
+
+
+def fits(kind: Operator, at: tuple[Affine, Affine], result: Affine) -> bool:
+    """Tell whether int8 multipliers hold the steps of both arguments in those of the result."""
+    if kind is Operator.Multiply:
+        return LEAST_OF_PRODUCT <= at[0].scale * at[1].scale / result.scale < MOST
+    return all(LEAST_OF_SUM <= each.scale / result.scale < MOST for each in at)
+
+
+def number_scale(kind: Operator, number: float, result: Affine) -> Affine:
+    """Return parameters for a number that is an argument: it is their largest integer.
+
+    A number below what a sum's multipliers hold has as many steps as it then has.
+    """
+    scale = abs(number) / LARGEST
+    if kind is not Operator.Multiply:
+        scale = max(scale, 2 * LEAST_OF_SUM * result.scale)
+    return Affine(scale, 0)
