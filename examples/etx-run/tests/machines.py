@@ -84,10 +84,10 @@ def missing(machine: Machine) -> list[str]:
     return [tool for tool in machine.tools if shutil.which(tool) is None]
 
 
-def build(machine: Machine) -> Path:
+def build(machine: Machine, suffix: str = "", *options: str) -> Path:
     """Configure and build etx-run in a folder that is kept; return the program."""
-    folder = BUILDS / machine.name
-    build_with(machine, HERE, folder, [f"-DETX_RUN_FAMILIES={FAMILIES}"])
+    folder = BUILDS / f"{machine.name}{suffix}"
+    build_with(machine, HERE, folder, [f"-DETX_RUN_FAMILIES={FAMILIES}", *options])
     (program,) = (p for p in folder.iterdir() if p.stem == "etx-run" and p.suffix != ".map")
     return program
 

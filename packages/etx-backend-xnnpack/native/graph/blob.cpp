@@ -83,8 +83,11 @@ Error find_constant(const Blob& blob, etx_init_context* context, uint32_t index,
       const auto status =
           static_cast<Error>(context->named_data(context, place.named_key()->c_str(), data, size));
       if (status == Error::Ok) return Error::Ok;
-      return fail(status, "constant %u: the program has no named data '%.80s'", index,
-                  place.named_key()->c_str());
+      const char* const what = status == Error::NotFound ? "the program has no named data"
+                               : status == Error::MemoryAllocationFailed
+                                   ? "the method's memory has no room for named data"
+                                   : "the program's loader fails with named data";
+      return fail(status, "constant %u: %s '%.80s'", index, what, place.named_key()->c_str());
     }
     if (place.offset() > blob.constants_size ||
         place.size() > blob.constants_size - place.offset()) {
