@@ -12,7 +12,6 @@ import io
 import json
 import logging
 import time
-import unittest
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import aliases
+from running import run_file
 
 
 @dataclass(frozen=True)
@@ -41,41 +41,6 @@ class Suite:
         document = json.loads(self.listed.read_text())
         reasons = document["reasons"]
         return {test: reasons[key] for key, tests in document["tests"].items() for test in tests}
-
-
-class Outcome(unittest.TestResult):
-    """What became of each test: an empty string, or why it did not pass."""
-
-    def __init__(self, root: str) -> None:
-        super().__init__()
-        self.root = root
-        self.found: dict[str, str] = {}
-
-    def startTest(self, test: unittest.TestCase) -> None:
-        super().startTest(test)
-        self.found[self._name(test)] = ""
-
-    def addError(self, test, error) -> None:
-        self.found[self._name(test)] = f"{error[0].__name__}: {error[1]}"
-
-    addFailure = addError
-
-    def addSkip(self, test, reason: str) -> None:
-        self.found[self._name(test)] = f"skipped: {reason}"
-
-    def _name(self, test: unittest.TestCase) -> str:
-        return test.id().removeprefix(self.root)
-
-    def addSubTest(self, test, subtest, error) -> None:
-        if error is not None:
-            self.addError(test, error)
-
-
-def run_file(root: str, name: str) -> dict[str, str]:
-    """Run one file of tests."""
-    outcome = Outcome(root)
-    unittest.defaultTestLoader.loadTestsFromName(root + name).run(outcome)
-    return outcome.found
 
 
 def judge(found: dict[str, str], listed: dict[str, str]) -> list[str]:
