@@ -115,12 +115,32 @@ def test_every_lowering_has_a_case() -> None:
     assert [str(op) for op, row in TABLE.items() if row.emit not in tested] == []
 
 
-def kinds(case_name: str) -> list[str]:
-    """Return the kinds of node of a case."""
+def graph_of(case_name: str) -> Graph:
+    """Return the graph of a case."""
     (case,) = (case for case in CASES if case.name == case_name)
     (delegate,) = delegates(lowered(case))
-    graph = read_blob(delegate.processed_bytes).graph
-    return [node.operator_type.name for node in graph.nodes]
+    return read_blob(delegate.processed_bytes).graph
+
+
+def kinds(case_name: str) -> list[str]:
+    """Return the kinds of node of a case."""
+    return [node.operator_type.name for node in graph_of(case_name).nodes]
+
+
+INTEGERS = ["pool_avg", "pool_avg_padded", "pool_adaptive", "pool_adaptive_to_one", "hardsigmoid"]
+NUMBERS = ["add_number", "add_small_number", "sub_number", "mul_number"]
+
+
+@pytest.mark.parametrize("name", [*INTEGERS, *NUMBERS])
+def test_nothing_between_integers_is_float(name: str) -> None:
+    graph = graph_of(f"int8_{name}")
+    real = {v.tensor.id for v in graph.values if isinstance(v.tensor, TensorValue)}
+    found = set()
+    for node in graph.nodes:
+        assert isinstance(node.operator, Table)
+        ids = {getattr(node.operator, f.name) for f in node.operator.FIELDS if "_id" in f.name}
+        found |= {node.operator_type.name} if ids & real else set()
+    assert found <= {"Convert", "Transpose", "Reshape"}
 
 
 def test_layouts_change_at_the_borders_only() -> None:
