@@ -5,8 +5,8 @@
 usage: splitting.py [--turns N] [--kilobytes N]
 
 A part has at most --kilobytes of float32 weights; parts are joined by a concatenation, as a graph
-of the delegate has to. All programs run in turns on one thread. Prints milliseconds of the processor,
-the least of all turns, and their ratio: above one, parts are faster.
+of the delegate has to. All programs run in turns on one thread. Prints milliseconds of the
+processor, the least of all turns, and their ratio: above one, parts are faster.
 """
 
 from __future__ import annotations
