@@ -35,7 +35,7 @@ double element(ScalarType type, const uint8_t* bytes) {
     case ScalarType::Char: return load<int8_t>(bytes);
     case ScalarType::Short: return load<int16_t>(bytes);
     case ScalarType::Int: return load<int32_t>(bytes);
-    case ScalarType::Long: return to_double(load<int64_t>(bytes));
+    case ScalarType::Long: return detail::to_double(load<int64_t>(bytes));
     case ScalarType::Half: return load<Half>(bytes);
     case ScalarType::BFloat16: return load<BFloat16>(bytes);
     case ScalarType::Float: return load<float>(bytes);
@@ -69,7 +69,7 @@ Summary summary_of(const etx_tensor& tensor) {
       ++finite;
     }
   }
-  if (finite != 0) found.mean /= to_double(finite);
+  if (finite != 0) found.mean /= detail::to_double(finite);
   return found;
 }
 
