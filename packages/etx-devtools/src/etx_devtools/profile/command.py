@@ -169,7 +169,11 @@ def _document(profile: Profile, view: str) -> dict[str, Any]:
         "total_ms": profile.total_ms,
         "attributed": profile.attributed,
         "peak_gflop_s": profile.peak.flop / 1e9 if profile.peak else None,
-        "peak_gb_s": profile.peak.bytes / 1e9 if profile.peak else None,
+        "peak_gb_s": (
+            {size: rate / 1e9 for size, rate in profile.peak.bytes.items()}
+            if profile.peak
+            else None
+        ),
         "missing_events": sum(run.missing_events for run in profile.runs),
         "by": view,
         "lines": [vars(line) for line in lines(profile, view)],
@@ -177,7 +181,7 @@ def _document(profile: Profile, view: str) -> dict[str, Any]:
 
 
 def _print(profile: Profile, view: str) -> None:
-    from etx_devtools.profile.text import print_lines, time_text
+    from etx_devtools.profile.text import amount_text, print_lines, time_text
 
     print_lines(lines(profile, view), view)
     times = {"load": profile.load_ms, "first call": profile.first_ms}
@@ -193,9 +197,12 @@ def _print(profile: Profile, view: str) -> None:
             f"the instructions' sum is {time_text(profile.total_ms)}, {off:+.1f} % from steady"
         )
     if profile.peak:
+        rates = ", ".join(
+            f"{rate / 1e9:.3g} GB/s of {amount_text(size)} bytes"
+            for size, rate in profile.peak.bytes.items()
+        )
         print(
-            f"peak: {profile.peak.flop / 1e9:.3g} GFLOP/s and {profile.peak.bytes / 1e9:.3g} GB/s, "
-            "NumPy's float32 matrix product and copy"
+            f"peak: {profile.peak.flop / 1e9:.3g} GFLOP/s, {rates}: NumPy's matrix product and copy"
         )
     print(f"{100 * profile.attributed:.1f} % of the time has a module or a source line")
     missing = sum(run.missing_events for run in profile.runs)

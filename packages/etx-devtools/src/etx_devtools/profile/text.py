@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 
 from etx_devtools.profile.views import Line
 from etx_devtools.tabular import draw
 
 INSTRUCTION = ("p10", "time", "p90", "share", "FLOP", "bytes", "GFLOP/s", "GB/s", "of peak")
+WIDE = 150
+LEFT_OUT = ("p10", "FLOP", "bytes", "line")
+"""What narrower terminals have no room for; `--json` has all."""
 TEXT = ("shape", "module", "line")
 
 
@@ -39,7 +43,13 @@ def print_lines(found: Sequence[Line], view: str) -> None:
         "module": ("time", "share", "own", "calls"),
         "instruction": (*INSTRUCTION, "shape", "module", "line"),
     }[view]
-    columns = tuple(name for name in columns if any(_cell(line, name) for line in found))
+    narrow = shutil.get_terminal_size((100, 24)).columns < WIDE
+    left_out = LEFT_OUT if narrow and view == "instruction" else ()
+    columns = tuple(
+        name
+        for name in columns
+        if name not in left_out and any(_cell(line, name) for line in found)
+    )
     rows = [[_name(line), *(_cell(line, column) for column in columns)] for line in found]
     texts = [0, *(i for i, name in enumerate([view, *columns]) if name in TEXT)]
     draw([view, *columns], rows, texts)

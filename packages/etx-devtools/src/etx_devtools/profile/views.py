@@ -165,8 +165,10 @@ def _rates(profile: Profile, step: Step, line: Line) -> dict[str, float | None]:
         None if amount is None or seconds == 0 else amount / seconds
         for amount in (work.flop, work.bytes)
     ]
-    peaks = (profile.peak.flop, profile.peak.bytes) if profile.peak else (None, None)
-    shares = [r / p for r, p in zip(rates, peaks, strict=True) if r is not None and p is not None]
+    shares = []
+    if profile.peak is not None:
+        peaks = (profile.peak.flop, profile.peak.bytes_of(work.bytes or 0))
+        shares = [rate / peak for rate, peak in zip(rates, peaks, strict=True) if rate is not None]
     scaled = [None if rate is None else rate / 1e9 for rate in rates]
     return {
         "flop": work.flop,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +20,12 @@ from etx_schema.dtypes import DTYPES
 from etx_schema.inspect.describe_method import Method
 
 PRODUCTS = {"mm", "bmm", "matmul", "linear", "addmm", "baddbmm"}
-SECONDS = 0.02
-"""How long each of this machine's abilities is measured, at least."""
+SECONDS = 0.05
+RUNS = 5
+"""How long and how often each of this machine's abilities is measured, at least."""
+SIZES = (64, 128, 256, 512)
+"""Of matrices: where others use the machine, small ones are still undisturbed."""
+MOVED = (1 << 18, 1 << 22, 1 << 26)
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,14 @@ class Work:
 
 @dataclass(frozen=True)
 class Peak:
-    """FLOP and bytes a second, as NumPy's float32 matrix product and copy reach them."""
+    """FLOP a second, and bytes a second by the bytes that are read and written in turns."""
 
     flop: float
-    bytes: float
+    bytes: Mapping[int, float]
+
+    def bytes_of(self, size: int) -> float:
+        """Return the bytes a second for so many bytes: caches are faster than memory."""
+        return self.bytes[min((n for n in self.bytes if n >= size), default=max(self.bytes))]
 
 
 def work_of(method: Method, operator: str, args: Sequence[int]) -> Work:
@@ -92,23 +100,30 @@ def _flop(operator: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
 
 
 def measure_peak() -> Peak:
-    """Measure this machine for a moment, with the threads that NumPy takes."""
-    size = 512
+    """Measure NumPy's float32 matrix product and its copy for a moment, with NumPy's threads."""
+    return Peak(max(map(_multiplied, SIZES)), {moved: _copied(moved) for moved in MOVED})
+
+
+def _multiplied(size: int) -> float:
     one = np.ones((size, size), np.float32)
     product = np.empty_like(one)
-    source = np.ones(1 << 24, np.float32)
+    return 2 * size**3 / _least(lambda: np.matmul(one, one, out=product))
+
+
+def _copied(moved: int) -> float:
+    source = np.ones(moved // 8, np.float32)
     copy = np.ones_like(source)
-    flop = 2 * size**3 / _least(lambda: np.matmul(one, one, out=product))
-    return Peak(flop, 2 * source.nbytes / _least(lambda: np.copyto(copy, source)))
+    return moved / _least(lambda: np.copyto(copy, source))
 
 
 def _least(run: Callable[[], object]) -> float:
-    """Return the least seconds of a run, of several."""
+    """Return the least seconds of a run, of many: other processes only make it longer."""
     least, end = math.inf, time.perf_counter() + SECONDS
+    runs = 0
     while True:
         start = time.perf_counter()
         run()
         now = time.perf_counter()
-        least = min(least, now - start)
-        if now > end:
+        least, runs = min(least, now - start), runs + 1
+        if now > end and runs >= RUNS:
             return max(least, 1e-9)
