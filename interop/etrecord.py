@@ -31,13 +31,18 @@ class Net(torch.nn.Module):
         return torch.softmax(self.two(self.one(x)[None]), -1)
 
 
+def sample() -> tuple[Net, tuple[torch.Tensor]]:
+    """Return the model, the same each time, and its inputs."""
+    torch.manual_seed(0)
+    return Net().eval(), (torch.randn(2, 4),)
+
+
 def write(side: str, folder: Path) -> None:
     """Compile, keep a record, run once."""
     exir = importlib.import_module(f"{PACKAGE[side]}.exir")
     lib: Any = importlib.import_module(f"{PACKAGE[side]}.extension.pybindings.portable_lib")
-    torch.manual_seed(0)
-    inputs = (torch.randn(2, 4),)
-    program = torch.export.export(Net().eval(), inputs)
+    module, inputs = sample()
+    program = torch.export.export(module, inputs)
     edge = exir.to_edge_transform_and_lower(program, generate_etrecord=True)
     finished = edge.to_executorch()
     record = finished.get_etrecord()

@@ -264,3 +264,29 @@ def nameless(bundle):
 
     bundle.method_test_suites = [BundledMethodTestSuite()]
     return serialize_bundle(bundle)
+
+
+UNSEEDED = """
+import torch
+
+def net():
+    return torch.nn.Linear(3, 2), (torch.ones(1, 3),)
+
+def seeded():
+    torch.manual_seed(0)
+    return net()
+"""
+
+
+def test_a_factory_that_makes_other_weights_each_time(etx, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "unseeded.py").write_text(UNSEEDED)
+    for name in ("net", "seeded"):
+        assert etx("compile", f"unseeded.py:{name}", "-o", f"{name}.pte")[0] == 0
+    code, _, said = etx("bundle", "net.pte", "--eager", "unseeded.py:net", "-o", "n.bpte")
+    assert code != 0
+    assert "makes other weights each time" in said
+    assert "'weight' differs from the file's" in said
+    assert not (tmp_path / "n.bpte").exists()
+    assert etx("bundle", "seeded.pte", "--eager", "unseeded.py:seeded", "-o", "s.bpte")[0] == 0
+    assert etx("verify", "s.bpte")[0] == 0

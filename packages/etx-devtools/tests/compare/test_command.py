@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 
 import etx_runtime
 import numpy as np
@@ -96,3 +97,39 @@ def test_the_first_wrong_instruction_is_a_program(files, capsys):
 def test_no_such_model(files, capsys):
     with pytest.raises(EtxError, match="has no function or class 'nut'"):
         etx(capsys, "net.pte", "--eager", "net.py:nut")
+
+
+def record(name, values):
+    method = etx_runtime.Runtime.get().load_program(name).load_method("forward")
+    recorder = etx_runtime.Recorder(values)
+    method.trace([x.numpy() for x in rows()["convolutions"][1]], recorder)
+    recorder.save("device.etdp", "device.bin")
+
+
+def test_what_a_device_recorded(files, capsys):
+    words = ("net.pte", "--eager", "net.py:net", "--etdump", "device.etdp")
+    with pytest.raises(EtxError, match="no such file"):
+        etx(capsys, *words)
+    record("net.pte", "all")
+    code, text = etx(capsys, *words)
+    assert code == 0
+    assert "the values are those of device.etdp" in text
+    record("wrong.pte", "all")
+    code, text = etx(capsys, *words)
+    assert code == 1
+    assert "makes an error: aten::sigmoid.out" in text.splitlines()[0]
+    assert "the kernel computes something else" in text
+    np.savez("two.npz", **{str(i): np.ones((1, 3, 8, 8), np.float32) for i in range(2)})
+    with pytest.raises(EtxError, match="inputs of more calls"):
+        etx(capsys, *words, "--inputs", "two.npz")
+    record("net.pte", "outputs")
+    with pytest.raises(EtxError, match="no values of instructions"):
+        etx(capsys, *words)
+
+
+def test_an_interpreter_without_executorch(files, capsys):
+    words = ("net.pte", "--eager", "net.py:net", "--executorch")
+    with pytest.raises(EtxError, match="No module named 'executorch'"):
+        etx(capsys, *words, sys.executable)
+    with pytest.raises(EtxError, match="not a Python interpreter"):
+        etx(capsys, *words, "nowhere")

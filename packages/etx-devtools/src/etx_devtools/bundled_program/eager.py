@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from etx_schema import EtxError
+from etx_schema import Blob, EtxError, read_pte
+from etx_schema import Tensor as WireTensor
+from etx_schema.dtypes import dtype_name
+from etx_schema.problem import DEBUG_KEY, read_json
 
 from etx_devtools.bundled_program.tensors import Bits
 
@@ -16,11 +19,12 @@ __all__ = ["answer"]
 
 
 def answer(
-    source: str, method: str, cases: Sequence[Sequence[Any]]
+    source: str, method: str, cases: Sequence[Sequence[Any]], program: Blob | None = None
 ) -> tuple[list[list[Any]], list[list[Any]]]:
     """Return cases and the model's outputs for each; without cases its example inputs are one.
 
-    Every case meets the model as the factory made it. Needs torch and etx-exir.
+    Every case meets the model as the factory made it. Needs torch and etx-exir. Errors: EtxError,
+    too, where the factory makes other weights each time than those of `program`.
     """
     try:
         import torch
@@ -32,6 +36,15 @@ def answer(
     if method not in sources:
         raise EtxError(f"{source} has no method {method!r} (it has: {', '.join(sources)})")
     module, inputs, kwargs, _ = sources[method]
+    changed = None if program is None else _other_weight(program, method, module)
+    if changed is not None:
+        again = load_factory(source)[method].module.state_dict()[changed]
+        if not torch.equal(again, module.state_dict()[changed]):
+            raise EtxError(
+                f"{source} makes other weights each time that it is called, so that what it "
+                f"returns is not what the file should: {changed!r} differs from the file's; call "
+                "torch.manual_seed in it or load its weights, compile again, or give --expect"
+            )
     example, spec = pytree.tree_flatten((inputs, kwargs))
     given = [list(case) for case in cases] or [copy.deepcopy(example)]
     outputs = []
@@ -49,6 +62,39 @@ def answer(
             raise EtxError(text) from error
         outputs.append(pytree.tree_leaves(result))
     return given, outputs
+
+
+def _other_weight(program: Blob, method: str, module: Any) -> str | None:
+    """Return the name of a weight that a file has under the module's name with other values."""
+    pte = read_pte(program)
+    entry = read_json(pte.named_data, DEBUG_KEY).get(method)
+    names = entry.get("constants") if isinstance(entry, dict) else None
+    held = module.state_dict()
+    plans = [plan for plan in pte.program.execution_plan if plan.name == method]
+    if not plans or not isinstance(names, dict):
+        return None
+    for value in plans[0].values:
+        tensor = value.val
+        if not isinstance(tensor, WireTensor) or tensor.allocation_info is not None:
+            continue
+        name = names.get(str(tensor.data_buffer_idx))
+        kept = held.get(name) if isinstance(name, str) else None
+        if kept is None or not 0 < tensor.data_buffer_idx <= len(pte.constants):
+            continue
+        like = str(kept.dtype) == f"torch.{dtype_name(tensor.scalar_type)}"
+        if like and list(kept.shape) == list(tensor.sizes):
+            content = bytes(pte.constants[tensor.data_buffer_idx - 1])
+            mine = kept.detach().contiguous().reshape(-1)
+            if mine.numel() and _bytes(mine) != content[: mine.nbytes]:
+                return str(name)
+    return None
+
+
+def _bytes(tensor: Any) -> bytes:
+    import torch
+
+    flat = tensor if tensor.dtype == torch.bool else tensor.view(torch.uint8)
+    return bytes(flat.numpy().tobytes())
 
 
 def _tensor(torch: Any, value: Any) -> Any:

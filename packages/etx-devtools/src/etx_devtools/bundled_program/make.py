@@ -43,7 +43,7 @@ def bundle(options: argparse.Namespace) -> None:
     if options.eager:
         from etx_devtools.bundled_program.eager import answer
 
-        cases, answers[:] = answer(options.eager, options.method, cases)
+        cases, answers[:] = answer(options.eager, options.method, cases, made.program)
     made.add(options.method, [MethodTestCase(*pair) for pair in zip(cases, answers, strict=True)])
     made.save(options.output)
     count = sum(len(suite.test_cases) for suite in made.method_test_suites)

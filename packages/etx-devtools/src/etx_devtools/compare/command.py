@@ -17,6 +17,7 @@ examples:
   etx compare model.pte --eager net.py:net                     with the example inputs of net()
   etx compare model.pte --eager net.py:net --inputs real.npz   several sets of inputs: calls in turn
   etx compare model.pte --eager net.py:net --inside xnnpack    also what its delegates compute
+  etx compare model.pte --eager net.py:net --inputs real.npz --etdump device.etdp
   etx compare model.pte --eager net.py:net --json --fail-over 1e-4
 """
 
@@ -63,6 +64,18 @@ def register(subparsers: Any) -> None:
         help="write the first wrong instruction as a program of its own, and beside it its inputs "
         "(OUT.npz) and the right result (OUT.expected.npz)",
     )
+    ran = parser.add_mutually_exclusive_group()
+    ran.add_argument(
+        "--etdump",
+        metavar="FILE",
+        help="compare what a device recorded of these calls (`etx run --etdump FILE --values all`, "
+        "its values beside it in FILE with the suffix .bin) instead of running the program here",
+    )
+    ran.add_argument(
+        "--executorch",
+        metavar="PYTHON",
+        help="run the program on ExecuTorch's runtime, which this interpreter has",
+    )
     parser.add_argument("--method", help="default: forward, or the only one")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
@@ -89,6 +102,8 @@ def run(options: argparse.Namespace) -> int:
         options.random,
         options.inside,
         options.reduce,
+        options.etdump,
+        options.executorch,
     )
     if options.json:
         print(json.dumps(report.document(), indent=1))

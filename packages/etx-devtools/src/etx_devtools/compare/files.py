@@ -6,6 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import etx_runtime
@@ -21,6 +22,7 @@ from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+from etx_devtools.compare.elsewhere import Dump, on_executorch
 from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
@@ -32,11 +34,11 @@ from etx_devtools.compare.report import Report
 
 __all__ = ["compare", "compare_files"]
 
-Path = str | PathLike[str]
+Name = str | PathLike[str]
 
 
 def compare(
-    file: Path | bytes | PteFile,
+    file: Name | bytes | PteFile,
     model: ExportedProgram | nn.Module,
     calls: Sequence[Sequence[Any]] | None = None,
     *,
@@ -88,11 +90,14 @@ def compare_files(
     seed: int | None = None,
     inside: Sequence[str] = (),
     reduced: str | None = None,
+    etdump: str | None = None,
+    executorch: str | None = None,
 ) -> Report:
     """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file.
 
     `inside` names the backends of whose delegates all values are compared; to `reduced` the first
-    wrong instruction is written.
+    wrong instruction is written. `etdump` is what a device recorded of these calls, its values
+    beside it; `executorch` an interpreter where they are made on ExecuTorch's runtime.
     """
     pte = read_pte(file)
     sources = load_factory(eager)
@@ -108,7 +113,13 @@ def compare_files(
     if inside:
         partitioners = [_partitioner(n) for n in inside]
         pte = compile_tapped({chosen: program}, partitioners)
-    report = compare(pte, program, calls, method=chosen, name=eager)
+    ran: Execution | None = None
+    if etdump is not None:
+        ran = Dump(pte, chosen, Path(etdump), Path(etdump).with_suffix(".bin"))
+    elif executorch is not None:
+        ran = on_executorch(executorch, pte, chosen, calls)
+    report = compare(pte, program, calls, method=chosen, name=eager, source=ran)
+    report.where = etdump or ("" if executorch is None else "ExecuTorch")
     report.again = bool(inside)
     if reduced is not None:
         _reduce(pte, report, chosen, reduced)

@@ -22,7 +22,7 @@ from etx_schema import (
 )
 from etx_schema import Tensor as WireTensor
 from etx_schema.dtypes import DTYPES
-from etx_schema.inspect.reads_writes import split_results
+from etx_schema.inspect.reads_writes import VIEW, split_results
 from etx_schema.operator_names import operator_name
 from torch import Tensor
 from torch._ops import OpOverload
@@ -55,6 +55,9 @@ def eager_results(
     if name in COPIES:
         out: Any = plan.values[results[0]].val
         return {results[0]: lookup(call.args[0]).to(dtype_of(out))}
+    if name == VIEW:
+        view = call.args[-1]
+        return {view: lookup(call.args[0]).reshape(list(shapes[view]))}
     if name.startswith("aten::copy_"):
         target = _tensor(plan, call.args[0])
         source = lookup(call.args[1]).to(dtype_of(target))

@@ -26,6 +26,10 @@ __all__ = ["Recording", "Step", "find_method", "recording_of", "recordings_of", 
 
 CALLS = ("OPERATOR_CALL", "DELEGATE_CALL", "MOVE_CALL", "JF_CALL", "FREE_CALL")
 SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+NO_TENSORS = (
+    "the dump holds statistics in place of values, which only say that something is wrong: record "
+    "with `--values all`, or a part with `--values FIRST:LAST`"
+)
 NO_VALUES = (
     "the dump holds no values of instructions: record with `etx run --etdump FILE --values all`"
 )
@@ -67,6 +71,8 @@ def recording_of(plan: ExecutionPlan, run: Run, buffer: Blob) -> Recording:
     for item in run.seen:
         if item.chain == 0 and item.delegate_id is None:
             seen.setdefault(item.instruction, deque()).append(item)
+    if any(item.statistics is not None for items in seen.values() for item in items):
+        raise EtxError(NO_TENSORS)
     found = effects(plan)
     order = [s.instruction for s in run.spans if s.chain == 0 and s.name in CALLS]
     calls = plan.chains[0].instructions

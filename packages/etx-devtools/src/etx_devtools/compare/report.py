@@ -25,8 +25,9 @@ STRIPPED = (
 class Report:
     """The comparisons of a file with a model: one for each set of inputs, in their order.
 
-    `random` says that no inputs but random ones were compared, `again` that the model was compiled
-    again to look into delegates: what is wrong with the file itself is not seen then.
+    `where` says what ran the program, if not this machine's runtime; `random` that no inputs but
+    random ones were compared, `again` that the model was compiled again to look into delegates:
+    what is wrong with the file itself is not seen then.
     """
 
     file: str
@@ -35,6 +36,7 @@ class Report:
     random: bool = False
     stripped: bool = False
     again: bool = False
+    where: str = ""
     written: list[str] = field(default_factory=list)
 
     @property
@@ -58,6 +60,7 @@ class Report:
             "random_inputs_only": self.random,
             "stripped": self.stripped,
             "compiled_again": self.again,
+            "ran": self.where or "here",
             "written": self.written,
             "first": None if first is None else {"call": first[0], **_row(first[1])},
             "calls": [
@@ -84,6 +87,8 @@ class Report:
             yield from _summary(call, f"call {number}: " if len(self.calls) > 1 else "")
         if self.stripped:
             yield f"note: {STRIPPED}"
+        if self.where:
+            yield f"note: the values are those of {self.where}"
         if self.again:
             yield (
                 "note: the model was compiled again, with delegates that return all they compute; "

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compare models of the set with their files, value by value; print a table of what was compared.
+
+usage: compared.py [MODEL...]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections import Counter
+
+import torch
+from etx_devtools.compare import compare
+from etx_exir import to_edge
+from modelset import build
+from names import ROWS
+
+HEADINGS = ("model", "results", "by value", "by operator", "none", "wrong", "largest", "seconds")
+
+
+def row(name: str) -> tuple[list[str], Counter[str], list[str]]:
+    """Return a line of the table, why results were not compared, and what is wrong."""
+    built = build(name)
+    with torch.no_grad():
+        program = torch.export.export(
+            built.module, built.example, dynamic_shapes=built.dynamic_shapes
+        )
+    pte = to_edge(program).to_executorch().pte_file
+    start = time.perf_counter()
+    report = compare(pte, program, built.calls[:2])
+    seconds = time.perf_counter() - start
+    checks = [check for call in report.calls for check in call.checks]
+    compared = Counter(check.by for check in checks if check.made is not None)
+    reasons = Counter(check.reason for check in checks if check.made is None)
+    wrong = [check for check in checks if check.wrong]
+    counts = [len(checks), compared["value"], compared["operator"], sum(reasons.values())]
+    cells = [name, *map(str, counts), str(len(wrong)), f"{report.largest:.2g}", f"{seconds:.1f}"]
+    said = list(report.lines()) if wrong else []
+    return cells, reasons, said
+
+
+def main(names: list[str]) -> int:
+    """Print the table; fail where anything is wrong or was not compared without a reason."""
+    warnings.simplefilter("ignore")
+    print("| " + " | ".join(HEADINGS) + " |")
+    print("| --- |" + " ---: |" * (len(HEADINGS) - 1))
+    failed = False
+    for name in names or [item.name for item in ROWS.values() if not item.by_hand]:
+        cells, reasons, said = row(name)
+        print("| " + " | ".join(cells) + " |", flush=True)
+        for reason, count in reasons.items():
+            print(f"{name}: {count} not compared: {reason}", file=sys.stderr)
+        print(*said, sep="\n", end="", file=sys.stderr)
+        failed |= bool(said) or "" in reasons
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
