@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
@@ -49,7 +50,9 @@ def _process() -> subprocess.Popen[str]:
     """Return a process that runs one graph a line: to start it takes longer than most graphs."""
     command = [str(interpreter()), "-c", SCRIPT]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    atexit.register(process.communicate)
+    return process
 
 
 def run(graph: bytes, *inputs: np.ndarray) -> list[np.ndarray]:

@@ -21,15 +21,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_forms
 from ethosu import mlw_codec
 from etx_backend_arm.ethos_u.backend import EthosUPartitioner
+from etx_backend_arm.ethos_u.blob import write_blob
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
+from etx_backend_arm.ethos_u.vela import compile_graph
 from lowered import delegates, lower
 from test_simulator import CASES, prepared
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SEEDS = ("conv", "depthwise", "avg_pool", "max_pool")
-RUNS = 5000
+FORMS = ("add", "bmm", "minimum", "sigmoid", "sum")
+SPEC = EthosUCompileSpec("ethos-u55-128")
+RUNS = 8000
 
 
 def call(*command: object, **options: object) -> bytes:
@@ -82,10 +87,13 @@ def write_seeds(folder: Path) -> list[Path]:
     """Write the blobs of some operators."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SEEDS:
-        partitioner = EthosUPartitioner(EthosUCompileSpec("ethos-u55-128"))
+        partitioner = EthosUPartitioner(SPEC)
         (delegate,) = delegates(lower(*prepared(CASES[name]), partitioner=partitioner))
         (folder / name).write_bytes(delegate.processed_bytes)
-    return [folder / name for name in SEEDS]
+    for name in FORMS:
+        graph = test_forms.lowered(name, "INT")[2]
+        (folder / name).write_bytes(write_blob(compile_graph(graph, SPEC)))
+    return [folder / name for name in (*SEEDS, *FORMS)]
 
 
 def test_changed_blobs_are_refused_or_run(programs: Path, tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ import keyword_spotting
 import numpy as np
 import pytest
 import reference_model
+import test_forms
+import tiny
 import torch
 from etx_backend_arm.ethos_u.backend import EthosUPartitioner
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
 from etx_backend_arm.quantizer import TOSAQuantizer
 from etx_exir import to_edge_transform_and_lower
 from etx_quant import quantize, quantize_edges
+from integers import integers
 from lowered import delegates, lower
 from torch import Tensor, nn
 
@@ -27,6 +30,27 @@ CASES = {
     "max_pool": nn.Sequential(nn.Conv2d(3, 18, 1), nn.MaxPool2d(3, 2, padding=1)),
     "linear": nn.Sequential(nn.Flatten(), nn.Linear(3 * 12 * 16, 10)),
 }
+FORMS = [
+    "add",
+    "add_broadcast",
+    "amax",
+    "average",
+    "bmm",
+    "concatenate_rows",
+    "expand",
+    "maximum",
+    "mean",
+    "minimum",
+    "multiply",
+    "pad",
+    "permute",
+    "select",
+    "sigmoid",
+    "slice_rows",
+    "subtract",
+    "sum",
+    "unbind",
+]
 TARGETS = ["ethos-u55-32", "ethos-u55-64", "ethos-u55-128", "ethos-u55-256", "ethos-u65-256"]
 
 
@@ -54,6 +78,40 @@ def expected(model: nn.Module, x: Tensor) -> np.ndarray:
 @pytest.mark.parametrize("name", CASES)
 def test_operators_equal_the_reference_model(name: str) -> None:
     model, x = prepared(CASES[name])
+    y = etx_runtime.load(compiled(model, x, "ethos-u55-128"))(x.numpy())
+    np.testing.assert_array_equal(y, expected(model, x))
+
+
+def run(name: str, target: str) -> None:
+    model, inputs, graph = test_forms.lowered(name, "INT")
+    program = torch.export.export(model, tuple(inputs))
+    partitioner = EthosUPartitioner(EthosUCompileSpec(target))
+    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    assert len(delegates(edge.exported_program("forward"))) == 1
+    arrays = [each.numpy() for each in inputs]
+    made = etx_runtime.load(bytes(edge.to_executorch().buffer))(*arrays)
+    actual = made if isinstance(made, list) else [made]
+    for ours, theirs in zip(actual, reference_model.run(graph, *arrays), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_forms_equal_the_reference_model(name: str) -> None:
+    run(name, "ethos-u55-128")
+
+
+@pytest.mark.parametrize("target", [each for each in TARGETS if each != "ethos-u55-128"])
+def test_tables_and_sums_on_other_sizes(target: str) -> None:
+    for name in ("sigmoid", "add", "sum"):
+        run(name, target)
+
+
+@pytest.mark.parametrize("name", ["ic", "vww"])
+def test_tiny_networks_are_one_delegate(name: str) -> None:
+    network = tiny.make(name, 4)
+    model = quantize(network.model, network.inputs, TOSAQuantizer())
+    quantize_edges(model)
+    x = integers(*tiny.SHAPES[name])
     y = etx_runtime.load(compiled(model, x, "ethos-u55-128"))(x.numpy())
     np.testing.assert_array_equal(y, expected(model, x))
 

@@ -48,6 +48,14 @@ enum Short : uint16_t {
   kScaleRegion = 0x129,
   kDmaSourceRegion = 0x130,
   kDmaTargetRegion = 0x131,
+  kIfm2Broadcast = 0x180,
+  kIfm2Scalar = 0x181,
+  kIfm2Precision = 0x185,
+  kIfm2ZeroPoint = 0x189,
+  kIfm2Width0 = 0x18a,
+  kIfm2Height0 = 0x18b,
+  kIfm2Height1 = 0x18c,
+  kIfm2Region = 0x18f,
 };
 
 /// Commands with an address or another number of 32 bits and more.
@@ -65,9 +73,15 @@ enum Long : uint16_t {
   kScaleBase = 0x022,
   kScaleLength = 0x023,
   kOfmScale = 0x024,
+  kOperandAScale = 0x025,
+  kOperandBScale = 0x026,
   kDmaSource = 0x030,
   kDmaTarget = 0x031,
   kDmaLength = 0x032,
+  kIfm2Base = 0x080,
+  kIfm2StrideX = 0x084,
+  kIfm2StrideY = 0x085,
+  kIfm2StrideC = 0x086,
 };
 
 /// What the commands have set so far.

@@ -104,6 +104,14 @@ Error Delegate::allocate(etx_init_context* context, const Needs& needs) {
     return refuse(Error::MemoryAllocationFailed, "not enough memory for the NPU's scratch");
   }
   memory_.region(kFastScratch) = scratch;
+  if (!needs.tables) return Error::Ok;
+  Region& tables = memory_.region(Memory::kTables);
+  tables.data = static_cast<uint8_t*>(get(Memory::kTableBytes));
+  tables.known = static_cast<uint8_t*>(get(Memory::kTableBytes / 8));
+  tables.size = Memory::kTableBytes;
+  if (tables.data == nullptr || tables.known == nullptr) {
+    return refuse(Error::MemoryAllocationFailed, "not enough memory for the NPU's tables");
+  }
   return Error::Ok;
 }
 
@@ -113,6 +121,8 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
     return refuse(Error::InvalidArgument, "another number of inputs and outputs than the blob has");
   }
   std::memset(memory_.region(kScratch).known, 0, known_bytes_);
+  const Region& tables = memory_.region(Memory::kTables);
+  if (tables.known != nullptr) std::memset(tables.known, 0, Memory::kTableBytes / 8);
   for (size_t i = 0; i < num_args; ++i) {
     const bool is_input = i < inputs;
     const Port port =

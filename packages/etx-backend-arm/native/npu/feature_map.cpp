@@ -40,6 +40,8 @@ constexpr Place kInput = {kIfmRegion,    kIfmHeight0, kIfmHeight1, kIfmWidth0,  
                           kIfmZeroPoint, kIfmBase,    kIfmStrideY, kIfmStrideX, kIfmStrideC};
 constexpr Place kOutput = {kOfmRegion,    kOfmHeight0, kOfmHeight1, kOfmWidth0,  kOfmDepth,
                            kOfmZeroPoint, kOfmBase,    kOfmStrideY, kOfmStrideX, kOfmStrideC};
+constexpr Place kSecond = {kIfm2Region,    kIfm2Height0, kIfm2Height1, kIfm2Width0,  kIfmDepth,
+                           kIfm2ZeroPoint, kIfm2Base,    kIfm2StrideY, kIfm2StrideX, kIfm2StrideC};
 
 void set_place(const Registers& registers, const Place& place, FeatureMap* map) {
   map->region = registers[place.region];
@@ -64,6 +66,12 @@ Fault FeatureMap::input(const Registers& registers, FeatureMap* map) {
 Fault FeatureMap::output(const Registers& registers, FeatureMap* map) {
   set_place(registers, kOutput, map);
   return set_format(registers[kOfmPrecision], registers[kOfmPrecision] >> 1 & 3, map);
+}
+
+Fault FeatureMap::second(const Registers& registers, uint32_t channels, FeatureMap* map) {
+  set_place(registers, kSecond, map);
+  map->depth = channels;
+  return set_format(registers[kIfm2Precision], registers[kIfm2Precision] >> 2 & 3, map);
 }
 
 uint64_t FeatureMap::address(uint32_t y, uint32_t x, uint32_t c, uint32_t* end) const {

@@ -21,6 +21,8 @@ struct FeatureMap {
 
   static Fault input(const Registers& registers, FeatureMap* map);
   static Fault output(const Registers& registers, FeatureMap* map);
+  /// The second input of an elementwise operator; `channels` are those of the first.
+  static Fault second(const Registers& registers, uint32_t channels, FeatureMap* map);
 
   /// Stores all channels of a pixel, less the zero point.
   Fault read(const Memory& memory, uint32_t y, uint32_t x, int32_t* values) const;

@@ -17,6 +17,12 @@ uint32_t word_at(const uint8_t* stream, size_t index) {
          static_cast<uint32_t>(bytes[2]) << 16 | static_cast<uint32_t>(bytes[3]) << 24;
 }
 
+/// Bytes of memory inside of an NPU; the tables lie at its end.
+uint64_t own_memory(uint32_t macs) {
+  constexpr uint64_t kKilo = 1024;
+  return (macs <= 64 ? 16 : macs == 128 ? 24 : 48) * kKilo;
+}
+
 }  // namespace
 
 const char kCancelled[] = "it was told to stop";
@@ -75,30 +81,39 @@ Fault Machine::step(uint16_t command, uint16_t parameter) {
     case kKernelWait: return nullptr;
     case kConv:
     case kDepthwise:
-    case kPool: return operate(command, parameter);
-    case kElementwise: return "an elementwise operator, which the simulator does not have yet";
+    case kPool:
+    case kElementwise: return operate(command, parameter);
     default: return "an unknown command";
   }
 }
 
 Fault Machine::start_transfer() {
-  constexpr uint32_t kOtherForms = 0x700;  // inside of the NPU, or with strides
-  const uint32_t from = registers_[kDmaSourceRegion], to = registers_[kDmaTargetRegion];
-  if (((from | to) & kOtherForms) != 0) {
-    return "a transfer into the NPU or with strides, which the simulator does not have yet";
+  constexpr uint32_t kInside = 0x100, kStrides = 0x600;
+  const uint32_t from = registers_[kDmaSourceRegion];
+  uint32_t to = registers_[kDmaTargetRegion];
+  if (((from | to) & kStrides) != 0 || (from & kInside) != 0) {
+    return "a transfer out of the NPU or with strides, which the simulator does not have yet";
   }
   if (pending_ == sizeof(transfers_) / sizeof(transfers_[0])) return "too many transfers at once";
   const uint64_t length = registers_[kDmaLength];
   if (length > kMostElements) return "a transfer of more than 256 MB";
   const auto count = static_cast<size_t>(length);
-  transfers_[pending_++] = {to, registers_[kDmaTarget], count};
+  uint64_t address = registers_[kDmaTarget];
+  if ((to & kInside) != 0) {
+    const uint64_t begin = own_memory(macs_) - Memory::kTableBytes;
+    if (address < begin) return "a transfer into the NPU in front of its tables";
+    address -= begin;
+    to = Memory::kTables;
+    if (needs_ != nullptr) needs_->tables = true;
+  }
+  transfers_[pending_++] = {to, address, count};
   if (needs_ != nullptr) return nullptr;
   const uint8_t* source = nullptr;
   uint8_t* target = nullptr;
   NPU_TRY(memory_->read(from, registers_[kDmaSource], count, &source));
-  NPU_TRY(memory_->write(to, registers_[kDmaTarget], count, &target));
+  NPU_TRY(memory_->write(to, address, count, &target));
   std::memmove(target, source, count);
-  memory_->region(to).mark(registers_[kDmaTarget], count, false);
+  memory_->region(to).mark(address, count, false);
   return nullptr;
 }
 
@@ -132,15 +147,45 @@ Machine::Window Machine::window() const {
 }
 
 Fault Machine::operate(uint16_t command, uint16_t parameter) {
+  constexpr uint32_t kTable = 16, kMostTables = 8;
   if (registers_[kIfmUpscale] != 0) return "an upscaled input, which the simulator does not have";
-  if ((registers_[kActivation] & 31) != 0) {
-    return "a table or another activation, which the simulator does not have yet";
+  const uint32_t activation = registers_[kActivation] & 31;
+  if (activation != 0 && (activation < kTable || activation >= kTable + kMostTables)) {
+    return "an activation that is not a table, which the simulator does not have yet";
   }
-  if (command == kPool && parameter > 1)
-    return "a reduction, which the simulator does not have yet";
   FeatureMap from = {}, to = {};
   NPU_TRY(FeatureMap::input(registers_, &from));
   NPU_TRY(FeatureMap::output(registers_, &to));
+  if (activation != 0 && (from.bytes != 1 || to.bytes != 1)) {
+    return "a table of other than 8 bits, which the simulator does not have yet";
+  }
+  if (command == kElementwise) {
+    if (from.depth != to.depth) return "an operator by element that changes their number";
+    NPU_TRY(check(to, uint64_t{2} * from.depth, 0));
+    return needs_ != nullptr ? nullptr : combine(from, to, parameter);
+  }
+  NPU_TRY(set_window());
+  const bool sums = command == kConv, reduces = command == kPool && parameter == 2;
+  if (command == kPool && parameter > 2) return "an unknown pool";
+  if (from.bytes > 2 && !reduces) {
+    return "a window over 32 bits, which the simulator does not have yet";
+  }
+  if (reduces && (window_.height != 1 || window_.width != 1 || to.depth != 1)) {
+    return "a reduction of other than channels";
+  }
+  if (!sums && !reduces && from.depth != to.depth) {
+    return "an operator by channel that changes their number";
+  }
+  const uint64_t elements = static_cast<uint64_t>(window_.height) * window_.width;
+  const uint64_t volume = command == kPool ? 0 : elements * (sums ? from.depth : 1) * to.depth;
+  NPU_TRY(check(to, elements * from.depth, volume));
+  if (needs_ != nullptr) return nullptr;
+  if (reduces) return reduce(from, to);
+  if (command == kPool) return pool(from, to, parameter == 1);
+  return convolve(from, to, !sums);
+}
+
+Fault Machine::set_window() {
   window_ = window();
   const uint32_t height = (registers_.size(kOfmHeight) - 1) * window_.stride_y +
                           (window_.height - 1) * window_.dilation_y + 1;
@@ -151,24 +196,15 @@ Fault Machine::operate(uint16_t command, uint16_t parameter) {
   }
   input_height_ = height - window_.top - window_.bottom;
   input_width_ = width - window_.left - window_.right;
-  const bool sums = command == kConv;
-  if (!sums && from.depth != to.depth) return "an operator by channel that changes their number";
-  const uint64_t elements = static_cast<uint64_t>(window_.height) * window_.width;
-  const uint64_t volume = command == kPool ? 0 : elements * (sums ? from.depth : 1) * to.depth;
-  NPU_TRY(check(from, to, elements * from.depth, volume));
-  if (needs_ != nullptr) return nullptr;
-  if (command == kPool) return pool(from, to, parameter == 1);
-  return convolve(from, to, !sums);
+  return nullptr;
 }
 
-Fault Machine::check(const FeatureMap& from, const FeatureMap& to, uint64_t window,
-                     uint64_t volume) {
+Fault Machine::check(const FeatureMap& to, uint64_t window, uint64_t volume) {
   const uint64_t pixels =
       static_cast<uint64_t>(registers_.size(kOfmHeight)) * registers_.size(kOfmWidth);
   if (window > kMostElements || volume > kMostElements || pixels > kMostElements) {
     return "an operator that is larger than any memory";
   }
-  if (from.bytes > 2) return "an input of 32 bits, which the simulator does not have yet";
   if (needs_ == nullptr) return nullptr;
   const auto grow = [](size_t* size, uint64_t other) {
     if (other > *size) *size = static_cast<size_t>(other);

@@ -10,10 +10,11 @@ namespace etx::npu {
 
 /// What a command stream needs beside its regions.
 struct Needs {
-  size_t weights = 0;  ///< int16, of the largest operator
-  size_t patch = 0;    ///< int32: the inputs of one output pixel
-  size_t depth = 0;    ///< int32: the channels of one output pixel
-  uint64_t work = 0;   ///< multiplications of all operators
+  size_t weights = 0;   ///< int16, of the largest operator
+  size_t patch = 0;     ///< int32: the inputs of one output pixel
+  size_t depth = 0;     ///< int32: the channels of one output pixel
+  uint64_t work = 0;    ///< multiplications of all operators
+  bool tables = false;  ///< memory for tables: `Memory::kTables`
 };
 
 /// Memory of the sizes that `Machine::measure` has returned.
@@ -36,7 +37,7 @@ extern const char kCancelled[];
 ///
 /// It computes what the hardware computes and refuses what the hardware would not notice: reads of
 /// bytes that were never written, regions overrun, transfers that are used before they are waited
-/// for. Not done: elementwise operators, tables, reductions, upscaling, a second core.
+/// for. Not done: tables of 16 bits, upscaling, padded averages, strided transfers, a second core.
 class Machine {
  public:
   /// `header` and `stream` are what `read_stream` has found.
@@ -71,14 +72,19 @@ class Machine {
   Fault start_transfer();
   void end_transfers(uint32_t left);
   Fault operate(uint16_t command, uint16_t parameter);
-  Fault check(const FeatureMap& from, const FeatureMap& to, uint64_t window, uint64_t volume);
+  Fault check(const FeatureMap& to, uint64_t window, uint64_t volume);
   Fault read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise);
   Fault gather(const FeatureMap& from, Pixel pixel, uint64_t* count);
   Fault convolve(const FeatureMap& from, const FeatureMap& to, bool is_depthwise);
   Fault pool(const FeatureMap& from, const FeatureMap& to, bool is_average);
+  Fault reduce(const FeatureMap& from, const FeatureMap& to);
+  Fault combine(const FeatureMap& from, const FeatureMap& to, uint32_t kind);
+  Fault combine(uint32_t kind, int64_t a, int64_t b, uint32_t bytes, int64_t* result) const;
   Fault requantize(const FeatureMap& to, int64_t sum, uint64_t scale, uint32_t shift,
                    int32_t* result) const;
+  Fault look_up(const FeatureMap& to, int32_t* result) const;
   Window window() const;
+  Fault set_window();
   Fault may_go_on() const;
 
   const uint8_t* stream_;

@@ -19,10 +19,13 @@ struct Region {
   void mark(uint64_t address, size_t count, bool is_known);
 };
 
-/// Regions 0 (weights, constant) to 2 (1 and 2 are the same scratch memory), checked at each use.
+/// Regions 0 (weights, constant) to 2 (1 and 2 are the same scratch memory), and the NPU's own
+/// memory of tables, checked at each use.
 class Memory {
  public:
-  static constexpr uint32_t kRegions = 8;
+  static constexpr uint32_t kTables = 8;
+  static constexpr size_t kTableBytes = 2048;
+  static constexpr uint32_t kRegions = 9;
 
   Region& region(uint32_t index) { return regions_[index % kRegions]; }
   /// Returns bytes that lie in the region and were written before.

@@ -7,7 +7,6 @@ namespace {
 
 constexpr uint32_t kInputMicroBlock = 8;
 constexpr size_t kRecord = 10;
-constexpr uint32_t kDoubleRound = 0, kNatural = 2;
 
 uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 uint32_t round_up(uint32_t value, uint32_t step) { return (value + step - 1) / step * step; }
@@ -120,6 +119,7 @@ Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_de
         const size_t step = is_depthwise ? from.depth : 1;
         int64_t sum = record.bias;
         for (size_t i = 0; i < length; ++i) sum += int64_t{weights[i]} * patch[i * step];
+        if (sum > INT32_MAX || sum < INT32_MIN) return "a sum of more than 32 bits";
         NPU_TRY(requantize(to, sum, record.scale, record.shift, workspace_.pixel + oc));
       }
       NPU_TRY(to.write(memory_, y, x, workspace_.pixel));
@@ -157,31 +157,6 @@ Fault Machine::pool(const FeatureMap& from, const FeatureMap& to, bool is_averag
       NPU_TRY(to.write(memory_, y, x, workspace_.pixel));
     }
   }
-  return nullptr;
-}
-
-Fault Machine::requantize(const FeatureMap& to, int64_t sum, uint64_t scale, uint32_t shift,
-                          int32_t* result) const {
-  const uint32_t rounding = registers_[kOfmPrecision] >> 14;
-  if (rounding != kNatural && rounding != kDoubleRound) return "an unknown rounding";
-  if (sum > INT32_MAX || sum < INT32_MIN) return "a sum of more than 32 bits";
-  if (scale > INT32_MAX && (sum > INT32_MAX / 2 || sum < INT32_MIN / 2)) {
-    return "a product of more than 64 bits";
-  }
-  int64_t half = shift > 0 ? int64_t{1} << (shift - 1) : 0;
-  if (rounding == kDoubleRound && shift > 31) half += sum < 0 ? -(int64_t{1} << 30) : 1 << 30;
-  int64_t value = (sum * static_cast<int64_t>(scale) + half) >> shift;
-  value += to.zero_point;
-  if (to.bytes < 4) {
-    int64_t low = registers_[kActivationMin], high = registers_[kActivationMax];
-    if (to.is_signed) {
-      low = registers_.number(kActivationMin);
-      high = registers_.number(kActivationMax);
-    }
-    value = value < low ? low : value > high ? high : value;
-  }
-  if (value > INT32_MAX || value < INT32_MIN) return "a result of more than 32 bits";
-  *result = static_cast<int32_t>(value);
   return nullptr;
 }
 

@@ -47,6 +47,10 @@ Outcome try_blob(const Data& data) {
   Memory memory;
   memory.region(0) = {constants.data(), constants.size(), nullptr, true};
   memory.region(1) = {scratch.data(), scratch.size(), known.data(), false};
+  Data tables(Memory::kTableBytes), filled(Memory::kTableBytes / 8);
+  if (needs.tables) {
+    memory.region(Memory::kTables) = {tables.data(), tables.size(), filled.data(), false};
+  }
   for (size_t i = 0; i < Blob::count(blob.inputs); ++i) {
     const Port port = Blob::port(blob.inputs, i);
     uint8_t* to = nullptr;

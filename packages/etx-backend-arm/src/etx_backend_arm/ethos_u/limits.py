@@ -58,6 +58,10 @@ def _avg_pool(attribute: Any, source: list[int], made: list[int], other: Any) ->
     return _max_pool(attribute, source, made, other)
 
 
+def _table(attribute: Any, source: list[int], made: list[int], table: list[int]) -> str | None:
+    return None if table == [256] else "a table of 16 bits"
+
+
 def _transpose(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
     axes = [size for size in source if size != 1]
     if len(axes) > 2 and prod(sorted(axes)[2:]) > LARGEST:
@@ -71,10 +75,20 @@ RULES: dict[Op, Rule | None] = {
     Op.ADD: None,
     Op.CLAMP: None,
     Op.MUL: None,
+    Op.CONCAT: None,
+    Op.MATMUL: None,
+    Op.MAXIMUM: None,
+    Op.MINIMUM: None,
+    Op.PAD: None,
+    Op.REDUCE_MAX: None,
+    Op.REDUCE_MIN: None,
+    Op.REDUCE_SUM: None,
     Op.RESCALE: None,
     Op.RESHAPE: None,
     Op.SLICE: None,
     Op.SUB: None,
+    Op.TABLE: _table,
+    Op.TILE: None,
     Op.AVG_POOL2D: _avg_pool,
     Op.CONV2D: _conv,
     Op.DEPTHWISE_CONV2D: _depthwise,
