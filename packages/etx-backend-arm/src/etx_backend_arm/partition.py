@@ -31,6 +31,7 @@ aten = torch.ops.aten
 WHOLE = (
     aten.hardsigmoid.default,
     aten.hardswish.default,
+    aten.layer_norm.default,
     aten.matmul.default,
     aten.max_pool2d.default,
     aten.mish.default,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Layer normalization of floats."""
+"""Layer normalization."""
 
 from __future__ import annotations
 
 import operator
-from math import prod
+from math import ceil, log2, prod, sqrt
 
 import torch
 from torch.fx import Node
@@ -12,9 +12,18 @@ from torch.fx import Node
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.reduce import reduce
-from etx_backend_arm.nodes.table import arguments, float32, lowers, picked_only, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    float32,
+    lowers,
+    picked_only,
+    quantized,
+    static_shape,
+)
+from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table16
 from etx_backend_arm.quantized import Look, split_of
-from etx_backend_arm.tosa import Op, fbs
+from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
@@ -66,3 +75,75 @@ def layer_norm(values: Values, node: Node) -> None:
         operand = call.reshape(name, [1] * (rank - len(sizes)) + sizes, kind)
         made = floats.mul(made, operand) if kind == "weight" else floats.add(made, operand)
     call.done(made)
+
+
+MOST_BELOW = 510
+"""How far an int8 value and a mean of such can lie apart, and a half."""
+MOST_ELEMENTS = 2**13
+
+
+def constants_only(node: Node, look: Look) -> str | None:
+    """Weight and bias are constants, rows are short enough for int32."""
+    _, normal, weight, bias = arguments(node)[:4]
+    if prod(normal) > MOST_ELEMENTS:
+        return f"{node.name} is over {prod(normal)} elements, at most {MOST_ELEMENTS} fit int32"
+    for each in (weight, bias):
+        if each is not None and look(each) is None:
+            return f"{each.name}, a parameter of {node.name}, is not a constant"
+    return None
+
+
+@lowers(
+    aten.layer_norm.default,
+    when=(quantized, static_shape, constants_only),
+    profile=Profile.INT,
+)
+def layer_norm_int8(values: Values, node: Node) -> None:
+    """c / sqrt(V) with c = N * x - sum(x) and V = sum(c * c), in int32 and a table of 1/sqrt.
+
+    With V << a in its leading 31 bits, a even, and r = K * 2**15 / sqrt(V << a) of the table:
+    (x - mean) / deviation = c * r * 2**(a / 2) * sqrt(N) / (K * 2**15).
+    """
+    call = Call(values, node, "nchw")
+    math, graph = Integers(call), call.graph
+    _, normal, weight, bias, eps = arguments(node)[:5]
+    (source,) = call.activations
+    form, count = call.form(source), prod(normal)
+    rows = [prod(call.shape) // count, count]
+    value = call.reshape(call.get(source), rows, "rows")
+    wide = call.wide(value, 1.0, form.zero_point, "wide")
+    total = reduce(call, Op.REDUCE_SUM, wide, [1], "sum")
+    times = math.mul(wide, math.number(count, wide), 0, "times")
+    centred = math.sub(times, total, "centred")
+    least = max(ceil(log2(count) + 2 * log2(MOST_BELOW * count)) - 30, 0)
+    power = reduce(call, Op.REDUCE_SUM, math.mul(centred, centred, least, "squares"), [1], "power")
+    offset = max(round(float(eps) * count**3 / form.scale**2 / 2**least), 1)
+    power = math.add(power, math.number(min(offset, 2**30), power), "not_zero")
+    up = math.bits(
+        math.sub(math.leading_zeros(power, "zeros"), math.number(1, power), "up"), 30, "even"
+    )
+    leading = math.left(power, up, "leading")
+    index = graph.rescale(leading, [2.0**-16], (0, 0), call.fresh("leading_bits"), DType.INT16)
+    at = ((torch.arange(ENTRIES, dtype=torch.float64) - 256) * STEP).clamp(min=2**13 - STEP)
+    factor = LARGEST * 2**6.5
+    inverse = table16(call, index, (factor / at.sqrt()).clamp(max=LARGEST), "inverse")
+    shift = max(ceil(log2(MOST_BELOW * count)) + 22 - 30, 0)
+    scaled = math.mul(centred, inverse, shift, "scaled")
+    half = math.right(up, math.number(1, up), "half")
+    made = math.right(scaled, math.sub(math.number(15, half), half, "down"), "normal")
+    unit = 2.0**shift * sqrt(count) * 2 ** (-least / 2) / factor
+    made, unit = _affine(math, made, unit, values.parameter(weight), values.parameter(bias))
+    call.done(call.reshape(made, call.shape, "as"), unit)
+
+
+def _affine(
+    math: Integers, value: str, unit: float, weight: torch.Tensor | None, bias: torch.Tensor | None
+) -> tuple[str, float]:
+    """Multiply and add along the last dimension: integers, and what they are multiples of."""
+    if weight is not None:
+        step = max(float(weight.abs().max()), 2.0**-20) / 2**15
+        numbers = math.row(weight.double() / step, value, "weight")
+        value, unit = math.mul(value, numbers, 10, "weighted"), unit * step * 2**10
+    if bias is not None:
+        value = math.add(value, math.row(bias.double() / unit, value, "bias"), "biased")
+    return value, unit

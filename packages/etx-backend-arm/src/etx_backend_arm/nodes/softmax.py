@@ -12,71 +12,12 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table16
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
 TARGETS = (aten.softmax.int, aten._softmax.default)
-ENTRIES = 513
-STEP = 128
-"""TABLE of int16 interpolates between entries so far apart, and returns 128 times the value."""
-LARGEST = 2**15 - 1
-
-
-def table16(call: Call, value: str, entries: torch.Tensor, suffix: str) -> str:
-    """Look int16 values up: ``entries[i]`` belongs to (i - 256) * 128."""
-    name = call.fresh(suffix)
-    data = call.values.constant(f"{name}_entries", entries.round().to(torch.int16))
-    shape = call.graph.shape(value)
-    operands = [value, data]
-    return call.graph.operator(Op.TABLE, fbs.TableAttribute(), operands, name, shape, DType.INT32)
-
-
-class Integers:
-    """Operators of int32 values that have one shape each."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-
-    def binary(self, op: Op, attribute: object, first: str, second: str, suffix: str) -> str:
-        """Add an operator whose result has the shape of its first operand, or the second's."""
-        shapes = [self.call.graph.shape(name) for name in (first, second)]
-        shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
-        return self.call.emit(op, attribute, [first, second], suffix, shape)
-
-    def sub(self, first: str, second: str, suffix: str) -> str:
-        """Return the difference."""
-        return self.binary(Op.SUB, fbs.SubAttribute(), first, second, suffix)
-
-    def number(self, value: int, like: str) -> str:
-        """Return a constant of the rank of another value."""
-        rank = len(self.call.graph.shape(like))
-        tensor = torch.full([1] * rank, value, dtype=torch.int32)
-        return self.call.values.constant(f"i_{value}_{rank}", tensor)
-
-    def mul(self, first: str, second: str, shift: int, suffix: str) -> str:
-        """Return the rounded product over 2**shift."""
-        graph = self.call.graph
-        shifts = graph.constant(f"shift_{shift}", [1], DType.INT8, bytes([shift]))
-        shapes = [graph.shape(name) for name in (first, second)]
-        shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
-        operands = [first, second, shifts]
-        return self.call.emit(Op.MUL, fbs.MulAttribute(), operands, suffix, shape)
-
-    def leading_zeros(self, value: str, suffix: str) -> str:
-        """Return how many bits above the first one are zero."""
-        shape = self.call.graph.shape(value)
-        return self.call.emit(Op.CLZ, fbs.ClzAttribute(), [value], suffix, shape)
-
-    def left(self, value: str, by: str, suffix: str) -> str:
-        """Shift to the left."""
-        attribute = fbs.LogicalLeftShiftAttribute()
-        return self.binary(Op.LOGICAL_LEFT_SHIFT, attribute, value, by, suffix)
-
-    def right(self, value: str, by: str, suffix: str) -> str:
-        """Shift to the right with rounding."""
-        attribute = fbs.ArithmeticRightShiftAttribute(round=True)
-        return self.binary(Op.ARITHMETIC_RIGHT_SHIFT, attribute, value, by, suffix)
 
 
 @lowers(TARGETS[0], when=(quantized, static_shape), profile=Profile.INT)
