@@ -164,8 +164,8 @@ class InnerWindows {
 
   /// Copies those of `count` points from `ox` on, to rows `stride` bytes apart.
   void copy(int64_t ox, int64_t count, uint8_t* to, int64_t stride, int64_t steps) const {
-    if (width() == kShort) return copy<kShort>(ox, count, to, stride, steps);
-    copy<kChunk>(ox, count, to, stride, steps);
+    if (bytes() <= kShort) return copy<kShort, true>(ox, count, to, stride, steps);
+    copy<kChunk, false>(ox, count, to, stride, steps);
   }
 
  private:
@@ -177,7 +177,8 @@ class InnerWindows {
     return bytes() <= kShort ? kShort : (bytes() + kChunk - 1) / kChunk * kChunk;
   }
 
-  template <int64_t chunk>
+  /// `once`: a line is no longer than a chunk.
+  template <int64_t chunk, bool once>
   void copy(int64_t ox, int64_t count, uint8_t* to, int64_t stride, int64_t steps) const {
     const int64_t kernel_rows = w_.kernel[0], bytes = this->bytes();
     int64_t x = (ox * w_.stride[1] - w_.before[1]) * w_.pixel;
@@ -188,7 +189,10 @@ class InnerWindows {
           fill_run(w_.fill, bytes, line);
           continue;
         }
-        for (int64_t i = 0; i < bytes; i += chunk) copy_chunk(line_[k] + x + i, line + i, chunk);
+        copy_chunk(line_[k] + x, line, chunk);
+        for (int64_t i = chunk; !once && i < bytes; i += chunk) {
+          copy_chunk(line_[k] + x + i, line + i, chunk);
+        }
       }
       widen(to, steps);
     }
