@@ -535,6 +535,15 @@ def passes(session: nox.Session) -> None:
     run(session, host, "-W", "ignore", ROOT / "benchmarks" / "passes.py", *session.posargs)
 
 
+@nox.session
+def compared(session: nox.Session) -> None:
+    """Compare all values of the model set with eager mode: docs/compared.md. Run by hand."""
+    packages = (COMPILER, "etx-devtools[run,aot]", *DEVICE)
+    host = environment(session, "compared", *packages, others=MODELS, others_no_deps=MODELS_NO_DEPS)
+    script = ROOT / "interop" / "compared.py"
+    run(session, host, "-W", "ignore", script, *session.posargs)
+
+
 def both_sides(session: nox.Session) -> tuple[str, list[str]]:
     """Return a Python that drives, and the options that name those of both sides.
 
