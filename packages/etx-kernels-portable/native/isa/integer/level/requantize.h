@@ -117,7 +117,7 @@ struct Requantize {
 #endif
   /// Rounded as the rule says; what int32 cannot hold is then the largest int16 or the least.
   static Raw round(VecI v, VecF factors) {
-#if defined(ETX_FIXED_POINT)
+#if defined(ETX_FIXED_POINT) && ETX_SIMD_BYTES == 32
     return multiply_fixed(v, factors);
 #else
     const VecF scaled = smallest(to_floats(v) * factors, splat(32767.0f));
