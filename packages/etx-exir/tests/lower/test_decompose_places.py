@@ -27,6 +27,12 @@ def test_strides(offset):
     check(aten.as_strided_scatter.default, X, source, [2, 3], [7, 2], offset)
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_put(accumulate):
+    places = torch.tensor([[0, 59], [-1, 7]]) if accumulate else torch.tensor([[0, 9], [-1, 7]])
+    check(aten.put.default, X, places, torch.arange(4.0).reshape(2, 2), accumulate)
+
+
 @pytest.mark.parametrize("out", [[5, 4, 3], [1, 2, 1], [8, 7, 5]], ids=str)
 @pytest.mark.parametrize("lead", [(2, 3), (3,), (0, 3)], ids=str)
 @pytest.mark.parametrize("dims", [2, 3])

@@ -12,7 +12,13 @@ ODD = (
     *(1e-310, 7.9999, 8.0, 8.0001, 100.0, 171.3, -700.5, 6e4, 1e30, -1e30, 1e306, -1e306),
     *(math.inf, -math.inf, math.nan),
 )
-WITHOUT_HALVES = (torch.ops.aten.special_erfcx.default, torch.ops.aten.special_ndtri.default)
+WITHOUT_HALVES = (
+    torch.ops.aten.special_erfcx.default,
+    torch.ops.aten.special_ndtri.default,
+    torch.ops.aten.special_modified_bessel_i0.default,
+    torch.ops.aten.special_modified_bessel_i1.default,
+    torch.ops.aten.special_spherical_bessel_j0.default,
+)
 TOLERANCE = {
     torch.float64: (2e-12, 1e-13),
     torch.float32: (2.5e-6, 4e-7),

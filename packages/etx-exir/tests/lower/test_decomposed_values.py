@@ -50,6 +50,7 @@ ELSEWHERE = {
     aten.bucketize.Tensor,
     aten.addmv.default,
     aten.addbmm.default,
+    torch.ops.prims.convert_element_type.default,
     aten._trilinear.default,
     aten.dist.default,
     aten.take.default,

@@ -113,6 +113,12 @@ FUNCTIONS = {
     "polygamma": (lambda x: torch.polygamma(2, x), (X,)),
     "zeta": (lambda x: torch.special.zeta(3, x), (X,)),
     "ndtri": (torch.special.ndtri, (X.sigmoid(),)),
+    "put": (
+        lambda x: torch.ops.aten.put(x, torch.tensor([3, 0, 3]), torch.ones(3), True),
+        (X,),
+    ),
+    "renorm of halves": (lambda x: torch.renorm(x.bfloat16(), 2, 1, 1.5).float(), (X,)),
+    "spherical_bessel_j0": (torch.special.spherical_bessel_j0, (X,)),
     "signbit": (torch.signbit, (X,)),
     "copysign": (torch.copysign, (X, X.flip(0))),
     "frexp": (torch.frexp, (X,)),

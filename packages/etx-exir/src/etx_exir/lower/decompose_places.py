@@ -39,6 +39,12 @@ def _diagonal_scatter(
     return found.movedim((-2, -1), (dim1, dim2))
 
 
+def _put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Any:
+    flat, places = self.reshape(-1), index.reshape(-1)
+    found = aten.index_put.default(flat, [places], source.reshape(-1), accumulate)
+    return found.reshape(self.shape)
+
+
 def _starts(sample: Tensor, size: int, window: int, out: int) -> Tensor:
     """Return where each of `out` windows begins: as far apart as they can be, in steps that the
     sample moves ("Fractional max-pooling", Graham, 2014), the last at the end."""
@@ -87,6 +93,7 @@ def _fractional_max_pool(order: tuple[int, ...]) -> Callable[..., Any]:
 PLACES: dict[OpOverload, Callable[..., Any]] = {
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.diagonal_scatter.default: _diagonal_scatter,
+    aten.put.default: _put,
     aten.fractional_max_pool2d.default: _fractional_max_pool((1, 0)),
     aten.fractional_max_pool3d.default: _fractional_max_pool((0, 1, 2)),
 }

@@ -374,6 +374,14 @@ def _bessel(order: int, is_scaled: bool) -> Callable[[Tensor], Any]:
     return compute
 
 
+@_in_float64
+def _spherical_bessel(x: Tensor) -> Any:
+    """Return sin(x) / x, which is 1 at 0 and 0 far away."""
+    result = aten.div.Tensor(aten.sin.default(x), x)
+    result = aten.masked_fill.Scalar(result, aten.isinf.default(x), 0.0)
+    return aten.masked_fill.Scalar(result, aten.eq.Scalar(x, 0.0), 1.0)
+
+
 SPECIAL: dict[OpOverload, Callable[..., Any]] = {
     aten.lgamma.default: _lgamma,
     aten.digamma.default: _digamma,
@@ -383,5 +391,8 @@ SPECIAL: dict[OpOverload, Callable[..., Any]] = {
     aten.i0.default: _bessel(0, is_scaled=False),
     aten.special_i0e.default: _bessel(0, is_scaled=True),
     aten.special_i1.default: _bessel(1, is_scaled=False),
+    aten.special_modified_bessel_i0.default: _bessel(0, is_scaled=False),
+    aten.special_modified_bessel_i1.default: _bessel(1, is_scaled=False),
+    aten.special_spherical_bessel_j0.default: _spherical_bessel,
     aten.special_i1e.default: _bessel(1, is_scaled=True),
 }

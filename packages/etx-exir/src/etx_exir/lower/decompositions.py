@@ -295,6 +295,7 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten._int_mm.default: _int_mm,
     aten._native_batch_norm_legit_functional.default: BATCH_NORM,
     aten._batch_norm_with_update_functional.default: UPDATED_BATCH_NORM,
+    torch.ops.prims.convert_element_type.default: Tensor.to,
     aten.addbmm.default: _addbmm,
     aten._trilinear.default: _trilinear,
     aten.addmv.default: torch_decompositions.addmv,

@@ -54,6 +54,18 @@ def test_a_mask_that_is_provably_finite_needs_no_guard():
     assert_like_eager(program, module, inputs)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_scores_keep_their_digits(dtype):
+    module = Calls(lambda q, k, v, m: [attention(q, k, v), attention(q, k, v, attn_mask=m)])
+    q, k, v = (torch.randn(2, 4, 6, 8) * size for size in (6, 6, 1))
+    inputs = tuple(x.to(dtype) for x in (q, k, v, torch.randn(6, 6)))
+    found = edge(module, inputs).module()(*inputs)
+    for actual, expected in zip(found, module(*(x.double() for x in inputs)), strict=True):
+        assert actual.dtype == dtype
+        bound = 4 * torch.finfo(dtype).eps
+        torch.testing.assert_close(actual.double(), expected, rtol=bound, atol=bound)
+
+
 def test_shared_key_heads():
     def function(q, k, v, masks):
         return [attention(q, k, v, attn_mask=m, enable_gqa=True) for m in masks]

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``attention(q, k, v, mask)`` -> ``softmax(scale * q @ k^T + mask) @ v``.
 
-A row that the mask hides completely is zero. The work for that is left out where no row can be:
-without a mask, and with a causal one. Heads that share keys (GQA) are rows of one product.
+Scores of float16 and bfloat16 are float32, as eager has them: a step of a score is an error of the
+weights in proportion. A row that the mask hides completely is zero. The work for that is left out
+where no row can be: without a mask, and with a causal one. Heads that share keys (GQA) are rows of
+one product.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from torch.fx import Graph, Node
 from etx_exir.analysis.shapes import Size, same_size, size, sizes, with_inferred
 from etx_exir.analysis.value_range import is_finite
 from etx_exir.errors import LoweringError
+from etx_exir.ir.dim_order import TO_COPY
 from etx_exir.ir.ops import EXPAND, PERMUTE, UNSQUEEZE, VIEW
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
 
 ATTENTION = aten.scaled_dot_product_attention.default
+HALVES = (torch.float16, torch.bfloat16)
 
 
 class LowerAttention(NodePass):
@@ -41,7 +45,10 @@ class LowerAttention(NodePass):
             raise LoweringError(
                 f"dropout_p={dropout}; call model.eval() and pass dropout_p=0.0 before export"
             )
+        dtype = query.meta["val"].dtype
+        exact = torch.float32 if dtype in HALVES else dtype
         scale = node.kwargs.get("scale") or 1 / math.sqrt(query.meta["val"].shape[-1])
+        query, key = (self._cast(graph, x, exact) for x in (query, key))
         query, key, value = self._aligned(graph, query, key, value)
         rows = Rows(self, graph, query, key)
         scaled = rows.split(self.call(graph, aten.mul.Scalar, query, scale))
@@ -52,13 +59,14 @@ class LowerAttention(NodePass):
             mask = self._causal(graph, query, key)
         hides = None
         if mask is not None:
-            bias, hides = self._bias(graph, mask, query.meta["val"].dtype, causal)
+            bias, hides = self._bias(graph, mask, exact, causal)
             scores = rows.add(self.view(graph, scores, shape), bias)
         weights = self.call(graph, aten._softmax.default, scores, -1, False)
+        weights = self._cast(graph, weights, dtype)
         mixed = rows.join(self.product(graph, weights, value), value)
         if hides is None:
             return mixed
-        zero = self.scalar(0.0, query.meta["val"].dtype, graph)
+        zero = self.scalar(0.0, dtype, graph)
         return self.call(graph, aten.where.self, hides, mixed, zero)
 
     def call(self, graph: Graph, target: Any, *args: Any, **kwargs: Any) -> Node:
@@ -143,10 +151,16 @@ class LowerAttention(NodePass):
             hidden = self.scalar(-math.inf, dtype, graph)
             bias = self.call(graph, aten.where.self, mask, nothing, hidden)
             return bias, None if causal else self.call(graph, aten.any.dim, mask, -1, True)
+        bias = self._cast(graph, mask, dtype)
         if is_finite(mask, self.constants):
-            return mask, None
+            return bias, None
         seen = self.call(graph, aten.ne.Scalar, mask, -math.inf)
-        return mask, self.call(graph, aten.any.dim, seen, -1, True)
+        return bias, self.call(graph, aten.any.dim, seen, -1, True)
+
+    def _cast(self, graph: Graph, node: Node, dtype: torch.dtype) -> Node:
+        if node.meta["val"].dtype == dtype:
+            return node
+        return self.call(graph, TO_COPY, node, dtype=dtype)
 
 
 class Rows:
