@@ -10,15 +10,23 @@
 #include <etx/span.h>
 #include <etx/tensor.h>
 
+/// Where the processor computes with doubles.
+#if UINTPTR_MAX > UINT32_MAX || (defined(__ARM_FP) && (__ARM_FP & 8) != 0)
+#define ETX_HAS_DOUBLES 1
+#endif
+
 namespace etx {
 
 namespace detail {
 
-/// The nearest double. With integers where a cast would be a call of a library for doubles, so that
-/// firmware without any does not link one.
+/// The nearest double. Without a call of a library for doubles, which a cast would be where the
+/// processor does not convert 64 bits, so that firmware without doubles does not link one.
 inline double to_double(int64_t value) {
 #if UINTPTR_MAX > UINT32_MAX
   return static_cast<double>(value);
+#elif defined(ETX_HAS_DOUBLES)
+  const auto bits = static_cast<uint64_t>(value);
+  return static_cast<int32_t>(bits >> 32) * 4294967296.0 + static_cast<uint32_t>(bits);
 #else
   if (value == 0) return 0;
   uint64_t size = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -37,7 +45,7 @@ inline double to_double(int64_t value) {
 
 /// The nearest float, in the same way; 0 for what is smaller than normal floats.
 inline float to_float(double number) {
-#if UINTPTR_MAX > UINT32_MAX
+#if defined(ETX_HAS_DOUBLES)
   return static_cast<float>(number);
 #else
   constexpr uint64_t kOne = uint64_t{1} << 52, kLeast = (1023 - 126) * kOne;

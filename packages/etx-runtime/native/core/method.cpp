@@ -8,7 +8,14 @@
 namespace etx {
 namespace {
 
-/// In float: not every processor computes with doubles.
+#if defined(ETX_HAS_DOUBLES)
+bool is_close(double a, double b) {
+  const double difference = a < b ? b - a : a - b;
+  const double size = b < 0 ? -b : b;
+  return a == b || difference <= 1e-4 + 1e-5 * size || (a != a && b != b);
+}
+#else
+/// In float, without a library for doubles.
 bool is_close(double given, double expected) {
   if (std::memcmp(&given, &expected, sizeof(given)) == 0) return true;
   const float a = detail::to_float(given), b = detail::to_float(expected);
@@ -16,6 +23,7 @@ bool is_close(double given, double expected) {
   const float size = b < 0 ? -b : b;
   return (size <= 3e38f && difference <= 1e-4f + 1e-5f * size) || (a != a && b != b);
 }
+#endif
 
 /// Sets a number slot to a number of the same kind; false when `value` is another.
 bool set_number(const EValue& value, EValue* slot) {
