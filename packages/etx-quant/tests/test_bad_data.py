@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from etx_quant import QuantizationError, quantize
+from etx_quant import Int8Quantizer, QuantizationError, QuantizationWarning, compare, quantize
 from torch import Tensor, nn
 
 
@@ -81,6 +81,10 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "one number": ({"recipe": "int4", "group_size": 1}, "a group of 1 weights"),
     "module": ({"keep_float": ["neck"]}, "no module 'neck'; it has body, body.0, body.1, head"),
+    "module of a quantizer": (
+        {"quantizer": Int8Quantizer().set_module_name("body.9", None)},
+        "set_module_name: the model has no module 'body.9'; it has body, body.0",
+    ),
     "letters": ({"keep_float": "head"}, "keep_float is 'head'; expected a list"),
     "half a goal": ({"least_accuracy": 0.9}, "go together"),
     "two goals": (
@@ -103,6 +107,32 @@ def test_a_layer_that_groups_do_not_divide_can_stay_in_float() -> None:
     x = torch.rand(2, 20)
     quantized = quantize(model, [(x,)], recipe="int4", keep_float=["0"])
     assert [p.shape for p in quantized.parameters() if p.dim() == 2] == [(32, 20)]
+
+
+@pytest.mark.parametrize("recipe", ["int8-dynamic", "int8-weight", "int4"])
+def test_recipes_for_linear_layers_say_what_they_leave(recipe: str) -> None:
+    convolution = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten()).eval()
+    with pytest.raises(QuantizationError, match=f"'{recipe}' .* 1 convolutions in float; .*'int8'"):
+        quantize(convolution, [GOOD], recipe=recipe)
+    both = nn.Sequential(nn.Conv2d(3, 16, 7), nn.Flatten(), nn.Linear(64, 2)).eval()
+    with pytest.warns(QuantizationWarning, match="with 2,352 of 2,480 weights; recipe 'int8'"):
+        quantize(both, [GOOD], recipe=recipe)
+
+
+def test_a_model_with_branches_is_called_as_it_is() -> None:
+    class Branch(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enter, self.left, self.right = (nn.Linear(8, 8) for _ in range(3))
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.enter(x)
+            chosen: Tensor = torch.cond(x.sum() > 0, self.left, self.right, (x,))
+            return chosen
+
+    model, x = Branch().eval(), torch.rand(2, 8)
+    quantized = quantize(model, [(x,)], recipe="int8-dynamic")
+    assert compare(model, quantized, [(x,)]).sqnr > 30
 
 
 def test_an_accuracy_that_float_does_not_have() -> None:

@@ -31,6 +31,7 @@ def accuracy(trained: Trained) -> Callable[[Callable[..., Any]], float]:
     return measure
 
 
+@pytest.mark.filterwarnings("ignore:recipe .* is for linear layers:UserWarning")
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_recipe_quantizes(recipe: str, trained: Trained, batches: list[tuple[Tensor]]) -> None:
     quantized, report = quantize_with_report(trained.model, batches, recipe=recipe)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
+from torch.utils.hooks import RemovableHandle
 
 from etx_quant.errors import QuantizationError
 
@@ -124,6 +125,8 @@ def check_fit(model: nn.Module, batch: Batch) -> None:
         with torch.no_grad():
             model(*batch.args, **batch.kwargs)
     except Exception as error:
+        if _runs(model, batch, hooks):  # torch.cond is compiled, and not with hooks
+            return
         inside = next(filter(None, reversed(active)), "")
         layer = f"layer {inside!r} ({type(model.get_submodule(inside)).__name__})"
         place = layer if inside else type(model).__name__
@@ -135,16 +138,28 @@ def check_fit(model: nn.Module, batch: Batch) -> None:
             hook.remove()
 
 
-def check_names(model: nn.Module, names: Collection[str]) -> None:
+def _runs(model: nn.Module, batch: Batch, hooks: Iterable[RemovableHandle]) -> bool:
+    """Tell whether the model can be called without these hooks."""
+    for hook in hooks:
+        hook.remove()
+    try:
+        with torch.no_grad():
+            model(*batch.args, **batch.kwargs)
+    except Exception:
+        return False
+    return True
+
+
+def check_names(model: nn.Module, names: Collection[str], place: str) -> None:
     """Refuse names of modules that the model does not have."""
     if isinstance(names, str):
-        raise QuantizationError(f"keep_float is {names!r}; expected a list of names of modules")
+        raise QuantizationError(f"{place} is {names!r}; expected a list of names of modules")
     known = dict(model.named_modules())
     for name in names:
         if name not in known:
             close = [k for k in known if k.rpartition(".")[2] == name.rpartition(".")[2]]
             raise QuantizationError(
-                f"keep_float: the model has no module {name!r}; it has "
+                f"{place}: the model has no module {name!r}; it has "
                 f"{', '.join(close or list(known)[1:9])}"
             )
 

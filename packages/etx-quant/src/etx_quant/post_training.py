@@ -26,6 +26,7 @@ from etx_quant.progress import Progress, shown
 from etx_quant.recipes import GROUP_SIZE, quantizer_of
 from etx_quant.report import compare
 from etx_quant.simulation import Simulation, observer_nodes
+from etx_quant.taken import check_taken
 
 __all__ = ["quantize", "quantize_with_report"]
 
@@ -156,7 +157,8 @@ class _Job:
         """Check everything, export, insert observers and show them the data."""
         step("checking the calibration data", 0, 1)
         quantizer = self.quantizer or quantizer_of(self.recipe, self.group_size, self.keep_float)
-        check_names(self.model, self.keep_float)
+        check_names(self.model, self.keep_float, "keep_float")
+        check_names(self.model, getattr(quantizer, "names", ()), "set_module_name")
         if self.quantizer is None and self.recipe == "int4":
             check_groups(self.model, self.group_size, self.keep_float)
         self.batches = read_batches(calibration, self.model, self.dynamic_shapes is not None)
@@ -173,11 +175,7 @@ class _Job:
             )
         self.prepared = prepare_pt2e(program.module(check_guards=False), quantizer)
         observers = observer_nodes(self.prepared)
-        if not observers:
-            raise QuantizationError(
-                "nothing is quantized: none of the model's operators is one that the quantizer "
-                "takes with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
-            )
+        check_taken(self.prepared, "" if self.quantizer else self.recipe)
         for i, batch in enumerate(self.batches):
             step("calibrating", i, len(self.batches))
             with torch.no_grad():

@@ -64,6 +64,11 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
         self._filter = filter_fn
         return self
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of modules that have a configuration."""
+        return list(self._by_name)
+
     def annotate(self, model: GraphModule) -> GraphModule:
         """Attach annotations to the nodes of the graph."""
         nodes = list(model.graph.nodes)

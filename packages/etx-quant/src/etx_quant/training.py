@@ -13,10 +13,9 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.config import get_symmetric_quantization_config
-from etx_quant.errors import QuantizationError
 from etx_quant.post_training import in_evaluation
 from etx_quant.quantizer import Int8Quantizer
-from etx_quant.simulation import observer_nodes
+from etx_quant.taken import check_taken
 
 __all__ = ["finish_training", "prepare_training"]
 
@@ -43,11 +42,7 @@ def prepare_training(
     )
     model.train(was_training)
     prepared = prepare_qat_pt2e(program.module(check_guards=False), quantizer)
-    if not observer_nodes(prepared):
-        raise QuantizationError(
-            "nothing is quantized: none of the model's operators is one that the quantizer takes "
-            "with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
-        )
+    check_taken(prepared)
     result: GraphModule = allow_exported_model_train_eval(prepared)
     return result
 

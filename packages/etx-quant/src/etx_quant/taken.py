@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether a quantizer took what a model consists of."""
+
+from __future__ import annotations
+
+import warnings
+
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from etx_quant.annotate import KEY
+from etx_quant.errors import QuantizationError, QuantizationWarning
+from etx_quant.rows import ROWS, Weighted
+from etx_quant.simulation import observer_nodes
+
+__all__ = ["check_taken"]
+
+
+def check_taken(prepared: GraphModule, recipe: str = "") -> None:
+    """Refuse a prepared model that has nothing quantized; warn where most weights are float.
+
+    ``recipe``: its name, where it is one.
+    """
+    layers = [n for n in prepared.graph.nodes if isinstance(ROWS.get(n.target), Weighted)]
+    left = [n for n in layers if not (KEY in n.meta and n.meta[KEY].input_qspec_map)]
+    convolutions = [n for n in left if not ROWS[n.target].is_matrix]  # type: ignore[attr-defined]
+    hint = ""
+    if recipe and recipe != "int8" and convolutions:
+        hint = f"recipe {recipe!r} is for linear layers and embeddings, and leaves "
+        hint += f"{len(convolutions)} convolutions in float"
+    if not observer_nodes(prepared):
+        raise QuantizationError(
+            f"nothing is quantized: {hint}; recipe 'int8' takes them"
+            if hint
+            else "nothing is quantized: none of the model's operators is one that the quantizer "
+            "takes with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
+        )
+    whole, floats = sum(map(_numbers, layers)), sum(map(_numbers, convolutions))
+    if hint and 2 * floats > whole:
+        text = f"{hint}, with {floats:,} of {whole:,} weights; recipe 'int8' takes them"
+        warnings.warn(text, QuantizationWarning, stacklevel=5)
+
+
+def _numbers(layer: Node) -> int:
+    """Return how many numbers the weight of a layer has."""
+    weight = layer.args[1]
+    if isinstance(weight, Node) and weight.op == "call_module":
+        (weight,) = weight.args
+    value = weight.meta.get("val") if isinstance(weight, Node) else None
+    return value.numel() if isinstance(value, Tensor) else 0
