@@ -2,7 +2,7 @@
 """The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
 hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes|aten-bench|aten-samples`,
 `-s exporter-tests|xnnpack-tests|mutated|free-threaded|executorch-samples|executorch-kernels`,
-`-s xnnpack-samples|machines-xnnpack|conformance`.
+`-s xnnpack-samples|machines-xnnpack|conformance|sqnr`.
 
 Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
 """
@@ -359,6 +359,14 @@ def xnnpack_samples(session: nox.Session) -> None:
     )
     tests = ROOT / "packages" / "etx-backend-xnnpack" / "tests"
     run(session, python, "-W", "ignore", tests / "all_samples.py", *session.posargs)
+
+
+@nox.session
+def sqnr(session: nox.Session) -> None:
+    """Print what quantization costs: `-- int8 unet timm:mobilevit_s`. Run by hand."""
+    packages, others = (COMPILER, "etx-quant", *DEVICE), (*MODELS, "torch==2.13.0")
+    python = environment(session, "sqnr", *packages, others=others, others_no_deps=MODELS_NO_DEPS)
+    run(session, python, ROOT / "interop" / "sqnr.py", *session.posargs)
 
 
 @nox.session(name="executorch-kernels")
