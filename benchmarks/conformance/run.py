@@ -28,8 +28,8 @@ PAIRS = {"etx-etx": 1, "etx-executorch": 1, "executorch-etx": 1, "executorch-exe
 KNOWN = Path(__file__).with_name("exceptions.json")
 HEAD = """# Conformance
 
-Written by `python3 noxfile.py -s conformance -- {arguments}` on {date}: PyTorch's
-samples of its operators (`op_db`) are exported, compiled, run and compared with eager,
+Written by `python3 noxfile.py -s conformance -- {arguments}` on {date}:
+PyTorch's samples of its operators (`op_db`) are exported, compiled, run and compared with eager,
 {samples}. *Core* are samples whose graph has operators of
 `torch.Tag.core` and no others, *beyond* all others that `torch.export` takes. A file of target
 `executorch` runs on ExecuTorch as well. Of a draw such as `rand`, and of `empty`, dtype and shape
@@ -159,7 +159,8 @@ def is_outside(failure: dict[str, Any]) -> bool:
 
 def page(results: list[tuple[str, str, dict[str, Any]]], most: int, arguments: str) -> str:
     """Return the page: counts, then each operator of which a core sample did not pass."""
-    samples = f"up to {most} samples of each" if most else "every sample"
+    some = "one sample" if most == 1 else f"up to {most} samples"
+    samples = f"{some} of each" if most else "every sample"
     lines = [row(*each) for each in results]
     text = (
         HEAD.format(samples=samples, arguments=arguments, date=date.today())
