@@ -14,7 +14,7 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import torch
 from etx_schema.files import write_atomically
@@ -26,9 +26,6 @@ from etx_exir.errors import ConfigError
 from etx_exir.ir.debug_handles import handle_of, number_nodes
 from etx_exir.ir.equal_values import note_of
 from etx_exir.lower.copy_program import copy_program
-
-if TYPE_CHECKING:
-    from etx_exir.program import EdgeProgramManager, ExecutorchProgramManager
 
 __all__ = ["ETRecord", "generate_etrecord", "parse_etrecord"]
 
@@ -69,7 +66,7 @@ class ETRecord:
         self.exported_program = exported_program
         self.export_graph_id = id(exported_program.graph) if exported_program else 0
 
-    def add_edge_dialect_program(self, edge_dialect_program: EdgeProgramManager) -> None:
+    def add_edge_dialect_program(self, edge_dialect_program: Any) -> None:
         """Keep copies of the Edge programs of a manager, as they are now."""
         names = sorted(edge_dialect_program.methods)
         found = {name: copy_program(edge_dialect_program.exported_program(name)) for name in names}
@@ -82,7 +79,7 @@ class ETRecord:
         only = list(programs.values())
         self.edge_dialect_program = only[0] if [*programs] == ["forward"] else dict(programs)
 
-    def add_executorch_program(self, executorch_program: ExecutorchProgramManager) -> None:
+    def add_executorch_program(self, executorch_program: Any) -> None:
         """Keep the maps of a finished file."""
         self._debug_handle_map = executorch_program.debug_handle_map
         self._delegate_map = executorch_program.delegate_map
@@ -148,8 +145,8 @@ class ETRecord:
 
 def generate_etrecord(
     et_record: Destination,
-    edge_dialect_program: EdgeProgramManager,
-    executorch_program: ExecutorchProgramManager,
+    edge_dialect_program: Any,
+    executorch_program: Any,
     extra_recorded_export_modules: Mapping[str, ExportedProgram] | None = None,
 ) -> None:
     """Write a record of Edge programs and of the file that they became."""
