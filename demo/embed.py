@@ -13,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import etx_runtime
 import numpy as np
+from etx_devtools.report import document, page
+from etx_devtools.report.measure import measure
 from etx_schema import read_pte
 from sentences import QUERY, SENTENCES
 from tokenizers import Tokenizer
@@ -68,6 +70,17 @@ def differs(name: str, found: Run, eager: np.ndarray) -> bool:
     return bool(error > TOLERANCE[name] * largest)
 
 
+def report(folder: Path, tokens: np.ndarray) -> None:
+    """Write the page of the float32 file and print what stands out."""
+    np.savez(folder / "tokens.npz", tokens)
+    path, html = folder / FILES["float32"], folder / "report.html"
+    found = document(path, measure(str(path), [str(folder / "tokens.npz")]))
+    html.write_text(page(found))
+    print(f"{html}: {html.stat().st_size / 1e3:.0f} kB to look at in a browser; in it")
+    for line in found["advice"][:3]:
+        print(f"  {line}")
+
+
 def main(folder: Path) -> int:
     if importlib.util.find_spec("torch") is not None:
         print("torch can be imported here; this half of the demo is to show that none is needed")
@@ -88,6 +101,7 @@ def main(folder: Path) -> int:
     times = [sum(ms for _, ms in found.latency) for found in runs.values()]
     sizes = [found.path.stat().st_size for found in runs.values()]
     print(f"int8: {times[0] / times[1]:.1f} times as fast, {sizes[1] / sizes[0]:.0%} of the size")
+    report(folder, max(texts, key=np.size))
     return bool(far)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from etx_devtools.diff.match import moved, pair
 from etx_devtools.diff.rows import Constant, Row
 from etx_exir import to_edge, to_edge_transform_and_lower
 from etx_exir.lower import lower
-from etx_schema import EtxError, cli
+from etx_schema import EtxError, cli, read_pte
+from report_programs import chain_of
 from torch import nn
 
 THEIRS = Path(__file__).parent / "data" / "executorch.bpte"
@@ -162,6 +164,17 @@ def test_moved_added_and_removed():
     assert kinds(rows, rows[1:]) == [("removed", "aten::add.out (m0)")]
     same = [row(i, "add", "m") for i in range(40)]
     assert kinds(same, same[:-2]) == [("removed", "aten::add.out (m), 2 times")]
+
+
+def test_20000_instructions_take_little_more_than_to_read_them():
+    files = chain_of(20_000), chain_of(19_990, "x")
+    start = time.process_time()
+    for file in files:
+        read_pte(file)
+    middle = time.process_time()
+    found = diff(*files)
+    assert time.process_time() - middle <= 4 * (middle - start)
+    assert found.methods[0].instructions == (20_000, 19_990)
 
 
 def test_pairs_are_found_in_any_order():

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from etx_devtools.report import document, page
 from etx_devtools.report.data import LONGEST
+from etx_devtools.report.overlay import overlay
 from etx_devtools.report.stages import read_log
 from etx_schema import EtxError, cli, read_pte, write_pte
 from hypothesis import given
@@ -231,3 +232,16 @@ def test_errors_are_those_of_compare(tmp_path, monkeypatch):
         rows = data["methods"][0]["errors"]
         found[name] = [index for index, made, _, allowed in rows if made > allowed]
     assert found == {"m": [], "wrong": [1]}
+
+
+def test_overlay_has_a_number_for_each_node(tmp_path, capsys):
+    one, other = (str(tmp_path / name) for name in ("a.pte", "nodes.json"))
+    Path(one).write_bytes(chain_of(3, delegated=True))
+    page = str(tmp_path / "r.html")
+    assert cli.main(["report", one, "-o", page, "--overlay", other]) == 0
+    found = json.loads(Path(other).read_text())["forward"]
+    assert found["results"].keys() == {f"forward_0_{n}" for n in range(4)}
+    assert found["results"]["forward_0_2"] == {"value": 64}
+    assert [each["stop"] for each in found["gradient"]] == [0, 0.5, 1]
+    timed = overlay(one, document(one, {"forward": [1, 2, 3, 4]}))["forward"]
+    assert (timed["name"], timed["results"]["forward_0_2"]) == ("time (ms)", {"value": 3})

@@ -57,6 +57,7 @@ def register_bundle(subparsers: Any) -> None:
         "--eager", metavar="MODULE:FACTORY", help="what this model returns is expected"
     )
     parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=_bundle)
 
 

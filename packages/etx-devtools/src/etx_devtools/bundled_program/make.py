@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import zipfile
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,11 @@ def bundle(options: argparse.Namespace) -> None:
         cases, answers[:] = answer(options.eager, options.method, cases, made.program)
     made.add(options.method, [MethodTestCase(*pair) for pair in zip(cases, answers, strict=True)])
     made.save(options.output)
+    if options.json:
+        cases_of = {each.method_name: len(each.test_cases) for each in made.method_test_suites}
+        size = Path(options.output).stat().st_size
+        print(json.dumps({"file": options.output, "bytes": size, "cases": cases_of}, indent=1))
+        return
     count = sum(len(suite.test_cases) for suite in made.method_test_suites)
     print(f"{options.output}: {count} test case{'s' * (count != 1)}")
 

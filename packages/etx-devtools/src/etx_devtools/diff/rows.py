@@ -17,11 +17,15 @@ from etx_schema import (
     Tensor,
     dtype_name,
 )
+from etx_schema.dtypes import tensor_nbytes
+from etx_schema.inspect.reads_writes import Effect, effects
 from etx_schema.operator_names import operator_name
 from etx_schema.problem import Origins
 
 __all__ = ["Constant", "Row", "rows_of"]
 
+RECENT = 1000
+"""Of what was written before, so much is looked through for the bytes that a view has."""
 ITEMS = ("int_val", "double_val", "bool_val", "string_val", "items")
 
 
@@ -52,6 +56,8 @@ class Row:
     """Of a delegate's call: (module, operator) of what it holds, as far as the file says it."""
     producers: tuple[int, ...] = field(default=(), repr=False)
     """Instructions whose results it reads."""
+    results: tuple[int, ...] = field(default=(), repr=False)
+    """The values that it writes."""
 
     @property
     def place(self) -> str:
@@ -69,6 +75,8 @@ class _Reader:
         self.weights: dict[int, Constant] = {}
         self.operators = [operator_name(plan, i) for i in range(len(plan.operators))]
         self.writer: dict[int, int] = {}
+        self.places: dict[int, tuple[int, int, int]] = {}
+        self.written: list[tuple[int, int, int, int]] = []
         for index, entry in enumerate(plan.values):
             self._value(index, entry.val)
 
@@ -82,6 +90,9 @@ class _Reader:
             self.texts[index] = f"{shown[0]!r}" if shown and "Tensor" not in kind else kind
             return
         text = f"{dtype_name(value.scalar_type)}{list(value.sizes)}"
+        if (place := value.allocation_info) is not None:
+            offset = place.memory_offset_high << 32 | place.memory_offset_low
+            self.places[index] = place.memory_id, offset, offset + tensor_nbytes(value)
         order = list(value.dim_order)
         self.texts[index] = text if order == sorted(order) else f"{text} in order {order}"
         if value.data_buffer_idx and value.allocation_info is None:
@@ -115,10 +126,27 @@ class _Reader:
         if not self.weights.keys().isdisjoint(arguments):
             found = ((n, self.weights.get(i)) for n, i in enumerate(arguments))
             row.constants = tuple((n, weight) for n, weight in found if weight is not None)
-        row.producers = tuple(self.writer[i] for i in arguments[:-1] if i in self.writer)
-        if arguments:
-            self.writer[arguments[-1]] = index
         return row
+
+    def link(self, row: Row, effect: Effect) -> None:
+        """Note whose results `row` reads: what wrote the value last, or the memory that it has."""
+        found = (self._producer(value) for value in effect.reads)
+        row.producers = tuple(dict.fromkeys(each for each in found if each is not None))
+        row.results = (*effect.writes, *effect.updates)
+        for value in row.results:
+            self.writer[value] = row.index
+            if value in self.places:
+                self.written.append((*self.places[value], row.index))
+
+    def _producer(self, value: int) -> int | None:
+        """Return what wrote a value; for a view without a copy, what wrote its bytes."""
+        if value in self.writer or value not in self.places or value in self.plan.inputs:
+            return self.writer.get(value)
+        arena, start, end = self.places[value]
+        recent = self.written[-1 : -RECENT - 1 : -1]
+        return next(
+            (i for memory, a, b, i in recent if memory == arena and a < end and start < b), None
+        )
 
     def _delegate(self, index: int) -> str:
         if not 0 <= index < len(self.plan.delegates):
@@ -135,4 +163,7 @@ def rows_of(pte: PteFile, plan: ExecutionPlan) -> list[Row]:
     """Return the rows of a method."""
     reader = _Reader(pte, plan)
     instructions = [each for chain in plan.chains for each in chain.instructions]
-    return [reader.row(i, each.instr_args) for i, each in enumerate(instructions)]
+    rows = [reader.row(i, each.instr_args) for i, each in enumerate(instructions)]
+    for row, effect in zip(rows, effects(plan), strict=False):
+        reader.link(row, effect)
+    return rows

@@ -44,7 +44,9 @@ def advice(
                 f"{name}: the file does not say where instructions come from; etx compile stores "
                 "it, etx strip removes it."
             )
-    named = [(what, count) for what, count in sizes if not what.startswith("(")]
+    named = [
+        (what, count) for what, count in sizes if not what.startswith(("(", "named data etx/"))
+    ]
     for what, count in named[:1]:
         share = 100 * count / sum(each for _, each in sizes)
         yield f"{share:.0f} % of the file is {what}."
@@ -61,15 +63,26 @@ def _slow(
     name: str, rows: Sequence[Row], times: Sequence[float], reasons: Mapping[Place, str]
 ) -> Iterator[str]:
     sums: dict[str, float] = {}
-    for row, time in zip(rows, times, strict=False):
-        sums[row.operator] = sums.get(row.operator, 0.0) + time
+    for row, spent in zip(rows, times, strict=False):
+        sums[row.operator] = sums.get(row.operator, 0.0) + spent
     total = sum(times)
     operator, most = max(sums.items(), key=lambda item: item[1])
     found = [row for row in rows if row.operator == operator]
-    text = f"{name}: {100 * most / total:.0f} % of {total:.3g} ms is in {len(found)} {operator}"
+    time = f"{total:.3g} ms" if total >= 1 else f"{1000 * total:.3g} µs"
+    text = f"{name}: {100 * most / total:.0f} % of {time} is in {len(found)} {operator}"
     if operator.startswith("delegate "):
         yield f"{text}."
         return
+    yield from _outside(text, found, reasons)
+    lines: dict[str, float] = {}
+    for row, spent in zip(rows, times, strict=False):
+        lines[row.source] = lines.get(row.source, 0.0) + spent
+    line, share = max(lines.items(), key=lambda item: item[1])
+    if line:
+        yield f"{name}: {100 * share / total:.0f} % of the time comes from {line}."
+
+
+def _outside(text: str, found: Sequence[Row], reasons: Mapping[Place, str]) -> Iterator[str]:
     whys = Counter(reasons.get((row.origin, row.module, row.source), "") for row in found)
     why = next((why for why, _ in whys.most_common() if why), "")
     yield f"{text} outside of delegates{f': {why}' if why else ''}."

@@ -58,6 +58,9 @@ def register(subparsers: Any) -> None:
         help="what etx compile --stages wrote (default: MODEL.pte.stages.json where it is)",
     )
     parser.add_argument(
+        "--overlay", metavar="FILE", help="also write times, or errors, as model-explorer node data"
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print what the page shows as one JSON document"
     )
     parser.set_defaults(run=_report)
@@ -83,6 +86,11 @@ def _report(options: argparse.Namespace) -> None:
         found = compared((names[0], one), (names[1], other))
     text = page(found)
     write_atomically(options.output, [text.encode()])
+    if options.overlay is not None:
+        from etx_devtools.report.overlay import overlay
+
+        nodes = overlay(options.files[-1], documents[-1])
+        write_atomically(options.overlay, [json.dumps(nodes, indent=1).encode()])
     if options.json:
         print(json.dumps(found))
         return

@@ -141,8 +141,7 @@ def _method(
     measured: Measured,
 ) -> dict[str, Any]:
     seen: set[int] = set()
-    results = _results(plan)
-    lines = [[*_row(pte, row, texts, seen), results[row.index]] for row in rows]
+    lines = [[*_row(pte, row, texts, seen), _bytes(plan, row)] for row in rows]
     times = measured.get(plan.name or "")
     return {
         "name": shown(plan.name or ""),
@@ -167,14 +166,10 @@ def _row(pte: PteFile, row: Row, texts: Texts, seen: set[int]) -> list[Any]:
     return [*numbers, arguments, sorted(set(row.producers)), weights]
 
 
-def _results(plan: ExecutionPlan) -> list[int]:
-    """Return the bytes of what each instruction writes last."""
-    found = []
-    for instruction in (each for chain in plan.chains for each in chain.instructions):
-        place = (getattr(instruction.instr_args, "args", None) or [-1])[-1]
-        value = plan.values[place].val if 0 <= place < len(plan.values) else None
-        found.append(tensor_nbytes(value) if isinstance(value, PlannedTensor) else 0)
-    return found
+def _bytes(plan: ExecutionPlan, row: Row) -> int:
+    """Return the bytes of what an instruction writes."""
+    values = (plan.values[place].val for place in row.results if 0 <= place < len(plan.values))
+    return sum(tensor_nbytes(value) for value in values if isinstance(value, PlannedTensor))
 
 
 def _padded(times: Sequence[float], count: int) -> list[float]:

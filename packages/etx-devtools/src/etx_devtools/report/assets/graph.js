@@ -2,18 +2,28 @@
 const NODE = { width: 208, height: 40, gap: 20, side: 18, margin: 12, gutter: 48 };
 const OPENED = { few: 12, many: 40 };
 
+// A module path and those around it, outermost first.
+const paths = new Map();
+function pathsOf(number) {
+  if (!paths.has(number)) {
+    const parts = text(number) ? text(number).split(".") : [];
+    paths.set(number, parts.map((_, depth) => parts.slice(0, depth + 1).join(".")));
+  }
+  return paths.get(number);
+}
+
 // The visible nodes of a method: modules that are closed, and instructions of those that are open.
 function nodesOf(method, open) {
   const nodes = new Map();
   const nodeOf = method.rows.map((row, index) => {
-    const parts = text(row[1]) ? text(row[1]).split(".") : [];
+    const around = pathsOf(row[1]);
     let depth = 0;
-    while (depth < parts.length && open.has(parts.slice(0, depth + 1).join("."))) depth += 1;
-    const inside = depth < parts.length;
-    const key = inside ? parts.slice(0, depth + 1).join(".") : `#${index}`;
+    while (depth < around.length && open.has(around[depth])) depth += 1;
+    const inside = depth < around.length;
+    const key = inside ? around[depth] : `#${index}`;
     if (!nodes.has(key)) {
       nodes.set(key, { key, module: inside, label: inside ? key : text(row[0]), rows: [],
-        parent: parts.slice(0, depth).join("."), into: new Set(), layer: 0 });
+        parent: depth ? around[depth - 1] : "", into: new Set(), layer: 0 });
     }
     nodes.get(key).rows.push(index);
     return key;
@@ -27,13 +37,10 @@ function nodesOf(method, open) {
   return { nodes: [...nodes.values()], nodeOf };
 }
 
-// A node lies below all that it reads. Modules that read each other are taken in the order of what
-// lies in the middle of them; edges back are ignored.
+// A node lies below all that it reads, in the order of first instructions; edges back are ignored.
 // What is long and narrow goes on in further columns, as far as `room` is wide.
 function layered(nodes, room) {
-  for (const node of nodes) node.order = node.rows[node.rows.length >> 1];
-  nodes.sort((a, b) => a.order - b.order);
-  const byKey = new Map(nodes.map((node) => [node.key, node]));
+  const byKey = new Map(nodes.map((node, order) => [node.key, Object.assign(node, { order })]));
   for (const node of nodes) {
     for (const key of node.into) {
       const next = byKey.get(key);
