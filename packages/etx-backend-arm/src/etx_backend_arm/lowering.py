@@ -51,7 +51,8 @@ def lower_node(program: ExportedProgram, node: Node) -> Graph:
 
 
 def _call(values: Values, node: Node) -> None:
-    if node.target in CONVERSIONS:
+    given = node.all_input_nodes[0].target if node.all_input_nodes else None
+    if node.target in CONVERSIONS and not (node.target is QUANTIZE and given is DEQUANTIZE):
         return
     integer = isinstance(find_step(node, values.parameter), Step)
     form = form_of(node, values.parameter, Profile.INT if integer else Profile.FP)

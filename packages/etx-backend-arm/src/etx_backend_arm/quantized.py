@@ -157,6 +157,11 @@ def find_step(node: Node, look: Look) -> Step | str:
         forms.append(form)
     if not sources:
         return f"no input of {node.name} is dequantized from int8"
+    if node.target is QUANTIZE:
+        own = affine(node)
+        if own is None:
+            return f"{node.name} does not quantize to int8 with one scale"
+        return Step(node, tuple(sources), tuple(forms), None, node, own)
     last, clamp = node, None
     readers = list(node.users)
     if len(readers) == 1 and clamp_of(readers[0]) is not None:

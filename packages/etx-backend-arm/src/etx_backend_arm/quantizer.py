@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+import torch
 from etx_quant import Int8Quantizer, QuantizationError
+from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Row
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.nodes import Profile
@@ -11,11 +15,34 @@ from etx_backend_arm.nodes import Profile
 __all__ = ["TOSAQuantizer"]
 
 
+aten = torch.ops.aten
+ALSO_INTEGER: dict[object, Row] = {
+    **{target: row for target, row in ROWS.items() if not getattr(row, "is_sum", False)},
+    aten.add.Tensor: Arithmetic(),
+    aten.add_.Tensor: Arithmetic(is_inplace=True),
+    aten.sub.Tensor: Arithmetic(),
+    aten.sub_.Tensor: Arithmetic(is_inplace=True),
+    aten.bmm.default: Arithmetic(),
+    aten.div.Tensor: Arithmetic(),
+    aten.exp.default: Arithmetic(),
+    aten.layer_norm.default: Arithmetic(takes_one=True),
+    aten.matmul.default: Arithmetic(),
+    aten.pow.Tensor_Scalar: Arithmetic(),
+    aten.rsqrt.default: Arithmetic(),
+    aten.rsub.Scalar: Arithmetic(),
+    aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
+}
+"""What runs on a CPU in float at little cost is int8 here: an NPU has nothing else."""
+
+
 class TOSAQuantizer(Int8Quantizer):
     """Annotates for int8 per channel unless ``set_global`` and its like say otherwise.
 
-    Raises QuantizationError for a compile spec without the profile INT.
+    It takes sums in front of norms, norms, softmax and products of activations, too. Raises
+    QuantizationError for a compile spec without the profile INT.
     """
+
+    rows: ClassVar[dict[object, Row]] = ALSO_INTEGER
 
     def __init__(self, compile_spec: TosaCompileSpec | None = None) -> None:
         super().__init__()

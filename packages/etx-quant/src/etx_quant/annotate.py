@@ -27,7 +27,6 @@ from etx_quant.rows import (
     FEATURE_NORMS,
     NORMS,
     ROWS,
-    SUMS,
     Arithmetic,
     Moved,
     Row,
@@ -193,10 +192,10 @@ def annotate_arithmetic(
     node: Node, row: Arithmetic, config: QuantizationConfig, model: GraphModule
 ) -> None:
     """Annotate all float inputs and the result of an operator that comes behind quantized ones."""
-    inputs = _float_inputs(node)
+    inputs = _float_inputs(node)[: 1 if row.takes_one else None]
     if not is_float(node) or not any(map(_is_quantized, inputs)) or _is_norm(node):
         return
-    if node.target in SUMS and _is_normalized(node):
+    if row.is_sum and _is_normalized(node):
         return
     if any(_is_large(argument, model) for argument in node.args):
         return

@@ -11,9 +11,9 @@ from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec
 __all__ = [
     "CLAMPS",
     "FEATURE_NORMS",
+    "FROM_ZERO_TO_ONE",
     "NORMS",
     "ROWS",
-    "SUMS",
     "Arithmetic",
     "Moved",
     "Row",
@@ -49,9 +49,12 @@ class Arithmetic(Row):
     """Its result has a range of its own, unless it is ``fixed``; tensor arguments are activations.
 
     What it costs is little beside a weighted operator, so it is quantized only behind others.
+    ``is_sum``: it stays float where a norm reads it. ``takes_one``: only argument 0 is quantized.
     """
 
     fixed: FixedQParamsQuantizationSpec | None = None
+    is_sum: bool = False
+    takes_one: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,8 @@ ROWS: dict[object, Row] = {
     aten.embedding.default: Table(),
     aten.adaptive_avg_pool1d.default: Arithmetic(),
     aten.adaptive_avg_pool2d.default: Arithmetic(),
-    aten.add.Tensor: Arithmetic(),
-    aten.add_.Tensor: Arithmetic(is_inplace=True),
+    aten.add.Tensor: Arithmetic(is_sum=True),
+    aten.add_.Tensor: Arithmetic(is_inplace=True, is_sum=True),
     aten.avg_pool1d.default: Arithmetic(),
     aten.avg_pool2d.default: Arithmetic(),
     aten.clamp.default: Arithmetic(),
@@ -122,8 +125,8 @@ ROWS: dict[object, Row] = {
     aten.sigmoid_.default: Arithmetic(is_inplace=True, fixed=FROM_ZERO_TO_ONE),
     aten.silu.default: Arithmetic(is_xnnpack=False),
     aten.silu_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
-    aten.sub.Tensor: Arithmetic(),
-    aten.sub_.Tensor: Arithmetic(is_inplace=True),
+    aten.sub.Tensor: Arithmetic(is_sum=True),
+    aten.sub_.Tensor: Arithmetic(is_inplace=True, is_sum=True),
     aten.sum.dim_IntList: Arithmetic(is_xnnpack=False),
     aten.tanh.default: Arithmetic(fixed=FROM_MINUS_ONE_TO_ONE),
     aten.tanh_.default: Arithmetic(is_inplace=True, fixed=FROM_MINUS_ONE_TO_ONE),
@@ -183,6 +186,5 @@ CLAMPS = frozenset(
 NORMS = frozenset({aten.batch_norm.default})
 """Taken in by the convolution before them, in quantization-aware training."""
 
-SUMS = frozenset({aten.add.Tensor, aten.add_.Tensor, aten.sub.Tensor, aten.sub_.Tensor})
 FEATURE_NORMS = frozenset({aten.layer_norm.default, aten.rms_norm.default, aten.group_norm.default})
 """Read in float, each row or group by a range of its own: so does a sum stay that one reads."""

@@ -22,7 +22,7 @@ from etx_backend_arm.nodes.table import (
     quantized,
     static_shape,
 )
-from etx_backend_arm.quantized import Look, Step, find_step, split_of
+from etx_backend_arm.quantized import QUANTIZE, Look, Step, find_step, split_of
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
 
@@ -90,6 +90,13 @@ def reshaped(values: Values, node: Node) -> None:
 @in_both(aten.clone.default, aten.alias_copy.default, aten.dropout.default, aten._to_copy.default)
 def kept(values: Values, node: Node) -> None:
     """Lower to nothing."""
+    call = Call(values, node)
+    call.moved(call.get(call.activations[0]))
+
+
+@lowers(QUANTIZE, when=(quantized, static_shape), profile=Profile.INT)
+def rescaled(values: Values, node: Node) -> None:
+    """Lower what quantizes a dequantized value again to RESCALE."""
     call = Call(values, node)
     call.moved(call.get(call.activations[0]))
 

@@ -141,9 +141,10 @@ def _affine(
 ) -> tuple[str, float]:
     """Multiply and add along the last dimension: integers, and what they are multiples of."""
     if weight is not None:
+        weight = weight.detach().double()
         step = max(float(weight.abs().max()), 2.0**-20) / 2**15
-        numbers = math.row(weight.double() / step, value, "weight")
+        numbers = math.row(weight / step, value, "weight")
         value, unit = math.mul(value, numbers, 10, "weighted"), unit * step * 2**10
     if bias is not None:
-        value = math.add(value, math.row(bias.double() / unit, value, "bias"), "biased")
+        value = math.add(value, math.row(bias.detach().double() / unit, value, "bias"), "biased")
     return value, unit
