@@ -25,7 +25,7 @@ namespace os {
 namespace {
 
 bool check_file(int file, uint64_t* size, std::string* message) {
-  struct stat info {};
+  struct stat info{};
   if (file < 0 || ::fstat(file, &info) != 0) {
     *message = std::strerror(errno);
     return false;
