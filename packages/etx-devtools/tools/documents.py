@@ -7,11 +7,14 @@ With --check, nothing is written: exit 1 if the page is stale.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
 from etx_devtools.documents import FIELDS
+
+from generated import write_or_check
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "devtools-json.md"
 AS_OUTPUTS = ("calls[].state{}.", "calls[].checks[].made.", "calls[].checks[].arrived.")
@@ -35,17 +38,5 @@ def page() -> str:
     return "".join(parts)
 
 
-def main() -> int:
-    """Write or check the page."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != page():
-        print(f"{PAGE} is stale: run python3 noxfile.py -t gen", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(__doc__, {PAGE: page()}))

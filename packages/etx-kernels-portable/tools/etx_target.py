@@ -8,11 +8,14 @@ might take. Needs torch and etx-exir. With --check, nothing is written: exit 1 i
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
+from generated import write_or_check
 
 PACKAGE = Path(__file__).parent.parent
 OUTPUT = PACKAGE / "src" / "etx_kernels_portable" / "etx.json"
@@ -56,24 +59,5 @@ def document() -> str:
     return json.dumps(head, indent=1).replace('"operators": null', operators) + "\n"
 
 
-def main() -> int:
-    """Write or check the file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
-    check = parser.parse_args().check
-    expected = document()
-    if not check:
-        OUTPUT.write_text(expected, encoding="utf-8")
-        return 0
-    have = OUTPUT.read_text(encoding="utf-8")
-    if have == expected:
-        return 0
-    changed = sorted(set(expected.splitlines()) ^ set(have.splitlines()))
-    print(
-        f"{OUTPUT} is stale; run this script without --check", *changed, sep="\n", file=sys.stderr
-    )
-    return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(__doc__, {OUTPUT: document()}))

@@ -10,11 +10,14 @@ and `layouts` (what takes more than tensors in rows) as `nox -s executorch-kerne
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
+
+from generated import write_or_check
 
 TARGETS = Path(__file__).parent.parent / "src" / "etx_schema" / "targets"
 PEER = Path(__file__).parent / "executorch-1.5.1.json"
@@ -67,21 +70,11 @@ def executorch(ours: str) -> str:
     return json.dumps(target, indent=1).replace('"narrower": null', narrower) + "\n"
 
 
-def main() -> int:
-    """Write or check the files."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+def targets() -> dict[Path, str]:
+    """Return both files."""
     ours = kernels()
-    expected = {"etx.json": ours, "executorch.json": executorch(ours)}
-    if not parser.parse_args().check:
-        for name, text in expected.items():
-            (TARGETS / name).write_text(text, encoding="utf-8")
-        return 0
-    stale = [n for n, text in expected.items() if (TARGETS / n).read_text(encoding="utf-8") != text]
-    if stale:
-        print(f"{', '.join(stale)} in {TARGETS}: stale; run this script", file=sys.stderr)
-    return 1 if stale else 0
+    return {TARGETS / "etx.json": ours, TARGETS / "executorch.json": executorch(ours)}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(__doc__, targets()))

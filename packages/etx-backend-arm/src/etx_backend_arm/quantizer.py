@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import torch
@@ -17,11 +18,10 @@ __all__ = ["TOSAQuantizer"]
 
 aten = torch.ops.aten
 ALSO_INTEGER: dict[object, Row] = {
-    **{target: row for target, row in ROWS.items() if not getattr(row, "is_sum", False)},
-    aten.add.Tensor: Arithmetic(),
-    aten.add_.Tensor: Arithmetic(is_inplace=True),
-    aten.sub.Tensor: Arithmetic(),
-    aten.sub_.Tensor: Arithmetic(is_inplace=True),
+    **{
+        target: replace(row, is_sum=False) if isinstance(row, Arithmetic) else row
+        for target, row in ROWS.items()
+    },
     aten.bmm.default: Arithmetic(),
     aten.div.Tensor: Arithmetic(),
     aten.exp.default: Arithmetic(),

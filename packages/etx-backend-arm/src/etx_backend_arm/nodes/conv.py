@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from etx_backend_arm.nodes.table import (
+    Check,
     Profile,
     arguments,
     float32,
@@ -53,15 +54,22 @@ def weight_is_constant(node: Node, look: Look) -> str | None:
     return None
 
 
-def int8_weight(node: Node, look: Look) -> str | None:
-    """The weight is int8 with a scale an output channel, the bias a constant."""
-    _, weight, bias = arguments(node)[:3]
-    found = weight_of(weight, look)
-    if found is None or found.axis not in (None, 0):
-        return f"{weight.name}, the weight of {node.name}, is not int8 with a scale a channel"
-    if bias is not None and look(bias) is None:
-        return f"{bias.name}, the bias of {node.name}, is not a constant"
-    return None
+def int8_weight_by(axis: int) -> Check:
+    """Return a check: the weight is int8 with a scale an output channel, which lie on ``axis``."""
+
+    def int8_weight(node: Node, look: Look) -> str | None:
+        _, weight, bias = arguments(node)[:3]
+        found = weight_of(weight, look)
+        if found is None or found.axis not in (None, axis):
+            return f"{weight.name}, the weight of {node.name}, is not int8 with a scale a channel"
+        if bias is not None and look(bias) is None:
+            return f"{bias.name}, the bias of {node.name}, is not a constant"
+        return None
+
+    return int8_weight
+
+
+int8_weight = int8_weight_by(0)
 
 
 def fit_of(node: Node) -> Fit:

@@ -101,28 +101,27 @@ def rescaled(values: Values, node: Node) -> None:
     call.moved(call.get(call.activations[0]))
 
 
-@in_both(aten.permute_copy.default)
-def permuted(values: Values, node: Node) -> None:
-    """Lower to TRANSPOSE."""
+def _transposed(values: Values, node: Node, perms: list[int]) -> None:
     call = _plain(values, node)
-    rank = node.meta["val"].dim()
-    perms = [dim % rank for dim in arguments(node)[1]]
     source = call.get(call.activations[0])
     dtype = call.graph.dtype(source)
     call.moved(call.graph.transpose(source, perms, call.fresh("as"), call.shape, dtype))
+
+
+@in_both(aten.permute_copy.default)
+def permuted(values: Values, node: Node) -> None:
+    """Lower to TRANSPOSE."""
+    rank = node.meta["val"].dim()
+    _transposed(values, node, [dim % rank for dim in arguments(node)[1]])
 
 
 @in_both(aten.transpose_copy.int)
 def swapped(values: Values, node: Node) -> None:
     """Lower to TRANSPOSE of two dimensions."""
-    call = _plain(values, node)
-    rank = node.meta["val"].dim()
-    perms = list(range(rank))
-    first, second = (dim % rank for dim in arguments(node)[1:3])
-    perms[first], perms[second] = second, first
-    source = call.get(call.activations[0])
-    dtype = call.graph.dtype(source)
-    call.moved(call.graph.transpose(source, perms, call.fresh("as"), call.shape, dtype))
+    perms = list(range(node.meta["val"].dim()))
+    first, second = arguments(node)[1:3]
+    perms[first], perms[second] = perms[second], perms[first]
+    _transposed(values, node, perms)
 
 
 @in_both(aten.cat.default)

@@ -18,6 +18,7 @@ from etx_backend_arm.values import Values
 
 __all__ = [
     "TABLE",
+    "Check",
     "Form",
     "Lowering",
     "Profile",

@@ -7,9 +7,9 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.conv import weight_is_constant
+from etx_backend_arm.nodes.conv import int8_weight_by, weight_is_constant
 from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
-from etx_backend_arm.quantized import Look, weight_of
+from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
 
@@ -33,20 +33,9 @@ def in_one_group(node: Node, look: Look) -> str | None:
     return f"{node.name} has {groups} groups and a dilation of {dilation}, TRANSPOSE_CONV2D takes 1"
 
 
-def int8_transposed(node: Node, look: Look) -> str | None:
-    """The weight is int8 with a scale an output channel, the bias a constant."""
-    _, weight, bias = arguments(node)[:3]
-    found = weight_of(weight, look)
-    if found is None or found.axis not in (None, 1):
-        return f"{weight.name}, the weight of {node.name}, is not int8 with a scale a channel"
-    if bias is not None and look(bias) is None:
-        return f"{bias.name}, the bias of {node.name}, is not a constant"
-    return None
-
-
 @lowers(
     aten.convolution.default,
-    when=(quantized, static_shape, transposed_2d, in_one_group, int8_transposed),
+    when=(quantized, static_shape, transposed_2d, in_one_group, int8_weight_by(1)),
     profile=Profile.INT,
 )
 @lowers(
