@@ -31,7 +31,6 @@ FUNCTIONS = (
     aten.elu.default,
     aten.erf.default,
     aten.exp.default,
-    aten.expm1.default,
     aten.floor.default,
     aten.gelu.default,
     aten.hardsigmoid.default,
