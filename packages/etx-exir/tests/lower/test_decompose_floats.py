@@ -70,6 +70,12 @@ def test_powers_of_two(dtype):
     check(aten.ldexp.Tensor, x, y.clamp(-20, 20))
 
 
+def test_powers_of_two_of_complex_numbers():
+    x = torch.complex(*torch.randn(2, 9, generator=torch.Generator().manual_seed(0)))
+    check(aten.ldexp.Tensor, x, torch.arange(9) - 4)
+    check(aten.ldexp.Tensor, x, torch.linspace(-2, 2, 9))
+
+
 @pytest.mark.parametrize("decimals", [0, 1, 3, -3])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_digits(dtype, decimals):

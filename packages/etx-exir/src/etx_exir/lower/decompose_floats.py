@@ -89,6 +89,8 @@ def _nextafter(self: Tensor, other: Tensor) -> Any:
 
 def _ldexp(self: Tensor, other: Tensor) -> Any:
     dtype = torch.result_type(self, other)
+    if dtype.is_complex:
+        return aten.mul.Tensor(self, aten.pow.Scalar(2.0, other))
     dtype = dtype if dtype.is_floating_point else torch.float32
     wide = torch.float32 if dtype in NARROW else dtype
     power = aten.pow.Scalar(2.0, other if other.is_floating_point() else other.to(wide))
