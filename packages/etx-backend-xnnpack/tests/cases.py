@@ -474,6 +474,7 @@ INT8 = [
         "bilinear",
         lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.Upsample(scale_factor=2, mode="bilinear")),
         IMAGE,
+        tol=2 * STEP,  # a step of its input's scale, whose range is wider
     ),
     int8(
         "patches",
