@@ -39,7 +39,7 @@ FOLDER --write`: picoseconds of a product in heavy operators, of an element in o
 Caches that a step of a language model writes by `index_put` are read as they were, beside what is
 put there, and written behind the delegate: a step of a known number of tokens is one.
 Linear layers stay whole: with output channels in parts of 1 MB of weights, which a concatenation
-joins, `packages/etx-backend-xnnpack/tools/splitting.py` measured 0.90 to 0.97 of the speed at 128
+joins, `packages/etx-backend-xnnpack/tools/splitting.py` measured 0.91 to 0.97 of the speed at 128
 rows and 9 MB of weights, 1.26 to 1.41 at 128 rows, 2048 inputs and outputs, and 0.64 to 0.99 at one
 row, on an AMD EPYC with 1 MB of L2 cache that was busy with other work.
 XNNPACK has no bool and no
