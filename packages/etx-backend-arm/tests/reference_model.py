@@ -16,11 +16,15 @@ import numpy as np
 
 TOSA_TOOLS = "tosa-tools==2026.8.0"
 SCRIPT = """
+import os
 import sys
 import numpy as np
 import tosa_reference_model
 for line in sys.stdin:
-    graph, given, made = line.rstrip("\\n").split("\\t")
+    graph, given, made, said = line.rstrip("\\n").split("\\t")
+    log = os.open(said, os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 2)
+    os.close(log)
     inputs = np.load(given)
     arrays = [inputs[k] for k in inputs.files]
     outputs, status = tosa_reference_model.run(open(graph, "rb").read(), arrays)
@@ -50,7 +54,9 @@ def _process() -> subprocess.Popen[str]:
     """Return a process that runs one graph a line: to start it takes longer than most graphs."""
     command = [str(interpreter()), "-c", SCRIPT]
     pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    process = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+    )
     atexit.register(process.communicate)
     return process
 
@@ -58,7 +64,8 @@ def _process() -> subprocess.Popen[str]:
 def run(graph: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
     """Run a TOSA file on arrays in the order of its inputs."""
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / name for name in ("graph.tosa", "inputs.npz", "outputs.npz")]
+        names = ("graph.tosa", "inputs.npz", "outputs.npz", "said.txt")
+        files = [Path(folder) / name for name in names]
         files[0].write_bytes(graph)
         np.savez(files[1], *inputs)
         process = _process()
@@ -70,6 +77,6 @@ def run(graph: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
             pass
         if not answer:
             _process.cache_clear()
-            raise AssertionError(process.communicate()[1])
+            raise AssertionError(files[3].read_text())
         outputs = np.load(files[2])
         return [outputs[key] for key in outputs.files]
