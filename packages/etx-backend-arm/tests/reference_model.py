@@ -20,9 +20,11 @@ import os
 import sys
 import numpy as np
 import tosa_reference_model
+answers = open(os.dup(1), "w")  # what the model itself prints comes in parts of lines
 for line in sys.stdin:
     graph, given, made, said = line.rstrip("\\n").split("\\t")
     log = os.open(said, os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
     inputs = np.load(given)
@@ -31,7 +33,7 @@ for line in sys.stdin:
     if status != tosa_reference_model.GraphStatus.TOSA_VALID:
         sys.exit(f"the reference model says {status}")
     np.savez(made, *outputs)
-    print("done", flush=True)
+    print("done", file=answers, flush=True)
 """
 
 
@@ -73,9 +75,7 @@ def run(graph: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
         assert process.stdout is not None
         process.stdin.write("\t".join(map(str, files)) + "\n")
         process.stdin.flush()
-        while (answer := process.stdout.readline()) not in ("done\n", ""):
-            pass
-        if not answer:
+        if not process.stdout.readline():
             _process.cache_clear()
             raise AssertionError(files[3].read_text())
         outputs = np.load(files[2])
