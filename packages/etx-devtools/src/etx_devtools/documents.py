@@ -126,6 +126,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("stripped", "boolean", "whether the file says no values"),
         ("compiled_again", "boolean", "with --inside"),
         ("ran", "string", "here, or where else it was run"),
+        ("against", "string|null", "with --against: the other program"),
         ("written[]", "string", "files of --reduce"),
         ("first", "object|null", "the first check that is wrong, and its call"),
         ("calls[].method", "string", "the method"),

@@ -18,9 +18,10 @@ class Check:
     `made` is how far it is from what eager computes of the values that the device had before,
     `arrived` from what eager has there; `allowed` is the largest absolute error that rounding
     explains. `by` says what `made` was computed with: `value` the exported program, `operator`
-    torch's operator of the same name. Without `made`, `reason` says why. `turn` counts the times
-    that a loop came to it; `fault` says what else is wrong than the value: a result of another that
-    it destroyed, a branch that should not have been taken, a buffer that is not what it was.
+    torch's operator of the same name, `program` another file. Without `made`, `reason` says why.
+    `turn` counts the times that a loop came to it; `fault` says what else is wrong than the value:
+    a result of another that it destroyed, a branch that should not have been taken, a buffer that
+    is not what it was.
     """
 
     instruction: int

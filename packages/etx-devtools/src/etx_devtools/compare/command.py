@@ -18,6 +18,8 @@ examples:
   etx compare model.pte --eager net.py:net --inputs real.npz   several sets of inputs: calls in turn
   etx compare model.pte --eager net.py:net --inside xnnpack    also what its delegates compute
   etx compare model.pte --eager net.py:net --inputs real.npz --etdump device.etdp
+  etx compare model.pte --against int8.pte --inputs real.npz   with another program of the model
+  etx compare model.pte --against model.pte --executorch PYTHON   with what ExecuTorch makes of it
   etx compare model.pte --eager net.py:net --json --fail-over 1e-4
 """
 
@@ -38,8 +40,13 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--eager",
         metavar="MODULE:FACTORY",
-        required=True,
         help="what the file was compiled from, as for `etx compile`",
+    )
+    parser.add_argument(
+        "--against",
+        metavar="OTHER.pte",
+        help="compare with the values of another program of the same model, run here: another "
+        "build, target or quantization; with --eager, on its example inputs",
     )
     parser.add_argument(
         "--inputs",
@@ -92,19 +99,21 @@ def run(options: argparse.Namespace) -> int:
     """Run `etx compare`."""
     try:
         from etx_devtools.compare.files import compare_files
+        from etx_devtools.compare.programs import compare_with_file
     except ImportError as error:
         raise EtxError(f"{NEEDS} ({error})") from error
-    report = compare_files(
-        options.file,
-        options.eager,
-        options.inputs,
-        options.method,
-        options.random,
-        options.inside,
-        options.reduce,
-        options.etdump,
-        options.executorch,
-    )
+    given = (options.inputs, options.method, options.random)
+    ran = (options.etdump, options.executorch)
+    if options.against is not None:
+        if options.inside or options.reduce:
+            raise EtxError("--inside and --reduce need the model: leave out --against")
+        report = compare_with_file(options.file, options.against, *given, options.eager, *ran)
+    elif options.eager is None:
+        raise EtxError("compare with what? give --eager MODULE:FACTORY or --against OTHER.pte")
+    else:
+        report = compare_files(
+            options.file, options.eager, *given, options.inside, options.reduce, *ran
+        )
     if options.json:
         print(json.dumps(report.document(), indent=1))
     else:

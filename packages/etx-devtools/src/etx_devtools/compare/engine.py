@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.utils.dlpack
 from etx_exir.ir.equal_values import INNER
 from etx_exir.ir.provenance import module_path, source_line
 from etx_schema import DelegateCall, EtxError, ExecutionPlan, JumpFalseCall, KernelCall, PteFile
@@ -17,10 +16,11 @@ from etx_schema.inspect.reads_writes import effects
 from etx_schema.problem import Origins
 from torch import Tensor
 
+from etx_devtools.compare.arrays import as_tensor, distance_of, dtype_text
 from etx_devtools.compare.checks import Check, Comparison
 from etx_devtools.compare.loops import Loops
 from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
-from etx_devtools.compare.metrics import Distance, distance
+from etx_devtools.compare.metrics import Distance
 from etx_devtools.compare.notes import Note, notes_of
 from etx_devtools.compare.operators import NoOperatorError, eager_results
 from etx_devtools.compare.record import Recording, find_method, shapes_of
@@ -71,7 +71,7 @@ class _Call:
         self.session, self.reference, self.inner = session, session.reference, session.inner
         self.plan, self.method = session.plan, session.method
         self.notes, self.origins, self.state = session.notes, session.origins, session.state
-        tensors = [_tensor(item) for item in inputs]
+        tensors = [as_tensor(item) for item in inputs]
         eager = self.reference.bind(tensors)
         self.expected, self.returned = self.reference.run(eager)
         self.recording = session.source(list(inputs))
@@ -137,7 +137,7 @@ class _Call:
         self.reference.new_state(self.returned)
         state = self.reference.mutated()
         far = {
-            name: _distance(self.memory.read(slot), state[name])
+            name: distance_of(self.memory.read(slot), state[name])
             for name, slot in self.state.items()
             if name in state
         }
@@ -175,12 +175,12 @@ class _Call:
             got, right = self.held[name], expected.get(name)
             if not isinstance(right, Tensor) or got.shape != right.shape:
                 continue
-            far = _distance(got, right)
+            far = distance_of(got, right)
             if far.max_abs == 0:
                 continue
             reader = next((n for n, e in enumerate(self.effects) if slot in e.reads), 0)
             check = self._check_at(reader)
-            check.slot, check.dtype, check.shape = slot, _name(got.dtype), tuple(got.shape)
+            check.slot, check.dtype, check.shape = slot, dtype_text(got.dtype), tuple(got.shape)
             check.by, check.made, check.value = "value", far, f"the buffer {name}"
             check.fault = f"the buffer {name} begins with other values than the model's"
             early.setdefault(reader, []).append(check)
@@ -197,7 +197,7 @@ class _Call:
             got = self.memory.read(slot)
             if not isinstance(right, Tensor) or got.shape != right.shape:
                 continue
-            far = _distance(got, right)
+            far = distance_of(got, right)
             if far.max_abs <= tolerance(right, got.dtype, max(1, *right.shape, 1)):
                 continue
             written = [item.instruction for item in self.memory.log if item.slot == slot]
@@ -239,7 +239,7 @@ class _Call:
         if not isinstance(got, Tensor):
             return None
         check = self._check_at(number)
-        check.slot, check.dtype, check.shape = slot, _name(got.dtype), tuple(got.shape)
+        check.slot, check.dtype, check.shape = slot, dtype_text(got.dtype), tuple(got.shape)
         side = self.inner if note is not None and INNER in note.name else self.reference
         value = None if note is None or side is None else side.values.get(note.name)
         if note is not None and value is None and INNER not in note.name:
@@ -260,7 +260,7 @@ class _Call:
         turn = self.times.get(note.name, 0)
         self.times[note.name] = turn + 1
         known = self.expected.get(note.name, [])
-        expected = _number_or_tensor(known[turn]) if turn < len(known) else None
+        expected = _number_oras_tensor(known[turn]) if turn < len(known) else None
         if isinstance(expected, Tensor):
             expected = note.apply(expected) if note.fits(expected) else expected
             self._check_kind(check, note, expected, got)
@@ -274,19 +274,19 @@ class _Call:
             self.cuts[note.name] = note.undo(got)
             return
         if isinstance(expected, Tensor):
-            check.arrived = _distance(got, expected)
+            check.arrived = distance_of(got, expected)
         try:
             here, nodes = side.local(value, self.cuts, bound)
         except LookupError:
             self._by_operator(check, got)
             self.open.append(check.instruction)
             return
-        here = note.apply(_number_or_tensor(here))
+        here = note.apply(_number_oras_tensor(here))
         if here.shape != got.shape:
             check.reason = "another branch or loop ran than in the model"
             return
         length = reduction_length(nodes)
-        check.by, check.made = "value", _distance(got, here)
+        check.by, check.made = "value", distance_of(got, here)
         self.right[check.slot] = here
         check.allowed = tolerance(here, got.dtype, length)
         if check.wrong:
@@ -313,7 +313,7 @@ class _Call:
         raise _stranger(
             check,
             f"its result is {check.dtype}{list(check.shape)}, the model's {note.name!r} is "
-            f"{_name(expected.dtype)}{list(expected.shape)}",
+            f"{dtype_text(expected.dtype)}{list(expected.shape)}",
         )
 
     def _is_random(self, value: Value, note: Note) -> bool:
@@ -333,7 +333,7 @@ class _Call:
         side, bound = self._side(note)
         try:
             found = side.local(value, self.cuts, bound, wide=True)[0]
-        except (RuntimeError, TypeError):
+        except (RuntimeError, TypeError, AssertionError):
             return None
         return note.apply(found) if isinstance(found, Tensor) else None
 
@@ -351,7 +351,7 @@ class _Call:
         if not isinstance(here, Tensor):
             check.reason = "not a result"
             return
-        check.by, check.made = "operator", _distance(got, here)
+        check.by, check.made = "operator", distance_of(got, here)
         self.right[check.slot] = here
         check.allowed = tolerance(here, got.dtype, self._reads(step, here))
 
@@ -376,7 +376,7 @@ class _Call:
             return ""
         if not isinstance(here, Tensor):
             return ""
-        far = _distance(got, here)
+        far = distance_of(got, here)
         allowed = tolerance(here, got.dtype, self._reads(step, here))
         if far.problem or not far.max_abs <= allowed:
             return "the kernel computes something else than torch's operator"
@@ -405,7 +405,7 @@ class _Call:
         device = self.recording.outputs
         for got, expected in zip(device, self.reference.user_outputs(self.returned), strict=False):
             is_tensor = isinstance(expected, Tensor)
-            found.append(_distance(_tensor(got), expected) if is_tensor else None)
+            found.append(distance_of(as_tensor(got), expected) if is_tensor else None)
         return found
 
 
@@ -426,34 +426,8 @@ def _place(check: Check, value: Value) -> None:
     check.source = source_line(node) or check.source
 
 
-def _number_or_tensor(value: Any) -> Any:
+def _number_oras_tensor(value: Any) -> Any:
     """Return a number as a tensor, and anything else as it is."""
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return value
     return torch.as_tensor(value) if isinstance(value, NUMBERS) else value
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _tensor(value: Any) -> Any:
-    """Return an array as a tensor over its memory, and anything else as it is."""
-    if isinstance(value, (Tensor, bool, int, float, str)) or value is None:
-        return value
-    if isinstance(value, np.ndarray):
-        if not value.flags.writeable:
-            value = value.copy()
-        return torch.from_numpy(value)
-    tensor: Tensor = torch.utils.dlpack.from_dlpack(value)
-    return tensor
-
-
-def _distance(got: Tensor, expected: Tensor) -> Distance:
-    return distance(_array(got), _array(expected), _name(got.dtype))
-
-
-def _array(tensor: Tensor) -> Any:
-    if tensor.dtype in (torch.bfloat16, torch.float16) or "float8" in str(tensor.dtype):
-        tensor = tensor.to(torch.float32)
-    return tensor.detach().resolve_conj().resolve_neg().numpy()

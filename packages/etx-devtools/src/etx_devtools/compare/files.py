@@ -32,7 +32,7 @@ from etx_devtools.compare.reduce import write_reduced
 from etx_devtools.compare.reference import Reference
 from etx_devtools.compare.report import Report
 
-__all__ = ["compare", "compare_files"]
+__all__ = ["compare", "compare_files", "flat_call", "split_name"]
 
 Name = str | PathLike[str]
 
@@ -62,14 +62,14 @@ def compare(
     reference = Reference(model)
     if calls is None:
         args, kwargs = model.example_inputs or ((), {})
-        calls = [_flat((args, kwargs))]
+        calls = [flat_call((args, kwargs))]
     shown = str(file) if isinstance(file, (str, PathLike)) else "the program"
     report = Report(shown, name or type(model).__name__)
     notes = notes_of(pte, method)
     report.stripped = not notes.known
     session = Session(pte, method, reference, source or Here(pte, method), _inner(model, notes))
     for call in calls:
-        report.calls.append(session.call(_flat(call)))
+        report.calls.append(session.call(flat_call(call)))
     return report
 
 
@@ -105,11 +105,11 @@ def compare_files(
     source = sources[chosen]
     program = capture(source.module, source.inputs, source.kwargs, source.dynamic_shapes)
     if inputs or seed is not None:
-        given = InputOptions(files=[_split(text) for text in inputs], seed=seed or 0)
+        given = InputOptions(files=[split_name(text) for text in inputs], seed=seed or 0)
         loaded = etx_runtime.Runtime.get().load_program(file).load_method(chosen)
         calls = prepare_calls(loaded, given)
     else:
-        calls = [_flat((source.inputs, source.kwargs))]
+        calls = [flat_call((source.inputs, source.kwargs))]
     if inside:
         partitioners = [_partitioner(n) for n in inside]
         pte = compile_tapped({chosen: program}, partitioners)
@@ -137,12 +137,14 @@ def _method(pte: PteFile, name: str | None, sources: Mapping[str, Source], eager
     return name
 
 
-def _split(text: str) -> tuple[str, str]:
+def split_name(text: str) -> tuple[str, str]:
+    """Split `[NAME=]FILE`; the name is empty where none is given."""
     name, equals, path = text.partition("=")
     return (name, path) if equals else ("", text)
 
 
-def _flat(call: Any) -> list[Any]:
+def flat_call(call: Any) -> list[Any]:
+    """Return the leaves of the arguments of a call."""
     leaves = pytree.tree_leaves(tuple(call), is_leaf=lambda item: item is None)
     return [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]
 

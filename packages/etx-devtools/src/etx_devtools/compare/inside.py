@@ -19,7 +19,7 @@ from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-__all__ = ["compile_tapped"]
+__all__ = ["compile_tapped", "is_between_integers"]
 
 QUANTIZE, DEQUANTIZE = "quantized_decomposed.quantize", "quantized_decomposed.dequantize"
 
@@ -76,16 +76,16 @@ def _is_value(node: Node, only: Collection[str] | None) -> bool:
     if node.op != "call_function" or not isinstance(value, Tensor) or note is None:
         return False
     name = note if isinstance(note, str) else note[0]
-    return not _is_between_integers(node) and (only is None or name in only)
+    return not is_between_integers(node) and (only is None or name in only)
 
 
-def _is_between_integers(node: Node) -> bool:
+def is_between_integers(node: Node) -> bool:
     """Whether only quantizing operators come of a node's value, or it dequantizes one."""
     if DEQUANTIZE in str(node.target):
         return True
     if QUANTIZE in str(node.target) or not node.users:
         return False
-    return all(QUANTIZE in str(u.target) or _is_between_integers(u) for u in node.users)
+    return all(QUANTIZE in str(u.target) or is_between_integers(u) for u in node.users)
 
 
 def _fake(item: Any) -> Any:

@@ -27,7 +27,8 @@ class Report:
 
     `where` says what ran the program, if not this machine's runtime; `random` that no inputs but
     random ones were compared, `again` that the model was compiled again to look into delegates:
-    what is wrong with the file itself is not seen then.
+    what is wrong with the file itself is not seen then. `other` is the program whose values were
+    compared, in place of a model's.
     """
 
     file: str
@@ -38,6 +39,7 @@ class Report:
     again: bool = False
     where: str = ""
     written: list[str] = field(default_factory=list)
+    other: str = ""
 
     @property
     def first(self) -> tuple[int, Check] | None:
@@ -61,6 +63,7 @@ class Report:
             "stripped": self.stripped,
             "compiled_again": self.again,
             "ran": self.where or "here",
+            "against": self.other or None,
             "written": self.written,
             "first": None if first is None else {"call": first[0], **_row(first[1])},
             "calls": [
@@ -81,7 +84,7 @@ class Report:
         yield self._headline(first)
         if first is not None:
             yield ""
-            yield from _details(first[1])
+            yield from _details(first[1], self.other or "eager")
         yield ""
         for number, call in enumerate(self.calls):
             yield from _summary(call, f"call {number}: " if len(self.calls) > 1 else "")
@@ -105,12 +108,15 @@ class Report:
     def _headline(self, first: tuple[int, Check] | None) -> str:
         if first is None:
             count = sum(check.made is not None for call in self.calls for check in call.checks)
-            return f"no instruction of {self.file} makes an error: {count} results compared"
+            against = f" with those of {self.other}" if self.other else ""
+            return (
+                f"no instruction of {self.file} makes an error: {count} results compared{against}"
+            )
         number, check = first
         where = f" (call {number})" if len(self.calls) > 1 else ""
         return (
             f"instruction {check.instruction} is the first that makes an error{where}: "
-            f"{check.operator}"
+            f"{check.operator}" + (f", compared with {self.other}" if self.other else "")
         )
 
 
@@ -124,7 +130,7 @@ def _row(check: Check) -> dict[str, Any]:
     return {**row, "wrong": check.wrong}
 
 
-def _details(check: Check) -> Iterator[str]:
+def _details(check: Check, other: str) -> Iterator[str]:
     if check.module or check.source:
         yield f"  module       {check.module or '(the model itself)'}"
         yield f"  source       {check.source}"
@@ -133,8 +139,8 @@ def _details(check: Check) -> Iterator[str]:
     if check.made is not None:
         yield f"  made here    {_metrics(check.made)}; allowed {check.allowed:.3g}"
         yield f"               {_worst(check.made)}"
-    if check.arrived is not None:
-        yield f"  from eager   {_metrics(check.arrived)}"
+    if check.arrived is not None and check.arrived is not check.made:
+        yield f"  from {other:7} {_metrics(check.arrived)}"
     if check.cause:
         yield f"  cause        {check.cause}"
     if check.suspects:
@@ -143,7 +149,7 @@ def _details(check: Check) -> Iterator[str]:
 
 
 def _summary(call: Comparison, start: str) -> Iterator[str]:
-    by = {"value": 0, "operator": 0}
+    by = {"value": 0, "operator": 0, "program": 0}
     reasons: dict[str, int] = {}
     for check in call.checks:
         if check.made is not None:
@@ -151,10 +157,12 @@ def _summary(call: Comparison, start: str) -> Iterator[str]:
         else:
             reasons[check.reason] = reasons.get(check.reason, 0) + 1
     wrong = sum(check.wrong for check in call.checks)
-    yield (
-        f"{start}{call.method}: {len(call.checks)} results; {by['value']} compared with the "
-        f"model's values, {by['operator']} with torch's operator, {wrong} wrong"
+    compared = (
+        f"{by['value']} compared with the model's values, {by['operator']} with torch's operator"
     )
+    if by["program"]:
+        compared = f"{by['program']} compared with the other program's"
+    yield f"{start}{call.method}: {len(call.checks)} results; {compared}, {wrong} wrong"
     for reason, count in reasons.items():
         yield f"  {count} not compared: {reason}"
     if call.not_run:
