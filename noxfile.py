@@ -116,8 +116,10 @@ def machines(session: nox.Session) -> None:
     if absent:
         session.error(f"compilers and emulators are missing: {install_command(absent)}")
     tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", *flatc())
-    packages = (COMPILER, "etx-quant", "etx-kernels-portable", "etx-backend-arm", "etx-devtools")
-    python = environment(session, "machines", *packages, others=(*tools, "wasmtime==50.0.1"))
+    device = ("etx-kernels-portable", "etx-backend-arm[aot]", "etx-devtools")
+    python = environment(
+        session, "machines", COMPILER, "etx-quant", *device, others=(*tools, "wasmtime==50.0.1")
+    )
     run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *session.posargs)
 
 

@@ -62,6 +62,10 @@ def test_a_project_holds_what_it_is_built_from(
     ("arguments", "reason"),
     [
         (("--target", "cortex-m99"), "unknown target 'cortex-m99': expected one of cortex-m0plus"),
+        (
+            ("--target", "cortex-m4+ethos-u55-128"),
+            r"expected cortex-m55\+NPU, NPU one of ethos-u55",
+        ),
         (("--target", "cortex-m4", "--method", "other"), "has no method 'other'"),
         (("--target", "cortex-m4", "--temp", 4 << 20), "bytes of RAM and mps2-an386 has 4,194,304"),
         (("--target", "cortex-m4", "--sources", "."), "has no etx-runtime"),

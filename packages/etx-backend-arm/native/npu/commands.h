@@ -3,6 +3,7 @@
 #define ETX_NPU_COMMANDS_H_
 
 #include <cstdint>
+#include <cstring>
 
 namespace etx::npu {
 
@@ -89,6 +90,10 @@ struct Registers {
   uint16_t narrow[256] = {};
   uint64_t wide[256] = {};
 
+  void clear() {
+    std::memset(narrow, 0, sizeof(narrow));
+    std::memset(wide, 0, sizeof(wide));
+  }
   uint32_t operator[](Short command) const { return narrow[command & 255]; }
   uint64_t operator[](Long command) const { return wide[command]; }
   /// The register of a size that is stored less one.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "machine.h"
-#include "scaling.h"
+#include "npu/machine.h"
+#include "npu/scaling.h"
 
 namespace etx::npu {
 namespace {

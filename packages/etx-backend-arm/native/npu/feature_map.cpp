@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "feature_map.h"
+#include "npu/feature_map.h"
 
 namespace etx::npu {
 namespace {

@@ -2,8 +2,8 @@
 #ifndef ETX_NPU_FEATURE_MAP_H_
 #define ETX_NPU_FEATURE_MAP_H_
 
-#include "commands.h"
-#include "memory.h"
+#include "npu/commands.h"
+#include "npu/memory.h"
 
 namespace etx::npu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "machine.h"
+#include "npu/machine.h"
 
 #include <cstring>
 
@@ -47,7 +47,7 @@ Fault Machine::run(Memory* memory, const Workspace& workspace, Cancel cancel) {
 }
 
 Fault Machine::walk() {
-  registers_ = Registers();
+  registers_.clear();
   pending_ = 0;
   is_over_ = false;
   size_t next = 0;

@@ -2,9 +2,9 @@
 #ifndef ETX_NPU_MACHINE_H_
 #define ETX_NPU_MACHINE_H_
 
-#include "commands.h"
-#include "feature_map.h"
-#include "memory.h"
+#include "npu/commands.h"
+#include "npu/feature_map.h"
+#include "npu/memory.h"
 
 namespace etx::npu {
 

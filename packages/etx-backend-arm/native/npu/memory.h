@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fault.h"
+#include "ethos_u/fault.h"
 
 namespace etx::npu {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "machine.h"
-#include "weights.h"
+#include "npu/machine.h"
+#include "npu/weights.h"
 
 namespace etx::npu {
 namespace {

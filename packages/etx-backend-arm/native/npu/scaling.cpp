@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "scaling.h"
+#include "npu/scaling.h"
 
-#include "machine.h"
+#include "npu/machine.h"
 
 namespace etx::npu {
 namespace {

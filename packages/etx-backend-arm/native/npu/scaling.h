@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "fault.h"
+#include "ethos_u/fault.h"
 
 namespace etx::npu {
 

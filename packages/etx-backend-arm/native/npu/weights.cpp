@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "weights.h"
+#include "npu/weights.h"
 
 namespace etx::npu {
 namespace {

@@ -2,8 +2,8 @@
 #ifndef ETX_NPU_WEIGHTS_H_
 #define ETX_NPU_WEIGHTS_H_
 
-#include "bits.h"
-#include "fault.h"
+#include "ethos_u/fault.h"
+#include "npu/bits.h"
 
 namespace etx::npu {
 

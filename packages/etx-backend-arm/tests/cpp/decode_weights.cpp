@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "weights.h"
+#include "npu/weights.h"
 
 int main() {
   uint32_t sizes[2];

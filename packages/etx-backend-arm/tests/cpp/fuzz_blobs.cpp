@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "blob.h"
-#include "machine.h"
+#include "npu/machine.h"
+#include "npu/stream.h"
 
 namespace {
 

@@ -14,6 +14,7 @@ from etx_schema.errors import EtxError, ProgramError
 from etx_schema.pte_reader import read_pte
 
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
+from etx_backend_arm.firmware.npu import npu_scratch
 from etx_backend_arm.firmware.targets import TARGETS, target
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def register_count(subparsers: Any) -> None:
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--target", required=True, metavar="CPU", help=", ".join(TARGETS))
+    parser.add_argument("--target", required=True, metavar="CPU[+NPU]", help=", ".join(TARGETS))
     parser.add_argument("--method", default="forward", metavar="NAME", help="(forward)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="FILE", help="of the test: .npy, .npz, .bin"
@@ -140,14 +141,16 @@ def _firmware(model: Path, options: argparse.Namespace) -> Firmware:
 def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
     """Return what the method takes. Errors: EtxError where the board has less."""
     try:
-        plans = {plan.name: plan for plan in read_pte(model).program.execution_plan}
+        pte = read_pte(model)
     except ProgramError as error:
         raise EtxError(f"{model}: {error}") from error
+    plans = {plan.name: plan for plan in pte.program.execution_plan}
     if options.method not in plans:
         raise EtxError(f"{model} has no method {options.method!r}: {sorted(map(str, plans))}")
     plan = plans[options.method]
     arenas, method = planned_arenas(plan), method_arena(plan)
-    needs = MemoryNeeds(arenas, method, options.temp, options.stack, model.stat().st_size)
+    scratch = max(options.temp, npu_scratch(pte, plan, options.target))
+    needs = MemoryNeeds(arenas, method, scratch, options.stack, model.stat().st_size)
     board = target(options.target).board
     if (ram := needs.ram()) > board.ram.size:
         raise EtxError(

@@ -17,6 +17,8 @@ from etx_schema._generated.program import (
     TensorShapeDynamism,
 )
 
+from etx_backend_arm.firmware.npu import BACKEND
+
 BYTES = {
     "state": 184,
     "values": 16,
@@ -31,6 +33,7 @@ BYTES = {
     "lists": 8,
     "slots": 4,
     "specs": 12,
+    "npu": 56,
     "dims": 4,
     "flags": 1,
 }
@@ -50,6 +53,7 @@ def method_arena(plan: ExecutionPlan) -> int:
     counts["values"] = counts["flags"] = len(plan.values)
     counts["inputs"], counts["outputs"] = len(plan.inputs), len(plan.outputs)
     counts["kernels"], counts["delegates"] = len(plan.operators), len(plan.delegates)
+    counts["npu"] = sum(delegate.id == BACKEND for delegate in plan.delegates)
     counts["specs"] = sum(len(delegate.compile_specs) for delegate in plan.delegates)
     for value in plan.values:
         _count_value(value.val, counts)

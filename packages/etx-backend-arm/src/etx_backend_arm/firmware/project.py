@@ -42,6 +42,8 @@ ARM_PARTS = (
     "LICENSE",
     "native/plugin.cpp",
     "native/cortex_m",
+    "native/ethos_u",
+    "native/npu",
     "src/etx_backend_arm/_version.py",
 )
 PACKAGES = ("etx-runtime", "etx-kernels-portable", "etx-backend-arm")
@@ -101,6 +103,17 @@ MEMORY
 }}
 stack_size = {stack};
 INCLUDE sections.ld
+"""
+
+NPU_MEMORY = """\
+MEMORY
+{{
+  NPU (rw) : ORIGIN = {npu.origin:#010x}, LENGTH = {npu.size}
+}}
+SECTIONS
+{{
+  .npu (NOLOAD) : {{ *(.npu) }} > NPU
+}}
 """
 
 
@@ -187,6 +200,8 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     shutil.copytree(BOARD, folder / "board", ignore=shutil.ignore_patterns("main.cpp"))
     board = firmware.target.board
     memory = MEMORY.format(flash=board.flash, ram=board.ram, stack=firmware.needs.stack)
+    if firmware.target.npu and board.npu:
+        memory += NPU_MEMORY.format(npu=board.npu)
     (folder / "board" / "memory.ld").write_text(memory, encoding="utf-8")
     toolchain = TOOLCHAIN.format(options=firmware.target.options)
     (folder / "toolchain.cmake").write_text(toolchain, encoding="utf-8")
@@ -195,12 +210,9 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     if is_portable:
         libraries, plugins = "add_subdirectory(kernels)\n", ["etx_kernels_portable"]
         linked = list(plugins)
-    if arm:
+    if arm or firmware.target.npu:
         _copy(packages / "etx-backend-arm", folder / "arm", ARM_PARTS)
-        names = " ".join(name for operators in arm.values() for name in operators)
-        libraries += f"set(ETX_CORTEX_M_FAMILIES {' '.join(arm)})\n"
-        libraries += f"set(ETX_CORTEX_M_OPERATORS {names})\n"
-        libraries += "set(ETX_ARM_NPU OFF)\nadd_subdirectory(arm)\n"
+        libraries += _arm_options(arm, firmware.target)
         plugins.append("backend_arm")
         linked.append("etx_backend_arm")
     text = CMAKE.format(
@@ -214,6 +226,19 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")
     (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
     shutil.copyfile(BOARD / "main.cpp", folder / "main.cpp")
+
+
+def _arm_options(families: dict[str, list[str]], target: Target) -> str:
+    names = " ".join(name for operators in families.values() for name in operators)
+    lines = [f"set(ETX_CORTEX_M_FAMILIES {' '.join(families) or 'none'})"]
+    lines += [f"set(ETX_CORTEX_M_OPERATORS {names})"] if names else []
+    if target.npu is None or target.board.npu is None:
+        lines.append("set(ETX_ARM_NPU OFF)")
+    else:
+        half = target.board.npu.size // 2
+        lines.append('set(ETX_ARM_NPU simulator CACHE STRING "or driver: needs ethosu_driver.h")')
+        lines.append(f"set(ETX_NPU_MEMORY {half})")
+    return "\n".join([*lines, "add_subdirectory(arm)\n"])
 
 
 def _copy(source: Path, target: Path, parts: tuple[str, ...]) -> None:
@@ -271,6 +296,7 @@ def _header(firmware: Firmware, plugins: list[str]) -> str:
         "VERIFY": firmware.verification,
         "ARENAS(X)": arenas,
         "PLUGINS(X)": "".join(f" X({name})" for name in plugins),
+        "REGISTRY": "etx::Registry" if firmware.target.npu else "etx::Registry::of_kernels",
     }
     lines = ["// Written by etx firmware.", "#include <cstddef>", "#include <cstdint>", ""]
     lines += [f"#define ETX_FIRMWARE_{name} {value}" for name, value in values.items()]

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from etx_schema.errors import EtxError
+
+from etx_backend_arm.firmware.npu import NPUS
 
 
 @dataclass(frozen=True)
@@ -18,19 +20,24 @@ class Memory:
 
 @dataclass(frozen=True)
 class Board:
-    """A machine of QEMU: code and model lie in `flash`, all that is written in `ram`."""
+    """A machine of QEMU: code and model lie in `flash`, all that is written in `ram`.
+
+    `npu` is what is inside of an NPU, which QEMU does not have: memory of its simulator.
+    """
 
     name: str
     flash: Memory
     ram: Memory
+    npu: Memory | None = None
 
 
 @dataclass(frozen=True)
 class Target:
-    """A processor: options of the compiler, and a board to run on."""
+    """A processor: options of the compiler, a board to run on, and the NPU beside it."""
 
     options: str
     board: Board
+    npu: str | None = None
 
 
 KIB = 1 << 10
@@ -38,7 +45,12 @@ MIB = 1 << 20
 MPS2 = {"flash": Memory(0x00000000, 4 * MIB), "ram": Memory(0x20000000, 4 * MIB)}
 AN385, AN386, AN500 = (Board(f"mps2-an{number}", **MPS2) for number in (385, 386, 500))
 AN505 = Board("mps2-an505", Memory(0x10000000, 4 * MIB), Memory(0x38000000, 4 * MIB))
-AN547 = Board("mps3-an547", Memory(0x00000000, 512 * KIB), Memory(0x21000000, 4 * MIB))
+AN547 = Board(
+    "mps3-an547",
+    flash=Memory(0x00000000, 512 * KIB),
+    ram=Memory(0x21000000, 4 * MIB),
+    npu=Memory(0x60000000, 64 * MIB),
+)
 
 TARGETS = {
     "cortex-m0plus": Target("-mcpu=cortex-m0plus -mfloat-abi=soft", AN386),
@@ -51,7 +63,19 @@ TARGETS = {
 
 
 def target(name: str) -> Target:
-    """Return a target by name. Errors: EtxError with the names there are."""
-    if name not in TARGETS:
+    """Return a target such as `cortex-m55` or `cortex-m55+ethos-u55-128` by name.
+
+    Errors: EtxError with the names there are.
+    """
+    processor, plus, npu = name.partition("+")
+    if processor not in TARGETS:
         raise EtxError(f"unknown target {name!r}: expected one of {', '.join(TARGETS)}")
-    return TARGETS[name]
+    found = TARGETS[processor]
+    if not plus:
+        return found
+    if npu not in NPUS or found.board.npu is None:
+        known = [f"{cpu}+NPU" for cpu, each in TARGETS.items() if each.board.npu]
+        raise EtxError(
+            f"unknown target {name!r}: expected {' or '.join(known)}, NPU one of {', '.join(NPUS)}"
+        )
+    return replace(found, npu=npu)

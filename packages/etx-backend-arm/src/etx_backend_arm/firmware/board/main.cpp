@@ -147,7 +147,7 @@ int main() {
       etx::Program::load(&loader, etx::Program::Verification::ETX_FIRMWARE_VERIFY, &failures);
   if (!program.ok()) return 1;
   const etx_plugin* const plugins[] = {ETX_FIRMWARE_PLUGINS(ETX_CALL_PLUGIN)};
-  const auto registry = etx::Registry::of_kernels(
+  const auto registry = ETX_FIRMWARE_REGISTRY(
       etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0])));
   etx::Span<uint8_t> arenas[] = {ETX_FIRMWARE_ARENAS(ETX_ARENA_SPAN){nullptr, 0}};
   etx::HierarchicalAllocator planned(

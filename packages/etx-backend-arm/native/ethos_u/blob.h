@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_NPU_BLOB_H_
-#define ETX_NPU_BLOB_H_
+#ifndef ETX_ETHOS_U_BLOB_H_
+#define ETX_ETHOS_U_BLOB_H_
 
 #include <cstddef>
 #include <cstdint>
 
-#include "fault.h"
+#include "ethos_u/fault.h"
 
 namespace etx::npu {
 
@@ -39,16 +39,6 @@ struct Blob {
   static Port port(const Bytes& ports, size_t index);
 };
 
-/// The register commands behind the driver's header, and the NPU that they are for.
-struct Stream {
-  const uint8_t* data = nullptr;
-  size_t words = 0;
-  uint32_t macs = 0;
-
-  /// Refuses what is for another NPU than an Ethos-U55 or U65 of one core.
-  static Fault read(const Bytes& commands, Stream* stream);
-};
-
 }  // namespace etx::npu
 
-#endif  // ETX_NPU_BLOB_H_
+#endif  // ETX_ETHOS_U_BLOB_H_

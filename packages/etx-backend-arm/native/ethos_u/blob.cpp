@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "blob.h"
+#include "ethos_u/blob.h"
 
 #include <cstring>
 
@@ -73,38 +73,6 @@ Port Blob::port(const Bytes& ports, size_t index) {
   Port made = {number(row + 24), number(row + 24), number(row + 28), number(row + 32)};
   for (size_t axis = 0; axis < 6; ++axis) made.bytes *= number(row + axis * 4);
   return made;
-}
-
-Fault Stream::read(const Bytes& commands, Stream* stream) {
-  constexpr uint32_t kConfigure = 1, kCommands = 2, kNothing = 5;
-  const size_t words = commands.size / 4;
-  if (words == 0 || std::memcmp(commands.data, "COP1", 4) != 0) {
-    return "its commands do not begin with COP1";
-  }
-  for (size_t at = 1; at < words;) {
-    const uint32_t word = number(commands.data + at++ * 4);
-    const uint32_t action = word & 255;
-    if (action == kConfigure) {
-      if (words - at < 2) break;
-      const uint32_t configuration = number(commands.data + at * 4);
-      if (configuration >> 28 > 1) {
-        return "it is for an Ethos-U85; the simulator is an Ethos-U55 or U65";
-      }
-      stream->macs = 1u << (configuration & 15);
-      if (stream->macs < 32 || stream->macs > 256) {
-        return "it is for an NPU of two cores or of another size; the simulator has 32 to 256 MACs";
-      }
-      at += 2;
-    } else if (action == kCommands) {
-      stream->words = (word >> 8 & 255) << 16 | word >> 16;
-      if (stream->words > words - at) return "its command stream is longer than its block";
-      stream->data = commands.data + at * 4;
-      return stream->macs == 0 ? "its commands do not say for which NPU they are" : nullptr;
-    } else if (action != kNothing) {
-      return "an unknown action of the driver";
-    }
-  }
-  return "it has no command stream";
 }
 
 }  // namespace etx::npu

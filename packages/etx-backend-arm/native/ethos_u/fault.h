@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef ETX_NPU_FAULT_H_
-#define ETX_NPU_FAULT_H_
+#ifndef ETX_ETHOS_U_FAULT_H_
+#define ETX_ETHOS_U_FAULT_H_
 
 #include <cstdint>
 
@@ -16,4 +16,4 @@ using Fault = const char*;
 
 }  // namespace etx::npu
 
-#endif  // ETX_NPU_FAULT_H_
+#endif  // ETX_ETHOS_U_FAULT_H_
