@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from compared import Compared, run_samples
 from etx_exir.lower.decompose_order import ORDER
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -14,7 +15,8 @@ NAN = math.nan
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8)
 SAMPLED = ("median", "nanmedian", "kthvalue", "mode", "searchsorted", "bucketize", "histc")
 MODE = aten.mode.default
-WITHOUT_SAMPLES = {aten.bucketize.Scalar}
+COUNTS = {aten.histogram.bin_ct, aten.histogram.bins_tensor}
+WITHOUT_SAMPLES = {aten.bucketize.Scalar, *COUNTS}
 ROWS = torch.tensor([[NAN, 1, NAN, 2, 0], [NAN] * 5, [4, 3, 2, 1, 7], [1, -math.inf, 8, NAN, 3]])
 
 
@@ -75,6 +77,18 @@ def test_samples_of_torch(dtype):
         dim = kwargs.get("dim", args[at] if len(args) > at else -1)
         keepdim = kwargs.get("keepdim", args[at + 1] if len(args) > at + 1 else False)
         same(actual, expected, (sample.input, dim, keepdim))
+
+
+def test_counts_between_edges():
+    with Compared({op: ORDER[op] for op in COUNTS}) as compared:
+        for dtype in (torch.float32, torch.float64):
+            run_samples("histogram", dtype, stride=5)
+        x = torch.tensor([0.0, 1.0, 1.0, 2.0, 5.0, NAN, math.inf, -1.0])
+        torch.histogram(x, torch.tensor([0.0, 1.0, 2.0, 2.5]))
+        torch.histogram(x, 4, range=(0.0, 2.0), density=True)
+        torch.histogram(x[:0], 3)
+        torch.histogram(x[1:3], 3)
+    assert compared.calls.keys() == COUNTS
 
 
 @pytest.mark.parametrize("keepdim", [False, True])

@@ -27,6 +27,21 @@ def test_strides(offset):
     check(aten.as_strided_scatter.default, X, source, [2, 3], [7, 2], offset)
 
 
+@pytest.mark.parametrize("fill", [-1, 5])
+@pytest.mark.parametrize("size", [0, 1, 30, 70])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (7,), (), (0,), (2, 0)], ids=str)
+def test_where_numbers_are_not_0(shape, size, fill):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3)).clamp(min=0)
+    op = aten.nonzero_static.default
+    actual = PLACES[op](x, size=size, fill_value=fill)
+    assert torch.equal(actual, torch.nonzero_static(x, size=size, fill_value=fill))
+
+
+def test_memory_of_strides_has_them():
+    empty = PLACES[aten.new_empty_strided.default](X, [2, 3], [1, 2], dtype=torch.int64)
+    assert (empty.shape, empty.stride(), empty.dtype) == ((2, 3), (1, 2), torch.int64)
+
+
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_put(accumulate):
     places = torch.tensor([[0, 59], [-1, 7]]) if accumulate else torch.tensor([[0, 9], [-1, 7]])

@@ -8,7 +8,7 @@ Where several numbers are equal, eager leaves open whose index it returns; these
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -138,6 +138,54 @@ def _histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
     return counts.scatter_add(0, place, inside.to(torch.int64)).to(self.dtype)
 
 
+def _counted(
+    x: Tensor, edges: Tensor, weight: Tensor | None, density: bool
+) -> tuple[Tensor, Tensor]:
+    """Sum the weights between edges; the last one belongs to its bin."""
+    flat, bins = x.reshape(-1), edges.shape[0] - 1
+    passed = aten.le.Tensor(edges, flat.unsqueeze(-1)).sum(-1)
+    last = aten.eq.Tensor(flat, edges.select(0, -1))
+    place = torch.where(last, bins, passed)
+    inside = aten.logical_and.default(aten.gt.Scalar(place, 0), aten.le.Scalar(place, bins))
+    inside = aten.logical_and.default(inside, aten.le.Tensor(flat, edges.select(0, -1)))
+    weights = torch.ones_like(flat) if weight is None else weight.reshape(-1)
+    weights = torch.where(inside, weights, 0)
+    place = aten.clamp.default(place - 1, 0, bins - 1)
+    counts = torch.zeros(bins, dtype=x.dtype, device=x.device).scatter_add(0, place, weights)
+    if density:
+        widths = aten.sub.Tensor(edges.narrow(0, 1, bins), edges.narrow(0, 0, bins))
+        counts = counts / widths / counts.sum()
+    return counts, edges
+
+
+def _histogram(
+    self: Tensor,
+    bins: int = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
+    """Count between edges as far apart; they go up from the first, and down from the last."""
+    if range is not None or guard_or_false(self.numel() == 0):
+        least, most = range or (0.0, 1.0)
+        low, high = (torch.full((), edge, dtype=self.dtype) for edge in (least, most))
+    else:
+        low, high = aten.amin.default(self), aten.amax.default(self)
+    same = aten.eq.Tensor(low, high)
+    low, high = torch.where(same, low - 0.5, low), torch.where(same, high + 0.5, high)
+    step, place = (high - low) / bins, torch.arange(bins + 1, device=self.device)
+    up, down = low + step * place, high - step * (bins - place)
+    edges = torch.where(aten.lt.Scalar(place, (bins + 1) // 2), up, down)
+    return _counted(self, edges, weight, density)
+
+
+def _histogram_of_edges(
+    self: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False
+) -> Any:
+    return _counted(self, bins.clone(), weight, density)
+
+
 ORDER: dict[OpOverload, Callable[..., Any]] = {
     aten.kthvalue.default: _kthvalue,
     aten.median.default: _of_all(_median),
@@ -149,4 +197,6 @@ ORDER: dict[OpOverload, Callable[..., Any]] = {
     aten.searchsorted.Scalar: _searchsorted,
     aten.bucketize.Scalar: _bucketize_number,
     aten.histc.default: _histc,
+    aten.histogram.bin_ct: _histogram,
+    aten.histogram.bins_tensor: _histogram_of_edges,
 }

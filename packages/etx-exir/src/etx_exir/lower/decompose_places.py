@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Decompositions of what reads or writes at places that are computed: strides, diagonals and the
-windows of fractional pools."""
+"""Decompositions of what reads or writes at places that are computed: strides, diagonals, where
+numbers are not 0, and the windows of fractional pools."""
 
 from __future__ import annotations
 
@@ -43,6 +43,39 @@ def _put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     flat, places = self.reshape(-1), index.reshape(-1)
     found = aten.index_put.default(flat, [places], source.reshape(-1), accumulate)
     return found.reshape(self.shape)
+
+
+def _new_empty_strided(
+    self: Tensor,
+    size: Sequence[Any],
+    stride: Sequence[Any],
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Any:
+    return torch.empty_strided(size, stride, dtype=dtype or self.dtype, device=self.device)
+
+
+def _nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Any:
+    """Number what is not 0, and note its places under these numbers; a last one takes the rest."""
+    count = self.numel()
+    flat = aten.ne.Scalar(self.reshape(-1), 0)
+    number = aten.cumsum.default(flat.to(torch.int64), 0) - 1
+    kept = aten.logical_and.default(flat, aten.lt.Scalar(number, size))
+    slot = torch.where(kept, number, size)
+    flats = torch.full([size + 1], -1, dtype=torch.int64, device=self.device)
+    flats = aten.scatter.src(flats, 0, slot, torch.arange(count, device=self.device))
+    flats = flats.narrow(0, 0, size)
+    none, columns = aten.lt.Scalar(flats, 0), []
+    for length in reversed(self.shape):
+        whole = max(length, 1)
+        columns.append(torch.where(none, fill_value, flats % whole))
+        flats = flats // whole
+    if not columns:
+        return torch.empty([size, 0], dtype=torch.int64, device=self.device)
+    return torch.stack(columns[::-1], 1)
 
 
 def _starts(sample: Tensor, size: int, window: int, out: int) -> Tensor:
@@ -94,6 +127,8 @@ PLACES: dict[OpOverload, Callable[..., Any]] = {
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.diagonal_scatter.default: _diagonal_scatter,
     aten.put.default: _put,
+    aten.new_empty_strided.default: _new_empty_strided,
+    aten.nonzero_static.default: _nonzero_static,
     aten.fractional_max_pool2d.default: _fractional_max_pool((1, 0)),
     aten.fractional_max_pool3d.default: _fractional_max_pool((0, 1, 2)),
 }

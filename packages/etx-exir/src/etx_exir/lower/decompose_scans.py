@@ -248,6 +248,43 @@ def _index_reduce(
     return _scatter_reduce(self, dim, found, added, reduce, include_self=include_self)
 
 
+def _segment_reduce(
+    data: Tensor,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Any:
+    """Reduce runs of elements along `axis`; what belongs to none goes behind all, is cut off."""
+    dim = axis % data.dim()
+    place = torch.arange(data.shape[dim], device=data.device)
+    if offsets is not None:
+        bounds = offsets.to(torch.int64)
+    else:
+        assert lengths is not None
+        ends = aten.cumsum.default(lengths.to(torch.int64), -1)
+        bounds = aten.constant_pad_nd.default(ends, [1, 0], 0)
+    count = bounds.shape[-1] - 1
+    before = aten.ge.Tensor(place, bounds.unsqueeze(-1)).sum(-2) - 1
+    group = torch.where(aten.lt.Scalar(before, 0), count, before)
+    group = group.reshape([*group.shape, *[1] * (data.dim() - dim - 1)]).expand(data.shape)
+    shape = [*data.shape[:dim], count + 1, *data.shape[dim + 1 :]]
+    kind = {"max": "amax", "min": "amin", "mean": "sum"}.get(reduce, reduce)
+    neutral = {"amax": -math.inf, "amin": math.inf, "prod": 1.0}.get(kind, 0.0)
+    base = data.new_full(shape, neutral if initial is None else initial)
+    found = _scatter_reduce(base, dim, group, data, kind).narrow(dim, 0, count)
+    if reduce != "mean":
+        return found
+    sizes = aten.sub.Tensor(bounds.narrow(-1, 1, count), bounds.narrow(-1, 0, count))
+    sizes = sizes.reshape([*sizes.shape, *[1] * (data.dim() - dim - 1)]).to(data.dtype)
+    mean = found / sizes
+    return mean if initial is None else torch.where(aten.eq.Scalar(sizes, 0), found, mean)
+
+
 SCANS: dict[OpOverload, Callable[..., Any]] = {
     aten.cumprod.default: _cumprod,
     aten.cummax.default: _running(aten.maximum.default, _least),
@@ -255,4 +292,5 @@ SCANS: dict[OpOverload, Callable[..., Any]] = {
     aten.logcumsumexp.default: in_float32(_logcumsumexp),
     aten.scatter_reduce.two: _scatter_reduce,
     aten.index_reduce.default: _index_reduce,
+    aten.segment_reduce.default: _segment_reduce,
 }
