@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ import etx_schema as es
 import numpy as np
 import pytest
 import torch
-from etx_devtools.etdump import Run, Span, read_etdump, to_python
+from etx_devtools.etdump import Run, Span, ThreadSpan, read_etdump, to_python
 from etx_devtools.profile import VIEWS, chrome_trace, lines, profile_of
 from etx_devtools.profile.command import register
 from etx_exir import to_edge
-from etx_runtime import Recorder, Runtime
+from etx_runtime import Recorder, Runtime, set_num_threads
 from etx_runtime.commands.selection import select_values
 from etx_schema import EtxError
 from etx_schema.pte import NamedBlob
@@ -168,6 +169,39 @@ def test_a_trace_is_what_viewers_read(model: Path, tmp_path: Path) -> None:
     assert path.stat().st_size / len(events) <= 200
 
 
+class Wide(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(x @ x)
+
+
+def test_threads_are_lanes(tmp_path: Path) -> None:
+    path, out = tmp_path / "wide.pte", tmp_path / "trace.json"
+    program = torch.export.export(Wide().eval(), (torch.ones(512, 512),))
+    to_edge(program).to_executorch().save(str(path))
+    lanes, limit = {}, time.monotonic() + 60
+    try:
+        while len(lanes) < 2 and time.monotonic() < limit:
+            profile(str(path), "--executions", "20", "--threads", "2", "--trace", str(out))
+            events = json.loads(out.read_text())["traceEvents"]
+            lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    finally:
+        set_num_threads(0)
+    assert lanes == {0: "forward", 1: "thread 1"}
+    calls = [e for e in events if "line" in e["args"]]
+    parts = [e for e in events if "items" in e["args"]]
+    assert len(calls) == 40
+    assert {event["name"] for event in parts} <= {"aten::mm.out", "aten::tanh.out"}
+    assert {event["tid"] for event in parts} == {0, 1}
+    for part in parts:
+        assert any(
+            call["args"]["instruction"] == part["args"]["instruction"]
+            and call["ts"] <= part["ts"] + 0.002
+            and part["ts"] + part["dur"] <= call["ts"] + call["dur"] + 0.002
+            for call in calls
+        )
+    assert out.stat().st_size / len(events) <= 200
+
+
 def test_a_dump_from_elsewhere(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -255,6 +289,8 @@ def test_what_does_not_fit_is_refused(model: Path, capsys: pytest.CaptureFixture
         profile_of(pte, [])
     with pytest.raises(es.EtxError, match="instruction 99 of chain 0, the method has 5"):
         profile_of(pte, [Run("Execute", spans=[Span("OPERATOR_CALL", 0, 99, 0, 1)])])
+    with pytest.raises(es.EtxError, match="instruction 99 of chain 0, the method has 5"):
+        profile_of(pte, [Run("Execute", threads=[ThreadSpan(0, 99, 1, 1, 0, 1)])])
     with pytest.raises(es.EtxError, match="no method 'other'"):
         profile_of(pte, [], method="other")
     with pytest.raises(es.EtxError, match="expected one of operator"):

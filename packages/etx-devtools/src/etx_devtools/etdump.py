@@ -22,6 +22,8 @@ from etx_devtools.columns import Columns, Places
 
 OUTSIDE = 2**64 - 1
 KERNEL = "native_call_"
+END_OF_THREAD = 9
+"""The field that only debug events of threads have."""
 NOWHERE = -1
 NO_BYTES = b""
 
@@ -36,6 +38,22 @@ class Span(NamedTuple):
     end: int
     delegate_id: str | int | None = None
     metadata: bytes = NO_BYTES
+
+    @property
+    def ticks(self) -> int:
+        """How long it took; 0 where a clock ran backwards."""
+        return max(0, self.end - self.start)
+
+
+class ThreadSpan(NamedTuple):
+    """What a thread did of an instruction's loop: so many items, between two ticks."""
+
+    chain: int
+    instruction: int
+    thread: int
+    items: int
+    start: int
+    end: int
 
     @property
     def ticks(self) -> int:
@@ -120,6 +138,8 @@ class Run:
     method: str | None = None
     spans: list[Span] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
+    threads: list[ThreadSpan] = field(default_factory=list)
+    """Of loops that several threads ran; 0 is the thread that executed."""
     bundled_input_index: int = -1
     failure: tuple[int, int] | None = None
     """Error code and instruction, where the execution failed."""
@@ -198,13 +218,18 @@ def _read_note(run: Run, text: str) -> None:
 def _read_events(columns: Columns, runs: Sequence[Run], lists: Sequence[Places]) -> None:
     """Fill in the events of all runs; a text that many of them have is read once."""
     profiles, _, debugs = (columns.targets(places) for places in columns.slots(_joined(lists), 3))
+    is_loop = np.zeros(len(debugs), bool)
+    is_loop[debugs != 0] = columns.slots(debugs[debugs != 0], 10)[END_OF_THREAD] != 0
+    loops, debugs = np.where(is_loop, debugs, 0), np.where(is_loop, 0, debugs)
     spans = iter(_spans(columns, profiles[profiles != 0]))
     seen = iter(_seen(columns, debugs[debugs != 0]))
+    threads = iter(_threads(columns, loops[loops != 0]))
     begin = 0
     for run, events in zip(runs, lists, strict=True):
         end = begin + len(events)
         run.spans = [next(spans) for _ in range(np.count_nonzero(profiles[begin:end]))]
         run.seen = [next(seen) for _ in range(np.count_nonzero(debugs[begin:end]))]
+        run.threads = [next(threads) for _ in range(np.count_nonzero(loops[begin:end]))]
         begin = end
 
 
@@ -243,6 +268,17 @@ def _seen(columns: Columns, tables: Places) -> list[Seen]:
             columns.targets(entries).tolist(),
         )
     )
+
+
+def _threads(columns: Columns, tables: Places) -> list[ThreadSpan]:
+    kinds = ("i8", 0), ("i4", -1), ("u4", 0), ("u8", 0), ("u8", 0), ("u8", 0)
+    slots = columns.slots(tables, 10)
+    slots[2:] = slots[6:]
+    members = [
+        columns.numbers(places, kind, absent).tolist()
+        for places, (kind, absent) in zip(slots, kinds, strict=True)
+    ]
+    return list(map(ThreadSpan, *members))
 
 
 def _delegates(columns: Columns, numbers: Places, texts: Places) -> list[str | int | None]:

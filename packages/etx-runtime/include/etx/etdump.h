@@ -18,7 +18,8 @@ namespace etx {
 /// Used by one thread at a time.
 class ETDumpGen final : public EventTracer {
  public:
-  /// An event takes 44 bytes, the call of a kernel is two of them; each name is kept once.
+  /// An event takes 44 bytes, the call of a kernel is two of them, a thread's part of it 68; each
+  /// name is kept once.
   explicit ETDumpGen(Span<uint8_t> memory);
   ETDumpGen(const ETDumpGen&) = delete;
   ETDumpGen& operator=(const ETDumpGen&) = delete;
@@ -51,6 +52,10 @@ class ETDumpGen final : public EventTracer {
   /// Of All, only the results of these instructions and what methods return; of all without any.
   /// `ranges` must outlive the recording.
   void select(Span<const Range> ranges) { ranges_ = ranges; }
+  /// Also records what threads did of loops that several ran; not beside values. Readers that know
+  /// nothing of it see the same events, but ExecuTorch's Inspector groups executions by their
+  /// number.
+  void set_threads(bool are_recorded) { has_threads_ = are_recorded; }
   /// The bytes of the debug buffer in use, from its beginning.
   size_t debug_bytes() const { return debug_used_; }
 
@@ -64,6 +69,7 @@ class ETDumpGen final : public EventTracer {
   void begin_execution(const char* method) override;
   void event(const TraceEvent& event) override;
   void delegate_event(const DelegateEvent& event) override;
+  void thread_event(const ThreadEvent& event) override;
   void allocation(uint32_t instruction, uint64_t size) override;
   void end_execution(uint64_t start, uint64_t end) override;
   void output(uint32_t index, const etx_value& value) override;
@@ -144,6 +150,7 @@ class ETDumpGen final : public EventTracer {
   KeepResults keep_results_ = nullptr;
   Span<const Range> ranges_;
   size_t debug_used_;
+  bool has_threads_ = false;
   bool has_run_;
   bool is_open_;
   bool is_closing_;

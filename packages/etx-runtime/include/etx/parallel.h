@@ -23,6 +23,9 @@ class Parallel {
   /// runs which range is not known.
   virtual void parallel_for(int64_t begin, int64_t end, int64_t grain, Body body, void* user) = 0;
 
+  /// Which of the threads calls, below `num_threads`; 0 outside of a body and for the caller's own.
+  virtual uint32_t thread() const { return 0; }
+
  protected:
   ~Parallel() = default;
 };

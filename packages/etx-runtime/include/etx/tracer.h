@@ -29,6 +29,18 @@ struct TraceEvent {
   Span<etx_value* const> args;
 };
 
+/// What a thread did of a `Parallel::parallel_for` that several threads ran.
+struct ThreadEvent {
+  uint32_t chain;
+  uint32_t instruction;
+  /// As Parallel::thread() says.
+  uint32_t thread;
+  /// How many of the items, between the start of its first range and the end of its last.
+  uint64_t items;
+  uint64_t start;
+  uint64_t end;
+};
+
 /// Something within a delegate, told while its instruction runs: see etx_delegate_event.
 struct DelegateEvent {
   uint32_t chain;
@@ -44,6 +56,8 @@ class EventTracer {
   virtual void begin_execution(const char* method) = 0;
   virtual void event(const TraceEvent& event) = 0;
   virtual void delegate_event(const DelegateEvent& event) = 0;
+  /// After the `parallel_for`, before the event of its instruction; for up to 64 threads of it.
+  virtual void thread_event(const ThreadEvent&) {}
   /// A kernel or delegate took scratch memory, or asked for more than there is.
   virtual void allocation(uint32_t instruction, uint64_t size) = 0;
   /// `start` and `end` enclose the whole execution; called when it fails, too.

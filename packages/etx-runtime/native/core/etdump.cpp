@@ -375,6 +375,27 @@ void ETDumpGen::delegate_event(const DelegateEvent& told) {
   append(ref);
 }
 
+/// A debug event whose value is an empty table, which other readers take for nothing seen.
+void ETDumpGen::thread_event(const ThreadEvent& event) {
+  constexpr size_t kSize = sizeof(dump::Thread) + 8;
+  if (!has_threads_ || keep_ != nullptr) return;
+  if (!take(kSize + sizeof(Ref))) return;
+  const Ref nothing = place_table(dump::kNothing, 4);
+  const Ref ref = place(sizeof(dump::Thread), 8);
+  const auto place = static_cast<int32_t>(ref);
+  new (at(ref)) dump::Thread{dump::kDebugEvent - place,
+                             4,
+                             dump::kThread - (place - 8),
+                             event.instruction,
+                             event.chain,
+                             event.start,
+                             event.end,
+                             event.items,
+                             event.thread,
+                             ref - 52 - nothing};
+  append(ref);
+}
+
 void ETDumpGen::allocation(uint32_t instruction, uint64_t size) {
   if (!is_open_) return;
   if (scratch_instruction_ != instruction) scratch_ = 0;

@@ -30,7 +30,10 @@ constexpr uint16_t kVtables[] = {
     12, 24, 12, 4,  8,  16,                 // Tensor
     8,  8,  0,  4,                          // Value, a summary's tensor
     20, 16, 0,  4,  0,  0,  0,  0,  0, 8,   // Value, that of an output
-    0,  0,  0,  0,  0,  0,                  // fills
+    24, 48, 8,  4,  44, 0,  0,  0,          // DebugEvent of a thread
+    40, 32, 16, 24,                         //
+    4,  4,                                  // Value without any
+    0,  0,  0,  0,                          // fills
 };
 
 /// Where the vtable of this position lies, from the end.
@@ -54,6 +57,8 @@ constexpr uint16_t kNumber = vtable(10);
 constexpr uint16_t kTensor = vtable(11);
 constexpr uint16_t kSummary = vtable(12);
 constexpr uint16_t kSummaryOutput = vtable(13);
+constexpr uint16_t kThread = vtable(14);
+constexpr uint16_t kNothing = vtable(15);
 static_assert(sizeof(kVtables) % 8 == 0, "what follows is aligned");
 
 /// A vector without elements.
@@ -73,6 +78,21 @@ struct Profile {
   uint32_t last;
 };
 static_assert(sizeof(Profile) == 40, "as in kVtables");
+
+/// Event and DebugEvent in one, of a thread.
+struct Thread {
+  int32_t event_vtable;
+  uint32_t event_debug;
+  int32_t vtable;
+  uint32_t instruction;
+  uint64_t chain;
+  uint64_t start;
+  uint64_t end;
+  uint64_t items;
+  uint32_t thread;
+  uint32_t entry;
+};
+static_assert(sizeof(Thread) == 56, "as in kVtables");
 
 /// As etdump.fbs numbers them.
 enum class ValueType : uint8_t { Null, Int, Bool, Float, Double, Tensor, TensorList };

@@ -333,8 +333,63 @@ void* allocate_traced(etx_context* self, size_t size, size_t alignment) {
   return allocate_temp(self, size, alignment);
 }
 
+/// What a thread did of a loop.
+struct Share {
+  uint64_t items;
+  uint64_t start;
+  uint64_t end;
+};
+
+/// A traced `parallel_for`: each thread writes to its own share.
+struct TracedLoop {
+  static constexpr uint32_t kThreads = 64;
+  Parallel* threads;
+  Parallel::Body body;
+  void* user;
+  Share shares[kThreads];
+};
+
+void run_range(void* user, int64_t begin, int64_t end) {
+  auto& loop = *static_cast<TracedLoop*>(user);
+  const uint32_t thread = loop.threads->thread();
+  const uint64_t start = etx_pal_current_ticks();
+  loop.body(loop.user, begin, end);
+  if (thread >= TracedLoop::kThreads) return;
+  Share& share = loop.shares[thread];
+  if (share.items == 0) share.start = start;
+  share.items += static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+  share.end = etx_pal_current_ticks();
+}
+
+/// Loops on one thread are not told: their time is that of the instruction.
+void run_parallel_traced(etx_context* self, int64_t begin, int64_t end, int64_t grain,
+                         void (*body)(void*, int64_t, int64_t), void* user) {
+  const auto& context = *static_cast<const ExecutionContext*>(self);
+  Parallel& threads = *context.threads;
+  const bool is_alone = threads.thread() != 0 || threads.num_threads() == 1;
+  const uint64_t items = static_cast<uint64_t>(end) - static_cast<uint64_t>(begin);
+  if (is_alone || end <= begin || (grain > 0 && items <= static_cast<uint64_t>(grain))) {
+    threads.parallel_for(begin, end, grain, body, user);
+    return;
+  }
+  TracedLoop loop;
+  loop.threads = &threads;
+  loop.body = body;
+  loop.user = user;
+  for (Share& share : loop.shares) share.items = 0;
+  threads.parallel_for(begin, end, grain, run_range, &loop);
+  if (loop.shares[0].items == items) return;
+  const MethodState& state = *context.state;
+  for (uint32_t i = 0; i < TracedLoop::kThreads; ++i) {
+    const Share& share = loop.shares[i];
+    if (share.items == 0) continue;
+    state.tracer->thread_event({0, state.pc, i, share.items, share.start, share.end});
+  }
+}
+
 ExecutionContext make_traced_context(MethodState& state) {
   ExecutionContext context = make_context(state);
+  if (state.parallel != nullptr) context.parallel_for = run_parallel_traced;
   context.allocate_temp = allocate_traced;
   context.trace = trace_delegate;
   context.ticks = etx_pal_current_ticks;

@@ -26,6 +26,8 @@ constexpr auto kPatience = std::chrono::microseconds(100);
 std::atomic<uint64_t> forks{0};
 /// A body runs on this thread.
 thread_local bool is_inside = false;
+/// Of its pool's threads, the caller's 0.
+thread_local uint32_t own_index = 0;
 
 uint32_t default_threads() {
   const char* text = std::getenv("ETX_NUM_THREADS");
@@ -124,8 +126,9 @@ struct ThreadPool::State {
     return size.compare_exchange_strong(known, found) ? found : known;
   }
 
-  void serve(uint64_t seen) {
+  void serve(uint64_t seen, uint32_t index) {
     is_inside = true;
+    own_index = index;
     for (;;) {
       const auto is_called = [&] { return round.load() != seen; };
       spin_until(is_called);
@@ -172,7 +175,8 @@ struct ThreadPool::State {
     }
     try {
       while (threads.size() < count) {
-        threads.emplace_back([this, seen = round.load()] { serve(seen); });
+        const auto index = static_cast<uint32_t>(threads.size() + 1);
+        threads.emplace_back([this, index, seen = round.load()] { serve(seen, index); });
       }
     } catch (const std::exception&) {
       size.store(static_cast<uint32_t>(threads.size() + 1), std::memory_order_relaxed);
@@ -239,6 +243,8 @@ void ThreadPool::close() {
 }
 
 uint32_t ThreadPool::num_threads() const { return is_inside ? 1 : state().limit(); }
+
+uint32_t ThreadPool::thread() const { return own_index; }
 
 void ThreadPool::resize(uint32_t num_threads) {
   State& own = state();

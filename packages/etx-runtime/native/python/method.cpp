@@ -299,14 +299,20 @@ nb::object PyMethod::run(PyObject* const* inputs, size_t count, Style style) {
   return run_unguarded(inputs, count, style, &keep);
 }
 
-nb::object PyMethod::run_list(nb::handle inputs, bool borrow, Keep* keep) {
+/// The inputs of a list, those in memory of the method's own as copies.
+std::vector<PyObject*> PyMethod::list_inputs(nb::handle inputs, Keep* keep) {
   const nb::object items = as_tuple(inputs);
   std::vector<PyObject*> pointers(static_cast<size_t>(PyTuple_Size(items.ptr())));
   for (size_t i = 0; i < pointers.size(); ++i) {
     pointers[i] = PyTuple_GetItem(items.ptr(), static_cast<Py_ssize_t>(i));
   }
   keep->objects.push_back(items);
-  return run_unguarded(pointers.data(), pointers.size(), {true, borrow}, keep);
+  return has_lent_ ? copy_own(pointers.data(), pointers.size(), keep) : pointers;
+}
+
+nb::object PyMethod::run_list(nb::handle inputs, bool borrow, Keep* keep) {
+  const std::vector<PyObject*> items = list_inputs(inputs, keep);
+  return run_unguarded(items.data(), items.size(), {true, borrow}, keep);
 }
 
 nb::object PyMethod::execute(nb::handle inputs, bool borrow) {
@@ -331,16 +337,20 @@ std::pair<nb::object, std::vector<Event>> PyMethod::profile(nb::handle inputs) {
   return {outputs, durations.take()};
 }
 
-/// Executes again on the inputs that are set, the GIL released.
+/// Executes again, each time on the inputs as they are given, since an execution may write to
+/// where they lay.
 template <typename Execute>
-void PyMethod::repeat(size_t iterations, const Execute& execute) {
+void PyMethod::repeat(const std::vector<PyObject*>& inputs, size_t iterations,
+                      const Execute& execute) {
   ErrorText error;
   bool ok = true;
   const CallScope scope(memory_, &loaded());
   Interruptible interruptible(loaded().method());
-  {
+  for (size_t i = 0; ok && i < iterations; ++i) {
+    Keep keep;
+    set_inputs(inputs.data(), inputs.size(), &keep);
     const GilReleased released;
-    for (size_t i = 0; ok && i < iterations; ++i) ok = execute(i, &error);
+    ok = execute(i, &error);
   }
   interruptible.finish();
   if (!ok) throw failure("ExecutionError", std::move(error));
@@ -349,9 +359,10 @@ void PyMethod::repeat(size_t iterations, const Execute& execute) {
 std::vector<uint64_t> PyMethod::time_executions(nb::handle inputs, size_t iterations) {
   const Use use(*this);
   Keep keep;
-  run_list(inputs, false, &keep);
+  const std::vector<PyObject*> items = list_inputs(inputs, &keep);
+  run_unguarded(items.data(), items.size(), {true, false}, &keep);
   std::vector<uint64_t> times(iterations);
-  repeat(iterations, [&](size_t i, ErrorText* error) {
+  repeat(items, iterations, [&](size_t i, ErrorText* error) {
     const uint64_t start = etx_pal_current_ticks();
     const bool ok = loaded().execute(error);
     times[i] = etx_pal_current_ticks() - start;
@@ -365,8 +376,9 @@ nb::object PyMethod::trace(nb::handle inputs, PyRecorder& recorder, size_t itera
   const PyRecorder::Use recording(recorder);
   const Tracing tracing(loaded().method(), &recorder.dump());
   Keep keep;
-  nb::object outputs = run_list(inputs, false, &keep);
-  repeat(iterations, [&](size_t, ErrorText* error) { return loaded().execute(error); });
+  const std::vector<PyObject*> items = list_inputs(inputs, &keep);
+  nb::object outputs = run_unguarded(items.data(), items.size(), {true, false}, &keep);
+  repeat(items, iterations, [&](size_t, ErrorText* error) { return loaded().execute(error); });
   return outputs;
 }
 

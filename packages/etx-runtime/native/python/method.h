@@ -90,10 +90,11 @@ class PyMethod {
   struct Tracing;
   void execute_released();
   template <typename Execute>
-  void repeat(size_t iterations, const Execute& execute);
+  void repeat(const std::vector<PyObject*>& inputs, size_t iterations, const Execute& execute);
   void check_inputs();
   void set_inputs(PyObject* const* inputs, size_t count, Keep* keep);
   std::vector<PyObject*> copy_own(PyObject* const* inputs, size_t count, Keep* keep);
+  std::vector<PyObject*> list_inputs(nanobind::handle inputs, Keep* keep);
   nanobind::object run_list(nanobind::handle inputs, bool borrow, Keep* keep);
   nanobind::object run_unguarded(PyObject* const* inputs, size_t count, Style style, Keep* keep);
   Raised failure(const char* kind, ErrorText text) const;

@@ -23,7 +23,7 @@ constexpr size_t kReady = size_t{1} << 21;
 double recording_cost() {
   constexpr size_t kRounds = 8;
   constexpr size_t kEvents = 1000;
-  PyRecorder recorder(kEvents * 128, 0, 0, false, {});
+  PyRecorder recorder(kEvents * 128, 0, 0, false, {}, false);
   TraceEvent event{};
   event.name = "aten::add";
   event.overload = "out";
@@ -46,7 +46,7 @@ double recording_cost() {
 }  // namespace
 
 PyRecorder::PyRecorder(size_t memory, size_t debug_memory, int values, bool statistics,
-                       const Ranges& ranges)
+                       const Ranges& ranges, bool threads)
     : memory_(static_cast<uint8_t*>(std::malloc(memory == 0 ? 1 : memory))),
       debug_(static_cast<uint8_t*>(std::malloc(debug_memory == 0 ? 1 : debug_memory))) {
   if (memory_ == nullptr || debug_ == nullptr) throw std::bad_alloc();
@@ -57,6 +57,7 @@ PyRecorder::PyRecorder(size_t memory, size_t debug_memory, int values, bool stat
   dump_ = std::make_unique<ETDumpGen>(Span<uint8_t>(memory_.get(), memory));
   for (const auto& [first, last] : ranges) ranges_.push_back({first, last});
   dump_->select({ranges_.data(), ranges_.size()});
+  dump_->set_threads(threads);
   const auto which = static_cast<ETDumpGen::Values>(values);
   if (statistics) {
     dump_->set_statistics(which);
@@ -91,8 +92,8 @@ void PyRecorder::clear() {
 
 void bind_recorder(nb::module_& m) {
   nb::class_<PyRecorder>(m, "Recorder", "What methods do, as an ETDump.")
-      .def(nb::init<size_t, size_t, int, bool, const PyRecorder::Ranges&>(), "memory"_a,
-           "debug_memory"_a, "values"_a, "statistics"_a, "ranges"_a)
+      .def(nb::init<size_t, size_t, int, bool, const PyRecorder::Ranges&, bool>(), "memory"_a,
+           "debug_memory"_a, "values"_a, "statistics"_a, "ranges"_a, "threads"_a)
       .def_static("cost", recording_cost)
       .def("etdump", &PyRecorder::etdump)
       .def("debug_buffer", &PyRecorder::debug_buffer)

@@ -18,7 +18,8 @@ namespace python {
 class PyRecorder {
  public:
   using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
-  PyRecorder(size_t memory, size_t debug_memory, int values, bool statistics, const Ranges& ranges);
+  PyRecorder(size_t memory, size_t debug_memory, int values, bool statistics, const Ranges& ranges,
+             bool threads);
 
   ETDumpGen& dump() { return *dump_; }
   nanobind::bytes etdump();

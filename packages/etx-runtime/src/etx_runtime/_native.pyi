@@ -78,6 +78,7 @@ class Recorder:
         values: int,
         statistics: bool,
         ranges: Sequence[tuple[int, int]],
+        threads: bool,
     ) -> None: ...
     @staticmethod
     def cost() -> float: ...

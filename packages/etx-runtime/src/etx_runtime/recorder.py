@@ -23,7 +23,9 @@ class Recorder:
     kernels return and delegates take and return; with "stats", instead of all of these, how many
     elements a tensor has, min, max and mean of the finite ones, how many are NaN and infinite, and
     a hash of its bytes. `instructions` are ranges, the last included, to whose results "all" and
-    "stats" are limited; what methods return is kept besides. `memory` and `debug_memory` are limits
+    "stats" are limited; what methods return is kept besides. With `threads` and without values,
+    what each thread did of a loop that several ran is recorded, too; ExecuTorch's Inspector then
+    shows executions in several blocks. `memory` and `debug_memory` are limits
     in bytes of events and of values; the system hands memory out only as it is written. What does
     not fit is counted.
     """
@@ -33,6 +35,7 @@ class Recorder:
         values: Values = "none",
         *,
         instructions: Sequence[tuple[int, int]] = (),
+        threads: bool = False,
         memory: int = 1 << 28,
         debug_memory: int = 1 << 32,
     ) -> None:
@@ -40,6 +43,8 @@ class Recorder:
             raise ValueError(f"values: expected one of {', '.join(VALUES)}, got {values!r}")
         if memory < 0 or debug_memory < 0:
             raise ValueError(f"memory: expected bytes, got {min(memory, debug_memory)}")
+        if threads and values != "none":
+            raise ValueError(f"threads: expected values='none' beside it, got {values!r}")
         for first, last in instructions:
             if not 0 <= first <= last < 1 << 32:
                 raise ValueError(
@@ -49,7 +54,9 @@ class Recorder:
         self.values: Values = values
         debug_memory = 0 if values == "none" or summarized else debug_memory
         which = VALUES.index("all" if summarized else values)
-        self.native = _native.Recorder(memory, debug_memory, which, summarized, list(instructions))
+        self.native = _native.Recorder(
+            memory, debug_memory, which, summarized, list(instructions), threads
+        )
 
     @staticmethod
     def cost_ns() -> float:

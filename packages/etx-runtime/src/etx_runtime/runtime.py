@@ -116,8 +116,8 @@ class Method:
     def trace(self, inputs: Sequence[Any], recorder: Recorder, executions: int = 1) -> list[Any]:
         """Execute as `execute` does, while `recorder` records each instruction, or the failing one.
 
-        With more `executions` than one it goes on with the same inputs, and returns what the first
-        returned.
+        With more `executions` than one each begins with the same inputs, state goes on, and what
+        the first returned is returned.
         Its events within delegates are those of backends that were told to prepare for it: load the
         method with the recorder, too.
         """
@@ -132,7 +132,8 @@ class Method:
     def time_executions(self, inputs: Sequence[Any], iterations: int) -> list[int]:
         """Execute once, then `iterations` times; return nanoseconds of each of these.
 
-        The clock runs in C++ around only the execution, without the conversion of arrays.
+        The clock runs in C++ around only the execution, without the conversion of arrays: the
+        inputs are set before each.
         """
         return self._native.time_executions(list(inputs), iterations)
 

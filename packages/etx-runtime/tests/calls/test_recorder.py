@@ -217,6 +217,26 @@ def test_the_failing_instruction_is_recorded(runtime: Runtime) -> None:
     assert "etx failed error=2 instruction=2" in notes(run)
 
 
+def test_each_execution_has_the_inputs(runtime: Runtime) -> None:
+    """An operator in place writes to where the planned input lies."""
+    b = Builder()
+    x = b.input(b.tensor((2, 3), memory="planned"))
+    b.add(x, x, x)
+    b.output(x)
+    recorder = Recorder("outputs")
+    method = runtime.load_program(b.serialize()).load_method("forward")
+    for y in method.trace([X], recorder, executions=3):
+        np.testing.assert_array_equal(y, 2 * X)
+    runs = read(recorder)
+    assert len(runs) == 3
+    buffer = recorder.debug_buffer()
+    for run in runs:
+        (tensor,) = [e.debug_event.debug_entry.tensor for e in run.events if e.debug_event]
+        np.testing.assert_array_equal(value_of(tensor, buffer), 2 * X)
+    method.time_executions([X], 3)
+    np.testing.assert_array_equal(method.execute([X])[0], 2 * X)
+
+
 class Telling:
     """A backend that tells what it does, by name and by number."""
 
@@ -257,6 +277,8 @@ def test_python_backends_tell_their_events(runtime: Runtime) -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(ValueError, match="none, outputs, all, stats, got 'some'"):
         Recorder("some")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="expected values='none' beside it, got 'all'"):
+        Recorder("all", threads=True)
     with pytest.raises(ValueError, match="got -1"):
         Recorder(memory=-1)
     with pytest.raises(ValueError, match=r"first <= last from 0, got \(3, 2\)"):

@@ -118,7 +118,7 @@ def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
         set_num_threads(options.threads)
     methods, loads = [], []
     for file in files:
-        recorder = Recorder()
+        recorder = Recorder(threads=options.trace is not None)
         method, load_ms = measure_load(file, options.data, options.method, options.mmap, recorder)
         calls = prepare_calls(method, input_options(options))
         if len(calls) != 1:

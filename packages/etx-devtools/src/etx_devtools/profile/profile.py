@@ -11,7 +11,7 @@ from etx_schema import EtxError, PteFile, Tensor
 from etx_schema._generated.program import ExecutionPlan
 from etx_schema.inspect.describe_method import Method
 
-from etx_devtools.etdump import KERNEL, Run, Span
+from etx_devtools.etdump import KERNEL, Run, Span, ThreadSpan
 from etx_devtools.profile.work import Peak, Work, work_of
 
 MS = 1e-6
@@ -184,20 +184,26 @@ def _add(steps: list[Step], run: Run, tick_ms: float) -> None:
     """Add the times of a run to its instructions."""
     for step in steps:
         step.ms.append(0.0)
+    for part in run.threads:
+        _step_of(steps, part)
     for span in run.spans:
         if span.chain == -1:
             continue
-        if not (span.chain == 0 and 0 <= span.instruction < len(steps)):
-            raise EtxError(
-                f"the dump has an event of instruction {span.instruction} of chain {span.chain}, "
-                f"the method has {len(steps)} instructions: is it another program's?"
-            )
-        step = steps[span.instruction]
+        step = _step_of(steps, span)
         if span.delegate_id is not None:
             _add_part(step, span, tick_ms)
         elif not span.name.startswith(KERNEL):
             step.ms[-1] += tick_ms * span.ticks
             step.calls += 1
+
+
+def _step_of(steps: list[Step], span: Span | ThreadSpan) -> Step:
+    if not (span.chain == 0 and 0 <= span.instruction < len(steps)):
+        raise EtxError(
+            f"the dump has an event of instruction {span.instruction} of chain {span.chain}, "
+            f"the method has {len(steps)} instructions: is it another program's?"
+        )
+    return steps[span.instruction]
 
 
 def _add_part(step: Step, span: Span, tick_ms: float) -> None:

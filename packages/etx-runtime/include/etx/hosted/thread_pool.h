@@ -39,6 +39,7 @@ class ThreadPool final : public Parallel {
   uint32_t num_threads() const override;
   /// `body` must not throw.
   void parallel_for(int64_t begin, int64_t end, int64_t grain, Body body, void* user) override;
+  uint32_t thread() const override;
 
   /// Sets the number of threads, the caller's included, from the next `parallel_for` on; at most
   /// kMaxThreads. 0 stands for the environment's ETX_NUM_THREADS, or `usable_cores()` without it.

@@ -186,7 +186,7 @@ class Value(Table):
 class DebugEvent(Table):
     """A value seen while the program ran."""
 
-    SLOTS: ClassVar[int] = 6
+    SLOTS: ClassVar[int] = 10
     FIELDS: ClassVar[tuple[Field, ...]] = (
         Field(0, "chain_index", "scalar", "Q", 0),
         Field(1, "instruction_id", "scalar", "i", -1),
@@ -194,6 +194,10 @@ class DebugEvent(Table):
         Field(3, "delegate_debug_id_int", "scalar", "i", -1),
         Field(4, "delegate_debug_id_str", "string"),
         Field(5, "name", "string"),
+        Field(6, "thread", "scalar", "I", 0),
+        Field(7, "items", "scalar", "Q", 0),
+        Field(8, "start_time", "scalar", "Q", 0),
+        Field(9, "end_time", "scalar", "Q", 0),
     )
 
     chain_index: int = 0
@@ -202,6 +206,10 @@ class DebugEvent(Table):
     delegate_debug_id_int: int = -1
     delegate_debug_id_str: str | None = None
     name: str | None = None
+    thread: int = 0
+    items: int = 0
+    start_time: int = 0
+    end_time: int = 0
 
 
 @dataclass(eq=False, repr=False)
