@@ -31,6 +31,7 @@ COMMANDS = [
     "diff net.pte other.pte --run --fail-if size>0",
     "profile net.pte",
     "profile net.pte --by module",
+    "profile net.pte other.pte --by instruction",
     "profile net.pte --by line",
     "profile net.pte --by instruction",
     "compare net.pte --eager documented_net.py:net",
@@ -64,12 +65,18 @@ def test_documents_are_as_described(command, folder, monkeypatch, capsys):
     capsys.readouterr()
     cli.main([*command.split(), "--json"])
     document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, schema(command.split()[0]))
+    name = command.split()[0]
+    is_of_two = command.startswith("profile net.pte other.pte")
+    jsonschema.validate(document, schema("profile of two" if is_of_two else name))
+    for each in document["files"] if is_of_two else ():
+        jsonschema.validate(each, schema(name))
 
 
 def test_every_command_is_described():
     points = distribution("etx-devtools").entry_points
-    assert {each.name for each in points if each.group == "etx.commands"} == set(FIELDS)
+    assert {each.name for each in points if each.group == "etx.commands"} == {
+        command.partition(" ")[0] for command in FIELDS
+    }
 
 
 @pytest.mark.parametrize("command", FIELDS)

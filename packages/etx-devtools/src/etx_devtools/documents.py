@@ -92,6 +92,21 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("same", "boolean", "whether the programs are the same"),
         ("exceeded[]", "string", "limits of --fail-if that were exceeded"),
     ),
+    "profile of two": (
+        ("files[]", "object", "each as `profile` has it"),
+        ("by", "string", "operator, module, line or instruction"),
+        ("pairs[].name", "string", "of the line, the largest change first"),
+        (
+            "pairs[].before_ms",
+            "number|null",
+            "median time in the first file, null without the line",
+        ),
+        ("pairs[].after_ms", "number|null", "and in the second"),
+        ("pairs[].module", "string|null", "path of the module"),
+        ("pairs[].source", "string|null", "file and line"),
+        ("pairs[].change_ms", "number", "how much longer it takes in the second"),
+        ("pairs[].ratio", "number|null", "the second's time by the first's"),
+    ),
     "profile": (
         ("file", "string", "the file"),
         ("method", "string", "the method"),
