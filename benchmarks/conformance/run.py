@@ -27,6 +27,8 @@ DTYPES = ("float32", "int64", "bool", "float16", "bfloat16", "float64")
 PLUGINS = {"etx": f"{PLUG}:Etx", "executorch": f"{PLUG}:Both"}
 PEER = "executorch"
 PAIRS = {"etx-etx": 1, "etx-executorch": 1, "executorch-etx": 1, "executorch-executorch": 0}
+PART = ".part.json"
+MOST = (0, *range(99, 0, -1))
 KNOWN = Path(__file__).with_name("exceptions.json")
 HEAD = """# Conformance
 
@@ -37,7 +39,7 @@ whose graph has operators of `torch.Tag.core` and no others, *beyond* all others
 `torch.export` takes. A file of target `executorch` runs on ExecuTorch as well. Of a draw such as
 `rand`, and of `empty`, dtype and shape are compared. `torch.linalg` and the orthogonal polynomials
 of `torch.special`, which ETX leaves out, count in the last column but one, not in the last.
-*Whole* is an operator whose core samples all pass.
+*Whole* is an operator whose core samples all pass; an unfinished run has those that it came to.
 
 | samples | pair | target | dtype | core | whole operators | beyond | beyond, in scope |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -67,6 +69,9 @@ def parsed() -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--work", type=Path, required=True, help="folder of results")
     parser.add_argument("--keep", action="store_true", help="go on after what ran before")
     parser.add_argument("--again", action="store_true", help="with --keep: run what failed again")
+    parser.add_argument(
+        "--so-far", action="store_true", help="run nothing: write the page, of unfinished runs too"
+    )
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
     parser.add_argument("--targets", nargs="+", default=list(PLUGINS), choices=list(PLUGINS))
     parser.add_argument(
@@ -84,6 +89,11 @@ def main() -> int:
     if not options.harness.is_file():
         sys.exit(f"{options.harness} is not there: give the path of opinfo_executorch.py")
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.so_far:
+        for pair, target, dtype, most in product(PAIRS, PLUGINS, DTYPES, MOST):
+            unfinished(options, pair, target, dtype, most)
+        options.page.write_text(page(noted(options.work)), encoding="utf-8")
+        return 0
     results = []
     for pair in options.pairs:
         for target in options.targets if PAIRS[pair] else options.targets[:1]:
@@ -105,12 +115,20 @@ def main() -> int:
 
 
 def noted(work: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return the results of each pair, target and dtype with the most samples, in their order."""
+    """Return results in their order: the one with the most samples, and unfinished ones of more."""
     found = []
     for pair, target, dtype in product(PAIRS, PLUGINS, DTYPES):
-        names = [work / f"{pair}-{target}-{dtype}-{most}.json" for most in (0, *range(99, 0, -1))]
-        for path in [name for name in names if name.exists()][:1]:
-            found.append((pair, target, json.loads(path.read_text(encoding="utf-8"))))
+        for most in MOST:
+            whole = work / f"{pair}-{target}-{dtype}-{most}.json"
+            path = whole if whole.exists() else whole.with_suffix(PART)
+            if not path.exists():
+                continue
+            read = json.loads(path.read_text(encoding="utf-8"))
+            read["summary"]["part"] = path != whole
+            if read["summary"]["samples_core"]:
+                found.append((pair, target, read))
+            if path == whole:
+                break
     return found
 
 
@@ -140,6 +158,18 @@ def result(
     return found
 
 
+def unfinished(options: argparse.Namespace, pair: str, target: str, dtype: str, most: int) -> None:
+    """Have the harness report on the journals of a run that has not come to its end."""
+    tag = f"{pair}-{target}-{dtype}-{most}"
+    out = options.work / f"{tag}.json"
+    if out.exists() or not list((options.work / "journals").glob(f"{tag}.*.jsonl")):
+        return
+    command: list[str | Path] = [sys.executable, QUICK, options.harness]
+    command += ["--dtype", dtype, "--max-samples", str(most), "--work", options.work / "journals"]
+    command += ["--report-from", tag, "--out", out.with_suffix(PART)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 def again(
     options: argparse.Namespace, out: Path, tag: str, lower: str, runner: str, dtype: str
 ) -> None:
@@ -164,7 +194,7 @@ def row(pair: str, target: str, found: dict[str, Any]) -> str:
     beyond = f"{s['verdicts_beyond'].get('pass', 0)} of {s['samples_beyond']}"
     outside = sum(is_outside(each) for each in found["beyond_failures"])
     scope = f"{s['verdicts_beyond'].get('pass', 0)} of {s['samples_beyond'] - outside}"
-    most = str(s["max_samples"] or "all")
+    most = str(s["max_samples"] or "all") + (", unfinished" if s.get("part") else "")
     cells = [most, pair.replace("-", " → "), target, s["dtype"], core, whole, beyond, scope]
     names = " | ".join(cells)
     return f"| {names} |"
@@ -209,7 +239,9 @@ def reason(pair: str, target: str, failure: dict[str, Any]) -> str:
 
 
 def shortened(failure: dict[str, Any]) -> str:
-    return str(failure["why"])[:90].replace("|", "/")
+    """Return the first words of why, without what each refusal begins with."""
+    why = str(failure["why"]).split("missing:")[-1].strip()
+    return why[:90].replace("|", "/")
 
 
 if __name__ == "__main__":
