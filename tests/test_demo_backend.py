@@ -26,6 +26,13 @@ def device() -> Environment:
     return environment("demo-backend-device", *names, also=DEMO)
 
 
+@pytest.fixture(scope="module")
+def both() -> Environment:
+    """Return a build host that runs what it lowers, and compares it."""
+    names = ("pointwise-aot", "pointwise-runtime", "etx-kernels-portable")
+    return environment("demo-backend-both", *names, "etx-devtools[run,aot]", also=DEMO)
+
+
 def test_what_one_half_lowers_the_other_runs(
     host: Environment, device: Environment, tmp_path: Path
 ) -> None:
@@ -43,6 +50,15 @@ def test_what_one_half_lowers_the_other_runs(
     counts = re.search(r"(\d+) refused, (\d+) ran", ran.stdout)
     assert counts, ran.stdout
     assert min(int(counts[1]), int(counts[2])) > 50, ran.stdout
+
+
+def test_faults_inside_of_its_delegates_are_found(both: Environment, tmp_path: Path) -> None:
+    """By bisection, in no more than log2(n) + 1 compilations, and by delegates that tell all."""
+    for script in ("models.py", "find_fault.py"):
+        (tmp_path / script).write_text((DEMO / script).read_text())
+    done = both.run("python", "find_fault.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "chain: aten.relu.default is wrong" in done.stdout
 
 
 def test_the_pages_run(host: Environment, device: Environment) -> None:

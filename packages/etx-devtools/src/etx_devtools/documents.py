@@ -142,6 +142,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("compiled_again", "boolean", "with --inside"),
         ("ran", "string", "here, or where else it was run"),
         ("against", "string|null", "with --against: the other program"),
+        ("bisection", "object|null", "with --bisect: nodes, steps, compilations, name, ..."),
         ("written[]", "string", "files of --reduce"),
         ("first", "object|null", "the first check that is wrong, and its call"),
         ("calls[].method", "string", "the method"),

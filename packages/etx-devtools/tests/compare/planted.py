@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 from functools import cache
 
+import etx_runtime
 import numpy as np
 import torch
 from compared_models import content, exported, rows
@@ -33,6 +34,16 @@ def quantized(name="convolutions"):
     model = quantize(module, [(torch.randn(1, 3, 8, 8),) for _ in range(4)])
     program = torch.export.export(model, inputs)
     return program, inputs, serialize_pte(to_edge(program).to_executorch().pte_file)
+
+
+def is_still_wrong(program, inputs, expected, count):
+    """Whether a program of `count` instructions departs from what is right."""
+    (chain,) = read_pte(program).program.execution_plan[0].chains
+    assert len(chain.instructions) == count
+    method = etx_runtime.Runtime.get().load_program(str(program)).load_method("forward")
+    with np.load(inputs) as given, np.load(expected) as right:
+        got = method.execute([given[str(n)] for n in range(len(given))])
+        return any(not np.allclose(g, right[str(n)], 1e-4, 1e-5) for n, g in enumerate(got))
 
 
 class Plan:

@@ -12,6 +12,7 @@ from compared_models import exported, rows
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.compare import compare
 from etx_devtools.compare.inside import compile_tapped
+from etx_devtools.compare.reduce import write_reduced
 from etx_schema import Double, Int
 from planted import (
     Plan,
@@ -19,6 +20,7 @@ from planted import (
     dim_order,
     initial_state,
     int8_weight,
+    is_still_wrong,
     other_branch,
     overlap,
     quantized,
@@ -146,6 +148,21 @@ def test_the_report_leads_to_the_fault(name):
     assert check.instruction == number, text
     assert check.module.startswith(module), text
     assert check.source.partition(":")[0] in ("compared_models.py", *OF_TORCH)
+
+
+IN_A_FILE = [name for name in FAULTS if "kernel" not in name]
+OF_SEVERAL = ("loop", "branch", "state", "memory")
+REDUCED = [name for name in IN_A_FILE if not any(word in name for word in OF_SEVERAL)]
+
+
+@pytest.mark.parametrize("name", [*REDUCED, "memory of a later reader", "memory of a residual"])
+def test_a_fault_is_a_small_program(name, tmp_path):
+    model, plant, _ = FAULTS[name]
+    plan = Plan(model)
+    plant(plan)
+    found = plan.report().calls[0].found
+    files = write_reduced(plan.pte, plan.plan, found, tmp_path / "small.pte")
+    assert is_still_wrong(*files, 2 if "memory" in name else 1)
 
 
 INSIDE = [

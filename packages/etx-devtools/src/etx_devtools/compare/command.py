@@ -66,6 +66,17 @@ def register(subparsers: Any) -> None:
         "compute; may be given several times",
     )
     parser.add_argument(
+        "--bisect",
+        metavar="BACKEND",
+        help="find the node that is wrong inside the delegates of this backend by delegating less "
+        "and less, where --inside would change what it does: log2(n) + 1 compilations",
+    )
+    parser.add_argument(
+        "--bisect-log",
+        metavar="FILE",
+        help="keep the steps of --bisect in this file; those it has are not compiled again",
+    )
+    parser.add_argument(
         "--reduce",
         metavar="OUT.pte",
         help="write the first wrong instruction as a program of its own, and beside it its inputs "
@@ -105,14 +116,21 @@ def run(options: argparse.Namespace) -> int:
     given = (options.inputs, options.method, options.random)
     ran = (options.etdump, options.executorch)
     if options.against is not None:
-        if options.inside or options.reduce:
-            raise EtxError("--inside and --reduce need the model: leave out --against")
+        if options.inside or options.reduce or options.bisect:
+            raise EtxError("--inside, --bisect and --reduce need the model: leave out --against")
         report = compare_with_file(options.file, options.against, *given, options.eager, *ran)
     elif options.eager is None:
         raise EtxError("compare with what? give --eager MODULE:FACTORY or --against OTHER.pte")
     else:
         report = compare_files(
-            options.file, options.eager, *given, options.inside, options.reduce, *ran
+            options.file,
+            options.eager,
+            *given,
+            options.inside,
+            options.reduce,
+            *ran,
+            options.bisect,
+            options.bisect_log,
         )
     if options.json:
         print(json.dumps(report.document(), indent=1))

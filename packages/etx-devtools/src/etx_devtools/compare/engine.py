@@ -24,7 +24,7 @@ from etx_devtools.compare.metrics import Distance
 from etx_devtools.compare.notes import Note, notes_of
 from etx_devtools.compare.operators import NoOperatorError, eager_results
 from etx_devtools.compare.record import Recording, find_method, shapes_of
-from etx_devtools.compare.reduce import Found
+from etx_devtools.compare.reduce import Found, Overwriting
 from etx_devtools.compare.reference import UNDEFINED, Reference, Value
 from etx_devtools.compare.tolerance import reduction_length, tolerance
 
@@ -95,6 +95,7 @@ class _Call:
         self.steps = self.plan.chains[0].instructions
         self.checks: list[Check] = []
         self.clobbered: dict[int, tuple[int, int]] = {}
+        self.victims: dict[int, int] = {}
         self.jump = 0
         self.kept: Found | None = None
 
@@ -122,7 +123,7 @@ class _Call:
             if wrong is not None:
                 self._blame_overwriting(wrong)
                 if self.kept is None:
-                    self.kept = Found(number, self._before(call), self.right)
+                    self.kept = self._found(number)
             self.right = {}
             for slot, result in step.values:
                 self.memory.write(slot, result, number)
@@ -213,6 +214,7 @@ class _Call:
             found = self.memory.overwritten(slot)
             if found is not None:
                 self.clobbered[number] = found
+                self.victims[number] = slot
 
     def _blame_overwriting(self, check: Check) -> None:
         """Where a wrong result read what something had destroyed, say so of the latter."""
@@ -225,6 +227,19 @@ class _Call:
             self._fault(other, text, check)
             check.cause = f"instruction {other} has overwritten what it reads"
             return
+
+    def _found(self, number: int) -> Found:
+        """Return a wrong instruction with what it read, and what had overwritten that."""
+        before = self._before(self.steps[number].instr_args)
+        _, other = self.clobbered.get(number, (-1, -1))
+        if other < 0 or not isinstance(self.steps[other].instr_args, KernelCall):
+            return Found(number, before, self.right)
+        victim, held = self.victims[number], self.memory.held
+        (slot, *_) = (*self.effects[other].writes, *self.effects[other].updates)
+        args = self._before(self.steps[other].instr_args)
+        args |= {s: held[s] for s in args if s in held}
+        before[victim] = held[victim]
+        return Found(number, before, self.right, Overwriting(other, args, slot, victim))
 
     def _stored(self, slot: int) -> Any:
         try:

@@ -22,6 +22,7 @@ from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+from etx_devtools.compare.bisect import bisect, compile_part, is_delegate, isolate
 from etx_devtools.compare.elsewhere import Dump, on_executorch
 from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
@@ -92,12 +93,15 @@ def compare_files(
     reduced: str | None = None,
     etdump: str | None = None,
     executorch: str | None = None,
+    bisected: str | None = None,
+    log: str | None = None,
 ) -> Report:
     """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file.
 
     `inside` names the backends of whose delegates all values are compared; to `reduced` the first
     wrong instruction is written. `etdump` is what a device recorded of these calls, its values
     beside it; `executorch` an interpreter where they are made on ExecuTorch's runtime.
+    In delegates of the backend `bisected` the node at fault is searched; `log` keeps the steps.
     """
     pte = read_pte(file)
     sources = load_factory(eager)
@@ -121,10 +125,31 @@ def compare_files(
     report = compare(pte, program, calls, method=chosen, name=eager, source=ran)
     report.where = etdump or ("" if executorch is None else "ExecuTorch")
     report.again = bool(inside)
+    if bisected is not None:
+        pte, report = _search(report, program, calls, _partitioner(bisected), log)
+        report.model, chosen = eager, "forward"
     if reduced is not None:
         _reduce(pte, report, chosen, reduced)
     report.file, report.random = file, seed is not None and not inputs
     return report
+
+
+def _search(
+    whole: Report, program: ExportedProgram, calls: Any, partitioner: Any, log: str | None
+) -> tuple[PteFile, Report]:
+    """Search the node at fault; return its program and what a comparison says of it."""
+
+    def verdict(pte: PteFile) -> Report:
+        return compare(pte, program, calls)
+
+    is_wrong = any(c.wrong and is_delegate(c) for call in whole.calls for c in call.checks)
+    found = bisect(program, partitioner, verdict, log, is_wrong)
+    if not found.name:
+        whole.searched = found
+        return compile_part(program, partitioner, 0)[0], whole
+    pte, report = isolate(found, program, partitioner, verdict)
+    report.searched = found
+    return pte, report
 
 
 def _method(pte: PteFile, name: str | None, sources: Mapping[str, Source], eager: str) -> str:

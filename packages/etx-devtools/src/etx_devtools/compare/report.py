@@ -28,7 +28,7 @@ class Report:
     `where` says what ran the program, if not this machine's runtime; `random` that no inputs but
     random ones were compared, `again` that the model was compiled again to look into delegates:
     what is wrong with the file itself is not seen then. `other` is the program whose values were
-    compared, in place of a model's.
+    compared, in place of a model's; `searched` the Bisection that led to this program.
     """
 
     file: str
@@ -40,6 +40,7 @@ class Report:
     where: str = ""
     written: list[str] = field(default_factory=list)
     other: str = ""
+    searched: Any = None
 
     @property
     def first(self) -> tuple[int, Check] | None:
@@ -65,6 +66,7 @@ class Report:
             "ran": self.where or "here",
             "against": self.other or None,
             "written": self.written,
+            "bisection": None if self.searched is None else self.searched.document(),
             "first": None if first is None else {"call": first[0], **_row(first[1])},
             "calls": [
                 {
@@ -97,6 +99,8 @@ class Report:
                 "note: the model was compiled again, with delegates that return all they compute; "
                 "compare without --inside to see the file as it is"
             )
+        if self.searched is not None:
+            yield from self.searched.lines()
         if self.written:
             yield "written: {}, its inputs {}, the right result {}".format(*self.written)
         if self.random:
