@@ -7,6 +7,7 @@ import pytest
 import torch
 from compared_models import content, exported, rows
 from etx_devtools.compare import compare
+from etx_devtools.compare.writes import without_simple_writes
 from etx_exir import to_edge
 from torch import nn
 
@@ -67,3 +68,31 @@ def test_half_precision():
     program = torch.export.export(module, inputs)
     report = compare(to_edge(program).to_executorch().pte_file, program, [inputs])
     assert report.first is None, "\n".join(report.lines())
+
+
+class InPlace(nn.Module):
+    """Activations that write where their input was, or through a view of it."""
+
+    def __init__(self, is_view):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.is_view = is_view
+
+    def forward(self, x):
+        y = self.first(x)
+        if self.is_view:
+            y.view(-1).relu_()
+        z = nn.functional.relu6(y, inplace=True)
+        return self.second(z).relu_() + y
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+def test_what_is_written_in_place(is_view):
+    torch.manual_seed(0)
+    inputs = (torch.randn(2, 4),)
+    program = torch.export.export(InPlace(is_view).eval(), inputs)
+    assert (without_simple_writes(program) is None) == is_view
+    report = compare(to_edge(program).to_executorch().pte_file, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())
+    assert {check.by for check in report.calls[0].checks} == {"value"}
+    assert report.largest < 1e-6

@@ -78,7 +78,7 @@ class _Part(Partitioner):
         self.units: list[list[Node]] = []
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tag these units alone, and the constants that only they read."""
+        """Tag only these units, and the constants that only they read."""
         result = self.whole.partition(exported_program)
         graph = result.tagged_exported_program.graph
         self.units = _units([n for n in graph.nodes if DELEGATION_TAG in n.meta])

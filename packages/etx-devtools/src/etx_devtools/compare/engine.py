@@ -275,7 +275,7 @@ class _Call:
         turn = self.times.get(note.name, 0)
         self.times[note.name] = turn + 1
         known = self.expected.get(note.name, [])
-        expected = _number_oras_tensor(known[turn]) if turn < len(known) else None
+        expected = _number_or_tensor(known[turn]) if turn < len(known) else None
         if isinstance(expected, Tensor):
             expected = note.apply(expected) if note.fits(expected) else expected
             self._check_kind(check, note, expected, got)
@@ -296,7 +296,7 @@ class _Call:
             self._by_operator(check, got)
             self.open.append(check.instruction)
             return
-        here = note.apply(_number_oras_tensor(here))
+        here = note.apply(_number_or_tensor(here))
         if here.shape != got.shape:
             check.reason = "another branch or loop ran than in the model"
             return
@@ -441,7 +441,7 @@ def _place(check: Check, value: Value) -> None:
     check.source = source_line(node) or check.source
 
 
-def _number_oras_tensor(value: Any) -> Any:
+def _number_or_tensor(value: Any) -> Any:
     """Return a number as a tensor, and anything else as it is."""
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return value

@@ -13,11 +13,13 @@ import torch
 from etx_exir.ir.equal_values import EQUALS, note_exported
 from etx_schema import EtxError
 from torch import Tensor
-from torch._ops import HigherOrderOperator, OpOverload
+from torch._ops import HigherOrderOperator
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
+
+from etx_devtools.compare.writes import mutates, without_simple_writes
 
 __all__ = ["Reference", "Value"]
 
@@ -46,11 +48,12 @@ class Reference:
         source = program
         if noted:
             names = {node: node.meta.get(EQUALS) for node in _nodes(program)}
-        elif any(_mutates(node) for _, module in _graphs(program) for node in module.graph.nodes):
+        elif any(mutates(node) for _, module in _graphs(program) for node in module.graph.nodes):
+            plain = without_simple_writes(program)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                program = program.run_decompositions({})
-            note_exported(source, program, traced=True)
+                program = plain or program.run_decompositions({})
+            note_exported(source, program, traced=plain is None)
             names = {node: node.meta.get(EQUALS) for node in _nodes(program)}
         else:
             names = {node: path + node.name for path, node in _paths(program)}
@@ -411,10 +414,6 @@ def _check_input(index: int, node: Node, expected: Tensor, given: Tensor) -> Non
 
 def _short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-def _mutates(node: Node) -> bool:
-    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
 def _graphs(program: ExportedProgram) -> Iterator[tuple[str, GraphModule]]:
