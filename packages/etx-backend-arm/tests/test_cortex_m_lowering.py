@@ -140,6 +140,57 @@ def test_quantize_dequantize_and_table() -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
+ROWS = {
+    "mul": (ops.MUL, (4, 33), 3, integers(1, 4, 33), -9, 5, 1518500250, -7),
+    "div": (ops.DIV, (9, 33), 3, integers(1, 9, 33), -9, 5, 7.3),
+    "minimum": (ops.MINIMUM, (4, 33), integers(1, 4, 33)),
+    "maximum": (ops.MAXIMUM, (4, 33), integers(1, 4, 33)),
+    "softmax": (ops.SOFTMAX, (5, 10), -1, 7, -128, 1717986944, 22, -124),
+    "softmax_of_columns": (ops.SOFTMAX, (5, 10), 0, 7, -128, 1717986944, 25, -124),
+    "softmax_of_ties": (ops.SOFTMAX, (2, 512), 1, 0, -128, 2**30, -31, -124),
+    "transpose": (ops.TRANSPOSE, (2, 3, 4, 5), [3, 0, -2, 1]),
+    "products": (ops.BATCH_MATMUL, (3, 4, 21), 5, integers(1, 3, 6, 21), 0, 3, 2**30 + 9, -7),
+    "offsets": (ops.BATCH_MATMUL, (3, 4, 21), 5, integers(1, 3, 6, 21), -128, 3, 2**30, -7),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_other_operators(name: str) -> None:
+    operator, shape, *args = ROWS[name]
+    scratch = [torch.empty(0, dtype=torch.uint8)] if operator is ops.BATCH_MATMUL else []
+    actual, expected = both(operator, integers(7, *shape), *args, *scratch)
+    np.testing.assert_array_equal(actual, expected)
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    kernel=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    stride=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    dilation=st.integers(1, 2),
+    offset=st.integers(-127, 128),
+    pair=MULTIPLIERS,
+)
+@settings(max_examples=4, deadline=None)
+def test_transposed_convolutions(
+    seed: int,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    dilation: int,
+    offset: int,
+    pair: tuple[int, int],
+) -> None:
+    x, weight = integers(seed, 2, 4, 3, 3), integers(seed + 1, 5, *kernel, 3)
+    multipliers = torch.full((5,), pair[0], dtype=torch.int32)
+    shifts = torch.full((5,), pair[1], dtype=torch.int32)
+    none = torch.empty(0, dtype=torch.uint8)
+    more = [stride[0] - 1, 0]
+    window = (list(stride), [kernel[0] // 2, 0], more, [dilation, dilation])
+    numbers = (offset, -3, multipliers, shifts, -120, 127, none, none)
+    bias = integers(seed + 2, 5).int() * 37
+    actual, expected = both(ops.TRANSPOSE_CONV2D, x, weight, bias, *window, *numbers)
+    np.testing.assert_array_equal(actual, expected)
+
+
 @pytest.mark.parametrize("name", ["kws", "ic"])
 def test_networks_are_within_a_step_of_the_quantized_model(name: str) -> None:
     network = tiny.make(name, 4)

@@ -16,7 +16,12 @@
   X(avg_pool2d) \
   X(max_pool2d) \
   X(pad) \
-  X(pointwise)
+  X(pointwise) \
+  X(div) \
+  X(softmax) \
+  X(transpose) \
+  X(batch_matmul) \
+  X(transpose_conv2d)
 #endif
 // clang-format on
 

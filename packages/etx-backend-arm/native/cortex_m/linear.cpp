@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cortex_m/families.h"
 #include "cortex_m/image.h"
+#include "cortex_m/operands.h"
 #include "cortex_m/product.h"
 
 namespace etx::cortex_m {
 namespace {
 
-bool is_int8(const Tensor& tensor) {
-  return tensor.scalar_type() == ScalarType::Char && tensor.is_contiguous() && tensor.dim() > 0;
+bool is_matrix(const Tensor& tensor) {
+  return is_int8(tensor) && tensor.is_contiguous() && tensor.dim() > 0;
 }
 
 bool are_vector(const std::optional<Tensor>& tensor, int64_t count) {
@@ -21,24 +22,12 @@ void spread(IntList list, int32_t count, int32_t* to) {
   }
 }
 
-/// Where each weight has an offset too, which adds `offset` times the sum of (x + input_offset).
-void run_with_offset(Product& product, int32_t offset, int32_t input_offset, const int32_t* given,
-                     int32_t* start, const Rows& x, int8_t* to) {
-  Rows row = {x.first, 1, 0};
-  for (int32_t p = 0; p < x.count; ++p, row.first += x.step, to += product.channels) {
-    int32_t sum = 0;
-    for (int32_t k = 0; k < product.depth; ++k) sum += row.first[k] + input_offset;
-    for (int32_t c = 0; c < product.channels; ++c) start[c] = wrapping_add(given[c], sum * offset);
-    multiply(product, row, to, product.channels);
-  }
-}
-
 /// With `kernel_sum`, which holds the bias and the part of the offset, the sums are of `input`.
 Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
                  const std::optional<Tensor>& bias, const std::optional<Tensor>& kernel_sum,
                  int64_t input_offset, int64_t filter_offset, int64_t output_offset,
                  IntList multipliers, IntList shifts, int64_t high, int64_t low, Tensor& out) {
-  ETX_CHECK(context, is_int8(input) && is_int8(out) && is_int8(weight) && weight.dim() == 2,
+  ETX_CHECK(context, is_matrix(input) && is_matrix(out) && is_matrix(weight) && weight.dim() == 2,
             InvalidArgument, "input, weights and out must be contiguous int8, weights of rank 2");
   const ssize_t channels = weight.size(0), depth = weight.size(1);
   ETX_CHECK(context, input.size(-1) == depth, InvalidArgument,
@@ -84,10 +73,7 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
   if (filter_offset == 0) {
     multiply(product, x, to, count);
   } else {
-    const int32_t* const given = product.start;
-    product.start = start + count;
-    run_with_offset(product, static_cast<int32_t>(filter_offset), offset, given, start + count, x,
-                    to);
+    multiply(product, x, {offset, static_cast<int32_t>(filter_offset)}, start + count, to);
   }
   return Error::Ok;
 }

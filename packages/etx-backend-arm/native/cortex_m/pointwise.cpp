@@ -2,30 +2,13 @@
 #include "cortex_m/families.h"
 #include "cortex_m/fixed_point.h"
 #include "cortex_m/machine.h"
+#include "cortex_m/operands.h"
 
 namespace etx::cortex_m {
 namespace {
 
-bool is_like(const Tensor& a, const Tensor& b) {
-  if (a.scalar_type() != ScalarType::Char || a.dim() != b.dim()) return false;
-  for (ssize_t i = 0; i < a.dim(); ++i) {
-    if (a.size(i) != b.size(i) || (a.size(i) != 1 && a.stride(i) != b.stride(i))) return false;
-  }
-  return true;
-}
-
-bool is_offset(int64_t number) { return number >= -255 && number <= 255; }
-
-bool is_factor(int64_t multiplier, int64_t shift) {
-  return multiplier >= INT32_MIN && multiplier <= INT32_MAX && shift >= -31 && shift <= 31;
-}
-
-Factor factor(int64_t multiplier, int64_t shift) {
-  return {static_cast<int32_t>(multiplier), static_cast<int32_t>(shift)};
-}
-
 Error check_like(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
-  ETX_CHECK(context, out.scalar_type() == ScalarType::Char && is_like(a, out) && is_like(b, out),
+  ETX_CHECK(context, is_int8(out) && is_int8(a) && is_int8(b) && is_like(a, out) && is_like(b, out),
             InvalidArgument, "operands and out must be int8 of the same sizes and order of memory");
   return Error::Ok;
 }

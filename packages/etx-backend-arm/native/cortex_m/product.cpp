@@ -226,6 +226,20 @@ void multiply(const Product& m, const Rows& x, int8_t* to, int32_t to_step) {
 
 #endif
 
+void multiply(Product m, const Rows& x, Offsets offsets, int32_t* start, int8_t* to) {
+  const int32_t* const given = m.start;
+  m.start = start;
+  Rows row = {x.first, 1, 0};
+  for (int32_t p = 0; p < x.count; ++p, row.first += x.step, to += m.channels) {
+    int32_t sum = 0;
+    for (int32_t k = 0; k < m.depth; ++k) sum += row.first[k] + offsets.x;
+    for (int32_t c = 0; c < m.channels; ++c) {
+      start[c] = wrapping_add(given[c], sum * offsets.weight);
+    }
+    multiply(m, row, to, m.channels);
+  }
+}
+
 void fold_offset(const Product& m, const int32_t* bias, int32_t offset, int32_t* to) {
   const int8_t* row = m.weight;
   for (int32_t c = 0; c < m.channels; ++c, row += m.depth) {

@@ -25,6 +25,15 @@ struct Rows {
 /// channel c. Each target has its own; the results are the same to the bit. Sums wrap.
 void multiply(const Product& product, const Rows& x, int8_t* to, int32_t to_step);
 
+/// What is added to each byte of x and of the weights.
+struct Offsets {
+  int32_t x, weight;
+};
+
+/// As above, of (x + offsets.x) and (weight + offsets.weight); product.start has what offsets.x
+/// adds where the weights have no offset. `start` is memory for a number of each channel.
+void multiply(Product product, const Rows& x, Offsets offsets, int32_t* start, int8_t* to);
+
 /// to[c] = (bias, if any)[c] + offset * (sum of weight[c][k]).
 void fold_offset(const Product& product, const int32_t* bias, int32_t offset, int32_t* to);
 

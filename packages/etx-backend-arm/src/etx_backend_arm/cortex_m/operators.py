@@ -140,6 +140,65 @@ def _avg_pool2d(
     return result.clamp(-128, 127).permute(0, 2, 3, 1).to(torch.int8).contiguous()
 
 
+def _mul(
+    self: Tensor, self_zero_point: int, other: Tensor, other_zero_point: int,
+    output_zero_point: int, multiplier: int, shift: int,
+) -> Tensor:  # fmt: skip
+    product = (self.long() - self_zero_point) * (other.long() - other_zero_point)
+    return finish(product, (multiplier, shift), output_zero_point, (-128, 127))
+
+
+def _div(
+    self: Tensor, self_zero_point: int, other: Tensor, other_zero_point: int,
+    output_zero_point: int, output_scale: float,
+) -> Tensor:  # fmt: skip
+    divisor = (other.int() - other_zero_point).float()
+    quotient = (self.int() - self_zero_point).float() / divisor
+    scale = torch.tensor(output_scale, dtype=torch.float32)
+    value = torch.where(divisor == 0, 0, torch.round(quotient * scale)) + output_zero_point
+    return value.clamp(-128, 127).to(torch.int8)
+
+
+def _softmax(
+    input: Tensor, dim: int, input_zero_point: int, output_zero_point: int, multiplier: int,
+    shift: int, diff_min: int,
+) -> Tensor:  # fmt: skip
+    scale = torch.tensor(multiplier * 2.0 ** (shift - 57), dtype=torch.float32)
+    shares = torch.softmax((input.int() - input_zero_point).float() * scale, dim)
+    return (torch.round(shares * 256) + output_zero_point).clamp(-128, 127).to(torch.int8)
+
+
+def _transpose(input: Tensor, perm: Sequence[int]) -> Tensor:
+    return input.permute(list(perm)).contiguous()
+
+
+def _batch_matmul(
+    lhs: Tensor, lhs_zero_point: int, rhs_transposed: Tensor, rhs_zero_point: int,
+    output_zero_point: int, multiplier: int, shift: int, scratch: Tensor,
+) -> Tensor:  # fmt: skip
+    columns = rhs_transposed.double().mT + rhs_zero_point
+    sums = torch.matmul(lhs.double() + lhs_zero_point, columns)
+    return finish(sums, (multiplier, shift), output_zero_point, (-128, 127))
+
+
+def _transpose_conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int],
+    padding: Sequence[int], output_padding: Sequence[int], dilation: Sequence[int],
+    input_offset: int, output_offset: int, multipliers: Tensor, shifts: Tensor, low: int,
+    high: int, scratch: Tensor, output_scratch: Tensor,
+) -> Tensor:  # fmt: skip
+    image = input.permute(0, 3, 1, 2).double() + input_offset
+    kernel = weight.permute(3, 0, 1, 2).double()
+    window = (list(stride), list(padding), list(output_padding), 1, list(dilation))
+    start = None if bias is None else bias.double()
+    sums = functional.conv_transpose2d(image, kernel, start, *window).permute(0, 2, 3, 1)
+    return finish(sums.contiguous(), (multipliers, shifts), output_offset, (low, high))
+
+
+def _like(input: Tensor, *_: object) -> Tensor:
+    return torch.empty_like(input)
+
+
 QUANTIZE = _define("quantize_per_tensor", f"Tensor input, {_RANGE}", _quantize, _quantize)
 DEQUANTIZE = _define("dequantize_per_tensor", f"Tensor input, {_RANGE}", _dequantize, _dequantize)
 _LAYER = f"Tensor input, Tensor weight, Tensor? bias, {_WINDOW}"
@@ -164,13 +223,13 @@ ADD = _define(
     " int other_zero_point, int other_multiplier, int other_shift, int output_zero_point,"
     " int output_multiplier, int output_shift, int activation_min, int activation_max",
     _add,
-    lambda self, *_: torch.empty_like(self),
+    _like,
 )
 ACTIVATION = _define(
     "quantized_activation",
     "Tensor input, Tensor lut",
     _activation,
-    lambda input, _: torch.empty_like(input),
+    _like,
 )
 _POOL = "Tensor input, int[] kernel_size, int[] stride, int[] padding"
 MAX_POOL2D = _define(
@@ -185,4 +244,42 @@ AVG_POOL2D = _define(
     f"{_POOL}, bool ceil_mode, int zero_point, int multiplier, int shift, Tensor scratch",
     _avg_pool2d,
     _avg_pool2d,
+)
+MUL = _define(
+    "quantized_mul",
+    "Tensor self, int self_zero_point, Tensor other, int other_zero_point, int output_zero_point,"
+    " int output_multiplier, int output_shift",
+    _mul,
+    _like,
+)
+DIV = _define(
+    "quantized_div",
+    "Tensor self, int self_zero_point, Tensor other, int other_zero_point, int output_zero_point,"
+    " float output_scale",
+    _div,
+    _like,
+)
+MINIMUM = _define("minimum", "Tensor self, Tensor other", torch.minimum, _like)
+MAXIMUM = _define("maximum", "Tensor self, Tensor other", torch.maximum, _like)
+SOFTMAX = _define(
+    "softmax",
+    "Tensor input, int dim, int input_zero_point, int output_zero_point, int input_multiplier,"
+    " int input_shift, int diff_min",
+    _softmax,
+    _like,
+)
+TRANSPOSE = _define("transpose", "Tensor input, int[] perm", _transpose, _transpose)
+BATCH_MATMUL = _define(
+    "quantized_batch_matmul",
+    "Tensor lhs, int lhs_zero_point, Tensor rhs_transposed, int rhs_zero_point,"
+    " int output_zero_point, int output_multiplier, int output_shift, Tensor scratch",
+    _batch_matmul,
+    _batch_matmul,
+)
+TRANSPOSE_CONV2D = _define(
+    "quantized_transpose_conv2d_nhwc",
+    "Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] output_padding,"
+    f" int[] dilation, {_OUTPUT}, Tensor output_scratch",
+    _transpose_conv2d,
+    _transpose_conv2d,
 )
