@@ -147,6 +147,26 @@ def xnnpack_tests(session: nox.Session) -> None:
     run(session, python, scripts / "page.py", *files)
 
 
+@nox.session(name="operator-tests")
+def operator_tests(session: nox.Session) -> None:
+    """Run ExecuTorch's operator suite, as it lies in its wheel, on ETX. Run by hand.
+
+    `-- add conv2d` runs these files of it; `-- --write` runs all on ExecuTorch, too, and writes
+    docs/operator-tests.md.
+    """
+    theirs = executorch_folder(session)
+    python = environment(session, "exporter-tests", *PORT, others=THEIR_TESTS)
+    scripts, out = ROOT / "interop" / "operator_tests", ROOT / ".build" / "operator-tests"
+    out.mkdir(exist_ok=True)
+    files = (out / "etx.json", out / "executorch.json")
+    names = [name for name in session.posargs if name != "--write"]
+    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
+    if "--write" in session.posargs:
+        peer = environment(session, "operator-tests-executorch", others=(*EXECUTORCH, "pytest"))
+        run(session, peer, scripts / "run.py", theirs, "--peer", "--json", files[1])
+        run(session, python, scripts / "page.py", *files)
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run PyTorch's samples in six dtypes by a harness: `-s conformance [-- OPTIONS]`. By hand.

@@ -49,6 +49,18 @@ def test_reductions_over_single_elements():
     assert set(counts(edge(module, whole))) == {"aten.amax.default"}
 
 
+def test_an_average_of_single_elements_with_a_divisor_stays():
+    def function(x):
+        plane = nn.functional.avg_pool2d(x, 1, divisor_override=4)
+        return plane, nn.functional.avg_pool3d(x[None], (1, 2, 2))
+
+    module = Calls(function)
+    inputs = (torch.randn(2, 4, 4),)
+    for program in (core(module, inputs), edge(module, inputs)):
+        RemoveNoops().run(program)
+        assert_like_eager(program, module, inputs)
+
+
 def test_complex_numbers_of_parts_and_back():
     both = Calls(lambda x: torch.view_as_real(torch.view_as_complex(x)) * 2)
     program = core(both, (torch.randn(3, 2),))

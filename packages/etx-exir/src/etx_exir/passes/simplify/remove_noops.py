@@ -98,7 +98,9 @@ class RemoveNoops(NodePass):
             return not before.dim() or all(same_size(before.shape[dim], 1) for dim in dims)
         if node.target is aten.avg_pool2d.default:
             window: Any = node.args[1:3]
-            return window in (([1, 1],), ([1, 1], [1, 1]), ([1, 1], []))
+            plain = window in (([1, 1],), ([1, 1], [1, 1]), ([1, 1], []))
+            given = node.args[6] if len(node.args) > 6 else node.kwargs.get("divisor_override")
+            return plain and given in (None, 1)
         if node.target is SLICE:
             return len(node.args) < 5 or bool(node.args[4] == 1)
         if node.target is aten.constant_pad_nd.default:
