@@ -149,6 +149,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         *_distance("calls[].outputs[]", "how far each output is from eager mode"),
         *_distance("calls[].state{}", "the same of each buffer after the call"),
         ("calls[].not_run", "integer", "instructions that were not reached"),
+        ("calls[].layers[].*", "any", "with --float: instruction, value, float_value, module, dB"),
         ("calls[].checks[].instruction", "integer", "index of the instruction"),
         ("calls[].checks[].operator", "string", "what it calls"),
         ("calls[].checks[].dtype", "string", "type of the result"),

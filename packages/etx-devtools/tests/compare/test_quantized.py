@@ -3,9 +3,25 @@
 
 from __future__ import annotations
 
+from compared_models import exported
 from etx_devtools.compare import compare
 from etx_schema import read_pte
 from planted import quantized
+
+
+def test_noise_by_design_and_of_the_runtime():
+    program, inputs, content = quantized()
+    floating = exported("convolutions")[0]
+    report = compare(read_pte(content), program, [inputs], floating=floating)
+    (call,) = report.calls
+    found = {layer.float_value: layer for layer in call.layers}
+    assert {"relu6", "batch_norm_1", "sigmoid", "add", "linear", "softmax"} <= set(found)
+    for layer in call.layers:
+        assert 10 < layer.design < 60
+        assert layer.runtime > layer.design
+        assert abs(layer.device - layer.design) < 3
+    assert found["linear"].module == "head"
+    assert "signal to noise in dB" in "\n".join(report.lines())
 
 
 def test_no_alarm():

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from etx_devtools.compare.layers import Layer
 from etx_devtools.compare.metrics import Distance
 from etx_devtools.compare.reduce import Found
 
@@ -55,6 +56,7 @@ class Comparison:
     """The checks of one call in the order of the instructions.
 
     `outputs`, and `state` by name, are how far what the method returns and keeps is from eager's.
+    `layers` are of a quantized program, next to the float model.
     """
 
     method: str
@@ -63,6 +65,7 @@ class Comparison:
     state: dict[str, Distance] = field(default_factory=dict)
     found: Found | None = None
     not_run: int = 0
+    layers: list[Layer] = field(default_factory=list)
 
     @property
     def first(self) -> Check | None:

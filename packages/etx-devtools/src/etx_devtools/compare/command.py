@@ -49,6 +49,12 @@ def register(subparsers: Any) -> None:
         "build, target or quantization; with --eager, on its example inputs",
     )
     parser.add_argument(
+        "--float",
+        metavar="MODULE:FACTORY",
+        help="the float model that the quantized one was made of: tell of each layer how much "
+        "noise is by design, and how much the runtime adds",
+    )
+    parser.add_argument(
         "--inputs",
         metavar="[NAME=]FILE",
         action="append",
@@ -56,6 +62,32 @@ def register(subparsers: Any) -> None:
         help=".npy or .npz; may be given several times; arrays for several calls are calls in turn",
     )
     parser.add_argument("--random", metavar="SEED", type=int, help="compare with random inputs")
+    _add_delegates(parser)
+    ran = parser.add_mutually_exclusive_group()
+    ran.add_argument(
+        "--etdump",
+        metavar="FILE",
+        help="compare what a device recorded of these calls (`etx run --etdump FILE --values all`, "
+        "its values beside it in FILE with the suffix .bin) instead of running the program here",
+    )
+    ran.add_argument(
+        "--executorch",
+        metavar="PYTHON",
+        help="run the program on ExecuTorch's runtime, which this interpreter has",
+    )
+    parser.add_argument("--method", help="default: forward, or the only one")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--fail-over",
+        metavar="X",
+        type=float,
+        help="exit with 1 when an output is farther than X from eager's; without it, when an "
+        "instruction makes an error that rounding does not explain",
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_delegates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--inside",
         metavar="BACKEND",
@@ -82,28 +114,6 @@ def register(subparsers: Any) -> None:
         help="write the first wrong instruction as a program of its own, and beside it its inputs "
         "(OUT.npz) and the right result (OUT.expected.npz)",
     )
-    ran = parser.add_mutually_exclusive_group()
-    ran.add_argument(
-        "--etdump",
-        metavar="FILE",
-        help="compare what a device recorded of these calls (`etx run --etdump FILE --values all`, "
-        "its values beside it in FILE with the suffix .bin) instead of running the program here",
-    )
-    ran.add_argument(
-        "--executorch",
-        metavar="PYTHON",
-        help="run the program on ExecuTorch's runtime, which this interpreter has",
-    )
-    parser.add_argument("--method", help="default: forward, or the only one")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument(
-        "--fail-over",
-        metavar="X",
-        type=float,
-        help="exit with 1 when an output is farther than X from eager's; without it, when an "
-        "instruction makes an error that rounding does not explain",
-    )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -131,6 +141,7 @@ def run(options: argparse.Namespace) -> int:
             *ran,
             options.bisect,
             options.bisect_log,
+            options.float,
         )
     if options.json:
         print(json.dumps(report.document(), indent=1))

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from etx_devtools.compare.arrays import as_tensor, distance_of, dtype_text
 from etx_devtools.compare.checks import Check, Comparison
+from etx_devtools.compare.layers import Layer, Layers
 from etx_devtools.compare.loops import Loops
 from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
 from etx_devtools.compare.metrics import Distance
@@ -49,8 +50,10 @@ class Session:
         reference: Reference,
         source: Execution,
         inner: Reference | None = None,
+        layers: Layers | None = None,
     ) -> None:
         self.pte, self.method, self.source = pte, method, source
+        self.layers = layers
         self.reference, self.inner = reference, inner
         self.plan: ExecutionPlan = pte.program.execution_plan[find_method(pte, method)]
         self.notes = notes_of(pte, method)
@@ -98,6 +101,8 @@ class _Call:
         self.victims: dict[int, int] = {}
         self.jump = 0
         self.kept: Found | None = None
+        self.layers: list[Layer] = []
+        self.floats = {} if session.layers is None else session.layers.values(inputs)
 
     def compare(self) -> Comparison:
         early = self._initial_state()
@@ -148,7 +153,8 @@ class _Call:
             isinstance(step.instr_args, calls) and number not in ran
             for number, step in enumerate(self.steps)
         )
-        return Comparison(self.method, self.checks, self._outputs(), far, self.kept, missing)
+        outputs = self._outputs()
+        return Comparison(self.method, self.checks, outputs, far, self.kept, missing, self.layers)
 
     def _check_at(self, number: int) -> Check:
         """Return an empty check of an instruction, with where it comes from."""
@@ -290,6 +296,7 @@ class _Call:
             return
         if isinstance(expected, Tensor):
             check.arrived = distance_of(got, expected)
+            self._add_layer(check, note, got, known[turn])
         try:
             here, nodes = side.local(value, self.cuts, bound)
         except LookupError:
@@ -314,6 +321,13 @@ class _Call:
         self.open.clear()
         is_number = not isinstance(value.node.meta.get("val"), Tensor)
         self.cuts[note.name] = got.item() if is_number else note.undo(got)
+
+    def _add_layer(self, check: Check, note: Note, got: Tensor, expected: Any) -> None:
+        pairs = self.session.layers
+        if pairs is not None and isinstance(expected, Tensor):
+            plain = note.undo(got)
+            found = pairs.layer(check.instruction, note.name, plain, expected, self.floats)
+            self.layers += [] if found is None else [found]
 
     def _side(self, note: Note) -> tuple[Reference, Any]:
         """Return the model that computes a value, and what its placeholders hold."""

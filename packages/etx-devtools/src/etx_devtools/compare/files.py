@@ -27,6 +27,7 @@ from etx_devtools.compare.elsewhere import Dump, on_executorch
 from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
+from etx_devtools.compare.layers import Layers
 from etx_devtools.compare.notes import Notes, notes_of
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reduce import write_reduced
@@ -46,14 +47,15 @@ def compare(
     method: str = "forward",
     name: str = "",
     source: Execution | None = None,
+    floating: ExportedProgram | None = None,
 ) -> Report:
     """Compare a program with what it was compiled from, instruction by instruction.
 
     `calls` are the arguments of one call after the other, buffers keeping their values; nested as
     they were exported, or flat. Without them the example inputs of the exported program are used.
     A module is exported with the first call's arguments. `source` says what ran, by default the
-    program on this machine. Errors: EtxError where `model` is not what the file was compiled from,
-    or inputs do not fit.
+    program on this machine; `floating` is the float model that a quantized one was made of.
+    Errors: EtxError where `model` is not what the file was compiled from, or inputs do not fit.
     """
     pte = file if isinstance(file, PteFile) else read_pte(file)
     if isinstance(model, nn.Module):
@@ -68,7 +70,9 @@ def compare(
     report = Report(shown, name or type(model).__name__)
     notes = notes_of(pte, method)
     report.stripped = not notes.known
-    session = Session(pte, method, reference, source or Here(pte, method), _inner(model, notes))
+    layers = None if floating is None else Layers(reference, floating)
+    inner = _inner(model, notes)
+    session = Session(pte, method, reference, source or Here(pte, method), inner, layers)
     for call in calls:
         report.calls.append(session.call(flat_call(call)))
     return report
@@ -95,6 +99,7 @@ def compare_files(
     executorch: str | None = None,
     bisected: str | None = None,
     log: str | None = None,
+    floating: str | None = None,
 ) -> Report:
     """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file.
 
@@ -102,6 +107,7 @@ def compare_files(
     wrong instruction is written. `etdump` is what a device recorded of these calls, its values
     beside it; `executorch` an interpreter where they are made on ExecuTorch's runtime.
     In delegates of the backend `bisected` the node at fault is searched; `log` keeps the steps.
+    `floating` names the factory of the float model that a quantized one was made of.
     """
     pte = read_pte(file)
     sources = load_factory(eager)
@@ -122,7 +128,11 @@ def compare_files(
         ran = Dump(pte, chosen, Path(etdump), Path(etdump).with_suffix(".bin"))
     elif executorch is not None:
         ran = on_executorch(executorch, pte, chosen, calls)
-    report = compare(pte, program, calls, method=chosen, name=eager, source=ran)
+    wide = None
+    if floating is not None:
+        of = load_factory(floating)[chosen]
+        wide = capture(of.module, of.inputs, of.kwargs, of.dynamic_shapes)
+    report = compare(pte, program, calls, method=chosen, name=eager, source=ran, floating=wide)
     report.where = etdump or ("" if executorch is None else "ExecuTorch")
     report.again = bool(inside)
     if bisected is not None:

@@ -74,6 +74,10 @@ class Report:
                     "outputs": [None if o is None else o.document() for o in call.outputs],
                     "state": {name: far.document() for name, far in call.state.items()},
                     "not_run": call.not_run,
+                    "layers": [
+                        {k: _short(v) if isinstance(v, float) else v for k, v in vars(x).items()}
+                        for x in call.layers
+                    ],
                     "checks": [_row(check) for check in call.checks],
                 }
                 for call in self.calls
@@ -181,6 +185,13 @@ def _summary(call: Comparison, start: str) -> Iterator[str]:
     for index, output in enumerate(call.outputs):
         if output is not None:
             yield f"  output {index}: {_metrics(output)}"
+    if call.layers:
+        yield "  signal to noise in dB: by design (quantized against float), device against float,"
+        yield "  and the runtime's own (device against quantized):"
+    for layer in call.layers:
+        place = f"{layer.module or '(the model itself)'} {layer.float_value}"
+        shown = (f"{_short(n):>7}" for n in (layer.design, layer.device, layer.runtime))
+        yield f"  {layer.instruction:5} {' '.join(shown)}  {place}"
     for name, far in call.state.items():
         yield f"  buffer {name}: {_metrics(far)}"
 
@@ -199,6 +210,10 @@ def _metrics(far: Distance) -> str:
 
 def _decibels(value: float) -> str:
     return f"{value:.1f} dB" if math.isfinite(value) else str(value)
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}" if math.isfinite(value) else str(value)
 
 
 def _worst(far: Distance) -> str:
