@@ -96,7 +96,7 @@ def test_text_size(tmp_path: Path) -> None:
     text = next(int(line.split()[1]) for line in sizes.split("\n") if line.startswith(".text"))
     assert text <= TEXT_BUDGET, f"{text} bytes"
     names = call("nm", "--demangle", tmp_path / "tests" / "cpp" / "one_kernel")
-    assert not re.search("ETDump|EventTracer|Bundle|run_traced|trace_one|describe", names)
+    assert not re.search("ETDump|EventTracer|Bundle|_traced|trace_one|run_range|describe", names)
     objects = call("size", "-A", tmp_path / "libetx_core.a").split("\n\n")
     (recorder,) = (part for part in objects if part.lstrip().startswith("etdump.cpp."))
     sections = [line.split() for line in recorder.split("\n") if line.startswith(".text")]
