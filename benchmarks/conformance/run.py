@@ -178,7 +178,7 @@ def again(
     failed = {each["op"] for kind in ("failures", "beyond_failures") for each in before[kind]}
     base = [sys.executable, QUICK, options.harness, "--lower", lower, "--run", runner]
     base += ["--dtype", dtype, "--max-samples", str(options.max_samples)]
-    base += ["--work", options.work / "journals"]
+    base += ["--workers", str(options.workers), "--work", options.work / "journals"]
     if failed:
         names = ["--ops", ",".join(sorted(failed)), "--tag", f"{tag}-again"]
         subprocess.run([*base, *names], check=True, stdout=subprocess.DEVNULL)
