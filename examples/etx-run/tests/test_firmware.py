@@ -13,13 +13,16 @@ from pathlib import Path
 import pytest
 import torch
 from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
+from etx_backend_arm.firmware.build import build_firmware
 from etx_backend_arm.firmware.counts import Counts, compare, count
+from etx_backend_arm.firmware.stack import read_functions
 from etx_backend_arm.firmware.targets import target
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from machines import BUILDS, HERE
 
 PACKAGES = HERE.parents[1] / "packages"
+DATA = PACKAGES / "etx-backend-arm" / "tests" / "data"
 sys.path.insert(0, str(PACKAGES / "etx-backend-arm" / "tests"))
 import operator_sweep  # noqa: E402
 import tiny  # noqa: E402
@@ -31,6 +34,8 @@ FORBIDDEN = re.compile(
 """Arithmetic of doubles, and what no firmware of an int8 model links."""
 BASELINE = Path(__file__).with_name("instructions.json")
 MOST_TEXT = {"cortex-m55": 80_000, "cortex-m4": 80_000, "cortex-m0plus": 96_000}
+STATED = re.compile(r"^([a-z 0-9]+?) +([\d,]+) bytes", re.M)
+USED = re.compile(r"(method arena|temporary memory|stack): (\d+) bytes")
 ETX = Path(sys.executable).with_name("etx")
 
 
@@ -103,20 +108,36 @@ def test_each_processor_computes_what_the_host_does(name: str, tmp_path: Path) -
     assert len(counted.operators) == len(model.calls)
 
 
+def test_the_stack_s_frames_are_those_of_the_compiler() -> None:
+    """Of each function that the compiler names by its symbol, `-fstack-usage`'s bytes or more."""
+    folder = BUILDS / "firmware-stack"
+    shutil.rmtree(folder, ignore_errors=True)
+    write(DATA / "kws_executorch.pte", "cortex-m4", folder, "--stack", "4096")
+    flags = "-DCMAKE_CXX_FLAGS_MINSIZEREL=-Os -DNDEBUG -fstack-usage -fcallgraph-info=su"
+    launcher = "-DCMAKE_CXX_COMPILER_LAUNCHER="
+    image = build_firmware(folder / "firmware", folder / "build", [flags, launcher])
+    node = re.compile(r'title: "(?:[^"]*:)?([^":]+)" label: "[^"]*\\n(\d+) bytes \(static\)')
+    files = (folder / "build").rglob("*.ci")
+    stated = dict(found for file in files for found in node.findall(file.read_text()))
+    frames = {name: f.frame for name, f in read_functions(image).items()}
+    common = frames.keys() & stated.keys()
+    assert len(common) > 100
+    assert not {name for name in common if frames[name] < int(stated[name])}
+
+
 @pytest.mark.parametrize("name", ["cortex-m55", "cortex-m0plus"])
 def test_executorch_s_kws_runs_on_the_board(name: str) -> None:
-    data = PACKAGES / "etx-backend-arm" / "tests" / "data"
     folder = BUILDS / f"firmware-executorch-{name}"
     build_and_run(
-        data / "kws_executorch.pte", name, folder, 40_000 if name == "cortex-m55" else 44_000
+        DATA / "kws_executorch.pte", name, folder, 40_000 if name == "cortex-m55" else 44_000
     )
 
 
-def write(model: Path, name: str, folder: Path) -> str:
+def write(model: Path, name: str, folder: Path, *options: object) -> str:
     """Write a firmware into `folder`; return what `etx firmware` prints."""
     shutil.rmtree(folder / "firmware", ignore_errors=True)
     sources = ("--sources", PACKAGES, "--tolerance", "0")
-    done = etx("firmware", model, "--target", name, "-o", folder / "firmware", *sources)
+    done = etx("firmware", model, "--target", name, "-o", folder / "firmware", *sources, *options)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -128,7 +149,7 @@ def text_size(image: Path) -> int:
 
 def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
     stated = write(model, name, folder)
-    planned = int(re.findall(r"method arena +([\d,]+) bytes", stated)[0].replace(",", ""))
+    planned = {name: int(size.replace(",", "")) for name, size in STATED.findall(stated)}
     launcher = shutil.which("ccache")
     options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []
     build = folder / "build"
@@ -137,7 +158,11 @@ def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
     printed = run("ctest", "--test-dir", build, "-V")
     assert "PASSED" in printed
     assert len(re.findall(r"output 0\[\d+\] = \S+ as expected: \S+", printed)) == 12
-    assert int(re.findall(r"method arena: (\d+) bytes", printed)[0]) == planned
+    used = {name: int(size) for name, size in USED.findall(printed)}
+    assert used["method arena"] == planned["method arena"]
+    if "assumed for" not in stated:
+        assert used["temporary memory"] == planned["temporary memory"]
+    assert planned["stack"] / 4 < used["stack"] <= planned["stack"]
     text = text_size(build / "firmware.elf")
     assert text <= most_text, f"{text} bytes"
 

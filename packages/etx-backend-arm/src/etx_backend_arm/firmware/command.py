@@ -7,18 +7,29 @@ import argparse
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from etx_schema._generated.program import ExecutionPlan
 from etx_schema.errors import EtxError, ProgramError
+from etx_schema.operator_names import operator_name
 from etx_schema.pte_reader import read_pte
 
+from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
 from etx_backend_arm.firmware.npu import npu_scratch
-from etx_backend_arm.firmware.targets import TARGETS, target
+from etx_backend_arm.firmware.scratch import kernel_temporary
+from etx_backend_arm.firmware.stack import stack_of
+from etx_backend_arm.firmware.targets import TARGETS, Board, target
 
 if TYPE_CHECKING:
     from etx_backend_arm.firmware.project import Firmware
+
+DEFAULT_TEMP = 16384
+DEFAULT_STACK = 4096
+WITHOUT_SCRATCH = ("executorch_prim::", "aten::view_copy", "aten::relu", "aten::permute_copy")
+"""Operators besides those of `cortex_m::` whose kernels allocate nothing on any target."""
 
 
 def register(subparsers: Any) -> None:
@@ -61,9 +72,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of random inputs (0)")
     parser.add_argument(
-        "--temp", type=int, default=16384, metavar="BYTES", help="scratch of kernels (16384)"
+        "--temp", type=int, metavar="BYTES", help="scratch of kernels (what those of the file ask)"
     )
-    parser.add_argument("--stack", type=int, default=4096, metavar="BYTES", help="(4096)")
+    parser.add_argument(
+        "--stack", type=int, metavar="BYTES", help="(a bound, read from the linked image)"
+    )
     parser.add_argument(
         "--tolerance", type=float, default=1e-5, help="of float outputs, relative to 1 + |x| (1e-5)"
     )
@@ -88,6 +101,8 @@ def _run(options: argparse.Namespace) -> int:
         _write(work, firmware, options)
         if (folder / "main.cpp").is_file():
             shutil.copyfile(folder / "main.cpp", work / "main.cpp")
+        if options.stack is None and not firmware.target.npu and have_tools(BUILDING):
+            firmware = _bound_stack(work, firmware)
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(work, folder)
     finally:
@@ -96,8 +111,25 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
+    """Build the firmware in `folder` and give it the stack that it may take."""
+    from etx_backend_arm.firmware.project import write_memory
+
+    image = build_firmware(folder, folder.parent / "build", [])
+    try:
+        size = (stack_of(image).size + 7) // 8 * 8
+        note = "upper bound from the linked image, without interrupts"
+    except EtxError as error:
+        size, note = DEFAULT_STACK, f"assumed: {error}"
+    firmware = replace(firmware, needs=replace(firmware.needs, stack=size, stack_is=note))
+    write_memory(folder, firmware)
+    _require_room(firmware.model, firmware.needs, firmware.target.board)
+    return firmware
+
+
 def _run_count(options: argparse.Namespace) -> int:
-    from etx_backend_arm.firmware.counts import count, require_tools, table
+    from etx_backend_arm.firmware.build import require_tools
+    from etx_backend_arm.firmware.counts import count, table
 
     require_tools()
     found = []
@@ -149,12 +181,36 @@ def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
         raise EtxError(f"{model} has no method {options.method!r}: {sorted(map(str, plans))}")
     plan = plans[options.method]
     arenas, method = planned_arenas(plan), method_arena(plan)
-    scratch = max(options.temp, npu_scratch(pte, plan, options.target))
-    needs = MemoryNeeds(arenas, method, scratch, options.stack, model.stat().st_size)
-    board = target(options.target).board
+    temporary, hungriest = _temporary(plan, options)
+    temporary = max(temporary, npu_scratch(pte, plan, options.target))
+    stack = DEFAULT_STACK if options.stack is None else options.stack
+    note = (
+        "" if options.stack is not None else "assumed: no arm-none-eabi-g++ and cmake to bound it"
+    )
+    size = model.stat().st_size
+    needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note)
+    _require_room(model, needs, target(options.target).board)
+    return needs
+
+
+def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, str]:
+    """Return the bytes of scratch and whose they are."""
+    if options.temp is not None:
+        return options.temp, "given"
+    known = kernel_temporary(plan)
+    names = {operator_name(plan, i) for i in range(len(plan.operators))}
+    if plan.delegates:
+        return max(DEFAULT_TEMP, *known.values(), 0), "assumed for delegates: see --temp"
+    if others := sorted(n for n in names if not n.startswith(("cortex_m::", *WITHOUT_SCRATCH))):
+        return max(DEFAULT_TEMP, *known.values(), 0), f"assumed for {', '.join(others)}: see --temp"
+    hungriest = max(known, key=lambda name: known[name], default="")
+    return known.get(hungriest, 0), hungriest
+
+
+def _require_room(model: Path, needs: MemoryNeeds, board: Board) -> None:
+    """Errors: EtxError where the board has less."""
     if (ram := needs.ram()) > board.ram.size:
         raise EtxError(
             f"{model} needs {ram:,} bytes of RAM and {board.name} has {board.ram.size:,}:\n"
             f"{needs.table()}"
         )
-    return needs

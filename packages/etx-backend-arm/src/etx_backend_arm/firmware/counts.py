@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import struct
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,16 +12,11 @@ from pathlib import Path
 
 from etx_schema.errors import EtxError
 
+from etx_backend_arm.firmware.build import build_firmware, require_tools, run_tool
 from etx_backend_arm.firmware.targets import Board
 
 PLUGIN = Path(__file__).parent / "emulator" / "instructions.c"
 KERNEL = re.compile(r"^(\w+) \w etx::Boxed<.*>::(?:run\(|call<)", re.MULTILINE)
-TOOLS = {
-    "cmake": "pip install cmake",
-    "arm-none-eabi-g++": "apt-get install gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
-    "qemu-system-arm": "apt-get install qemu-system-arm",
-    "cc": "apt-get install gcc",
-}
 
 
 @dataclass(frozen=True)
@@ -39,23 +31,6 @@ class Counts:
     operators: tuple[tuple[str, int], ...]
 
 
-def require_tools() -> None:
-    """Errors: EtxError with what is missing and how to install it."""
-    for tool, install in TOOLS.items():
-        if shutil.which(tool) is None:
-            raise EtxError(f"{tool} is not in PATH, and counting needs it: {install}")
-
-
-def build_firmware(folder: Path, build: Path, options: list[str]) -> Path:
-    """Build a project of etx firmware; return the image. Errors: EtxError with the compiler's."""
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    if launcher := shutil.which("ccache"):
-        options = [*options, f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"]
-    _run(["cmake", "-S", str(folder), "-B", str(build), *generator, *options])
-    _run(["cmake", "--build", str(build), "-j2"])
-    return build / "firmware.elf"
-
-
 def count(folder: Path, board: Board) -> Counts:
     """Build a project of etx firmware beside it, for three inferences, and count the second's.
 
@@ -66,13 +41,13 @@ def count(folder: Path, board: Board) -> Counts:
     names = _kernels(image, board)
     with tempfile.TemporaryDirectory() as scratch:
         plugin, written = Path(scratch) / "instructions.so", Path(scratch) / "counts"
-        _run(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(PLUGIN)])
+        run_tool(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(PLUGIN)])
         marks = ":".join(f"{address:x}" for address in names)
         emulator = ["qemu-system-arm", "-M", board.name, "-kernel", str(image), "-nographic"]
         options = ["-monitor", "none", "-serial", "null", "-icount", "shift=5"]
         semihosting = ["-semihosting-config", "enable=on,target=native"]
         plugins = ["-plugin", f"{plugin},to={written},marks={marks}"]
-        _run([*emulator, *options, *semihosting, *plugins])
+        run_tool([*emulator, *options, *semihosting, *plugins])
         lines = [line.split() for line in written.read_text().splitlines()]
     calls = [(names[int(line[0], 16)], int(line[1])) for line in lines if len(line) == 2]
     size = len(calls) // 3
@@ -117,12 +92,12 @@ def _moved(rows: list[tuple[str, int, int]], tolerance: float) -> list[str]:
 
 def _kernels(image: Path, board: Board) -> dict[int, str]:
     """Return the name of each kernel by the address of its first instruction."""
-    symbols = _run(["arm-none-eabi-nm", "-C", str(image)])
+    symbols = run_tool(["arm-none-eabi-nm", "-C", str(image)])
     found = {int(address, 16) & ~1 for address in KERNEL.findall(symbols)}
     with tempfile.TemporaryDirectory() as scratch:
         flat = Path(scratch) / "text"
         copy = ["arm-none-eabi-objcopy", "-O", "binary", "-j", ".text"]
-        _run([*copy, str(image), str(flat)])
+        run_tool([*copy, str(image), str(flat)])
         text = flat.read_bytes()
     words = struct.unpack(f"<{len(text) // 4}I", text[: len(text) // 4 * 4])
     names = {}
@@ -131,12 +106,3 @@ def _kernels(image: Path, board: Board) -> dict[int, str]:
         if word & 1 and word & ~1 in found and 0 < start < len(text):
             names[word & ~1] = text[start : text.index(b"\0", start)].decode("ascii", "replace")
     return names
-
-
-def _run(command: list[str]) -> str:
-    environment = {**os.environ, "LC_ALL": "C"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode != 0:
-        output = (done.stdout + done.stderr)[-3000:]
-        raise EtxError(f"{' '.join(command)} failed with code {done.returncode}:\n{output}")
-    return done.stdout

@@ -85,13 +85,15 @@ def _count_value(value: object, counts: dict[str, int]) -> None:
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """What a method takes on a target, in bytes."""
+    """What a method takes on a target, in bytes; `stack` and `temporary` with what they are of."""
 
     arenas: dict[int, int]
     method: int
     temporary: int
     stack: int
     model: int
+    hungriest: str = ""
+    stack_is: str = ""
 
     def ram(self) -> int:
         """Return the bytes that are written at run time."""
@@ -99,7 +101,11 @@ class MemoryNeeds:
 
     def table(self) -> str:
         """Return it as text, a line each."""
-        rows = [(f"planned arena {i}", size) for i, size in self.arenas.items()]
-        rows += [("method arena", self.method), ("temporary memory", self.temporary)]
-        rows += [("stack", self.stack), ("RAM", self.ram()), ("model, in flash", self.model)]
-        return "".join(f"{name:18} {size:>10,} bytes\n" for name, size in rows)
+        rows = [(f"planned arena {i}", size, "") for i, size in self.arenas.items()]
+        rows += [("method arena", self.method, "")]
+        rows += [("temporary memory", self.temporary, self.hungriest)]
+        rows += [("stack", self.stack, self.stack_is)]
+        rows += [("RAM", self.ram(), ""), ("model, in flash", self.model, "")]
+        notes = [f"  ({note})" if note else "" for _, _, note in rows]
+        pairs = zip(rows, notes, strict=True)
+        return "".join(f"{name:18} {size:>10,} bytes{note}\n" for (name, size, _), note in pairs)

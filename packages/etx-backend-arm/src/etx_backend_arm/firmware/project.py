@@ -198,11 +198,7 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     _copy(packages / "etx-runtime", folder / "runtime", RUNTIME_PARTS)
     _write_readers(folder / "readers")
     shutil.copytree(BOARD, folder / "board", ignore=shutil.ignore_patterns("main.cpp"))
-    board = firmware.target.board
-    memory = MEMORY.format(flash=board.flash, ram=board.ram, stack=firmware.needs.stack)
-    if firmware.target.npu and board.npu:
-        memory += NPU_MEMORY.format(npu=board.npu)
-    (folder / "board" / "memory.ld").write_text(memory, encoding="utf-8")
+    write_memory(folder, firmware)
     toolchain = TOOLCHAIN.format(options=firmware.target.options)
     (folder / "toolchain.cmake").write_text(toolchain, encoding="utf-8")
     _write_blobs(folder / "model", firmware)
@@ -218,13 +214,12 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     text = CMAKE.format(
         version=__version__,
         name=firmware.name,
-        board=board.name,
+        board=firmware.target.board.name,
         libraries=libraries,
         linked=" ".join(linked),
     )
     (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
     (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")
-    (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
     shutil.copyfile(BOARD / "main.cpp", folder / "main.cpp")
 
 
@@ -239,6 +234,16 @@ def _arm_options(families: dict[str, list[str]], target: Target) -> str:
         lines.append('set(ETX_ARM_NPU simulator CACHE STRING "or driver: needs ethosu_driver.h")')
         lines.append(f"set(ETX_NPU_MEMORY {half})")
     return "\n".join([*lines, "add_subdirectory(arm)\n"])
+
+
+def write_memory(folder: Path, firmware: Firmware) -> None:
+    """Write the board's memories and the table of what is needed."""
+    board = firmware.target.board
+    memory = MEMORY.format(flash=board.flash, ram=board.ram, stack=firmware.needs.stack)
+    if firmware.target.npu and board.npu:
+        memory += NPU_MEMORY.format(npu=board.npu)
+    (folder / "board" / "memory.ld").write_text(memory, encoding="utf-8")
+    (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
 
 
 def _copy(source: Path, target: Path, parts: tuple[str, ...]) -> None:

@@ -11,6 +11,7 @@
 
 extern "C" {
 extern const uint8_t etx_model[], etx_model_end[];
+extern const uint32_t stack_bottom[], stack_top[];
 ETX_FIRMWARE_PLUGINS(ETX_DECLARE_PLUGIN)
 }
 
@@ -24,7 +25,7 @@ using etx_board::print_number;
 #define ETX_ARENA_SPAN(id, size) etx::Span<uint8_t>(arena_##id, size),
 ETX_FIRMWARE_ARENAS(ETX_ARENA)
 alignas(16) __attribute__((section(".arenas"))) uint8_t method_bytes[ETX_FIRMWARE_METHOD];
-alignas(16) __attribute__((section(".arenas"))) uint8_t temp_bytes[ETX_FIRMWARE_TEMP + 1];
+alignas(64) __attribute__((section(".arenas"))) uint8_t temp_bytes[ETX_FIRMWARE_TEMP + 1];
 
 class Failures final : public etx::FailureSink {
  public:
@@ -161,5 +162,6 @@ int main() {
   print_size("method arena: ", own.peak_size());
   const int code = run(*method, failures);
   print_size("temporary memory: ", temp.peak_size());
+  print_size("stack: ", etx_board::used_stack(stack_bottom, stack_top));
   return code;
 }

@@ -36,6 +36,20 @@ inline void print_number(int32_t number) {
   print(at);
 }
 
+constexpr uint32_t kPaint = 0xA5A5A5A5;
+
+/// Marks what lies below the caller's frame, for used_stack.
+inline void paint_stack(uint32_t* bottom) {
+  const auto* const here = static_cast<const uint32_t*>(__builtin_frame_address(0));
+  for (uint32_t* at = bottom; at + 16 < here; ++at) *const_cast<volatile uint32_t*>(at) = kPaint;
+}
+
+/// Bytes of the stack that were written since paint_stack.
+inline uint32_t used_stack(const uint32_t* bottom, const uint32_t* top) {
+  while (bottom != top && *bottom == kPaint) ++bottom;
+  return static_cast<uint32_t>(top - bottom) * 4;
+}
+
 [[noreturn]] inline void leave(int code) {
   const uint32_t block[] = {0x20026, static_cast<uint32_t>(code)};
   while (true) call(0x20, block);

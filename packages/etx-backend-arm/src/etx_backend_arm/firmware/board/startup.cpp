@@ -9,8 +9,10 @@ int main();
 
 extern "C" {
 extern uint32_t stack_top[], data_load[], data_begin[], data_end[], bss_begin[], bss_end[];
+extern uint32_t stack_bottom[];
 
 [[noreturn]] void start() {
+  etx_board::paint_stack(stack_bottom);
   const uint32_t* from = data_load;
   for (uint32_t* to = data_begin; to != data_end; ++to) *to = *from++;
   for (uint32_t* to = bss_begin; to != bss_end; ++to) *to = 0;

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tools that build a firmware, and a build."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+from etx_schema.errors import EtxError
+
+TOOLS = {
+    "cmake": "pip install cmake",
+    "arm-none-eabi-g++": "apt-get install gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib",
+    "qemu-system-arm": "apt-get install qemu-system-arm",
+    "cc": "apt-get install gcc",
+}
+BUILDING = ("cmake", "arm-none-eabi-g++")
+
+
+def have_tools(names: Iterable[str]) -> bool:
+    """Return whether all are in PATH."""
+    return all(shutil.which(name) for name in names)
+
+
+def require_tools() -> None:
+    """Errors: EtxError with what is missing and how to install it."""
+    for tool, install in TOOLS.items():
+        if shutil.which(tool) is None:
+            raise EtxError(f"{tool} is not in PATH, and counting needs it: {install}")
+
+
+def build_firmware(folder: Path, build: Path, options: list[str]) -> Path:
+    """Build a project of etx firmware; return the image. Errors: EtxError with the compiler's."""
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    if launcher := shutil.which("ccache"):
+        options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", *options]
+    run_tool(["cmake", "-S", str(folder), "-B", str(build), *generator, *options])
+    run_tool(["cmake", "--build", str(build), "-j2"])
+    return build / "firmware.elf"
+
+
+def run_tool(command: list[str]) -> str:
+    """Return what a command prints. Errors: EtxError with it, where the command fails."""
+    cache = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"}
+    environment = {**cache, **os.environ, "LC_ALL": "C"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    if done.returncode != 0:
+        output = (done.stdout + done.stderr)[-3000:]
+        raise EtxError(f"{' '.join(command)} failed with code {done.returncode}:\n{output}")
+    return done.stdout
