@@ -38,7 +38,7 @@ def test_a_project_holds_what_it_is_built_from(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "f"
-    words = (model, "--target", "cortex-m4", "-o", folder, "--sources", PACKAGES)
+    words = (model, "--target", "cortex-m4", "-o", folder, "--sources", PACKAGES, "--stack", 4096)
     assert firmware(*words) == 0
     assert (folder / "memory.txt").read_text() in capsys.readouterr().out
     assert (folder / "model" / "model.pte").read_bytes() == model.read_bytes()

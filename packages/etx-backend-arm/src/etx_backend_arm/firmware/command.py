@@ -115,12 +115,12 @@ def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
     """Build the firmware in `folder` and give it the stack that it may take."""
     from etx_backend_arm.firmware.project import write_memory
 
-    image = build_firmware(folder, folder.parent / "build", [])
     try:
+        image = build_firmware(folder, folder.parent / "build", [])
         size = (stack_of(image).size + 7) // 8 * 8
         note = "upper bound from the linked image, without interrupts"
     except EtxError as error:
-        size, note = DEFAULT_STACK, f"assumed: {error}"
+        size, note = DEFAULT_STACK, f"assumed: {str(error).splitlines()[0]}"
     firmware = replace(firmware, needs=replace(firmware.needs, stack=size, stack_is=note))
     write_memory(folder, firmware)
     _require_room(firmware.model, firmware.needs, firmware.target.board)
