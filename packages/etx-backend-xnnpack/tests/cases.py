@@ -465,6 +465,16 @@ INT8 = [
             ("rsub_number", lambda x: 1 - x),
         )
     ),
+    *(
+        int8(f"{name}_far_apart", lambda call=call: Call(call), ROWS, recipe="all", tol=2 * STEP)
+        for name, call in (
+            ("leaky_relu", lambda x: F.leaky_relu((x * 100).clamp(max=0.0), 1e-3)),
+            ("silu", lambda x: F.silu(x - 15)),
+            ("mul", lambda x: (x * 1e-3) * (x * 1e-3) + 5.0),
+            ("add", lambda x: x * 300 + x * 1e-3),
+            ("cat", lambda x: torch.cat([x, x * 1e-3])),
+        )
+    ),
     int8("mean", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.AdaptiveAvgPool2d(1)), IMAGE),
     int8("mean_of_rows", lambda: Call(lambda f, x: f(x).mean(1), nn.Linear(8, 8)), ROWS),
     int8("cat", lambda: Call(lambda f, x: torch.cat([f(x), x], 1), nn.Conv2d(6, 4, 1)), IMAGE),

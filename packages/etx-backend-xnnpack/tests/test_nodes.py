@@ -71,3 +71,38 @@ def test_refused_graph_names_node_and_values():
     expected = rf"node 1 \(FullyConnected\).*value {x} qint8, value {w} qint8 -> value {y} qint8"
     with pytest.raises(etx_runtime.LoadError, match=expected):
         etx_runtime.load(builder.program()).method()
+
+
+def scales_of_two(kind, first, second, out, **fields):
+    """Return a graph of one node of two int8 inputs, or of one where `second` is none."""
+    builder = GraphBuilder()
+    at = [fbs.PerTensor(scale=s, zero_point=0) for s in (first, second, out) if s]
+    ids = [builder.input(2, 4, dtype=QINT8, quantization=each) for each in at[:-1]]
+    target = builder.output(2, 4, dtype=QINT8, quantization=at[-1])
+    names = ("input_id",) if second is None else ("input1_id", "input2_id")
+    payload = {"LeakyRelu": fbs.LeakyRelu} | dict.fromkeys(("Clamp", "Convert"), fbs.Unary)
+    payload = payload.get(kind, fbs.Binary)
+    given = dict(zip(names, ids, strict=True))
+    builder.node(kind, payload(**given, output_id=target, **fields))
+    return builder
+
+
+@pytest.mark.parametrize(
+    ("kind", "scales", "fields", "ratio"),
+    [
+        ("Add", (1.0, 0.5, 1e-3), {}, "1000"),
+        ("Subtract", (1e-6, 1e-6, 1.0), {}, "1e-06"),
+        ("Multiply", (1.0, 1.0, 1e-3), {}, "1000"),
+        ("Multiply", (1e-3, 1e-3, 1.0), {}, "1e-06"),
+        ("Convert", (1.0, None, 1e-3), {}, "1000"),
+        ("Convert", (1e-3, None, 1.0), {}, "0.001"),
+        ("LeakyRelu", (1.0, None, 5e-3), {"negative_slope": 0.1}, "200"),
+        ("LeakyRelu", (1.0, None, 1.0), {"negative_slope": -300.0}, "-300"),
+        ("Clamp", (1.0, None, 0.5), {}, "another scale"),
+    ],
+)
+def test_ratio_that_multipliers_do_not_hold_is_refused(kind, scales, fields, ratio):
+    builder = scales_of_two(kind, *scales, **fields)
+    said = ratio if " " in ratio else rf"a ratio of scales of {ratio}"
+    with pytest.raises(etx_runtime.LoadError, match=rf"node 0 \({kind}\).*{said}"):
+        etx_runtime.load(builder.program()).method()

@@ -38,6 +38,34 @@ Error check_float(const Graph& graph, const Node& node) {
                  graph.output(node).id, name_of(graph.output(node).type));
 }
 
+/// What multipliers of bytes hold: XNNPACK asserts it, so only where it is built for debugging.
+Error check_ratio(const Node& node, double ratio, double least, double most) {
+  if (ratio >= least && ratio < most) return Error::Ok;
+  return fail_at(node, Error::NotSupported, "a ratio of scales of %g, expected %g to %g", ratio,
+                 least, most);
+}
+
+Error check_pair(const Graph& graph, const Node& node) {
+  ETX_TRY(check_same(graph, node));
+  const Value& out = graph.output(node);
+  if (!is_byte(out.type)) return Error::Ok;
+  const double a = graph.input(node, 0).scale;
+  const double b = graph.input(node, 1).scale;
+  if (node.kind->operation == xnn_binary_multiply) {
+    return check_ratio(node, a * b / out.scale, 0x1p-16, 0x1p8);
+  }
+  return check_ratio(node, (a > b ? a : b) / out.scale, 0x1p-10, 0x1p8);
+}
+
+Error check_slopes(const Graph& graph, const Node& node) {
+  ETX_TRY(check_same(graph, node));
+  const Value& out = graph.output(node);
+  if (!is_byte(out.type)) return Error::Ok;
+  const double ratio = double{graph.input(node, 0).scale} / out.scale;
+  ETX_TRY(check_ratio(node, ratio, 0x1p-8, 0x1p7));
+  return check_ratio(node, ratio * node.number, -0x1p7, 0x1p7);
+}
+
 /// XNNPACK moves bytes, whose scale must stay.
 Error check_moved(const Graph& graph, const Node& node) {
   ETX_TRY(check_same(graph, node));
@@ -57,6 +85,10 @@ Error check_convert(const Graph& graph, const Node& node) {
   const bool is_known = (is_float(from) && (is_float(to) || is_byte(to))) ||
                         (is_float(from) && to == xnn_datatype_qdint8) ||
                         (is_byte(from) && (is_float(to) || is_byte(to)));
+  if (is_known && is_byte(from) && is_byte(to)) {
+    const double ratio = double{graph.input(node, 0).scale} / graph.output(node).scale;
+    return check_ratio(node, ratio, 0x1p-8, 0x1p7);
+  }
   if (is_known) return Error::Ok;
   return fail_at(node, Error::NotSupported, "from %s to %s", name_of(from), name_of(to));
 }
@@ -176,11 +208,10 @@ Error check_node(const Graph& graph, const Node& node) {
   }
   switch (node.kind->form) {
     case Form::Unary:
-    case Form::Clamp:
-    case Form::LeakyRelu:
     case Form::Elu:
-    case Form::Binary:
     case Form::GlobalPool: return check_same(graph, node);
+    case Form::LeakyRelu: return check_slopes(graph, node);
+    case Form::Binary: return check_pair(graph, node);
     case Form::Softmax:
     case Form::MatrixMultiply: return check_float(graph, node);
     case Form::Convert: return check_convert(graph, node);
@@ -191,6 +222,7 @@ Error check_node(const Graph& graph, const Node& node) {
     case Form::AveragePool:
     case Form::MaxPool:
     case Form::ArgMaxPool: return check_pool(graph, node);
+    case Form::Clamp:
     case Form::Copy:
     case Form::Transpose:
     case Form::Reshape:

@@ -28,6 +28,7 @@ from etx_backend_xnnpack._generated.xnnpack import (
 from etx_backend_xnnpack.builder import Affine, Builder, Range
 from etx_backend_xnnpack.layout import Order, Size, plain
 from etx_backend_xnnpack.nodes.clamps import range_of
+from etx_backend_xnnpack.nodes.scales import converts
 from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, Weight, affine, weight
 
 
@@ -247,6 +248,8 @@ class Values:
         )
 
     def _convert(self, node: Node, form: Stored, at: Affine | None) -> Stored:
+        if at and form.affine and not converts(form.affine, at):
+            form = self._convert(node, form, None)
         number = self.builder.value(layout.ordered(self.sizes(node), form.order), at)
         self.builder.node(Operator.Convert, Unary(input_id=form.id, output_id=number))
         return self.define(node, number, form.order, at)

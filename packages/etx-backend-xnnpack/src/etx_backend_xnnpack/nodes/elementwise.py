@@ -17,7 +17,7 @@ from etx_backend_xnnpack._generated.xnnpack import Elu, LeakyRelu, Operator, Una
 from etx_backend_xnnpack.builder import Affine, Range
 from etx_backend_xnnpack.layout import Order, plain
 from etx_backend_xnnpack.nodes.clamps import BOUNDS, range_of
-from etx_backend_xnnpack.nodes.scales import fits, number_scale
+from etx_backend_xnnpack.nodes.scales import converts, fits, number_scale
 from etx_backend_xnnpack.nodes.table import lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
 from etx_backend_xnnpack.values import Result, Values
@@ -54,7 +54,11 @@ def put(
 ) -> None:
     """Emit an operator of each element, in int8 if its argument and its result are."""
     source: Any = node.args[0]
-    form = values.quantized(source)
+    form, at = values.quantized(source), values.quantizes(node)
+    if kind is Operator.LeakyRelu and form and form.affine and at:
+        slope = abs(float(argument(node, "negative_slope")))
+        steps = (form.affine, Affine(slope * form.affine.scale, 0))
+        form = form if all(converts(step, at) for step in steps) else None
     result = values.result(node, quantizes=form is not None)
     order = form.order if form and result.affine else values.natural(source)
     at = form.affine if form and result.affine else None
@@ -178,9 +182,9 @@ PART_OF_ONE = Affine(1 / 256, -128)
 def silu(values: Values, node: Node) -> None:
     """Emit x * sigmoid(x)."""
     source: Any = node.args[0]
-    form = values.quantized(source)
-    result = values.result(node, quantizes=form is not None)
-    if form is not None and result.affine is not None:
+    form, at = values.quantized(source), values.quantizes(node)
+    if form and form.affine and at and fits(Operator.Multiply, (form.affine, PART_OF_ONE), at):
+        result = values.result(node, quantizes=True)
         sizes = layout.ordered(values.sizes(source), form.order)
         part = values.builder.value(sizes, PART_OF_ONE)
         values.builder.unary(Operator.Sigmoid, form.id, part)

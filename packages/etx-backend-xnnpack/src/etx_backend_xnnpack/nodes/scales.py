@@ -7,6 +7,7 @@ from etx_backend_xnnpack._generated.xnnpack import Operator
 from etx_backend_xnnpack.builder import Affine
 
 LEAST_OF_SUM, LEAST_OF_PRODUCT, MOST = 2.0**-10, 2.0**-16, 2.0**8
+OF_CONVERSION = 2.0**-8, 2.0**7
 LARGEST = 127
 
 
@@ -15,6 +16,12 @@ def fits(kind: Operator, at: tuple[Affine, Affine], result: Affine) -> bool:
     if kind is Operator.Multiply:
         return LEAST_OF_PRODUCT <= at[0].scale * at[1].scale / result.scale < MOST
     return all(LEAST_OF_SUM <= each.scale / result.scale < MOST for each in at)
+
+
+def converts(at: Affine, result: Affine) -> bool:
+    """Tell whether int8 multipliers hold a step of `at` in those of the result."""
+    least, most = OF_CONVERSION
+    return least <= at.scale / result.scale < most
 
 
 def number_scale(kind: Operator, number: float, result: Affine) -> Affine:
