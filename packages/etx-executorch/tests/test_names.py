@@ -39,9 +39,10 @@ def test_what_is_absent_says_what_to_use_instead(path):
 
 
 def test_a_module_that_is_absent_says_so_when_imported():
-    place = "etx_executorch.backends.xnnpack.partition.xnnpack_partitioner"
-    with pytest.raises(ImportError, match=r"etx_backend_xnnpack\.partition"):
-        exec(f"from {place} import XnnpackPartitioner")
+    with pytest.raises(ImportError, match=r"backends\.qualcomm: this backend cannot be lowered"):
+        exec(
+            "from etx_executorch.backends.qualcomm.partition.qnn_partitioner import QnnPartitioner"
+        )
     with pytest.raises(ImportError, match="language models"):
         importlib.import_module("etx_executorch.extension.llm.export.config.llm_config")
 

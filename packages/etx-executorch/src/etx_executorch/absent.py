@@ -18,10 +18,16 @@ _ALWAYS = "its effect is a part of to_edge or to_executorch in ETX: leave the pa
 
 ABSENT = {
     "backends": f"this backend {_NO_DELEGATE}",
-    "backends.arm": f"Ethos-U and TOSA {_NO_DELEGATE}",
+    "backends.arm": (
+        "it has ethosu, quantizer, tosa.compile_spec and tosa.partitioner; others are in"
+        " etx_backend_arm, of the package etx-backend-arm[aot]"
+    ),
+    "backends.cortex_m": (
+        "take CortexMQuantizer from etx_backend_arm.cortex_m, of the package etx-backend-arm[aot]"
+    ),
     "backends.transforms": "shared transforms of backends are not there: use etx_exir.passes",
     "backends.xnnpack": (
-        "its names are others in ETX: take XnnpackPartitioner from etx_backend_xnnpack.partition,"
+        "it has partition.xnnpack_partitioner and quantizer; others are in etx_backend_xnnpack,"
         " of the package etx-backend-xnnpack[aot]"
     ),
     "backends.xnnpack.recipes": "recipes are not there: call to_edge_transform_and_lower",

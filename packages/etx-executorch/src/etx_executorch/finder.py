@@ -21,6 +21,8 @@ PACKAGE = "etx_executorch"
 EVERYTHING = "*"
 MISSING = "{} needs {}, which is not installed: pip install {}"
 INSTALL = {
+    "etx_backend_arm": "etx-backend-arm[aot]",
+    "etx_backend_xnnpack": "etx-backend-xnnpack[aot]",
     "etx_exir": "etx-exir",
     "etx_quant": "etx-quant",
     "etx_runtime": "etx-runtime etx-kernels-portable",

@@ -28,6 +28,8 @@ _SPECS = "etx_executorch.adapters.specs"
 _TRANSFORMS = "etx_executorch.adapters.transforms"
 _SERIALIZE = "etx_executorch.adapters.serialize"
 _PARTITIONERS = "etx_exir.partitioners"
+_ARM = "etx_backend_arm"
+_ETHOS_U = "etx_backend_arm.ethos_u.backend"
 
 
 def _of(module: str, *names: str) -> dict[str, str]:
@@ -319,8 +321,35 @@ QUANTIZATION = {
     "backends.xnnpack.quantizer.xnnpack_quantizer_utils": _of("etx_quant", "QuantizationConfig"),
 }
 
+BACKENDS = {
+    "backends.xnnpack.partition": {},
+    "backends.xnnpack.partition.xnnpack_partitioner": _of(
+        "etx_backend_xnnpack.partition",
+        "XnnpackDynamicallyQuantizedPartitioner",
+        "XnnpackFloatingPointPartitioner",
+        "XnnpackPartitioner",
+        "XnnpackQuantizedPartitioner",
+    ),
+    "backends.arm.ethosu": {
+        **_of(_ETHOS_U, "EthosUBackend", "EthosUPartitioner"),
+        **_of(f"{_ARM}.ethos_u.compile_spec", "EthosUCompileSpec"),
+    },
+    "backends.arm.quantizer": {
+        **_of(_ETHOS_U, "EthosUQuantizer"),
+        **_of(f"{_ARM}.quantizer", "TOSAQuantizer"),
+        **_of("etx_quant", "QuantizationConfig", "get_symmetric_quantization_config"),
+    },
+    "backends.arm.tosa.compile_spec": _of(f"{_ARM}.compile_spec", "TosaCompileSpec"),
+    "backends.arm.tosa.partitioner": _of(f"{_ARM}.partition", "TOSAPartitioner"),
+}
+
 # Folders whose modules say what to use instead.
-FOLDERS: dict[str, dict[str, str]] = {"backends": {}, "backends.xnnpack": {}}
+FOLDERS: dict[str, dict[str, str]] = {
+    "backends": {},
+    "backends.arm": {},
+    "backends.arm.tosa": {},
+    "backends.xnnpack": {},
+}
 
 # Where ExecuTorch had a name before 1.5.1, and tutorials still look for it.
 MOVED = {"exir.backend.utils": _of(_GRAPHS, "get_delegation_info")}
@@ -332,6 +361,7 @@ NAMES: dict[str, dict[str, str]] = {
     **RUNTIME,
     **DEVTOOLS,
     **QUANTIZATION,
+    **BACKENDS,
     **FOLDERS,
 }
 for _module, _rows in MOVED.items():

@@ -14,6 +14,7 @@ from etx_exir.delegation.partition import delegate
 from etx_exir.emit import emit_all
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.lower.copy_program import apply_passes, copy_program
+from etx_exir.partitioners import GroupPartitioner
 from etx_schema import (
     BackendDelegateDataReference,
     BackendDelegateInlineData,
@@ -228,8 +229,9 @@ def _named(manager: EdgeProgramManager) -> EdgeProgramManager:
 
 
 def _delegate(programs: Any, partitioners: Any) -> Any:
-    for program in programs.values():
-        to_edge_ops(program.graph_module)
+    for name, program in programs.items():
+        is_ours = isinstance(partitioners.get(name), GroupPartitioner)
+        (to_torch_ops if is_ours else to_edge_ops)(program.graph_module)
         name_calls(program)
     done = delegate(programs, partitioners)
     for program in done.values():
