@@ -18,7 +18,8 @@ ENVIRONMENTS = ROOT / ".build" / "env"
 PROJECTS = load_projects()
 COMPILER = "etx-exir"
 DEVICE = ("etx-runtime", "etx-kernels-portable")
-PORT = ("etx-executorch", "etx-devtools", "etx-quant", COMPILER, *DEVICE)
+BACKENDS = ("etx-backend-xnnpack[aot]", "etx-backend-arm[aot]")
+PORT = ("etx-executorch", "etx-devtools", "etx-quant", COMPILER, *DEVICE, *BACKENDS)
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
 LITERT = ("torch==2.13.0", "numpy==2.4.6")

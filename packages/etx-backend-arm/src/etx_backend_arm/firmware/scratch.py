@@ -49,10 +49,24 @@ def _linear(plan: ExecutionPlan, values: Values) -> list[int]:
     return [16 * values[1].sizes[0]]
 
 
+def _batch_matmul(plan: ExecutionPlan, values: Values) -> list[int]:
+    """Four numbers of each column."""
+    return [16 * values[2].sizes[1]]
+
+
+def _transpose_conv2d(plan: ExecutionPlan, values: Values) -> list[int]:
+    """The beginnings of the sums, and the input under a window."""
+    outputs, height, width, inputs = values[1].sizes
+    return [4 * outputs, height * width * inputs]
+
+
 RULES: dict[str, Callable[[ExecutionPlan, Values], list[int]]] = {
     "cortex_m::quantized_conv2d.out": lambda plan, values: _conv2d(plan, values, 1),
     "cortex_m::quantized_conv2d_nhwc.out": lambda plan, values: _conv2d(plan, values, 3),
     "cortex_m::quantized_linear.out": _linear,
+    "cortex_m::quantized_batch_matmul.out": _batch_matmul,
+    "cortex_m::quantized_transpose_conv2d.out": _transpose_conv2d,
+    "cortex_m::quantized_transpose_conv2d_nhwc.out": _transpose_conv2d,
 }
 """The sizes of what a kernel allocates, in its order; tests compare with boards, and hold that
 operators of other families allocate nothing."""
