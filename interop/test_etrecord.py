@@ -65,9 +65,10 @@ def test_etx_compare_runs_a_program_there(request: pytest.FixtureRequest, tmp_pa
         "import sys, json; sys.path[:0] = sys.argv[1:3]\n"
         "from etx_exir import compile\n"
         "from etrecord import sample\n"
+        "from etx_devtools.compare.elsewhere import Ran\n"
         "from etx_devtools.compare.files import compare_files\n"
         "compile(*sample(), path='net.pte')\n"
-        "report = compare_files('net.pte', 'net.py:net', executorch=sys.argv[3])\n"
+        "report = compare_files('net.pte', 'net.py:net', ran=Ran(executorch=sys.argv[3]))\n"
         "print(json.dumps(report.document()))\n"
     )
     command = [python, "-W", "ignore", "-c", script, str(HERE), str(tmp_path)]

@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import sys
 
 import etx_runtime
 import numpy as np
 import pytest
+import torch
 from compared_models import rows
 from etx_devtools.compare.command import register
+from etx_exir import ExecutorchBackendConfig
 from etx_exir import compile as compile_model
 from etx_schema import EtxError, read_pte, write_pte
 
@@ -133,3 +136,56 @@ def test_an_interpreter_without_executorch(files, capsys):
         etx(capsys, *words, sys.executable)
     with pytest.raises(EtxError, match="not a Python interpreter"):
         etx(capsys, *words, "nowhere")
+
+
+PAIRS = {
+    "program, eager": "net.pte --eager net.py:net",
+    "program, exported": "net.pte --against net.pt2",
+    "program, program": "net.pte --against other.pte --eager net.py:net",
+    "program, dump": "net.pte --against-etdump device.etdp --eager net.py:net",
+    "other program, dump": "other.pte --against net.pte --against-etdump device.etdp"
+    " --eager net.py:net",
+    "dump, eager": "net.pte --etdump device.etdp --eager net.py:net",
+    "dump, exported": "net.pte --etdump device.etdp --against net.pt2",
+    "dump, dump": "net.pte --etdump device.etdp --against-etdump device.etdp --eager net.py:net",
+    "exported, eager": "net.pt2 --eager net.py:net",
+    "exported, exported": "net.pt2 --against net.pt2",
+}
+OTHER = {
+    "program, eager": "wrong.pte --eager net.py:net",
+    "program, exported": "wrong.pte --against net.pt2",
+    "program, program": "wrong.pte --against net.pte --eager net.py:net",
+    "program, dump": "wrong.pte --against-etdump device.etdp --eager net.py:net",
+    "dump, eager": "wrong.pte --etdump device.etdp --eager net.py:net --json",
+    "exported, eager": "changed.pt2 --eager net.py:net",
+    "exported, exported": "changed.pt2 --against net.pt2",
+}
+
+
+@pytest.fixture
+def places(files):
+    module, inputs, _ = rows()["convolutions"]
+    torch.export.save(torch.export.export(module, inputs), "net.pt2")
+    changed = copy.deepcopy(module)
+    torch.nn.init.zeros_(changed.depthwise.bias)
+    torch.export.save(torch.export.export(changed, inputs), "changed.pt2")
+    config = ExecutorchBackendConfig(target="executorch")
+    compile_model(module, inputs, path="other.pte", config=config)
+    record("net.pte", "all")
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_two_places_that_agree(places, capsys, pair):
+    code, text = etx(capsys, *PAIRS[pair].split())
+    assert code == 0, text
+    count = int(text.partition(" makes an error: ")[2].split()[0])
+    assert count >= 4, text
+    assert "max abs" in text
+
+
+@pytest.mark.parametrize("pair", OTHER)
+def test_two_places_that_differ(places, capsys, pair):
+    assert etx(capsys, *PAIRS[pair].split())[0] == 0
+    record("wrong.pte" if pair.startswith("dump") else "net.pte", "all")
+    code, text = etx(capsys, *OTHER[pair].split())
+    assert code == 1, text

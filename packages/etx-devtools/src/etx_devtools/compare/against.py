@@ -8,125 +8,45 @@ types differ are compared after the straight line that fits best, since scales a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
-from etx_schema import DelegateCall, EtxError, KernelCall, PteFile
-from etx_schema import Tensor as WireTensor
-from etx_schema.inspect.reads_writes import effects
-from etx_schema.problem import Origins
+from etx_schema import EtxError
 from torch import Tensor
 
 from etx_devtools.compare.arrays import as_tensor, distance_of, dtype_text
 from etx_devtools.compare.checks import Check, Comparison
-from etx_devtools.compare.engine import Execution
-from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
 from etx_devtools.compare.metrics import Distance
-from etx_devtools.compare.notes import Note, notes_of
-from etx_devtools.compare.operators import NoOperatorError, eager_results
-from etx_devtools.compare.record import Recording, Step, find_method, shapes_of
+from etx_devtools.compare.record import Recording
+from etx_devtools.compare.sides import Side, SideValue
 from etx_devtools.compare.tolerance import tolerance
 
-__all__ = ["Pair"]
+__all__ = ["Pair", "output_distance"]
 
 GROWTH = 16.0
 SIMILAR = 0.9
 NEAREST = 12
-Key = tuple[str, str]
-
-
-@dataclass(frozen=True, eq=False)
-class _Value:
-    """One result, in the model's order of dimensions, and how it is paired."""
-
-    number: int
-    slot: int
-    name: str
-    place: Key
-    plain: Tensor
-
-
-class _Side:
-    """One of the programs: what it computed in a call, and what its instructions read."""
-
-    def __init__(self, pte: PteFile, method: str, source: Execution) -> None:
-        self.pte, self.method, self.source = pte, method, source
-        self.plan = pte.program.execution_plan[find_method(pte, method)]
-        self.notes, self.origins = notes_of(pte, method).values, Origins.of(pte.named_data)
-        self.arenas, self.effects = initial_arenas(pte, self.plan), effects(self.plan)
-        self.steps = self.plan.chains[0].instructions
-        self.state = {name: slot for slot, name in state_slots(self.plan)}
-
-    def run(self, inputs: Sequence[Any]) -> Recording:
-        recording = self.source(list(inputs))
-        self.shapes = shapes_of(recording)
-        self.memory = Memory(self.pte, self.plan, [as_tensor(x) for x in inputs], self.arenas)
-        return recording
-
-    def values(self, step: Step) -> Iterator[_Value]:
-        place = self.origins.get(self.method, step.instruction)
-        where = (place.get("module", ""), place.get("source", ""))
-        for slot, got in step.values:
-            if isinstance(got, Tensor):
-                note = self.notes.get(slot, Note(""))
-                plain = note.undo(got) if note.name and note.fits(got) else got
-                yield _Value(step.instruction, slot, note.name, where, plain)
-
-    def after(self, step: Step) -> None:
-        for slot, got in step.values:
-            self.memory.write(slot, got, step.instruction)
-        self.memory.step(self.steps[step.instruction])
-
-    def kernel_error(self, number: int, slot: int, got: Tensor) -> bool | None:
-        """Say whether a kernel departs from torch's operator on what it read; None: unknown."""
-        call = self.steps[number].instr_args
-        if not isinstance(call, KernelCall):
-            return None
-        try:
-            here = eager_results(self.plan, call, self.memory.read, self.shapes).get(slot)
-        except (NoOperatorError, UnknownValueError):
-            return None
-        if not isinstance(here, Tensor) or here.shape != got.shape:
-            return None
-        far = distance_of(got, here)
-        return bool(far.problem) or not far.max_abs <= tolerance(
-            here, got.dtype, self.terms(number)
-        )
-
-    def terms(self, number: int) -> int:
-        """Return how many numbers a result of an instruction may be a sum of."""
-        if isinstance(self.steps[number].instr_args, DelegateCall):
-            return 1 << 12
-        sizes = [self.plan.values[slot].val for slot in self.effects[number].reads]
-        return max(
-            (max(v.sizes, default=1) ** 2 for v in sizes if isinstance(v, WireTensor)), default=1
-        )
 
 
 class Pair:
     """One method of two loaded programs; buffers keep their values from call to call."""
 
-    def __init__(
-        self, first: tuple[PteFile, Execution], second: tuple[PteFile, Execution], method: str
-    ) -> None:
-        self.first, self.second = (_Side(pte, method, run) for pte, run in (first, second))
-        self.method = method
-        kinds = [[_kind(side, slot) for slot in side.plan.inputs] for side in self._sides()]
-        if kinds[0] != kinds[1]:
-            shown = " and ".join("(" + ", ".join(k) + ")" for k in kinds)
+    def __init__(self, first: Side, second: Side, method: str) -> None:
+        self.first, self.second, self.method = first, second, method
+        if first.kinds != second.kinds:
+            shown = " and ".join("(" + ", ".join(s.kinds) + ")" for s in self._sides())
             raise EtxError(
                 f"{method}: the programs take other inputs: {shown}; give two files of one model"
             )
 
-    def _sides(self) -> tuple[_Side, _Side]:
+    def _sides(self) -> tuple[Side, Side]:
         return self.first, self.second
 
     def call(self, inputs: Sequence[Any]) -> Comparison:
         """Run both; compare every value of the first with that of the second."""
         runs = [side.run(inputs) for side in self._sides()]
-        others = _Others(self.second, runs[1], {n.name for n in self.first.notes.values()})
+        others = _Others(self.second, runs[1], self.first.names)
         unpaired: list[int] = []
         checks: list[Check] = []
         errors: dict[int, float] = {}
@@ -143,12 +63,8 @@ class Pair:
                 errors[value.slot] = _share(check.made, value.plain) if check.made else arrived
             self.first.after(step)
             self._follow_view(step.instruction, errors)
-        ran = {step.instruction for step in runs[0].steps}
-        missing = sum(
-            isinstance(s.instr_args, (KernelCall, DelegateCall)) and n not in ran
-            for n, s in enumerate(self.first.steps)
-        )
-        outputs = [_output(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs, strict=False)]
+        missing = self.first.missing({step.instruction for step in runs[0].steps})
+        outputs = [output_distance(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs, strict=False)]
         return Comparison(self.method, checks, outputs, self._state(), None, missing)
 
     def _reads(self, number: int) -> Sequence[int]:
@@ -160,7 +76,7 @@ class Pair:
         if alias is not None and alias[1] in errors:
             errors[alias[0]] = errors[alias[1]]
 
-    def _check(self, value: _Value, other: tuple[_Value, bool] | None, arrived: float) -> Check:
+    def _check(self, value: SideValue, other: tuple[SideValue, bool] | None, arrived: float) -> Check:
         number, plain = value.number, value.plain
         effect = self.first.effects[number]
         module, source = value.place
@@ -185,9 +101,9 @@ class Pair:
             check.cause = self._cause(value, right)
         return check
 
-    def _cause(self, value: _Value, right: _Value) -> str:
+    def _cause(self, value: SideValue, right: SideValue) -> str:
         at = f"instruction {right.number} of the other program"
-        found = self.first.kernel_error(value.number, value.slot, self._held(value))
+        found = self.first.kernel_error(value)
         if found is None:
             return f"it departs from {at}"
         if found:
@@ -197,28 +113,18 @@ class Pair:
             f"those of {at}, or that one's kernel is wrong"
         )
 
-    def _held(self, value: _Value) -> Tensor:
-        note = self.first.notes.get(value.slot)
-        return note.apply(value.plain) if note is not None else value.plain
-
     def _state(self) -> dict[str, Distance]:
-        found = {}
-        for name, slot in self.first.state.items():
-            other = self.second.state.get(name)
-            if other is not None:
-                found[name] = distance_of(
-                    self.first.memory.read(slot), self.second.memory.read(other)
-                )
-        return found
+        first, second = (side.buffers() for side in self._sides())
+        return {n: distance_of(first[n], second[n]) for n in first if n in second}
 
 
 class _Others:
     """The values of the second program, each given to one of the first."""
 
-    def __init__(self, side: _Side, recording: Recording, known: Collection[str]) -> None:
+    def __init__(self, side: Side, recording: Recording, known: Collection[str]) -> None:
         self.known = known
-        self.named: dict[str, list[_Value]] = {}
-        self.placed: list[_Value] = []
+        self.named: dict[str, list[SideValue]] = {}
+        self.placed: list[SideValue] = []
         for step in recording.steps:
             for value in side.values(step):
                 self.placed.append(value)
@@ -227,7 +133,7 @@ class _Others:
             side.after(step)
         self.next = 0
 
-    def take(self, value: _Value) -> tuple[_Value, bool] | None:
+    def take(self, value: SideValue) -> tuple[SideValue, bool] | None:
         """Return the other's value, and whether it means the same numbers."""
         same = self.named.get(value.name, [])
         if same and same[0].plain.shape == value.plain.shape:
@@ -248,7 +154,7 @@ class _Others:
         self.next = -best[1]
         return best[2], best[2].plain.dtype == value.plain.dtype and not value.name
 
-    def _instead(self, value: _Value) -> tuple[_Value, bool] | None:
+    def _instead(self, value: SideValue) -> tuple[SideValue, bool] | None:
         """Return what the other computes in the same module where this is another operator."""
         for place, other in enumerate(self.placed[self.next :], self.next):
             is_alike = (
@@ -260,7 +166,7 @@ class _Others:
         return None
 
 
-def _may_be(value: _Value, other: _Value) -> bool:
+def _may_be(value: SideValue, other: SideValue) -> bool:
     """Whether places say nothing else than that both come of one operator of the model."""
     return not (value.place[1] and other.place[1]) or value.place[1] == other.place[1]
 
@@ -295,14 +201,7 @@ def _share(far: Distance, plain: Tensor) -> float:
     return far.max_abs / size if size else far.max_abs
 
 
-def _output(got: Any, expected: Any) -> Distance | None:
+def output_distance(got: Any, expected: Any) -> Distance | None:
+    """Return how far one output is from another; None without two tensors."""
     both = as_tensor(got), as_tensor(expected)
     return distance_of(*both) if all(isinstance(x, Tensor) for x in both) else None
-
-
-def _kind(side: _Side, slot: int) -> str:
-    wire = side.plan.values[slot].val
-    if not isinstance(wire, WireTensor):
-        return type(wire).__name__
-    shape = ["?" if wire.shape_dynamism else str(size) for size in wire.sizes]
-    return f"{wire.scalar_type.name.lower()}[{', '.join(shape)}]"

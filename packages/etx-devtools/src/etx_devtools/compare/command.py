@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
+
+if TYPE_CHECKING:
+    from etx_devtools.compare.report import Report
 
 __all__ = ["register"]
 
@@ -19,7 +22,10 @@ examples:
   etx compare model.pte --eager net.py:net --inside xnnpack    also what its delegates compute
   etx compare model.pte --eager net.py:net --inputs real.npz --etdump device.etdp
   etx compare model.pte --against int8.pte --inputs real.npz   with another program of the model
-  etx compare model.pte --against model.pte --executorch PYTHON   with what ExecuTorch makes of it
+  etx compare model.pte --against net.pt2                      with an exported program
+  etx compare model.pte --against-executorch PYTHON            with what ExecuTorch makes of it
+  etx compare model.pte --executorch PYTHON --against-etdump device.etdp
+  etx compare net.pt2 --eager net.py:net                       what torch.export has made of it
   etx compare model.pte --eager net.py:net --json --fail-over 1e-4
 """
 
@@ -44,9 +50,10 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--against",
-        metavar="OTHER.pte",
-        help="compare with the values of another program of the same model, run here: another "
-        "build, target or quantization; with --eager, on its example inputs",
+        metavar="OTHER",
+        help="compare with the values of another program of the same model: a .pte of another "
+        "build, target or quantization (with --eager, on its example inputs), or a .pt2 of "
+        "torch.export.save",
     )
     parser.add_argument(
         "--float",
@@ -63,6 +70,20 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--random", metavar="SEED", type=int, help="compare with random inputs")
     _add_delegates(parser)
+    _add_places(parser)
+    parser.add_argument("--method", help="default: forward, or the only one")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--fail-over",
+        metavar="X",
+        type=float,
+        help="exit with 1 when an output is farther than X from eager's; without it, when an "
+        "instruction makes an error that rounding does not explain",
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
     ran = parser.add_mutually_exclusive_group()
     ran.add_argument(
         "--etdump",
@@ -75,16 +96,17 @@ def register(subparsers: Any) -> None:
         metavar="PYTHON",
         help="run the program on ExecuTorch's runtime, which this interpreter has",
     )
-    parser.add_argument("--method", help="default: forward, or the only one")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument(
-        "--fail-over",
-        metavar="X",
-        type=float,
-        help="exit with 1 when an output is farther than X from eager's; without it, when an "
-        "instruction makes an error that rounding does not explain",
+    other = parser.add_mutually_exclusive_group()
+    other.add_argument(
+        "--against-etdump",
+        metavar="FILE",
+        help="compare with what a device recorded of --against, or of the same file without it",
     )
-    parser.set_defaults(run=run)
+    other.add_argument(
+        "--against-executorch",
+        metavar="PYTHON",
+        help="run --against, or the same file without it, on ExecuTorch's runtime",
+    )
 
 
 def _add_delegates(parser: argparse.ArgumentParser) -> None:
@@ -119,30 +141,9 @@ def _add_delegates(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run `etx compare`."""
     try:
-        from etx_devtools.compare.files import compare_files
-        from etx_devtools.compare.programs import compare_with_file
+        report = _compare(options)
     except ImportError as error:
         raise EtxError(f"{NEEDS} ({error})") from error
-    given = (options.inputs, options.method, options.random)
-    ran = (options.etdump, options.executorch)
-    if options.against is not None:
-        if options.inside or options.reduce or options.bisect:
-            raise EtxError("--inside, --bisect and --reduce need the model: leave out --against")
-        report = compare_with_file(options.file, options.against, *given, options.eager, *ran)
-    elif options.eager is None:
-        raise EtxError("compare with what? give --eager MODULE:FACTORY or --against OTHER.pte")
-    else:
-        report = compare_files(
-            options.file,
-            options.eager,
-            *given,
-            options.inside,
-            options.reduce,
-            *ran,
-            options.bisect,
-            options.bisect_log,
-            options.float,
-        )
     if options.json:
         print(json.dumps(report.document(), indent=1))
     else:
@@ -150,3 +151,40 @@ def run(options: argparse.Namespace) -> int:
     if options.fail_over is not None:
         return int(not report.largest <= options.fail_over)
     return int(report.first is not None)
+
+
+def _compare(options: argparse.Namespace) -> Report:
+    from etx_devtools.compare.elsewhere import Ran
+    from etx_devtools.compare.files import compare_files
+    from etx_devtools.compare.models import is_exported
+    from etx_devtools.compare.programs import compare_exported, compare_with_file
+
+    given = (options.inputs, options.method, options.random)
+    ran = Ran(options.etdump, options.executorch)
+    other_ran = Ran(options.against_etdump, options.against_executorch)
+    other = options.against or (options.file if str(other_ran) else "")
+    model = (other if is_exported(other) else "") if other else options.eager or ""
+    if not other and not model:
+        raise EtxError("compare with what? give --eager MODULE:FACTORY or --against OTHER.pte")
+    if is_exported(options.file):
+        if not model or str(ran) or str(other_ran):
+            raise EtxError(
+                f"{options.file} runs in eager PyTorch: give the .pte first, and --against "
+                f"{options.file}"
+            )
+        return compare_exported(options.file, model, options.inputs, options.method)
+    if not model:
+        if options.inside or options.reduce or options.bisect:
+            raise EtxError("--inside, --bisect and --reduce need the model: leave out --against")
+        return compare_with_file(options.file, other, *given, options.eager, ran, other_ran)
+    return compare_files(
+        options.file,
+        model,
+        *given,
+        options.inside,
+        options.reduce,
+        ran,
+        options.bisect,
+        options.bisect_log,
+        options.float,
+    )

@@ -7,6 +7,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from etx_schema import EtxError, ExecutionPlan, PteFile, serialize_pte
 from etx_schema import Tensor as WireTensor
 from torch import Tensor
 
+from etx_devtools.compare.here import Here
 from etx_devtools.compare.record import Recording, find_method, recordings_of
 from etx_devtools.etdump import read_etdump
 
-__all__ = ["Dump", "on_executorch"]
+__all__ = ["Dump", "Ran", "on_executorch"]
 
 WIDEST, PADDING = 16, 64
 SCRIPT = """\
@@ -36,6 +38,30 @@ for kinds in json.loads(str(arrays["calls"])):
     module.run_method(method, tuple(given))
 module.write_etdump_result_to_file(dump, values)
 """
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What ran a program: a dump tells it, an interpreter's ExecuTorch, or this machine's runtime.
+
+    The values of `etdump` lie beside it, with the suffix `.bin`.
+    """
+
+    etdump: str | None = None
+    executorch: str | None = None
+
+    def __str__(self) -> str:
+        return self.etdump or ("" if self.executorch is None else "ExecuTorch")
+
+    def of(
+        self, pte: PteFile, method: str, calls: Sequence[Sequence[Any]]
+    ) -> Dump | Here:
+        """Return the executions of these calls."""
+        if self.etdump is not None:
+            return Dump(pte, method, Path(self.etdump), Path(self.etdump).with_suffix(".bin"))
+        if self.executorch is not None:
+            return on_executorch(self.executorch, pte, method, calls)
+        return Here(pte, method)
 
 
 class Dump:

@@ -6,35 +6,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import etx_runtime
 import torch
 from etx_exir.delegation.backend_entry_points import load_backend
 from etx_exir.ir.equal_values import INNER
-from etx_exir.load_model import Source, load_factory, load_partitioner
+from etx_exir.load_model import load_partitioner
 from etx_exir.lower.capture import capture
 from etx_exir.lower.decompose import decompose
 from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte
 from torch import nn
 from torch.export import ExportedProgram
-from torch.utils import _pytree as pytree
 
 from etx_devtools.compare.bisect import bisect, compile_part, is_delegate, isolate
-from etx_devtools.compare.elsewhere import Dump, on_executorch
+from etx_devtools.compare.elsewhere import Ran
 from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
 from etx_devtools.compare.layers import Layers
+from etx_devtools.compare.models import Model, flat_call, load_models
 from etx_devtools.compare.notes import Notes, notes_of
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reduce import write_reduced
 from etx_devtools.compare.reference import Reference
 from etx_devtools.compare.report import Report
 
-__all__ = ["compare", "compare_files", "flat_call", "split_name"]
+__all__ = ["compare", "compare_files", "split_name"]
 
 Name = str | PathLike[str]
 
@@ -95,45 +94,38 @@ def compare_files(
     seed: int | None = None,
     inside: Sequence[str] = (),
     reduced: str | None = None,
-    etdump: str | None = None,
-    executorch: str | None = None,
+    ran: Ran | None = None,
     bisected: str | None = None,
     log: str | None = None,
     floating: str | None = None,
 ) -> Report:
-    """Do what `etx compare` does: `eager` names a factory, `inputs` are [name=]file.
+    """Do what `etx compare` does: `eager` names a factory or a .pt2, `inputs` are [name=]file.
 
     `inside` names the backends of whose delegates all values are compared; to `reduced` the first
-    wrong instruction is written. `etdump` is what a device recorded of these calls, its values
-    beside it; `executorch` an interpreter where they are made on ExecuTorch's runtime.
+    wrong instruction is written. `ran` says what made the calls, by default this machine.
     In delegates of the backend `bisected` the node at fault is searched; `log` keeps the steps.
     `floating` names the factory of the float model that a quantized one was made of.
     """
     pte = read_pte(file)
-    sources = load_factory(eager)
-    chosen = _method(pte, method, sources, eager)
-    source = sources[chosen]
-    program = capture(source.module, source.inputs, source.kwargs, source.dynamic_shapes)
+    models = load_models(eager)
+    chosen = _method(pte, method, models, eager)
+    program = models[chosen].program
     if inputs or seed is not None:
         given = InputOptions(files=[split_name(text) for text in inputs], seed=seed or 0)
         loaded = etx_runtime.Runtime.get().load_program(file).load_method(chosen)
         calls = prepare_calls(loaded, given)
     else:
-        calls = [flat_call((source.inputs, source.kwargs))]
+        calls = [models[chosen].call]
     if inside:
         partitioners = [_partitioner(n) for n in inside]
         pte = compile_tapped({chosen: program}, partitioners)
-    ran: Execution | None = None
-    if etdump is not None:
-        ran = Dump(pte, chosen, Path(etdump), Path(etdump).with_suffix(".bin"))
-    elif executorch is not None:
-        ran = on_executorch(executorch, pte, chosen, calls)
-    wide = None
-    if floating is not None:
-        of = load_factory(floating)[chosen]
-        wide = capture(of.module, of.inputs, of.kwargs, of.dynamic_shapes)
-    report = compare(pte, program, calls, method=chosen, name=eager, source=ran, floating=wide)
-    report.where = etdump or ("" if executorch is None else "ExecuTorch")
+    ran = ran or Ran()
+    source = ran.of(pte, chosen, calls)
+    wide = None if floating is None else load_models(floating)[chosen].program
+    report = compare(
+        pte, program, calls, method=chosen, name=eager, source=source, floating=wide
+    )
+    report.where = str(ran)
     report.again = bool(inside)
     if bisected is not None:
         pte, report = _search(report, program, calls, _partitioner(bisected), log)
@@ -162,7 +154,7 @@ def _search(
     return pte, report
 
 
-def _method(pte: PteFile, name: str | None, sources: Mapping[str, Source], eager: str) -> str:
+def _method(pte: PteFile, name: str | None, sources: Mapping[str, Model], eager: str) -> str:
     if name is None:
         name = "forward" if "forward" in sources or len(sources) != 1 else next(iter(sources))
     find_method(pte, name)
@@ -176,12 +168,6 @@ def split_name(text: str) -> tuple[str, str]:
     """Split `[NAME=]FILE`; the name is empty where none is given."""
     name, equals, path = text.partition("=")
     return (name, path) if equals else ("", text)
-
-
-def flat_call(call: Any) -> list[Any]:
-    """Return the leaves of the arguments of a call."""
-    leaves = pytree.tree_leaves(tuple(call), is_leaf=lambda item: item is None)
-    return [x.detach() if isinstance(x, torch.Tensor) else x for x in leaves]
 
 
 def _reduce(pte: PteFile, report: Report, method: str, path: str) -> None:

@@ -5,46 +5,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import etx_runtime
 from etx_exir.load_model import load_factory
-from etx_runtime.commands.samples import InputOptions, prepare_calls
+from etx_runtime.commands.samples import InputOptions, prepare_calls, read_arrays
 from etx_schema import EtxError, PteFile, read_pte, serialize_pte
+from torch.export import ExportedProgram
 
-from etx_devtools.compare.against import Pair
-from etx_devtools.compare.elsewhere import Dump, on_executorch
+from etx_devtools.compare.against import Pair, output_distance
+from etx_devtools.compare.elsewhere import Ran
 from etx_devtools.compare.engine import Execution
-from etx_devtools.compare.files import flat_call, split_name
+from etx_devtools.compare.files import split_name
 from etx_devtools.compare.here import Here
+from etx_devtools.compare.models import Model, flat_call, load_models
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.report import Report
+from etx_devtools.compare.sides import ExportedSide, FileSide, Side
 
-__all__ = ["compare_programs", "compare_with_file"]
+__all__ = ["compare_exported", "compare_programs", "compare_with_file"]
 
 Name = str | PathLike[str]
 
 
 def compare_programs(
-    file: Name | bytes | PteFile,
-    other: Name | bytes | PteFile,
+    file: Name | bytes | PteFile | ExportedProgram,
+    other: Name | bytes | PteFile | ExportedProgram,
     calls: Sequence[Sequence[Any]],
     *,
     method: str = "forward",
     source: Execution | None = None,
+    other_source: Execution | None = None,
 ) -> Report:
     """Compare the values of a program with those of another one, of the same model.
 
-    Values are paired by where in the model they come from; `source` says what ran the first.
+    Values are paired by where in the model they come from; `source` and `other_source` say what
+    ran the programs, by default this machine. Exported programs are run in eager PyTorch.
     """
-    first, second = (f if isinstance(f, PteFile) else read_pte(f) for f in (file, other))
     shown = [str(f) if isinstance(f, (str, PathLike)) else "a program" for f in (file, other)]
     report = Report(shown[0], shown[1], other=shown[1])
-    ran = source or Here(first, method)
-    pair = Pair((first, ran), (second, Here(second, method)), method)
+    pair = Pair(_side(file, method, source), _side(other, method, other_source), method)
     report.calls = [pair.call(flat_call(call)) for call in calls]
     return report
+
+
+def _side(
+    file: Name | bytes | PteFile | ExportedProgram, method: str, source: Execution | None
+) -> Side:
+    if isinstance(file, ExportedProgram):
+        return ExportedSide(file)
+    pte = file if isinstance(file, PteFile) else read_pte(file)
+    return FileSide(pte, method, source or Here(pte, method))
 
 
 def compare_with_file(
@@ -54,23 +65,57 @@ def compare_with_file(
     method: str | None = None,
     seed: int | None = None,
     eager: str | None = None,
-    etdump: str | None = None,
-    executorch: str | None = None,
+    ran: Ran | None = None,
+    other_ran: Ran | None = None,
 ) -> Report:
     """Do what `etx compare FILE --against OTHER` does, for `method` or all that both have."""
     first, second = read_pte(file), read_pte(other)
-    report = Report(file, other, other=other, random=not inputs and eager is None)
+    ran, other_ran = ran or Ran(), other_ran or Ran()
+    shown = f"{other} on {other_ran}" if str(other_ran) else other
+    report = Report(file, shown, other=shown, random=not inputs and eager is None)
     for name in _methods(first, second, method, bool(inputs)):
         calls = _calls(first, name, inputs, seed, eager)
-        ran: Execution | None = None
-        if etdump is not None:
-            ran = Dump(first, name, Path(etdump), Path(etdump).with_suffix(".bin"))
-        elif executorch is not None:
-            ran = on_executorch(executorch, first, name, calls)
-        found = compare_programs(first, second, calls, method=name, source=ran)
+        sources = (ran.of(first, name, calls), other_ran.of(second, name, calls))
+        found = compare_programs(
+            first, second, calls, method=name, source=sources[0], other_source=sources[1]
+        )
         report.calls += found.calls
-    report.where = etdump or ("" if executorch is None else "ExecuTorch")
+    report.where = str(ran)
     return report
+
+
+def compare_exported(
+    file: str, other: str, inputs: Sequence[str] = (), method: str | None = None
+) -> Report:
+    """Compare an exported program's file with another one, or with a model in eager mode.
+
+    Of a model in eager mode the outputs are what the module itself returns.
+    """
+    (first,) = load_models(file).values()
+    models = load_models(other)
+    if method is None:
+        method = "forward" if "forward" in models else next(iter(models))
+    if method not in models:
+        raise EtxError(f"{other} has no method {method!r} (it has: {', '.join(sorted(models))})")
+    second = models[method]
+    calls = _arrays(first, inputs) if inputs else [second.call or first.call]
+    found = compare_programs(first.program, second.program, calls)
+    report = Report(file, other, found.calls, other=other)
+    if second.module is not None:
+        own = ExportedSide(first.program)
+        for call, comparison in zip(calls, report.calls, strict=True):
+            both = zip(own.run(call).outputs, second.outputs(call), strict=True)
+            comparison.outputs = [output_distance(*pair) for pair in both]
+    return report
+
+
+def _arrays(model: Model, inputs: Sequence[str]) -> list[list[Any]]:
+    """Return the calls in files: arrays in turn."""
+    arrays = [array for text in inputs for array in read_arrays(split_name(text)[1])]
+    count = len(ExportedSide(model.program).kinds)
+    if not count or len(arrays) % count:
+        raise EtxError(f"the program takes {count} arrays a call, {len(arrays)} were given")
+    return [arrays[start : start + count] for start in range(0, len(arrays), count)]
 
 
 def _methods(first: PteFile, second: PteFile, chosen: str | None, given: bool) -> list[str]:
@@ -97,9 +142,8 @@ def _calls(
     if eager is not None and not inputs and seed is None:
         sources = load_factory(eager)
         if method not in sources:
-            raise EtxError(
-                f"{eager} has no method {method!r} (it has: {', '.join(sorted(sources))})"
-            )
+            known = ", ".join(sorted(sources))
+            raise EtxError(f"{eager} has no method {method!r} (it has: {known})")
         return [flat_call((sources[method].inputs, sources[method].kwargs))]
     given = InputOptions(files=[split_name(text) for text in inputs], seed=seed or 0)
     program = etx_runtime.Runtime.get().load_program(serialize_pte(pte))
