@@ -42,7 +42,7 @@ struct Options {
   const char* values = nullptr;
   int32_t trace_bytes = 1 << 16;
   int32_t value_bytes = 0;
-  etx::Bundle::Tolerance tolerance;
+  etx::Tolerance tolerance;
 };
 
 bool parse_number(const char* text, int32_t& number) {
@@ -317,6 +317,13 @@ class Runner {
     return failed == 0 ? 0 : 1;
   }
 
+  static void print_number(Text& line, const double (&number)[2]) {
+    line.decimal(number[0]);
+    if (number[1] == 0) return;
+    line << " and ";
+    line.decimal(number[1]) << "i";
+  }
+
   /// Returns how many outputs are not as expected.
   int verify_case(const etx::Bundle& bundle, size_t suite, size_t index, etx::Method& method) {
     Text place;
@@ -331,19 +338,21 @@ class Runner {
     }
     int failed = 0;
     for (size_t i = 0; i < count; ++i) {
-      const etx::Bundle::Verdict verdict =
+      const etx::Verdict verdict =
           bundle.compare(suite, index, i, method.get_output(i), options_.tolerance);
       failed += verdict.passed ? 0 : 1;
       Text line;
       line << place.c_str() << ", output " << static_cast<int64_t>(i);
       line << (verdict.passed ? ": passed" : ": FAILED");
       if (verdict.reason != nullptr) line << ": " << verdict.reason;
-      if (verdict.worst >= 0) {
-        line << ", " << verdict.different << " off, max abs ";
+      if (verdict.worst >= 0) line << ", " << verdict.different << " off";
+      if (verdict.has_numbers) {
+        line << ", max abs ";
         line.decimal(verdict.max_absolute) << ", max rel ";
         line.decimal(verdict.max_relative) << " at " << verdict.worst << ": ";
-        line.decimal(verdict.got) << ", expected ";
-        line.decimal(verdict.expected);
+        print_number(line, verdict.got);
+        line << ", expected ";
+        print_number(line, verdict.expected);
       }
       line << "\n";
       platform_.print(line.c_str());

@@ -11,10 +11,18 @@ import numpy as np
 import pytest
 import torch
 from conftest import Model
-from etx_devtools.bundled_program import BundledProgram, MethodTestCase, MethodTestSuite, verify
+from etx_devtools.bundled_program import (
+    BundledProgram,
+    MethodTestCase,
+    MethodTestSuite,
+    Verdict,
+    verify,
+)
+from etx_devtools.bundled_program.tensors import to_table
 from etx_devtools.etdump import Run, Statistics, read_etdump, to_python
 from etx_devtools.profile import profile_of
-from etx_schema import read_pte
+from etx_exir import to_edge
+from etx_schema import read_pte, serialize_bundle
 from machines import Machine
 from test_machines import start
 
@@ -124,6 +132,81 @@ def test_a_wrong_case(etx_run: tuple[Machine, Path], model: Model, bundle: Path)
         assert float(text) == pytest.approx(number, rel=1e-3)
     assert start(etx_run, model, "wrong.bpte", "--atol", "0.51").returncode == 0
     assert start(etx_run, model, "wrong.bpte", "--atol", "x").returncode == 2
+
+
+class Copies(torch.nn.Module):
+    def forward(self, *given: torch.Tensor) -> list[torch.Tensor]:
+        return [each.clone() for each in given]
+
+
+def given_of(dtype: torch.dtype, seed: int) -> torch.Tensor:
+    """Return a tensor in channels-last order with all numbers that its bits can be."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (2, 3, 4, 5)
+    if dtype == torch.bool:
+        flat = torch.randint(0, 2, shape, generator=generator).bool()
+    else:
+        size = (*shape, dtype.itemsize)
+        flat = torch.randint(0, 256, size, generator=generator, dtype=torch.uint8).view(dtype)
+        flat = flat.reshape(shape)
+    return flat.to(memory_format=torch.channels_last)
+
+
+JUDGED = (
+    *(torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.bool),
+    *(torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float64),
+)
+
+
+def judged(folder: Path) -> list[Verdict]:
+    """Write a bundle of all dtypes with expected values in other dim orders; return verdicts."""
+    inputs = [given_of(dtype, 2 * i) for i, dtype in enumerate(JUDGED)]
+    expected = [x.clone() for x in inputs]
+    for i, dtype in enumerate(JUDGED):
+        expected[i][1, 2, 1:] = given_of(dtype, 2 * i + 1)[1, 2, 1:]
+    program = to_edge(torch.export.export(Copies(), tuple(inputs))).to_executorch()
+    cases = [MethodTestCase(inputs, expected), MethodTestCase(inputs, inputs)]
+    bundle = BundledProgram(program, [MethodTestSuite("forward", cases)]).serialize_to_schema()
+    for case, values in zip(
+        bundle.method_test_suites[0].test_cases, (expected, inputs), strict=True
+    ):
+        for i, value in enumerate(values):
+            order = [(0, 1, 2, 3), (0, 2, 3, 1), (3, 1, 0, 2)][i % 3]
+            case.expected_outputs[i].val = to_table(value, order)
+    (folder / "judged.bpte").write_bytes(serialize_bundle(bundle))
+    return verify(folder / "judged.bpte")
+
+
+LINE = re.compile(
+    r"^forward, case (\d), output (\d+): (\w+), (\d+) off, max abs (\S+), max rel (\S+) at (\d+): "
+    r"(\S+)(?: and (\S+)i)?, expected (\S+?)(?: and (\S+)i)?$",
+    re.M,
+)
+
+
+def test_one_judge_here_and_there(etx_run: tuple[Machine, Path], model: Model) -> None:
+    """All dtypes, each side in a dim order of its own: the host's figures are the board's."""
+    verdicts = judged(model.folder)
+    done = start(etx_run, model, "judged.bpte")
+    assert done.returncode == 1, done.stdout
+    found = LINE.findall(done.stdout)
+    assert len(found) == len(verdicts) == 2 * len(JUDGED), done.stdout
+    for verdict, (case, output, word, off, *numbers, got, got_i, expected, expected_i) in zip(
+        verdicts, found, strict=True
+    ):
+        assert (verdict.case, verdict.output) == (int(case), int(output))
+        assert word == ("passed" if verdict.passed else "FAILED")
+        assert int(off) == (0 if verdict.passed else int(verdict.reason.split()[0]))
+        assert int(numbers.pop()) == np.ravel_multi_index(verdict.at, (2, 3, 4, 5))
+        here = (verdict.max_abs, verdict.max_rel, verdict.got, verdict.expected)
+        there = [*map(float, numbers), number_of(got, got_i), number_of(expected, expected_i)]
+        for one, other in zip(here, there, strict=True):
+            assert one is not None
+            assert other == pytest.approx(one, rel=1e-3, nan_ok=True)
+
+
+def number_of(real: str, imaginary: str) -> complex:
+    return complex(float(real), float(imaginary)) if imaginary else float(real)
 
 
 def test_damaged_bundles(etx_run: tuple[Machine, Path], model: Model, bundle: Path) -> None:

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <etx/compare.h>
 #include <etx/failure.h>
 #include <etx/method.h>
 #include <etx/result.h>
@@ -22,30 +23,6 @@ namespace etx {
 ///       for each output: bundle->compare(suite, index, output, method.get_output(output));
 class Bundle {
  public:
-  /// Allowed is a difference of `absolute + relative * |expected|`; NaN equals NaN, an infinity
-  /// itself, and what is no number is equal byte by byte.
-  struct Tolerance {
-    double absolute = 1e-5;
-    double relative = 1e-5;
-  };
-  /// How far an output is from the expected one.
-  struct Verdict {
-    bool passed;
-    /// Why the output could not be compared; null when it was.
-    const char* reason;
-    /// The largest difference and, of any element, the largest by the expected number's magnitude;
-    /// infinite where only one of two is NaN or a number.
-    double max_absolute;
-    double max_relative;
-    /// The element with the largest difference by its index in memory, and its numbers; -1 without
-    /// elements or numbers.
-    int64_t worst;
-    double got;
-    double expected;
-    /// Elements farther off than allowed.
-    int64_t different;
-  };
-
   /// True when bytes begin as a bundled program does.
   static bool has_identifier(const void* data, size_t size);
 
@@ -68,10 +45,7 @@ class Bundle {
 
   /// Compares an output, which must be less than num_expected(), with the expected one.
   Verdict compare(size_t suite, size_t index, size_t output, const EValue& value,
-                  Tolerance tolerance) const;
-  Verdict compare(size_t suite, size_t index, size_t output, const EValue& value) const {
-    return compare(suite, index, output, value, Tolerance());
-  }
+                  Tolerance tolerance = {}) const;
 
  private:
   explicit Bundle(const void* root) : root_(root) {}

@@ -19,7 +19,6 @@ namespace fbb = ::etx_fbs::bundled_program;
 constexpr char kIdentifier[] = "BP08";
 constexpr size_t kIdentifierAt = 4;
 constexpr size_t kAlignment = 16;
-constexpr double kInfinity = __builtin_inf();
 
 const fbb::BundledProgram& bundle_at(const void* root) {
   return *static_cast<const fbb::BundledProgram*>(root);
@@ -100,76 +99,6 @@ EValue value_of(const fbb::Value& value, Stored& stored) {
     case fbb::ValueUnion::Bool: return EValue(static_cast<const fbb::Bool*>(held)->bool_val());
     default: return EValue(static_cast<const fbb::Double*>(held)->double_val());
   }
-}
-
-bool is_nan(double number) { return number != number; }
-bool is_finite(double number) { return number - number == 0; }
-double magnitude(double number) { return number < 0 ? -number : number; }
-
-void compare_numbers(double got, double expected, int64_t index, Bundle::Tolerance tolerance,
-                     Bundle::Verdict& verdict) {
-  double difference = magnitude(got - expected);
-  if (got == expected || (is_nan(got) && is_nan(expected))) difference = 0;
-  if (is_nan(difference)) difference = kInfinity;
-  const double size = magnitude(expected);
-  const bool bounded = is_finite(expected);
-  const double allowed = bounded ? tolerance.absolute + tolerance.relative * size : 0;
-  if (!(difference <= allowed)) ++verdict.different;
-  double relative = difference;
-  if (difference != 0) relative = bounded && size != 0 ? difference / size : kInfinity;
-  if (relative > verdict.max_relative) verdict.max_relative = relative;
-  if (verdict.worst >= 0 && difference <= verdict.max_absolute) return;
-  verdict.max_absolute = difference;
-  verdict.worst = index;
-  verdict.got = got;
-  verdict.expected = expected;
-}
-
-template <typename T>
-T load(const void* data, int64_t index) {
-  T value;
-  std::memcpy(&value, static_cast<const uint8_t*>(data) + index * int64_t{sizeof(T)}, sizeof(T));
-  return value;
-}
-
-/// A floating-point element as a number.
-double element(ScalarType type, const void* data, int64_t index) {
-  switch (type) {
-    case ScalarType::Half: return load<Half>(data, index);
-    case ScalarType::BFloat16: return load<BFloat16>(data, index);
-    case ScalarType::Float: return load<float>(data, index);
-    default: return load<double>(data, index);
-  }
-}
-
-const char* compare_tensors(const TensorImpl& got, const TensorImpl& expected,
-                            Bundle::Tolerance tolerance, Bundle::Verdict& verdict) {
-  if (got.dtype != expected.dtype) return "the output has another dtype";
-  bool is_same = got.rank == expected.rank;
-  for (size_t d = 0; is_same && d < got.rank; ++d) is_same = got.sizes[d] == expected.sizes[d];
-  if (!is_same) return "the output has another shape";
-  for (size_t d = 0; d < got.rank; ++d) {
-    if (got.sizes[d] > 1 && got.strides[d] != expected.strides[d]) {
-      return "the output has another dim order";
-    }
-  }
-  if (got.numel != 0 && got.data == nullptr) return "the output has no memory";
-  const auto type = static_cast<ScalarType>(got.dtype);
-  if (is_floating(type)) {
-    for (int64_t i = 0; i < got.numel; ++i) {
-      compare_numbers(element(type, got.data, i), element(type, expected.data, i), i, tolerance,
-                      verdict);
-    }
-    return nullptr;
-  }
-  const size_t width = element_size(type);
-  const auto* one = static_cast<const uint8_t*>(got.data);
-  const auto* other = static_cast<const uint8_t*>(expected.data);
-  for (int64_t i = 0; i < got.numel; ++i, one += width, other += width) {
-    if (std::memcmp(one, other, width) == 0) continue;
-    if (verdict.different++ == 0) verdict.worst = i;
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -261,30 +190,13 @@ Error Bundle::set_inputs(size_t suite, size_t index, Method& method) const {
   return Error::Ok;
 }
 
-Bundle::Verdict Bundle::compare(size_t suite, size_t index, size_t output, const EValue& value,
-                                Tolerance tolerance) const {
+Verdict Bundle::compare(size_t suite, size_t index, size_t output, const EValue& value,
+                        Tolerance tolerance) const {
   const void* const test = case_at(suite, index);
   const void* const outputs =
       static_cast<const fbb::BundledMethodTestCase*>(test)->expected_outputs();
   Stored stored;
-  const EValue expected = value_of(value_at(outputs, output), stored);
-  Verdict verdict{};
-  verdict.worst = -1;
-  if (value.tag() != expected.tag()) {
-    verdict.reason = "the output is of another kind";
-  } else if (value.is_tensor()) {
-    verdict.reason =
-        compare_tensors(*value.payload.as_tensor, *expected.payload.as_tensor, tolerance, verdict);
-  } else if (value.is_double()) {
-    compare_numbers(value.payload.as_double, expected.payload.as_double, 0, tolerance, verdict);
-  } else {
-    const bool is_same = value.is_int() ? value.to_int() == expected.to_int()
-                                        : value.to_bool() == expected.to_bool();
-    verdict.different = is_same ? 0 : 1;
-    verdict.worst = is_same ? -1 : 0;
-  }
-  verdict.passed = verdict.reason == nullptr && verdict.different == 0;
-  return verdict;
+  return etx::compare(value, value_of(value_at(outputs, output), stored), tolerance);
 }
 
 }  // namespace etx

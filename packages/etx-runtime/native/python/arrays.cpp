@@ -259,7 +259,7 @@ nb::object from_bits(nb::handle bits, const std::string& dtype) {
   }
   if (row == nullptr || view_array(bits, &view, &keep) != nullptr ||
       element_size(view.type) != element_size(row->type)) {
-    return nb::object();
+    return nb::none();
   }
   size_t shape[kMaxRank];
   for (size_t i = 0; i < view.rank; ++i) shape[i] = static_cast<size_t>(view.sizes[i]);

@@ -54,8 +54,8 @@ nanobind::object view_tensor(const Tensor& tensor, nanobind::handle owner, bool 
 /// is not an array.
 nanobind::object to_bits(nanobind::handle object);
 
-/// The same memory as elements of type `dtype`: an object with DLPack. Invalid when `bits` is not
-/// an array of elements as wide.
+/// The same memory as elements of type `dtype`: an object with DLPack. None when `bits` is not
+/// an array of elements as wide, or no array can have that type.
 nanobind::object from_bits(nanobind::handle bits, const std::string& dtype);
 
 /// True when NumPy has the tensor's type.

@@ -43,6 +43,7 @@ T value_of(Result<T> result, const char* message) {
 }
 
 /// Defines TensorInfo and MethodMeta.
+void bind_compare(nanobind::module_& m);
 void bind_metadata(nanobind::module_& m);
 
 /// Sets input `index` of `method` from a Python object: an array (NumPy, DLPack, buffer), a number,

@@ -248,6 +248,7 @@ NB_MODULE(_native, m) {
   set_log_level(ETX_LOG_FATAL);
   bind_metadata(m);
   bind_programs(m);
+  bind_compare(m);
   bind_recorder(m);
   nb::class_<PyMethod>(m, "Method", nb::type_slots(method_slots), "A method with its memory.")
       .def(nb::init<const PyProgram&, const std::string&, std::vector<std::string>, nb::object,

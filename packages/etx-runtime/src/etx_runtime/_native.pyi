@@ -68,6 +68,11 @@ class Plugin:
     @property
     def version(self) -> str: ...
 
+def compare(got: object, expected: object, dtype: str, atol: float, rtol: float) -> dict[str, Any]:
+    """
+    Judge an array, of bits where NumPy lacks `dtype`, as etx::compare does.
+    """
+
 class Recorder:
     """What methods do, as an ETDump."""
 

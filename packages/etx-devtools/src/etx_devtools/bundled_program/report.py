@@ -53,7 +53,7 @@ def document(file: str, rows: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float) and value - value != 0:
+    if isinstance(value, complex) or (isinstance(value, float) and value - value != 0):
         return str(value)
     return value
 

@@ -20,7 +20,10 @@ __all__ = ["Tolerance", "Verdict", "verify"]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """A difference of `atol + rtol * |expected|` is allowed, in some outputs another one."""
+    """A difference of `atol + rtol * |expected|` is allowed, in some outputs another one.
+
+    Of integers it is `atol`; bools must be the same.
+    """
 
     atol: float = 1e-5
     rtol: float = 1e-5
@@ -48,8 +51,8 @@ class Verdict:
     max_abs: float | None = None
     max_rel: float | None = None
     at: tuple[int, ...] = ()
-    got: float | None = None
-    expected: float | None = None
+    got: complex | None = None
+    expected: complex | None = None
     atol: float | None = None
     rtol: float | None = None
     compared: bool = True
@@ -165,6 +168,7 @@ def runnable(value: Any) -> Any:
 
 
 def _compare(value: Any, dtype: str, expected: Any, atol: float, rtol: float) -> dict[str, Any]:
+    """Judge by `etx::compare`, each side in the dim order it lies in."""
     from etx_runtime.commands.expected import compare_tensor
 
     expected = as_array(expected)

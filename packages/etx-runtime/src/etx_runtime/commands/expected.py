@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from etx_runtime import bits
+from etx_runtime import _native, bits
 from etx_runtime.commands.samples import RAW, read_arrays
 from etx_runtime.errors import InputError
 from etx_runtime.values import ValueInfo
@@ -48,8 +48,8 @@ def compare_tensor(
 ) -> dict[str, Any]:
     """Return whether a tensor `matches`, the largest difference and where; else the `reason`.
 
-    Allowed is `atol + rtol * |expected|`; NaN equals NaN, an infinity only itself. What NumPy
-    cannot compute with is compared byte by byte.
+    `etx::compare` judges, as on a board: allowed is `atol + rtol * |expected|`, of integers `atol`;
+    NaN equals NaN, an infinity itself, bits themselves.
     """
     got = bits.as_numpy(value)
     if reference.dtype == RAW:
@@ -58,30 +58,37 @@ def compare_tensor(
         reference = reference.view(got.dtype).reshape(got.shape)
     if got.shape != reference.shape:
         return _differs(f"has shape {list(got.shape)}, expected {list(reference.shape)}")
-    x, y = bits.as_numbers(value, dtype), bits.as_numbers(bits.of_type(reference, dtype), dtype)
-    if x is None or y is None:
-        is_same = bool(np.array_equal(got, reference))
-        return {"matches": True} if is_same else _differs(f"differs ({dtype} is compared exactly)")
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        difference = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0.0, np.abs(x - y))
-        allowed = np.where(np.isfinite(y), atol + rtol * np.abs(y), 0.0)
-        off = ~(difference <= allowed)
-        relative = np.where(difference == 0, 0.0, difference / np.abs(y))
-    row: dict[str, Any] = {"matches": not off.any(), "different": int(off.sum())}
-    if x.size:
-        candidates = np.where(np.isnan(difference), np.inf, difference)
-        place = np.unravel_index(int(candidates.argmax()), x.shape)
-        row["largest_difference"] = float(candidates[place])
-        row["largest_relative"] = float(np.where(np.isnan(relative), np.inf, relative).max())
-        row["at"] = [int(position) for position in place]
-        row["got"], row["expected"] = float(x[place]), float(y[place])
-    if off.any():
-        row["reason"] = (
-            f"{row['different']} of {x.size} elements differ, most at {row['at']}: "
-            f"{row['got']:.6g}, expected {row['expected']:.6g}"
+    one, other = _alike(got, bits.as_numpy(bits.of_type(reference, dtype)), dtype)
+    known = dtype if one is got and dtype else one.dtype.name
+    found = _native.compare(one, other, known, atol, rtol)
+    if found["reason"]:
+        return _differs(f"{found['reason']}: {one.dtype}, expected {other.dtype}")
+    row: dict[str, Any] = {"matches": found["passed"], "different": found["different"]}
+    if found["worst"] >= 0:
+        row["at"] = [int(place) for place in np.unravel_index(found["worst"], got.shape)]
+    if "got" in found:
+        row["largest_difference"] = found["max_absolute"]
+        row["largest_relative"] = found["max_relative"]
+        row["got"], row["expected"] = found["got"], found["expected"]
+    if not found["passed"]:
+        row["reason"] = f"{row['different']} of {got.size} elements differ, "
+        row["reason"] += (
+            f"most at {row['at']}: {row['got']:.6g}, expected {row['expected']:.6g}"
+            if "got" in row
+            else f"first at {row['at']} ({dtype} is compared exactly)"
         )
     return row
+
+
+def _alike(got: Array, reference: Array, dtype: str) -> tuple[Array, Array]:
+    """Return both as numbers of one type where a file holds the expected ones as another."""
+    if got.dtype == reference.dtype:
+        return got, reference
+    numbers = bits.as_numbers(bits.of_type(got, dtype), dtype)
+    if numbers is None or reference.dtype.kind not in "biufc":
+        return got, reference
+    common = np.result_type(numbers, reference)
+    return numbers.astype(common), reference.astype(common)
 
 
 def _differs(reason: str) -> dict[str, Any]:
