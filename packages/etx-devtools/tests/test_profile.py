@@ -19,7 +19,7 @@ from etx_devtools.profile.command import register
 from etx_exir import to_edge
 from etx_runtime import Recorder, Runtime, set_num_threads
 from etx_runtime.commands.selection import select_values
-from etx_schema import EtxError
+from etx_schema import EtxError, cli
 from etx_schema.pte import NamedBlob
 
 
@@ -174,14 +174,27 @@ class Wide(torch.nn.Module):
         return torch.tanh(x @ x)
 
 
-def test_threads_are_lanes(tmp_path: Path) -> None:
-    path, out = tmp_path / "wide.pte", tmp_path / "trace.json"
+@pytest.fixture
+def wide(tmp_path: Path) -> Path:
+    path = tmp_path / "wide.pte"
     program = torch.export.export(Wide().eval(), (torch.ones(512, 512),))
     to_edge(program).to_executorch().save(str(path))
+    return path
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_threads_are_lanes(wide: Path, tmp_path: Path, is_recorded: bool) -> None:
+    """Of what `etx profile` runs, and of what `etx run --etdump-threads` wrote."""
+    out, dump = tmp_path / "trace.json", tmp_path / "wide.etdp"
+    options = ["--executions", "20", "--threads", "2"]
+    recorded = ["--iterations", "20", "--threads", "2", "--etdump", str(dump), "--etdump-threads"]
     lanes, limit = {}, time.monotonic() + 60
     try:
         while len(lanes) < 2 and time.monotonic() < limit:
-            profile(str(path), "--executions", "20", "--threads", "2", "--trace", str(out))
+            if is_recorded:
+                assert cli.main(["run", str(wide), *recorded]) == 0
+                options = ["--etdump", str(dump)]
+            profile(str(wide), *options, "--trace", str(out))
             events = json.loads(out.read_text())["traceEvents"]
             lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     finally:

@@ -80,8 +80,14 @@ def test_recording(
     ):
         with pytest.raises(InputError, match=f"--values {text}: .*{message}"):
             run(capsys, "run", model, "--etdump", str(path), "--values", text)
-    with pytest.raises(InputError, match="--values and --debug-buffer record with --etdump"):
-        run(capsys, "run", model, "--values", "all")
+    for words in (["--values", "all"], ["--etdump-threads"]):
+        with pytest.raises(InputError, match="--etdump-threads record with --etdump, which is not"):
+            run(capsys, "run", model, *words)
+    words = ["--etdump", str(path), "--etdump-threads"]
+    with pytest.raises(InputError, match="times only, got --values all beside it"):
+        run(capsys, "run", model, *words, "--values", "all")
+    run(capsys, "run", model, *words)
+    assert path.read_bytes()[8:12] == b"ED00"
 
 
 def test_state_that_cannot_be_written(tmp_path: Path, runtime: Runtime) -> None:

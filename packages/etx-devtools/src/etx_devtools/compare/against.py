@@ -64,7 +64,9 @@ class Pair:
             self.first.after(step)
             self._follow_view(step.instruction, errors)
         missing = self.first.missing({step.instruction for step in runs[0].steps})
-        outputs = [output_distance(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs, strict=False)]
+        outputs = [
+            output_distance(a, b) for a, b in zip(runs[0].outputs, runs[1].outputs, strict=False)
+        ]
         return Comparison(self.method, checks, outputs, self._state(), None, missing)
 
     def _reads(self, number: int) -> Sequence[int]:
@@ -76,7 +78,9 @@ class Pair:
         if alias is not None and alias[1] in errors:
             errors[alias[0]] = errors[alias[1]]
 
-    def _check(self, value: SideValue, other: tuple[SideValue, bool] | None, arrived: float) -> Check:
+    def _check(
+        self, value: SideValue, other: tuple[SideValue, bool] | None, arrived: float
+    ) -> Check:
         number, plain = value.number, value.plain
         effect = self.first.effects[number]
         module, source = value.place

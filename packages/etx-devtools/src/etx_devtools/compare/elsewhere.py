@@ -53,9 +53,7 @@ class Ran:
     def __str__(self) -> str:
         return self.etdump or ("" if self.executorch is None else "ExecuTorch")
 
-    def of(
-        self, pte: PteFile, method: str, calls: Sequence[Sequence[Any]]
-    ) -> Dump | Here:
+    def of(self, pte: PteFile, method: str, calls: Sequence[Sequence[Any]]) -> Dump | Here:
         """Return the executions of these calls."""
         if self.etdump is not None:
             return Dump(pte, method, Path(self.etdump), Path(self.etdump).with_suffix(".bin"))

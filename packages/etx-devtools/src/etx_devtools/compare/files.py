@@ -122,9 +122,7 @@ def compare_files(
     ran = ran or Ran()
     source = ran.of(pte, chosen, calls)
     wide = None if floating is None else load_models(floating)[chosen].program
-    report = compare(
-        pte, program, calls, method=chosen, name=eager, source=source, floating=wide
-    )
+    report = compare(pte, program, calls, method=chosen, name=eager, source=source, floating=wide)
     report.where = str(ran)
     report.again = bool(inside)
     if bisected is not None:

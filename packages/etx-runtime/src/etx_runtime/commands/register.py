@@ -98,6 +98,11 @@ def register_run(subparsers: Any) -> None:
     recording.add_argument(
         "--debug-buffer", metavar="FILE.bin", help="where they go (default: FILE.bin beside it)"
     )
+    recording.add_argument(
+        "--etdump-threads",
+        action="store_true",
+        help="record too what each thread does of loops, the lanes of a trace; without --values",
+    )
     run.set_defaults(run=_run)
 
 

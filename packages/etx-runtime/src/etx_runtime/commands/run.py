@@ -82,11 +82,20 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _recorder(options: argparse.Namespace) -> Recorder | None:
+    if options.etdump_threads and options.values != "none":
+        raise InputError(
+            f"--etdump-threads records times only, got --values {options.values} beside it; "
+            "record the values in a run of their own"
+        )
+    if options.etdump and options.etdump_threads:
+        return Recorder(threads=True)
     if options.etdump:
         selected = select_values(options.values, options.file, options.method)
         return Recorder(selected.values, instructions=selected.instructions)
-    if options.values != "none" or options.debug_buffer:
-        raise InputError("--values and --debug-buffer record with --etdump, which is not given")
+    if options.values != "none" or options.debug_buffer or options.etdump_threads:
+        raise InputError(
+            "--values, --debug-buffer and --etdump-threads record with --etdump, which is not given"
+        )
     return None
 
 
