@@ -115,8 +115,11 @@ def passes(session: nox.Session) -> None:
 
 @nox.session
 def compared(session: nox.Session) -> None:
-    """Compare all values of the model set with eager mode: docs/compared.md. Run by hand."""
-    packages = (COMPILER, "etx-devtools[run,aot]", *DEVICE)
+    """Compare all values of the model set with eager mode, and those of int8 models with their
+    quantized reference and float model: docs/compared.md. Run by hand."""
+    packages = (COMPILER, "etx-devtools[run,aot]", "etx-backend-xnnpack[aot]", *DEVICE)
     host = environment(session, "compared", *packages, others=MODELS, others_no_deps=MODELS_NO_DEPS)
-    script = ROOT / "interop" / "compared.py"
-    run(session, host, "-W", "ignore", script, *session.posargs)
+    run(session, host, "-W", "ignore", ROOT / "interop" / "compared.py", *session.posargs)
+    if not session.posargs:
+        run(session, host, "-W", "ignore", ROOT / "interop" / "compared_int8.py")
+        run(session, host, "-W", "ignore", ROOT / "interop" / "compared_command.py")

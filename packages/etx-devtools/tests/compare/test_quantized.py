@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
 from compared_models import exported
+from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.compare import compare
+from etx_exir import to_edge_transform_and_lower
+from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
 from etx_schema import read_pte
 from planted import quantized
+from torch import nn
 
 
 def test_noise_by_design_and_of_the_runtime():
@@ -31,3 +37,25 @@ def test_no_alarm():
     found = {check.operator: check.value for check in report.calls[0].checks}
     assert found["etx::quantized_conv.out"] == "quantize_per_tensor_1.permute(0, 2, 3, 1)"
     assert all(check.made is not None for check in report.calls[0].checks)
+
+
+@pytest.mark.parametrize("is_dynamic", [False, True])
+def test_no_alarm_of_a_delegate(is_dynamic):
+    """What it rounds otherwise inside is right; another weight is wrong."""
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Linear(24, 24) for _ in range(6)), nn.Sigmoid()).eval()
+    inputs = (torch.randn(16, 24),)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=is_dynamic)
+    int8 = quantize(model, [inputs], XNNPACKQuantizer().set_global(config))
+    program = torch.export.export(int8, inputs)
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    pte = edge.to_executorch().pte_file
+    report = compare(pte, program, [inputs], floating=torch.export.export(model, inputs))
+    assert report.first is None, "\n".join(report.lines())
+    (call,) = report.calls
+    assert call.layers[-1].float_value == "sigmoid"
+    assert call.layers[-1].design > 20
+    model[2].weight.data[:, 3] *= -1
+    other = quantize(model, [inputs], XNNPACKQuantizer().set_global(config))
+    report = compare(pte, torch.export.export(other, inputs), [inputs])
+    assert report.first is not None

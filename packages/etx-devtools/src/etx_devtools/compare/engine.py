@@ -31,6 +31,7 @@ from etx_devtools.compare.tolerance import reduction_length, tolerance
 
 __all__ = ["Execution", "Session"]
 
+BY_ROUNDING = 2.0
 NUMBERS = (bool, int, float)
 QUANTIZE = "quantized_decomposed.quantize"
 Execution = Callable[[Sequence[Any]], Recording]
@@ -315,6 +316,8 @@ class _Call:
             wide = self._wide(value, note)
             step = 1.0 if value.operator.startswith(QUANTIZE) else 0.0
             check.allowed = max(step, tolerance(here, got.dtype, length, wide))
+        if check.wrong and any(str(n.target).startswith(QUANTIZE) for n in nodes[:-1]):
+            check.allowed = max(check.allowed, self._rounding(check, value, note, here))
         if check.wrong:
             check.suspects = tuple(self.open)
             check.cause = self._cause(check, got)
@@ -365,6 +368,13 @@ class _Call:
         except (RuntimeError, TypeError, AssertionError):
             return None
         return note.apply(found) if isinstance(found, Tensor) else None
+
+    def _rounding(self, check: Check, value: Value, note: Note, here: Tensor) -> float:
+        """Return how far a value is off where integers inside are rounded otherwise."""
+        side, bound = self._side(note)
+        chooses = isinstance(self.steps[check.instruction].instr_args, DelegateCall)
+        several = map(note.apply, side.rounding(value, self.cuts, bound, chooses))
+        return BY_ROUNDING * max(distance_of(item, here).max_abs for item in several)
 
     def _by_operator(self, check: Check, got: Tensor) -> None:
         """Compare with torch's operator of the same name, on the values that it got here."""

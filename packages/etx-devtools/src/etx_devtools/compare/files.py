@@ -9,7 +9,6 @@ from os import PathLike
 from typing import Any
 
 import etx_runtime
-import torch
 from etx_exir.delegation.backend_entry_points import load_backend
 from etx_exir.ir.equal_values import INNER
 from etx_exir.load_model import load_partitioner

@@ -23,6 +23,7 @@ from etx_devtools.compare.reference import Reference
 __all__ = ["Layer", "Layers"]
 
 QUANTIZE = "quantized_decomposed.quantize_per_tensor"
+DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor"
 NORMS = ("batch_norm", "_native_batch_norm")
 
 
@@ -62,10 +63,9 @@ class Layers:
             for user in list(other.users):
                 if any(n in str(user.target) for n in NORMS) and user.target not in kept:
                     other = user
-            for reader in (node, *node.users):
-                name = quantized.names.get(reader)
-                is_same = reader is node or QUANTIZE in str(reader.target)
-                if name is not None and is_same and other in self.float.names:
+            for same in _same(node):
+                name = quantized.names.get(same)
+                if name is not None and other in self.float.names:
                     self.pairs[name] = self.float.names[other]
 
     def values(self, call: Sequence[Any]) -> Mapping[str, list[Any]]:
@@ -99,6 +99,14 @@ class Layers:
 
 def _calls(side: Reference) -> Iterator[Node]:
     yield from (n for n in side.program.graph.nodes if n.op == "call_function")
+
+
+def _same(node: Node) -> Iterator[Node]:
+    """Yield a node, its result as integers, and these as numbers again."""
+    yield node
+    for user in node.users:
+        if QUANTIZE in str(user.target):
+            yield from (user, *(n for n in user.users if DEQUANTIZE in str(n.target)))
 
 
 def _place(node: Node, counts: dict[tuple[str, str], int]) -> tuple[str, str, int]:

@@ -23,6 +23,11 @@ from etx_devtools.compare.writes import mutates, without_simple_writes
 
 __all__ = ["Reference", "Value"]
 
+QUANTIZE = ("quantized_decomposed.quantize_per_tensor", "quantized_decomposed.quantize_per_token")
+SHAKEN, SHAKES = 0.03, 3
+Noise = tuple[float, float]
+"""Shares of a step: where a range is fixed, and where it is chosen from the numbers."""
+NO_NOISE: Noise = (0.0, 0.0)
 UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty")
 
 
@@ -67,6 +72,7 @@ class Reference:
         self.names = {value.node: name for name, value in self.values.items()}
         self.held = self._tensors()
         self.carried: dict[Node, list[Any]] = {}
+        self.shaken = NO_NOISE
 
     def inputs(self) -> list[Node]:
         """Return the placeholders of what the caller gives, in the order of a file's inputs."""
@@ -146,6 +152,28 @@ class Reference:
             result = self._compute(value.node, value.path, cuts, bound, known, taken, wide, True)
         return result, taken
 
+    def rounding(
+        self,
+        value: Value,
+        cuts: Mapping[str, Any],
+        bound: Mapping[Node, Any],
+        own_ranges: bool,
+    ) -> tuple[Any, ...]:
+        """Compute `value` some times with what it quantizes a little off, as other sums are.
+
+        With `own_ranges` dynamic quantization may have other ranges, as of each row: up to a step.
+        """
+        found = []
+        try:
+            self.shaken = (SHAKEN, 1.0 if own_ranges else SHAKEN)
+            with torch.random.fork_rng(devices=[]):
+                for seed in range(SHAKES):
+                    torch.manual_seed(seed)
+                    found.append(self.local(value, cuts, bound)[0])
+        finally:
+            self.shaken = NO_NOISE
+        return tuple(found)
+
     def _compute(
         self,
         target: Node,
@@ -183,7 +211,7 @@ class Reference:
         owner = target.graph.owning_module
         for node in target.graph.nodes:
             if node in needed:
-                known[node] = _call(owner, node, known, wide)
+                known[node] = _call(owner, node, _shaken(node, known, self.shaken), wide)
                 taken += [node] if node.op == "call_function" else []
         return known[target]
 
@@ -369,6 +397,21 @@ def _call(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return target(*args, **kwargs)
+
+
+def _shaken(node: Node, known: Mapping[Node, Any], noise: Noise) -> Mapping[Node, Any]:
+    """Return what nodes hold, with noise of a share of a step in what `node` quantizes."""
+    if noise == NO_NOISE or not str(node.target).startswith(QUANTIZE):
+        return known
+    first, scale = node.args[:2]
+    step: Any = known[scale] if isinstance(scale, Node) else scale
+    value = known[first] if isinstance(first, Node) else None
+    if not isinstance(first, Node) or not isinstance(value, Tensor):
+        return known
+    if not value.dtype.is_floating_point:
+        return known
+    share = (torch.rand_like(value) * 2 - 1) * noise[isinstance(scale, Node)]
+    return {**known, first: value + (share * step).to(value.dtype)}
 
 
 def _several(results: Any) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from etx_exir.ir.provenance import module_path, source_line
 from etx_schema import DelegateCall, KernelCall, PteFile
 from etx_schema import Tensor as WireTensor
