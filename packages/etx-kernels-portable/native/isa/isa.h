@@ -54,7 +54,7 @@ struct Gemm {
   Store store = Store::Rows;
   int64_t box[2] = {0, 0};       ///< Height and width of the box.
   int64_t valid[3] = {0, 0, 0};  ///< Depth, height and width of the part that is stored.
-  int64_t step[3] = {0, 0, 0};
+  int64_t step[3] = {0, 0, 1};
 };
 
 /// y[i][j] = bias[j] + dot(x[i], w[j]) for few rows of x: w is read once, in place.
@@ -69,6 +69,19 @@ struct Gemv {
   const float* bias = nullptr;
   float* y = nullptr;
   int64_t y_stride = 0;
+};
+
+/// A depthwise convolution of planes with two axes, vertical and horizontal.
+struct Depthwise {
+  int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+  int64_t taps;
+  /// A line of the strip: `phases` runs of `phase` floats; the p-th has every stride[1]-th point
+  /// of a padded line from p on.
+  int64_t phases, phase;
+  int64_t line;            ///< Floats of the strip between what two lines of outputs read.
+  const int32_t* offsets;  ///< Of each tap in the strip.
+  int64_t lines;           ///< Lines of outputs that a strip serves.
+  float* strip;            ///< Zeros at first, with `vector_floats` more behind.
 };
 
 struct Isa {

@@ -3,6 +3,7 @@
 /// compiler flags that belong to it. Nothing but the table may have external linkage.
 
 #include "isa/isa.h"
+#include "isa/level/depthwise.h"
 #include "isa/level/gemm.h"
 #include "isa/level/gemv.h"
 #include "isa/level/loops.h"

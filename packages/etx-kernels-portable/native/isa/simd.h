@@ -106,7 +106,7 @@ inline __m256i first(size_t n) {
 }
 #endif
 
-/// The first `n` < kLanes floats, then `fill`.
+/// The first `n` <= kLanes floats, then `fill`.
 inline VecF load_part(const float* p, size_t n, float fill = 0.0f) {
 #if ETX_SIMD_BYTES == 64
   return (VecF)_mm512_mask_loadu_ps((__m512)splat(fill), first(n), p);

@@ -123,7 +123,12 @@ inline void run(int64_t rows, int64_t columns, const Tile& t) {
 inline void copy_floats(const float* from, float* to, int64_t n) {
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) store(to + i, load(from + i));
-  for (; i < n; ++i) to[i] = from[i];
+  if (kLanes < 8) {
+    for (; i < n; ++i) to[i] = from[i];
+  } else if (i < n) {
+    const auto rest = static_cast<size_t>(n - i);
+    store_part(to + i, load_part(from + i, rest), rest);
+  }
 }
 
 /// A stretch of a panel's columns that lies in one row of the box.
@@ -133,11 +138,17 @@ struct Run {
 };
 
 inline int find_runs(const Gemm& g, int64_t column, int64_t columns, Run* runs) {
+  if (g.store == Gemm::Store::Transposed) return 0;
+  if (g.store == Gemm::Store::Rows) {
+    runs[0] = {0, static_cast<int32_t>(columns), column};
+    return 1;
+  }
   int count = 0;
+  const auto height = static_cast<int32_t>(g.box[0]), width = static_cast<int32_t>(g.box[1]);
+  const int32_t line = static_cast<int32_t>(column) / width;
+  int32_t z = line / height, y = line % height, x = static_cast<int32_t>(column) % width;
   const int64_t end = column + columns;
   for (int64_t q = column; q < end;) {
-    const int64_t x = q % g.box[1], line = q / g.box[1];
-    const int64_t y = line % g.box[0], z = line / g.box[0];
     const int64_t left = end - q < g.box[1] - x ? end - q : g.box[1] - x;
     const int64_t use = left < g.valid[2] - x ? left : g.valid[2] - x;
     if (use > 0 && y < g.valid[1] && z < g.valid[0]) {
@@ -145,25 +156,19 @@ inline int find_runs(const Gemm& g, int64_t column, int64_t columns, Run* runs) 
                        z * g.step[0] + y * g.step[1] + x * g.step[2]};
     }
     q += left;
+    x = 0;
+    if (++y == height) y = 0, ++z;
   }
   return count;
 }
 
 /// Stores part of a tile that `run_tile` left in `t`, kTileColumns floats a row.
 ETX_NOINLINE void finish(const Gemm& g, const float* t, int64_t row, int64_t rows, int64_t column,
-                         int64_t columns) {
+                         int64_t columns, const Run* runs, int count) {
   if (g.store == Gemm::Store::Transposed) {
     store_transposed(t, kTileColumns, rows, columns, g.c + column * g.c_stride + row, g.c_stride);
     return;
   }
-  if (g.store == Gemm::Store::Rows) {
-    for (int64_t i = 0; i < rows; ++i) {
-      copy_floats(t + i * kTileColumns, g.c + (row + i) * g.c_stride + column, columns);
-    }
-    return;
-  }
-  Run runs[kTileColumns];
-  const int count = find_runs(g, column, columns, runs);
   for (int64_t i = 0; i < rows; ++i) {
     float* const c = g.c + (row + i) * g.c_stride;
     for (int r = 0; r < count; ++r) {
@@ -210,15 +215,17 @@ void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t 
   for (int64_t column = begin; column < end; column += kTileColumns) {
     const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
     t.b = g.b + column / kTileColumns * g.panel_stride;
-    if (columns == kTileColumns && g.store == Gemm::Store::Rows) {
-      t.out = g.c + row * g.c_stride + column;
+    Run runs[kTileColumns];
+    const int count = find_runs(g, column, columns, runs);
+    if (count == 1 && runs[0].length == kTileColumns && g.step[2] == 1) {
+      t.out = g.c + row * g.c_stride + runs[0].to;
       t.out_stride = g.c_stride;
       run(rows, columns, t);
     } else {
       t.out = buffer;
       t.out_stride = kTileColumns;
       run(rows, columns, t);
-      finish(g, buffer, row, rows, column, columns);
+      finish(g, buffer, row, rows, column, columns, runs, count);
     }
     t.next += 16 * g.depth;
   }

@@ -32,7 +32,9 @@ inline int64_t copy_even(const float* x, float* y, int64_t n) {
 }
 
 inline void copy_line(const float* x, float* y, int64_t n) {
-  if (n >= kLanes) {
+  if (ETX_SIMD_BYTES == 64 && n <= kLanes) {
+    store_part(y, load_part(x, static_cast<size_t>(n)), static_cast<size_t>(n));
+  } else if (n >= kLanes) {
     for (int64_t i = 0; i + kLanes < n; i += kLanes) store(y + i, load(x + i));
     store(y + n - kLanes, load(x + n - kLanes));
   } else if (n >= 4) {
@@ -50,16 +52,17 @@ inline void copy_line(const float* x, float* y, int64_t n) {
 }
 #endif
 
+/// y[i] = x[i * step].
+inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
+  if (step == 1) return copy_line(x, y, n);
+  for (int64_t i = step == 2 ? copy_even(x, y, n) : 0; i < n; ++i) y[i] = x[i * step];
+}
+
 void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
                int64_t step, float fill, float* y, int64_t length) {
   for (int64_t line = 0; line < lines; ++line, x += stride, y += length) {
     for (int64_t i = 0; i < left; ++i) y[i] = fill;
-    if (step == 1) {
-      copy_line(x, y + left, count);
-    } else {
-      int64_t i = step == 2 ? copy_even(x, y + left, count) : 0;
-      for (; i < count; ++i) y[left + i] = x[i * step];
-    }
+    copy_step(x, step, y + left, count);
     for (int64_t i = left + count; i < length; ++i) y[i] = fill;
   }
 }

@@ -11,49 +11,62 @@ namespace etx::portable {
 namespace {
 
 constexpr int kAxes = ConvShape::kAxes;
-/// Outputs made before they are moved to where they belong, so that they are still in the cache.
-constexpr int64_t kChunk = 4096;
+/// Floats of a strip that is to stay in the first cache.
+constexpr int64_t kStrip = 4096;
+/// A product here takes as long as so many of a matrix product.
+constexpr int64_t kCost = 4;
 
-struct Depthwise {
+bool is_flat(const ConvShape& s) { return s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1; }
+
+/// What the planes of one call share. An image with a third axis is padded whole.
+struct Planes {
   const ConvShape& shape;
-  PaddedPlanes planes;
-  int64_t lines;
-  int32_t* offsets = nullptr;
+  PaddedPlanes padded;
+  Depthwise d{};
 
-  explicit Depthwise(const ConvShape& s) : shape(s), planes(s) {
-    lines = kChunk / planes.length[2];
-    lines = lines < 1 ? 1 : min(lines, s.out[1]);
+  explicit Planes(const ConvShape& s) : shape(s), padded(s) {
+    for (int a = 0; a < 2; ++a) {
+      d.in[a] = s.in[a + 1], d.out[a] = s.out[a + 1], d.kernel[a] = s.kernel[a + 1];
+      d.stride[a] = s.stride[a + 1], d.padding[a] = s.padding[a + 1];
+      d.dilation[a] = s.dilation[a + 1];
+    }
+    d.taps = s.taps();
+    d.phases = padded.phases[2], d.phase = padded.length[2];
+    d.lines = d.out[0];
+    d.line = padded.length[2];
+    if (!is_flat(s)) return;
+    d.line = d.stride[0] * d.phases * d.phase;
+    d.lines = min(max<int64_t>((kStrip / (d.phases * d.phase) - reach()) / d.stride[0], 8), d.lines);
   }
 
-  int64_t padded_floats() const { return planes.channel() + PaddedPlanes::kSlack; }
-  int64_t floats() const {
-    return padded_floats() + lines * planes.length[2] + PaddedPlanes::kSlack;
+  int64_t reach() const { return (d.kernel[0] - 1) * d.dilation[0]; }
+
+  int64_t strip_floats() const {
+    if (!is_flat(shape)) return padded.channel() + PaddedPlanes::kSlack;
+    return ((d.lines - 1) * d.stride[0] + reach() + 1) * d.phases * d.phase + PaddedPlanes::kSlack;
   }
 
-  void plan() {
-    int64_t tap = 0;
+  int64_t offset(int64_t z, int64_t y, int64_t x) const {
+    const int64_t at[kAxes] = {z * shape.dilation[0], y * d.dilation[0], x * d.dilation[1]};
+    if (!is_flat(shape)) return padded.offset(at);
+    return (at[1] * d.phases + at[2] % d.stride[1]) * d.phase + at[2] / d.stride[1];
+  }
+
+  void write_offsets(int32_t* to) const {
     for (int64_t z = 0; z < shape.kernel[0]; ++z) {
-      for (int64_t y = 0; y < shape.kernel[1]; ++y) {
-        for (int64_t x = 0; x < shape.kernel[2]; ++x) {
-          const int64_t at[kAxes] = {z * shape.dilation[0], y * shape.dilation[1],
-                                     x * shape.dilation[2]};
-          offsets[tap++] = static_cast<int32_t>(planes.offset(at));
-        }
+      for (int64_t y = 0; y < d.kernel[0]; ++y) {
+        for (int64_t x = 0; x < d.kernel[1]; ++x) *to++ = static_cast<int32_t>(offset(z, y, x));
       }
     }
   }
 
-  void run_channel(const float* padded, const float* w, float bias, float* made, float* out) const {
-    const int64_t width = planes.length[2];
-    for (int64_t z = 0; z < shape.out[0]; ++z) {
-      for (int64_t y = 0; y < shape.out[1]; y += lines) {
-        const int64_t count = min(shape.out[1] - y, lines);
-        const float* const from = padded + (z * planes.length[1] + y) * width;
-        isa().window(from, offsets, w, shape.taps(), bias, made,
-                     (count - 1) * width + shape.out[2]);
-        isa().pad_lines(made, width, count, 0, shape.out[2], 1, 0.0f, out, shape.out[2]);
-        out += count * shape.out[2];
-      }
+  /// `own` has the strip of this thread; where the image has a third axis, it is filled already.
+  void run(const Depthwise& own, const float* input, const float* w, float bias, float* out) const {
+    if (is_flat(shape)) return isa().depthwise(own, input, w, bias, out);
+    Depthwise at = own;
+    for (int64_t z = 0; z < shape.out[0]; ++z, out += shape.out[1] * shape.out[2]) {
+      isa().depthwise(at, nullptr, w, bias, out);
+      at.strip += padded.length[1] * padded.length[2];
     }
   }
 };
@@ -62,28 +75,29 @@ struct Depthwise {
 
 Error depthwise_convolution(Context& context, const ConvShape& shape, const float* input,
                             const float* weight, const float* bias, float* out) {
-  Depthwise work(shape);
+  Planes work(shape);
   const int64_t planes = shape.batch * shape.groups, multiple = shape.out_channels;
-  const int64_t taps = shape.taps();
+  const int64_t taps = shape.taps(), floats = work.strip_floats();
   const Checked products = Checked(planes) * multiple * taps * shape.out_size();
-  const int64_t threads = useful_threads(context, products);
-  ETX_ASSIGN(float* const memory,
-             scratch<float>(context, threads * work.floats() + taps,
-                            "not enough temporary memory for padded channels"));
-  work.offsets = reinterpret_cast<int32_t*>(memory + threads * work.floats());
-  work.plan();
+  const int64_t threads = useful_threads(context, products * kCost);
+  ETX_ASSIGN(float* const memory, scratch<float>(context, threads * floats + taps,
+                                                 "not enough temporary memory for padded lines"));
+  auto* const offsets = reinterpret_cast<int32_t*>(memory + threads * floats);
+  work.write_offsets(offsets);
+  work.d.offsets = offsets;
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
-      float* const padded = memory + job * work.floats();
-      float* const made = padded + work.padded_floats();
-      memset(padded + work.planes.channel(), 0, PaddedPlanes::kSlack * sizeof(float));
+      Depthwise own = work.d;
+      own.strip = memory + job * floats;
+      memset(own.strip, 0, static_cast<size_t>(floats) * sizeof(float));
       const Part part(planes, 1, job, threads);
       for (int64_t p = part.begin; p < part.end; ++p) {
-        work.planes.copy_channel(input + p * shape.in_size(), padded);
+        const float* const from = input + p * shape.in_size();
+        if (!is_flat(shape)) work.padded.copy_channel(from, own.strip);
         for (int64_t i = 0; i < multiple; ++i) {
           const int64_t row = p % shape.groups * multiple + i;
-          work.run_channel(padded, weight + row * taps, bias == nullptr ? 0.0f : bias[row], made,
-                           out + (p * multiple + i) * shape.out_size());
+          work.run(own, from, weight + row * taps, bias == nullptr ? 0.0f : bias[row],
+                   out + (p * multiple + i) * shape.out_size());
         }
       }
     }

@@ -13,12 +13,13 @@ int64_t dot_rows() { return isa().vector_floats / 2 + 1; }
 /// One product with B read in place, except the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
 struct InPlaceProduct {
-  int64_t m, k, n;
+  int64_t m, k, n;  ///< Rows of B are n apart.
+  int64_t columns;  ///< Those that are multiplied, the first ones.
   float* tail;
 
-  int64_t full() const { return n / isa().tile_columns * isa().tile_columns; }
-  static int64_t tail_floats(int64_t k, int64_t n) {
-    return n % isa().tile_columns == 0 ? 0 : k * isa().tile_columns;
+  int64_t full() const { return columns / isa().tile_columns * isa().tile_columns; }
+  static int64_t tail_floats(int64_t k, int64_t columns) {
+    return columns % isa().tile_columns == 0 ? 0 : k * isa().tile_columns;
   }
 
   Gemm gemm(const float* a, const float* b, float* c) const {
@@ -31,32 +32,86 @@ struct InPlaceProduct {
     return g;
   }
 
+  void pack_tail(const float* b) const {
+    if (full() < columns) isa().pack_rows(b + full(), n, columns - full(), k, tail);
+  }
+
   void run_tail(Gemm g) const {
-    if (full() == n) return;
-    isa().pack_rows(g.b + full(), n, n - full(), k, tail);
+    if (full() == columns) return;
     g.b = tail, g.b_stride = isa().tile_columns, g.panel_stride = 0;
-    g.column_begin = full(), g.column_end = n;
+    g.column_begin = full(), g.column_end = columns;
     isa().gemm(g);
   }
 };
 
-Error multiply_packed(Context& context, Gemm g, const float* b, int64_t n) {
-  const int64_t m = g.row_end, k = g.depth;
-  const int64_t panels = divide_up(n, isa().tile_columns);
-  const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  ETX_ASSIGN(float* const packed,
-             scratch<float>(context, panels * isa().tile_columns * k + gemm_scratch(k, threads),
-                            "not enough temporary memory to pack mat2"));
-  context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
-    isa().pack_rows(b + first, n, min(last, n) - first, k, packed + first * k);
-  });
-  g.b = packed, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
-  g.column_end = n;
-  g.scratch = packed + panels * isa().tile_columns * k;
-  run_gemm(context, g, threads);
-  return Error::Ok;
-}
+/// The last columns of a product, where they fill no more than a quarter of a vector: as dot
+/// products with rows of A, which has `depth` columns.
+struct Dots {
+  int64_t m, depth, n, count;
+  const float *a, *bias;
+  float* c;
+  float* memory;  ///< `floats`: the columns, then what they give.
+
+  static int64_t count_of(int64_t m, int64_t depth, int64_t n) {
+    const int64_t rest = n % isa().vector_floats;
+    const bool few = 4 * rest <= isa().vector_floats && rest < n;
+    return few && m >= isa().tile_rows && depth >= 2 * isa().vector_floats ? rest : 0;
+  }
+  int64_t floats() const { return count * (depth + m); }
+
+  void pack(const float* b) const {
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t j = 0; j < count; ++j) memory[j * depth + k] = b[(k + 1) * n - count + j];
+    }
+  }
+
+  void run(int64_t begin, int64_t end) const {
+    if (count == 0) return;
+    float* const sums = memory + count * depth;
+    Gemv d;
+    d.x = memory, d.x_stride = depth, d.rows = count;
+    d.w = a, d.w_stride = depth, d.depth = depth;
+    d.begin = begin, d.end = end;
+    d.bias = bias, d.y = sums, d.y_stride = m;
+    isa().gemv(d);
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t j = 0; j < count; ++j) c[(i + 1) * n - count + j] = sums[j * m + i];
+    }
+  }
+};
+
+/// Parts of the work, so that a thread that comes late finds less of it.
+int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
+
+/// The parts of one product, run together: what little stands behind the last full panel is not
+/// worth waking threads for once more.
+struct Parts {
+  Gemm g;
+  const InPlaceProduct* in_place;  ///< Null where all of B is packed.
+  Dots dots;
+
+  void run(Context& context, int64_t threads) const {
+    const bool by_columns = g.column_end >= 8 * threads * isa().tile_columns || dots.m < 2 * threads;
+    const int64_t jobs = jobs_of(threads);
+    context.parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) {
+        Gemm part = g;
+        if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(g.depth, job);
+        if (by_columns) {
+          const Part p(g.column_end, isa().tile_columns, job, jobs);
+          part.column_begin = p.begin, part.column_end = p.end;
+        } else {
+          const Part p(dots.m, 1, job, jobs);
+          part.row_begin = p.begin, part.row_end = p.end;
+        }
+        isa().gemm(part);
+        if (by_columns && job != jobs - 1) continue;
+        if (in_place != nullptr) in_place->run_tail(part);
+        dots.run(part.row_begin, part.row_end);
+      }
+    });
+  }
+};
 
 }  // namespace
 
@@ -91,20 +146,35 @@ void run_gemm(Context& context, const Gemm& g, int64_t threads) {
 Error multiply(Context& context, const float* a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n) {
   if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
-  InPlaceProduct product{m, k, n, nullptr};
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
+  Dots dots{m, k, n, Dots::count_of(m, k, n), a, bias, c, nullptr};
+  InPlaceProduct product{m, k, n, n - dots.count, nullptr};
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;
-  if (m > 2 * isa().tile_rows && k > 256) return multiply_packed(context, g, b, n);
-  const int64_t tail = InPlaceProduct::tail_floats(k, n);
-  const bool gather = should_gather(k, n) && m > 1;
-  const int64_t gathered = gather ? gemm_scratch(k, threads) : 0;
-  ETX_ASSIGN(float* const temp,
-             scratch<float>(context, tail + gathered, "not enough temporary memory to multiply"));
+  const bool packs = m > 2 * isa().tile_rows && k > 256;
+  const int64_t panels = divide_up(product.columns, isa().tile_columns);
+  const int64_t packed = packs ? panels * isa().tile_columns * k
+                               : InPlaceProduct::tail_floats(k, product.columns);
+  const bool gather = packs || (should_gather(k, n) && m > 1);
+  const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
+  ETX_ASSIGN(float* const temp, scratch<float>(context, packed + gathered + dots.floats(),
+                                               "not enough temporary memory to multiply"));
   product.tail = temp;
-  if (gather) g.scratch = temp + tail;
-  run_gemm(context, g, threads);
-  product.run_tail(g);
+  dots.memory = temp + packed + gathered;
+  if (gather) g.scratch = temp + packed;
+  dots.pack(b);
+  if (!packs) {
+    product.pack_tail(b);
+    Parts{g, &product, dots}.run(context, threads);
+    return Error::Ok;
+  }
+  context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
+    isa().pack_rows(b + first, n, min(last, product.columns) - first, k, temp + first * k);
+  });
+  g.b = temp, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
+  g.column_end = product.columns;
+  Parts{g, nullptr, dots}.run(context, threads);
   return Error::Ok;
 }
 
@@ -124,12 +194,13 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       float* const own = temp + job * (tail + gathered);
-      const InPlaceProduct product{m, k, n, own};
+      const InPlaceProduct product{m, k, n, n, own};
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
         Gemm g = product.gemm(a + i * m * k, b + i * k * n, c + i * m * n);
         if (gathered != 0) g.scratch = own + tail;
         isa().gemm(g);
+        product.pack_tail(b + i * k * n);
         product.run_tail(g);
       }
     }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LEVEL_DEPTHWISE_H_
+#define ETX_PORTABLE_LEVEL_DEPTHWISE_H_
+
+/// Depthwise convolution of one plane: lines are copied with zeros around them into a strip that
+/// stays in the cache, and several lines of outputs share what is read of it.
+
+#include "isa/isa.h"
+#include "isa/level/pad_lines.h"
+#include "isa/simd.h"
+
+namespace etx::portable {
+namespace {
+
+/// Copies the lines of x that outputs from line `y` on read, `lines` of them.
+inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t lines) {
+  const int64_t top = y * d.stride[0] - d.padding[0];
+  for (int64_t phase = 0; phase < d.phases; ++phase) {
+    const int64_t shift = phase - d.padding[1], step = d.stride[1];
+    const int64_t begin = shift >= 0 ? 0 : (step - 1 - shift) / step;
+    const int64_t last = d.in[1] - 1 - shift;
+    int64_t end = last < 0 ? 0 : last / step + 1;
+    if (end > d.phase) end = d.phase;
+    if (begin >= end) continue;
+    float* to = d.strip + phase * d.phase + begin;
+    for (int64_t line = top; line < top + lines; ++line, to += d.phase * d.phases) {
+      if (line < 0 || line >= d.in[0]) {
+        for (int64_t i = 0; i < end - begin; ++i) to[i] = 0.0f;
+      } else {
+        copy_step(x + line * d.in[1] + begin * step + shift, step, to, end - begin);
+      }
+    }
+  }
+}
+
+/// Square kernels of K taps a side, strides S: what is read serves all lines that it reaches.
+template <int K, int S>
+struct SquareTaps {
+  static constexpr int kMostLines = K == 3 ? 7 : 4;
+
+  template <int R>
+  static inline void add(const Depthwise& d, const float* x, const float* w, VecF (&sums)[R]) {
+    const int64_t line = d.line / S;
+    ETX_UNROLL
+    for (int r = 0; r < (R - 1) * S + K; ++r) {
+      VecF in[K];
+      ETX_UNROLL
+      for (int k = 0; k < K; ++k) in[k] = load(x + r * line + k % S * d.phase + k / S);
+      ETX_UNROLL
+      for (int i = 0; i < R; ++i) {
+        const int tap = r - i * S;
+        if (tap < 0 || tap >= K) continue;
+        ETX_UNROLL
+        for (int k = 0; k < K; ++k) sums[i] = sums[i] + in[k] * w[tap * K + k];
+      }
+    }
+  }
+};
+
+struct AnyTaps {
+  static constexpr int kMostLines = 4;
+
+  template <int R>
+  static inline void add(const Depthwise& d, const float* x, const float* w, VecF (&sums)[R]) {
+    for (int64_t t = 0; t < d.taps; ++t) {
+      const float* const from = x + d.offsets[t];
+      ETX_UNROLL
+      for (int i = 0; i < R; ++i) sums[i] = sums[i] + load(from + i * d.line) * w[t];
+    }
+  }
+};
+
+/// R lines of outputs. A vector that reaches over a line's end is stored whole where the lines
+/// behind it are still to come, `left` floats of the plane with this one.
+template <class Taps, int R>
+inline void make_lines(const Depthwise& d, const float* x, const float* w, float bias, float* y,
+                       int64_t left) {
+  const int64_t width = d.out[1];
+  for (int64_t column = 0; column < width; column += kLanes) {
+    const int64_t at = width - column >= kLanes || width < kLanes ? column : width - kLanes;
+    VecF sums[R];
+    ETX_UNROLL
+    for (int i = 0; i < R; ++i) sums[i] = splat(bias);
+    Taps::template add<R>(d, x + at, w, sums);
+    ETX_UNROLL
+    for (int i = 0; i < R; ++i) {
+      if (left - i * width - at >= kLanes) {
+        store(y + i * width + at, sums[i]);
+      } else {
+        store_part(y + i * width + at, sums[i], static_cast<size_t>(width - at));
+      }
+    }
+  }
+}
+
+template <class Taps, int R = Taps::kMostLines>
+inline void make_strip(const Depthwise& d, const float* x, const float* w, float bias, float* y,
+                       int64_t lines, int64_t left) {
+  for (; lines >= R; lines -= R, left -= R * d.out[1]) {
+    make_lines<Taps, R>(d, x, w, bias, y, left);
+    x += R * d.line;
+    y += R * d.out[1];
+  }
+  if constexpr (R > 1) make_strip<Taps, (R + 1) / 2>(d, x, w, bias, y, lines, left);
+}
+
+using MakeStrip = void (*)(const Depthwise&, const float*, const float*, float, float*, int64_t,
+                           int64_t);
+
+inline MakeStrip strip_maker(const Depthwise& d) {
+  if constexpr (kLanes > 1) {
+    const int64_t side = d.kernel[0], stride = d.stride[0];
+    if (side == d.kernel[1] && stride == d.stride[1] && d.dilation[0] == 1 && d.dilation[1] == 1) {
+      if (side == 3 && stride == 1) return make_strip<SquareTaps<3, 1>>;
+      if (side == 3 && stride == 2) return make_strip<SquareTaps<3, 2>>;
+      if (side == 5 && stride == 1) return make_strip<SquareTaps<5, 1>>;
+      if (side == 5 && stride == 2) return make_strip<SquareTaps<5, 2>>;
+    }
+  }
+  return make_strip<AnyTaps>;
+}
+
+void depthwise(const Depthwise& d, const float* x, const float* w, float bias, float* y) {
+  const MakeStrip make = strip_maker(d);
+  for (int64_t begin = 0; begin < d.out[0]; begin += d.lines) {
+    const int64_t behind = d.out[0] - begin, lines = behind < d.lines ? behind : d.lines;
+    const int64_t reach = (d.kernel[0] - 1) * d.dilation[0] + 1;
+    if (x != nullptr) fill_strip(d, x, begin, (lines - 1) * d.stride[0] + reach);
+    make(d, d.strip, w, bias, y + begin * d.out[1], lines, behind * d.out[1]);
+  }
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LEVEL_DEPTHWISE_H_
