@@ -2,6 +2,7 @@
 /// Each row of isa.def at each level that this processor runs, against plain loops in double: a row
 /// without a check here does not compile. Prints the levels; exits with 1 at the first difference.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +22,7 @@ extern const Isa isa_v4;
 
 namespace {
 
+using etx::portable::Depthwise;
 using etx::portable::Gemm;
 using etx::portable::Gemv;
 using etx::portable::Isa;
@@ -283,23 +285,60 @@ void check_gemv(Check& t) {
   }
 }
 
-const std::vector<int32_t> kOffsets = {0, 1, 5, 9, 30};
+/// A convolution whose strips serve `lines` lines of outputs.
+void check_plane(Check& t, int64_t height, int64_t width, int64_t kernel, int64_t stride,
+                 int64_t dilation, int64_t padding, int64_t lines) {
+  const int64_t reach = (kernel - 1) * dilation;
+  Depthwise d{};
+  d.in[0] = height, d.in[1] = width;
+  for (int a = 0; a < 2; ++a) {
+    d.kernel[a] = kernel, d.stride[a] = stride, d.dilation[a] = dilation, d.padding[a] = padding;
+    d.out[a] = (d.in[a] + 2 * padding - reach - 1) / stride + 1;
+  }
+  if (height + 2 * padding <= reach || width + 2 * padding <= reach) return;
+  d.taps = kernel * kernel;
+  d.phases = std::min(stride, reach + 1);
+  d.phase = d.out[1] + reach / stride;
+  d.line = stride * d.phases * d.phase;
+  d.lines = std::min(lines, d.out[0]);
+  std::vector<int32_t> offsets;
+  for (int64_t k = 0; k < d.taps; ++k) {
+    const int64_t y = k / kernel * dilation, x = k % kernel * dilation;
+    offsets.push_back(static_cast<int32_t>((y * d.phases + x % stride) * d.phase + x / stride));
+  }
+  d.offsets = offsets.data();
+  const int64_t strip = ((d.lines - 1) * stride + reach + 1) * d.phases * d.phase;
+  Floats memory(static_cast<size_t>(strip + t.isa.vector_floats));
+  d.strip = memory.data();
+  const Floats x = t.draw(static_cast<size_t>(height * width));
+  const Floats w = t.draw(static_cast<size_t>(d.taps));
+  Floats y(static_cast<size_t>(d.out[0] * d.out[1]));
+  t.isa.depthwise(d, x.data(), w.data(), 0.5f, y.data());
+  for (int64_t i = 0; i < d.out[0] * d.out[1]; ++i) {
+    double sum = 0.5;
+    for (int64_t k = 0; k < d.taps; ++k) {
+      const int64_t row = i / d.out[1] * stride + k / kernel * dilation - padding;
+      const int64_t column = i % d.out[1] * stride + k % kernel * dilation - padding;
+      if (row < 0 || row >= height || column < 0 || column >= width) continue;
+      sum += static_cast<double>(w[static_cast<size_t>(k)]) *
+             x[static_cast<size_t>(row * width + column)];
+    }
+    t.equal(y[static_cast<size_t>(i)], sum, 80);
+  }
+}
 
-void check_window(Check& t) {
-  for (const size_t n : kSizes) {
-    const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
-    const Floats x = t.draw(n + 30 + room), w = t.draw(kOffsets.size());
-    Floats y(n + room);
-    t.isa.window(x.data(), kOffsets.data(), w.data(), 5, 0.5f, y.data(), static_cast<int64_t>(n));
-    for (size_t q = 0; q < n; ++q) {
-      double sum = 0.5;
-      for (size_t k = 0; k < 5; ++k) {
-        sum += static_cast<double>(w[k]) * x[q + static_cast<size_t>(kOffsets[k])];
+void check_depthwise(Check& t) {
+  for (int64_t width = 1; width < 40; ++width) {
+    for (int64_t kernel = 1; kernel < 6; ++kernel) {
+      for (int64_t stride = 1; stride < 4; ++stride) {
+        check_plane(t, 9, width, kernel, stride, 1, kernel / 2, 9);
+        check_plane(t, 17, width, kernel, stride, 2, kernel, 3);
       }
-      t.equal(y[q], sum, 80);
     }
   }
 }
+
+const std::vector<int32_t> kOffsets = {0, 1, 5, 9, 30};
 
 void check_max_window(Check& t) {
   for (const size_t n : kSizes) {

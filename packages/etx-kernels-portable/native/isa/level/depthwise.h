@@ -5,12 +5,21 @@
 /// Depthwise convolution of one plane: lines are copied with zeros around them into a strip that
 /// stays in the cache, and several lines of outputs share what is read of it.
 
+#include <type_traits>
+
 #include "isa/isa.h"
 #include "isa/level/pad_lines.h"
 #include "isa/simd.h"
 
 namespace etx::portable {
 namespace {
+
+/// Kernels of their own for common squares, where there are registers for them.
+#if ETX_SIMD_BYTES >= 32 || defined(__aarch64__)
+constexpr bool kSquares = true;
+#else
+constexpr bool kSquares = false;
+#endif
 
 /// Copies the lines of x that outputs from line `y` on read, `lines` of them.
 inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t lines) {
@@ -36,7 +45,7 @@ inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t li
 /// Square kernels of K taps a side, strides S: what is read serves all lines that it reaches.
 template <int K, int S>
 struct SquareTaps {
-  static constexpr int kMostLines = K == 3 ? 7 : 4;
+  static constexpr int kLines = K == 3 ? 7 : 4;
 
   template <int R>
   static inline void add(const Depthwise& d, const float* x, const float* w, VecF (&sums)[R]) {
@@ -58,7 +67,7 @@ struct SquareTaps {
 };
 
 struct AnyTaps {
-  static constexpr int kMostLines = 4;
+  static constexpr int kLines = 4;
 
   template <int R>
   static inline void add(const Depthwise& d, const float* x, const float* w, VecF (&sums)[R]) {
@@ -93,7 +102,7 @@ inline void make_lines(const Depthwise& d, const float* x, const float* w, float
   }
 }
 
-template <class Taps, int R = Taps::kMostLines>
+template <class Taps, int R = Taps::kLines>
 inline void make_strip(const Depthwise& d, const float* x, const float* w, float bias, float* y,
                        int64_t lines, int64_t left) {
   for (; lines >= R; lines -= R, left -= R * d.out[1]) {
@@ -101,14 +110,18 @@ inline void make_strip(const Depthwise& d, const float* x, const float* w, float
     x += R * d.line;
     y += R * d.out[1];
   }
-  if constexpr (R > 1) make_strip<Taps, (R + 1) / 2>(d, x, w, bias, y, lines, left);
+  if constexpr (!std::is_same_v<Taps, AnyTaps>) {
+    make_strip<AnyTaps>(d, x, w, bias, y, lines, left);
+  } else if constexpr (R > 1) {
+    make_strip<AnyTaps, R / 2>(d, x, w, bias, y, lines, left);
+  }
 }
 
 using MakeStrip = void (*)(const Depthwise&, const float*, const float*, float, float*, int64_t,
                            int64_t);
 
 inline MakeStrip strip_maker(const Depthwise& d) {
-  if constexpr (kLanes > 1) {
+  if constexpr (kSquares) {
     const int64_t side = d.kernel[0], stride = d.stride[0];
     if (side == d.kernel[1] && stride == d.stride[1] && d.dilation[0] == 1 && d.dilation[1] == 1) {
       if (side == 3 && stride == 1) return make_strip<SquareTaps<3, 1>>;
