@@ -48,10 +48,7 @@ void dot_tile(const Gemv& d, int64_t row, int64_t column) {
       ETX_UNROLL
       for (int r = 0; r < R; ++r) xv[r] = load(x + r * d.x_stride + k + u * kLanes);
       ETX_UNROLL
-      for (int c = 0; c < C; ++c) {
-        wv[c] = load(w + c * d.w_stride + k + u * kLanes);
-        if (R == 1) prefetch(w + c * d.w_stride + k + u * kLanes + 512);
-      }
+      for (int c = 0; c < C; ++c) wv[c] = load(w + c * d.w_stride + k + u * kLanes);
       add(acc[u], xv, wv);
     }
   }

@@ -61,9 +61,11 @@ Error convolve_plain(const ConvShape& s, const T* input, const T* weight, const 
 Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
                const float* bias, float* out) {
   const bool pointwise = s.is_pointwise() && s.in_channels != 1;
-  if (!pointwise && (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s))) {
+  if (!pointwise && !has_few_points(s) &&
+      (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s))) {
     return convolve_plain(s, input, weight, bias, out);
   }
+  if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
   if (!s.transposed && s.in_channels == 1) {
     return depthwise_convolution(context, s, input, weight, bias, out);
   }

@@ -36,7 +36,8 @@ struct Planes {
     d.line = padded.length[2];
     if (!is_flat(s)) return;
     d.line = d.stride[0] * d.phases * d.phase;
-    d.lines = min(max<int64_t>((kStrip / (d.phases * d.phase) - reach()) / d.stride[0], 8), d.lines);
+    d.lines =
+        min(max<int64_t>((kStrip / (d.phases * d.phase) - reach()) / d.stride[0], 8), d.lines);
   }
 
   int64_t reach() const { return (d.kernel[0] - 1) * d.dilation[0]; }
@@ -60,9 +61,11 @@ struct Planes {
     }
   }
 
-  /// `own` has the strip of this thread; where the image has a third axis, it is filled already.
-  void run(const Depthwise& own, const float* input, const float* w, float bias, float* out) const {
-    if (is_flat(shape)) return isa().depthwise(own, input, w, bias, out);
+  /// `own` has the strip of this thread, which may be filled already.
+  void run(const Depthwise& own, const float* input, bool is_filled, const float* w, float bias,
+           float* out) const {
+    const bool keeps = is_filled && d.lines == d.out[0];
+    if (is_flat(shape)) return isa().depthwise(own, keeps ? nullptr : input, w, bias, out);
     Depthwise at = own;
     for (int64_t z = 0; z < shape.out[0]; ++z, out += shape.out[1] * shape.out[2]) {
       isa().depthwise(at, nullptr, w, bias, out);
@@ -96,7 +99,7 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
         if (!is_flat(shape)) work.padded.copy_channel(from, own.strip);
         for (int64_t i = 0; i < multiple; ++i) {
           const int64_t row = p % shape.groups * multiple + i;
-          work.run(own, from, weight + row * taps, bias == nullptr ? 0.0f : bias[row],
+          work.run(own, from, i > 0, weight + row * taps, bias == nullptr ? 0.0f : bias[row],
                    out + (p * multiple + i) * shape.out_size());
         }
       }

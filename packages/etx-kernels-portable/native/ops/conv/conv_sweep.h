@@ -15,6 +15,14 @@ Error sweep_convolution(Context& context, const ConvShape& shape, const float* i
 Error depthwise_convolution(Context& context, const ConvShape& shape, const float* input,
                             const float* weight, const float* bias, float* out);
 
+/// True where so few points come out that their windows are gathered and each row of the weight is
+/// read once for all of them.
+bool has_few_points(const ConvShape& shape);
+
+/// Such a float32 convolution.
+Error convolve_few_points(Context& context, const ConvShape& shape, const float* input,
+                          const float* weight, const float* bias, float* out);
+
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_CONV_SWEEP_H_

@@ -7,9 +7,6 @@
 namespace etx::portable {
 namespace {
 
-/// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
-int64_t dot_rows() { return isa().vector_floats / 2 + 1; }
-
 /// One product with B read in place, except the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
 struct InPlaceProduct {
@@ -44,19 +41,21 @@ struct InPlaceProduct {
   }
 };
 
-/// The last columns of a product, where they fill no more than a quarter of a vector: as dot
-/// products with rows of A, which has `depth` columns.
+/// Columns of a product behind the last full vector that are cheaper as dot products with the `m`
+/// rows of A.
+int64_t dotted(int64_t m, int64_t depth, int64_t n) {
+  const int64_t rest = n % isa().vector_floats;
+  const bool few = 2 * rest <= isa().vector_floats && rest < n;
+  return few && m >= isa().tile_rows && depth >= 2 * isa().vector_floats ? rest : 0;
+}
+
+/// The last `count` columns of a product as dot products.
 struct Dots {
   int64_t m, depth, n, count;
   const float *a, *bias;
   float* c;
   float* memory;  ///< `floats`: the columns, then what they give.
 
-  static int64_t count_of(int64_t m, int64_t depth, int64_t n) {
-    const int64_t rest = n % isa().vector_floats;
-    const bool few = 4 * rest <= isa().vector_floats && rest < n;
-    return few && m >= isa().tile_rows && depth >= 2 * isa().vector_floats ? rest : 0;
-  }
   int64_t floats() const { return count * (depth + m); }
 
   void pack(const float* b) const {
@@ -83,35 +82,28 @@ struct Dots {
 /// Parts of the work, so that a thread that comes late finds less of it.
 int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
 
-/// The parts of one product, run together: what little stands behind the last full panel is not
-/// worth waking threads for once more.
-struct Parts {
-  Gemm g;
-  const InPlaceProduct* in_place;  ///< Null where all of B is packed.
-  Dots dots;
-
-  void run(Context& context, int64_t threads) const {
-    const bool by_columns = g.column_end >= 8 * threads * isa().tile_columns || dots.m < 2 * threads;
-    const int64_t jobs = jobs_of(threads);
-    context.parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t job = begin; job < end; ++job) {
-        Gemm part = g;
-        if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(g.depth, job);
-        if (by_columns) {
-          const Part p(g.column_end, isa().tile_columns, job, jobs);
-          part.column_begin = p.begin, part.column_end = p.end;
-        } else {
-          const Part p(dots.m, 1, job, jobs);
-          part.row_begin = p.begin, part.row_end = p.end;
-        }
-        isa().gemm(part);
-        if (by_columns && job != jobs - 1) continue;
-        if (in_place != nullptr) in_place->run_tail(part);
-        dots.run(part.row_begin, part.row_end);
+/// Runs `g` and, for the same rows, `rest(part)`: what little stands behind the last full panel is
+/// not worth waking threads for once more. `g.scratch`, if any, is that of `jobs_of(threads)`.
+template <class Rest>
+void run_parts(Context& context, const Gemm& g, int64_t threads, const Rest& rest) {
+  const int64_t jobs = jobs_of(threads), columns = g.column_end, rows = g.row_end;
+  const bool by_columns = columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
+  context.parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      Gemm part = g;
+      if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(g.depth, job);
+      if (by_columns) {
+        const Part p(columns, isa().tile_columns, job, jobs);
+        part.column_begin = p.begin, part.column_end = p.end;
+      } else {
+        const Part p(rows, 1, job, jobs);
+        part.row_begin = p.begin, part.row_end = p.end;
       }
-    });
-  }
-};
+      isa().gemm(part);
+      if (!by_columns || job == jobs - 1) rest(part);
+    }
+  });
+}
 
 }  // namespace
 
@@ -147,14 +139,14 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
                int64_t m, int64_t k, int64_t n) {
   if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  Dots dots{m, k, n, Dots::count_of(m, k, n), a, bias, c, nullptr};
+  Dots dots{m, k, n, dotted(m, k, n), a, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;
   const bool packs = m > 2 * isa().tile_rows && k > 256;
   const int64_t panels = divide_up(product.columns, isa().tile_columns);
-  const int64_t packed = packs ? panels * isa().tile_columns * k
-                               : InPlaceProduct::tail_floats(k, product.columns);
+  const int64_t packed =
+      packs ? panels * isa().tile_columns * k : InPlaceProduct::tail_floats(k, product.columns);
   const bool gather = packs || (should_gather(k, n) && m > 1);
   const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, packed + gathered + dots.floats(),
@@ -165,7 +157,10 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
   dots.pack(b);
   if (!packs) {
     product.pack_tail(b);
-    Parts{g, &product, dots}.run(context, threads);
+    run_parts(context, g, threads, [&](const Gemm& part) {
+      product.run_tail(part);
+      dots.run(part.row_begin, part.row_end);
+    });
     return Error::Ok;
   }
   context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
@@ -174,7 +169,7 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
   });
   g.b = temp, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
   g.column_end = product.columns;
-  Parts{g, nullptr, dots}.run(context, threads);
+  run_parts(context, g, threads, [&](const Gemm& part) { dots.run(part.row_begin, part.row_end); });
   return Error::Ok;
 }
 
@@ -211,37 +206,39 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
 Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n) {
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  if (m <= dot_rows()) {
-    Gemv d;
-    d.x = x, d.x_stride = k, d.rows = m;
-    d.w = w, d.w_stride = k, d.depth = k;
-    d.bias = bias, d.y = y, d.y_stride = n;
-    context.parallel_for(0, n, divide_up(n, threads), [&](int64_t begin, int64_t end) {
-      Gemv part = d;
-      part.begin = begin, part.end = end;
-      isa().gemv(part);
-    });
+  const int64_t rest = m <= dot_rows() ? m : dotted(n, k, m), main = m - rest;
+  Gemv d;
+  d.x = x + main * k, d.x_stride = k, d.rows = rest;
+  d.w = w, d.w_stride = k, d.depth = k;
+  d.bias = bias, d.y = y + main * n, d.y_stride = n;
+  const auto dots = [&](int64_t begin, int64_t end) {
+    Gemv part = d;
+    part.begin = begin, part.end = end;
+    if (rest > 0) isa().gemv(part);
+  };
+  if (main == 0) {
+    context.parallel_for(0, n, divide_up(n, threads), dots);
     return Error::Ok;
   }
-  const int64_t panels = divide_up(m, isa().tile_columns);
+  const int64_t panels = divide_up(main, isa().tile_columns);
   const bool gather = should_gather(k, m);
   const int64_t packed_floats = panels * isa().tile_columns * k;
-  const int64_t gathered = gather ? gemm_scratch(k, threads) : 0;
+  const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
   ETX_ASSIGN(float* const packed, scratch<float>(context, packed_floats + gathered,
                                                  "not enough temporary memory to pack input"));
   context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
-    isa().pack_transposed(x + first * k, k, min(last, m) - first, k, packed + first * k);
+    isa().pack_transposed(x + first * k, k, min(last, main) - first, k, packed + first * k);
   });
   Gemm g;
   g.a = w, g.a_stride = k;
   g.b = packed, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
   g.bias = bias;
   g.c = y, g.c_stride = n, g.store = Gemm::Store::Transposed;
-  g.depth = k, g.row_end = n, g.column_end = m;
+  g.depth = k, g.row_end = n, g.column_end = main;
   g.column_block = column_block(4 * k);
   if (gather) g.scratch = packed + packed_floats;
-  run_gemm(context, g, threads);
+  run_parts(context, g, threads, [&](const Gemm& part) { dots(part.row_begin, part.row_end); });
   return Error::Ok;
 }
 

@@ -19,6 +19,9 @@ inline int64_t column_block(int64_t bytes_per_column) {
   return max<int64_t>(panels, 4) * isa().tile_columns;
 }
 
+/// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
+inline int64_t dot_rows() { return isa().vector_floats / 2 + 1; }
+
 /// True when rows of A, `depth` floats apart, are worth being gathered for a product of so many
 /// columns: they are read once a panel, and at multiples of 4 KB they drive each other out of the
 /// cache.
