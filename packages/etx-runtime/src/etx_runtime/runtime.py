@@ -87,6 +87,13 @@ class Method:
     def __reduce__(self) -> Any:
         raise TypeError("a method has memory of its own; pickle its Program, or a Model")
 
+    def index_bounds(self) -> dict[int, int]:
+        """Return how many integers from 0 on an input that indexes a table may hold, by position.
+
+        The program is read again, from where it was loaded.
+        """
+        return self._program.index_bounds(self.metadata.name())
+
     @property
     def metadata(self) -> MethodMeta:
         """What the file says of the method."""
@@ -263,6 +270,14 @@ class Program:
         if not self._origin:
             raise TypeError("a Program is pickled if it comes from Runtime.load_program")
         return _load_again, _portable(*self._origin)
+
+    def index_bounds(self, name: str) -> dict[int, int]:
+        """Return how many integers from 0 on the inputs of method `name` may hold, by position."""
+        from etx_schema import read_pte
+        from etx_schema.inspect.index_bounds import index_bounds
+
+        plans = read_pte(self._origin[0]).program.execution_plan if self._origin else ()
+        return next((index_bounds(plan) for plan in plans if plan.name == name), {})
 
     def advised(self, error: LoadError, name: str) -> LoadError:
         """Return `error` of loading method `name`, with advice where kernels are missing."""

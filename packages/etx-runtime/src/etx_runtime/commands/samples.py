@@ -20,6 +20,7 @@ from etx_runtime.values import ValueInfo
 
 Array = np.ndarray[Any, Any]
 RAW = np.dtype("V1")
+INTEGERS = 10
 SUFFIXES = (".npy", ".npz", ".bin")
 
 
@@ -44,6 +45,8 @@ def prepare_calls(method: Method, given: InputOptions) -> list[list[Any]]:
     shapes = _shapes(method, inputs, given)
     rows = _rows(method, inputs, named, unnamed)
     generator = np.random.default_rng(given.seed)
+    drawn = [i for i, x in enumerate(inputs) if (x.dtype or "").lstrip("u").startswith("int")]
+    limits = method.index_bounds() if any(i not in row for row in rows for i in drawn) else {}
     calls = []
     for row in rows:
         symbols = _symbols(method, inputs, given)
@@ -52,7 +55,7 @@ def prepare_calls(method: Method, given: InputOptions) -> list[list[Any]]:
             if index in row:
                 call.append(_given(row[index], info, index, shapes.get(index, ())))
             elif info.kind == "tensor":
-                call.append(_random(generator, shapes[index], info.dtype or ""))
+                call.append(_random(generator, shapes[index], info.dtype or "", limits.get(index)))
             else:
                 call.append(_number(method, index, symbols))
         calls.append(call)
@@ -153,7 +156,9 @@ def _number(method: Method, index: int, symbols: Mapping[str, int]) -> Any:
     return method.input_value(index)
 
 
-def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
+def _random(
+    generator: np.random.Generator, shape: tuple[int, ...], dtype: str, limit: int | None
+) -> Any:
     try:
         if not bits.is_numpy_type(dtype):
             made = bits.from_float32(generator.standard_normal(shape, np.float32), dtype)
@@ -164,7 +169,7 @@ def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: str) 
         if target.kind == "b":
             return generator.integers(0, 2, shape).astype(target)
         if target.kind in "iu":
-            return generator.integers(0, 10, shape).astype(target)
+            return generator.integers(0, limit or INTEGERS, shape).astype(target)
         return generator.standard_normal(shape).astype(target)
     except (MemoryError, ValueError) as error:
         if isinstance(error, InputError):
