@@ -21,8 +21,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Kernels of a method follow each other within this time; a sleeping thread takes longer to wake.
 constexpr auto kPatience = std::chrono::microseconds(100);
-/// The first of it without a system call.
-constexpr auto kSpin = std::chrono::microseconds(20);
 
 /// How many forks lie between the process that loaded this library and this one.
 std::atomic<uint64_t> forks{0};
@@ -84,17 +82,15 @@ void relax() {
 #endif
 }
 
-/// Looks at memory only for some microseconds, then lets other threads run between looks.
+/// Looks at memory only for about a microsecond, then lets other threads run between looks.
 template <typename Condition>
 void spin_until(Condition condition) {
-  const auto begin = Clock::now();
-  do {
-    for (int i = 0; i < 32; ++i) {
-      if (condition()) return;
-      relax();
-    }
-  } while (Clock::now() < begin + kSpin);
-  while (!condition() && Clock::now() < begin + kPatience) std::this_thread::yield();
+  for (int i = 0; i < 32; ++i) {
+    if (condition()) return;
+    relax();
+  }
+  const auto limit = Clock::now() + kPatience;
+  while (!condition() && Clock::now() < limit) std::this_thread::yield();
 }
 
 }  // namespace
