@@ -28,7 +28,13 @@ inline int64_t copy_even(const float* x, float* y, int64_t n) {
   for (; i + kLanes < n; i += kLanes) {
     store(y + i, even_lanes(load(x + 2 * i), load(x + 2 * i + kLanes)));
   }
-  return i;
+  if (kLanes < 8 || i >= n) return i;
+  const auto left = static_cast<size_t>(n - i), lanes = static_cast<size_t>(kLanes);
+  const size_t room = 2 * left - 1;
+  const VecF low = load_part(x + 2 * i, room < lanes ? room : lanes);
+  const VecF high = room > lanes ? load_part(x + 2 * i + kLanes, room - lanes) : splat(0.0f);
+  store_part(y + i, even_lanes(low, high), left);
+  return n;
 }
 
 inline void copy_line(const float* x, float* y, int64_t n) {

@@ -48,6 +48,11 @@ void add_scaled_loop(const void* user, const void* const* in, uint32_t scalars, 
       return isa().add_scaled(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]),
                               scale, static_cast<float*>(out), static_cast<size_t>(n));
     }
+    if (scalars == 1) {
+      return isa().affine(static_cast<const float*>(in[1]), scale,
+                          *static_cast<const float*>(in[0]), static_cast<float*>(out),
+                          static_cast<size_t>(n));
+    }
   }
   each_pair<T, T>(in, scalars, out, n,
                   [scale](T a, T b) { return wrap_add(a, wrap_mul(b, scale)); });
