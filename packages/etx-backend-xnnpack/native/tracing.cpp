@@ -22,14 +22,25 @@ size_t size_of_info(xnn_runtime_t runtime, xnn_profile_info kind) {
   return needed;
 }
 
-/// How often `name` is among the names before it, and this once.
-size_t count_of(const char* names, const char* name) {
-  size_t count = 1;
-  for (const char* other = names; other < name; other += std::strlen(other) + 1) {
-    count += std::strcmp(other, name) == 0;
+/// Numbers operators of one name: there are few names, of many operators.
+class Counter {
+ public:
+  /// How often `name` was given, this once included; 0 behind the last of kNames names.
+  size_t count(const char* name) {
+    for (size_t i = 0; i < size_; ++i) {
+      if (std::strcmp(names_[i], name) == 0) return ++counts_[i];
+    }
+    if (size_ == kNames) return 0;
+    names_[size_] = name;
+    return counts_[size_++] = 1;
   }
-  return count;
-}
+
+ private:
+  static constexpr size_t kNames = 128;
+  const char* names_[kNames];
+  size_t counts_[kNames];
+  size_t size_ = 0;
+};
 
 }  // namespace
 
@@ -45,10 +56,11 @@ void trace_operators(xnn_runtime_t runtime, etx_context* context, uint64_t start
                  count * sizeof(uint64_t))) {
     return;
   }
+  Counter counter;
   const char* name = names.data();
   for (size_t i = 0; i < count && name < names.data() + size; ++i) {
     char label[128];
-    std::snprintf(label, sizeof(label), "%s #%zu", name, count_of(names.data(), name));
+    std::snprintf(label, sizeof(label), "%s #%zu", name, counter.count(name));
     etx_delegate_event event{};
     event.name = label;
     event.start = start;

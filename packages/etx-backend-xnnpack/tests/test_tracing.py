@@ -12,6 +12,7 @@ from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_exir import to_edge_transform_and_lower
 from etx_runtime import Recorder, Runtime
 from etx_schema._generated.etdump import ETDump, ProfileEvent
+from etx_schema.inspect.describe_method import Method
 
 
 class Net(torch.nn.Module):
@@ -50,3 +51,18 @@ def test_operators_are_told_in_order() -> None:
     for one, other in pairwise(inner):
         assert one.start_time <= one.end_time == other.start_time
     assert [event.name for event in record(content, False)] == ["DELEGATE_CALL", "Method::execute"]
+
+
+def test_the_file_says_which_instruction_each_operator_is_of() -> None:
+    """In the order and by the kind that XNNPACK tells, so that the events can be aligned."""
+    exported = torch.export.export(Net().eval(), (torch.ones(256, 64),))
+    partitioner = [XnnpackPartitioner(heavy_only=False)]
+    finished = to_edge_transform_and_lower(exported, partitioner=partitioner).to_executorch()
+    pte = es.read_pte(finished.buffer)
+    (row,) = Method(pte, pte.program.execution_plan[0]).instructions()
+    ids = sorted(row["ids"], key=lambda name: int(name.rpartition("@")[2]))
+    told = [str(event.delegate_debug_id_str) for event in record(finished.buffer, True)[:-2]]
+    assert [name.partition(" @")[0] for name in ids] == [name.split(" (")[0] for name in told]
+    origins = [row["inner"][handle] for name in ids for handle in row["ids"][name]]
+    assert [origin.get("module", "") for origin in origins] == ["one", "", "two", ""]
+    assert {origin["source"].partition(":")[0] for origin in origins} == {"test_tracing.py"}

@@ -13,6 +13,7 @@ from torch.fx import Node
 
 from etx_backend_xnnpack._generated.xnnpack import DataType, Operator
 from etx_backend_xnnpack.builder import FLOATS, NO_HANDLE, Builder
+from etx_backend_xnnpack.kinds import ids_of
 from etx_backend_xnnpack.layout import ordered
 from etx_backend_xnnpack.nodes import TABLE
 from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, affine, is_quantization
@@ -29,19 +30,17 @@ class XnnpackBackend(BackendDetails):
         """Return the blob of `edge_program` and the constants that it names."""
         builder = Builder()
         values = Values(edge_program, builder)
-        handles: dict[int, tuple[int, ...]] = {}
         for node in edge_program.graph.nodes:
             builder.handle = node.meta.get("debug_handle", NO_HANDLE)
             if node.op == "placeholder":
                 _placeholder(values, node)
             elif node.op == "call_function" and node not in values.done:
                 _call(values, node)
-                handles[builder.handle] = (builder.handle,)
             elif node.op == "output":
                 builder.handle = NO_HANDLE
                 _outputs(values, node)
         blob, data = builder.finish()
-        return PreprocessResult(blob, handles, data)
+        return PreprocessResult(blob, ids_of(builder.graph), data)
 
 
 def _placeholder(values: Values, node: Node) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from etx_schema import PteFile
 from etx_schema.inspect.describe_method import Method
 
+from etx_devtools.delegated import handles_of_events
 from etx_devtools.inspector.blocks import Event, EventBlock
 
 
@@ -23,12 +24,27 @@ def add_origins(blocks: Iterable[EventBlock], pte: PteFile) -> None:
     for block in blocks:
         method = described.get(block.method or default)
         instructions = rows.get(block.method or default, [])
+        parts = _parts(block, instructions)
         for event in block.events:
             if method is not None and event.chain == 0 and event.instruction < len(instructions):
-                _fill(event, instructions[event.instruction], method)
+                mine = parts.get(event.instruction, {}).get(str(event.delegate_debug_identifier))
+                _fill(event, instructions[event.instruction], method, mine)
 
 
-def _fill(event: Event, row: dict[str, Any], method: Method) -> None:
+def _parts(block: EventBlock, instructions: list[dict[str, Any]]) -> dict[int, Any]:
+    """Return for each call of a delegate the handles of its events, by their ids."""
+    names: dict[int, dict[str, None]] = {}
+    for event in block.events:
+        if event.is_delegated_op and event.chain == 0 and event.instruction < len(instructions):
+            known = names.setdefault(event.instruction, {})
+            known[str(event.delegate_debug_identifier)] = None
+    return {
+        index: handles_of_events([*known], instructions[index].get("ids", {}))
+        for index, known in names.items()
+    }
+
+
+def _fill(event: Event, row: dict[str, Any], method: Method, mine: list[int] | None) -> None:
     if row["kind"] == "delegate":
         backend = method.plan.delegates[row["delegate"]].id
         if event.is_delegated_op:
@@ -36,7 +52,6 @@ def _fill(event: Event, row: dict[str, Any], method: Method) -> None:
     handles = row.get("handles", [])
     inner = row.get("inner", {})
     if event.is_delegated_op:
-        mine = row.get("ids", {}).get(str(event.delegate_debug_identifier))
         handles = handles if mine is None else mine
         origins = [inner[handle] for handle in handles if handle in inner] or [row]
     else:

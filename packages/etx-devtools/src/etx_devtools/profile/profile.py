@@ -11,6 +11,7 @@ from etx_schema import EtxError, PteFile, Tensor
 from etx_schema._generated.program import ExecutionPlan
 from etx_schema.inspect.describe_method import Method
 
+from etx_devtools.delegated import common_module, handles_of_events
 from etx_devtools.etdump import KERNEL, Run, Span, ThreadSpan
 from etx_devtools.profile.work import Peak, Work, work_of
 
@@ -47,6 +48,9 @@ class Step:
     calls: int = 0
     parts: dict[str, Part] = field(default_factory=dict)
     work: Work = field(default_factory=Work)
+    ids: dict[str, list[int]] = field(default_factory=dict)
+    """Of a delegate, the debug handles of its parts, and what these are."""
+    inner: dict[int, dict[str, str]] = field(default_factory=dict)
     within: dict[str, tuple[str | None, str | None]] = field(default_factory=dict)
     """Module and line of what is in a delegate, by how its backend calls it."""
 
@@ -54,6 +58,14 @@ class Step:
     def is_known(self) -> bool:
         """Whether the file says where the instruction comes from."""
         return self.module is not None or self.source is not None
+
+    @property
+    def known_ms(self) -> float:
+        """The time whose origin is known: without parts whose instruction is not."""
+        if not self.is_known:
+            return 0.0
+        unknown = sum(median(part.ms) for part in self.parts.values() if not part.is_known)
+        return max(0.0, median(self.ms) - unknown)
 
 
 @dataclass
@@ -83,9 +95,9 @@ class Profile:
 
     @property
     def attributed(self) -> float:
-        """The share of the time whose instructions the file knows the origin of."""
+        """The share of the time whose origin the file knows, of what a delegate tells of, too."""
         total = sum(median(step.ms) for step in self.steps)
-        known = sum(median(step.ms) for step in self.steps if step.is_known)
+        known = sum(step.known_ms for step in self.steps)
         return known / total if total else 1.0
 
 
@@ -161,18 +173,26 @@ def _step(description: Method, row: dict[str, Any]) -> Step:
         row.get("source"),
         _shape(description, row.get("args") or []),
         work=work_of(description, name, row.get("args") or []),
-        within=_within(row),
+        ids=row.get("ids", {}),
+        inner=row.get("inner", {}),
     )
 
 
-def _within(row: dict[str, Any]) -> dict[str, tuple[str | None, str | None]]:
-    """Return the first known origin of each id of a delegate."""
-    inner, found = row.get("inner", {}), {}
-    for name, handles in row.get("ids", {}).items():
-        origins = [inner[handle] for handle in handles if handle in inner]
-        if origins:
-            found[str(name)] = (origins[0].get("module", ""), origins[0].get("source"))
-    return found
+def _find_parts(steps: list[Step], run: Run) -> None:
+    """Find out which instructions of a delegate its events are of."""
+    names: dict[int, dict[str, None]] = {}
+    for span in run.spans:
+        if span.delegate_id is not None and span.chain == 0:
+            names.setdefault(span.instruction, {})[str(span.delegate_id)] = None
+    for index, known in names.items():
+        step = steps[index] if index < len(steps) else None
+        if step is None or not step.ids or known.keys() <= step.within.keys():
+            continue
+        for name, handles in handles_of_events([*known], step.ids).items():
+            origins = [step.inner[handle] for handle in handles if handle in step.inner]
+            if origins:
+                module = common_module(origin.get("module", "") for origin in origins)
+                step.within[name] = (module, origins[0].get("source"))
 
 
 def _shape(description: Method, args: Sequence[int]) -> str:
@@ -186,6 +206,7 @@ def _add(steps: list[Step], run: Run, tick_ms: float) -> None:
         step.ms.append(0.0)
     for part in run.threads:
         _step_of(steps, part)
+    _find_parts(steps, run)
     for span in run.spans:
         if span.chain == -1:
             continue
