@@ -33,6 +33,7 @@ from sessions import (
     MODELS_NO_DEPS,
     PORT,
     PROJECTS,
+    TOSA,
     WHEELS,
     attempt,
     both_sides,
@@ -254,7 +255,7 @@ def size(session: nox.Session) -> None:
 def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
     python, sides = both_sides(session)
-    both = environment(session, "interop-both", *PORT, others=EXECUTORCH)
+    both = environment(session, "interop-both", *PORT, others=EXECUTORCH, others_no_deps=TOSA)
     delegates = environment(session, "interop-xnnpack", *DEVICE, "etx-backend-xnnpack")
     others = ("--both", both, "--delegates", delegates)
     tests = ("-m", "pytest", ROOT / "interop", *sides, *others)

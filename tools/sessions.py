@@ -21,6 +21,7 @@ DEVICE = ("etx-runtime", "etx-kernels-portable")
 BACKENDS = ("etx-backend-xnnpack[aot]", "etx-backend-arm[aot]")
 PORT = ("etx-executorch", "etx-devtools", "etx-quant", COMPILER, *DEVICE, *BACKENDS)
 EXECUTORCH = ("executorch==1.5.1", "torch==2.13.0")
+TOSA = ("tosa-tools==2026.8.0",)  # imported by ExecuTorch's definitions of cortex_m::
 MODELS = ("safetensors==0.8.0", "huggingface_hub", "pillow", "pyyaml", "tqdm")
 LITERT = ("torch==2.13.0", "numpy==2.4.6")
 MODELS_NO_DEPS = (

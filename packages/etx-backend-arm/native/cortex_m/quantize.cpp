@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
+
 #include "cortex_m/families.h"
 #include "cortex_m/operands.h"
 #include "cortex_m/round_even.h"
@@ -19,12 +21,40 @@ Error check(Context& context, const Tensor& floats, const Tensor& bytes, float s
   return Error::Ok;
 }
 
+/// The nearest float of the nearest double of 1 / scale, without arithmetic of doubles; `scale` is
+/// positive and normal.
+float inverse_of(double scale) {
+  constexpr int kBits = 52;
+  uint64_t bits;
+  memcpy(&bits, &scale, sizeof(bits));
+  const uint64_t one = uint64_t{1} << kBits;
+  const uint64_t divisor = (bits & (one - 1)) | one;
+  uint64_t exponent = 2046 - (bits >> kBits), quotient = one;
+  if (divisor != one) {
+    --exponent;
+    uint64_t rest = one;
+    quotient = 0;
+    for (int i = 0; i <= kBits; ++i) {
+      rest <<= 1;
+      quotient <<= 1;
+      if (rest < divisor) continue;
+      rest -= divisor;
+      ++quotient;
+    }
+    if (rest << 1 > divisor) ++quotient;
+  }
+  bits = exponent << kBits | (quotient & (one - 1));
+  double inverse;
+  memcpy(&inverse, &bits, sizeof(inverse));
+  return detail::to_float(inverse);
+}
+
 /// out = clamp(round(input / scale) + zero_point), the division a product with 1 / scale.
 Error quantize_out(Context& context, const Tensor& input, double scale, int64_t zero_point,
                    int64_t low, int64_t high, ScalarType, Tensor& out) {
   const float step = detail::to_float(scale);
   ETX_TRY(check(context, input, out, step, zero_point, low, high));
-  const float inverse = 1.0f / step;
+  const float inverse = inverse_of(scale);
   const auto zero = static_cast<int32_t>(zero_point);
   const auto least = static_cast<int32_t>(low), most = static_cast<int32_t>(high);
   const float* const from = input.const_data_ptr<float>();

@@ -39,8 +39,7 @@ def _define(
 def _quantize(
     input: Tensor, scale: float, zero_point: int, low: int, high: int, dtype: torch.dtype
 ) -> Tensor:
-    inverse = 1.0 / torch.tensor(scale, dtype=torch.float32)
-    return (torch.round(input * inverse) + zero_point).clamp(low, high).to(dtype)
+    return (torch.round(input * (1.0 / scale)) + zero_point).clamp(low, high).to(dtype)
 
 
 def _dequantize(

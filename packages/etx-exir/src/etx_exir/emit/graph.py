@@ -220,10 +220,13 @@ def _of_kind(emitter: MethodEmitter, fake: Any) -> Reference:
 def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int, ...] | None:
     """Return the dim order of a result, None for that of `fake`.
 
-    Only the operators of dim_order change the layout: what comes from contiguous tensors is
-    contiguous, whatever strides eager mode would have chosen.
+    Of torch's operators those of dim_order alone change the layout: what comes from contiguous
+    tensors is contiguous, whatever strides eager mode would have chosen. What is not torch's says
+    it by its fake.
     """
-    if getattr(node.target, "namespace", "") == NAMESPACE:
+    namespace = getattr(node.target, "namespace", "aten")
+    is_image = fake.dim() == 4 and fake.is_contiguous(memory_format=torch.channels_last)
+    if namespace == NAMESPACE or (namespace != "aten" and is_image and _is_contiguous(node)):
         return None
     for source in node.all_input_nodes:
         reference = emitter.environment[source]
@@ -231,6 +234,12 @@ def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int,
         if shape is not None and not shape.contiguous:
             return None
     return tuple(range(fake.dim()))
+
+
+def _is_contiguous(node: Node) -> bool:
+    """Return whether all tensors that `node` reads are contiguous in eager mode too."""
+    fakes = [source.meta.get("val") for source in node.all_input_nodes]
+    return all(fake.is_contiguous() for fake in fakes if isinstance(fake, torch.Tensor))
 
 
 def _arguments(
