@@ -3,8 +3,8 @@
 #define ETX_PORTABLE_SELECTION_H_
 
 /// What a build takes in: everything, or what the header ETX_SELECTION names, which `etx select`
-/// writes from files: ETX_SELECTED_OPERATORS(X) with an X("aten::add.out") each, and
-/// ETX_SELECTED_DTYPES, bits of ScalarType.
+/// writes from files: ETX_SELECTED_OPERATORS(X) with an X("aten::add.out") each,
+/// ETX_SELECTED_DTYPES, bits of ScalarType, and ETX_LEFT_OUT_DTYPES(X), numbers and names of the rest.
 
 #include <cstddef>
 #include <cstdint>
@@ -67,16 +67,27 @@ constexpr bool is_selected(const char* name) {
   return false;
 }
 
-inline bool all_built(const char* signature, etx_value* const* args) {
-  for (; *signature != 0 && *signature != '*'; ++signature) {
+constexpr const char* why_left_out(ScalarType type) {
+  switch (static_cast<int>(type)) {
+#define ETX_REASON(number, name) \
+  case number: return "this selection leaves out " name ": add it with etx select --dtype " name;
+    ETX_LEFT_OUT_DTYPES(ETX_REASON)
+#undef ETX_REASON
+    default: return nullptr;
+  }
+}
+
+/// Why the tensors of an instruction cannot be computed; null if they can.
+inline const char* refusal(const char* signature, etx_value* const* args) {
+  const char* reason = nullptr;
+  for (; reason == nullptr && *signature != 0 && *signature != '*'; ++signature) {
     if (*signature == '!' || *signature == '?') continue;
     const etx_value& value = **args++;
-    if (value.tag == ETX_TAG_TENSOR &&
-        !is_built(static_cast<ScalarType>(value.payload.as_tensor->dtype))) {
-      return false;
+    if (value.tag == ETX_TAG_TENSOR) {
+      reason = why_left_out(static_cast<ScalarType>(value.payload.as_tensor->dtype));
     }
   }
-  return true;
+  return reason;
 }
 
 /// The kernel of a row, which refuses tensors of dtypes that are left out when a method is loaded.
@@ -84,10 +95,9 @@ template <const auto& all, size_t index>
 etx_status run_selected(etx_context* context, etx_value* const* args) {
   constexpr etx_kernel row = all[index];
   if (context->is_loading) {
-    if (!all_built(row.signature, args)) {
-      return context->fail(context, static_cast<etx_status>(Error::NotSupported),
-                           "this selection of kernels leaves out the dtype of a tensor: "
-                           "add it with etx select");
+    const char* reason = refusal(row.signature, args);
+    if (reason != nullptr) {
+      return context->fail(context, static_cast<etx_status>(Error::NotSupported), reason);
     }
     if ((row.dtypes & kChecksAtLoad) == 0) return 0;
   }

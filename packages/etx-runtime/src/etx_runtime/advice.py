@@ -41,7 +41,8 @@ def _operators(names: list[str]) -> Iterator[str]:
         return
     if selected := list(_selections()):
         paths = ", ".join(selected)
-        yield f"{paths} holds a selection of the operators: give `etx select` this file, too"
+        added = " ".join(f"--operator {name}" for name in names)
+        yield f"{paths} holds a selection of the operators: add with `etx select {added}`"
         return
     from etx_schema.targets.advice import advise
 

@@ -34,11 +34,17 @@ class Selection:
         """Return the C++ header that a build reads (native/selection.h)."""
         bits = sum(1 << bit for bit, (name, _) in DTYPES.items() if name in self.dtypes)
         rows = " \\\n".join(f'  X("{name}")' for name in self.operators)
+        left_out = " \\\n".join(
+            f'  X({number}, "{name}")'
+            for number, (name, _) in DTYPES.items()
+            if name not in self.dtypes
+        )
         return (
             f"// Written by: {command}\n"
             f"// dtypes: {', '.join(self.dtypes)}\n"
             f"#define ETX_SELECTED_DTYPES uint64_t{{{bits:#x}}}\n"
             f"#define ETX_SELECTED_OPERATORS(X) \\\n{rows}\n"
+            f"#define ETX_LEFT_OUT_DTYPES(X) \\\n{left_out}\n"
         )
 
 
