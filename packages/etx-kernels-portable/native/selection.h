@@ -4,7 +4,8 @@
 
 /// What a build takes in: everything, or what the header ETX_SELECTION names, which `etx select`
 /// writes from files: ETX_SELECTED_OPERATORS(X) with an X("aten::add.out") each,
-/// ETX_SELECTED_DTYPES, bits of ScalarType, and ETX_LEFT_OUT_DTYPES(X), numbers and names of the rest.
+/// ETX_SELECTED_DTYPES, bits of ScalarType, and ETX_LEFT_OUT_DTYPES(X), numbers and names of the
+/// rest.
 
 #include <cstddef>
 #include <cstdint>
@@ -70,24 +71,25 @@ constexpr bool is_selected(const char* name) {
 constexpr const char* why_left_out(ScalarType type) {
   switch (static_cast<int>(type)) {
 #define ETX_REASON(number, name) \
-  case number: return "this selection leaves out " name ": add it with etx select --dtype " name;
+  case number: return "etx select left out " name ": add --dtype " name;
     ETX_LEFT_OUT_DTYPES(ETX_REASON)
 #undef ETX_REASON
     default: return nullptr;
   }
 }
 
-/// Why the tensors of an instruction cannot be computed; null if they can.
-inline const char* refusal(const char* signature, etx_value* const* args) {
-  const char* reason = nullptr;
-  for (; reason == nullptr && *signature != 0 && *signature != '*'; ++signature) {
+/// Refuses an instruction with a tensor of a dtype that is left out.
+[[gnu::noinline]] inline etx_status check_dtypes(etx_context* context, const char* signature,
+                                                 etx_value* const* args) {
+  for (; *signature != 0 && *signature != '*'; ++signature) {
     if (*signature == '!' || *signature == '?') continue;
     const etx_value& value = **args++;
-    if (value.tag == ETX_TAG_TENSOR) {
-      reason = why_left_out(static_cast<ScalarType>(value.payload.as_tensor->dtype));
-    }
+    if (value.tag != ETX_TAG_TENSOR) continue;
+    const char* reason = why_left_out(static_cast<ScalarType>(value.payload.as_tensor->dtype));
+    if (reason == nullptr) continue;
+    return context->fail(context, static_cast<etx_status>(Error::NotSupported), reason);
   }
-  return reason;
+  return 0;
 }
 
 /// The kernel of a row, which refuses tensors of dtypes that are left out when a method is loaded.
@@ -95,10 +97,8 @@ template <const auto& all, size_t index>
 etx_status run_selected(etx_context* context, etx_value* const* args) {
   constexpr etx_kernel row = all[index];
   if (context->is_loading) {
-    const char* reason = refusal(row.signature, args);
-    if (reason != nullptr) {
-      return context->fail(context, static_cast<etx_status>(Error::NotSupported), reason);
-    }
+    const etx_status status = check_dtypes(context, row.signature, args);
+    if (status != 0) return status;
     if ((row.dtypes & kChecksAtLoad) == 0) return 0;
   }
   return row.run(context, args);
