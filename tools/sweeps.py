@@ -105,6 +105,21 @@ def xnnpack_samples(session: nox.Session) -> None:
     run(session, python, "-W", "ignore", tests / "all_samples.py", *session.posargs)
 
 
+@nox.session(name="xnnpack-fuzz")
+def xnnpack_fuzz(session: nox.Session) -> None:
+    """Change a million blobs and files of packed weights, under sanitizers. By hand.
+
+    `-- RUNS SEED`; XNNPACK is built under them, too.
+    """
+    packages = ("etx-backend-xnnpack[aot]", DEVICE[1])
+    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2")
+    python = environment(session, "xnnpack-fuzz", *packages, others=tools)
+    tests = ROOT / "packages" / "etx-backend-xnnpack" / "tests"
+    given = session.posargs or ["1000000", str(random.SystemRandom().randrange(10**6))]
+    folder = ROOT / ".build" / "xnnpack-fuzz"
+    run(session, python, "-W", "ignore", tests / "test_fuzz.py", folder, *given)
+
+
 @nox.session(name="executorch-kernels")
 def executorch_kernels(session: nox.Session) -> None:
     """Call ExecuTorch's kernels with all dtypes (`-- dtypes FILE`), or as PyTorch's samples do

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changed blobs are refused with a reason, or run: under sanitizers, never a crash.
-
-By hand, for as long as one likes, with XNNPACK under the sanitizer as well:
-
-    cmake -S . -B build -G Ninja -DETX_XNNPACK_STATIC=ON -DETX_XNNPACK_TESTS=ON \\
-        -DETX_SANITIZE=address,undefined -DETX_XNNPACK_FLAGS="-fsanitize=address"
-    cmake --build build && python tests/test_fuzz.py seeds
-    build/tests/cpp/fuzz_blobs 1000000 1 seeds/*
+"""Changed blobs and files of packed weights are refused with a reason, or used: under sanitizers,
+never a crash. `test_fuzz.py FOLDER RUNS SEED`, which `nox -s xnnpack-fuzz` calls, runs as many as
+one likes with XNNPACK under the sanitizer as well.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -44,18 +40,22 @@ def write_seeds(folder: Path) -> list[Path]:
     return [folder / name for name in blobs]
 
 
+def build_fuzzers(build: Path, *options: str) -> Path:
+    """Build under sanitizers; return the folder of the programs."""
+    static = ("-DETX_XNNPACK_STATIC=ON", "-DETX_XNNPACK_TESTS=ON", "-DCMAKE_CXX_FLAGS=-O1")
+    configure(HERE.parent, build, *static, "-DETX_SANITIZE=address,undefined", *options)
+    call("cmake", "--build", build, "--target", "fuzz_blobs", "fuzz_cache")
+    return build / "tests" / "cpp"
+
+
 @pytest.fixture(scope="module")
-def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    build = tmp_path_factory.mktemp("fuzz")
-    options = ("-DETX_XNNPACK_STATIC=ON", "-DETX_XNNPACK_TESTS=ON", "-DCMAKE_CXX_FLAGS=-O1")
-    configure(HERE.parent, build, *options, "-DETX_SANITIZE=address,undefined")
-    call("cmake", "--build", build, "--target", "fuzz_blobs")
-    return build / "tests" / "cpp" / "fuzz_blobs"
+def fuzzers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_fuzzers(tmp_path_factory.mktemp("fuzz"))
 
 
-def test_changed_blobs(fuzzer: Path, tmp_path: Path) -> None:
+def test_changed_blobs(fuzzers: Path, tmp_path: Path) -> None:
     seeds = write_seeds(tmp_path)
-    out = call(fuzzer, RUNS, 1, *seeds)
+    out = call(fuzzers / "fuzz_blobs", RUNS, 1, *seeds)
     print(out)
     refused, blamed, loaded, ran = map(int, re.findall(r"\d+", out.splitlines()[-1]))
     assert f"seeds: 0 refused, {len(seeds)} loaded" in out
@@ -64,5 +64,20 @@ def test_changed_blobs(fuzzer: Path, tmp_path: Path) -> None:
     assert blamed >= RUNS // 400
 
 
+def test_changed_files_of_packed_weights(fuzzers: Path, tmp_path: Path) -> None:
+    out = call(fuzzers / "fuzz_cache", RUNS, 1, tmp_path)
+    refused, mapped = map(int, re.findall(r"\d+", out))
+    assert refused + mapped == RUNS
+    assert min(refused, mapped) > RUNS // 20
+
+
+def main(folder: Path, runs: str, seed: str) -> None:
+    """Fuzz with XNNPACK under the sanitizer as well."""
+    programs = build_fuzzers(folder / "build", "-DETX_XNNPACK_FLAGS=-fsanitize=address")
+    print(call(programs / "fuzz_blobs", runs, seed, *write_seeds(folder / "seeds")), end="")
+    with tempfile.TemporaryDirectory() as cache:
+        print(call(programs / "fuzz_cache", runs, seed, cache), end="")
+
+
 if __name__ == "__main__":
-    write_seeds(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])
