@@ -19,6 +19,7 @@ from sessions import (
     PORT,
     PROJECTS,
     ROOT,
+    TOSA,
     both_sides,
     environment,
     executorch_folder,
@@ -103,6 +104,14 @@ def xnnpack_samples(session: nox.Session) -> None:
     )
     tests = ROOT / "packages" / "etx-backend-xnnpack" / "tests"
     run(session, python, "-W", "ignore", tests / "all_samples.py", *session.posargs)
+
+
+@nox.session(name="quantized-graphs")
+def quantized_graphs(session: nox.Session) -> None:
+    """Draw 400 quantized models for all targets and both runtimes: `-- COUNT SEED`. By hand."""
+    python = environment(session, "interop-both", *PORT, others=EXECUTORCH, others_no_deps=TOSA)
+    given = session.posargs or ["400", str(random.SystemRandom().randrange(10**6))]
+    run(session, python, "-W", "ignore", ROOT / "interop" / "quantized_graphs.py", *given)
 
 
 @nox.session(name="xnnpack-fuzz")

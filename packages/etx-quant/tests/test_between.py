@@ -87,3 +87,21 @@ def test_a_sum_that_a_norm_reads_stays_in_float(norm: nn.Module) -> None:
     streams = [n for n in sums if len(n.all_input_nodes) == 2]
     assert len(streams) == 2
     assert not any("quantize" in str(user.target) for n in streams for user in n.users)
+
+
+def test_what_integers_are_added_to_stays_float() -> None:
+    class Added(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.before = nn.Conv2d(3, 4, 1)
+            self.number = torch.tensor([100])
+
+        def forward(self, x: Tensor) -> Tensor:
+            return (self.before(x) + self.number) * self.number
+
+    x = torch.rand(1, 3, 4, 4)
+    graph = quantize(Added().eval(), [(x,)]).graph
+    (added,) = (node for node in graph.nodes if node.target is torch.ops.aten.add.Tensor)
+    (product,) = added.users
+    assert product.target is torch.ops.aten.mul.Tensor
+    assert [user.op for user in product.users] == ["output"]

@@ -62,6 +62,7 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.relu_.default: lambda x: F.relu_(x.flip(1)),
     aten.relu6.default: lambda x: F.relu6(x.flip(1)),
     aten.relu6_.default: lambda x: F.relu6(x.flip(1), inplace=True),
+    aten.rsub.Scalar: lambda x: 1 - x,
     aten.sigmoid.default: torch.sigmoid,
     aten.sigmoid_.default: lambda x: x.sigmoid_(),
     aten.silu.default: F.silu,

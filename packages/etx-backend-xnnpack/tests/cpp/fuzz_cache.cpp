@@ -2,6 +2,7 @@
 // Maps changed files of packed weights: `fuzz_cache RUNS SEED FOLDER`. Half of the changed ones get
 // the checks and times that belong to what they then say. What is mapped has the key that was asked
 // for, can be read to its last byte, and is what was written where bytes are compared.
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <vector>
@@ -20,7 +21,8 @@ constexpr Digest kName{1, 2};
 
 void require(bool holds, const char* what) {
   if (holds) return;
-  std::printf("fuzz_cache: %s\n", what);
+  std::printf("fuzz_cache: %s (%s)\n", what, std::strerror(errno));
+  std::fflush(stdout);
   std::abort();
 }
 
@@ -57,7 +59,9 @@ uint64_t draw(std::minstd_rand& random, uint64_t near) {
 void change(Bytes* file, std::minstd_rand& random) {
   const uint64_t kind = random() % 8;
   if (kind == 0) {
-    file->resize(random() % 4 == 0 ? random() % 20000 : file->size() + random() % 9 - 4);
+    file->resize(random() % 4 == 0
+                     ? random() % 20000
+                     : file->size() + random() % 9 - std::min(file->size(), size_t{4}));
     return;
   }
   if (file->size() < sizeof(Header)) return;

@@ -195,6 +195,8 @@ def annotate_arithmetic(
     inputs = _float_inputs(node)[: 1 if row.takes_one else None]
     if not is_float(node) or not any(map(_is_quantized, inputs)) or _is_norm(node):
         return
+    if not row.takes_one and len(inputs) < len(node.all_input_nodes):
+        return
     if row.is_sum and _is_normalized(node):
         return
     if any(_is_large(argument, model) for argument in node.args):

@@ -121,6 +121,7 @@ ROWS: dict[object, Row] = {
     aten.relu_.default: Arithmetic(is_inplace=True),
     aten.relu6.default: Arithmetic(),
     aten.relu6_.default: Arithmetic(is_inplace=True),
+    aten.rsub.Scalar: Arithmetic(is_sum=True),
     aten.sigmoid.default: Arithmetic(fixed=FROM_ZERO_TO_ONE),
     aten.sigmoid_.default: Arithmetic(is_inplace=True, fixed=FROM_ZERO_TO_ONE),
     aten.silu.default: Arithmetic(is_xnnpack=False),
