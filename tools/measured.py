@@ -35,6 +35,14 @@ def sqnr(session: nox.Session) -> None:
 
 
 @nox.session
+def digits(session: nox.Session) -> None:
+    """Print how many digits an int8 net names right, by our kernels and XNNPACK. Run by hand."""
+    packages = (COMPILER, "etx-quant", "etx-backend-xnnpack[aot]", *DEVICE)
+    python = environment(session, "digits", *packages, others=("scikit-learn==1.9.1",))
+    run(session, python, "-W", "ignore", ROOT / "interop" / "quantized_digits.py")
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure both sides, interleaved; writes JSON and a table. Run by hand."""
     _, sides = both_sides(session)
