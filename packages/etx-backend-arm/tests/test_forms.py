@@ -97,6 +97,9 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "sum": (lambda x: x.sum((0, 2)), (ROWS,)),
 }
 FLOATS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "mish_floats": (F.mish, ONE),
+    "softplus_floats": (F.softplus, ONE),
+    "softplus_steep": (lambda x: F.softplus(x * 20, beta=3, threshold=30), ONE),
     "average_inside": (
         lambda x: F.avg_pool2d(x, (2, 3), 1, padding=1, count_include_pad=False),
         ONE,
@@ -160,3 +163,12 @@ def test_integers_are_those_of_the_quantized_program(name: str) -> None:
 def test_floats_are_those_of_eager(name: str) -> None:
     for actual, expected in results(name, "FP"):
         torch.testing.assert_close(torch.from_numpy(actual), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("profile", "threshold"), [("FP", 2.0), ("INT", 20.0)])
+def test_softplus_that_stays_outside_is_taken_apart(profile: str, threshold: float) -> None:
+    spec = TosaCompileSpec(f"TOSA-1.0+{profile}")
+    model = Whole(lambda x: F.softplus(x, threshold=threshold)).eval()
+    x = torch.linspace(-4, 4, 20)
+    program = lower(model, x, partitioner=TOSAPartitioner(spec))
+    assert torch.ops.aten.softplus.default not in {n.target for n in program.graph.nodes}

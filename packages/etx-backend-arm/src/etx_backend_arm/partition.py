@@ -40,6 +40,8 @@ WHOLE = (
     aten.softplus.default,
 )
 """Operators of the table that the compiler would take apart."""
+FLOATS_TOO = (aten.mish.default, aten.softplus.default)
+"""Those of them that floats have as one row, too."""
 
 
 class TOSAPartitioner(GroupPartitioner):
@@ -51,11 +53,11 @@ class TOSAPartitioner(GroupPartitioner):
 
     def __init__(self, compile_spec: TosaCompileSpec | None = None) -> None:
         self.compile_spec = compile_spec or TosaCompileSpec()
+        self._look: Look = lambda node: None
         specs = self.compile_spec.to_list()
         super().__init__(
-            DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=_stays_whole
+            DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=self._stays_whole
         )
-        self._look: Look = lambda node: None
         self.program: ExportedProgram | None = None
         self.limits: dict[Node, str | None] = {}
 
@@ -93,6 +95,11 @@ class TOSAPartitioner(GroupPartitioner):
             return "the program may not use TOSA's profile INT"
         return why_not(node, self._look, Profile.INT)
 
+    def _stays_whole(self, node: Node) -> bool:
+        if node.target in FLOATS_TOO and self._floating(node) is None:
+            return True
+        return node.target is aten.max_pool2d.default or _is_quantized(node)
+
     def _owner(self, node: Node) -> Node:
         """Return the operator that takes a clamp in, or the node itself."""
         source = node.all_input_nodes[0] if node.all_input_nodes else None
@@ -124,10 +131,6 @@ class TOSAPartitioner(GroupPartitioner):
 def _is_quantized(node: Node) -> bool:
     source: object = node.args[0]
     return isinstance(source, Node) and source.target is DEQUANTIZE
-
-
-def _stays_whole(node: Node) -> bool:
-    return node.target is aten.max_pool2d.default or _is_quantized(node)
 
 
 def partitioner(compile_specs: list[CompileSpec]) -> TOSAPartitioner:

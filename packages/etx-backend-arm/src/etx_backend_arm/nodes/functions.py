@@ -174,6 +174,7 @@ def _operator(op: Op, attribute: Callable[[], Any]) -> Formula:
     return lambda f, x: f.one(op, attribute(), x)
 
 
+LEAST_THRESHOLD = 20
 LARGEST = float(torch.finfo(torch.float32).max)
 DIRECT: dict[object, Formula] = {
     aten.abs.default: _operator(Op.ABS, fbs.AbsAttribute),
@@ -225,6 +226,19 @@ def _pow(f: Floats, x: str) -> str:
     return f.one(Op.POW, fbs.PowAttribute(), x, f.number(float(exponent)))
 
 
+def _softplus(f: Floats, x: str, beta: float = 1.0) -> str:
+    scaled = x if beta == 1 else f.mul(x, beta)
+    size = f.one(Op.ABS, fbs.AbsAttribute(), scaled)
+    small = f.add(f.one(Op.EXP, fbs.ExpAttribute(), f.neg(size)), 1.0)
+    bent = f.one(Op.LOG, fbs.LogAttribute(), small)
+    made = f.add(f.clamp(scaled, 0.0, LARGEST), bent)
+    return made if beta == 1 else f.mul(made, 1 / beta)
+
+
+def _mish(f: Floats, x: str) -> str:
+    return f.mul(x, f.one(Op.TANH, fbs.TanhAttribute(), _softplus(f, x)))
+
+
 def _plus(f: Floats, x: str, sign: float = 1.0) -> str:
     _, other, alpha = f.call.arguments
     return f.add(x, sign * float(other) * alpha)
@@ -244,9 +258,11 @@ FORMULAS: dict[object, Formula] = {
     aten.hardsigmoid.default: _sixth,
     aten.hardswish.default: lambda f, x: f.mul(x, _sixth(f, x)),
     aten.leaky_relu.default: _leaky,
+    aten.mish.default: _mish,
     aten.mul.Scalar: lambda f, x: f.mul(x, float(f.call.arguments[1])),
     aten.pow.Tensor_Scalar: _pow,
     aten.rsub.Scalar: _rsub,
+    aten.softplus.default: lambda f, x: _softplus(f, x, float(f.call.arguments[1])),
     aten.sub.Scalar: partial(_plus, sign=-1.0),
 }
 
@@ -259,6 +275,23 @@ def positive_exponent(node: Node, look: Look) -> str | None:
     return f"{node.name} has an exponent of {exponent}, only squares take any sign"
 
 
+def smooth(node: Node, look: Look) -> str | None:
+    """Where PyTorch goes over to the identity, the formula is equal to it in float32."""
+    _, beta, threshold = arguments(node)
+    if beta > 0 and threshold >= LEAST_THRESHOLD:
+        return None
+    return (
+        f"{node.name} has beta={beta} and threshold={threshold}; "
+        f"it needs beta > 0 and a threshold of {LEAST_THRESHOLD} or more"
+    )
+
+
+MORE_CHECKS: dict[object, tuple[Callable[[Node, Look], str | None], ...]] = {
+    aten.pow.Tensor_Scalar: (positive_exponent,),
+    aten.softplus.default: (smooth,),
+}
+
+
 def formula(values: Values, node: Node) -> None:
     """Lower to the row of ``FORMULAS``."""
     call = Call(values, node)
@@ -266,5 +299,4 @@ def formula(values: Values, node: Node) -> None:
 
 
 for each in FORMULAS:
-    extra = (positive_exponent,) if each is aten.pow.Tensor_Scalar else ()
-    lowers(each, when=(*FLOATS, *extra))(formula)
+    lowers(each, when=(*FLOATS, *MORE_CHECKS.get(each, ())))(formula)
