@@ -87,7 +87,7 @@ def test_gives_the_bits_of_the_whole_library(host: Environment, folder: Path) ->
     missing = device.python("-c", RUN, folder / "sine.pte", plugin)
     assert "add with `etx select --operator aten::gelu.out`" in missing
     other = device.python("-c", RUN, folder / "double.pte", plugin)
-    assert "etx select left out float64: add --dtype float64" in other
+    assert "left out by etx select: --dtype float64" in other
 
 
 def test_is_small(host: Environment, folder: Path) -> None:

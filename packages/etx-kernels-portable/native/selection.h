@@ -71,7 +71,7 @@ constexpr bool is_selected(const char* name) {
 constexpr const char* why_left_out(ScalarType type) {
   switch (static_cast<int>(type)) {
 #define ETX_REASON(number, name) \
-  case number: return "etx select left out " name ": add --dtype " name;
+  case number: return "left out by etx select: --dtype " name;
     ETX_LEFT_OUT_DTYPES(ETX_REASON)
 #undef ETX_REASON
     default: return nullptr;

@@ -22,11 +22,13 @@ Error check(Context& context, const Tensor& floats, const Tensor& bytes, float s
 }
 
 /// The nearest float of the nearest double of 1 / scale, without arithmetic of doubles; `scale` is
-/// positive and normal.
-float inverse_of(double scale) {
-  constexpr int kBits = 52;
+/// positive and normal. Of a float it is the nearest float of 1 / scale: a double has more than
+/// twice the bits.
+float inverse_of(double scale, float step) {
+  constexpr int kBits = 52, kBeyondFloat = 29;
   uint64_t bits;
   memcpy(&bits, &scale, sizeof(bits));
+  if (bits << (64 - kBeyondFloat) == 0) return 1.0f / step;
   const uint64_t one = uint64_t{1} << kBits;
   const uint64_t divisor = (bits & (one - 1)) | one;
   uint64_t exponent = 2046 - (bits >> kBits), quotient = one;
@@ -54,7 +56,7 @@ Error quantize_out(Context& context, const Tensor& input, double scale, int64_t 
                    int64_t low, int64_t high, ScalarType, Tensor& out) {
   const float step = detail::to_float(scale);
   ETX_TRY(check(context, input, out, step, zero_point, low, high));
-  const float inverse = inverse_of(scale);
+  const float inverse = inverse_of(scale, step);
   const auto zero = static_cast<int32_t>(zero_point);
   const auto least = static_cast<int32_t>(low), most = static_cast<int32_t>(high);
   const float* const from = input.const_data_ptr<float>();
