@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from etx_schema._generated.program import ExecutionPlan
 from etx_schema.errors import EtxError, ProgramError
+from etx_schema.inspect.arenas import Arena
+from etx_schema.inspect.memory import memory_of
 from etx_schema.operator_names import operator_name
+from etx_schema.pte import PteFile
 from etx_schema.pte_reader import read_pte
 
 from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
 from etx_backend_arm.firmware.npu import npu_scratch
-from etx_backend_arm.firmware.scratch import kernel_temporary
+from etx_backend_arm.firmware.scratch import RULES, kernel_temporary, place_temporary
 from etx_backend_arm.firmware.stack import stack_of
 from etx_backend_arm.firmware.targets import TARGETS, Board, target
 
@@ -188,9 +191,19 @@ def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
         "" if options.stack is not None else "assumed: no arm-none-eabi-g++ and cmake to bound it"
     )
     size = model.stat().st_size
-    needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note)
+    place = None
+    if temporary and hungriest in RULES:
+        (arena,) = (each for each in _arenas(pte, options) if each.memory_id == 1)
+        place = place_temporary(plan, arena)
+        arenas[1] = max(arenas[1], place + temporary)
+    needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note, place)
     _require_room(model, needs, target(options.target).board)
     return needs
+
+
+def _arenas(pte: PteFile, options: argparse.Namespace) -> list[Arena]:
+    (found,) = (each for each in memory_of(pte) if each.method == options.method)
+    return found.arenas
 
 
 def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, str]:

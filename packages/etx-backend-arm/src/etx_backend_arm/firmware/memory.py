@@ -85,7 +85,10 @@ def _count_value(value: object, counts: dict[str, int]) -> None:
 
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """What a method takes on a target, in bytes; `stack` and `temporary` with what they are of."""
+    """What a method takes on a target, in bytes; `stack` and `temporary` with what they are of.
+
+    Temporary memory lies in arena 1 from `temporary_at` on, or apart where that is None.
+    """
 
     arenas: dict[int, int]
     method: int
@@ -94,16 +97,19 @@ class MemoryNeeds:
     model: int
     hungriest: str = ""
     stack_is: str = ""
+    temporary_at: int | None = None
 
     def ram(self) -> int:
         """Return the bytes that are written at run time."""
-        return sum(self.arenas.values()) + self.method + self.temporary + self.stack
+        apart = self.temporary if self.temporary_at is None else 0
+        return sum(self.arenas.values()) + self.method + apart + self.stack
 
     def table(self) -> str:
         """Return it as text, a line each."""
         rows = [(f"planned arena {i}", size, "") for i, size in self.arenas.items()]
         rows += [("method arena", self.method, "")]
-        rows += [("temporary memory", self.temporary, self.hungriest)]
+        where = "" if self.temporary_at is None else f"; in arena 1 from byte {self.temporary_at:,} on"
+        rows += [("temporary memory", self.temporary, self.hungriest + where)]
         rows += [("stack", self.stack, self.stack_is)]
         rows += [("RAM", self.ram(), ""), ("model, in flash", self.model, "")]
         notes = [f"  ({note})" if note else "" for _, _, note in rows]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from etx_schema._generated.program import ExecutionPlan, KernelCall, Null
+from etx_schema.inspect.arenas import Arena
 from etx_schema.operator_names import operator_name
 
 ALIGNMENT = 64
@@ -18,18 +19,49 @@ Values = Sequence[Any]
 def kernel_temporary(plan: ExecutionPlan) -> dict[str, int]:
     """Return the most bytes that each operator of `cortex_m::` that asks for some takes."""
     found: dict[str, int] = {}
-    for instruction in plan.chains[0].instructions:
+    for name, size in call_temporary(plan).values():
+        found[name] = max(found.get(name, 0), size)
+    return found
+
+
+def call_temporary(plan: ExecutionPlan) -> dict[int, tuple[str, int]]:
+    """Return operator and bytes by instruction, for those that ask for some."""
+    found: dict[int, tuple[str, int]] = {}
+    for i, instruction in enumerate(plan.chains[0].instructions):
         call = instruction.instr_args
         if not isinstance(call, KernelCall):
             continue
         name = operator_name(plan, call.op_index)
         if rule := RULES.get(name):
-            values = [plan.values[i].val for i in call.args]
             end = 0
-            for size in rule(plan, values):
-                end = (end + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT + size
-            found[name] = max(found.get(name, 0), end)
+            for size in rule(plan, [plan.values[each].val for each in call.args]):
+                end = aligned(end) + size
+            found[i] = (name, end)
     return found
+
+
+def aligned(size: int) -> int:
+    """Return the first place from `size` on where a kernel's array may begin."""
+    return (size + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+def place_temporary(plan: ExecutionPlan, arena: Arena) -> int:
+    """Return where in `arena` temporary memory lies: no call's meets a tensor that is live then.
+
+    The arena grows where there is no such place inside of it; the least growth is taken.
+    """
+    calls = {i + 1: size for i, (_, size) in call_temporary(plan).items()}
+    places = {0, *(aligned(each.end) for each in arena.allocations)}
+    free = [
+        place
+        for place in places
+        if not any(
+            each.first <= step <= each.last and each.start < place + size and place < each.end
+            for step, size in calls.items()
+            for each in arena.allocations
+        )
+    ]
+    return min(free, key=lambda place: (max(arena.size, place + max(calls.values())), place))
 
 
 def _conv2d(plan: ExecutionPlan, values: Values, channels_at: int) -> list[int]:
