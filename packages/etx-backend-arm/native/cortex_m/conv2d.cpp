@@ -15,13 +15,14 @@ struct Conv {
   int32_t group_in, group_out;
 };
 
-/// Windows that are copied next to each other before they are multiplied.
+/// Windows that are copied next to each other before they are multiplied, where there is room.
 constexpr int32_t kWindows = 8;
 
-/// What a run needs besides its tensors: the sums' beginnings, if not the bias, copied windows.
+/// What a run needs besides its tensors: the sums' beginnings, if not the bias, `count` windows.
 struct Scratch {
   int32_t* start;
   int8_t* windows;
+  int32_t count;
 };
 
 /// Copies the window of one group's channels; what lies outside is zero, as its zero point is.
@@ -54,7 +55,7 @@ void run_windows(const Conv& c, const Product& product, const Scratch& scratch, 
     const Reach y(c.window, 0, oy, c.in.height);
     for (int32_t ox = 0; ox < c.out.width;) {
       Rows rows = {scratch.windows, 0, product.depth};
-      for (; rows.count < kWindows && ox < c.out.width; ++rows.count, ++ox) {
+      for (; rows.count < scratch.count && ox < c.out.width; ++rows.count, ++ox) {
         const Reach x(c.window, 1, ox, c.in.width);
         copy_window(c, input, y, x, scratch.windows + rows.count * product.depth);
       }
@@ -147,7 +148,11 @@ Error conv2d_out(Context& context, const Tensor& input, const Tensor& weight,
     scratch.start = context.allocate_temp_array<int32_t>(static_cast<size_t>(c.group_out));
   }
   if (!has_points(c.window)) {
-    scratch.windows = context.allocate_temp_array<int8_t>(size * kWindows);
+    for (scratch.count = kWindows; scratch.count > 0; --scratch.count) {
+      const size_t bytes = size * static_cast<size_t>(scratch.count);
+      scratch.windows = context.allocate_temp_array<int8_t>(bytes);
+      if (scratch.windows != nullptr) break;
+    }
   }
   ETX_CHECK(context,
             (has_start || scratch.start != nullptr) &&

@@ -22,7 +22,7 @@ from etx_schema.pte_reader import read_pte
 from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
 from etx_backend_arm.firmware.npu import npu_scratch
-from etx_backend_arm.firmware.scratch import RULES, kernel_temporary, place_temporary
+from etx_backend_arm.firmware.scratch import RULES, Place, kernel_temporary, place_temporary
 from etx_backend_arm.firmware.stack import stack_of
 from etx_backend_arm.firmware.targets import TARGETS, Board, target
 
@@ -191,19 +191,20 @@ def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
         "" if options.stack is not None else "assumed: no arm-none-eabi-g++ and cmake to bound it"
     )
     size = model.stat().st_size
-    place = None
-    if temporary and hungriest in RULES:
-        (arena,) = (each for each in _arenas(pte, options) if each.memory_id == 1)
-        place = place_temporary(plan, arena)
-        arenas[1] = max(arenas[1], place + temporary)
-    needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note, place)
+    places: list[Place] = []
+    if temporary and hungriest in RULES and (arena := _arena(pte, options.method)):
+        places = place_temporary(plan, arena)
+        temporary = max(place.size for place in places)
+        arenas[1] = max(arenas[1], *(place.at + place.size for place in places))
+    needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note, tuple(places))
     _require_room(model, needs, target(options.target).board)
     return needs
 
 
-def _arenas(pte: PteFile, options: argparse.Namespace) -> list[Arena]:
-    (found,) = (each for each in memory_of(pte) if each.method == options.method)
-    return found.arenas
+def _arena(pte: PteFile, method: str) -> Arena | None:
+    """Return a method's first arena."""
+    arenas = (arena for each in memory_of(pte) if each.method == method for arena in each.arenas)
+    return next((arena for arena in arenas if arena.memory_id == 1), None)
 
 
 def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, str]:

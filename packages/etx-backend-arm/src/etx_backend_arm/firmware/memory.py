@@ -18,6 +18,7 @@ from etx_schema._generated.program import (
 )
 
 from etx_backend_arm.firmware.npu import BACKEND
+from etx_backend_arm.firmware.scratch import Place
 
 BYTES = {
     "state": 184,
@@ -87,7 +88,7 @@ def _count_value(value: object, counts: dict[str, int]) -> None:
 class MemoryNeeds:
     """What a method takes on a target, in bytes; `stack` and `temporary` with what they are of.
 
-    Temporary memory lies in arena 1 from `temporary_at` on, or apart where that is None.
+    `places` are those of temporary memory in arena 1, by instruction; without, it lies apart.
     """
 
     arenas: dict[int, int]
@@ -97,18 +98,18 @@ class MemoryNeeds:
     model: int
     hungriest: str = ""
     stack_is: str = ""
-    temporary_at: int | None = None
+    places: tuple[Place, ...] = ()
 
     def ram(self) -> int:
         """Return the bytes that are written at run time."""
-        apart = self.temporary if self.temporary_at is None else 0
+        apart = 0 if self.places else self.temporary
         return sum(self.arenas.values()) + self.method + apart + self.stack
 
     def table(self) -> str:
         """Return it as text, a line each."""
         rows = [(f"planned arena {i}", size, "") for i, size in self.arenas.items()]
         rows += [("method arena", self.method, "")]
-        where = "" if self.temporary_at is None else f"; in arena 1 from byte {self.temporary_at:,} on"
+        where = "; in arena 1, beside what is live" if self.places else ""
         rows += [("temporary memory", self.temporary, self.hungriest + where)]
         rows += [("stack", self.stack, self.stack_is)]
         rows += [("RAM", self.ram(), ""), ("model, in flash", self.model, "")]

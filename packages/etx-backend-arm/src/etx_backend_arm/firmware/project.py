@@ -303,8 +303,8 @@ def _header(firmware: Firmware, plugins: list[str]) -> str:
         "PLUGINS(X)": "".join(f" X({name})" for name in plugins),
         "REGISTRY": "etx::Registry" if firmware.target.npu else "etx::Registry::of_kernels",
     }
-    if needs.temporary_at is not None:
-        values["TEMP_AT"] = needs.temporary_at
+    if needs.places:
+        values["PLACES(X)"] = "".join(f" X({place.at}, {place.size})" for place in needs.places)
     lines = ["// Written by etx firmware.", "#include <cstddef>", "#include <cstdint>", ""]
     lines += [f"#define ETX_FIRMWARE_{name} {value}" for name, value in values.items()]
     lines.append("#define ETX_DECLARE_PLUGIN(name) const etx_plugin* etx_plugin_##name(void);")
