@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 from etx_backend_arm.firmware import scratch
+from etx_backend_arm.firmware.scratch import Place, Scratch
 from etx_backend_arm.firmware.stack import POINTER, Function, bound
+from etx_schema._generated.program import Chain, ExecutionPlan, Instruction
 from etx_schema.errors import EtxError
+from etx_schema.inspect.arenas import Allocation, Arena
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 KERNELS = Path(__file__).parents[1] / "native" / "cortex_m"
 
@@ -22,6 +27,57 @@ def test_each_family_that_allocates_has_a_rule() -> None:
     assert names == scratch.RULES.keys()
     windows = re.findall(r"kWindows = (\d+);", (KERNELS / "conv2d.cpp").read_text())
     assert windows == [str(scratch.WINDOWS)]
+
+
+def arena(*live: tuple[int, int, int, int]) -> Arena:
+    """Return an arena of 4,096 bytes with tensors of (start, end, first step, last step)."""
+    found = [
+        Allocation(i, 1, start, end, first, last, "", "intermediate", "", "", "", "int8", (), 0)
+        for i, (start, end, first, last) in enumerate(live)
+    ]
+    return Arena(1, 4096, [], found)
+
+
+def plan(*calls: Scratch) -> ExecutionPlan:
+    """Return a method of these calls, which `call_temporary` is made to know."""
+    found = ExecutionPlan()
+    found.chains = [Chain(instructions=[Instruction() for _ in calls])]
+    return found
+
+
+def place(monkeypatch: pytest.MonkeyPatch, live: Arena, *calls: Scratch) -> list[Place]:
+    monkeypatch.setattr(scratch, "call_temporary", lambda _: dict(enumerate(calls)))
+    return scratch.place_temporary(plan(*calls), live)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_scratch_meets_nothing_that_is_live(
+    monkeypatch: pytest.MonkeyPatch, data: st.DataObject
+) -> None:
+    steps = data.draw(st.integers(1, 5))
+    step = st.integers(0, steps + 1)
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 250), st.integers(1, 90), step, step)))
+    live = arena(
+        *((at * 16, min(at * 16 + size * 16, 4096), *sorted((a, b))) for at, size, a, b in rows)
+    )
+    sizes = st.lists(st.integers(0, 900), max_size=2)
+    calls = [Scratch("", data.draw(sizes), data.draw(st.integers(0, 300))) for _ in range(steps)]
+    for i, (call, where) in enumerate(zip(calls, place(monkeypatch, live, *calls), strict=True)):
+        assert where.at % scratch.ALIGNMENT == 0
+        assert call.size(1) <= where.size <= call.size()
+        for each in live.allocations:
+            if each.first <= i + 1 <= each.last:
+                assert each.end <= where.at or where.at + where.size <= each.start or not where.size
+
+
+def test_a_convolution_takes_fewer_windows_before_the_arena_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    call = Scratch("", [64], 144)
+    full, free = arena((0, 4096, 0, 3)), arena((0, 4096 - 1280, 0, 3))
+    assert place(monkeypatch, full, call) == [Place(4096, 64 + 144)]
+    assert place(monkeypatch, free, call) == [Place(4096 - 1280, 64 + 8 * 144)]
 
 
 def image(**calls: tuple[int, list[str], bool]) -> dict[str, Function]:
