@@ -90,10 +90,16 @@ def register(subparsers: Any) -> None:
             type=int,
             help=f"where each {what} may begin in the file: multiples of this power of two",
         )
-    parser.add_argument(
+    memories = parser.add_mutually_exclusive_group()
+    memories.add_argument(
         "--memory-map",
         metavar="FILE",
         help="a .json file of the device's memories: banks with sizes, and pins",
+    )
+    memories.add_argument(
+        "--memory",
+        metavar="NAME:SIZE,...",
+        help="the device's memories, the fastest first, such as dtcm:64K,sram:256K",
     )
     parser.add_argument(
         "--memory-report",
@@ -125,7 +131,11 @@ def run(options: argparse.Namespace) -> int:
     from etx_exir.load_model import load_factory, load_partitioner
     from etx_exir.plan import MemoryPlanningPass, TargetMemoryMap
 
-    banks = TargetMemoryMap.load(options.memory_map) if options.memory_map is not None else None
+    banks = None
+    if options.memory is not None:
+        banks = TargetMemoryMap.parse(options.memory)
+    elif options.memory_map is not None:
+        banks = TargetMemoryMap.load(options.memory_map)
     planning = MemoryPlanningPass(memory_map=banks)
     sources = load_factory(options.source)
     storing = _storing(options)

@@ -25,11 +25,11 @@ def have_tools(names: Iterable[str]) -> bool:
     return all(shutil.which(name) for name in names)
 
 
-def require_tools() -> None:
+def require_tools(what: str, names: Iterable[str] = tuple(TOOLS)) -> None:
     """Errors: EtxError with what is missing and how to install it."""
-    for tool, install in TOOLS.items():
+    for tool in names:
         if shutil.which(tool) is None:
-            raise EtxError(f"{tool} is not in PATH, and counting needs it: {install}")
+            raise EtxError(f"{tool} is not in PATH, and {what} needs it: {TOOLS[tool]}")
 
 
 def build_firmware(folder: Path, build: Path, options: list[str]) -> Path:

@@ -19,12 +19,13 @@ from etx_schema.operator_names import operator_name
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import read_pte
 
-from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools
+from etx_backend_arm.firmware.boards import Board, read_board
+from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools, require_tools
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
 from etx_backend_arm.firmware.npu import npu_scratch
 from etx_backend_arm.firmware.scratch import RULES, Place, kernel_temporary, place_temporary
 from etx_backend_arm.firmware.stack import stack_of
-from etx_backend_arm.firmware.targets import TARGETS, Board, target
+from etx_backend_arm.firmware.targets import TARGETS, Target, target
 
 if TYPE_CHECKING:
     from etx_backend_arm.firmware.project import Firmware
@@ -48,6 +49,16 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("file", help="a .pte file")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder of its own")
+    parser.add_argument(
+        "--library",
+        action="store_true",
+        help="write the library etx_firmware for a build of yours: no main, no board, no test",
+    )
+    parser.add_argument(
+        "--size",
+        action="store_true",
+        help="print flash and RAM of each kernel, weight and part of the runtime, too",
+    )
     _add_options(parser)
     parser.set_defaults(run=_run)
 
@@ -69,6 +80,9 @@ def register_count(subparsers: Any) -> None:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", required=True, metavar="CPU[+NPU]", help=", ".join(TARGETS))
+    parser.add_argument(
+        "--board", metavar="FILE", help="a .json file with a board's memories (one of QEMU)"
+    )
     parser.add_argument("--method", default="forward", metavar="NAME", help="(forward)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="FILE", help="of the test: .npy, .npz, .bin"
@@ -93,7 +107,11 @@ def _run(options: argparse.Namespace) -> int:
     folder = Path(options.output)
     from etx_backend_arm.firmware.project import HEADER
 
-    target(options.target)
+    _target(options)
+    if options.library and options.size:
+        raise EtxError("--size is of an image, and --library makes none: give one of them")
+    if options.size:
+        require_tools("--size", BUILDING)
     if folder.exists() and not (folder / HEADER).is_file():
         raise EtxError(f"{folder} exists and was not written by etx firmware: give another folder")
     firmware = _firmware(Path(options.file), options)
@@ -102,16 +120,36 @@ def _run(options: argparse.Namespace) -> int:
     try:
         work = scratch / folder.name
         _write(work, firmware, options)
-        if (folder / "main.cpp").is_file():
+        if (folder / "main.cpp").is_file() and not firmware.is_library:
             shutil.copyfile(folder / "main.cpp", work / "main.cpp")
-        if options.stack is None and not firmware.target.npu and have_tools(BUILDING):
+        is_bounded = options.stack is None and not (firmware.target.npu or firmware.is_library)
+        if is_bounded and have_tools(BUILDING):
             firmware = _bound_stack(work, firmware)
+        sizes = _sizes(work, firmware) if options.size else ""
         shutil.rmtree(folder, ignore_errors=True)
         os.replace(work, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{folder}: firmware for {options.target}\n{firmware.needs.table()}", end="")
+    print(f"{folder}: firmware for {options.target}\n{firmware.needs.table()}{sizes}", end="")
     return 0
+
+
+def _sizes(folder: Path, firmware: Firmware) -> str:
+    from etx_backend_arm.firmware.sizes import size_table
+
+    build_firmware(folder, folder.parent / "build", [])
+    return "\n" + size_table(folder.parent / "build" / "firmware.map", firmware)
+
+
+def _target(options: argparse.Namespace) -> Target:
+    """Return the target with its board. Errors: EtxError where there is no such one."""
+    found = target(options.target)
+    if options.board is None:
+        return found
+    board = read_board(Path(options.board))
+    if found.npu is not None:
+        raise EtxError("--board has no memory of an NPU's simulator: leave it out, or the NPU")
+    return replace(found, board=board)
 
 
 def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
@@ -131,10 +169,9 @@ def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
 
 
 def _run_count(options: argparse.Namespace) -> int:
-    from etx_backend_arm.firmware.build import require_tools
     from etx_backend_arm.firmware.counts import count, table
 
-    require_tools()
+    require_tools("counting")
     found = []
     for file in options.files:
         firmware = _firmware(Path(file), options)
@@ -156,20 +193,26 @@ def _write(folder: Path, firmware: Firmware, options: argparse.Namespace) -> Non
 
 def _firmware(model: Path, options: argparse.Namespace) -> Firmware:
     """Return what a firmware is written from. Errors: EtxError where there is none."""
-    from etx_backend_arm.firmware.project import Firmware
+    from etx_backend_arm.firmware.project import Case, Firmware
 
-    chosen, needs = target(options.target), _needs(model, options)
+    chosen, needs = _target(options), _needs(model, options)
+    is_library = getattr(options, "library", False)
     from etx_backend_arm.firmware.case import make_case
+
+    case = Case([], [])
+    if not is_library:
+        case = make_case(model, options.method, options.input, options.seed)
 
     return Firmware(
         model=model,
         method=options.method,
         name=options.target,
         target=chosen,
-        case=make_case(model, options.method, options.input, options.seed),
+        case=case,
         needs=needs,
         tolerance=options.tolerance,
         verification="Minimal" if options.trusted else "Full",
+        is_library=is_library,
     )
 
 
@@ -190,6 +233,8 @@ def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
     note = (
         "" if options.stack is not None else "assumed: no arm-none-eabi-g++ and cmake to bound it"
     )
+    if getattr(options, "library", False):
+        stack, note = 0, "that of your build"
     size = model.stat().st_size
     places: list[Place] = []
     if temporary and hungriest in RULES and (arena := _arena(pte, options.method)):
@@ -197,7 +242,7 @@ def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
         temporary = max(place.size for place in places)
         arenas[1] = max(arenas[1], *(place.at + place.size for place in places))
     needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note, tuple(places))
-    _require_room(model, needs, target(options.target).board)
+    _require_room(model, needs, _target(options).board)
     return needs
 
 
@@ -222,9 +267,14 @@ def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, s
 
 
 def _require_room(model: Path, needs: MemoryNeeds, board: Board) -> None:
-    """Errors: EtxError where the board has less."""
-    if (ram := needs.ram()) > board.ram.size:
-        raise EtxError(
-            f"{model} needs {ram:,} bytes of RAM and {board.name} has {board.ram.size:,}:\n"
-            f"{needs.table()}"
-        )
+    """Errors: EtxError where a memory of the board has less."""
+    sizes = {board.bank(0): needs.beside_arenas()}
+    for mem_id, size in needs.arenas.items():
+        bank = board.bank(mem_id)
+        sizes[bank] = sizes.get(bank, 0) + size
+    for (name, memory), size in sizes.items():
+        if size > memory.size:
+            raise EtxError(
+                f"{model} needs {size:,} bytes of {name.upper()} and {board.name} has "
+                f"{memory.size:,}:\n{needs.table()}"
+            )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from etx_schema.errors import EtxError
 
+from etx_backend_arm.firmware.boards import Board
 from etx_backend_arm.firmware.build import build_firmware, require_tools, run_tool
-from etx_backend_arm.firmware.targets import Board
 
 PLUGIN = Path(__file__).parent / "emulator" / "instructions.c"
 KERNEL = re.compile(r"^(\w+) \w etx::Boxed<.*>::(?:run\(|call<)", re.MULTILINE)
@@ -36,7 +36,9 @@ def count(folder: Path, board: Board) -> Counts:
 
     Errors: EtxError when a tool is missing, or the board returns other numbers than expected.
     """
-    require_tools()
+    require_tools("counting")
+    if not board.is_emulated:
+        raise EtxError(f"the board {board.name} names no machine of QEMU, and counting needs one")
     image = build_firmware(folder, folder.parent / "count", ["-DETX_FIRMWARE_ITERATIONS=3"])
     names = _kernels(image, board)
     with tempfile.TemporaryDirectory() as scratch:

@@ -102,8 +102,11 @@ class MemoryNeeds:
 
     def ram(self) -> int:
         """Return the bytes that are written at run time."""
-        apart = 0 if self.places else self.temporary
-        return sum(self.arenas.values()) + self.method + apart + self.stack
+        return sum(self.arenas.values()) + self.beside_arenas()
+
+    def beside_arenas(self) -> int:
+        """Return those that are not planned."""
+        return self.method + (0 if self.places else self.temporary) + self.stack
 
     def table(self) -> str:
         """Return it as text, a line each."""

@@ -49,6 +49,7 @@ ARM_PARTS = (
 PACKAGES = ("etx-runtime", "etx-kernels-portable", "etx-backend-arm")
 FAMILY = re.compile(r"^ +X\(([a-z_0-9]+)\)", re.MULTILINE)
 ROW = re.compile(r'ETX_CORTEX_M_KERNEL\("([^"]+)"')
+QUOTED = re.compile(r'"([a-z_]+::[^"]+)"')
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR arm)
@@ -62,23 +63,35 @@ endforeach()
 string(APPEND CMAKE_CXX_FLAGS_INIT " -fno-threadsafe-statics")
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 """
-CMAKE = """\
+LIBRARY = """\
 # Written by etx firmware of etx-backend-arm {version} for {name}.
 # Everything but main.cpp is written again by the next call.
 cmake_minimum_required(VERSION 3.24)
+{project}
+set(ETX_BUILD_HOSTED OFF)
+set(ETX_READERS "${{CMAKE_CURRENT_LIST_DIR}}/readers")
+add_subdirectory(runtime)
+{libraries}
+"""
+PROJECT = """\
 if(NOT CMAKE_TOOLCHAIN_FILE)
-  set(CMAKE_TOOLCHAIN_FILE "${{CMAKE_CURRENT_LIST_DIR}}/toolchain.cmake")
+  set(CMAKE_TOOLCHAIN_FILE "${CMAKE_CURRENT_LIST_DIR}/toolchain.cmake")
 endif()
 project(etx_firmware LANGUAGES C CXX ASM)
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE MinSizeRel)
 endif()
+"""
+PART = """\
+enable_language(ASM)
+"""
+MODEL = """\
+add_library(etx_firmware STATIC model/blobs.S)
+target_include_directories(etx_firmware PUBLIC .)
+target_link_libraries(etx_firmware PUBLIC etx::core {linked})
+"""
+IMAGE = """\
 set(ETX_FIRMWARE_ITERATIONS 1 CACHE STRING "Calls of the model, on the same inputs")
-
-set(ETX_BUILD_HOSTED OFF)
-set(ETX_READERS "${{CMAKE_CURRENT_LIST_DIR}}/readers")
-add_subdirectory(runtime)
-{libraries}
 add_executable(firmware main.cpp board/startup.cpp model/blobs.S)
 target_include_directories(firmware PRIVATE . board model)
 target_compile_definitions(firmware PRIVATE ETX_FIRMWARE_ITERATIONS=${{ETX_FIRMWARE_ITERATIONS}})
@@ -89,7 +102,8 @@ target_link_options(firmware PRIVATE -nostartfiles -Wl,--gc-sections -Wl,-Map=fi
                     -L${{CMAKE_CURRENT_LIST_DIR}}/board
                     -T ${{CMAKE_CURRENT_LIST_DIR}}/board/memory.ld)
 set_target_properties(firmware PROPERTIES SUFFIX .elf)
-
+"""
+TEST = """
 enable_testing()
 add_test(NAME firmware COMMAND qemu-system-arm -M {board} -kernel $<TARGET_FILE:firmware>
          -nographic -monitor none -serial null -semihosting-config enable=on,target=native)
@@ -100,8 +114,8 @@ MEMORY
 {{
   FLASH (rx) : ORIGIN = {flash.origin:#010x}, LENGTH = {flash.size}
   RAM (rw) : ORIGIN = {ram.origin:#010x}, LENGTH = {ram.size}
-}}
-stack_size = {stack};
+{banks}}}
+{arenas}stack_size = {stack};
 INCLUDE sections.ld
 """
 
@@ -137,6 +151,7 @@ class Firmware:
     needs: MemoryNeeds
     tolerance: float
     verification: str
+    is_library: bool = False
 
 
 @contextmanager
@@ -178,6 +193,20 @@ def arm_families(sources: Path, used: set[str]) -> dict[str, list[str]]:
     return {name: operators for name, operators in found.items() if operators}
 
 
+def operators_by_source(folder: Path, firmware: Firmware) -> dict[str, list[str]]:
+    """Return the operators that a file calls by the source file of their kernel."""
+    used = operators_of(firmware.model)
+    found = {}
+    for path in (
+        *folder.glob("*/arm/native/cortex_m/*.cpp"),
+        *folder.rglob("kernels/**/ops/**/*.cpp"),
+    ):
+        names = sorted(used.intersection(QUOTED.findall(path.read_text(encoding="utf-8"))))
+        if names:
+            found[path.stem] = names
+    return found
+
+
 def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     """Write everything of a firmware but its main into `folder`, a new one."""
     with open_sources(str(packages / "etx-kernels-portable")) as sources:
@@ -197,7 +226,9 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
             write_project(folder / "kernels", sources, chosen, "etx firmware", files, **options)
     _copy(packages / "etx-runtime", folder / "runtime", RUNTIME_PARTS)
     _write_readers(folder / "readers")
-    shutil.copytree(BOARD, folder / "board", ignore=shutil.ignore_patterns("main.cpp"))
+    if not firmware.is_library:
+        shutil.copytree(BOARD, folder / "board", ignore=shutil.ignore_patterns("main.cpp"))
+        shutil.copyfile(BOARD / "main.cpp", folder / "main.cpp")
     write_memory(folder, firmware)
     toolchain = TOOLCHAIN.format(options=firmware.target.options)
     (folder / "toolchain.cmake").write_text(toolchain, encoding="utf-8")
@@ -211,16 +242,22 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
         libraries += _arm_options(arm, firmware.target)
         plugins.append("backend_arm")
         linked.append("etx_backend_arm")
-    text = CMAKE.format(
-        version=__version__,
-        name=firmware.name,
-        board=firmware.target.board.name,
-        libraries=libraries,
-        linked=" ".join(linked),
-    )
+    text = _cmake(firmware, libraries, " ".join(linked))
     (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
     (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")
-    shutil.copyfile(BOARD / "main.cpp", folder / "main.cpp")
+
+
+def _cmake(firmware: Firmware, libraries: str, linked: str) -> str:
+    board = firmware.target.board
+    text = LIBRARY.format(
+        version=__version__,
+        name=firmware.name,
+        project=PART if firmware.is_library else PROJECT,
+        libraries=libraries,
+    )
+    text += (MODEL if firmware.is_library else IMAGE).format(linked=linked)
+    has_test = board.is_emulated and not firmware.is_library
+    return text + (TEST.format(board=board.name) if has_test else "")
 
 
 def _arm_options(families: dict[str, list[str]], target: Target) -> str:
@@ -239,11 +276,24 @@ def _arm_options(families: dict[str, list[str]], target: Target) -> str:
 def write_memory(folder: Path, firmware: Firmware) -> None:
     """Write the board's memories and the table of what is needed."""
     board = firmware.target.board
-    memory = MEMORY.format(flash=board.flash, ram=board.ram, stack=firmware.needs.stack)
+    (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
+    if firmware.is_library:
+        return
+    banks = "".join(
+        f"  {name.upper()} (rw) : ORIGIN = {each.origin:#010x}, LENGTH = {each.size}\n"
+        for _, name, each in board.banks
+    )
+    arenas = "".join(
+        f"SECTIONS {{ .{name} (NOLOAD) : {{ *(.arenas.{mem_id}) }} > {name.upper()} }}\n"
+        for mem_id, name, _ in board.banks
+    )
+    stack = firmware.needs.stack
+    memory = MEMORY.format(
+        flash=board.flash, ram=board.ram, stack=stack, banks=banks, arenas=arenas
+    )
     if firmware.target.npu and board.npu:
         memory += NPU_MEMORY.format(npu=board.npu)
     (folder / "board" / "memory.ld").write_text(memory, encoding="utf-8")
-    (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
 
 
 def _copy(source: Path, target: Path, parts: tuple[str, ...]) -> None:
@@ -309,6 +359,9 @@ def _header(firmware: Firmware, plugins: list[str]) -> str:
     lines += [f"#define ETX_FIRMWARE_{name} {value}" for name, value in values.items()]
     lines.append("#define ETX_DECLARE_PLUGIN(name) const etx_plugin* etx_plugin_##name(void);")
     lines.append("#define ETX_CALL_PLUGIN(name) etx_plugin_##name(),")
+    if firmware.is_library:
+        lines.append('extern "C" const uint8_t etx_model[], etx_model_end[];')
+        return "\n".join(lines) + "\n"
     lines.append("\nstruct EtxTestTensor {\n  size_t index;\n  const uint8_t* begin;\n};")
     for kind, arrays in (("input", firmware.case.inputs), ("output", firmware.case.outputs)):
         symbols = [f"etx_{kind}{index}" for index, _ in arrays]

@@ -7,28 +7,8 @@ from dataclasses import dataclass, replace
 
 from etx_schema.errors import EtxError
 
+from etx_backend_arm.firmware.boards import Board, Memory
 from etx_backend_arm.firmware.npu import NPUS
-
-
-@dataclass(frozen=True)
-class Memory:
-    """A memory of a board: its address and its size in bytes."""
-
-    origin: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Board:
-    """A machine of QEMU: code and model lie in `flash`, all that is written in `ram`.
-
-    `npu` is what is inside of an NPU, which QEMU does not have: memory of its simulator.
-    """
-
-    name: str
-    flash: Memory
-    ram: Memory
-    npu: Memory | None = None
 
 
 @dataclass(frozen=True)
@@ -42,8 +22,8 @@ class Target:
 
 KIB = 1 << 10
 MIB = 1 << 20
-MPS2 = {"flash": Memory(0x00000000, 4 * MIB), "ram": Memory(0x20000000, 4 * MIB)}
-AN385, AN386, AN500 = (Board(f"mps2-an{number}", **MPS2) for number in (385, 386, 500))
+MPS2 = (Memory(0x00000000, 4 * MIB), Memory(0x20000000, 4 * MIB))
+AN385, AN386, AN500 = (Board(f"mps2-an{number}", *MPS2) for number in (385, 386, 500))
 AN505 = Board("mps2-an505", Memory(0x10000000, 4 * MIB), Memory(0x38000000, 4 * MIB))
 AN547 = Board(
     "mps3-an547",

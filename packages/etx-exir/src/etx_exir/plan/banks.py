@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
+
+from etx_schema.sizes import parse_size
 
 from etx_exir.errors import ConfigError
 from etx_exir.plan.tensors import PlannedTensor
@@ -99,7 +102,11 @@ class TargetMemoryMap:
 
     @classmethod
     def load(cls, path: str | Path) -> TargetMemoryMap:
-        """Read a JSON file: ``{"banks": [{"name": …}], "pins": [{"bank": …}]}``, fields as here."""
+        """Read a JSON file: ``{"banks": [{"name": …}], "pins": [{"bank": …}]}``, fields as here.
+
+        A size may be ``"96K"``. A file of a board for `etx firmware` is read too: banks with an
+        `origin` and without a `mem_id` are not the planner's.
+        """
         try:
             document = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
@@ -108,7 +115,8 @@ class TargetMemoryMap:
             raise ConfigError(f"the memory map {path} is not JSON: {error}") from error
         try:
             document = dict(document)
-            banks = [Bank(**row) for row in document.pop("banks", ())]
+            document.pop("machine", None)
+            banks = [_bank(row) for row in document.pop("banks", ()) if _is_planned(row)]
             pins = [Pin(**row) for row in document.pop("pins", ())]
         except (TypeError, ValueError) as error:
             raise ConfigError(
@@ -119,6 +127,19 @@ class TargetMemoryMap:
         if document:
             raise ConfigError(f"the memory map {path}: unknown keys {', '.join(sorted(document))}")
         return cls(banks, pins)
+
+    @classmethod
+    def parse(cls, text: str) -> TargetMemoryMap:
+        """Read ``sram:256K,dram``: banks from memory id 1 on, those without a size without end."""
+        rows = [part.partition(":") for part in text.split(",")]
+        try:
+            banks = [
+                Bank(name.strip(), parse_size(size) if size else None, mem_id)
+                for mem_id, (name, _, size) in enumerate(rows, 1)
+            ]
+        except ValueError as error:
+            raise ConfigError(f"memories {text!r}: {error}") from error
+        return cls(banks)
 
     def mem_ids(self) -> list[int]:
         """Return the ids of the banks, in order of preference."""
@@ -131,6 +152,17 @@ class TargetMemoryMap:
                 return bank
         known = ", ".join(bank.name for bank in self.banks)
         raise ConfigError(f"no bank {name!r} in the memory map; banks: {known}")
+
+
+def _is_planned(row: dict[str, Any]) -> bool:
+    return "mem_id" in row or "origin" not in row
+
+
+def _bank(row: dict[str, Any]) -> Bank:
+    fields = {name: value for name, value in row.items() if name != "origin"}
+    if isinstance(fields.get("size"), str):
+        fields["size"] = parse_size(fields["size"])
+    return Bank(**fields)
 
 
 def check_alignment(alignment: int, where: str) -> None:

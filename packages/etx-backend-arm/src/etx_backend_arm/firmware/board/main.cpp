@@ -21,7 +21,7 @@ using etx_board::print;
 using etx_board::print_number;
 
 #define ETX_ARENA(id, size) \
-  alignas(64) __attribute__((section(".arenas"))) uint8_t arena_##id[size];
+  alignas(64) __attribute__((section(".arenas." #id))) uint8_t arena_##id[size];
 #define ETX_ARENA_SPAN(id, size) etx::Span<uint8_t>(arena_##id, size),
 ETX_FIRMWARE_ARENAS(ETX_ARENA)
 alignas(16) __attribute__((section(".arenas"))) uint8_t method_bytes[ETX_FIRMWARE_METHOD];
