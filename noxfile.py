@@ -119,7 +119,12 @@ def machines(session: nox.Session) -> None:
     tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", *flatc())
     device = ("etx-kernels-portable", "etx-backend-arm[aot]", "etx-devtools")
     python = environment(
-        session, "machines", COMPILER, "etx-quant", *device, others=(*tools, "wasmtime==50.0.1")
+        session,
+        "machines",
+        COMPILER,
+        "etx-quant",
+        *device,
+        others=(*tools, "wasmtime==50.0.1", "scikit-learn==1.9.1"),
     )
     run(session, python, "-m", "pytest", "-c", MACHINES / "pytest.ini", MACHINES, *session.posargs)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import etx_runtime
@@ -77,6 +78,69 @@ def test_what_cannot_be_is_refused_and_nothing_written(
     with pytest.raises(EtxError, match=reason):
         firmware(model, "-o", tmp_path / "f", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+BANKS = [
+    {"name": "flash", "origin": 0, "size": "256K"},
+    {"name": "ram", "origin": "0x20000000", "size": "16K"},
+    {"name": "fast", "origin": "0x10000000", "size": 64, "mem_id": 1},
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "the board .*json: Expecting property name"),
+        ("[]", "expected an object with .banks., rows of name, origin, size"),
+        ('{"banks": [{"origin": 0}]}', "no 'name'; expected an object"),
+        (json.dumps({"banks": BANKS[:1]}), "has no bank ram with origin and size"),
+        (json.dumps({"banks": [*BANKS[:2], {**BANKS[2], "size": "64 B"}]}), "size='64 B'"),
+        (json.dumps({"banks": [*BANKS[:2], {**BANKS[2], "name": "my ram"}]}), "bank 'my ram'"),
+        (
+            json.dumps({"banks": [BANKS[0], {**BANKS[1], "size": "1M"}, {**BANKS[2], "size": 32}]}),
+            "needs 64 bytes of FAST and board has 32",
+        ),
+        (
+            json.dumps({"banks": [BANKS[0], {**BANKS[1], "size": "2K"}, BANKS[2]]}),
+            r"needs [\d,]+ bytes of RAM and board has 2,048",
+        ),
+    ],
+)
+def test_a_board_that_cannot_be_is_refused(
+    model: Path, tmp_path: Path, text: str, reason: str
+) -> None:
+    board = tmp_path / "board.json"
+    board.write_text(text)
+    words = ("--target", "cortex-m4", "-o", tmp_path / "f", "--board", board)
+    with pytest.raises(EtxError, match=reason):
+        firmware(model, *words)
+    with pytest.raises(EtxError, match="cannot read the board"):
+        firmware(model, *words[:-1], tmp_path / "none.json")
+    assert list(tmp_path.iterdir()) == [board]
+
+
+def test_an_arena_lies_in_the_bank_of_its_number(model: Path, tmp_path: Path) -> None:
+    board, folder = tmp_path / "board.json", tmp_path / "f"
+    board.write_text(json.dumps({"banks": [*BANKS[:2], {**BANKS[2], "size": "1K"}]}))
+    words = ("--target", "cortex-m4", "-o", folder, "--sources", PACKAGES, "--stack", 1024)
+    assert firmware(model, *words, "--board", board, "--temp", 256) == 0
+    script = (folder / "board" / "memory.ld").read_text()
+    assert "FAST (rw) : ORIGIN = 0x10000000, LENGTH = 1024" in script
+    assert "SECTIONS { .fast (NOLOAD) : { *(.arenas.1) } > FAST }" in script
+    assert "add_test" not in (folder / "CMakeLists.txt").read_text()
+
+
+def test_a_library_has_no_main_and_no_board(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    words = ("--target", "cortex-m4", "-o", folder, "--sources", PACKAGES, "--library")
+    assert firmware(model, *words) == 0
+    assert not {path.name for path in folder.iterdir()} & {"main.cpp", "board"}
+    text = (folder / "CMakeLists.txt").read_text()
+    assert "add_library(etx_firmware STATIC" in text
+    assert "toolchain" not in text
+    assert "that of your build" in (folder / "memory.txt").read_text()
+    with pytest.raises(EtxError, match="--library makes none"):
+        firmware(model, *words, "--size")
 
 
 def test_a_folder_of_somebody_else_is_left(model: Path, tmp_path: Path) -> None:

@@ -343,6 +343,14 @@ def test_a_memory_report_that_cannot_be_written(model):
     assert not Path("net.pte").exists()
 
 
+def test_memories_of_a_device(model):
+    options = ("-o", "net.pte", "--memory", "sram:32,dram", "--memory-report", "plan.txt")
+    assert etx(f"{model}:Net", *options) == 0
+    text = Path("plan.txt").read_text()
+    assert "memory 1 (sram)\n  peak               32 bytes of 32" in text
+    assert "memory 2 (dram)" in text
+
+
 def test_a_memory_map(model):
     Path("board.json").write_text(
         '{"banks": [{"name": "SRAM", "size": 32, "mem_id": 1},'

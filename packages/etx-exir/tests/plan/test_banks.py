@@ -229,3 +229,24 @@ def test_a_file_that_is_no_map(text, message, tmp_path):
 def test_a_map_that_is_not_there(tmp_path):
     with pytest.raises(ConfigError, match="cannot read the memory map"):
         TargetMemoryMap.load(tmp_path / "board.json")
+
+
+def test_memories_in_a_word():
+    found = TargetMemoryMap.parse("dtcm:64K, sram:0x1000,dram")
+    assert found.banks == (Bank("dtcm", 65536, 1), Bank("sram", 4096, 2), Bank("dram", None, 3))
+    with pytest.raises(ConfigError, match="size='64 cats': expected bytes"):
+        TargetMemoryMap.parse("dtcm:64 cats")
+
+
+def test_a_board_s_file_has_banks_that_are_not_planned(tmp_path):
+    banks = [
+        {"name": "flash", "origin": 0, "size": "256K"},
+        {"name": "ram", "origin": "0x20000000", "size": "16K", "mem_id": 1},
+    ]
+    path = tmp_path / "board.json"
+    path.write_text(json.dumps({"machine": "microbit", "banks": banks}))
+    assert TargetMemoryMap.load(path).banks == (Bank("ram", 16384, 1),)
+    banks[1]["size"] = "16 K"
+    path.write_text(json.dumps({"banks": banks}))
+    with pytest.raises(ConfigError, match="size='16 K': expected bytes"):
+        TargetMemoryMap.load(path)

@@ -16,5 +16,5 @@ def parse_size(given: object) -> int:
     """
     match = SIZE.fullmatch(str(given))
     if match is None or isinstance(given, bool):
-        raise ValueError(f"size {given!r}: expected bytes, such as 98304, '96K', '2M' or '0x18000'")
+        raise ValueError(f"size={given!r}: expected bytes, such as 98304, '96K', '2M' or '0x18000'")
     return int(match[1], 0) * FACTORS[match[2].upper()]

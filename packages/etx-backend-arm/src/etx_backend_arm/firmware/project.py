@@ -27,6 +27,7 @@ from etx_backend_arm.firmware.memory import MemoryNeeds
 from etx_backend_arm.firmware.targets import Target
 
 HEADER = "etx_firmware.h"
+MEMORY_HEADER = "etx_memory.h"
 BOARD = Path(__file__).parent / "board"
 RUNTIME_PARTS = (
     "CMakeLists.txt",
@@ -245,6 +246,7 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     text = _cmake(firmware, libraries, " ".join(linked))
     (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
     (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")
+    shutil.copyfile(BOARD.parent / MEMORY_HEADER, folder / MEMORY_HEADER)
 
 
 def _cmake(firmware: Firmware, libraries: str, linked: str) -> str:
@@ -350,17 +352,25 @@ def _header(firmware: Firmware, plugins: list[str]) -> str:
         "TOLERANCE": f"{firmware.tolerance!r}f",
         "VERIFY": firmware.verification,
         "ARENAS(X)": arenas,
+        "ARENA_COUNT": len(needs.arenas),
         "PLUGINS(X)": "".join(f" X({name})" for name in plugins),
         "REGISTRY": "etx::Registry" if firmware.target.npu else "etx::Registry::of_kernels",
     }
     if needs.places:
         values["PLACES(X)"] = "".join(f" X({place.at}, {place.size})" for place in needs.places)
-    lines = ["// Written by etx firmware.", "#include <cstddef>", "#include <cstdint>", ""]
+    lines = [
+        "// Written by etx firmware.",
+        "#pragma once",
+        "#include <cstddef>",
+        "#include <cstdint>",
+    ]
+    lines += ["#include <etx/abi.h>", ""]
     lines += [f"#define ETX_FIRMWARE_{name} {value}" for name, value in values.items()]
     lines.append("#define ETX_DECLARE_PLUGIN(name) const etx_plugin* etx_plugin_##name(void);")
     lines.append("#define ETX_CALL_PLUGIN(name) etx_plugin_##name(),")
+    lines += ['extern "C" {', "extern const uint8_t etx_model[], etx_model_end[];"]
+    lines += ["ETX_FIRMWARE_PLUGINS(ETX_DECLARE_PLUGIN)", "}"]
     if firmware.is_library:
-        lines.append('extern "C" const uint8_t etx_model[], etx_model_end[];')
         return "\n".join(lines) + "\n"
     lines.append("\nstruct EtxTestTensor {\n  size_t index;\n  const uint8_t* begin;\n};")
     for kind, arrays in (("input", firmware.case.inputs), ("output", firmware.case.outputs)):

@@ -7,56 +7,17 @@
 #include <cstring>
 
 #include "etx_firmware.h"
+#include "etx_memory.h"
 #include "semihosting.h"
 
 extern "C" {
-extern const uint8_t etx_model[], etx_model_end[];
 extern const uint32_t stack_bottom[], stack_top[];
-ETX_FIRMWARE_PLUGINS(ETX_DECLARE_PLUGIN)
 }
 
 namespace {
 
 using etx_board::print;
 using etx_board::print_number;
-
-#define ETX_ARENA(id, size) \
-  alignas(64) __attribute__((section(".arenas." #id))) uint8_t arena_##id[size];
-#define ETX_ARENA_SPAN(id, size) etx::Span<uint8_t>(arena_##id, size),
-ETX_FIRMWARE_ARENAS(ETX_ARENA)
-alignas(16) __attribute__((section(".arenas"))) uint8_t method_bytes[ETX_FIRMWARE_METHOD];
-
-#ifdef ETX_FIRMWARE_PLACES
-struct Place {
-  uint32_t at, size;
-};
-#define ETX_PLACE(at, size) {at, size},
-constexpr Place places[] = {ETX_FIRMWARE_PLACES(ETX_PLACE)};
-
-/// Lends each instruction the bytes of the first arena that no live tensor has.
-class Scratch final : public etx::MemoryAllocator {
- public:
-  Scratch() : etx::MemoryAllocator(0, nullptr) {}
-
-  etx::Error execute(etx::Method& method) {
-    for (const Place& place : places) {
-      base_ = arena_1 + place.at;
-      size_ = place.size;
-      if (const etx::Error error = method.step(); error != etx::Error::Ok) return error;
-    }
-    return method.reset_execution();
-  }
-};
-#else
-alignas(64) __attribute__((section(".arenas"))) uint8_t temp_bytes[ETX_FIRMWARE_TEMP + 1];
-
-class Scratch final : public etx::MemoryAllocator {
- public:
-  Scratch() : etx::MemoryAllocator(ETX_FIRMWARE_TEMP, temp_bytes) {}
-
-  etx::Error execute(etx::Method& method) { return method.execute(); }
-};
-#endif
 
 class Failures final : public etx::FailureSink {
  public:
@@ -155,9 +116,9 @@ bool set_inputs(etx::Method& method) {
   return true;
 }
 
-int run(etx::Method& method, Scratch& scratch, Failures& failures) {
+int run(etx::Method& method, etx_firmware::Memory& memory, Failures& failures) {
   for (int i = 0; i < ETX_FIRMWARE_ITERATIONS; ++i) {
-    if (!set_inputs(method) || scratch.execute(method) != etx::Error::Ok) {
+    if (!set_inputs(method) || memory.execute(method) != etx::Error::Ok) {
       failures.report(method.last_failure());
       return 1;
     }
@@ -181,18 +142,13 @@ int main() {
   const etx_plugin* const plugins[] = {ETX_FIRMWARE_PLUGINS(ETX_CALL_PLUGIN)};
   const auto registry = ETX_FIRMWARE_REGISTRY(
       etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0])));
-  etx::Span<uint8_t> arenas[] = {ETX_FIRMWARE_ARENAS(ETX_ARENA_SPAN){nullptr, 0}};
-  etx::HierarchicalAllocator planned(
-      etx::Span<etx::Span<uint8_t>>(arenas, sizeof(arenas) / sizeof(arenas[0]) - 1));
-  etx::MemoryAllocator own(sizeof(method_bytes), method_bytes);
-  Scratch temp;
-  etx::MemoryManager memory(&own, &planned, &temp);
-  auto method = program->load_method(ETX_FIRMWARE_METHOD_NAME, &memory, registry, nullptr, nullptr,
-                                     &failures);
+  etx_firmware::Memory memory;
+  auto method = program->load_method(ETX_FIRMWARE_METHOD_NAME, &memory.manager, registry, nullptr,
+                                     nullptr, &failures);
   if (!method.ok()) return 1;
-  print_size("method arena: ", own.peak_size());
-  const int code = run(*method, temp, failures);
-  print_size("temporary memory: ", temp.peak_size());
+  print_size("method arena: ", memory.own.peak_size());
+  const int code = run(*method, memory, failures);
+  print_size("temporary memory: ", memory.scratch.peak_size());
   print_size("stack: ", etx_board::used_stack(stack_bottom, stack_top));
   return code;
 }
