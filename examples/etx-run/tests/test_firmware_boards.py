@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -123,3 +125,24 @@ def test_a_library_in_a_build_of_its_own(folder: Path) -> None:
     emulator = "qemu-system-arm -M microbit -nographic -monitor none -serial null -kernel"
     semihosting = ("-semihosting-config", "enable=on,target=native")
     check(folder, run(*emulator.split(), image, *semihosting))
+
+
+def test_pages_run(tmp_path: Path) -> None:
+    """The commands of both pages, one after the other, with a checkout at `packages`."""
+    (tmp_path / "packages").symlink_to(PACKAGES)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "CMAKE_GENERATOR": "Ninja"}
+    runs = {"python": [sys.executable, "-c"], "sh": ["bash", "-ec"]}
+    printed = ""
+    for page in ("microcontrollers.md", "port-a-board.md"):
+        for block in blocks((PACKAGES.parent / "docs" / page).read_text()):
+            if block.language in runs:
+                command = [*runs[block.language], block.text]
+                options = {"cwd": tmp_path, "env": environment, "text": True}
+                done = subprocess.run(command, capture_output=True, **options)
+                assert done.returncode == 0, block.text + done.stdout + done.stderr
+                printed += done.stdout
+    assert printed.count("PASSED") == 2
+    assert printed.count("one inference") == 2
+    assert (tmp_path / "product" / "build" / "firmware.elf").is_file()
+    assert (tmp_path / "etx" / "CMakeLists.txt").is_file()

@@ -88,7 +88,7 @@ enable_language(ASM)
 """
 MODEL = """\
 add_library(etx_firmware STATIC model/blobs.S)
-target_include_directories(etx_firmware PUBLIC .)
+target_include_directories(etx_firmware PUBLIC . PRIVATE model)
 target_link_libraries(etx_firmware PUBLIC etx::core {linked})
 """
 IMAGE = """\
