@@ -23,6 +23,9 @@ from test_firmware import BUILDS, PACKAGES, etx, run, text_size
 sys.path.insert(0, str(PACKAGES / "etx-quant" / "tests"))
 from digits import digits, train
 
+sys.path.insert(0, str(PACKAGES.parent / "tools"))
+from snippets import blocks
+
 MAIN = Path(__file__).with_name("digits_main.cpp")
 IMAGES = 360
 MICROBIT = {
@@ -132,6 +135,8 @@ def test_pages_run(tmp_path: Path) -> None:
     (tmp_path / "packages").symlink_to(PACKAGES)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "CMAKE_GENERATOR": "Ninja"}
+    if launcher := shutil.which("ccache"):
+        environment["CMAKE_CXX_COMPILER_LAUNCHER"] = launcher
     runs = {"python": [sys.executable, "-c"], "sh": ["bash", "-ec"]}
     printed = ""
     for page in ("microcontrollers.md", "port-a-board.md"):
@@ -143,6 +148,6 @@ def test_pages_run(tmp_path: Path) -> None:
                 assert done.returncode == 0, block.text + done.stdout + done.stderr
                 printed += done.stdout
     assert printed.count("PASSED") == 2
-    assert printed.count("one inference") == 2
+    assert printed.count("one inference") == 1
     assert (tmp_path / "product" / "build" / "firmware.elf").is_file()
     assert (tmp_path / "etx" / "CMakeLists.txt").is_file()
