@@ -54,7 +54,17 @@ def differential(session: nox.Session) -> None:
 
 @nox.session
 def exported(session: nox.Session) -> None:
-    """Compile 2,000 of PyTorch's samples and 400 random graphs, drawn by ETX_SEED. By hand."""
+    """Compile 2,000 of PyTorch's samples and 400 random graphs, drawn by ETX_SEED. By hand.
+
+    `-- table` draws 10,000 graphs over the table of kernels instead, runs them with memory reused
+    and not, and prints counts and the rows reached; `-- table --graphs 500 --first 500` a part.
+    """
+    if session.posargs[:1] == ["table"]:
+        tools = ("pytest", "expecttest==0.3.0")
+        python = environment(session, "exported", COMPILER, *DEVICE, others=tools)
+        script = ROOT / "packages" / "etx-exir" / "tests" / "table_sweep.py"
+        run(session, python, "-W", "ignore", script, *session.posargs[1:])
+        return
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "exir"]
     seed = str(random.SystemRandom().randrange(10**6))
     given = {"ETX_SAMPLES": "2000", "ETX_GRAPHS": "400", "ETX_SEED": seed}

@@ -15,7 +15,6 @@ import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.target.check import load_target
 from etx_schema import EtxError, read_pte
-from on_device import on_device
 from torch._ops import OpOverload
 from torch.utils._pytree import tree_flatten
 
@@ -39,11 +38,11 @@ def lowered(program, target="etx"):
 def loaded(buffer):
     """Load a file that the compiler wrote; `etx check` must have nothing against it."""
     assert list(map(str, load_target("etx").check(read_pte(buffer)))) == []
-    return etx_runtime.load(buffer)
+    return etx_runtime.load(buffer, outputs="torch")
 
 
 def executed(model, inputs):
-    return [torch.as_tensor(part) for part in tree_flatten(model(*on_device(inputs)))[0]]
+    return [torch.as_tensor(part) for part in tree_flatten(model(*inputs))[0]]
 
 
 def kept(program, eager, calls):

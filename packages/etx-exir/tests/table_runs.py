@@ -17,11 +17,15 @@ from promise import executed, loaded, same
 from table_graphs import TableGraph
 from torch import Tensor
 
+RIGHT = ("ran", "rounded", "refused", "not exported")
+
 
 class Outcome(NamedTuple):
-    """`kind`: "not exported" (by torch), "refused" (by ETX, with `reason`), "ran", "turned".
+    """`kind`: "ran", "rounded", "refused", "not exported"; wrong are "differs" and "failed".
 
-    "turned": a difference of rounding that a step made large; each step alone is right.
+    "rounded": a difference of rounding that a step made large; each step alone is right.
+    "refused": by the compiler, with a message of its own. "not exported": by torch.
+    "failed": an exception of any other kind, of the compiler or of the runtime.
     """
 
     kind: str
@@ -29,35 +33,57 @@ class Outcome(NamedTuple):
     kernels: tuple[str, ...] = ()
 
 
-def apart() -> MemoryPlanningPass:
-    """Return a plan that gives every value memory of its own."""
-    return MemoryPlanningPass(memory_planning_algo=naive, reuse_in_place=False)
-
-
 def outcome(graph: TableGraph) -> Outcome:
-    """Export, lower twice and run twice; raises where anything is wrong."""
+    """Export, lower twice, run twice and compare."""
     inputs = tuple(graph.inputs)
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(graph, copy.deepcopy(inputs))
         except Exception as error:
-            return Outcome("not exported", str(error))
+            return Outcome("not exported", first_line(error))
         try:
-            reused = lowered(program)
+            reused, separate = lowered(program), lowered(program, apart())
         except EtxError as error:
             return Outcome("refused", str(error))
-        expected = graph(*copy.deepcopy(inputs))
-        got = executed(loaded(reused), copy.deepcopy(inputs))
-        again = executed(etx_runtime.load(lowered(program, apart())), copy.deepcopy(inputs))
+        except Exception as error:
+            return Outcome("failed", f"{type(error).__name__} while lowering: {first_line(error)}")
         kernels = called(reused)
-        assert len(got) == len(again) == len(expected)
-        for a, b, is_compared in zip(got, again, graph.compared(), strict=True):
-            assert not is_compared or bits(a) == bits(b), "other bits where memory is not reused"
-        if agree(graph, got, expected):
-            return Outcome("ran", kernels=kernels)
-        every_step(graph, inputs, got)
-        return Outcome("turned", kernels=kernels)
+        try:
+            rounded = compared(graph, reused, separate)
+        except AssertionError as error:
+            return Outcome("differs", told(error), kernels)
+        except Exception as error:
+            return Outcome("failed", f"{type(error).__name__}: {told(error)}", kernels)
+        return Outcome("rounded" if rounded else "ran", kernels=kernels)
+
+
+def compared(graph: TableGraph, reused: bytes, separate: bytes) -> bool:
+    """Raise where a file gives other bits or is not eager; whether rounding grew."""
+    inputs = tuple(graph.inputs)
+    expected = graph(*copy.deepcopy(inputs))
+    got = executed(loaded(reused), copy.deepcopy(inputs))
+    again = executed(loaded(separate), copy.deepcopy(inputs))
+    assert len(got) == len(again) == len(expected), "another number of results"
+    for i, (a, b, binds) in enumerate(zip(got, again, graph.compared(), strict=True)):
+        assert not binds or bits(a) == bits(b), f"result {i}: other bits with memory reused"
+    if agree(graph, got, expected):
+        return False
+    every_step(graph, inputs, got)
+    return True
+
+
+def first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+def told(error: Exception) -> str:
+    return "\n".join([str(error).strip(), *getattr(error, "__notes__", ())])
+
+
+def apart() -> MemoryPlanningPass:
+    """Return a plan that gives every value memory of its own."""
+    return MemoryPlanningPass(memory_planning_algo=naive, reuse_in_place=False)
 
 
 def lowered(program: torch.export.ExportedProgram, planning: object = None) -> bytes:
@@ -72,15 +98,20 @@ def called(buffer: bytes) -> tuple[str, ...]:
 
 
 def bits(x: Tensor) -> bytes:
-    return x.contiguous().numpy().tobytes() if x.dtype != torch.bfloat16 else bits(x.float())
+    if x.is_complex():
+        x = torch.view_as_real(x)
+    numbers = x.view(torch.int16) if x.dtype == torch.bfloat16 else x
+    return numbers.contiguous().numpy().tobytes()
 
 
 def agree(graph: TableGraph, got: list[Tensor], expected: tuple[Tensor, ...]) -> bool:
     """Whether results are eager's; sizes and dtypes must be."""
+    for i, (actual, value) in enumerate(zip(got, expected, strict=True)):
+        given, wanted = (actual.dtype, actual.shape), (value.dtype, value.shape)
+        assert given == wanted, f"result {i} is {given}, expected {wanted}"
     try:
-        for actual, value, is_compared in zip(got, expected, graph.compared(), strict=True):
-            assert (actual.shape, actual.dtype) == (value.shape, value.dtype)
-            same(actual, value, not is_compared)
+        for actual, value, binds in zip(got, expected, graph.compared(), strict=True):
+            same(actual, value, not binds)
     except AssertionError:
         return False
     return True
@@ -88,7 +119,7 @@ def agree(graph: TableGraph, got: list[Tensor], expected: tuple[Tensor, ...]) ->
 
 def every_step(graph: TableGraph, inputs: tuple[Tensor, ...], got: list[Tensor]) -> None:
     """Return all values; each step, of the file's own, must be eager's, and the results these."""
-    whole, count = copy.copy(graph), len(inputs) + len(graph.constants)
+    whole, count = copy.copy(graph), len(graph.new)
     whole.returned = list(range(count + sum(graph.counts)))
     program = torch.export.export(whole, copy.deepcopy(inputs))
     pool = executed(loaded(lowered(program, apart())), copy.deepcopy(inputs))
@@ -102,5 +133,5 @@ def every_step(graph: TableGraph, inputs: tuple[Tensor, ...], got: list[Tensor])
                 error.add_note(f"in {step.call.target}{step.leaves}, result {i}")
                 raise
         place += results
-    for actual, number, is_compared in zip(got, graph.returned, graph.compared(), strict=True):
-        same(actual, pool[number], not is_compared)
+    for actual, number, binds in zip(got, graph.returned, graph.compared(), strict=True):
+        same(actual, pool[number], not binds)
