@@ -7,6 +7,7 @@ those that PyTorch tags as core; none that write into an argument.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -120,7 +121,9 @@ def recorded() -> dict[OpOverload, list[Call]]:
 
 def record_samples(recorder: Recorder, op: Any, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    with suppress(RuntimeError, TypeError, AssertionError, ValueError, IndexError), torch.no_grad():
+    refusals = (RuntimeError, TypeError, AssertionError, ValueError, IndexError)
+    with suppress(*refusals), torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         for sample in islice(op.sample_inputs_func(op, "cpu", dtype, False), SAMPLES):
             with recorder:
                 op.op(sample.input, *sample.args, **sample.kwargs)

@@ -7,7 +7,6 @@ import copy
 import warnings
 from typing import NamedTuple
 
-import etx_runtime
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.plan import MemoryPlanningPass, naive
