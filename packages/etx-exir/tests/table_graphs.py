@@ -18,7 +18,10 @@ from torch.utils._pytree import tree_unflatten
 
 STEPS = 12
 SIZES = ((), (1,), (0,), (3,), (2, 3), (0, 3), (1, 3), (2, 1, 3), (2, 3, 4, 2))
-FIXED = ("backward", "_fft", "shift", "embedding", "roi", "nms", "pdist", "cdist", "as_strided")
+FIXED = (
+    *("backward", "batch_norm", "per_token", "index_put", "embedding", "as_strided"),
+    *("_fft", "_aa", "shift", "roi", "nms", "pdist", "cdist"),
+)
 """Names of operators that trust their arguments: values of the same size alone, or new ones.
 
 `native_group_norm_backward` of eager is wrong where its tensors' dim orders differ.
@@ -166,6 +169,8 @@ class Draft:
         leaves = list(call.leaves)
         names = [argument.name for argument in call.target._schema.arguments]
         simple = len(leaves) == len(call.target._schema.arguments)
+        if is_trusting(call):
+            return leaves
         if simple and "dim" in names and call.tensors and self.draw.random() < 0.4:
             at = names.index("dim")
             rank = max(call.tensors[0].dim(), 1)
