@@ -22,7 +22,7 @@ FIXED = (
     *("backward", "batch_norm", "per_token", "index_put", "embedding", "as_strided"),
     *("_fft", "_aa", "shift", "roi", "nms", "pdist", "cdist"),
 )
-"""Names of operators that trust their arguments: values of the same size alone, or new ones.
+"""Names of operators that trust their arguments: only values of the same size, or new ones.
 
 `native_group_norm_backward` of eager is wrong where its tensors' dim orders differ.
 """
@@ -178,28 +178,28 @@ class Draft:
                 leaves[at] = self.draw.randrange(-rank, rank)
         return leaves
 
-    def chosen(self, call: Call, wanted: Tensor) -> int | None:
+    def chosen(self, call: Call, model: Tensor) -> int | None:
         """Return a value to take for a tensor of the call."""
         if not self.usable or self.draw.random() < 0.2:
             return None
         trusts = is_trusting(call)
-        is_index = wanted.dtype in (torch.int64, torch.int32)
+        is_index = model.dtype in (torch.int64, torch.int32)
         exact = trusts or (is_index and len(call.tensors) > 1)
         fitting = [
             place
             for place in self.usable
-            if self.values[place].dtype == wanted.dtype
-            and (self.values[place].shape == wanted.shape or not exact)
+            if self.values[place].dtype == model.dtype
+            and (self.values[place].shape == model.shape or not exact)
             and not (trusts and is_index)
         ]
-        alike = [place for place in fitting if self.values[place].dim() == wanted.dim()]
-        same = [place for place in fitting if self.values[place].shape == wanted.shape]
+        alike = [place for place in fitting if self.values[place].dim() == model.dim()]
+        same = [place for place in fitting if self.values[place].shape == model.shape]
         found = self.draw.choice((fitting, alike, same)) or fitting
         return self.draw.choice(found[-5:]) if found else None
 
-    def made(self, call: Call, wanted: Tensor) -> Tensor:
+    def made(self, call: Call, model: Tensor) -> Tensor:
         """Return a new value: the sample's, of any size where operators map elements."""
-        x = wanted.clone().contiguous()
+        x = model.clone().contiguous()
         pointwise = torch.Tag.pointwise in call.target.tags
         if pointwise and x.numel() and self.draw.random() < 0.3:
             size = self.draw.choice(SIZES)

@@ -106,8 +106,8 @@ def bits(x: Tensor) -> bytes:
 def agree(graph: TableGraph, got: list[Tensor], expected: tuple[Tensor, ...]) -> bool:
     """Whether results are eager's; sizes and dtypes must be."""
     for i, (actual, value) in enumerate(zip(got, expected, strict=True)):
-        given, wanted = (actual.dtype, actual.shape), (value.dtype, value.shape)
-        assert given == wanted, f"result {i} is {given}, expected {wanted}"
+        given, due = (actual.dtype, actual.shape), (value.dtype, value.shape)
+        assert given == due, f"result {i} is {given}, expected {due}"
     try:
         for actual, value, binds in zip(got, expected, graph.compared(), strict=True):
             same(actual, value, not binds)

@@ -84,13 +84,19 @@ def _store(constants: Constants, items: Sequence[Expression], chosen: set[Node])
     results = [item for item in items if item.node in chosen]
     mode = fake_mode_of(constants.program)
     values: dict[Node, Any] = {item.node: item.value for item in items if item.is_leaf}
-    stored = [(item.node, _compute(item.node, values), _name(item, constants)) for item in results]
+    stored = []
+    for item in results:
+        try:
+            stored.append((item.node, _compute(item.node, values), _name(item, constants)))
+        except (RuntimeError, IndexError, ValueError):
+            # What eager refuses is refused by who runs the program.
+            continue
     for node, value, name in stored:
         constants.graph = node.graph
         node.replace_all_uses_with(constants.add(value, name, mode))
-    for graph in dict.fromkeys(item.node.graph for item in results):
+    for graph in dict.fromkeys(node.graph for node, _, _ in stored):
         graph.eliminate_dead_code()
-    return bool(results)
+    return bool(stored)
 
 
 def _compute(node: Node, values: dict[Node, Any]) -> Any:
