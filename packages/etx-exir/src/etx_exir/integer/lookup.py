@@ -14,6 +14,7 @@ from torch.fx.node import map_arg
 from etx_exir.integer.layout import Layouts
 from etx_exir.integer.scales import INT8, Operand, Scale, operand
 from etx_exir.ir.integer_ops import LOOKUP
+from etx_exir.ir.layout import same_sizes
 from etx_exir.ir.ops import is_pointwise
 
 INTEGERS = torch.arange(INT8[0], INT8[1] + 1, dtype=torch.int8)
@@ -79,7 +80,7 @@ def _region(quantize: Node) -> tuple[set[Node], Operand] | None:
             if isinstance(leaf, Operand):
                 leaves.append(leaf)
             elif arg not in inner:
-                if not is_pointwise(arg.target) or arg.meta["val"].shape != shape:
+                if not is_pointwise(arg.target) or not same_sizes(arg.meta["val"].shape, shape):
                     return None
                 inner.add(arg)
                 pending.append(arg)
@@ -87,7 +88,7 @@ def _region(quantize: Node) -> tuple[set[Node], Operand] | None:
         leaf.node is not leaves[0].node or not leaf.scale.same(leaves[0].scale) for leaf in leaves
     ):
         return None
-    if leaves[0].node.meta["val"].shape != shape:
+    if not same_sizes(leaves[0].node.meta["val"].shape, shape):
         return None
     if any(user not in inner and user is not quantize for node in inner for user in node.users):
         return None

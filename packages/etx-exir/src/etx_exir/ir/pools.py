@@ -25,7 +25,10 @@ def raw_bytes(tensor: torch.Tensor) -> Blob:
     if plain.numel() == 0:
         return memoryview(b"")
     ordered = plain.permute(dim_order(plain)).contiguous()
-    array: Any = ordered.reshape(-1).view(torch.uint8).numpy()
+    flat = ordered.reshape(-1)
+    if flat.stride(0) != 1:  # of an expanded number: contiguous, and no bytes to look at
+        flat = flat.clone(memory_format=torch.contiguous_format)
+    array: Any = flat.view(torch.uint8).numpy()
     return memoryview(array)
 
 

@@ -16,6 +16,7 @@ from torch._subclasses import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
@@ -79,6 +80,12 @@ class Pass(ABC):
     @abstractmethod
     def apply(self, program: ExportedProgram) -> bool:
         """Change `program`; return truly whether anything changed."""
+
+
+def _erase(before: Node, node: Node) -> None:
+    """Take away what was added between two nodes."""
+    while node.prev is not before:
+        node.graph.erase_node(node.prev)
 
 
 def recompile(program: ExportedProgram) -> None:
@@ -177,9 +184,12 @@ class NodePass(Pass):
         try:
             with graph.inserting_before(node):
                 new = self.rewrite(node, graph)
+        except GuardOnDataDependentSymNode:
+            # Whether it may be rewritten, only a run could tell: it stays.
+            _erase(before, node)
+            return False
         except LoweringError as error:
-            while node.prev is not before:
-                graph.erase_node(node.prev)
+            _erase(before, node)
             if not put_in_place(node, graph, str(error)):
                 raise LoweringError(f"{where(node)}: {error}") from error
             return True

@@ -6,6 +6,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.ir.layout import same_sizes
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -23,7 +24,7 @@ class AddBias(NodePass):
             return None
         assert isinstance(weight, Node)
         assert isinstance(bias, Node)
-        if bias.meta["val"].shape == weight.meta["val"].shape[:-1]:
+        if same_sizes(bias.meta["val"].shape, weight.meta["val"].shape[:-1]):
             return None
         product = graph.call_function(aten.linear.default, (x, weight))
         return graph.call_function(aten.add.Tensor, (product, bias))

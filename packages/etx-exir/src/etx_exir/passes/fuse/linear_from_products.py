@@ -7,6 +7,7 @@ from __future__ import annotations
 import torch
 from torch.fx import Graph, Node
 
+from etx_exir.ir.layout import same_sizes
 from etx_exir.ir.ops import PERMUTATIONS, permutation
 from etx_exir.passes.base import NodePass
 
@@ -38,6 +39,6 @@ class LinearFromProducts(NodePass):
         assert isinstance(bias, Node)
         if any(node.kwargs.get(name, 1) != 1 for name in ("alpha", "beta")):
             return "alpha or beta is not 1"
-        if bias.meta["val"].shape != right.meta["val"].shape[1:]:
+        if not same_sizes(bias.meta["val"].shape, right.meta["val"].shape[1:]):
             return "the bias is not one number for each row of the weight"
         return graph.call_function(LINEAR, (left, weight, bias))

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.element_origin import PARTS, chain_above, is_static, move, numbered
-from etx_exir.analysis.shapes import same_shape
+from etx_exir.analysis.shapes import same_shape, same_size
 from etx_exir.ir.mutable_state import is_state
 from etx_exir.ir.ops import VIEW
 from etx_exir.passes.base import NodePass
@@ -45,7 +45,7 @@ class ForwardParts(NodePass):
         if sources or source in operands or not is_static(source):
             return None
         numbers = numbered(source)
-        if numbers.numel() != node.meta["val"].numel():
+        if not same_size(numbers.numel(), node.meta["val"].numel()):
             return None
         parts = [move(numbers, chain_above(operand)[1]) for operand in operands]
         return source if _in_order(_join(node, parts)) else None

@@ -106,7 +106,8 @@ class RemoveNoops(NodePass):
         if node.target is aten.constant_pad_nd.default:
             pads: Any = node.args[1]
             return not any(pads)
-        return node.target in (*SHAPES, *INVERSE) or bool(before.stride() == after.stride())
+        strides = zip(before.stride(), after.stride(), strict=True)
+        return node.target in (*SHAPES, *INVERSE) or all(same_size(*pair) for pair in strides)
 
 
 def _adds_nothing(node: Node, before: torch.Tensor) -> bool:
