@@ -70,6 +70,10 @@ REPLACES = {
         Calls(lambda self, x: F.linear(x, self.w), w=torch.eye(3)),
         (IMAGE[0, 0, 0, :3],),
     ),
+    "resize_bytes": (
+        Calls(lambda x: F.interpolate(x, (3, 5), mode="bilinear")),
+        (torch.full((1, 3, 8, 8), 7, dtype=torch.uint8),),
+    ),
     "roll_flat": (Calls(lambda x: x.roll(2)), (IMAGE,)),
     "split_dynamic": (Calls(lambda x: x.split(2, 1)), (torch.randn(3, 5),), (({0: BATCH},),)),
 }

@@ -16,6 +16,7 @@ from etx_exir.passes.normalize.linear_of_vectors import LinearOfVectors
 from etx_exir.passes.normalize.lower_attention import LowerAttention
 from etx_exir.passes.normalize.normalize_strides import NormalizeStrides
 from etx_exir.passes.normalize.remove_asserts import RemoveAsserts
+from etx_exir.passes.normalize.resize_bytes import ResizeBytes
 from etx_exir.passes.normalize.roll_flat import RollFlat
 from etx_exir.passes.normalize.scalar_operands import ScalarOperands
 from etx_exir.passes.normalize.set_dim_order import SetDimOrder
@@ -42,6 +43,7 @@ PIPELINE: tuple[Pass, ...] = (
     SplitDynamic(),
     RollFlat(),
     SetDimOrder(),
+    ResizeBytes(),  # after layouts are explicit: its copies keep them
     LowerAttention(),  # before folding, which stores its masks
     AddBias(),
     LinearOfVectors(),
