@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
+from torch._prims_common import is_contiguous_or_false
 from torch.fx import GraphModule, Node
 
 from etx_exir.emit import control_flow, delegates, mutating, symbolic
@@ -239,7 +240,7 @@ def _order(emitter: MethodEmitter, node: Node, fake: torch.Tensor) -> tuple[int,
 def _is_contiguous(node: Node) -> bool:
     """Return whether all tensors that `node` reads are contiguous in eager mode too."""
     fakes = [source.meta.get("val") for source in node.all_input_nodes]
-    return all(fake.is_contiguous() for fake in fakes if isinstance(fake, torch.Tensor))
+    return all(is_contiguous_or_false(fake) for fake in fakes if isinstance(fake, torch.Tensor))
 
 
 def _arguments(

@@ -9,7 +9,6 @@ the operators have a namespace of their own, since ExecuTorch defines that of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cmp_to_key
 from typing import Any
 
 import torch
@@ -18,9 +17,8 @@ from torch._prims_common import (
     is_channels_last_contiguous_or_false,
     is_contiguous_or_false,
 )
-from torch.fx.experimental.symbolic_shapes import guard_or_false
 
-from etx_exir.ir.layout import same_sizes
+from etx_exir.ir.layout import by_strides
 
 __all__ = [
     "CLONE",
@@ -46,23 +44,7 @@ def dim_order_of(tensor: Tensor) -> tuple[int, ...]:
         return order
     if is_channels_last_contiguous_or_false(tensor):
         return dim_order_of_format(torch.channels_last, tensor.dim())
-    strides = tensor.stride()
-
-    def place(a: int, b: int) -> int:
-        return _later(strides, a, b)
-
-    return tuple(sorted(order, key=cmp_to_key(place)))
-
-
-def _later(strides: Sequence[int], a: int, b: int) -> int:
-    """Return 1 where dimension `a` lies after `b`; a size that only a run knows counts as large."""
-    if same_sizes(strides[a : a + 1], strides[b : b + 1]):
-        return a - b
-    if guard_or_false(strides[a] > strides[b]):
-        return -1
-    if guard_or_false(strides[a] < strides[b]):
-        return 1
-    return int(isinstance(strides[a], int)) - int(isinstance(strides[b], int)) or a - b
+    return by_strides(tensor)
 
 
 def dim_order_of_format(memory_format: torch.memory_format | None, rank: int) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]
 import torch
 from etx_schema.dtypes import DTYPES
+from torch._prims_common import is_channels_last_contiguous_or_false, is_contiguous_or_false
 from torch.utils._sympy.functions import FloorDiv
 from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
@@ -133,14 +134,17 @@ def _exact(expr: sympy.Expr) -> sympy.Expr:
 def dim_order(tensor: torch.Tensor) -> tuple[int, ...]:
     """Return the dimensions from outermost to innermost."""
     plain = tuple(range(tensor.dim()))
-    if tensor.is_contiguous() or any(isinstance(s, int) and s == 0 for s in tensor.shape):
+    if any(isinstance(s, int) and s == 0 for s in tensor.shape) or is_contiguous_or_false(tensor):
         return plain
-    if tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last):
-        return (0, 2, 3, 1)
-    if tensor.dim() == 5 and tensor.is_contiguous(memory_format=torch.channels_last_3d):
-        return (0, 2, 3, 4, 1)
+    if is_channels_last_contiguous_or_false(tensor):
+        return (0, *plain[2:], 1)
+    return by_strides(tensor)
+
+
+def by_strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Return the dimensions by their strides; one that only a run knows counts as large."""
     strides = tensor.stride()
-    return tuple(sorted(plain, key=lambda d: (-_hint(strides[d]), d)))
+    return tuple(sorted(range(tensor.dim()), key=lambda d: (-_hint(strides[d]), d)))
 
 
 def _hint(size: int | torch.SymInt) -> int:
