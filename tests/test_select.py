@@ -93,8 +93,30 @@ def test_gives_the_bits_of_the_whole_library(host: Environment, folder: Path) ->
 def test_is_small(host: Environment, folder: Path) -> None:
     named = [word for name in MOBILENET for word in ("--operator", f"aten::{name}")]
     options = ("--dtype", "float32", "--static", "--optimize=-Os", "--level", "base", "--json")
-    sizes = json.loads(select(host, folder, "-o", "small", *named, *options))["sizes"]
-    assert 20_000 < sum(row["code"] for row in sizes.values()) <= MOST_BYTES
+    document = json.loads(select(host, folder, "-o", "small", *named, *options))
+    assert 20_000 < sum(row["code"] for row in document["sizes"].values()) <= MOST_BYTES
+    operators = document["operator_sizes"]
+    assert sorted(operators) == [f"aten::{name}" for name in MOBILENET]
+    assert all(row["own"] < row["all"] for row in operators.values())
+    parts = sum(row["own"] for row in operators.values()) + document["shared"] + document["rest"]
+    assert parts == document["total"]
+    by_source = sum(sum(row.values()) for row in document["sizes"].values())
+    assert abs(document["total"] - by_source) < by_source / 50
+
+    alone = ("--operator", "aten::linear.out", *options)
+    without = json.loads(select(host, folder, "-o", "one", *alone))
+    assert without["operator_sizes"]["aten::linear.out"]["own"] <= without["total"]
+    expected = operators["aten::linear.out"]["all"]
+    assert abs(without["total"] - expected) < expected / 20
+
+
+def test_names_what_a_toolchain_lacks(host: Environment, folder: Path) -> None:
+    (folder / "none.cmake").write_text("set(CMAKE_CXX_COMPILER no-such-g++)\n")
+    words = ("net.pte", "-o", "crossed", "--static", "--toolchain")
+    printed = select(host, folder, *words, "none.cmake")
+    assert printed.startswith("etx: the compiler no-such-g++ is not in PATH: install it"), printed
+    assert "absent.cmake is not a file" in select(host, folder, *words, "absent.cmake")
+    assert not [path.name for path in folder.iterdir() if "crossed" in path.name]
 
 
 def test_refuses_what_it_cannot_do(host: Environment, folder: Path) -> None:

@@ -15,9 +15,15 @@ from typing import Any
 from etx_schema.errors import EtxError
 
 from etx_kernels_portable import library_path
-from etx_kernels_portable.select.project import HEADER, build, open_sources, write_project
+from etx_kernels_portable.select.project import (
+    HEADER,
+    build,
+    compiler_of,
+    open_sources,
+    write_project,
+)
 from etx_kernels_portable.select.selection import Selection, families, select
-from etx_kernels_portable.select.sizes import sizes
+from etx_kernels_portable.select.sizes import Sizes, sizes
 
 LEVELS = ("all", "base", "v3", "v4")
 
@@ -30,7 +36,7 @@ def register(subparsers: Any) -> None:
         description="Write a folder with the sources of the kernels that the files call, as a "
         "CMake project for any toolchain: only their operators, computed in their dtypes. With "
         "--static or --plugin the library is built in it; of a static one the size is printed by "
-        "source, as a linker keeps it.",
+        "operator and by source, as a linker keeps it.",
         epilog="example: etx select model.pte -o kernels --static --optimize=-Os --level base",
     )
     parser.add_argument("files", nargs="*", metavar="file", help="a .pte file")
@@ -80,47 +86,54 @@ def _run(options: argparse.Namespace) -> int:
 
 def _make(
     work: Path, sources: Path, chosen: Selection, options: argparse.Namespace
-) -> dict[str, dict[str, int]]:
-    """Write and build; return the sizes, empty where nothing is built as a static library."""
+) -> Sizes | None:
+    """Write and build; return the sizes, None where nothing is built as a static library."""
     names = " ".join(shlex.quote(os.path.basename(file)) for file in options.files)
     level = "" if options.level == "all" else options.level
     given = {"optimize": options.optimize, "level": level}
     write_project(work, sources, chosen, f"etx select {names}", options.files, **given)
     if not (options.static or options.plugin):
-        return {}
+        return None
     built = build(work, is_static=options.static, toolchain=options.toolchain)
-    cache = (work / "build" / "CMakeCache.txt").read_text(encoding="utf-8")
-    compiler = next(
-        line.partition("=")[2]
-        for line in cache.splitlines()
-        if line.startswith("CMAKE_CXX_COMPILER:")
-    )
+    compiler = compiler_of(work)
     shutil.rmtree(work / "build")
-    return sizes(built, compiler) if options.static else {}
+    return sizes(built, compiler) if options.static else None
 
 
-def _print(
-    options: argparse.Namespace, chosen: Selection, measured: dict[str, dict[str, int]]
-) -> None:
+def _print(options: argparse.Namespace, chosen: Selection, measured: Sizes | None) -> None:
     if options.json:
-        document = {
+        document: dict[str, Any] = {
             "folder": options.output,
             "operators": chosen.operators,
             "dtypes": chosen.dtypes,
             "families": chosen.families,
             "elsewhere": chosen.elsewhere,
-            "sizes": measured,
+            "sizes": measured.sources if measured else {},
+            "operator_sizes": measured.operators if measured else {},
         }
+        if measured:
+            document |= {"shared": measured.shared, "rest": measured.rest, "total": measured.total}
         print(json.dumps(document))
         return
-    from etx_runtime.commands.table import print_table
-
     count = len(chosen.operators)
     print(f"{options.output}: {count} operators in {', '.join(chosen.dtypes) or 'no dtype'}")
     if chosen.elsewhere:
         print(f"  another plugin must bring {', '.join(chosen.elsewhere)}")
-    rows = sorted(measured.items(), key=lambda row: -sum(row[1].values()))
-    cells = [
+    if measured:
+        _print_sizes(chosen, measured)
+
+
+def _print_sizes(chosen: Selection, measured: Sizes) -> None:
+    from etx_runtime.commands.table import print_table
+
+    ordered = sorted(measured.operators.items(), key=lambda row: (-row[1]["own"], row[0]))
+    cells = [(name, f"{row['own']:,}", f"{row['all']:,}") for name, row in ordered]
+    cells.append(("what several need", f"{measured.shared:,}", ""))
+    cells.append(("tables and texts", f"{measured.rest:,}", ""))
+    cells.append(("all", f"{measured.total:,}", ""))
+    print_table(("operator", "its own", "with what it needs"), cells, left=1)
+    rows = sorted(measured.sources.items(), key=lambda row: -sum(row[1].values()))
+    by_source = [
         (
             source,
             ", ".join(chosen.families.get(source.removesuffix(".cpp"), ())),
@@ -129,7 +142,8 @@ def _print(
         )
         for source, row in rows
     ]
-    if cells:
-        total = [sum(row[kind] for row in measured.values()) for kind in ("code", "constants")]
-        cells.append(("all", "", f"{total[0]:,}", f"{total[1]:,}"))
-        print_table(("source", "operators", "code", "constants"), cells, left=2)
+    kinds = ("code", "constants")
+    total = [sum(row[kind] for row in measured.sources.values()) for kind in kinds]
+    by_source.append(("all", "", f"{total[0]:,}", f"{total[1]:,}"))
+    print()
+    print_table(("source", "operators", "code", "constants"), by_source, left=2)

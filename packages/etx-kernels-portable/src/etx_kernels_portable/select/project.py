@@ -20,6 +20,11 @@ from etx_kernels_portable import __version__
 from etx_kernels_portable.select.selection import Selection
 
 HEADER = "etx_selection.h"
+COMPILER = re.compile(r'^set\(CMAKE_CXX_COMPILER "(.+)"\)$', re.MULTILINE)
+NOT_FOUND = re.compile(
+    r"(?:CMAKE_CXX_COMPILER:\s+(\S+)\s+is\s+not\s+(?:a full path|able|an existing)"
+    r"|No CMAKE_CXX_COMPILER could be found)"
+)
 PARTS = ("CMakeLists.txt", "LICENSE", "native", "src/etx_kernels_portable/_version.py")
 PROJECT = """\
 # The kernels of etx-kernels-portable {version} that these files use: {files}
@@ -34,6 +39,12 @@ set(ETX_KERNELS_LEVEL "{level}" CACHE STRING "The one instruction-set level to b
 option(ETX_KERNELS_STATIC "Build a static library" ON)
 if(NOT TARGET etx::headers)
   set(etx_runtime_DIR "{runtime}" CACHE PATH "python -m etx_runtime --cmake-dir")
+  if(CMAKE_CROSSCOMPILING AND NOT COMMAND etx_add_plugin)
+    add_library(etx_kernels_headers INTERFACE)
+    target_include_directories(etx_kernels_headers INTERFACE "${{etx_runtime_DIR}}/../include")
+    add_library(etx::headers ALIAS etx_kernels_headers)
+    include("${{etx_runtime_DIR}}/EtxPlugin.cmake")
+  endif()
 endif()
 add_subdirectory(kernels)
 """
@@ -125,8 +136,10 @@ def runtime_folder() -> str:
 def build(folder: Path, *, is_static: bool, toolchain: str | None) -> Path:
     """Build the library in `folder` and return it.
 
-    Errors: EtxError with the end of what the tool printed.
+    Errors: EtxError with the end of what the tool printed, or the compiler that is missing.
     """
+    if toolchain and not os.path.isfile(toolchain):
+        raise EtxError(f"{toolchain} is not a file: --toolchain names a CMake toolchain file")
     work = folder / "build"
     definitions = {
         "CMAKE_BUILD_TYPE": "Release",
@@ -141,6 +154,12 @@ def build(folder: Path, *, is_static: bool, toolchain: str | None) -> Path:
     built = folder / name
     shutil.move(work / "kernels" / name, built)
     return built
+
+
+def compiler_of(folder: Path) -> str:
+    """Return the compiler of a build."""
+    (file,) = folder.glob("build/CMakeFiles/*/CMakeCXXCompiler.cmake")
+    return str(COMPILER.findall(file.read_text(encoding="utf-8"))[0])
 
 
 def _run(*command: object) -> None:
@@ -160,4 +179,9 @@ def _run(*command: object) -> None:
     if sys.stderr.isatty():
         print(f"\r{'':78}\r", end="", file=sys.stderr, flush=True)
     if process.wait() != 0:
+        if missing := NOT_FOUND.search("".join(printed)):
+            raise EtxError(
+                f"the compiler {missing[1] or 'for C++'} is not in PATH: install it, or name "
+                "another one with --toolchain"
+            )
         raise EtxError(f"{' '.join(words)} failed:\n{''.join(printed[-30:])}")
