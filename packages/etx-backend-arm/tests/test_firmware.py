@@ -13,6 +13,7 @@ import pytest
 import torch
 from etx_backend_arm.firmware import command
 from etx_exir import to_edge
+from etx_schema.commands import memory as memory_command
 from etx_schema.errors import EtxError
 from torch import nn
 
@@ -164,3 +165,59 @@ def test_a_file_that_is_not_a_program_is_refused(tmp_path: Path) -> None:
     (tmp_path / "net.pte").write_bytes(b"no program")
     with pytest.raises(EtxError, match=r"net\.pte"):
         firmware(tmp_path / "net.pte", "--target", "cortex-m4", "-o", tmp_path / "f")
+
+
+def memory(*arguments: object) -> None:
+    parser = argparse.ArgumentParser()
+    memory_command.register(parser.add_subparsers())
+    options = parser.parse_args(["memory", *map(str, arguments)])
+    options.run(options)
+
+
+def test_memory_of_a_target_is_that_of_its_firmware(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "have_tools", lambda names: False)
+    words = ("--target", "cortex-m4")
+    assert firmware(model, *words, "-o", tmp_path / "f", "--sources", PACKAGES) == 0
+    capsys.readouterr()
+    memory(model, *words)
+    printed = capsys.readouterr().out
+    title = f"{model}: forward on cortex-m4\n"
+    assert printed == title + (tmp_path / "f" / "memory.txt").read_text()
+    memory(model, *words, "--json")
+    (row,) = json.loads(capsys.readouterr().out)["methods"]
+    apart = 0 if row["temporary_is_planned"] else row["temporary"]
+    assert row["arenas"]["1"] > 0
+    assert row["ram"] == sum(row["arenas"].values()) + row["method_arena"] + apart + row["stack"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("--target", "cortex-m99"), "unknown target 'cortex-m99'"),
+        (("--target", "cortex-m4", "-o", "m.svg"), "-o draws arenas"),
+        (("--target", "cortex-m4", "--board", "none.json"), "cannot read the board"),
+        (("--board", "none.json"), "--board is of a target"),
+    ],
+)
+def test_memory_of_no_target_is_refused(
+    model: Path, arguments: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(EtxError, match=reason):
+        memory(model, *arguments)
+
+
+def test_an_operator_without_a_kernel_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "net.pte"
+    to_edge(torch.export.export(nn.GELU(), (torch.ones(4),))).to_executorch().save(path)
+    data = path.read_bytes()
+    assert data.count(b"aten::gelu") == 1
+    path.write_bytes(data.replace(b"aten::gelu", b"aten::golu"))
+    words = ("--target", "cortex-m4", "-o", tmp_path / "f", "--sources", PACKAGES)
+    stated = (
+        r"no kernel for cortex-m4 computes aten::golu.out \(instruction 0 of forward.*--library"
+    )
+    with pytest.raises(EtxError, match=stated):
+        firmware(path, *words, "--library")
+    assert [each.name for each in tmp_path.iterdir()] == ["net.pte"]

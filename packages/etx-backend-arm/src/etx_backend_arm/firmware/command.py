@@ -183,6 +183,35 @@ def _run_count(options: argparse.Namespace) -> int:
     return 0
 
 
+def target_memory(file: str, method: str, words: list[str]) -> MemoryNeeds:
+    """Return what a method takes on a target: of `etx memory --target`, without running it.
+
+    `words` are the options that `etx firmware` has, too. Errors: EtxError as of `etx firmware`.
+    """
+    from etx_backend_arm.firmware.project import Case, Firmware, require_sources
+
+    parser = argparse.ArgumentParser()
+    _add_options(parser)
+    options = parser.parse_args([*words, "--method", method])
+    chosen, needs = _target(options), _needs(Path(file), options)
+    if chosen.npu or not have_tools(BUILDING):
+        return needs
+    try:
+        require_sources(options.sources)
+    except EtxError as error:
+        if options.sources is not None:
+            raise
+        return replace(needs, stack_is=f"assumed, not bounded: {error}")
+    case = Case([], [])
+    firmware = Firmware(
+        Path(file), method, options.target, chosen, case, needs, options.tolerance, "Full"
+    )
+    with tempfile.TemporaryDirectory(prefix="etx-memory-") as scratch:
+        folder = Path(scratch) / "firmware"
+        _write(folder, firmware, options)
+        return _bound_stack(folder, firmware).needs
+
+
 def _write(folder: Path, firmware: Firmware, options: argparse.Namespace) -> None:
     from etx_backend_arm.firmware.project import package_sources, write_firmware
 

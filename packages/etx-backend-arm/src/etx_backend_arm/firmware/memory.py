@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from etx_schema._generated.program import (
     DelegateCall,
@@ -107,6 +108,20 @@ class MemoryNeeds:
     def beside_arenas(self) -> int:
         """Return those that are not planned."""
         return self.method + (0 if self.places else self.temporary) + self.stack
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "arenas": {str(i): size for i, size in self.arenas.items()},
+            "method_arena": self.method,
+            "temporary": self.temporary,
+            "temporary_of": self.hungriest,
+            "temporary_is_planned": bool(self.places),
+            "stack": self.stack,
+            "stack_is": self.stack_is,
+            "ram": self.ram(),
+            "model": self.model,
+        }
 
     def table(self) -> str:
         """Return it as text, a line each."""

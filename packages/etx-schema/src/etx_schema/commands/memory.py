@@ -16,18 +16,29 @@ def register(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "memory",
         help="print or draw the planned memory of a .pte file",
-        description="Recompute from the instructions which bytes of each arena are live when.",
-        epilog="example: etx memory model.pte -o model.svg",
+        description="Recompute from the instructions which bytes of each arena are live when. "
+        "With --target, of etx-backend-arm: what a microcontroller needs of RAM, in arenas, "
+        "temporary memory, stack, and flash, before anything runs.",
+        epilog="example: etx memory model.pte --target cortex-m4",
     )
     parser.add_argument("file", help="a .pte file")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write a picture (.svg), text (.txt) or .json"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--target", metavar="CPU[+NPU]", help="as of etx firmware")
+    parser.add_argument("--board", metavar="FILE", help="with --target: as of etx firmware")
+    parser.add_argument("--sources", metavar="DIR", help="with --target: as of etx firmware")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.target is not None:
+        _print_target(options)
+        return
+    for name in ("board", "sources"):
+        if getattr(options, name) is not None:
+            raise EtxError(f"--{name} is of a target: add --target, such as --target cortex-m4")
     from etx_schema.inspect.memory import memory_of
     from etx_schema.inspect.memory_report import check_output, document, lines, write_report
     from etx_schema.pte_reader import read_pte
@@ -45,3 +56,34 @@ def _run(options: argparse.Namespace) -> None:
         print(json.dumps(document(methods, name), indent=1))
     else:
         print(*lines(methods, name), sep="\n")
+
+
+def _print_target(options: argparse.Namespace) -> None:
+    """Print what each method needs on a microcontroller."""
+    from etx_schema.entry_points import contributions
+    from etx_schema.pte_reader import read_pte
+
+    if options.output is not None:
+        raise EtxError("-o draws arenas, and --target prints numbers: give one of them")
+    providers = contributions("etx.memory")
+    if not providers:
+        raise EtxError("--target needs etx-backend-arm: pip install 'etx-backend-arm[firmware]'")
+    try:
+        needs_of = providers[0].load()
+    except Exception as error:
+        raise EtxError(f"--target: {providers[0].value} cannot be loaded: {error}") from error
+    words = ["--target", options.target]
+    for name in ("board", "sources"):
+        if getattr(options, name) is not None:
+            words += [f"--{name}", getattr(options, name)]
+    try:
+        methods = [str(plan.name) for plan in read_pte(options.file).program.execution_plan]
+    except ProgramError as error:
+        raise EtxError(f"{options.file}: {error}") from error
+    found = {method: needs_of(options.file, method, words) for method in methods}
+    if options.json:
+        rows = [{"method": method, **needs.document()} for method, needs in found.items()]
+        print(json.dumps({"file": options.file, "target": options.target, "methods": rows}))
+        return
+    for method, needs in found.items():
+        print(f"{options.file}: {method} on {options.target}\n{needs.table()}", end="")
