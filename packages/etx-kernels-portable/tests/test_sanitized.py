@@ -80,7 +80,8 @@ def test_no_elements_are_read_from_nowhere(tmp_path: Path) -> None:
     built, native = tmp_path / "no_elements", PACKAGE / "native"
     options = ("-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
     headers = (f"-I{native}", f"-I{RUNTIME_TESTS.parent / 'include'}")
-    sources = (TESTS / "cpp" / "no_elements.cpp", native / "core" / "cast.cpp")
+    names = ("core/cast.cpp", "isa/isa.cpp", "isa/isa_level.cpp")
+    sources = (TESTS / "cpp" / "no_elements.cpp", *(native / name for name in names))
     call("c++", *options, *headers, *sources, "-o", built)
     call(built)
 

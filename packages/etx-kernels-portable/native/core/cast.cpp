@@ -8,6 +8,7 @@
 #include "core/dispatch.h"
 #include "core/element.h"
 #include "core/min_max.h"
+#include "isa/isa.h"
 
 namespace etx::portable {
 namespace {
@@ -79,6 +80,22 @@ CastLoop store_loop(ScalarType to) {
   return loop;
 }
 
+using Narrow = DtypeList<DtypeTag<ScalarType::Short, int16_t>, DtypeTag<ScalarType::Char, int8_t>,
+                         DtypeTag<ScalarType::Byte, uint8_t>>;
+
+/// The loop of a narrow integer from or to int32; null for others.
+CastLoop narrow_loop(ScalarType from, ScalarType to) {
+  CastLoop loop = nullptr;
+  const bool loads = to == ScalarType::Int;
+  (void)dispatch<is_cast>(Narrow{}, loads ? from : to, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (loads) loop = cast_loop<T, int32_t>;
+    if (from == ScalarType::Int) loop = cast_loop<int32_t, T>;
+    return Error::Ok;
+  });
+  return loop;
+}
+
 /// The loop of a pair of which one side is Long, Float or Double; null for others.
 CastLoop direct_loop(ScalarType from, ScalarType to) {
   switch (to) {
@@ -91,8 +108,30 @@ CastLoop direct_loop(ScalarType from, ScalarType to) {
     case ScalarType::Long: return store_loop<int64_t>(to);
     case ScalarType::Float: return store_loop<float>(to);
     case ScalarType::Double: return store_loop<double>(to);
-    default: return nullptr;
+    default: return narrow_loop(from, to);
   }
+}
+
+/// float16 and bfloat16 that lie next to each other, from and to float32; false for other pairs.
+bool cast_halves(const void* src, ScalarType from, void* dst, ScalarType to, int64_t n) {
+  const size_t count = static_cast<size_t>(n);
+  const auto loops = [&](ScalarType half, auto widen, auto narrow) {
+    if (from == half && to == ScalarType::Float) {
+      widen(static_cast<const uint16_t*>(src), static_cast<float*>(dst), count);
+    } else if (from == ScalarType::Float && to == half) {
+      narrow(static_cast<const float*>(src), static_cast<uint16_t*>(dst), count);
+    } else {
+      return false;
+    }
+    return true;
+  };
+  if constexpr (is_cast(ScalarType::Half)) {
+    if (loops(ScalarType::Half, isa().from_half, isa().to_half)) return true;
+  }
+  if constexpr (is_cast(ScalarType::BFloat16)) {
+    return loops(ScalarType::BFloat16, isa().from_bfloat16, isa().to_bfloat16);
+  }
+  return false;
 }
 
 template <typename Bits>
@@ -121,6 +160,7 @@ void copy_strided(const void* src, int64_t stride, void* dst, int64_t n, size_t 
 void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarType to, int64_t n) {
   if (n == 0) return;
   if (from == to) return copy_strided(src, stride, dst, n, element_size(to));
+  if (stride == 1 && cast_halves(src, from, dst, to, n)) return;
   if (const CastLoop loop = direct_loop(from, to)) return loop(src, stride, dst, n);
   const bool beyond_long = from == ScalarType::UInt64 && is_floating(to);
   const ScalarType middle = beyond_long ? ScalarType::Float : wide(from);

@@ -5,6 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#if defined(ETX_ISA_X86_LEVELS)
+#include <cpuid.h>
+#endif
+
 #if !defined(ETX_ONE_LEVEL)
 namespace etx::portable {
 
@@ -16,7 +20,14 @@ extern const Isa isa_v4;
 
 namespace {
 
-bool runs_v3() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+bool runs_v3() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+}
 
 bool runs_v4() {
   return runs_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

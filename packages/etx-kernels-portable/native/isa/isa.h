@@ -57,6 +57,22 @@ struct Gemm {
   int64_t step[3] = {0, 0, 1};
 };
 
+/// c[i][j] = bias[i] + sum of a[i][k] * panel[k][j] for `columns` <= kPanel<T> columns; kPanel<T>
+/// of each row of the panel are read.
+template <typename T>
+struct Product {
+  const T* a = nullptr;
+  int64_t a_stride = 0;
+  int64_t rows = 0, depth = 0, columns = 0;
+  const T* panel = nullptr;
+  int64_t panel_stride = 64 / static_cast<int64_t>(sizeof(T));  ///< Between its rows.
+  const T* row_bias = nullptr;                                  ///< One per row; null: zero.
+  T* c = nullptr;
+  int64_t row_step = 0, column_step = 1;  ///< Between elements of c.
+};
+template <typename T>
+constexpr int64_t kPanel = 64 / static_cast<int64_t>(sizeof(T));
+
 /// y[i][j] = bias[j] + dot(x[i], w[j]) for few rows of x: w is read once, in place.
 struct Gemv {
   const float* x = nullptr;

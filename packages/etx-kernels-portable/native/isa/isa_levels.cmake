@@ -14,7 +14,7 @@ endfunction()
 etx_add_isa_level(base)
 if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(etx_kernels_portable PRIVATE ETX_ISA_X86_LEVELS)
-  etx_add_isa_level(v3 -mavx2 -mfma)
-  etx_add_isa_level(v4 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma
+  etx_add_isa_level(v3 -mavx2 -mfma -mf16c)
+  etx_add_isa_level(v4 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c
                     -mprefer-vector-width=512)
 endif()

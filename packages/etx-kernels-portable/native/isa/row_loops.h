@@ -2,7 +2,7 @@
 #ifndef ETX_PORTABLE_ROW_LOOPS_H_
 #define ETX_PORTABLE_ROW_LOOPS_H_
 
-/// Loops over the `n` elements of a row: those of Isa for float, the plain ones for double.
+/// Loops by the type of their elements: those of Isa where it has them, else plain ones.
 
 #include <cstdint>
 
@@ -15,6 +15,21 @@ inline double sum(const double* x, int64_t n) {
   double total = 0;
   for (int64_t i = 0; i < n; ++i) total += x[i];
   return total;
+}
+
+inline void multiply_panel(const Product<float>& p) { isa().product_float(p); }
+inline void multiply_panel(const Product<double>& p) { isa().product_double(p); }
+inline void multiply_panel(const Product<uint32_t>& p) { isa().product_int(p); }
+inline void multiply_panel(const Product<uint64_t>& p) { isa().product_long(p); }
+
+inline double dot(const double* x, const double* w, int64_t n) {
+  return isa().dot_double(x, w, static_cast<size_t>(n));
+}
+inline uint32_t dot(const uint32_t* x, const uint32_t* w, int64_t n) {
+  return isa().dot_int(x, w, static_cast<size_t>(n));
+}
+inline uint64_t dot(const uint64_t* x, const uint64_t* w, int64_t n) {
+  return isa().dot_long(x, w, static_cast<size_t>(n));
 }
 
 /// The sum of (x - center)^2.

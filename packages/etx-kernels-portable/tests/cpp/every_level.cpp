@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+#include <etx/dtype.h>
+
 #include "isa/isa.h"
 
 namespace etx::portable {
@@ -203,6 +205,98 @@ void check_pack_transposed(Check& t) {
     }
   }
 }
+
+void same_bits(const Check& t, uint32_t actual, uint32_t expected, uint32_t of) {
+  if (actual == expected) return;
+  std::printf("%s, %s of %x: %x, not %x\n", t.isa.name, t.member, of, actual, expected);
+  std::exit(1);
+}
+
+uint32_t bits_of(float x) { return etx::detail::bit_cast<uint32_t>(x); }
+
+template <typename T>
+void check_widening(Check& t, void (*loop)(const uint16_t*, float*, size_t)) {
+  std::vector<uint16_t> x(65536 + 3);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<uint16_t>(i);
+  Floats y(x.size());
+  loop(x.data(), y.data(), x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    T one;
+    one.bits = x[i];
+    same_bits(t, bits_of(y[i]), bits_of(one), x[i]);
+  }
+}
+void check_from_half(Check& t) { check_widening<etx::Half>(t, t.isa.from_half); }
+void check_from_bfloat16(Check& t) { check_widening<etx::BFloat16>(t, t.isa.from_bfloat16); }
+
+template <typename T>
+void check_narrowing(Check& t, void (*loop)(const float*, uint16_t*, size_t)) {
+  Floats x(1021);
+  std::vector<uint16_t> y(x.size());
+  for (uint64_t pattern = 0; pattern < uint64_t{1} << 32;) {
+    for (float& v : x) {
+      v = etx::detail::bit_cast<float>(static_cast<uint32_t>(pattern));
+      pattern += 4093;
+    }
+    loop(x.data(), y.data(), x.size());
+    for (size_t i = 0; i < x.size(); ++i) same_bits(t, y[i], T(x[i]).bits, bits_of(x[i]));
+  }
+}
+void check_to_half(Check& t) { check_narrowing<etx::Half>(t, t.isa.to_half); }
+void check_to_bfloat16(Check& t) { check_narrowing<etx::BFloat16>(t, t.isa.to_bfloat16); }
+
+template <typename T>
+std::vector<T> whole(Check& t, int64_t n) {
+  std::vector<T> values;
+  for (const float v : t.draw(n)) values.push_back(static_cast<T>(static_cast<int64_t>(v * 250)));
+  return values;
+}
+
+/// Of whole numbers, whose products are exact in every type.
+template <typename T>
+void check_product(Check& t, void (*loop)(const etx::portable::Product<T>&)) {
+  constexpr int64_t width = etx::portable::kPanel<T>;
+  for (const int64_t rows : {1, 3, 8, 13}) {
+    for (const int64_t columns : {int64_t{1}, width - 1, width}) {
+      const int64_t depth = 7 * rows - 6;
+      const std::vector<T> a = whole<T>(t, rows * depth), b = whole<T>(t, depth * width),
+                           bias = whole<T>(t, rows);
+      std::vector<T> c(static_cast<size_t>(rows * columns));
+      etx::portable::Product<T> p;
+      p.a = a.data(), p.a_stride = depth, p.rows = rows, p.depth = depth, p.columns = columns;
+      p.panel = b.data(), p.row_bias = bias.data();
+      p.c = c.data(), p.row_step = 1, p.column_step = rows;
+      loop(p);
+      for (int64_t i = 0; i < rows * columns; ++i) {
+        const int64_t row = i % rows, column = i / rows;
+        T sum = bias[static_cast<size_t>(row)];
+        for (int64_t k = 0; k < depth; ++k) {
+          sum +=
+              a[static_cast<size_t>(row * depth + k)] * b[static_cast<size_t>(k * width + column)];
+        }
+        t.equal(static_cast<double>(c[static_cast<size_t>(i)]), static_cast<double>(sum));
+      }
+    }
+  }
+}
+void check_product_float(Check& t) { check_product<float>(t, t.isa.product_float); }
+void check_product_double(Check& t) { check_product<double>(t, t.isa.product_double); }
+void check_product_int(Check& t) { check_product<uint32_t>(t, t.isa.product_int); }
+void check_product_long(Check& t) { check_product<uint64_t>(t, t.isa.product_long); }
+
+template <typename T>
+void check_dot(Check& t, T (*loop)(const T*, const T*, size_t)) {
+  for (const size_t n : kSizes) {
+    const std::vector<T> x = whole<T>(t, static_cast<int64_t>(n));
+    const std::vector<T> w = whole<T>(t, static_cast<int64_t>(n));
+    T sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += x[i] * w[i];
+    t.equal(static_cast<double>(loop(x.data(), w.data(), n)), static_cast<double>(sum));
+  }
+}
+void check_dot_double(Check& t) { check_dot<double>(t, t.isa.dot_double); }
+void check_dot_int(Check& t) { check_dot<uint32_t>(t, t.isa.dot_int); }
+void check_dot_long(Check& t) { check_dot<uint64_t>(t, t.isa.dot_long); }
 
 void check_pack_rows(Check& t) {
   const int64_t width = t.isa.tile_columns, depth = 7;

@@ -12,6 +12,7 @@
 #include "ops/conv/conv_sweep.h"
 #include "ops/conv/padded_planes.h"
 #include "ops/linalg/gemm.h"
+#include "ops/linalg/product.h"
 
 namespace etx::portable {
 namespace {
@@ -26,13 +27,13 @@ void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
         const T* const from = in + (cz * s.in[1] + cy) * s.in[2];
         T* const to = out + (z.fine(cz) * s.out[1] + y.fine(cy)) * s.out[2];
         for (int64_t cx = x.begin; cx < x.end; ++cx) {
-          to[x.fine(cx)] = wrap_add(to[x.fine(cx)], wrap_mul(w, from[cx]));
+          to[x.fine(cx)] += w * from[cx];
         }
       } else {
         const T* const from = in + (z.fine(cz) * s.in[1] + y.fine(cy)) * s.in[2];
         T* const to = out + (cz * s.out[1] + cy) * s.out[2];
         for (int64_t cx = x.begin; cx < x.end; ++cx) {
-          to[cx] = wrap_add(to[cx], wrap_mul(w, from[x.fine(cx)]));
+          to[cx] += w * from[x.fine(cx)];
         }
       }
     }
@@ -58,12 +59,114 @@ Error convolve_plain(const ConvShape& s, const T* input, const T* weight, const 
   return Error::Ok;
 }
 
+/// What the first `count` points of a panel of outputs read.
+template <typename T>
+struct Windows {
+  const ConvShape& s;
+  int64_t count = 0;
+  int64_t at[kPanel<T>][ConvShape::kAxes] = {};
+
+  Windows(const ConvShape& shape, int64_t first) : s(shape) {
+    count = min(kPanel<T>, s.out_size() - first);
+    for (int64_t j = 0; j < count; ++j) {
+      const int64_t point = first + j, line = point / s.out[2];
+      const int64_t out[] = {line / s.out[1], line % s.out[1], point % s.out[2]};
+      for (int a = 0; a < ConvShape::kAxes; ++a) at[j][a] = out[a] * s.stride[a] - s.padding[a];
+    }
+  }
+
+  /// Rows `tap`, `tap` + taps, … of the panel, one for each channel of `in`.
+  void fill(int64_t tap, const T* in, T* panel) const {
+    const int64_t k[] = {tap / s.kernel[2] / s.kernel[1], tap / s.kernel[2] % s.kernel[1],
+                         tap % s.kernel[2]};
+    int64_t index[kPanel<T>];
+    for (int64_t j = 0; j < kPanel<T>; ++j) {
+      index[j] = j < count ? 0 : -1;
+      for (int a = 0; a < ConvShape::kAxes && index[j] >= 0; ++a) {
+        const int64_t i = at[j][a] + k[a] * s.dilation[a];
+        index[j] = i < 0 || i >= s.in[a] ? -1 : index[j] * s.in[a] + i;
+      }
+    }
+    const int64_t taps = s.taps(), size = s.in_size();
+    const bool next = index[0] >= 0 && is_run(index);
+    for (int64_t ic = 0; ic < s.in_channels; ++ic) {
+      const T* const plane = in + ic * size;
+      T* const to = panel + (ic * taps + tap) * kPanel<T>;
+      if (next) {
+        for (int64_t j = 0; j < kPanel<T>; ++j) to[j] = plane[index[0] + j];
+      } else {
+        for (int64_t j = 0; j < kPanel<T>; ++j) to[j] = index[j] < 0 ? T{0} : plane[index[j]];
+      }
+    }
+  }
+
+  static bool is_run(const int64_t* index) {
+    for (int64_t j = 1; j < kPanel<T>; ++j) {
+      if (index[j] != index[0] + j) return false;
+    }
+    return true;
+  }
+};
+
+/// Panels of windows, gathered one at a time: as much memory as one panel takes.
+template <typename T>
+Error convolve_panels(Context& context, const ConvShape& s, const T* input, const T* weight,
+                      const T* bias, T* out) {
+  const int64_t panels = divide_up(s.out_size(), kPanel<T>), depth = s.in_channels * s.taps();
+  const auto fill = [&](int64_t i, T* memory) {
+    const int64_t part = i / panels, group = part % s.groups;
+    const int64_t first = i % panels * kPanel<T>;
+    const Windows<T> windows(s, first);
+    for (int64_t tap = 0; tap < s.taps(); ++tap) {
+      windows.fill(tap, input + part * s.in_channels * s.in_size(), memory);
+    }
+    Product<T> p;
+    p.a = weight + group * s.out_channels * depth, p.a_stride = depth;
+    p.rows = s.out_channels, p.depth = depth, p.columns = windows.count;
+    p.panel = memory;
+    p.row_bias = bias == nullptr ? nullptr : bias + group * s.out_channels;
+    p.c = out + part * s.out_channels * s.out_size() + first, p.row_step = s.out_size();
+    return p;
+  };
+  const int64_t count = s.batch * s.groups * panels;
+  return multiply_panels<T>(context, count, depth,
+                            Checked(count) * kPanel<T> * s.out_channels * depth, fill);
+}
+
+template <typename T>
+Error convolve_any(Context& context, const ConvShape& s, const T* input, const T* weight,
+                   const T* bias, T* out) {
+  const bool plain = s.transposed || s.out_channels < 4 || s.in_channels == 0;
+  return plain ? convolve_plain(s, input, weight, bias, out)
+               : convolve_panels(context, s, input, weight, bias, out);
+}
+
+/// Firmware has one way less.
+#if defined(ETX_ONE_LEVEL)
+constexpr bool kGathersFloats = false;
+#else
+constexpr bool kGathersFloats = true;
+#endif
+
+/// True where a sweep would spend most of its time between the lines of outputs.
+bool is_mostly_border(const ConvShape& s, const PaddedPlanes& planes) {
+  constexpr int64_t kMostWaste = 5, kSmall = 512;
+  return !s.transposed && s.in_channels > 1 && s.out_channels >= 4 &&
+         planes.plane() > kMostWaste * s.out_size() + kSmall;
+}
+
 Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
                const float* bias, float* out) {
   const bool pointwise = s.is_pointwise() && s.in_channels != 1;
-  if (!pointwise && !has_few_points(s) &&
-      (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s))) {
-    return convolve_plain(s, input, weight, bias, out);
+  if (!pointwise && !has_few_points(s)) {
+    const PaddedPlanes planes(s);
+    if (s.in_channels == 0 || !planes.is_worthwhile(s)) {
+      return kGathersFloats ? convolve_any(context, s, input, weight, bias, out)
+                            : convolve_plain(s, input, weight, bias, out);
+    }
+    if (kGathersFloats && is_mostly_border(s, planes)) {
+      return convolve_panels(context, s, input, weight, bias, out);
+    }
   }
   if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
   if (!s.transposed && s.in_channels == 1) {
@@ -149,8 +252,8 @@ Error convolution_out(Context& context, const Tensor& input, const Tensor& weigh
   }
   ETX_TRY(resize_out(context, out, sizes));
   if (shape.is_empty()) return Error::Ok;
-  const ScalarType type = wide(dtype);
-  return dispatch(Computed{}, type, [&](auto tag) {
+  const ScalarType type = multiplied_as(dtype);
+  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *x, *w, *b;
     ResultOperand result;
@@ -165,7 +268,7 @@ Error convolution_out(Context& context, const Tensor& input, const Tensor& weigh
       }
       ETX_TRY(convolve(context, shape, x, w, b, result.data<T>()));
     } else {
-      ETX_TRY(convolve_plain(shape, x, w, b, result.data<T>()));
+      ETX_TRY(convolve_any(context, shape, x, w, b, result.data<T>()));
     }
     return result.finish(context, out);
   });

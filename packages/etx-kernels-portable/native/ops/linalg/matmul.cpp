@@ -6,24 +6,10 @@
 #include "core/operand.h"
 #include "core/shape.h"
 #include "ops/linalg/gemm.h"
+#include "ops/linalg/product.h"
 
 namespace etx::portable {
 namespace {
-
-/// c = a b, row by row of b.
-template <typename T>
-Error multiply_plain(const T* a, const T* b, T* c, int64_t batch, int64_t m, int64_t k, int64_t n) {
-  for (int64_t i = 0; i < batch * m; ++i) {
-    T* const row = c + i * n;
-    for (int64_t j = 0; j < n; ++j) row[j] = T{0};
-    for (int64_t l = 0; l < k; ++l) {
-      const T s = a[i * k + l];
-      const T* const from = b + (i / m * k + l) * n;
-      for (int64_t j = 0; j < n; ++j) row[j] = wrap_add(row[j], wrap_mul(s, from[j]));
-    }
-  }
-  return Error::Ok;
-}
 
 template <typename T>
 Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch, int64_t m,
@@ -33,7 +19,7 @@ Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch
     return batch == 1 ? multiply(context, a, b, nullptr, c, m, k, n)
                       : multiply_batch(context, a, b, c, batch, m, k, n);
   } else {
-    return multiply_plain(a, b, c, batch, m, k, n);
+    return multiply_matrices(context, a, b, c, batch, m, k, n);
   }
 }
 
@@ -60,8 +46,8 @@ Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const T
   shape.push(a.size(rank - 2));
   shape.push(b.size(rank - 1));
   ETX_TRY(resize_out(context, out, shape));
-  const ScalarType type = wide(a.scalar_type());
-  return dispatch(Computed{}, type, [&](auto tag) {
+  const ScalarType type = multiplied_as(a.scalar_type());
+  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *lhs, *rhs;
     ResultOperand result;
@@ -85,8 +71,11 @@ Error bmm_out(Context& context, const Tensor& self, const Tensor& mat2, Tensor& 
 }
 
 template <typename T>
-T scaled_sum(T alpha, T a, T beta, T b) {
-  return wrap_add(wrap_mul(alpha, a), wrap_mul(beta, b));
+T factor(const Scalar& value) {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(value.to<int64_t>());
+  else
+    return value.to<T>();
 }
 
 /// c = alpha c + beta self, where self is broadcast by its strides.
@@ -97,11 +86,11 @@ void add_scaled_matrix(const T* self, int64_t row_stride, int64_t column_stride,
     const T* const from = self + i * row_stride;
     T* const to = c + i * n;
     if (beta == T{0}) {
-      for (int64_t j = 0; j < n; ++j) to[j] = wrap_mul(alpha, to[j]);
+      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j];
     } else if (column_stride == 0) {
-      for (int64_t j = 0; j < n; ++j) to[j] = scaled_sum(alpha, to[j], beta, from[0]);
+      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j] + beta * from[0];
     } else {
-      for (int64_t j = 0; j < n; ++j) to[j] = scaled_sum(alpha, to[j], beta, from[j]);
+      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j] + beta * from[j];
     }
   }
 }
@@ -129,8 +118,8 @@ Error addmm_out(Context& context, const Tensor& self, const Tensor& mat1, const 
   shape.push(n);
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
-  const ScalarType type = wide(out.scalar_type());
-  return dispatch(Computed{}, type, [&](auto tag) {
+  const ScalarType type = multiplied_as(out.scalar_type());
+  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *lhs, *rhs, *added;
     ResultOperand result;
@@ -140,24 +129,10 @@ Error addmm_out(Context& context, const Tensor& self, const Tensor& mat1, const 
     ETX_TRY(result.prepare(context, out, type));
     const int64_t depth = leaves_out_product(alpha, out.scalar_type()) ? 0 : k;
     ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), 1, m, depth, n));
-    add_scaled_matrix(added, rows == 1 ? 0 : columns, columns == 1 ? 0 : 1, beta.to<T>(),
-                      alpha.to<T>(), result.data<T>(), m, n);
+    add_scaled_matrix(added, rows == 1 ? 0 : columns, columns == 1 ? 0 : 1, factor<T>(beta),
+                      factor<T>(alpha), result.data<T>(), m, n);
     return result.finish(context, out);
   });
-}
-
-template <typename T>
-Error linear_plain(const T* x, const T* w, const T* bias, T* y, int64_t m, int64_t k, int64_t n) {
-  for (int64_t i = 0; i < m; ++i) {
-    for (int64_t j = 0; j < n; ++j) {
-      T sum = bias == nullptr ? T{0} : bias[j];
-      for (int64_t l = 0; l < k; ++l) {
-        sum = wrap_add(sum, wrap_mul(x[i * k + l], w[j * k + l]));
-      }
-      y[i * n + j] = sum;
-    }
-  }
-  return Error::Ok;
 }
 
 Error check_linear(Context& context, const Tensor& input, const Tensor& weight,
@@ -193,21 +168,27 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
   }
   if (weight.dim() == 2) shape.push(n);
   ETX_TRY(resize_out(context, out, shape));
-  const ScalarType type = wide(out.scalar_type());
-  return dispatch(Computed{}, type, [&](auto tag) {
+  const ScalarType type = multiplied_as(out.scalar_type());
+  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T *x, *w, *b;
+    const T *x, *b;
+    const void* w;
     ResultOperand result;
+    const ScalarType dtype = weight.scalar_type();
     ETX_TRY(read_operand(context, input, type, x));
-    ETX_TRY(read_operand(context, weight, type, w));
+    ETX_TRY(read_operand(context, weight, dtype, w));
     ETX_TRY(read_operand(context, bias, type, b));
     ETX_TRY(result.prepare(context, out, type));
-    if (m != 0 && n != 0) {
-      if constexpr (std::is_same_v<T, float>) {
-        ETX_TRY(multiply_transposed(context, x, w, b, result.data<T>(), m, k, n));
-      } else {
-        ETX_TRY(linear_plain(x, w, b, result.data<T>(), m, k, n));
+    if (m == 0 || n == 0) return result.finish(context, out);
+    if constexpr (std::is_same_v<T, float>) {
+      if (dtype == type) {
+        const float* const weights = static_cast<const float*>(w);
+        ETX_TRY(multiply_transposed(context, x, weights, b, result.data<T>(), m, k, n));
+        return result.finish(context, out);
       }
+    }
+    if constexpr (!std::is_same_v<T, float> || kHalvesBuilt) {
+      ETX_TRY(multiply_weight(context, x, w, dtype, type, b, result.data<T>(), m, k, n));
     }
     return result.finish(context, out);
   });
