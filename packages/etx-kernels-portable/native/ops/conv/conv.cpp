@@ -150,7 +150,7 @@ constexpr bool kGathersFloats = true;
 
 /// True where a sweep would spend most of its time between the lines of outputs.
 bool is_mostly_border(const ConvShape& s, const PaddedPlanes& planes) {
-  constexpr int64_t kMostWaste = 5, kSmall = 512;
+  constexpr int64_t kMostWaste = 4, kSmall = 256;
   return !s.transposed && s.in_channels > 1 && s.out_channels >= 4 &&
          planes.plane() > kMostWaste * s.out_size() + kSmall;
 }

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Products and convolutions of every dtype at the edges of tiles, next to eager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from harness import PLUGIN, Out
+
+aten = torch.ops.aten
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16,
+          torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]  # fmt: skip
+SIZES = [(1, 7, 5), (3, 33, 17), (4, 1, 16), (5, 40, 31), (13, 700, 33), (37, 9, 8)]
+CONVOLUTIONS = [
+    *[(4, 6, 5, 3, 1, 9, 9, 1), (8, 8, 6, 3, 1, 6, 5, 2), (3, 5, 9, 3, 2, 1, 1, 1)],
+    *[(6, 12, 7, 1, 1, 0, 1, 3), (2, 4, 33, 3, 3, 2, 2, 1)],
+]
+
+
+def whole(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    """Return small whole numbers, whose sums are exact, or wrap, in every dtype."""
+    return torch.randint(-3 if dtype.is_signed else 0, 4, shape).to(dtype)
+
+
+def exact(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor.long()
+
+
+def check(kernel: str, expected: torch.Tensor, *arguments: Any) -> None:
+    dtype = arguments[0].dtype
+    (actual,) = PLUGIN.call(kernel, *arguments, Out(list(expected.shape), dtype))
+    assert torch.equal(actual, expected.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_products(dtype: torch.dtype, sizes: tuple[int, int, int]) -> None:
+    m, k, n = sizes
+    a, b, bias = whole(dtype, m, k), whole(dtype, k, n), whole(dtype, n)
+    product = exact(a) @ exact(b)
+    check("aten::mm.out", product, a, b)
+    check("aten::addmm.out", 2 * exact(bias) + 3 * product, bias, a, b, 2, 3)
+    check("aten::linear.out", product + exact(bias), a, b.T.contiguous(), bias)
+    three = a.expand(3, m, k).contiguous(), b.expand(3, k, n).contiguous()
+    check("aten::bmm.out", product.expand(3, m, n), *three)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("sizes", CONVOLUTIONS, ids=str)
+def test_convolutions(dtype: torch.dtype, sizes: tuple[int, ...]) -> None:
+    cin, cout, size, kernel, stride, padding, dilation, groups = sizes
+    x, bias = whole(dtype, 2, groups * cin, size, size + 1), whole(dtype, groups * cout)
+    weight = whole(dtype, groups * cout, cin, kernel, kernel)
+    rest = [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], groups
+    expected = aten.convolution(exact(x), exact(weight), exact(bias), *rest)
+    check("aten::convolution.out", expected, x, weight, bias, *rest)
