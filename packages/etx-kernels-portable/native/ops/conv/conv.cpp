@@ -136,17 +136,13 @@ Error convolve_panels(Context& context, const ConvShape& s, const T* input, cons
 template <typename T>
 Error convolve_any(Context& context, const ConvShape& s, const T* input, const T* weight,
                    const T* bias, T* out) {
-  const bool plain = s.transposed || s.out_channels < 4 || s.in_channels == 0;
-  return plain ? convolve_plain(s, input, weight, bias, out)
-               : convolve_panels(context, s, input, weight, bias, out);
+  if constexpr (!kIsSmall) {
+    const bool plain = s.transposed || s.out_channels < 4 || s.in_channels == 0;
+    if (!plain) return convolve_panels(context, s, input, weight, bias, out);
+  }
+  (void)context;
+  return convolve_plain(s, input, weight, bias, out);
 }
-
-/// Firmware has one way less.
-#if defined(ETX_ONE_LEVEL)
-constexpr bool kGathersFloats = false;
-#else
-constexpr bool kGathersFloats = true;
-#endif
 
 /// True where a sweep would spend most of its time between the lines of outputs.
 bool is_mostly_border(const ConvShape& s, const PaddedPlanes& planes) {
@@ -161,10 +157,9 @@ Error convolve(Context& context, const ConvShape& s, const float* input, const f
   if (!pointwise && !has_few_points(s)) {
     const PaddedPlanes planes(s);
     if (s.in_channels == 0 || !planes.is_worthwhile(s)) {
-      return kGathersFloats ? convolve_any(context, s, input, weight, bias, out)
-                            : convolve_plain(s, input, weight, bias, out);
+      return convolve_any(context, s, input, weight, bias, out);
     }
-    if (kGathersFloats && is_mostly_border(s, planes)) {
+    if (!kIsSmall && is_mostly_border(s, planes)) {
       return convolve_panels(context, s, input, weight, bias, out);
     }
   }

@@ -15,19 +15,27 @@
 
 namespace etx::portable {
 
+/// Firmware, where code is dearer than time.
+#if defined(ETX_ONE_LEVEL)
+constexpr bool kIsSmall = true;
+#else
+constexpr bool kIsSmall = false;
+#endif
+
 /// The types in which numbers are multiplied: integers modulo 2^32 or 2^64, all but int64 in 2^32.
 using Multiplied =
     DtypeList<DtypeTag<ScalarType::Float, float>, DtypeTag<ScalarType::Double, double>,
               DtypeTag<ScalarType::Int, uint32_t>, DtypeTag<ScalarType::Long, uint64_t>>;
 
 constexpr ScalarType multiplied_as(ScalarType type) {
-  const bool narrow = is_integral(type, true) && type != ScalarType::Long;
+  const bool narrow = !kIsSmall && is_integral(type, true) && type != ScalarType::Long;
   return narrow ? ScalarType::Int : wide(type);
 }
 
 constexpr bool is_multiplied(ScalarType type) {
   if (type != ScalarType::Int) return is_computed(type);
-  return any_built(ScalarType::Byte, ScalarType::Char, ScalarType::Short, ScalarType::Int);
+  return !kIsSmall &&
+         any_built(ScalarType::Byte, ScalarType::Char, ScalarType::Short, ScalarType::Int);
 }
 
 constexpr bool kHalvesBuilt = any_built(ScalarType::Half, ScalarType::BFloat16);
