@@ -208,3 +208,53 @@ def test_networks_are_within_a_step_of_the_quantized_model(name: str) -> None:
     (last,) = [n for n in graph.nodes if n.target is ops.DEQUANTIZE]
     scale = float(last.args[1])
     np.testing.assert_allclose(actual, model(x).detach().numpy(), rtol=0, atol=1.01 * scale)
+
+
+class Gated(nn.Module):
+    """Products, smaller and larger of two layers' results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(12, 16), nn.Linear(12, 16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        a, b = self.a(x), self.b(x)
+        return torch.maximum(torch.minimum(a * b, a), b)
+
+
+class Attention(nn.Module):
+    """One head: two products of activations, and softmax between them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.k, self.v = (nn.Linear(12, 12) for _ in range(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = torch.bmm(self.q(x), self.k(x).transpose(1, 2))
+        return torch.bmm(scores.softmax(-1), self.v(x))
+
+
+@pytest.mark.parametrize(
+    ("network", "steps", "expected"),
+    [
+        (Gated, 1, {ops.MUL, ops.MINIMUM, ops.MAXIMUM}),
+        (Attention, 2, {ops.BATCH_MATMUL, ops.SOFTMAX, ops.TRANSPOSE}),
+    ],
+)
+def test_activations_meet_in_integers(
+    network: type[nn.Module], steps: int, expected: set[object]
+) -> None:
+    """Shares a step apart may move a sum of them by one more."""
+    torch.manual_seed(3)
+    inputs = [(torch.randn(2, 7, 12),) for _ in range(8)]
+    model = quantize(network().eval(), inputs, CortexMQuantizer())
+    (x,) = inputs[0]
+    edge = lower_to_cortex_m(to_edge(torch.export.export(model, (x,))))
+    calls = [n for n in edge.exported_program().graph.nodes if n.op == "call_function"]
+    assert expected <= {n.target for n in calls}
+    assert sum(n.meta["val"].dtype == torch.float32 for n in calls) == 1
+    program = etx_runtime.load(edge.to_executorch(ExecutorchBackendConfig(target=None)).buffer)
+    actual = np.asarray(program(x.numpy()))
+    (last,) = [n for n in calls if n.target is ops.DEQUANTIZE]
+    atol = (steps + 0.01) * float(last.args[1])
+    np.testing.assert_allclose(actual, model(x).detach().numpy(), rtol=0, atol=atol)

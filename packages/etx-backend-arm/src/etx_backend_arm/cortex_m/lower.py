@@ -188,10 +188,77 @@ def _lookup(owner: ToCortexM, graph: Graph, x: Node, table: Node) -> Node | str:
     return graph.call_function(ops.ACTIVATION, (x, table))
 
 
+def _mul(
+    owner: ToCortexM, graph: Graph, a: Node, b: Node, scale: float, a_zero_point: int,
+    b_zero_point: int, zero_point: int, low: int, high: int,
+) -> Node | str:  # fmt: skip
+    if a.meta["val"].shape != b.meta["val"].shape:
+        return "cortex_m::quantized_mul does not broadcast"
+    if scale <= 0 or (low, high) != (-128, 127):
+        return "cortex_m::quantized_mul has no other bounds than those of int8"
+    args = (a, a_zero_point, b, b_zero_point, zero_point, *factor(scale))
+    return graph.call_function(ops.MUL, args)
+
+
+def _smaller(owner: ToCortexM, graph: Graph, a: Node, b: Node) -> Node | str:
+    return _selected(graph, ops.MINIMUM, a, b)
+
+
+def _larger(owner: ToCortexM, graph: Graph, a: Node, b: Node) -> Node | str:
+    return _selected(graph, ops.MAXIMUM, a, b)
+
+
+def _selected(graph: Graph, operator: Any, a: Node, b: Node) -> Node | str:
+    values = a.meta["val"], b.meta["val"]
+    if any(value.dtype != torch.int8 for value in values) or values[0].shape != values[1].shape:
+        return f"{operator} is of int8, and does not broadcast"
+    return graph.call_function(operator, (a, b))
+
+
 def _quantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
+    if x.target in BETWEEN and range[-1] == torch.int8 and range[2:4] == (-128, 127):
+        made: Node | None = BETWEEN[x.target](owner, graph, x, *range[:2])
+        if made is not None:
+            return made
     if x.meta["val"].dtype != torch.float32 or range[-1] != torch.int8:
         return "cortex_m::quantize_per_tensor is of float32 and int8"
     return graph.call_function(ops.QUANTIZE, (x, *range))
+
+
+def _integers(x: Any) -> tuple[Node, float, int] | None:
+    """Return what `x` is made of, its scale and zero point, if it is int8 dequantized."""
+    if not isinstance(x, Node) or (x.target != ops.DEQUANTIZE and called(x) != DEQUANTIZE):
+        return None
+    source, scale, zero_point = x.args[:3]
+    is_int8 = isinstance(source, Node) and source.meta["val"].dtype == torch.int8
+    return (source, scale, zero_point) if is_int8 else None  # type: ignore[return-value]
+
+
+def _softmax(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int) -> Node | None:
+    """`q(softmax(dq(x)))` of 1/256 and -128 -> `cortex_m::softmax(x)`, of 5 integer bits."""
+    given, dim = _integers(x.args[0]), int(x.args[1])  # type: ignore[arg-type]
+    last = x.meta["val"].dim() - 1
+    if given is None or dim not in (-1, last) or (scale, offset) != (1 / 256, -128):
+        return None
+    source, step, zero_point = given
+    multiplier, shift = factor(step)
+    shift += SOFTMAX_BITS
+    if not 0 <= shift <= 31:
+        return None
+    least = -(31 * 2**SOFTMAX_BITS >> shift)
+    args = (source, dim, zero_point, -128, multiplier, shift, least)
+    return graph.call_function(ops.SOFTMAX, args)
+
+
+def _products(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int) -> Node | None:
+    """`q(bmm(dq(a), dq(b)))` -> `cortex_m::quantized_batch_matmul(a, transpose(b))`."""
+    a, b = _integers(x.args[0]), _integers(x.args[1])
+    if a is None or b is None:
+        return None
+    columns = graph.call_function(ops.TRANSPOSE, (b[0], [0, 2, 1]))
+    columns.meta["val"] = b[0].meta["val"].permute(0, 2, 1).contiguous()
+    numbers = (offset, *factor(a[1] * b[1] / scale), owner.scratch())
+    return graph.call_function(ops.BATCH_MATMUL, (a[0], -a[2], columns, -b[2], *numbers))
 
 
 def _dequantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
@@ -208,7 +275,16 @@ ROWS: dict[Any, Any] = {
     etx.AVG_POOL: _avg_pool,
     etx.MAX_POOL: _max_pool,
     etx.LOOKUP: _lookup,
+    etx.MUL: _mul,
+    torch.ops.aten.maximum.default: _larger,
+    torch.ops.aten.minimum.default: _smaller,
 }
+BETWEEN: dict[Any, Any] = {
+    torch.ops.aten._softmax.default: _softmax,
+    torch.ops.aten.bmm.default: _products,
+}
+"""What has no operator of integers in namespace ``etx``: float between dequantize and quantize."""
+SOFTMAX_BITS = 26
 BORDERS: dict[Any, Any] = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
 CORTEX_M: tuple[Pass, ...] = (
     *INTEGER,

@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import torch
 from etx_quant import Int8Quantizer
-from etx_quant.rows import ROWS, Moved
+from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved
 
 aten = torch.ops.aten
 POOLS = {aten.avg_pool2d.default: Moved(), aten.adaptive_avg_pool2d.default: Moved()}
+PRODUCTS = {
+    aten.bmm.default: Arithmetic(),
+    aten.matmul.default: Arithmetic(),
+    aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
+}
 
 
 class CortexMQuantizer(Int8Quantizer):
     """Annotates for int8 per channel; average pools keep scale and zero point of their input."""
 
-    rows = ROWS | POOLS
+    rows = ROWS | POOLS | PRODUCTS
