@@ -234,11 +234,21 @@ class Attention(nn.Module):
         return torch.bmm(scores.softmax(-1), self.v(x))
 
 
+class Heads(Attention):
+    """Two heads: views between the products and their scales."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (part(x).view(2, 7, 2, 6).transpose(1, 2) for part in (self.q, self.k, self.v))
+        scores = torch.matmul(q, k.transpose(2, 3))
+        return torch.matmul(scores.softmax(-1), v)
+
+
 @pytest.mark.parametrize(
     ("network", "steps", "expected"),
     [
         (Gated, 1, {ops.MUL, ops.MINIMUM, ops.MAXIMUM}),
         (Attention, 2, {ops.BATCH_MATMUL, ops.SOFTMAX, ops.TRANSPOSE}),
+        (Heads, 2, {ops.BATCH_MATMUL, ops.SOFTMAX, ops.TRANSPOSE}),
     ],
 )
 def test_activations_meet_in_integers(

@@ -216,8 +216,12 @@ def _selected(graph: Graph, operator: Any, a: Node, b: Node) -> Node | str:
 
 
 def _quantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
-    if x.target in BETWEEN and range[-1] == torch.int8 and range[2:4] == (-128, 127):
-        made: Node | None = BETWEEN[x.target](owner, graph, x, *range[:2])
+    inner: Any = x.args[0] if x.target is torch.ops.aten.view_copy.default else x
+    if inner.target in BETWEEN and range[2:] == (-128, 127, torch.int8):
+        made: Node | None = BETWEEN[inner.target](owner, graph, inner, *range[:2])
+        if made is not None and inner is not x:
+            made.meta["val"] = inner.meta["val"].to(torch.int8)
+            made = _view(graph, made, list(x.meta["val"].shape))
         if made is not None:
             return made
     if x.meta["val"].dtype != torch.float32 or range[-1] != torch.int8:
