@@ -216,7 +216,7 @@ def test_an_operator_without_a_kernel_is_named_with_its_line(tmp_path: Path) -> 
     path.write_bytes(data.replace(b"aten::gelu", b"aten::golu"))
     words = ("--target", "cortex-m4", "-o", tmp_path / "f", "--sources", PACKAGES)
     stated = (
-        r"no kernel for cortex-m4 computes aten::golu.out \(instruction 0 of forward.*--library"
+        r"no kernel for cortex-m4 computes aten::golu.out \(instruction 0 of forward.*operators"
     )
     with pytest.raises(EtxError, match=stated):
         firmware(path, *words, "--library")

@@ -242,7 +242,7 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
             raise EtxError(
                 f"{firmware.model}: no kernel for {firmware.name} computes "
                 f"{', '.join(_where(firmware.model, name) for name in missing)}: export the model "
-                "for target etx, or register a kernel of yours by --library"
+                "for target etx, or write the layer with other operators"
             )
         if is_portable := any(used.intersection(names) for names in portable.values()):
             chosen = select([str(firmware.model)], (), (), portable)
