@@ -108,7 +108,7 @@ CastLoop direct_loop(ScalarType from, ScalarType to) {
     case ScalarType::Long: return store_loop<int64_t>(to);
     case ScalarType::Float: return store_loop<float>(to);
     case ScalarType::Double: return store_loop<double>(to);
-    default: return narrow_loop(from, to);
+    default: return kIsSmall ? nullptr : narrow_loop(from, to);
   }
 }
 

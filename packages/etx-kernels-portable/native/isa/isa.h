@@ -15,6 +15,13 @@ namespace etx::portable {
 /// that the processor runs. All pointers are to floats without alignment demands. An output may be
 /// one of the inputs, otherwise arrays must not overlap.
 
+/// Firmware, where code is dearer than time.
+#if defined(ETX_ONE_LEVEL)
+constexpr bool kIsSmall = true;
+#else
+constexpr bool kIsSmall = false;
+#endif
+
 /// y[i] = f(x[i]).
 using UnaryLoop = void (*)(const float* x, float* y, size_t n);
 /// y[i] = f(a[i], b[i]).

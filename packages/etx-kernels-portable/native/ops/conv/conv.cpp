@@ -145,21 +145,20 @@ Error convolve_any(Context& context, const ConvShape& s, const T* input, const T
 }
 
 /// True where a sweep would spend most of its time between the lines of outputs.
-bool is_mostly_border(const ConvShape& s, const PaddedPlanes& planes) {
+bool is_mostly_border(const ConvShape& s) {
   constexpr int64_t kMostWaste = 4, kSmall = 256;
   return !s.transposed && s.in_channels > 1 && s.out_channels >= 4 &&
-         planes.plane() > kMostWaste * s.out_size() + kSmall;
+         PaddedPlanes(s).plane() > kMostWaste * s.out_size() + kSmall;
 }
 
 Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
                const float* bias, float* out) {
   const bool pointwise = s.is_pointwise() && s.in_channels != 1;
   if (!pointwise && !has_few_points(s)) {
-    const PaddedPlanes planes(s);
-    if (s.in_channels == 0 || !planes.is_worthwhile(s)) {
+    if (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s)) {
       return convolve_any(context, s, input, weight, bias, out);
     }
-    if (!kIsSmall && is_mostly_border(s, planes)) {
+    if (!kIsSmall && is_mostly_border(s)) {
       return convolve_panels(context, s, input, weight, bias, out);
     }
   }

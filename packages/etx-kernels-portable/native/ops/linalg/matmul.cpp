@@ -181,7 +181,7 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
     ETX_TRY(result.prepare(context, out, type));
     if (m == 0 || n == 0) return result.finish(context, out);
     if constexpr (std::is_same_v<T, float>) {
-      if (dtype == type) {
+      if (!kHalvesBuilt || dtype == type) {
         const float* const weights = static_cast<const float*>(w);
         ETX_TRY(multiply_transposed(context, x, weights, b, result.data<T>(), m, k, n));
         return result.finish(context, out);

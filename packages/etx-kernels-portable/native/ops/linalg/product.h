@@ -15,13 +15,6 @@
 
 namespace etx::portable {
 
-/// Firmware, where code is dearer than time.
-#if defined(ETX_ONE_LEVEL)
-constexpr bool kIsSmall = true;
-#else
-constexpr bool kIsSmall = false;
-#endif
-
 /// The types in which numbers are multiplied: integers modulo 2^32 or 2^64, all but int64 in 2^32.
 using Multiplied =
     DtypeList<DtypeTag<ScalarType::Float, float>, DtypeTag<ScalarType::Double, double>,
