@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from case import Call, Case, Shape, With, function, in_half, layer
+from hidden import HIDDEN
 from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer
 from torch import nn
 from torch.nn import functional as F
@@ -593,6 +594,6 @@ LARGE = [
 
 HALF = [in_half(case, HALF_STEPS) for case in (*FLOAT, *MODELS[:1], *LARGE)]
 
-CASES: list[Case] = [*FLOAT, *INT8, *MODELS, *HALF]
+CASES: list[Case] = [*FLOAT, *HIDDEN, *INT8, *MODELS, *HALF]
 BY_NAME = {case.name: case for case in CASES}
 assert len(BY_NAME) == len(CASES)

@@ -17,6 +17,7 @@ from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from etx_backend_xnnpack.bounds import BOUNDS, BoundedChoices
 from etx_backend_xnnpack.builder import FLOATS
 from etx_backend_xnnpack.caches import CachesBeside
 from etx_backend_xnnpack.chains import own_chains
@@ -82,7 +83,10 @@ class XnnpackPartitioner(GroupPartitioner):
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag the nodes that XNNPACK has, and the constants that they use."""
-        for change in (KnownTensors(), AddedMasks(), CachesBeside()):
+        changes = [KnownTensors(), AddedMasks(), CachesBeside()]
+        if not self.per_op_mode and self.operators >= {bound for bound, _ in BOUNDS}:
+            changes.append(BoundedChoices())
+        for change in changes:
             change.run(exported_program)
         self._constants = Constants(exported_program)
         self._light = {}
