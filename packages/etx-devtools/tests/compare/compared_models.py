@@ -9,7 +9,9 @@ from functools import cache
 import torch
 from etx_exir import to_edge
 from etx_schema import serialize_pte
+from functorch.experimental import control_flow
 from torch import nn
+from torch._higher_order_ops.scan import scan
 
 
 class Convolutions(nn.Module):
@@ -93,6 +95,31 @@ class Loop(nn.Module):
         return torch.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y.sin()), (0, y))[1] * 2
 
 
+class Counted(nn.Module):
+    """A loop that begins with an input, in a loop, as often as an input says."""
+
+    def forward(self, x, n):
+        def inner(i, y):
+            return i + 1, y.sin() + 1
+
+        def outer(i, y):
+            return i + 1, torch.while_loop(lambda i, _: i < 2, inner, (0, y))[1].cos()
+
+        return torch.while_loop(lambda i, _: i < n, outer, (torch.zeros((), dtype=torch.long), x))
+
+
+class Rows(nn.Module):
+    """A scan over what a map returned, row by row."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x, y):
+        mapped = control_flow.map(lambda row, y: torch.tanh(self.layer(row)) * y, x, y)
+        return scan(lambda c, row: (torch.sigmoid(c) + row, c * 2), y.sin(), mapped)
+
+
 def rows():
     torch.manual_seed(0)
     size = torch.export.Dim("batch", min=2, max=8)
@@ -106,6 +133,8 @@ def rows():
         "counter": (Counter(), (draw(3),), None),
         "nested": (Nested(), (pair, {"y": draw(2, 3)}), None),
         "loop": (Loop(), (draw(3),), None),
+        "counted": (Counted(), (draw(3), torch.tensor(3)), None),
+        "rows": (Rows(), (draw(4, 3), draw(3)), None),
         "dynamic": (nn.Sequential(nn.Linear(4, 3), nn.Tanh()), (draw(3, 4),), ({0: size},)),
     }
 

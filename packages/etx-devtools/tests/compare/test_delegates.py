@@ -6,13 +6,16 @@ from __future__ import annotations
 import etx_runtime
 import numpy as np
 import pytest
+import torch
 from compared_models import exported
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.compare import compare
-from etx_devtools.compare.inside import compile_tapped
+from etx_devtools.compare.inside import between_integers, compile_tapped
 from etx_exir import to_edge_transform_and_lower
 from etx_schema import serialize_pte
 from planted import quantized
+from torch.ao.quantization.fx import _decomposed  # noqa: F401
+from torch.ops import aten
 
 NAMES = ("convolutions", "transformer", "dynamic")
 
@@ -56,3 +59,13 @@ def test_inside_of_integers():
     more = run(compile_tapped(program, [XnnpackPartitioner()]), inputs)
     assert len(more) > len(plain) + 5
     assert np.array_equal(plain[0], more[0])
+
+
+def test_a_deep_graph_is_walked_once():
+    graph = torch.fx.Graph()
+    deep = graph.placeholder("x")
+    for _ in range(3000):
+        deep = graph.call_function(aten.add.Tensor, (deep, graph.call_function(aten.relu, (deep,))))
+    quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
+    graph.output(graph.call_function(quantize, (deep, 1.0, 0, -128, 127, torch.int8)))
+    assert len(between_integers(graph)) == 6001

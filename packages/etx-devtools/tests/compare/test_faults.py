@@ -61,6 +61,9 @@ FAULTS = {
         "cell",
     ),
     "another operator in a loop": ("loop", renamed("aten::sin.out", "aten::tanh"), ""),
+    "another operator in a loop of a loop": ("counted", renamed("aten::sin.out", "aten::cos"), ""),
+    "another operator on each row": ("rows", renamed("aten::tanh.out", "aten::sigmoid"), ""),
+    "another operator that scans": ("rows", renamed("aten::sigmoid.out", "aten::tanh"), ""),
     "a wrong kernel": ("convolutions", wrong_kernel("aten::sigmoid.out", "aten::tanh"), ""),
     "a wrong kernel in a branch": ("branch", wrong_kernel("aten::sin.out", "aten::cos"), ""),
     "a wrong kernel in a loop": ("loop", wrong_kernel("aten::sin.out", "aten::tanh"), ""),
@@ -92,6 +95,11 @@ FAULTS = {
         "block",
     ),
     "a wrong comparison": ("branch", renamed("aten::gt.Scalar_out", "aten::lt"), ""),
+    "a wrong number that scans": (
+        "rows",
+        argument("aten::mul.Scalar_out", 1, Double(double_val=2.1)),
+        "",
+    ),
     "a wrong end of a loop": (
         "loop",
         renamed("executorch_prim::lt.Scalar", "executorch_prim::le"),
@@ -151,7 +159,7 @@ def test_the_report_leads_to_the_fault(name):
 
 
 IN_A_FILE = [name for name in FAULTS if "kernel" not in name]
-OF_SEVERAL = ("loop", "branch", "state", "memory")
+OF_SEVERAL = ("loop", "branch", "state", "memory", "row", "scans")
 REDUCED = [name for name in IN_A_FILE if not any(word in name for word in OF_SEVERAL)]
 
 

@@ -24,7 +24,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from etx_devtools.compare.checks import Check
-from etx_devtools.compare.inside import is_between_integers
+from etx_devtools.compare.inside import between_integers
 from etx_devtools.compare.report import Report
 
 __all__ = ["Bisection", "bisect", "compile_part", "is_delegate", "isolate"]
@@ -110,10 +110,11 @@ class _Part(Partitioner):
 def _units(tagged: Sequence[Node]) -> list[list[Node]]:
     """Split nodes where a value of the model ends one, that is not one between integers."""
     units: list[list[Node]] = [[]]
+    left_out = between_integers(tagged[0].graph) if tagged else set()
     for node in tagged:
         if node.op == "call_function":
             units[-1].append(node)
-            if note_of(node) is not None and not is_between_integers(node):
+            if note_of(node) is not None and node not in left_out:
                 units.append([])
     if not units[-1]:
         units.pop()

@@ -266,7 +266,7 @@ class _Call:
         value = None if note is None or side is None else side.values.get(note.name)
         if note is not None and value is None and INNER not in note.name:
             raise _stranger(check, f"the model has no value {note.name!r}")
-        if note is not None and value is not None:
+        if note is not None and value is not None and not value.is_of_loop:
             check.value = str(note)
             self._by_value(check, value, note, got)
             is_delegate = isinstance(self.steps[number].instr_args, DelegateCall)

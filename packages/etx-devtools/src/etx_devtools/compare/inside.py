@@ -16,10 +16,10 @@ from etx_schema import PteFile
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import OutputKind, OutputSpec, TensorArgument
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
-__all__ = ["compile_tapped", "is_between_integers"]
+__all__ = ["between_integers", "compile_tapped"]
 
 QUANTIZE, DEQUANTIZE = "quantized_decomposed.quantize", "quantized_decomposed.dequantize"
 
@@ -53,7 +53,9 @@ def _tapped(program: ExportedProgram, only: Collection[str] | None) -> ExportedP
     result = copy_program(program)
     output = result.graph.output_node()
     returned: Any = output.args[0]
-    added = [n for n in result.graph.nodes if _is_value(n, only) and n not in returned]
+    left_out = between_integers(result.graph)
+    left_out.update(node for node in returned if isinstance(node, Node))
+    added = [n for n in result.graph.nodes if _is_value(n, only) and n not in left_out]
     output.args = ((*returned, *added),)
     output.meta["val"] = tuple(_fake(item) for item in (*returned, *added))
     result.graph_signature.output_specs.extend(
@@ -76,16 +78,19 @@ def _is_value(node: Node, only: Collection[str] | None) -> bool:
     if node.op != "call_function" or not isinstance(value, Tensor) or note is None:
         return False
     name = note if isinstance(note, str) else note[0]
-    return not is_between_integers(node) and (only is None or name in only)
+    return only is None or name in only
 
 
-def is_between_integers(node: Node) -> bool:
-    """Whether only quantizing operators come of a node's value, or it dequantizes one."""
-    if DEQUANTIZE in str(node.target):
-        return True
-    if QUANTIZE in str(node.target) or not node.users:
-        return False
-    return all(QUANTIZE in str(u.target) or is_between_integers(u) for u in node.users)
+def between_integers(graph: Graph) -> set[Node]:
+    """Return the nodes that dequantize, and those of whose value only quantizing operators come."""
+    found: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if DEQUANTIZE in str(node.target):
+            found.add(node)
+        elif QUANTIZE not in str(node.target) and node.users:
+            taken = (user in found or QUANTIZE in str(user.target) for user in node.users)
+            found.update((node,) if all(taken) else ())
+    return found
 
 
 def _fake(item: Any) -> Any:

@@ -32,6 +32,7 @@ from etx_devtools.compare.memory import dtype_of
 __all__ = ["NoOperatorError", "eager_results"]
 
 COPIES = ("dim_order_ops::_to_dim_order_copy.out", "dim_order_ops::_clone_dim_order.out")
+COPY_INDEX = "executorch_prim::et_copy_index.tensor"
 FORMATS: Mapping[int, torch.memory_format] = {0: torch.contiguous_format, 1: torch.preserve_format}
 
 
@@ -62,6 +63,11 @@ def eager_results(
         target = _tensor(plan, call.args[0])
         source = lookup(call.args[1]).to(dtype_of(target))
         return {call.args[0]: source.expand(list(shapes.get(call.args[0], target.sizes)))}
+    if name == COPY_INDEX:
+        stack, row, index = call.args[:3]
+        count = int(lookup(index))
+        added = lookup(row).unsqueeze(0)
+        return {stack: torch.cat([lookup(stack)[:count], added]) if count else added}
     op = _operator(name)
     arguments = op._schema.arguments
     outs = [argument for argument in arguments if argument.is_out]

@@ -19,6 +19,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 from torch.utils import _pytree as pytree
 
+from etx_devtools.compare.turns import LOOPS, Loop, Turn, loop_of, several
 from etx_devtools.compare.writes import mutates, without_simple_writes
 
 __all__ = ["Reference", "Value"]
@@ -43,6 +44,12 @@ class Value:
     def operator(self) -> str:
         """What the node calls."""
         return str(self.node.target)
+
+    @property
+    def is_of_loop(self) -> bool:
+        """Whether a loop carries it on or stacks it up: it is the model's when the loop ends."""
+        loop = self.node.args[0] if self.node.target is operator.getitem else self.node
+        return isinstance(loop, Node) and loop.target in LOOPS
 
 
 class Reference:
@@ -71,7 +78,7 @@ class Reference:
                 self.values[name] = Value(name, node, path)
         self.names = {value.node: name for name, value in self.values.items()}
         self.held = self._tensors()
-        self.carried: dict[Node, list[Any]] = {}
+        self.turns: dict[Node, Turn] = {}
         self.shaken = NO_NOISE
 
     def inputs(self) -> list[Node]:
@@ -222,42 +229,51 @@ class Reference:
         """
         holder, outer = self.holders[path]
         index = placeholder.graph.find_nodes(op="placeholder").index(placeholder)
-        if holder.target is torch.ops.higher_order.while_loop:
-            carried = self.carried.get(holder)
-            if carried is None:
+        if holder.target in LOOPS:
+            turn = self.turns.get(holder)
+            if turn is None:
                 raise LookupError("inside a loop of which no turn is known")
-            operands: Any = (*carried, *_several(holder.args[3]))
-            return operands[index], outer
+            return turn.operands()[index], outer
         if holder.target is not torch.ops.higher_order.cond:
             raise LookupError(f"inside {holder.target}, which computes its values again and again")
-        operands = holder.args[3]
+        operands: Any = holder.args[3]
         return operands[index], outer
 
     def enter(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> None:
         """Begin the first turn of the loop whose body or condition is the graph of `path`."""
         holder, outer = self.holders[path]
-        first = _several(holder.args[2])
-        self.carried[holder] = [self._value(item, outer, cuts, bound) for item in first]
+        loop = _loop(holder)
+        first, rows = (
+            [self._value(item, outer, cuts, bound) for item in items]
+            for items in (loop.initial, loop.rows)
+        )
+        self.turns[holder] = Turn(loop, first, rows)
 
     def turn(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> None:
         """Begin the next turn of a loop: it carries on what its body returned, from `cuts`."""
         holder, outer = self.holders[path]
-        body: Any = holder.args[1]
-        graph = getattr(holder.graph.owning_module, body.target).graph
-        inner = f"{outer}{body.target}."
-        returned = _several(graph.output_node().args[0])
-        self.carried[holder] = [self._value(item, inner, cuts, bound) for item in returned]
+        if holder not in self.turns:
+            raise LookupError("the turn before is not known")
+        returned, inner = self._returned(_loop(holder).body, holder, outer)
+        self.turns[holder].next([self._value(item, inner, cuts, bound) for item in returned])
 
     def goes_on(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> bool | None:
         """Ask the condition of a loop for the turn that begins; None where it is not known."""
         holder, outer = self.holders[path]
-        condition: Any = holder.args[0]
-        graph = getattr(holder.graph.owning_module, condition.target).graph
-        (returned,) = _several(graph.output_node().args[0])
+        condition = _loop(holder).condition
+        if condition is None:
+            return self.turns[holder].goes_on() if holder in self.turns else None
+        (returned,), inner = self._returned(condition, holder, outer)
         try:
-            return bool(self._value(returned, f"{outer}{condition.target}.", cuts, bound))
+            return bool(self._value(returned, inner, cuts, bound))
         except LookupError:
             return None
+
+    def _returned(self, graph: Node, holder: Node, outer: str) -> tuple[tuple[Any, ...], str]:
+        """Return what a graph of a loop returns, and the graph's path."""
+        name = str(graph.target)
+        nodes = getattr(holder.graph.owning_module, name).graph
+        return several(nodes.output_node().args[0]), f"{outer}{name}."
 
     def takes(self, path: str, cuts: Mapping[str, Any], bound: Mapping[Node, Any]) -> bool | None:
         """Say whether the branch that is the graph of `path` is the one to take here."""
@@ -271,17 +287,14 @@ class Reference:
             return None
         return holds == (path == f"{outer}{getattr(true, 'target', '')}.")
 
-    def graphs_of(self, path: str) -> tuple[str, str]:
+    def graphs_of(self, path: str) -> list[str]:
         """Return the paths of the condition and the body of a loop, of which `path` is one."""
         holder, outer = self.holders[path]
-        condition, body = holder.args[:2]
-        first: Any = condition
-        second: Any = body
-        return f"{outer}{first.target}.", f"{outer}{second.target}."
+        return [f"{outer}{graph.target}." for graph in _loop(holder).graphs]
 
     def forget(self, path: str) -> None:
         """Know nothing of the turn of a loop."""
-        self.carried.pop(self.holders[path][0], None)
+        self.turns.pop(self.holders[path][0], None)
 
     def final_state(
         self, cuts: Mapping[str, Any], bound: Mapping[Node, Any]
@@ -300,11 +313,13 @@ class Reference:
     def leave(self, path: str) -> dict[str, Any]:
         """End a loop; return what it carried last by the names of its results."""
         holder, _ = self.holders[path]
-        carried = self.carried.pop(holder, [])
+        turn = self.turns.pop(holder, None)
+        results = [] if turn is None else turn.results()
         return {
-            self.names[user]: carried[int(str(user.args[1]))]
+            self.names[user]: results[place]
             for user in holder.users
-            if user.target is operator.getitem and user in self.names and carried
+            if user.target is operator.getitem and user in self.names
+            if (place := int(str(user.args[1]))) < len(results)
         }
 
     def loop_paths(self, name: str) -> list[str]:
@@ -314,7 +329,7 @@ class Reference:
         path = "" if value is None else value.path
         while path:
             holder, outer = self.holders[path]
-            if holder.target is torch.ops.higher_order.while_loop:
+            if holder.target in LOOPS:
                 found.insert(0, path)
             path = outer
         return found
@@ -388,12 +403,11 @@ def _call(
     target: Any = node.target
     if target is torch.ops.higher_order.cond:
         taken = args[1] if bool(args[0]) else args[2]
-        return _several(taken(*args[3]))
-    if target is torch.ops.higher_order.while_loop:
-        condition, body, carried, extra = args
-        while bool(_several(condition(*carried, *extra))[0]):
-            carried = _several(body(*carried, *extra))
-        return tuple(carried)
+        return several(taken(*args[3]))
+    loop = loop_of(target, args)
+    results = None if loop is None else loop.run()
+    if results is not None:
+        return results
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return target(*args, **kwargs)
@@ -414,8 +428,10 @@ def _shaken(node: Node, known: Mapping[Node, Any], noise: Noise) -> Mapping[Node
     return {**known, first: value + (share * step).to(value.dtype)}
 
 
-def _several(results: Any) -> tuple[Any, ...]:
-    return tuple(results) if isinstance(results, (tuple, list)) else (results,)
+def _loop(holder: Node) -> Loop:
+    found = loop_of(holder.target, holder.args)
+    assert found is not None
+    return found
 
 
 def _recorded(module: GraphModule, keep: Callable[[Node, Any], None]) -> Any:
