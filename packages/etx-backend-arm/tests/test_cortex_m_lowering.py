@@ -268,3 +268,27 @@ def test_activations_meet_in_integers(
     (last,) = [n for n in calls if n.target is ops.DEQUANTIZE]
     atol = (steps + 0.01) * float(last.args[1])
     np.testing.assert_allclose(actual, model(x).detach().numpy(), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(("depth", "is_integer"), [(32767, True), (32768, False)])
+def test_a_sum_that_is_too_deep_stays_float(depth: int, is_integer: bool) -> None:
+    """Deeper sums are what the kernel refuses."""
+
+    class Product(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Linear(1, depth)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.a(x)
+            return torch.bmm(y, y.transpose(1, 2))
+
+    torch.manual_seed(3)
+    (x,) = inputs = (torch.randn(1, 1, 1),)
+    model = quantize(Product().eval(), [inputs], CortexMQuantizer())
+    edge = lower_to_cortex_m(to_edge(torch.export.export(model, inputs)))
+    targets = {n.target for n in edge.exported_program().graph.nodes}
+    assert (ops.BATCH_MATMUL in targets) is is_integer
+    program = etx_runtime.load(edge.to_executorch(ExecutorchBackendConfig(target=None)).buffer)
+    expected = model(x).detach().numpy()
+    np.testing.assert_allclose(np.asarray(program(x.numpy())), expected, rtol=0.02)

@@ -194,7 +194,9 @@ def _mul(
 ) -> Node | str:  # fmt: skip
     if a.meta["val"].shape != b.meta["val"].shape:
         return "cortex_m::quantized_mul does not broadcast"
-    if scale <= 0 or (low, high) != (-128, 127):
+    if scale <= 0:
+        return "cortex_m::quantized_mul has no negative scale"
+    if (low, high) != (-128, 127):
         return "cortex_m::quantized_mul has no other bounds than those of int8"
     args = (a, a_zero_point, b, b_zero_point, zero_point, *factor(scale))
     return graph.call_function(ops.MUL, args)
@@ -257,7 +259,7 @@ def _softmax(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int)
 def _products(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int) -> Node | None:
     """`q(bmm(dq(a), dq(b)))` -> `cortex_m::quantized_batch_matmul(a, transpose(b))`."""
     a, b = _integers(x.args[0]), _integers(x.args[1])
-    if a is None or b is None:
+    if a is None or b is None or a[0].meta["val"].shape[-1] > MOST_PRODUCTS:
         return None
     columns = graph.call_function(ops.TRANSPOSE, (b[0], [0, 2, 1]))
     columns.meta["val"] = b[0].meta["val"].permute(0, 2, 1).contiguous()
@@ -289,6 +291,8 @@ BETWEEN: dict[Any, Any] = {
 }
 """What has no operator of integers in namespace ``etx``: float between dequantize and quantize."""
 SOFTMAX_BITS = 26
+MOST_PRODUCTS = 2**15 - 1
+"""In a sum of `cortex_m::quantized_batch_matmul`."""
 BORDERS: dict[Any, Any] = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
 CORTEX_M: tuple[Pass, ...] = (
     *INTEGER,
