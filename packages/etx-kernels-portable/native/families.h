@@ -74,6 +74,7 @@
   X(quantized_arithmetic) \
   X(quantized_pool) \
   X(quantized_mean) \
+  X(quantized_interpolate) \
   X(lookup) \
   X(dynamic_linear) \
   X(weight_only_linear) \

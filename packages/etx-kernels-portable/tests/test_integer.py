@@ -14,6 +14,7 @@ from integer_reference import (
     Geometry,
     Output,
     conv,
+    interpolate,
     linear,
     pack,
     pack_int4,
@@ -260,6 +261,28 @@ def test_mean(dims: list[int], keepdim: bool) -> None:
         args = dims, keepdim, 1.7, zero, *output.args
         got = call("quantized_mean.out", x, *args, int8_out(*want.shape))
         assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 15, 16, 17, 300])
+def test_interpolate(channels: int) -> None:
+    torch.manual_seed(channels)
+    edges = torch.tensor([[0, 0], [0, 2048], [0, 1], [1, 2047], [2, 0]], dtype=torch.int32)
+    for zero in (-128, -7, 127):
+        x, output = bytes_of(2, 3, 3, channels), Output(-zero // 2, -100, 128 - abs(zero))
+        for ys, xs in ((edges, edges[:1]), (edges[-1:], edges.flip(0)), (edges, edges)):
+            want = output.requantize(interpolate(x, ys, xs, zero), 1.3 / 2048**2)
+            args = ys, xs, 1.3, zero, *output.args
+            got = call("quantized_interpolate.out", x, *args, int8_out(*want.shape))
+            assert torch.equal(got, want)
+
+
+@pytest.mark.parametrize("point", [[-1, 0], [0, -1], [0, 2049], [2, 1], [3, 0]])
+def test_points_outside_of_the_image_are_refused(point: list[int]) -> None:
+    inside, points = torch.zeros(2, 2, dtype=torch.int32), torch.tensor([[0, 0], point]).int()
+    for ys, xs in ((inside, points), (points, inside)):
+        args = bytes_of(1, 3, 3, 4), ys, xs, 1.0, 0, *Output().args
+        with pytest.raises(KernelError, match="rows and columns"):
+            call("quantized_interpolate.out", *args, int8_out(1, 2, 2, 4))
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])

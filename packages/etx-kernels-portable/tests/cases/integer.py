@@ -87,6 +87,19 @@ def mean() -> Iterator[SampleInput]:
             yield SampleInput(bytes_of(2, 5, 6, 9), dims, keep, 0.8, 11, *OUTPUT)
 
 
+def points_of(size: int, count: int) -> Tensor:
+    """Return places of `count` points between `size`, the last of them among them."""
+    places = torch.randint(0, (size - 1) * 2048 + 1, (count,))
+    places[-1] = (size - 1) * 2048
+    return torch.stack([places // 2048, places % 2048], 1).int()
+
+
+def interpolate() -> Iterator[SampleInput]:
+    for channels in (1, 3, 16, 37):
+        points = points_of(5, 11), points_of(6, 4)
+        yield SampleInput(bytes_of(2, 5, 6, channels), *points, 0.9, -7, *OUTPUT)
+
+
 def max_pool() -> Iterator[SampleInput]:
     for window in WINDOWS:
         yield SampleInput(bytes_of(2, 7, 6, 9), *window.lists())
@@ -156,6 +169,7 @@ CASES = [
     case("quantized_mul", mul, None),
     case("quantized_avg_pool", avg_pool, None),
     case("quantized_mean", mean, None),
+    case("quantized_interpolate", interpolate, None),
     case("quantized_max_pool", max_pool, None),
     case("lookup", lookup, None),
     case("dynamic_linear", dynamic_linear, 1e-5),

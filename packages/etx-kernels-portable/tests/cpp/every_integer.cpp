@@ -203,6 +203,21 @@ void pointwise(const Integer& level, int64_t n, Results& results) {
   results.add(y);
 }
 
+void between(const Integer& level, int64_t channels, Results& results) {
+  Draw draw{static_cast<uint64_t>(channels + 3)};
+  const int64_t row = 5 * channels;
+  Bytes image(at(2 * row)), y(at(7 * channels));
+  for (int8_t& v : image) v = static_cast<int8_t>(draw(-128, 127));
+  std::vector<Between> points = {{0, 0}, {4, 0}, {3, kOne}};
+  while (points.size() < 7) points.push_back({draw(0, 3), draw(0, kOne)});
+  Ints line(at(row));
+  level.between_rows(image.data(), image.data() + row, draw(0, kOne), -7, line.data(), row);
+  results.add(line);
+  level.between_points(line.data(), points.data(), 7, channels, 1.0f / kOne / kOne, kBounds,
+                       y.data());
+  results.add(y);
+}
+
 constexpr int64_t kRows[] = {1, 2, 3, 7, 8, 13, 17};
 constexpr int64_t kDepths[] = {1, 4, 9, 33, 64, 130};
 constexpr int64_t kColumns[] = {1, 15, 16, 33, 64, 80};
@@ -226,6 +241,7 @@ Results results_of(const Integer& level) {
     }
   }
   for (const int64_t n : {0, 1, 7, 16, 65, 300}) pointwise(level, n, results);
+  for (const int64_t channels : {1, 3, 4, 8, 16, 31, 100}) between(level, channels, results);
   return results;
 }
 

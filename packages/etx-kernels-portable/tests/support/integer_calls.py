@@ -16,6 +16,7 @@ NIBBLES = torch.ones(1, 1, 16, 4, dtype=torch.uint8)
 TAPS = torch.ones(1, 8, dtype=torch.int8)
 SUMS, SCALES = torch.full((COLUMNS,), DEPTH, dtype=torch.int32), torch.ones(COLUMNS)
 CHANNELS = torch.ones(8, dtype=torch.int32), None, torch.ones(8)
+POINTS = torch.tensor([[0, 512], [2, 0]], dtype=torch.int32)
 OUTPUT = (0, -128, 127)
 RANGE = "output_zero_point output_min output_max out"
 LISTS = "kernel_size stride padding dilation"
@@ -67,6 +68,11 @@ INTEGER_CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
         f"input dim keepdim scale input_zero_point {RANGE}",
         (IMAGE, [1, 2], False, 0.5, 0, *OUTPUT),
         int8(1, 8),
+    ),
+    "etx::quantized_interpolate.out": (
+        f"input rows columns scale input_zero_point {RANGE}",
+        (IMAGE, POINTS, POINTS, 0.5, 0, *OUTPUT),
+        int8(1, 2, 2, 8),
     ),
     "etx::quantized_max_pool.out": (f"input {LISTS} out", (IMAGE, *MOVES), int8(1, 3, 4, 8)),
     "etx::lookup.out": (

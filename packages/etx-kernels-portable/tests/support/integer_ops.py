@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from integer_reference import Geometry, Output, conv, linear, quantize_rows, windows
+from integer_reference import Geometry, Output, conv, interpolate, linear, quantize_rows, windows
 from torch import Tensor
 from torch.library import Library
 
@@ -88,6 +88,12 @@ def quantized_mean(x: Tensor, dim: Sequence[int], keep: bool, scale: float, zero
     return Output(*out).round(sums.float() * (torch.tensor(scale) / count))
 
 
+def quantized_interpolate(
+    x: Tensor, rows: Tensor, columns: Tensor, scale: float, zero: int, *out: int
+):
+    return Output(*out).requantize(interpolate(x, rows, columns, zero), scale / 2048**2)
+
+
 def quantized_max_pool(x: Tensor, *lists: Sequence[int]):
     return windows(x, Geometry(*map(tuple, lists)), -128).amax(-1).to(torch.int8)
 
@@ -159,6 +165,10 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any]]] = {
     "quantized_mean": (
         f"Tensor input, int[] dim, bool keepdim, float scale, int input_zero_point, {RANGE}",
         quantized_mean,
+    ),
+    "quantized_interpolate": (
+        f"Tensor input, Tensor rows, Tensor columns, float scale, int input_zero_point, {RANGE}",
+        quantized_interpolate,
     ),
     "quantized_max_pool": (f"Tensor input, {WINDOW}, int[] dilation", quantized_max_pool),
     "lookup": ("Tensor input, Tensor table", lookup),

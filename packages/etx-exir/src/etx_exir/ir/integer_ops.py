@@ -26,12 +26,14 @@ __all__ = [
     "DEPTHWISE_CONV",
     "DYNAMIC_LINEAR",
     "DYNAMIC_LINEAR_INT4",
+    "INTERPOLATE",
     "LINEAR",
     "LOOKUP",
     "MAX_POOL",
     "MEAN",
     "MUL",
     "NAMESPACE",
+    "ONE",
     "OPERATORS",
     "WEIGHT_ONLY_LINEAR",
     "WEIGHT_ONLY_LINEAR_INT4",
@@ -44,6 +46,8 @@ _LAYER = "Tensor input, Tensor weight, Tensor weight_sums, Tensor? bias, Tensor 
 _OUTPUT = "int output_zero_point, int output_min, int output_max"
 _WINDOW = "int[] kernel_size, int[] stride, int[] padding"
 _LIMITS = "float output_min, float output_max"
+ONE = 2048
+"""Of so many parts are the weights of `INTERPOLATE`."""
 EPS = torch.finfo(torch.float32).eps
 
 
@@ -245,6 +249,30 @@ def _mean(
     return requantize(sums.float() * factor, output_zero_point, output_min, output_max)
 
 
+def _between(x: Tensor, points: Tensor, dim: int) -> Tensor:
+    """Return sums of two neighbours along `dim`; `points` (n, 2): the first, parts of the next."""
+    first, weight = points.long().unbind(1)
+    shape = [-1 if d == dim else 1 for d in range(x.dim())]
+    weights = weight.view(shape)
+    after = x.index_select(dim, (first + 1).clamp(max=x.shape[dim] - 1))
+    return x.index_select(dim, first) * (ONE - weights) + after * weights
+
+
+def _interpolate(
+    input: Tensor,
+    rows: Tensor,
+    columns: Tensor,
+    scale: float,
+    input_zero_point: int,
+    output_zero_point: int,
+    output_min: int,
+    output_max: int,
+) -> Tensor:
+    sums = _between(_between(input.long() - input_zero_point, rows, 1), columns, 2)
+    factor = torch.full((), scale / ONE**2, dtype=torch.float32)
+    return requantize(sums.float() * factor, output_zero_point, output_min, output_max)
+
+
 def _max_pool(
     input: Tensor,
     kernel_size: Sequence[int],
@@ -389,6 +417,12 @@ MEAN = _define(
     _mean,
     shape_of.mean,
 )
+INTERPOLATE = _define(
+    "quantized_interpolate",
+    f"Tensor input, Tensor rows, Tensor columns, float scale, int input_zero_point, {_OUTPUT}",
+    _interpolate,
+    shape_of.interpolate,
+)
 MAX_POOL = _define(
     "quantized_max_pool", f"Tensor input, {_WINDOW}, int[] dilation", _max_pool, shape_of.max_pool
 )
@@ -427,6 +461,7 @@ OPERATORS = (
     MUL,
     AVG_POOL,
     MEAN,
+    INTERPOLATE,
     MAX_POOL,
     LOOKUP,
     DYNAMIC_LINEAR,

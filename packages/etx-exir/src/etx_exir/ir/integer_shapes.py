@@ -113,3 +113,9 @@ def mean(input: Tensor, dim: Sequence[int], keepdim: bool, *_: Any) -> Tensor:
 def lookup(input: Tensor, table: Tensor) -> Tensor:
     """Return as many numbers as `input` has, of the dtype of `table`."""
     return torch.empty_like(input, dtype=table.dtype)
+
+
+def interpolate(input: Tensor, rows: Tensor, columns: Tensor, *_: Any) -> Tensor:
+    """Return an image (N, rows, columns, C)."""
+    sizes = (input.shape[0], rows.shape[0], columns.shape[0], input.shape[3])
+    return input.new_empty(sizes)

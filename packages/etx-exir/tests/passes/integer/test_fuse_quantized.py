@@ -30,6 +30,10 @@ def pool(**kwargs):
     return lambda x: F.avg_pool2d(x, 3, **kwargs)
 
 
+def bilinear(**kwargs):
+    return lambda x: F.interpolate(x, mode="bilinear", **kwargs)
+
+
 ONE = {
     "linear": (F.linear, Weight(4, 10), 4, [ROWS], "quantized_linear"),
     "linear of one scale": (F.linear, Weight(4, 10, axis=None), None, [ROWS], "quantized_linear"),
@@ -129,6 +133,22 @@ ONE = {
     "nearest": (lambda x: F.interpolate(x, scale_factor=2), None, None, [IMAGE], "lookup"),
     "nearest of a size": (lambda x: F.interpolate(x, (5, 12)), None, None, [IMAGE], "lookup"),
     "nearest of rows": (lambda x: F.interpolate(x, 7), None, None, [ROWS], "lookup"),
+    "bilinear": (bilinear(scale_factor=2), None, None, [IMAGE], "quantized_interpolate"),
+    "bilinear of a size": (bilinear(size=(5, 12)), None, None, [IMAGE], "quantized_interpolate"),
+    "bilinear between corners": (
+        bilinear(scale_factor=(1.3, 3), align_corners=True),
+        None,
+        None,
+        [IMAGE],
+        "quantized_interpolate",
+    ),
+    "bilinear of given scales": (
+        bilinear(scale_factor=1.7, recompute_scale_factor=False),
+        None,
+        None,
+        [IMAGE],
+        "quantized_interpolate",
+    ),
     "reflection": (
         lambda x: F.pad(x, (2, 1, 0, 3), mode="reflect"),
         None,

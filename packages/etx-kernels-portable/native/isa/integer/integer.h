@@ -131,6 +131,13 @@ struct Pair {
   Bounds bounds;
 };
 
+/// Where a result lies along one dimension: `weight` of `kOne` parts from point `first` to the
+/// next.
+struct Between {
+  int32_t first, weight;
+};
+constexpr int32_t kOne = 2048;
+
 struct Integer {
   const char* name;
   LevelNumber tile_rows;     ///< Rows that are multiplied at once.

@@ -6,6 +6,7 @@
 #include "isa/integer/integer.h"
 #include "isa/integer/level/depthwise.h"
 #include "isa/integer/level/gather.h"
+#include "isa/integer/level/interpolate.h"
 #include "isa/integer/level/pointwise.h"
 #include "isa/integer/level/product.h"
 #include "isa/integer/level/weight_only.h"

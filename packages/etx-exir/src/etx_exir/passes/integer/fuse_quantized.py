@@ -11,6 +11,7 @@ from torch.fx import Graph, Node
 
 from etx_exir.integer.arithmetic import ARITHMETIC
 from etx_exir.integer.clamps import clamped
+from etx_exir.integer.interpolation import UPSAMPLING
 from etx_exir.integer.layers import LAYERS
 from etx_exir.integer.layout import Layouts
 from etx_exir.integer.lookup import lookup
@@ -18,7 +19,7 @@ from etx_exir.integer.moves import MOVING, move
 from etx_exir.integer.scales import QUANTIZE, called, scale_of
 from etx_exir.passes.base import NodePass
 
-ROWS = {**LAYERS, **ARITHMETIC}
+ROWS = {**LAYERS, **ARITHMETIC, **UPSAMPLING}
 
 
 class FuseQuantized(NodePass):
