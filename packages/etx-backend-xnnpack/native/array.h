@@ -32,6 +32,13 @@ class Array {
     return Error::Ok;
   }
 
+  /// Frees the elements, so that others may be allocated.
+  void release() {
+    std::free(data_);
+    data_ = nullptr;
+    size_ = 0;
+  }
+
   size_t size() const { return size_; }
   T* data() { return data_; }
   const T* data() const { return data_; }

@@ -9,7 +9,6 @@
 #include "graph/blame.h"
 #include "graph/define.h"
 #include "graph/shapes.h"
-#include "tracing.h"
 
 /// Lays out the workspace for the present shapes; not in XNNPACK's public header.
 extern "C" xnn_status xnn_plan_memory(xnn_runtime_t runtime);
@@ -360,6 +359,7 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
     }
     has_new_shapes_ = false;
     shaped_threads_ = threads;
+    tracer_.forget();
   }
   ETX_TRY(resize_outputs(args));
   ETX_TRY(bind(args, must_shape));
@@ -369,7 +369,7 @@ Error Delegate::execute(etx_context* context, etx_value* const* args, size_t num
   if (status != xnn_status_success) {
     return fail(error_of(status), "XNNPACK fails: %s", name_of(status));
   }
-  if (must_trace) trace_operators(runtime_, context, start);
+  if (must_trace) tracer_.tell(runtime_, context, start);
   hand_out(args);
   return Error::Ok;
 }

@@ -7,6 +7,7 @@
 #include "graph/blob.h"
 #include "options.h"
 #include "threads/pool.h"
+#include "tracing.h"
 #include "weights.h"
 #include "workspace.h"
 
@@ -54,6 +55,7 @@ class Delegate {
   xnn_runtime_t runtime_ = nullptr;
   pthreadpool_t pool_ = nullptr;
   Workspace* workspace_ = nullptr;
+  OperatorTracer tracer_;
   size_t shaped_threads_ = 0;      ///< 0: the shapes are not set.
   bool has_fixed_shapes_ = false;  ///< XNNPACK cannot give the graph other shapes.
   bool is_shaped_once_ = false;    ///< Since it was built.

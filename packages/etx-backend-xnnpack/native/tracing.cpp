@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include "array.h"
-
 namespace etx::xnnpack {
 namespace {
 
@@ -44,30 +42,52 @@ class Counter {
 
 }  // namespace
 
-void trace_operators(xnn_runtime_t runtime, etx_context* context, uint64_t start) {
+/// Numbers the names once, since that takes longer than to run small operators.
+bool OperatorTracer::learn(xnn_runtime_t runtime) {
+  constexpr size_t kMostDigits = 20;
+  times_.release();
+  labels_.release();
   size_t count = 0;
-  if (!read_info(runtime, xnn_profile_info_num_operators, &count, sizeof(count))) return;
+  if (!read_info(runtime, xnn_profile_info_num_operators, &count, sizeof(count))) return false;
   const size_t size = size_of_info(runtime, xnn_profile_info_operator_name);
   Array<char> names;
-  Array<uint64_t> times;
-  if (count == 0 || names.allocate(size + 1) != Error::Ok || times.allocate(count) != Error::Ok ||
+  if (count == 0 || names.allocate(size + 1) != Error::Ok ||
+      labels_.allocate(size + count * (kMostDigits + sizeof(" #"))) != Error::Ok ||
+      times_.allocate(count) != Error::Ok ||
       !read_info(runtime, xnn_profile_info_operator_name, names.data(), size) ||
-      !read_info(runtime, xnn_profile_info_operator_timing, times.data(),
-                 count * sizeof(uint64_t))) {
-    return;
+      ends_.allocate(count) != Error::Ok) {
+    return false;
   }
   Counter counter;
   const char* name = names.data();
-  for (size_t i = 0; i < count && name < names.data() + size; ++i) {
-    char label[128];
-    std::snprintf(label, sizeof(label), "%s #%zu", name, counter.count(name));
+  size_t end = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (name < names.data() + size) {
+      const int written = std::snprintf(labels_.data() + end, labels_.size() - end, "%s #%zu", name,
+                                        counter.count(name));
+      end += static_cast<size_t>(written) + 1;
+      name += std::strlen(name) + 1;
+    }
+    ends_[i] = end;
+  }
+  return true;
+}
+
+void OperatorTracer::tell(xnn_runtime_t runtime, etx_context* context, uint64_t start) {
+  if (ends_.size() == 0 && !learn(runtime)) return;
+  if (!read_info(runtime, xnn_profile_info_operator_timing, times_.data(),
+                 times_.size() * sizeof(uint64_t))) {
+    return;
+  }
+  size_t label = 0;
+  for (size_t i = 0; i < times_.size() && label < ends_[i]; ++i) {
     etx_delegate_event event{};
-    event.name = label;
+    event.name = labels_.data() + label;
     event.start = start;
-    event.end = start + times[i] * kTicksOfMicrosecond;
+    event.end = start + times_[i] * kTicksOfMicrosecond;
     context->trace(context, &event);
     start = event.end;
-    name += std::strlen(name) + 1;
+    label = ends_[i];
   }
 }
 

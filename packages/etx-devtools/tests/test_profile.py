@@ -296,6 +296,19 @@ def test_what_is_in_delegates_belongs_to_its_module_and_line() -> None:
     }
 
 
+@pytest.mark.parametrize(("untraced", "excess"), [([], 1), ([40], 1.5), ([0], 2), ([90], 0.5)])
+def test_the_cost_of_recording_is_taken_off(untraced: list[float], excess: float) -> None:
+    """That of events in a delegate off the delegate's time, between half and twice the least."""
+    pte = es.read_pte(Path(__file__).parent / "data" / "delegated.pte")
+    spans = [Span(name, 0, 0, 0, 1, name) for name in "abc"] + [Span("DELEGATE_CALL", 0, 0, 0, 99)]
+    runs = [Run("Execute", spans=[*spans, Span("Method::execute", -1, 0, 0, 100)])]
+    options = {"method": "encode", "tick_ms": 1.0, "cost_ms": 10, "inner_cost_ms": 10}
+    found = profile_of(pte, runs, untraced_ms=untraced, **options)
+    assert (found.cost_ms, found.inner_cost_ms) == (10 * excess, 10 * excess)
+    assert found.total_ms == 99 - 40 * excess
+    assert [part.ms for step in found.steps for part in step.parts.values()] == 3 * [[1]]
+
+
 def test_what_does_not_fit_is_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pte = es.read_pte(model)
     with pytest.raises(es.EtxError, match="no execution of method 'forward'"):

@@ -116,6 +116,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("untraced_ms", "number|null", "median of a call that is not recorded"),
         ("traced_ms", "number|null", "median of a recorded call"),
         ("recording_ns", "number|null", "cost of recording an instruction, taken off"),
+        ("inner_recording_ns", "number|null", "that of an event within a delegate"),
         ("total_ms", "number", "sum of the instructions' medians"),
         ("attributed", "number", "share of the time that has a module or a line"),
         ("missing_events", "integer", "events that the dump had no room for"),

@@ -119,9 +119,10 @@ class ETDumpGen final : public EventTracer {
   Ref place_list(const uint8_t* refs, size_t count);
   Ref place_numbers(const int64_t* numbers, size_t count);
   Ref place_sizes(const int32_t* sizes, size_t count);
-  Ref find_text(const Text& text, size_t size) const;
+  Ref find_text(const Text& text, size_t size, Ref ref) const;
   Ref place_text(const Text& text);
-  Ref cached(const char* prefix, const char* name, const char* overload);
+  Ref cached(const char* name, const char* overload);
+  Ref place_name(const char* name, const char* overload);
   Ref place_note(const char* first, uint64_t number, const char* second, uint64_t other);
 
   void begin_run(const char* name, const char* method);
@@ -142,6 +143,7 @@ class ETDumpGen final : public EventTracer {
   Ref place_tensor(const etx_tensor& tensor);
 
   static constexpr size_t kNames = 64;
+  static constexpr size_t kTexts = 64;
 
   Span<uint8_t> memory_;
   Span<uint8_t> debug_;
@@ -158,7 +160,8 @@ class ETDumpGen final : public EventTracer {
   Ref used_;
   uint32_t runs_;
   uint32_t events_;
-  Ref last_text_;
+  /// The texts by their hash: the last of each, which leads to those before.
+  Ref texts_[kTexts];
   Run run_;
   uint64_t scratch_;
   uint32_t scratch_instruction_;

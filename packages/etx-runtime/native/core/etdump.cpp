@@ -21,6 +21,8 @@ constexpr size_t kRunSize = 320;
 constexpr size_t kReserve = kRunSize + 48;
 /// Of a name that did not fit.
 constexpr uint32_t kLost = UINT32_MAX;
+/// Of what has none.
+constexpr uint32_t kNoEvent = UINT32_MAX - 1;
 constexpr size_t kMostMemory = size_t{1} << 30;
 /// An event with its place in the list.
 constexpr size_t kEventSize = sizeof(dump::Profile) + sizeof(uint32_t);
@@ -35,6 +37,17 @@ const char* kernel_name(const char* name) {
   }
   return name;
 }
+
+/// The same however the text is cut into parts.
+struct Digest {
+  size_t size = 0;
+  uint32_t hash = 0;
+  void add(const char* part) {
+    const size_t length = length_of(part);
+    for (size_t i = 0; i < length; ++i) hash = hash * 33 + static_cast<uint8_t>(part[i]);
+    size += length;
+  }
+};
 
 size_t hash(const void* key, const void* other) {
   const auto bits = reinterpret_cast<uintptr_t>(key) + 31 * reinterpret_cast<uintptr_t>(other);
@@ -82,7 +95,8 @@ ETDumpGen::ETDumpGen(Span<uint8_t> memory) {
 }
 
 void ETDumpGen::reset() {
-  used_ = runs_ = events_ = last_text_ = 0;
+  used_ = runs_ = events_ = 0;
+  for (Ref& last : texts_) last = 0;
   missing_events_ = missing_values_ = missing_bytes_ = missing_debug_bytes_ = 0;
   debug_used_ = 0;
   has_run_ = is_open_ = is_closing_ = false;
@@ -146,8 +160,9 @@ ETDumpGen::Ref ETDumpGen::place_list(const uint8_t* refs, size_t count) {
   return list;
 }
 
-ETDumpGen::Ref ETDumpGen::find_text(const Text& text, size_t size) const {
-  for (Ref ref = last_text_; ref != 0;) {
+/// In the list that begins at `ref`.
+ETDumpGen::Ref ETDumpGen::find_text(const Text& text, size_t size, Ref ref) const {
+  while (ref != 0) {
     uint32_t head[2];
     std::memcpy(head, at(ref), sizeof(head));
     const uint8_t* bytes = at(ref) + sizeof(head);
@@ -165,9 +180,11 @@ ETDumpGen::Ref ETDumpGen::find_text(const Text& text, size_t size) const {
 
 /// The text, which is kept once; 0 without room, and then it counts as missing.
 ETDumpGen::Ref ETDumpGen::place_text(const Text& text) {
-  size_t size = 0;
-  for (const char* part : text.parts) size += length_of(part);
-  const Ref known = find_text(text, size);
+  Digest digest;
+  for (const char* part : text.parts) digest.add(part);
+  const size_t size = digest.size;
+  Ref& last = texts_[digest.hash % kTexts];
+  const Ref known = find_text(text, size, last);
   if (known != 0) return known;
   const size_t needed = 2 * sizeof(uint32_t) + size + 1;
   if (!is_closing_ && (!is_open_ || !has_room(needed + 3))) {
@@ -176,7 +193,7 @@ ETDumpGen::Ref ETDumpGen::place_text(const Text& text) {
     return 0;
   }
   const Ref ref = place(needed, 4);
-  const uint32_t head[2] = {last_text_, static_cast<uint32_t>(size)};
+  const uint32_t head[2] = {last, static_cast<uint32_t>(size)};
   uint8_t* bytes = at(ref);
   std::memcpy(bytes, head, sizeof(head));
   bytes += sizeof(head);
@@ -185,20 +202,28 @@ ETDumpGen::Ref ETDumpGen::place_text(const Text& text) {
     if (length != 0) std::memcpy(bytes, part, length);
     bytes += length;
   }
-  last_text_ = ref;
+  last = ref;
   return ref - static_cast<Ref>(sizeof(Ref));
 }
 
-/// As place_text of the parts, for which their addresses stand until the next run.
-ETDumpGen::Ref ETDumpGen::cached(const char* prefix, const char* name, const char* overload) {
+/// The name of a kernel's event, or without an overload the text itself; an address stands for its
+/// text until the next run. kNoEvent of the runtime's own kernels, 0 of what did not fit.
+ETDumpGen::Ref ETDumpGen::cached(const char* name, const char* overload) {
   Name& entry = names_[hash(name, overload) % kNames];
-  if (entry.ref != 0 && entry.key == name && entry.overload == overload) {
-    return entry.ref == kLost ? 0 : entry.ref;
+  if (entry.ref == 0 || entry.key != name || entry.overload != overload) {
+    entry = {name, overload, place_name(name, overload)};
   }
-  const bool has_overload = overload != nullptr && *overload != '\0';
-  const Ref ref = place_text({prefix, name, has_overload ? "." : nullptr, overload});
-  entry = {name, overload, ref == 0 ? kLost : ref};
-  return ref;
+  return entry.ref == kLost ? 0 : entry.ref;
+}
+
+ETDumpGen::Ref ETDumpGen::place_name(const char* name, const char* overload) {
+  const char* const kernel = overload == nullptr ? nullptr : kernel_name(name);
+  if (overload != nullptr && kernel == nullptr) return kNoEvent;
+  const Ref ref =
+      overload == nullptr
+          ? place_text({name})
+          : place_text({"native_call_", kernel, *overload == '\0' ? nullptr : ".", overload});
+  return ref == 0 ? kLost : ref;
 }
 
 /// A text with two numbers.
@@ -270,7 +295,6 @@ Span<const uint8_t> ETDumpGen::get_etdump_data() {
   if (used_ == 0) return {};
   end_run();
   const Ref used = used_;
-  const Ref last_text = last_text_;
   Ref runs = runs_;
   if (has_run_) {
     const Ref run = place_run();
@@ -285,7 +309,9 @@ Span<const uint8_t> ETDumpGen::get_etdump_data() {
   point(begin, 4, root);
   std::memcpy(at(begin) + 8, "ED00", 4);
   used_ = used;
-  last_text_ = last_text;
+  for (Ref& last : texts_) {
+    while (last > used_) std::memcpy(&last, at(last), sizeof(last));
+  }
   return {at(begin), begin};
 }
 
@@ -328,13 +354,13 @@ void ETDumpGen::event(const TraceEvent& event) {
                                         "FREE_CALL"};
   if (!is_open_) begin_run("Execute", nullptr);
   if (keep_results_ != nullptr && event.error == Error::Ok) keep_results_(*this, event);
-  const char* const kernel =
-      event.kind == TraceEvent::Kind::Kernel ? kernel_name(event.name) : nullptr;
-  if (kernel != nullptr) {
-    const Ref name = cached("native_call_", kernel, event.overload);
-    profile(name, event.chain, event.instruction, event.start, event.end);
+  if (event.kind == TraceEvent::Kind::Kernel) {
+    const Ref kernel = cached(event.name, event.overload == nullptr ? "" : event.overload);
+    if (kernel != kNoEvent) {
+      profile(kernel, event.chain, event.instruction, event.start, event.end);
+    }
   }
-  const Ref name = cached(nullptr, kCalls[static_cast<size_t>(event.kind)], nullptr);
+  const Ref name = cached(kCalls[static_cast<size_t>(event.kind)], nullptr);
   profile(name, event.chain, event.instruction, event.start, event.end);
   if (event.error != Error::Ok && event.error != Error::Cancelled) {
     run_.failure = place_note("etx failed error=", static_cast<uint64_t>(event.error),

@@ -63,6 +63,11 @@ class Recorder:
         """Measure what recording an instruction takes on this machine, in nanoseconds."""
         return _native.Recorder.cost()
 
+    @staticmethod
+    def inner_cost_ns() -> float:
+        """Measure what recording an event within a delegate takes, in nanoseconds."""
+        return _native.Recorder.inner_cost()
+
     def etdump(self) -> bytes:
         """Return the dump so far, the content of an ``.etdp`` file."""
         return self.native.etdump()

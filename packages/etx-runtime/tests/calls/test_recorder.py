@@ -283,3 +283,22 @@ def test_bad_arguments() -> None:
         Recorder(memory=-1)
     with pytest.raises(ValueError, match=r"first <= last from 0, got \(3, 2\)"):
         Recorder("all", instructions=[(0, 1), (3, 2)])
+
+
+def test_names_are_found_after_a_dump(runtime: Runtime) -> None:
+    """What closes a dump is taken back when recording goes on; names are not."""
+    recorder = record(runtime, counter(), [ONE])
+    first = read(recorder)
+    method = runtime.load_program(counter()).load_method("forward", recorder=recorder)
+    sizes = []
+    for _ in range(3):
+        method.trace([ONE], recorder)
+        sizes.append(len(recorder.etdump()))
+    found = read(recorder)
+    assert [names(run) for run in found[2:]] == [names(first[0])] + 3 * [names(first[1])]
+    assert abs(sizes[2] - 2 * sizes[1] + sizes[0]) <= 8  # of alignment
+    assert recorder.etdump().count(b"native_call_copy_\0") == 1
+
+
+def test_recording_what_a_delegate_tells_takes_no_search() -> None:
+    assert Recorder.inner_cost_ns() < 1000

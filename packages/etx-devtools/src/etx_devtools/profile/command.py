@@ -136,6 +136,7 @@ def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
             file=file,
             untraced_ms=each.untraced_ms,
             cost_ms=Recorder.cost_ns() / 1e6,
+            inner_cost_ms=Recorder.inner_cost_ns() / 1e6,
         )
         profile.load_ms, profile.first_ms, profile.peak = load_ms, each.first_ms, peak
         profiles.append(profile)
@@ -166,6 +167,7 @@ def _document(profile: Profile, view: str) -> dict[str, Any]:
         "untraced_ms": median(profile.untraced_ms) if profile.untraced_ms else None,
         "traced_ms": median(profile.whole_ms),
         "recording_ns": profile.cost_ms * 1e6,
+        "inner_recording_ns": profile.inner_cost_ms * 1e6 if _told(profile) else None,
         "total_ms": profile.total_ms,
         "attributed": profile.attributed,
         "peak_gflop_s": profile.peak.flop / 1e9 if profile.peak else None,
@@ -180,6 +182,10 @@ def _document(profile: Profile, view: str) -> dict[str, Any]:
     }
 
 
+def _told(profile: Profile) -> bool:
+    return any(step.told for step in profile.steps)
+
+
 def _print(profile: Profile, view: str) -> None:
     from etx_devtools.profile.text import amount_text, print_lines, time_text
 
@@ -192,8 +198,11 @@ def _print(profile: Profile, view: str) -> None:
     print("; ".join(known))
     if profile.untraced_ms:
         off = 100 * (profile.total_ms / median(profile.untraced_ms) - 1)
+        cost = f"{profile.cost_ms * 1e6:.0f} ns an instruction"
+        if _told(profile):
+            cost += f" and {profile.inner_cost_ms * 1e6:.0f} ns an event within delegates"
         print(
-            f"recording cost {profile.cost_ms * 1e6:.0f} ns an instruction, taken off; "
+            f"recording cost {cost}, taken off; "
             f"the instructions' sum is {time_text(profile.total_ms)}, {off:+.1f} % from steady"
         )
     if profile.peak:

@@ -46,6 +46,8 @@ class Step:
     shape: str
     ms: list[float] = field(default_factory=list)
     calls: int = 0
+    told: int = 0
+    """How many events its delegate told, in all executions."""
     parts: dict[str, Part] = field(default_factory=dict)
     work: Work = field(default_factory=Work)
     ids: dict[str, list[int]] = field(default_factory=dict)
@@ -85,6 +87,8 @@ class Profile:
     first_ms: float | None = None
     cost_ms: float = 0.0
     """What recording an instruction took, which is taken off."""
+    inner_cost_ms: float = 0.0
+    """What recording an event within a delegate took, which is taken off the delegate's time."""
     peak: Peak | None = None
     """Of this machine, where it was measured."""
 
@@ -126,12 +130,14 @@ def profile_of(
     tick_ms: float = MS,
     untraced_ms: Sequence[float] = (),
     cost_ms: float = 0.0,
+    inner_cost_ms: float = 0.0,
 ) -> Profile:
     """Return the profile of recorded runs of `method` of a program.
 
     A tick of the device's clock is `tick_ms` milliseconds. `cost_ms` is the least that recording an
-    instruction takes; with `untraced_ms`, of executions that were not recorded, it is what these
-    took less, at most twice the least, so that noise does not count. It is taken off.
+    instruction takes, `inner_cost_ms` an event within a delegate; with `untraced_ms`, of executions
+    that were not recorded, they are what these took less, from half to twice the least, so that
+    noise does not count. They are taken off.
     Errors: EtxError where the program lacks the method or a recorded instruction.
     """
     plan = _plan(pte, method)
@@ -147,8 +153,7 @@ def profile_of(
         profile.load_ms = tick_ms * max(span.ticks for span in loads[0].spans)
     for run in chosen:
         _add(steps, run, tick_ms)
-    profile.cost_ms = _cost(profile, cost_ms)
-    _take_off(profile)
+    _take_off(profile, cost_ms, inner_cost_ms)
     return profile
 
 
@@ -228,6 +233,7 @@ def _step_of(steps: list[Step], span: Span | ThreadSpan) -> Step:
 
 
 def _add_part(step: Step, span: Span, tick_ms: float) -> None:
+    step.told += 1
     module, source = step.within.get(str(span.delegate_id), (step.module, step.source))
     is_known = str(span.delegate_id) in step.within
     part = step.parts.setdefault(span.name, Part(span.name, [], module, source, is_known))
@@ -235,19 +241,23 @@ def _add_part(step: Step, span: Span, tick_ms: float) -> None:
     part.ms[-1] += tick_ms * span.ticks
 
 
-def _cost(profile: Profile, least_ms: float) -> float:
-    executed = sum(step.calls for step in profile.steps) / profile.executions
-    if not profile.untraced_ms or not executed:
-        return least_ms
-    extra = (median(profile.whole_ms) - median(profile.untraced_ms)) / executed
-    return min(max(extra, least_ms), 2 * least_ms)
+def _excess(profile: Profile, least_ms: float) -> float:
+    """Return how many times the least recording took, 1/2 to 2; `least_ms` is of an execution."""
+    if not profile.untraced_ms or least_ms == 0:
+        return 1.0
+    extra = median(profile.whole_ms) - median(profile.untraced_ms)
+    return min(max(extra / least_ms, 0.5), 2.0)
 
 
-def _take_off(profile: Profile) -> None:
+def _take_off(profile: Profile, cost_ms: float, inner_cost_ms: float) -> None:
     """Take the recording's cost off each instruction, and count calls by execution."""
     count = profile.executions
-    for step in profile.steps:
-        cost = profile.cost_ms * step.calls / count
+    steps = profile.steps
+    least = sum(cost_ms * step.calls + inner_cost_ms * step.told for step in steps) / count
+    excess = _excess(profile, least)
+    profile.cost_ms, profile.inner_cost_ms = excess * cost_ms, excess * inner_cost_ms
+    for step in steps:
+        cost = (profile.cost_ms * step.calls + profile.inner_cost_ms * step.told) / count
         step.ms = [max(0.0, ms - cost) for ms in step.ms]
         step.calls = round(step.calls / count)
         for part in step.parts.values():

@@ -13,7 +13,7 @@ from etx_runtime.runtime import Method
 
 from etx_devtools.etdump import Run, read_etdump
 
-BLOCKS = 5
+BLOCKS = 10
 
 
 @dataclass
