@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import etx_devtools
 import numpy as np
 import pytest
 import torch
@@ -159,3 +160,15 @@ def test_import_is_light() -> None:
     code = "import sys, etx_devtools.inspector; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"torch", "pandas", "etx_runtime", "rich"} & set(out.stdout.split())
+
+
+def test_importing_it_brings_neither_numpy_nor_torch() -> None:
+    code = (
+        "import sys, etx_devtools, etx_devtools.inspector, etx_devtools.profile.command\n"
+        "print(*{'numpy', 'torch', 'pandas', 'rich'} & {*sys.modules})\n"
+        "from etx_devtools import *\nassert sizes and BundledProgram and MethodTestCase"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+    with pytest.raises(AttributeError, match="module 'etx_devtools' has no attribute 'other'"):
+        _ = etx_devtools.other

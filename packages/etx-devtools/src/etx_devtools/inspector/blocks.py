@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-import numpy as np
 from etx_schema import Blob
 
 from etx_devtools.etdump import Run, Span
+from etx_devtools.percentiles import percentile
 
 
 class TimeScale(Enum):
@@ -44,7 +44,7 @@ class PerfData:
 
     def percentile(self, p: float) -> float:
         """Return a percentile, linear between the nearest."""
-        return float(np.percentile(self.raw, p))
+        return percentile(self.raw, p)
 
     @property
     def p10(self) -> float:
@@ -64,7 +64,7 @@ class PerfData:
     @property
     def avg(self) -> float:
         """Mean."""
-        return float(np.mean(self.raw))
+        return sum(self.raw) / len(self.raw)
 
     @property
     def min(self) -> float:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from etx_devtools.profile.profile import Profile, median
+from etx_devtools.percentiles import median
+from etx_devtools.profile.profile import Profile
 from etx_devtools.profile.text import time_text
 from etx_devtools.profile.views import Line, lines
 from etx_devtools.tabular import draw

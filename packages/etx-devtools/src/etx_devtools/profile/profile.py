@@ -13,6 +13,7 @@ from etx_schema.inspect.describe_method import Method
 
 from etx_devtools.delegated import common_module, handles_of_events
 from etx_devtools.etdump import KERNEL, Run, Span, ThreadSpan
+from etx_devtools.percentiles import median
 from etx_devtools.profile.work import Peak, Work, work_of
 
 MS = 1e-6
@@ -103,22 +104,6 @@ class Profile:
         total = sum(median(step.ms) for step in self.steps)
         known = sum(step.known_ms for step in self.steps)
         return known / total if total else 1.0
-
-
-def median(numbers: Sequence[float]) -> float:
-    """Return the median, 0 of none."""
-    return percentile(numbers, 50)
-
-
-def percentile(numbers: Sequence[float], p: float) -> float:
-    """Return a percentile, linear between the nearest, as NumPy does; 0 of none."""
-    ordered = sorted(numbers)
-    if not ordered:
-        return 0.0
-    place = (len(ordered) - 1) * p / 100
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 def profile_of(

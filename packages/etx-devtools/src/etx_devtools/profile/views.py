@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 
 from etx_schema import EtxError
 
-from etx_devtools.profile.profile import Profile, Step, median, percentile
+from etx_devtools.percentiles import median, percentile
+from etx_devtools.profile.profile import Profile, Step
+from etx_devtools.profile.work import SHORTEST
 
 VIEWS = ("operator", "module", "line", "instruction")
 UNKNOWN = "(unknown)"
@@ -166,7 +168,7 @@ def _rates(profile: Profile, step: Step, line: Line) -> dict[str, float | None]:
         for amount in (work.flop, work.bytes)
     ]
     shares = []
-    if profile.peak is not None:
+    if profile.peak is not None and seconds >= SHORTEST:
         peaks = (profile.peak.flop, profile.peak.bytes_of(work.bytes or 0))
         shares = [rate / peak for rate, peak in zip(rates, peaks, strict=True) if rate is not None]
     scaled = [None if rate is None else rate / 1e9 for rate in rates]

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an instruction computes and moves, and what this machine can."""
+"""What an instruction computes and moves."""
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from etx_schema import Tensor
 from etx_schema._generated.program import (
     Bool,
@@ -20,12 +18,24 @@ from etx_schema.dtypes import DTYPES
 from etx_schema.inspect.describe_method import Method
 
 PRODUCTS = {"mm", "bmm", "matmul", "linear", "addmm", "baddbmm"}
-SECONDS = 0.05
-RUNS = 5
-"""How long and how often each of this machine's abilities is measured, at least."""
-SIZES = (64, 128, 256, 512)
-"""Of matrices: where others use the machine, small ones are still undisturbed."""
-MOVED = (1 << 18, 1 << 22, 1 << 26)
+PICKING = {
+    "embedding",
+    "embedding_bag",
+    "gather",
+    "grid_sampler_2d",
+    "index",
+    "index_select",
+    "select_copy",
+    "slice_copy",
+    "take",
+    "take_along_dim",
+    "upsample_nearest2d",
+}
+"""Of the first tensor these read no more than they return."""
+
+
+SHORTEST = 2e-7
+"""Seconds from which on a rate is told: of less, what recording costs is too large a part."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,26 @@ class Peak:
 
     def bytes_of(self, size: int) -> float:
         """Return the bytes a second for so many bytes: caches are faster than memory."""
-        return self.bytes[min((n for n in self.bytes if n >= size), default=max(self.bytes))]
+        return self.bytes[self._class_of(size)]
+
+    def _class_of(self, size: int) -> int:
+        return min((n for n in self.bytes if n >= size), default=max(self.bytes))
+
+    def raised(self, reached: Iterable[tuple[Work, float]]) -> Peak:
+        """Return what the machine can if it did such work in so many seconds.
+
+        What takes so short that the clock's error counts is left out.
+        """
+        flop, rates = self.flop, dict(self.bytes)
+        for work, seconds in reached:
+            if seconds < SHORTEST:
+                continue
+            flop = max(flop, (work.flop or 0) / seconds)
+            size = self._class_of(work.bytes or 0)
+            rates[size] = max(rates[size], (work.bytes or 0) / seconds)
+        for size in rates:
+            rates[size] = max(rate for other, rate in rates.items() if other >= size)
+        return Peak(flop, rates)
 
 
 def work_of(method: Method, operator: str, args: Sequence[int]) -> Work:
@@ -61,10 +90,14 @@ def work_of(method: Method, operator: str, args: Sequence[int]) -> Work:
     values = [value for index in tensors if isinstance(value := method.value(index), Tensor)]
     if any(value.shape_dynamism != TensorShapeDynamism.STATIC for value in values):
         return Work()
-    moved = sum(_count(value) * DTYPES[value.scalar_type][1] for value in values)
+    sizes = [_count(value) * DTYPES[value.scalar_type][1] for value in values]
+    name = operator.partition("::")[2].partition(".")[0]
+    if name in PICKING and len(sizes) > 1:
+        sizes[0] = min(sizes[0], sizes[-1])
+    moved = sum(sizes)
     direct = [value for index in args if isinstance(value := method.value(index), Tensor)]
     flags = [value.bool_val for index in args if isinstance(value := method.value(index), Bool)]
-    return Work(_flop(operator.partition("::")[2], direct, any(flags)), moved)
+    return Work(_flop(name, direct, any(flags)), moved)
 
 
 def _tensors(method: Method, args: Sequence[int]) -> Iterator[int]:
@@ -80,12 +113,11 @@ def _count(tensor: Tensor) -> int:
     return math.prod(tensor.sizes)
 
 
-def _flop(operator: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
+def _flop(name: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
     """Return the FLOP of a product or convolution of `tensors`, operands first.
 
     A convolution's `flag` says that it is transposed.
     """
-    name = operator.partition(".")[0]
     if len(tensors) < 3 or not all(tensor.sizes for tensor in tensors[:2]):
         return None
     if name in PRODUCTS:
@@ -97,33 +129,3 @@ def _flop(operator: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
             return 2 * _count(tensors[0]) * _count(weight) // weight.sizes[0]
         return 2 * _count(tensors[-1]) * _count(weight) // weight.sizes[0]
     return None
-
-
-def measure_peak() -> Peak:
-    """Measure NumPy's float32 matrix product and its copy for a moment, with NumPy's threads."""
-    return Peak(max(map(_multiplied, SIZES)), {moved: _copied(moved) for moved in MOVED})
-
-
-def _multiplied(size: int) -> float:
-    one = np.ones((size, size), np.float32)
-    product = np.empty_like(one)
-    return 2 * size**3 / _least(lambda: np.matmul(one, one, out=product))
-
-
-def _copied(moved: int) -> float:
-    source = np.ones(moved // 8, np.float32)
-    copy = np.ones_like(source)
-    return moved / _least(lambda: np.copyto(copy, source))
-
-
-def _least(run: Callable[[], object]) -> float:
-    """Return the least seconds of a run, of many: other processes only make it longer."""
-    least, end = math.inf, time.perf_counter() + SECONDS
-    runs = 0
-    while True:
-        start = time.perf_counter()
-        run()
-        now = time.perf_counter()
-        least, runs = min(least, now - start), runs + 1
-        if now > end and runs >= RUNS:
-            return max(least, 1e-9)

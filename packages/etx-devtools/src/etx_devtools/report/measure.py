@@ -9,8 +9,8 @@ from etx_schema import EtxError, read_pte
 from etx_schema.files import PathLike
 
 from etx_devtools.etdump import read_etdump
+from etx_devtools.percentiles import median
 from etx_devtools.profile import Profile, profile_of
-from etx_devtools.profile.profile import median
 
 __all__ = ["measure", "recorded"]
 
