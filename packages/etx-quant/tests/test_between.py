@@ -26,6 +26,7 @@ BETWEEN: dict[str, Callable[[Tensor], Tensor]] = {
     "pads": lambda x: F.pad(F.pad(x, (1, 1, 1, 1)), (2, 0, 1, 1), mode="reflect"),
     "replication": lambda x: F.pad(x, (2, 0, 1, 1), mode="replicate"),
     "nearest": lambda x: F.interpolate(F.interpolate(x, scale_factor=2), size=(5, 3)),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"),
     "parts": lambda x: torch.cat([part * 2 for part in x.split(4, 1)], 1)[:, :, 1:-1, ::2],
     "orders": lambda x: x.roll(1, 2).flip(3)[:, [3, 1, 2]].transpose(2, 3),
     "shuffles": lambda x: F.pixel_unshuffle(F.pixel_shuffle(x, 2), 2),

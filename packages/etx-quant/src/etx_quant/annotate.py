@@ -29,6 +29,7 @@ from etx_quant.rows import (
     ROWS,
     Arithmetic,
     Moved,
+    Recurrent,
     Row,
     Split,
     Table,
@@ -56,7 +57,8 @@ def _fits(row: Row, config: QuantizationConfig) -> bool:
     is_table = observer_of(config.weight) is TableObserver
     if isinstance(row, Table) or is_table:
         return isinstance(row, Table) and is_table
-    return is_static(config.input_activation) or (isinstance(row, Weighted) and row.is_matrix)
+    has_matrix = isinstance(row, Recurrent) or (isinstance(row, Weighted) and row.is_matrix)
+    return is_static(config.input_activation) or has_matrix
 
 
 def observer_of(spec: QuantizationSpec | None) -> Any:
@@ -158,7 +160,7 @@ def annotate_weighted(
     spec = config.weight
     if spec is not None and spec.ch_axis is not None:
         spec = replace(spec, ch_axis=row.axis)
-    if isinstance(spec, QuantizationSpec) and issubclass(observer_of(spec), WeightObserver):
+    if _is_observed_once(spec):
         if weight.op != "get_attr":
             return
         check_groups(node, weight, config)
@@ -166,6 +168,25 @@ def annotate_weighted(
     if config.input_activation is not None:
         inputs[activation] = _edge(activation, config)
     _set(node, {**inputs, weight: spec}, config.output_activation, config)
+
+
+def _is_observed_once(spec: Any) -> bool:
+    """Tell whether the weight must be a constant as it is stored."""
+    return isinstance(spec, QuantizationSpec) and issubclass(observer_of(spec), WeightObserver)
+
+
+def annotate_recurrent(
+    node: Node, row: Recurrent, config: QuantizationConfig, model: GraphModule
+) -> None:
+    """Annotate the matrices of a recurrent layer, whatever its activations are elsewhere."""
+    parameters: Any = node.args[2]
+    matrices = [n for n in parameters if is_float(n) and n.meta["val"].dim() == 2]
+    if not matrices or not all(n.op == "get_attr" for n in matrices):
+        return
+    if _is_observed_once(config.weight):
+        for matrix in matrices:
+            check_groups(node, matrix, config)
+    node.meta[KEY] = QuantizationAnnotation(dict.fromkeys(matrices, config.weight), _annotated=True)
 
 
 def check_groups(node: Node, weight: Node, config: QuantizationConfig) -> None:
@@ -319,6 +340,7 @@ ANNOTATORS: dict[type, Callable[..., None]] = {
     Weighted: annotate_weighted,
     Arithmetic: annotate_arithmetic,
     Moved: annotate_moved,
+    Recurrent: annotate_recurrent,
     Split: annotate_moved,
     Table: annotate_table,
 }

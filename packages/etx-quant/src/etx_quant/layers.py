@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -230,14 +230,10 @@ def _layer(
     is_float: bool,
     alone: float | None,
 ) -> Layer:
-    observer, weight = _weight(simulation, unit)
-    values = 0 if weight is None else weight.numel()
-    levels = 256 if observer is None else observer.quant_max - observer.quant_min + 1
-    bits = math.ceil(math.log2(levels))
-    scales = 0
-    if observer is not None and weight is not None:
-        scales = observer.calculate_qparams()[0].numel()
-    packed = (values * bits + 7) // 8 + 4 * scales
+    weights = list(_weights(simulation, unit))
+    bits = max((_bits(observer) for observer, _ in weights), default=8)
+    values = sum(weight.numel() for _, weight in weights)
+    packed = sum(_packed(observer, weight) for observer, weight in weights)
     return Layer(
         name=unit.name,
         operator=unit.operator,
@@ -253,8 +249,18 @@ def _layer(
     )
 
 
-def _weight(simulation: Simulation, unit: Unit) -> tuple[Any, Tensor | None]:
-    """Return the observer and the value of the unit's weight, if it has one."""
+def _bits(observer: Any) -> int:
+    return math.ceil(math.log2(observer.quant_max - observer.quant_min + 1))
+
+
+def _packed(observer: Any, weight: Tensor) -> int:
+    """Return the bytes of a quantized weight and its scales."""
+    scales: int = observer.calculate_qparams()[0].numel()
+    return (weight.numel() * _bits(observer) + 7) // 8 + 4 * scales
+
+
+def _weights(simulation: Simulation, unit: Unit) -> Iterator[tuple[Any, Tensor]]:
+    """Yield the observers and the values of the unit's weights, of which most have one."""
     for node in unit.node.all_input_nodes:
         source = node.args[0] if node in simulation.observers else None
         if isinstance(source, Node) and source.op == "get_attr":
@@ -264,5 +270,4 @@ def _weight(simulation: Simulation, unit: Unit) -> tuple[Any, Tensor | None]:
             observer = simulation.observers[node]
             if isinstance(observer, TableObserver) or value.dim() > 1:
                 observer(value.detach())
-                return observer, value
-    return None, None
+                yield observer, value

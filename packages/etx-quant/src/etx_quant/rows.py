@@ -16,6 +16,7 @@ __all__ = [
     "ROWS",
     "Arithmetic",
     "Moved",
+    "Recurrent",
     "Row",
     "Split",
     "Table",
@@ -68,6 +69,11 @@ class Split(Row):
 
 
 @dataclass(frozen=True)
+class Recurrent(Row):
+    """Argument 2 is a list of weights and biases; states and gates stay float."""
+
+
+@dataclass(frozen=True)
 class Table(Row):
     """It selects rows of argument 0."""
 
@@ -95,6 +101,10 @@ ROWS: dict[object, Row] = {
     aten.conv_transpose2d.input: Weighted(axis=1),
     aten.linear.default: Weighted(is_matrix=True),
     aten.embedding.default: Table(),
+    aten.gru.input: Recurrent(is_xnnpack=False),
+    aten.lstm.input: Recurrent(is_xnnpack=False),
+    aten.rnn_relu.input: Recurrent(is_xnnpack=False),
+    aten.rnn_tanh.input: Recurrent(is_xnnpack=False),
     aten.adaptive_avg_pool1d.default: Arithmetic(),
     aten.adaptive_avg_pool2d.default: Arithmetic(),
     aten.add.Tensor: Arithmetic(is_sum=True),

@@ -15,7 +15,7 @@ from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
 
 from etx_quant.annotate import KEY, layer_of
 from etx_quant.checks import Batch
-from etx_quant.rows import ROWS, Moved, Split, Table, Weighted
+from etx_quant.rows import ROWS, Moved, Recurrent, Split, Table, Weighted
 
 __all__ = ["Simulation", "Unit", "observer_nodes"]
 
@@ -128,7 +128,7 @@ class _Run(Interpreter):
             return result
         result = super().run_node(n)
         if self.values is not None and n in self.last:
-            self.values[n] = result
+            self.values[n] = result[0] if isinstance(result, tuple) else result
         return result
 
 
@@ -184,7 +184,7 @@ def _units(model: GraphModule) -> Iterator[Unit]:
         if not found.input_qspec_map:
             continue
         name = layer_of(node)
-        if not isinstance(row, (Weighted, Table)) or name in names:
+        if not isinstance(row, (Weighted, Recurrent, Table)) or name in names:
             name = f"{name}:{node.name}" if name != node.name else name
         names.add(name)
         yield Unit(name, node, _last(node))
