@@ -19,6 +19,7 @@ BETWEEN: dict[str, Callable[[Tensor], Tensor]] = {
     "numbers": lambda x: 3 - (x * 0.5 + 1) / 2.5,
     "powers": lambda x: (x**2 + 1).rsqrt(),
     "average pools": lambda x: F.avg_pool2d(F.adaptive_avg_pool2d(x, 4), 3, 2, ceil_mode=True),
+    "pools of lines": lambda x: F.adaptive_avg_pool1d(F.avg_pool1d(x.flatten(2), 2), 4)[..., None],
     "max pools": lambda x: F.max_pool2d(F.max_pool2d(x, 3, 1, 1), 3, 2, ceil_mode=True),
     "reductions": lambda x: x.mean((2, 3), True) + x.sum(2, True) + x.amax((2, 3), True),
     "extremes": lambda x: torch.minimum(torch.maximum(x, F.silu(x)), x + 1),

@@ -63,11 +63,8 @@ def channel_scales(node: Node, constants: Constants) -> str | None:
     found = weight(argument(node, "weight"), constants.get)
     if found is None or found.scales.dim() == 0:
         return None
-    transposed = argument(node, "transposed")
     if found.scales.dim() > 1 or found.bits != 8:
         return "its weight is not int8 with a scale a channel"
-    if transposed and argument(node, "groups") > 1:
-        return "its weight has a scale a channel of each group" if found.axis == 1 else None
     return None
 
 
@@ -106,9 +103,12 @@ def convolution(values: Values, node: Node) -> None:
     builder = values.builder
     if int8 and form and form.affine and stored:
         integers = kernel(stored.integers, at)
-        moved = Weight(integers, stored.scales, integers.dim() - 1 if depthwise(node) else 0)
+        scales = stored.scales
+        if at.transposed and scales.dim() == 1:
+            scales = scales.repeat(at.groups)  # they are those of one group, for each
+        moved = Weight(integers, scales, integers.dim() - 1 if depthwise(node) else 0)
         weight_id = weights.int8_weight(builder, moved, integers)
-        bias_id = weights.int32_bias(builder, biases, form.affine, stored)
+        bias_id = weights.int32_bias(builder, biases, form.affine, moved)
     else:
         tensor = values.tensor(filters)
         assert tensor is not None

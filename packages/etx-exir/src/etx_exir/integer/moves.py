@@ -15,7 +15,7 @@ from etx_exir.integer.picks import PICKS, pick
 from etx_exir.integer.scales import Operand, operand
 from etx_exir.integer.windows import both, ends
 from etx_exir.ir.integer_ops import MAX_POOL
-from etx_exir.ir.ops import SLICE, TABLE, Moves, copies
+from etx_exir.ir.ops import RESHAPES, SLICE, TABLE, VIEW, Moves, copies
 
 aten = torch.ops.aten
 Move = Callable[[Node, Layouts], Node | tuple[Node, ...] | str | None]
@@ -54,6 +54,21 @@ def _several(node: Node, layouts: Layouts) -> tuple[Node, ...] | None:
     count = len(moved.meta["val"])
     parts = [layouts.call(operator.getitem, moved, i) for i in range(count)]
     return tuple(dequantized(part, source, layouts) for part in parts)
+
+
+def _reshape(node: Node, layouts: Layouts) -> Node | None:
+    """Keep the channels of an image last where the shape of its points alone changes."""
+    x = _source(node)
+    sizes = node.meta["val"].shape
+    if x is None or not is_image(x.node) or len(sizes) < 3:
+        return _one(node, layouts)
+    before = x.node.meta["val"].shape
+    if not all(isinstance(n, int) for n in (*before, *sizes)) or before[:2] != sizes[:2]:
+        return _one(node, layouts)
+    image = layouts.channels_last(x.node)
+    moved = layouts.call(VIEW, image, [sizes[0], *sizes[2:], sizes[1]])
+    source: Any = node.args[0]
+    return dequantized(layouts.channels_first(moved), source, layouts)
 
 
 def _slice(node: Node, layouts: Layouts) -> Node | None:
@@ -186,6 +201,7 @@ MOVING |= dict.fromkeys(
     ),
     _one,
 )
+MOVING |= dict.fromkeys(RESHAPES, _reshape)
 MOVING |= dict.fromkeys(PICKS, _pick)
 MOVING |= dict.fromkeys((aten.maximum.default, aten.minimum.default), _extreme)
 MOVING |= {

@@ -14,6 +14,7 @@ from etx_exir.passes.base import Pass
 from etx_exir.passes.integer.fuse_dynamic import FuseDynamic
 from etx_exir.passes.integer.fuse_quantized import FuseQuantized
 from etx_exir.passes.integer.fuse_weights import FuseWeights
+from etx_exir.passes.integer.quantize_first import QuantizeFirst
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
@@ -22,6 +23,8 @@ from etx_exir.passes.simplify.remove_noops import RemoveNoops
 __all__ = ["INTEGER", "integer"]
 
 INTEGER: tuple[Pass, ...] = (
+    QuantizeFirst(),
+    RemoveDeadCode(),  # FuseQuantized takes results that nothing else reads
     FuseQuantized(),
     FuseDynamic(),
     FuseWeights(),  # after those that take the weights for integer products
