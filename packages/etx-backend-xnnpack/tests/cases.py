@@ -416,7 +416,6 @@ INT8 = [
     int8("conv1d", lambda: nn.Conv1d(6, 8, 3), (2, 6, 11)),
     int8("conv_transpose2d", lambda: nn.ConvTranspose2d(6, 8, 3, 2, 1, 1), IMAGE),
     int8("conv_transpose2d_grouped", lambda: nn.ConvTranspose2d(6, 8, 3, 2, groups=2), IMAGE),
-    int8("conv_transpose1d_grouped", lambda: nn.ConvTranspose1d(6, 6, 4, groups=6), (2, 6, 11)),
     int8("linear", lambda: nn.Linear(8, 5), ROWS),
     int8("linear_of_tensor", lambda: nn.Linear(8, 5), ROWS, recipe="static_of_tensor"),
     int8("linear_relu", lambda: nn.Sequential(nn.Linear(8, 5, bias=False), nn.ReLU()), ROWS),
