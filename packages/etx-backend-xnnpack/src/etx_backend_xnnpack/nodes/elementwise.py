@@ -17,7 +17,7 @@ from etx_backend_xnnpack._generated.xnnpack import Elu, LeakyRelu, Operator, Una
 from etx_backend_xnnpack.builder import Affine, Range
 from etx_backend_xnnpack.layout import Order, plain
 from etx_backend_xnnpack.nodes.clamps import BOUNDS, range_of
-from etx_backend_xnnpack.nodes.scales import converts, fits, number_scale
+from etx_backend_xnnpack.nodes.scales import fits, holds, number_scale
 from etx_backend_xnnpack.nodes.table import lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
 from etx_backend_xnnpack.values import Result, Values
@@ -58,7 +58,7 @@ def put(
     if kind is Operator.LeakyRelu and form and form.affine and at:
         slope = abs(float(argument(node, "negative_slope")))
         steps = (form.affine, Affine(slope * form.affine.scale, 0))
-        form = form if all(converts(step, at) for step in steps) else None
+        form = form if all(holds(step, at) for step in steps) else None
     result = values.result(node, quantizes=form is not None)
     order = form.order if form and result.affine else values.natural(source)
     at = form.affine if form and result.affine else None

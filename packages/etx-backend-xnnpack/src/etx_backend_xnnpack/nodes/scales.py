@@ -8,6 +8,7 @@ from etx_backend_xnnpack.builder import Affine
 
 LEAST_OF_SUM, LEAST_OF_PRODUCT, MOST = 2.0**-10, 2.0**-16, 2.0**8
 OF_CONVERSION = 2.0**-8, 2.0**7
+STEPS, TOLERATED = 255, 1 / 8
 LARGEST = 127
 
 
@@ -18,10 +19,19 @@ def fits(kind: Operator, at: tuple[Affine, Affine], result: Affine) -> bool:
     return all(LEAST_OF_SUM <= each.scale / result.scale < MOST for each in at)
 
 
-def converts(at: Affine, result: Affine) -> bool:
-    """Tell whether int8 multipliers hold a step of `at` in those of the result."""
+def holds(at: Affine, result: Affine) -> bool:
+    """Tell whether int8 multipliers, of 1/256, hold a step of `at` in those of the result."""
     least, most = OF_CONVERSION
     return least <= at.scale / result.scale < most
+
+
+def converts(at: Affine, result: Affine) -> bool:
+    """Tell whether such a multiplier rounds no integer otherwise than float32 does.
+
+    Others of 1/256 are off by up to half a step, and those that are not, as 0.25, round halves up.
+    """
+    ratio = at.scale / result.scale
+    return holds(at, result) and abs(ratio - round(ratio)) * STEPS <= TOLERATED
 
 
 def number_scale(kind: Operator, number: float, result: Affine) -> Affine:
