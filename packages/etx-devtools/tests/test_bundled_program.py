@@ -242,7 +242,7 @@ def test_wrong_commands(etx, model):
         (): "no test cases",
         ("--inputs", "none.npz"): "none.npz: no such file",
         ("--inputs", "net_of_bundle.py"): "cannot be read as a .npy or .npz",
-        ("--eager", "net_of_bundle.py:Net", "--method", "g"): "the program has no method 'g'",
+        ("--eager", "net_of_bundle.py:Net", "--method", "g"): "has no method 'g' (it has: forward)",
     }.items():
         code, _, err = etx("bundle", model, *words, "-o", "x.bpte")
         assert (code, Path("x.bpte").exists()) == (2, False)

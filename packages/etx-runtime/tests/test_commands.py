@@ -230,7 +230,7 @@ def test_wrong_files(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
         run(capsys, "run", model, "--input", str(tmp_path / "none.npy"))
     np.save(tmp_path / "x.npy", np.zeros(1))
     with pytest.raises(
-        InputError, match=r"takes 2 arrays a call \(float32\[2, 3\], .*\), 1 were given"
+        InputError, match=r"expected 2 arrays a call \(float32\[2, 3\], .*\), 1 were given"
     ):
         run(capsys, "run", model, "--input", str(tmp_path / "x.npy"))
     (tmp_path / "x.bin").write_bytes(b"123")
@@ -362,7 +362,7 @@ def test_expected(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     np.save(tmp_path / "shape.npy", wrong.T)
     text = run(capsys, *command, "--expect", str(tmp_path / "shape.npy"), code=1)
     assert "has shape [2, 3], expected [3, 2]" in text
-    with pytest.raises(InputError, match="--expect: expected 1 for the last call, got 2 arrays"):
+    with pytest.raises(InputError, match="--expect: expected arrays of 1 call, the last, got"):
         run(capsys, *command, *["--expect", str(tmp_path / "right.npy")] * 2)
     wrong[0, 0] = np.nan
     np.save(tmp_path / "nan.npy", wrong)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from etx_schema import EtxError, EtxWarning
+from etx_schema.calls import Place
+from etx_schema.calls import read_calls as calls_of_files
 from etx_schema.entry_points import contributions, describe, name_of
 from torch import Tensor
 from torch.utils import _pytree as pytree
@@ -33,7 +33,6 @@ __all__ = ["add_options", "check_options", "quantize_sources", "read_calls", "wr
 
 GROUP = "etx.quantizers"
 PACKAGE = "etx-quant"
-NUMBERED = re.compile(r"(.+)\.(\d+)")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--calibrate",
         metavar="FILE.npz",
         help="calls of the model: of each input an array of that name, split along its first "
-        "axis, or arrays NAME.0, NAME.1, ... for calls of several sizes",
+        "axis, or arrays NAME.0, NAME.1, ... for calls of several sizes; as `etx run --input`",
     )
     group.add_argument(
         "--target-sqnr",
@@ -196,61 +195,27 @@ def _parameters(source: Source) -> list[str]:
 
 def read_calls(path: Path, source: Source) -> list[Any]:
     """Return the calls that the arrays of a file are, as tuples, or dicts of keyword inputs."""
-    arrays = _read(path)
     (example,) = _example(source)
-    if isinstance(example, dict):
-        return list(_calls(path, arrays, example))
-    names = _parameters(source)
-    named = dict(zip(_padded(names, len(example)), example, strict=True))
-    if len(named) == 1 and arrays.keys() == {"arr_0"}:
-        arrays = {next(iter(named)): arrays["arr_0"]}
-    return [tuple(call.values()) for call in _calls(path, arrays, named)]
+    named = example
+    if not isinstance(example, dict):
+        names = _padded(_parameters(source), len(example))
+        named = dict(zip(names, example, strict=True))
+    tensors = {name: like for name, like in named.items() if isinstance(like, Tensor)}
+    places = [Place(name, tuple(like.shape)) for name, like in tensors.items()]
+    calls = []
+    for arrays in calls_of_files([str(path)], places, must_fit=True):
+        call = dict(named)
+        for index, (name, like) in enumerate(tensors.items()):
+            call[name] = _converted(f"{path}, input {name!r}", arrays[index], like)
+        calls.append(call if isinstance(example, dict) else tuple(call.values()))
+    return calls
 
 
 def _padded(names: Sequence[str], length: int) -> list[str]:
     return [names[i] if i < len(names) else f"input_{i}" for i in range(length)]
 
 
-def _read(path: Path) -> dict[str, np.ndarray[Any, Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            if not hasattr(file, "files"):
-                raise EtxError(f"cannot read {path}: it is one array; write it with numpy.savez")
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, EtxError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise EtxError(f"cannot read {path}: {reason}; expected a file of numpy.savez") from error
-
-
-def _calls(
-    path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], example: Mapping[str, Any]
-) -> Iterator[dict[str, Any]]:
-    """Yield the calls, in the order of the arguments of `example`."""
-    pieces: dict[str, list[Tensor]] = {}
-    for name, array in arrays.items():
-        match = NUMBERED.fullmatch(name)
-        target = name if name in example or match is None else match[1]
-        like = example.get(target)
-        if not isinstance(like, Tensor):
-            known = ", ".join(n for n, x in example.items() if isinstance(x, Tensor))
-            raise EtxError(f"{path}: the model has no tensor input {target!r}; it has {known}")
-        value = _converted(f"{path}, array {name!r}", array, like)
-        made = [value] if target != name else _split(f"{path}, array {name!r}", value, like)
-        pieces.setdefault(target, []).extend(made)
-    missing = [n for n, x in example.items() if isinstance(x, Tensor) and n not in pieces]
-    if missing:
-        raise EtxError(f"{path}: it has no array of input {missing[0]!r}")
-    counts = {name: len(made) for name, made in pieces.items()}
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise EtxError(f"{path}: the inputs have different numbers of calls: {listed}")
-    for i in range(next(iter(counts.values()), 0)):
-        yield {name: pieces[name][i] if name in pieces else x for name, x in example.items()}
-
-
-def _converted(place: str, array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
+def _converted(place: str, array: Any, like: Tensor) -> Tensor:
     try:
         value = torch.from_numpy(array)
     except TypeError as error:
@@ -258,16 +223,3 @@ def _converted(place: str, array: np.ndarray[Any, Any], like: Tensor) -> Tensor:
     if value.is_floating_point() != like.is_floating_point():
         raise EtxError(f"{place}: it is {array.dtype}, the model's input is {like.dtype}")
     return value.to(like.dtype)
-
-
-def _split(place: str, value: Tensor, like: Tensor) -> list[Tensor]:
-    """Return the calls of one array: along an axis of its own, or pieces along the first axis."""
-    if value.dim() == like.dim() + 1:
-        return list(value)
-    size = like.shape[0] if like.dim() else 0
-    if value.dim() != like.dim() or not size or value.shape[0] % size:
-        raise EtxError(
-            f"{place}: its shape is {list(value.shape)}; expected {list(like.shape)}, a multiple "
-            f"of {size} along the first axis, or an axis more for the calls"
-        )
-    return list(torch.split(value, size))

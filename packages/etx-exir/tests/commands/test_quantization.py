@@ -140,8 +140,8 @@ WRONG = {
     "data but no recipe": (("--calibrate", "x.npz"), "--calibrate goes with --quantize"),
     "no data": (("--quantize", "int8"), "give calls of the model with --calibrate"),
     "report": (("--quantize", "int4", "--quantize-report", "r.png"), "ending in .json or .svg"),
-    "no file": (("--quantize", "int8", "--calibrate", "no.npz"), "cannot read no.npz: No such"),
-    "text": (("--quantize", "int8", "--calibrate", "model_of_test.py"), "numpy.savez"),
+    "no file": (("--quantize", "int8", "--calibrate", "no.npz"), "no.npz: no such file"),
+    "text": (("--quantize", "int8", "--calibrate", "model_of_test.py"), "cannot be read as a .npy"),
     "recipe": (("--quantize", "int1"), "--quantize int1: recipe 'int1': expected int8"),
 }
 
@@ -203,12 +203,12 @@ def test_arrays_become_calls(tmp_path: Path) -> None:
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "other name": ({"y": [1]}, "no tensor input 'y'; it has x, at"),
-    "missing": ({"x": np.ones((2, 3))}, "no array of input 'at'"),
+    "other name": ({"y": [1]}, "the array .y. is of no input; there are x, at"),
+    "missing": ({"x": np.ones((2, 3))}, "no array of input at; it has 'x'"),
     "counts": ({"x": np.ones((4, 3)), "at": [0]}, "different numbers of calls: x 2, at 1"),
     "shape": ({"x": np.ones((3, 3)), "at": [0]}, r"\[3, 3\]; expected \[2, 3\]"),
     "dtype": ({"x": np.ones((2, 3), I64), "at": [0]}, "int64, the model's input is torch.float32"),
-    "text": ({"x": np.array(["a"]), "at": [0]}, "no dtype <U1"),
+    "text": ({"x": np.full((2, 3), "a"), "at": [0]}, "no dtype <U1"),
 }
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from etx_schema._generated.program import ExecutionPlan
+from etx_schema.calls import choose_method
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.inspect.arenas import Arena
 from etx_schema.inspect.memory import memory_of
@@ -83,7 +84,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--board", metavar="FILE", help="a .json file with a board's memories (one of QEMU)"
     )
-    parser.add_argument("--method", default="forward", metavar="NAME", help="(forward)")
+    parser.add_argument("--method", metavar="NAME", help="(forward, or the only one)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="FILE", help="of the test: .npy, .npz, .bin"
     )
@@ -229,12 +230,13 @@ def _firmware(model: Path, options: argparse.Namespace) -> Firmware:
     from etx_backend_arm.firmware.case import make_case
 
     case = Case([], [])
+    method = _plan(model, options)[1].name or ""
     if not is_library:
-        case = make_case(model, options.method, options.input, options.seed)
+        case = make_case(model, method, options.input, options.seed)
 
     return Firmware(
         model=model,
-        method=options.method,
+        method=method,
         name=options.target,
         target=chosen,
         case=case,
@@ -245,16 +247,19 @@ def _firmware(model: Path, options: argparse.Namespace) -> Firmware:
     )
 
 
-def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
-    """Return what the method takes. Errors: EtxError where the board has less."""
+def _plan(model: Path, options: argparse.Namespace) -> tuple[PteFile, ExecutionPlan]:
+    """Return the file and the method that `--method` names. Errors: EtxError."""
     try:
         pte = read_pte(model)
     except ProgramError as error:
         raise EtxError(f"{model}: {error}") from error
-    plans = {plan.name: plan for plan in pte.program.execution_plan}
-    if options.method not in plans:
-        raise EtxError(f"{model} has no method {options.method!r}: {sorted(map(str, plans))}")
-    plan = plans[options.method]
+    plans = {plan.name or "": plan for plan in pte.program.execution_plan}
+    return pte, plans[choose_method(plans, options.method, str(model))]
+
+
+def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
+    """Return what the method takes. Errors: EtxError where the board has less."""
+    pte, plan = _plan(model, options)
     arenas, method = planned_arenas(plan), method_arena(plan)
     temporary, hungriest = _temporary(plan, options)
     temporary = max(temporary, npu_scratch(pte, plan, options.target))

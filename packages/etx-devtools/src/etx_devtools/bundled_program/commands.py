@@ -12,9 +12,9 @@ examples:
   etx bundle model.pte --inputs x.npy --expect y.npy -o model.bpte
   etx bundle model.pte --eager net.py:Net -o model.bpte      the factory's example inputs
 
-Each --inputs is a test case: the arrays of an .npz by the names of the inputs, else in their order.
---expect, once for each --inputs, has the outputs in their order. Without --expect and --eager
-`etx verify` only runs the cases. What does not fit the program is refused by name.
+Each --inputs is a test case, or several: an .npz by the names of the inputs or arr_0, arr_1, as for
+`etx run --input`. --expect, once for each --inputs, has the outputs so. Without --expect and
+--eager `etx verify` only runs the cases. What does not fit the program is refused by name.
 """
 
 VERIFY_EXAMPLES = """\
@@ -43,7 +43,7 @@ def register_bundle(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help=".npz, or .npy for one input; once for each test case",
+        help=".npz, or .npy for one input; once for each test case or more",
     )
     given = parser.add_mutually_exclusive_group()
     given.add_argument(
@@ -56,7 +56,7 @@ def register_bundle(subparsers: Any) -> None:
     given.add_argument(
         "--eager", metavar="MODULE:FACTORY", help="what this model returns is expected"
     )
-    parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
+    parser.add_argument("--method", metavar="NAME", help="default: forward, or the only one")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=_bundle)
 

@@ -40,6 +40,11 @@ class BundledProgram:
         self._signatures = signatures(read_pte(self.program))
         self.check()
 
+    @property
+    def methods(self) -> list[str]:
+        """The names of the program's methods."""
+        return list(self._signatures)
+
     def signature(self, method: str) -> Signature:
         """Return what a method takes and returns."""
         if method not in self._signatures:

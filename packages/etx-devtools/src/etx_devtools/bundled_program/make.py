@@ -5,48 +5,47 @@ from __future__ import annotations
 
 import argparse
 import json
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from etx_schema import EtxError, ProgramError, Tensor
+from etx_schema import EtxError, ProgramError, Tensor, TensorShapeDynamism
 from etx_schema.bundle import is_bundle
+from etx_schema.calls import Place, choose_method, read_calls
 from etx_schema.dtypes import DTYPES
-from etx_schema.files import PathLike, load_bytes
+from etx_schema.files import load_bytes
 
 from etx_devtools.bundled_program.config import MethodTestCase
 from etx_devtools.bundled_program.core import BundledProgram
 from etx_devtools.bundled_program.signature import Side
 from etx_devtools.bundled_program.tensors import Bits
 
-UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zlib.error)
-
 
 def bundle(options: argparse.Namespace) -> None:
     """Add test cases to a program, or to a bundle, and write it."""
     made = _open(options.file)
-    inputs = [read_arrays(path) for path in options.inputs]
-    expected: list[Any] = [None] * len(inputs)
+    method = choose_method(made.methods, options.method, options.file)
+    signature = made.signature(method)
+    cases = [case for path in options.inputs for case in read_values(path, signature.inputs)]
+    answers: list[Any] = [None] * len(cases)
     if options.expect:
-        if len(options.expect) != len(inputs):
+        if len(options.expect) != len(options.inputs):
             raise EtxError(
-                f"{len(options.expect)} --expect for {len(inputs)} --inputs; give one for each"
+                f"{len(options.expect)} --expect for {len(options.inputs)} --inputs; give one for "
+                "each"
             )
-        expected = [read_arrays(path) for path in options.expect]
-    if not inputs and not options.eager:
+        answers = [
+            values for path in options.expect for values in read_values(path, signature.outputs)
+        ]
+        if len(answers) != len(cases):
+            raise EtxError(f"--expect holds {len(answers)} cases, --inputs {len(cases)}")
+    if not cases and not options.eager:
         raise EtxError("no test cases: give --inputs, or --eager for its example inputs")
-    signature = made.signature(options.method)
-    cases = [fitted(arrays, signature.inputs) for arrays in inputs]
-    answers: list[Any] = [
-        None if each is None else fitted(each, signature.outputs) for each in expected
-    ]
     if options.eager:
         from etx_devtools.bundled_program.eager import answer
 
-        cases, answers[:] = answer(options.eager, options.method, cases, made.program)
-    made.add(options.method, [MethodTestCase(*pair) for pair in zip(cases, answers, strict=True)])
+        cases, answers[:] = answer(options.eager, method, cases, made.program)
+    made.add(method, [MethodTestCase(*pair) for pair in zip(cases, answers, strict=True)])
     made.save(options.output)
     if options.json:
         cases_of = {each.method_name: len(each.test_cases) for each in made.method_test_suites}
@@ -66,38 +65,30 @@ def _open(path: str) -> BundledProgram:
         raise EtxError(f"{path}: {error}") from error
 
 
-def read_arrays(path: PathLike) -> dict[str, Any]:
-    """Read the arrays of an `.npz` by name, or that of a `.npy`, whose name is empty."""
-    try:
-        with open(path, "rb") as file:
-            content = np.load(file, allow_pickle=False)
-            if isinstance(content, np.ndarray):
-                return {"": content}
-            return {key: content[key] for key in content.files}
-    except FileNotFoundError as error:
-        raise EtxError(f"{path}: no such file") from error
-    except (*UNREADABLE, zipfile.BadZipFile) as error:
-        reason = "it is another file, or holds Python objects" if "pickle" in str(error) else error
-        raise EtxError(f"{path} cannot be read as a .npy or .npz: {reason}") from error
-
-
-def fitted(arrays: dict[str, Any], side: Side) -> list[Any]:
-    """Return arrays in the order of the values, by name where all keys are names of these.
+def read_values(path: str, side: Side) -> list[list[Any]]:
+    """Return the values of each case in a file, in the order of the method's.
 
     Zero-dimensional arrays become numbers, and unsigned integers of their width the types that
     NumPy lacks, where the program has these.
     """
-    values = list(arrays.values())
-    if len(arrays) == len(side.names) and set(arrays) == set(side.names):
-        values = [arrays[name] for name in side.names]
-    if len(values) != len(side.values):
-        return values
-    return [_fit(array, value) for array, value in zip(values, side.values, strict=True)]
+    places = [_place(*pair) for pair in zip(side.names, side.values, strict=True)]
+    calls = read_calls([path], places, word=side.word)
+    missing = [i for call in calls for i in range(len(places)) if i not in call]
+    if missing:
+        raise EtxError(f"{path}: no array of {side.word} {side.describe(missing[0])}")
+    return [[_fit(call[i], value) for i, value in enumerate(side.values)] for call in calls]
+
+
+def _place(name: str, value: Any) -> Place:
+    if not isinstance(value, Tensor):
+        return Place(name, None)
+    is_static = value.shape_dynamism == TensorShapeDynamism.STATIC
+    return Place(name, tuple(size if is_static else None for size in value.sizes))
 
 
 def _fit(array: Any, value: Any) -> Any:
     if not isinstance(value, Tensor):
-        return array.item() if array.ndim == 0 else array
+        return array
     name, width = DTYPES.get(value.scalar_type, ("", 0))
     try:
         np.dtype(name)

@@ -16,6 +16,7 @@ from etx_exir.lower.capture import capture
 from etx_exir.lower.decompose import decompose
 from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte
+from etx_schema.calls import choose_method, method_names
 from torch import nn
 from torch.export import ExportedProgram
 
@@ -25,7 +26,7 @@ from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
 from etx_devtools.compare.layers import Layers
-from etx_devtools.compare.models import Model, flat_call, load_models
+from etx_devtools.compare.models import Model, flat_call, is_exported, load_models
 from etx_devtools.compare.notes import Notes, notes_of
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reduce import write_reduced
@@ -107,6 +108,8 @@ def compare_files(
     """
     pte = read_pte(file)
     models = load_models(eager)
+    if is_exported(eager):
+        models = {choose_method(method_names(pte), method, file): models["forward"]}
     chosen = _method(pte, method, models, eager)
     program = models[chosen].program
     if inputs or seed is not None:
@@ -153,7 +156,8 @@ def _search(
 
 def _method(pte: PteFile, name: str | None, sources: Mapping[str, Model], eager: str) -> str:
     if name is None:
-        name = "forward" if "forward" in sources or len(sources) != 1 else next(iter(sources))
+        names = method_names(pte)
+        name = choose_method([n for n in names if n in sources] or names, None)
     find_method(pte, name)
     if name not in sources:
         known = ", ".join(sorted(sources))

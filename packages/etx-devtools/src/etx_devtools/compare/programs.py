@@ -9,9 +9,12 @@ from typing import Any
 
 import etx_runtime
 from etx_exir.load_model import load_factory
-from etx_runtime.commands.samples import InputOptions, prepare_calls, read_arrays
+from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte, serialize_pte
+from etx_schema.calls import Place, choose_method, read_calls
+from torch import Tensor
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from etx_devtools.compare.against import Pair, output_distance
 from etx_devtools.compare.elsewhere import Ran
@@ -93,11 +96,7 @@ def compare_exported(
     """
     (first,) = load_models(file).values()
     models = load_models(other)
-    if method is None:
-        method = "forward" if "forward" in models else next(iter(models))
-    if method not in models:
-        raise EtxError(f"{other} has no method {method!r} (it has: {', '.join(sorted(models))})")
-    second = models[method]
+    second = models[choose_method(models, method, other)]
     calls = _arrays(first, inputs) if inputs else [second.call or first.call]
     found = compare_programs(first.program, second.program, calls)
     report = Report(file, other, found.calls, other=other)
@@ -110,12 +109,20 @@ def compare_exported(
 
 
 def _arrays(model: Model, inputs: Sequence[str]) -> list[list[Any]]:
-    """Return the calls in files: arrays in turn."""
-    arrays = [array for text in inputs for array in read_arrays(split_name(text)[1])]
-    count = len(ExportedSide(model.program).kinds)
-    if not count or len(arrays) % count:
-        raise EtxError(f"the program takes {count} arrays a call, {len(arrays)} were given")
-    return [arrays[start : start + count] for start in range(0, len(arrays), count)]
+    """Return the calls in files."""
+    nodes = ExportedSide(model.program).reference.inputs()
+    places = [_place(node) for node in nodes]
+    found = read_calls([split_name(text)[1] for text in inputs], places)
+    missing = [place.name for call in found for i, place in enumerate(places) if i not in call]
+    if missing:
+        raise EtxError(f"{', '.join(inputs)}: no array of input {missing[0]!r}")
+    return [[call[i] for i in range(len(places))] for call in found]
+
+
+def _place(node: Node) -> Place:
+    value = node.meta.get("val")
+    sizes = [size if isinstance(size, int) else None for size in getattr(value, "shape", ())]
+    return Place(node.name, tuple(sizes) if isinstance(value, Tensor) else None)
 
 
 def _methods(first: PteFile, second: PteFile, chosen: str | None, given: bool) -> list[str]:
@@ -141,9 +148,7 @@ def _calls(
 ) -> list[list[Any]]:
     if eager is not None and not inputs and seed is None:
         sources = load_factory(eager)
-        if method not in sources:
-            known = ", ".join(sorted(sources))
-            raise EtxError(f"{eager} has no method {method!r} (it has: {known})")
+        choose_method(sources, method, eager)
         return [flat_call((sources[method].inputs, sources[method].kwargs))]
     given = InputOptions(files=[split_name(text) for text in inputs], seed=seed or 0)
     program = etx_runtime.Runtime.get().load_program(serialize_pte(pte))

@@ -37,7 +37,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument("before", help="a .pte file")
     parser.add_argument("after", help="the .pte file that it became")
     parser.add_argument("--run", dest="runs", action="store_true", help="run both, in turns")
-    parser.add_argument("--method", default="forward", metavar="NAME", help="of --run")
+    parser.add_argument(
+        "--method", metavar="NAME", help="of --run (default: forward or the only one)"
+    )
     parser.add_argument(
         "--fail-if", action="append", default=[], metavar="LIMIT", help="such as 'arena>+2%%'"
     )

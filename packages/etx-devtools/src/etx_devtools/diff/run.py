@@ -16,10 +16,11 @@ SECONDS = 1.0
 FEWEST, MOST = 5, 1000
 
 
-def run_both(files: tuple[str, str], method: str = "forward") -> dict[str, Any]:
+def run_both(files: tuple[str, str], method: str | None = None) -> dict[str, Any]:
     """Return median milliseconds and the largest difference of each output, for random inputs.
 
-    `outputs` holds None for one that cannot be compared. Needs etx-runtime.
+    Without a `method` it is `forward` or the only one of each. `outputs` holds None for one that
+    cannot be compared. Needs etx-runtime.
     """
     try:
         from etx_runtime.commands.expected import compare_tensor
@@ -40,4 +41,4 @@ def run_both(files: tuple[str, str], method: str = "forward") -> dict[str, Any]:
         for each, spent in zip(methods, times, strict=True):
             spent += each.time_executions(inputs, 1)
     medians = [statistics.median(spent) / 1e6 for spent in times]
-    return {"method": method, "milliseconds": medians, "outputs": differences}
+    return {"method": methods[0].metadata.name(), "milliseconds": medians, "outputs": differences}

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from etx_schema import EtxError, read_pte
+from etx_schema.calls import choose_method, method_names
 from etx_schema.files import write_atomically
 
 from etx_devtools.etdump import read_etdump
@@ -43,7 +44,7 @@ def register(subparsers: Any) -> None:
     try:
         from etx_runtime.commands.register import add_model
     except ImportError:
-        parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
+        parser.add_argument("--method", metavar="NAME", help="default: forward, or the only one")
         parser.add_argument("--json", action="store_true", help="print one JSON document")
     else:
         add_model(parser)
@@ -82,10 +83,11 @@ def _profile(options: argparse.Namespace) -> None:
         return
     tick_ms = options.tick_ns / 1e6 if options.etdump else 1e-6
     if options.etdump:
+        pte = read_pte(options.file)
         profile = profile_of(
-            read_pte(options.file),
+            pte,
             read_etdump(options.etdump),
-            method=options.method,
+            method=choose_method(method_names(pte), options.method, options.file),
             file=options.file,
             tick_ms=tick_ms,
         )
@@ -130,7 +132,7 @@ def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
         profile = profile_of(
             read_pte(file),
             each.runs,
-            method=options.method,
+            method=each.method.metadata.name(),
             file=file,
             untraced_ms=each.untraced_ms,
             cost_ms=Recorder.cost_ns() / 1e6,

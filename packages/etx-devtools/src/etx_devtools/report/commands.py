@@ -49,7 +49,9 @@ def register(subparsers: Any) -> None:
         "--inputs", action="append", default=[], metavar="FILE", help="of --run and --eager"
     )
     parser.add_argument(
-        "--method", default="forward", metavar="NAME", help="of --etdump and --eager"
+        "--method",
+        metavar="NAME",
+        help="of --etdump and --eager (default: forward, or the only one)",
     )
     parser.add_argument(
         "--stages",

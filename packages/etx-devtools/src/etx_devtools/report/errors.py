@@ -13,7 +13,9 @@ Errors = dict[str, list[list[float]]]
 """By method, rows of instruction, error made there, error that arrived, what rounding explains."""
 
 
-def errors_of(path: str, eager: str, inputs: Sequence[str] = (), method: str = "forward") -> Errors:
+def errors_of(
+    path: str, eager: str, inputs: Sequence[str] = (), method: str | None = None
+) -> Errors:
     """Return the largest absolute errors of each instruction over all calls and results.
 
     What was not compared has no row. Needs etx-runtime and etx-exir.
@@ -25,7 +27,8 @@ def errors_of(path: str, eager: str, inputs: Sequence[str] = (), method: str = "
             f"--eager needs etx-exir, etx-runtime and etx-kernels-portable ({error})"
         ) from error
     found: dict[int, list[float]] = {}
-    for call in compare_files(path, eager, inputs, method).calls:
+    report = compare_files(path, eager, inputs, method)
+    for call in report.calls:
         for check in call.checks:
             if check.made is None and check.arrived is None:
                 continue
@@ -34,4 +37,5 @@ def errors_of(path: str, eager: str, inputs: Sequence[str] = (), method: str = "
             sizes = [0.0 if distance is None else distance.max_abs for distance in distances]
             for place, size in enumerate([*sizes, check.allowed]):
                 row[place] = max(row[place], size)
-    return {method: [[index, *row] for index, row in sorted(found.items())]}
+    name = report.calls[0].method
+    return {name: [[index, *row] for index, row in sorted(found.items())]}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from etx_schema import EtxError, read_pte
+from etx_schema.calls import choose_method, method_names
 from etx_schema.files import PathLike
 
 from etx_devtools.etdump import read_etdump
@@ -44,15 +45,17 @@ def measure(path: str, inputs: Sequence[str] = ()) -> dict[str, list[float]]:
             file=path,
             untraced_ms=each.untraced_ms,
             cost_ms=Recorder.cost_ns() / 1e6,
+            inner_cost_ms=Recorder.inner_cost_ns() / 1e6,
         )
         found[name] = _times(profile)
     return found
 
 
-def recorded(path: PathLike, dump: PathLike, method: str = "forward") -> dict[str, list[float]]:
+def recorded(path: PathLike, dump: PathLike, method: str | None = None) -> dict[str, list[float]]:
     """Return median milliseconds of each instruction of `method` from an ETDump."""
-    runs = read_etdump(dump)
-    return {method: _times(profile_of(read_pte(path), runs, method=method, file=str(path)))}
+    runs, pte = read_etdump(dump), read_pte(path)
+    name = choose_method(method_names(pte), method, str(path))
+    return {name: _times(profile_of(pte, runs, method=name, file=str(path)))}
 
 
 def _times(profile: Profile) -> list[float]:

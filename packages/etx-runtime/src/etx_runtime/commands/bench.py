@@ -49,7 +49,7 @@ def bench(options: argparse.Namespace) -> None:
         path = options.file[index]
         row: dict[str, Any] = {
             "file": path,
-            "method": options.method,
+            "method": method.metadata.name(),
             "file_bytes": Path(path).stat().st_size,
             "inputs": [_shape(value) for value in inputs[index]],
             "threads": get_num_threads(),

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from etx_schema import EtxError
+from etx_schema.calls import read_calls
 
 from etx_runtime import _native, bits
-from etx_runtime.commands.samples import RAW, read_arrays
+from etx_runtime.commands.samples import RAW, place_of
 from etx_runtime.errors import InputError
 from etx_runtime.values import ValueInfo
 
@@ -20,12 +22,17 @@ def read_expected(
     paths: Sequence[str], outputs: tuple[ValueInfo, ...], calls: int
 ) -> list[list[Array]]:
     """Read arrays for all outputs that are tensors: of each call, or only of the last one."""
-    arrays = [array for path in paths for array in read_arrays(path)]
-    count = sum(info.kind == "tensor" for info in outputs)
-    if not count or len(arrays) not in (count, count * calls):
-        asked = f"{count} for the last call" + (f", or {count * calls} for all" * (calls > 1))
-        raise InputError(f"--expect: expected {asked}, got {len(arrays)} arrays")
-    return [arrays[start : start + count] for start in range(0, len(arrays), count)]
+    tensors = [i for i, info in enumerate(outputs) if info.kind == "tensor"]
+    others = [i for i in range(len(outputs)) if i not in tensors]
+    places = [place_of(info) for info in outputs]
+    try:
+        found = read_calls(paths, places, others, word="output")
+    except EtxError as error:
+        raise InputError(f"--expect: {error}") from error
+    if len(found) not in (1, calls):
+        asked = "1 call, the last" + f", or {calls}" * (calls > 1)
+        raise InputError(f"--expect: expected arrays of {asked}, got those of {len(found)}")
+    return [[call[i] for i in tensors] for call in found]
 
 
 def compare(

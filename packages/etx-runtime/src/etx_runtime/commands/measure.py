@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from etx_schema.calls import choose_method
+
 from etx_runtime.errors import LoadError
 from etx_runtime.recorder import Recorder
 from etx_runtime.runtime import Method, Runtime
@@ -18,17 +20,21 @@ from etx_runtime.runtime import Method, Runtime
 def measure_load(
     path: str,
     data_paths: Sequence[str],
-    name: str,
+    name: str | None,
     mmap: bool = True,
     recorder: Recorder | None = None,
 ) -> tuple[Method, float]:
-    """Load a method and return it with the milliseconds that took, plugins not counted."""
+    """Load a method and return it with the milliseconds that took, plugins not counted.
+
+    Without a `name` it is `forward` or the only one.
+    """
     runtime = Runtime.get()
     assert runtime.operator_registry.operator_names is not None
     start = time.perf_counter()
     try:
         program = runtime.load_program(path, data_paths=data_paths, mmap=mmap)
-        method = program.load_method(name, recorder=recorder)
+        chosen = choose_method(program.method_names, None, path) if name is None else name
+        method = program.load_method(chosen, recorder=recorder)
     except LoadError as error:
         shown = os.fsencode(path).decode(errors="replace")
         text = str(error).replace(shown, path) if shown in str(error) else f"{path}: {error}"

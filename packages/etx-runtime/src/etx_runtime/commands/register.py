@@ -25,6 +25,10 @@ examples:
 Buffers keep their values from call to call: several sets of --input are calls in a row, and
 --iterations repeats each. `etx show model.pte` prints names, shapes and bounds of the inputs.
 bfloat16 and float8 arrays are read and written as unsigned integers of their width.
+
+An .npz has an array for each input by its name, or all as arr_0, arr_1 (of numpy.savez). Several
+calls are an axis more in front, a multiple of a fixed first axis, or arrays NAME.0, NAME.1. All
+commands read files so, `etx compile --calibrate` too.
 """
 
 BENCH_EXAMPLES = """\
@@ -134,7 +138,7 @@ def register_bench(subparsers: Any) -> None:
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add what says which method runs on which inputs: `input_options` reads the latter."""
-    parser.add_argument("--method", default="forward", metavar="NAME", help="default: forward")
+    parser.add_argument("--method", metavar="NAME", help="default: forward, or the only one")
     parser.add_argument(
         "--data",
         action="append",

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
         compare(outputs, infos, reference, options.atol, options.rtol)
         for outputs, reference in zip(results[-len(expected) :], expected, strict=False)
     ]
-    document: dict[str, Any] = {"file": options.file, "method": options.method}
+    document: dict[str, Any] = {"file": options.file, "method": method.metadata.name()}
     document["outputs"] = rows[-1]
     if len(rows) > 1:
         document["calls"] = rows

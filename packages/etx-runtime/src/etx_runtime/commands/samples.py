@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from etx_schema import EtxError
+from etx_schema.calls import Place, read_calls
+from etx_schema.calls import read_arrays as read_named
 
 from etx_runtime import bits
 from etx_runtime.commands.sizes import choose_symbols, shape_of
@@ -68,19 +69,26 @@ def _rows(
     named: Mapping[int, Any],
     files: Sequence[str],
 ) -> list[dict[int, Any]]:
-    """Return what is given for each call by input: arrays of the files in turn, and `named`."""
+    """Return what is given for each call by input: what the files hold, and `named`."""
     if not files:
         return [dict(named)]
-    tensors = [i for i, info in enumerate(inputs) if info.kind == "tensor" and i not in named]
-    arrays = [array for path in files for array in read_arrays(path, [i.name for i in inputs])]
-    if not tensors or not arrays or len(arrays) % len(tensors):
-        rest = " that are not given by name" if named else ""
-        raise InputError(
-            f"{method.metadata.name()} takes {len(tensors)} arrays a call{rest}"
-            f" ({', '.join(str(inputs[i]) for i in tensors)}), {len(arrays)} were given"
-        )
-    turns = range(0, len(arrays), len(tensors))
-    return [{**named, **dict(zip(tensors, arrays[start:], strict=False))} for start in turns]
+    try:
+        calls = read_calls(files, [place_of(info) for info in inputs], named.keys())
+    except EtxError as error:
+        raise InputError(f"{method.metadata.name()}: {error}") from error
+    return [{**call, **named} for call in calls]
+
+
+def place_of(info: ValueInfo) -> Place:
+    """Return what files may hold of an input or output."""
+    if info.shape is None:
+        return Place(info.name, None, str(info))
+    bounds = info.bounds or (None,) * len(info.shape)
+    is_open = info.is_dynamic and not info.bounds
+    sizes = [
+        None if is_open or bound else size for size, bound in zip(info.shape, bounds, strict=True)
+    ]
+    return Place(info.name, tuple(sizes), str(info))
 
 
 def _named(inputs: tuple[ValueInfo, ...], given: Sequence[tuple[str, str]]) -> dict[int, Any]:
@@ -196,33 +204,9 @@ def _given(value: Any, info: ValueInfo, index: int, shape: tuple[int, ...]) -> A
     return value.view(info.dtype).reshape(shape)
 
 
-def read_arrays(path: str, names: Sequence[str] = ()) -> list[Array]:
-    """Read a `.npy`, the arrays of an `.npz`, or a raw `.bin` as bytes.
-
-    Those of an `.npz` come in the order of `names` where these are its keys, else in the file's.
-    """
+def read_arrays(path: str) -> list[Array]:
+    """Read a `.npy`, the arrays of an `.npz`, or a raw `.bin` as bytes."""
     try:
-        if Path(path).suffix == ".bin":
-            return [np.fromfile(path, RAW)]
-        with open(path, "rb") as file:
-            content = np.load(file, allow_pickle=False)
-            if isinstance(content, np.ndarray):
-                return [content]
-            arrays = {key: content[key] for key in content.files}
-            if arrays.keys() <= set(names):
-                return [arrays[name] for name in names if name in arrays]
-            return list(arrays.values())
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file") from error
-    except (OSError, ValueError, EOFError, RuntimeError, MemoryError, zlib.error) as error:
-        raise _unreadable(path, error) from error
-    except zipfile.BadZipFile as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: str, error: Exception) -> InputError:
-    kinds = "a .npy or .npz without pickled objects, or a raw .bin"
-    reason = str(error) or type(error).__name__
-    if "pickle" in reason:
-        reason = "it is another file, or holds Python objects"
-    return InputError(f"{path} cannot be read as {kinds}: {reason}")
+        return list(read_named(path).values())
+    except EtxError as error:
+        raise InputError(str(error)) from error

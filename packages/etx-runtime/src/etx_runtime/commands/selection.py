@@ -7,7 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from etx_schema import read_pte
+from etx_schema import EtxError, read_pte
+from etx_schema.calls import choose_method
 from etx_schema.inspect.describe_method import Method
 
 from etx_runtime.errors import InputError
@@ -22,7 +23,7 @@ class Selection:
     instructions: tuple[tuple[int, int], ...] = ()
 
 
-def select_values(text: str, file: str, method: str) -> Selection:
+def select_values(text: str, file: str, method: str | None) -> Selection:
     """Read what `--values` says: a kind of value, modules and ranges, separated by commas.
 
     Modules are those that the file names (`etx/debug`), with all that is in them. Errors:
@@ -48,13 +49,14 @@ def select_values(text: str, file: str, method: str) -> Selection:
     return Selection(kind, tuple(found))
 
 
-def _modules(file: str, method: str) -> list[list[str]]:
+def _modules(file: str, method: str | None) -> list[list[str]]:
     """Return the modules of each instruction; of a delegate those of what is in it."""
     pte = read_pte(file)
-    plans = {plan.name: plan for plan in pte.program.execution_plan}
-    if method not in plans:
-        known = ", ".join(str(name) for name in plans)
-        raise InputError(f"the program has no method {method!r} (it has: {known})")
+    plans = {plan.name or "": plan for plan in pte.program.execution_plan}
+    try:
+        method = choose_method(plans, method)
+    except EtxError as error:
+        raise InputError(str(error)) from error
     found = []
     for row in Method(pte, plans[method]).instructions():
         origins = [row, *row.get("inner", {}).values()]
