@@ -80,17 +80,16 @@ CastLoop store_loop(ScalarType to) {
   return loop;
 }
 
-using Narrow = DtypeList<DtypeTag<ScalarType::Short, int16_t>, DtypeTag<ScalarType::Char, int8_t>,
-                         DtypeTag<ScalarType::Byte, uint8_t>>;
+using Bytes = DtypeList<DtypeTag<ScalarType::Char, int8_t>, DtypeTag<ScalarType::Byte, uint8_t>>;
 
-/// The loop of a narrow integer from or to int32; null for others.
-CastLoop narrow_loop(ScalarType from, ScalarType to) {
+/// The loop of bytes from or to int16; null for others.
+CastLoop byte_loop(ScalarType from, ScalarType to) {
   CastLoop loop = nullptr;
-  const bool loads = to == ScalarType::Int;
-  (void)dispatch<is_cast>(Narrow{}, loads ? from : to, [&](auto tag) {
+  const bool loads = to == ScalarType::Short;
+  (void)dispatch<is_cast>(Bytes{}, loads ? from : to, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (loads) loop = cast_loop<T, int32_t>;
-    if (from == ScalarType::Int) loop = cast_loop<int32_t, T>;
+    if (loads) loop = cast_loop<T, int16_t>;
+    if (from == ScalarType::Short) loop = cast_loop<int16_t, T>;
     return Error::Ok;
   });
   return loop;
@@ -108,7 +107,7 @@ CastLoop direct_loop(ScalarType from, ScalarType to) {
     case ScalarType::Long: return store_loop<int64_t>(to);
     case ScalarType::Float: return store_loop<float>(to);
     case ScalarType::Double: return store_loop<double>(to);
-    default: return kIsSmall ? nullptr : narrow_loop(from, to);
+    default: return kIsSmall ? nullptr : byte_loop(from, to);
   }
 }
 

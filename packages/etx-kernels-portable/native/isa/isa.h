@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "isa/one_level.h"
 
@@ -72,25 +73,50 @@ struct Product {
   int64_t a_stride = 0;
   int64_t rows = 0, depth = 0, columns = 0;
   const T* panel = nullptr;
-  int64_t panel_stride = 64 / static_cast<int64_t>(sizeof(T));  ///< Between its rows.
-  const T* row_bias = nullptr;                                  ///< One per row; null: zero.
+  int64_t panel_stride = 128 / static_cast<int64_t>(sizeof(T));  ///< Between its rows.
+  const T* row_bias = nullptr;                                   ///< One per row; null: zero.
   T* c = nullptr;
   int64_t row_step = 0, column_step = 1;  ///< Between elements of c.
 };
 template <typename T>
-constexpr int64_t kPanel = 64 / static_cast<int64_t>(sizeof(T));
+constexpr int64_t kPanel = 128 / static_cast<int64_t>(sizeof(T));
 
-/// y[i][j] = bias[j] + dot(x[i], w[j]) for few rows of x: w is read once, in place.
-struct Gemv {
-  const float* x = nullptr;
+/// a b without the int in which C++ would multiply.
+template <typename T>
+constexpr T times(T a, T b) {
+  if constexpr (std::is_same_v<T, uint16_t>) {
+    return static_cast<T>(uint32_t{a} * b);
+  } else {
+    return a * b;
+  }
+}
+
+/// y[i][j] = bias[j] + dot(x[i], w[j]) for few rows of x: w is read once, in place. What its
+/// elements are, the loop knows.
+template <typename T>
+struct Dots {
+  const T* x = nullptr;
   int64_t x_stride = 0;
   int64_t rows = 0;
-  const float* w = nullptr;
+  const void* w = nullptr;
   int64_t w_stride = 0;
   int64_t depth = 0;
   int64_t begin = 0, end = 0;  ///< Rows of w.
-  const float* bias = nullptr;
-  float* y = nullptr;
+  const T* bias = nullptr;
+  T* y = nullptr;
+  int64_t y_stride = 0;
+};
+using Gemv = Dots<float>;
+
+/// y[i][j] = sum of a[i][k] * b[k][j] for few rows of a: b is read once, in place.
+template <typename T>
+struct Accumulation {
+  const T* a = nullptr;
+  int64_t a_stride = 0;
+  int64_t rows = 0, depth = 0, columns = 0;
+  const void* b = nullptr;
+  int64_t b_stride = 0;
+  T* y = nullptr;
   int64_t y_stride = 0;
 };
 

@@ -19,18 +19,9 @@ inline double sum(const double* x, int64_t n) {
 
 inline void multiply_panel(const Product<float>& p) { isa().product_float(p); }
 inline void multiply_panel(const Product<double>& p) { isa().product_double(p); }
+inline void multiply_panel(const Product<uint16_t>& p) { isa().product_short(p); }
 inline void multiply_panel(const Product<uint32_t>& p) { isa().product_int(p); }
 inline void multiply_panel(const Product<uint64_t>& p) { isa().product_long(p); }
-
-inline double dot(const double* x, const double* w, int64_t n) {
-  return isa().dot_double(x, w, static_cast<size_t>(n));
-}
-inline uint32_t dot(const uint32_t* x, const uint32_t* w, int64_t n) {
-  return isa().dot_int(x, w, static_cast<size_t>(n));
-}
-inline uint64_t dot(const uint64_t* x, const uint64_t* w, int64_t n) {
-  return isa().dot_long(x, w, static_cast<size_t>(n));
-}
 
 /// The sum of (x - center)^2.
 inline float sum_squares(const float* x, float center, int64_t n) {

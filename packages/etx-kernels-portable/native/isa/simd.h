@@ -91,10 +91,10 @@ constexpr int kLanes = ETX_SIMD_BYTES / 4;
 
 #if defined(__GNUC__)
 #define ETX_NOINLINE __attribute__((noinline))
-inline void prefetch(const float* p) { __builtin_prefetch(p, 0, 2); }
+inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 #else
 #define ETX_NOINLINE
-inline void prefetch(const float*) {}
+inline void prefetch(const void*) {}
 #endif
 
 #if ETX_SIMD_BYTES == 64

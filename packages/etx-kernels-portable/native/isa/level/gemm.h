@@ -5,6 +5,7 @@
 /// The matrix product of the `Isa` table: register tiles of kTileRows x kTileColumns.
 
 #include "isa/isa.h"
+#include "isa/level/row_pointers.h"
 #include "isa/level/transpose.h"
 #include "isa/simd.h"
 
@@ -35,18 +36,6 @@ struct Tile {
   const float* next;  ///< What will be read soon: a cache line is fetched at each step.
 };
 
-/// Rows of A in groups of three behind one pointer each: every address is then a pointer plus 0, 1
-/// or 2 times the stride, and all of them fit the registers.
-template <int M>
-struct RowPointers {
-  const float* group[(M + 2) / 3];
-  int64_t stride;
-  explicit RowPointers(const Tile& t) : stride(t.a_stride) {
-    for (int g = 0; g < (M + 2) / 3; ++g) group[g] = t.a + 3 * g * t.a_stride;
-  }
-  float at(int row, int64_t k) const { return group[row / 3][(row % 3) * stride + k]; }
-};
-
 /// M rows times V vectors of columns. Small tiles keep U independent sums, so that additions do
 /// not wait for each other.
 template <int M, int V, bool indexed>
@@ -62,7 +51,7 @@ void run_tile(const Tile& t) {
       for (int u = 1; u < U; ++u) acc[u][i][v] = splat(0.0f);
     }
   }
-  const RowPointers<M> rows(t);
+  const RowPointers<float, M> rows(t.a, t.a_stride);
   const float* b = t.b;
   const int64_t b_stride = t.b_stride;
   const int32_t* const index = t.b_index;

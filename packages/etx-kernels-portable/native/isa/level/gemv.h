@@ -2,69 +2,66 @@
 #ifndef ETX_PORTABLE_LEVEL_GEMV_H_
 #define ETX_PORTABLE_LEVEL_GEMV_H_
 
-/// Products with few rows: sums along the contiguous depth, nothing packed.
+/// Products with few rows, nothing packed: dots along a contiguous depth, sums of rows.
+
+#include <type_traits>
 
 #include "isa/isa.h"
-#include "isa/simd.h"
+#include "isa/level/elements.h"
 
 namespace etx::portable {
 namespace {
 
 #if ETX_SIMD_BYTES == 64
 constexpr int kDotRows = 4, kDotColumns = 4;
-#elif ETX_SIMD_BYTES == 32
-constexpr int kDotRows = 2, kDotColumns = 4;
 #else
 constexpr int kDotRows = 2, kDotColumns = 4;
 #endif
 
 /// R rows of x times C rows of w, in U independent sums each.
-template <int R, int C>
-void dot_tile(const Gemv& d, int64_t row, int64_t column) {
-  constexpr int U = R * C >= 8 ? 1 : (R * C >= 4 ? 2 : 4);
-  VecF acc[U][R][C];
-  ETX_UNROLL
-  for (int u = 0; u < U; ++u) {
+template <typename E, int R, int C>
+void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
+  using T = typename E::type;
+  constexpr int U = R * C >= 8 ? 1 : (R * C >= 4 ? 2 : 4), L = kVec<T>;
+  Vec<T> acc[U][R][C] = {};
+  const T* const x = d.x + row * d.x_stride;
+  const auto* const w = static_cast<const typename E::element*>(d.w) + column * d.w_stride;
+  const auto add = [](Vec<T>(&sum)[R][C], const Vec<T>(&xv)[R], const Vec<T>(&wv)[C]) {
     ETX_UNROLL
     for (int r = 0; r < R; ++r) {
       ETX_UNROLL
-      for (int c = 0; c < C; ++c) acc[u][r][c] = splat(0.0f);
-    }
-  }
-  const float* const x = d.x + row * d.x_stride;
-  const float* const w = d.w + column * d.w_stride;
-  const auto add = [](VecF(&sum)[R][C], const VecF(&xv)[R], const VecF(&wv)[C]) {
-    ETX_UNROLL
-    for (int r = 0; r < R; ++r) {
-      ETX_UNROLL
-      for (int c = 0; c < C; ++c) sum[r][c] = sum[r][c] + xv[r] * wv[c];
+      for (int c = 0; c < C; ++c) sum[r][c] = add_product<T>(sum[r][c], xv[r], wv[c]);
     }
   };
   int64_t k = 0;
-  VecF xv[R], wv[C];
-  for (; k + U * kLanes <= d.depth; k += U * kLanes) {
+  Vec<T> xv[R], wv[C];
+  for (; k + U * L <= d.depth; k += U * L) {
     ETX_UNROLL
     for (int u = 0; u < U; ++u) {
       ETX_UNROLL
-      for (int r = 0; r < R; ++r) xv[r] = load(x + r * d.x_stride + k + u * kLanes);
+      for (int r = 0; r < R; ++r) xv[r] = load_vec(x + r * d.x_stride + k + u * L);
       ETX_UNROLL
-      for (int c = 0; c < C; ++c) wv[c] = load(w + c * d.w_stride + k + u * kLanes);
+      for (int c = 0; c < C; ++c) {
+        const auto* const p = w + c * d.w_stride + k + u * L;
+        wv[c] = E::load(p);
+        if constexpr (kLanes > 1) prefetch(p + C * d.w_stride);
+      }
       add(acc[u], xv, wv);
     }
   }
-  for (; k < d.depth; k += kLanes) {
+  for (; k < d.depth; k += L) {
     const int64_t left = d.depth - k;
     const size_t n = static_cast<size_t>(left);
-    const bool full = left >= kLanes;
+    const bool full = left >= L;
     ETX_UNROLL
     for (int r = 0; r < R; ++r) {
-      const float* const p = x + r * d.x_stride + k;
-      xv[r] = full ? load(p) : load_part(p, n);
+      const T* const p = x + r * d.x_stride + k;
+      xv[r] = full ? load_vec(p) : load_first<Same<T>>(p, n);
     }
     ETX_UNROLL
     for (int c = 0; c < C; ++c) {
-      const float* const p = w + c * d.w_stride + k;
-      wv[c] = full ? load(p) : load_part(p, n);
+      const auto* const p = w + c * d.w_stride + k;
+      wv[c] = full ? E::load(p) : load_first<E>(p, n);
     }
     add(acc[0], xv, wv);
   }
@@ -72,30 +69,106 @@ void dot_tile(const Gemv& d, int64_t row, int64_t column) {
   for (int r = 0; r < R; ++r) {
     ETX_UNROLL
     for (int c = 0; c < C; ++c) {
-      VecF sum = acc[0][r][c];
+      Vec<T> sum = acc[0][r][c];
       ETX_UNROLL
-      for (int u = 1; u < U; ++u) sum = sum + acc[u][r][c];
-      const float bias = d.bias == nullptr ? 0.0f : d.bias[column + c];
-      d.y[(row + r) * d.y_stride + column + c] = add_lanes(sum) + bias;
+      for (int u = 1; u < U; ++u) sum = add_vec<T>(sum, acc[u][r][c]);
+      const T bias = d.bias == nullptr ? T{0} : d.bias[column + c];
+      d.y[(row + r) * d.y_stride + column + c] = static_cast<T>(add_all<T>(sum) + bias);
     }
   }
 }
 
-template <int C>
-void dot_columns(const Gemv& d, int64_t column) {
+template <typename E, int C>
+void dot_columns(const Dots<typename E::type>& d, int64_t column) {
   int64_t row = 0;
-  for (; row + kDotRows <= d.rows; row += kDotRows) dot_tile<kDotRows, C>(d, row, column);
-  if (kDotRows > 2) {
-    for (; row + 2 <= d.rows; row += 2) dot_tile<2, C>(d, row, column);
+  if constexpr (C > 1 || std::is_same_v<E, Same<float>>) {
+    for (; row + kDotRows <= d.rows; row += kDotRows) dot_tile<E, kDotRows, C>(d, row, column);
   }
-  for (; row < d.rows; ++row) dot_tile<1, C>(d, row, column);
+  if constexpr (kDotRows > 2 && std::is_same_v<E, Same<float>>) {
+    for (; row + 2 <= d.rows; row += 2) dot_tile<E, 2, C>(d, row, column);
+  }
+  for (; row < d.rows; ++row) dot_tile<E, 1, C>(d, row, column);
 }
 
-void gemv(const Gemv& d) {
+template <typename E>
+inline void dots(const Dots<typename E::type>& d) {
   int64_t column = d.begin;
-  for (; column + kDotColumns <= d.end; column += kDotColumns) dot_columns<kDotColumns>(d, column);
-  for (; column < d.end; ++column) dot_columns<1>(d, column);
+  for (; column + kDotColumns <= d.end; column += kDotColumns) {
+    dot_columns<E, kDotColumns>(d, column);
+  }
+  for (; column < d.end; ++column) dot_columns<E, 1>(d, column);
 }
+
+void gemv(const Gemv& d) { dots<Same<float>>(d); }
+void dots_half(const Dots<float>& d) { dots<OfHalf>(d); }
+void dots_bfloat16(const Dots<float>& d) { dots<OfBfloat16>(d); }
+void dots_double(const Dots<double>& d) { dots<Same<double>>(d); }
+void dots_int(const Dots<uint32_t>& d) { dots<Same<uint32_t>>(d); }
+void dots_byte(const Dots<uint16_t>& d) { dots<OfByte>(d); }
+void dots_long(const Dots<uint64_t>& d) { dots<Same<uint64_t>>(d); }
+
+/// Adds D rows of b, times what stands before them in M rows of a, to y.
+template <typename E, int M, int D>
+void accumulate_tile(const Accumulation<typename E::type>& d, int64_t row, int64_t k) {
+  using T = typename E::type;
+  constexpr int L = kVec<T>;
+  const T* const a = d.a + row * d.a_stride + k;
+  const auto* const b = static_cast<const typename E::element*>(d.b) + k * d.b_stride;
+  T* const y = d.y + row * d.y_stride;
+  Vec<T> factor[M][D];
+  for (int i = 0; i < M; ++i) {
+    for (int l = 0; l < D; ++l) factor[i][l] = splat_vec<T>(a[i * d.a_stride + l]);
+  }
+  int64_t j = 0;
+  for (; j + L <= d.columns; j += L) {
+    Vec<T> sum[M];
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) sum[i] = load_vec(y + i * d.y_stride + j);
+    ETX_UNROLL
+    for (int l = 0; l < D; ++l) {
+      const Vec<T> v = E::load(b + l * d.b_stride + j);
+      ETX_UNROLL
+      for (int i = 0; i < M; ++i) sum[i] = add_product<T>(sum[i], v, factor[i][l]);
+    }
+    ETX_UNROLL
+    for (int i = 0; i < M; ++i) store_vec(y + i * d.y_stride + j, sum[i]);
+  }
+  if (j == d.columns) return;
+  const auto left = static_cast<size_t>(d.columns - j);
+  for (int i = 0; i < M; ++i) {
+    T* const to = y + i * d.y_stride + j;
+    Vec<T> sum = load_first<Same<T>>(to, left);
+    for (int l = 0; l < D; ++l) {
+      sum = add_product<T>(sum, load_first<E>(b + l * d.b_stride + j, left), factor[i][l]);
+    }
+    memcpy(to, &sum, left * sizeof(T));
+  }
+}
+
+template <typename E, int M>
+void accumulate_rows(const Accumulation<typename E::type>& d, int64_t row) {
+  constexpr int D = 4;
+  for (int i = 0; i < M; ++i) {
+    for (int64_t j = 0; j < d.columns; ++j) d.y[(row + i) * d.y_stride + j] = 0;
+  }
+  int64_t k = 0;
+  for (; k + D <= d.depth; k += D) accumulate_tile<E, M, D>(d, row, k);
+  for (; k < d.depth; ++k) accumulate_tile<E, M, 1>(d, row, k);
+}
+
+template <typename E>
+inline void accumulate(const Accumulation<typename E::type>& d) {
+  constexpr int M = ETX_SIMD_BYTES == 64 ? 4 : 2;
+  int64_t row = 0;
+  for (; row + M <= d.rows; row += M) accumulate_rows<E, M>(d, row);
+  for (; row < d.rows; ++row) accumulate_rows<E, 1>(d, row);
+}
+
+void accumulate_half(const Accumulation<float>& d) { accumulate<OfHalf>(d); }
+void accumulate_bfloat16(const Accumulation<float>& d) { accumulate<OfBfloat16>(d); }
+void accumulate_double(const Accumulation<double>& d) { accumulate<Same<double>>(d); }
+void accumulate_int(const Accumulation<uint32_t>& d) { accumulate<Same<uint32_t>>(d); }
+void accumulate_byte(const Accumulation<uint16_t>& d) { accumulate<OfByte>(d); }
 
 }  // namespace
 }  // namespace etx::portable

@@ -27,13 +27,14 @@ void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
         const T* const from = in + (cz * s.in[1] + cy) * s.in[2];
         T* const to = out + (z.fine(cz) * s.out[1] + y.fine(cy)) * s.out[2];
         for (int64_t cx = x.begin; cx < x.end; ++cx) {
-          to[x.fine(cx)] += w * from[cx];
+          T& sum = to[x.fine(cx)];
+          sum = static_cast<T>(sum + times(w, from[cx]));
         }
       } else {
         const T* const from = in + (z.fine(cz) * s.in[1] + y.fine(cy)) * s.in[2];
         T* const to = out + (cz * s.out[1] + cy) * s.out[2];
         for (int64_t cx = x.begin; cx < x.end; ++cx) {
-          to[cx] += w * from[x.fine(cx)];
+          to[cx] = static_cast<T>(to[cx] + times(w, from[x.fine(cx)]));
         }
       }
     }

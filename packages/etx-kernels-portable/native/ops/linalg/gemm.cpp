@@ -50,7 +50,7 @@ int64_t dotted(int64_t m, int64_t depth, int64_t n) {
 }
 
 /// The last `count` columns of a product as dot products.
-struct Dots {
+struct DottedColumns {
   int64_t m, depth, n, count;
   const float *a, *bias;
   float* c;
@@ -139,7 +139,7 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
                int64_t m, int64_t k, int64_t n) {
   if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  Dots dots{m, k, n, dotted(m, k, n), a, bias, c, nullptr};
+  DottedColumns dots{m, k, n, dotted(m, k, n), a, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;

@@ -11,6 +11,9 @@
 namespace etx::portable {
 namespace {
 
+/// Rows up to which the other matrix is read as it lies.
+constexpr int64_t kFew = 8;
+
 template <typename T>
 Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch, int64_t m,
                    int64_t k, int64_t n) {
@@ -52,10 +55,19 @@ Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const T
     const T *lhs, *rhs;
     ResultOperand result;
     ETX_TRY(read_operand(context, a, type, lhs));
-    ETX_TRY(read_operand(context, b, type, rhs));
     ETX_TRY(result.prepare(context, out, type));
-    ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), rank == 3 ? a.size(0) : 1,
-                         a.size(rank - 2), a.size(rank - 1), b.size(rank - 1)));
+    const int64_t batch = rank == 3 ? a.size(0) : 1, m = a.size(rank - 2);
+    const int64_t k = a.size(rank - 1), n = b.size(rank - 1);
+    if (const auto loop = few_rows<T>(b.scalar_type()).accumulate; loop != nullptr && m <= kFew) {
+      const void* as_it_lies;
+      ETX_TRY(read_operand(context, b, b.scalar_type(), as_it_lies));
+      ETX_TRY(accumulate_matrices<T>(context, loop, lhs, as_it_lies,
+                                     static_cast<int64_t>(b.element_size()), result.data<T>(),
+                                     batch, m, k, n));
+      return result.finish(context, out);
+    }
+    ETX_TRY(read_operand(context, b, type, rhs));
+    ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), batch, m, k, n));
     return result.finish(context, out);
   });
 }
@@ -85,12 +97,9 @@ void add_scaled_matrix(const T* self, int64_t row_stride, int64_t column_stride,
   for (int64_t i = 0; i < m; ++i) {
     const T* const from = self + i * row_stride;
     T* const to = c + i * n;
-    if (beta == T{0}) {
-      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j];
-    } else if (column_stride == 0) {
-      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j] + beta * from[0];
-    } else {
-      for (int64_t j = 0; j < n; ++j) to[j] = alpha * to[j] + beta * from[j];
+    for (int64_t j = 0; j < n; ++j) {
+      to[j] = times(alpha, to[j]);
+      if (beta != T{0}) to[j] = static_cast<T>(to[j] + times(beta, from[j * column_stride]));
     }
   }
 }

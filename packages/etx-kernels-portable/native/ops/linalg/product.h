@@ -4,6 +4,8 @@
 
 /// Products of float64 and integers, and of weights in fewer bits than they are multiplied in.
 
+#include <cstring>
+
 #include <etx/kernel.h>
 
 #include "core/cast.h"
@@ -15,20 +17,23 @@
 
 namespace etx::portable {
 
-/// The types in which numbers are multiplied: integers modulo 2^32 or 2^64, all but int64 in 2^32.
+/// The types in which numbers are multiplied: integers modulo 2^bits, bytes in 16.
 using Multiplied =
     DtypeList<DtypeTag<ScalarType::Float, float>, DtypeTag<ScalarType::Double, double>,
-              DtypeTag<ScalarType::Int, uint32_t>, DtypeTag<ScalarType::Long, uint64_t>>;
+              DtypeTag<ScalarType::Short, uint16_t>, DtypeTag<ScalarType::Int, uint32_t>,
+              DtypeTag<ScalarType::Long, uint64_t>>;
 
 constexpr ScalarType multiplied_as(ScalarType type) {
-  const bool narrow = !kIsSmall && is_integral(type, true) && type != ScalarType::Long;
-  return narrow ? ScalarType::Int : wide(type);
+  if (kIsSmall) return wide(type);
+  const bool is_byte = type == ScalarType::Byte || type == ScalarType::Char;
+  if (is_byte || type == ScalarType::Short) return ScalarType::Short;
+  return type == ScalarType::Int ? type : wide(type);
 }
 
 constexpr bool is_multiplied(ScalarType type) {
-  if (type != ScalarType::Int) return is_computed(type);
-  return !kIsSmall &&
-         any_built(ScalarType::Byte, ScalarType::Char, ScalarType::Short, ScalarType::Int);
+  if (type == ScalarType::Int) return !kIsSmall && is_built(type);
+  if (type != ScalarType::Short) return is_computed(type);
+  return !kIsSmall && any_built(ScalarType::Byte, ScalarType::Char, ScalarType::Short);
 }
 
 constexpr bool kHalvesBuilt = any_built(ScalarType::Half, ScalarType::BFloat16);
@@ -71,13 +76,75 @@ Error multiply_matrices(Context& context, const T* a, const T* b, T* c, int64_t 
       return p;
     }
     for (int64_t l = 0; l < k; ++l) {
-      for (int64_t j = 0; j < width; ++j) {
-        memory[l * width + j] = j < p.columns ? from[l * n + j] : T{0};
+      T* const to = memory + l * width;
+      if (p.columns == width) {
+        std::memcpy(to, from + l * n, width * sizeof(T));
+      } else {
+        for (int64_t j = 0; j < width; ++j) to[j] = j < p.columns ? from[l * n + j] : T{0};
       }
     }
     return p;
   };
   return multiply_panels<T>(context, batch * panels, k, Checked(batch) * m * k * n, fill);
+}
+
+template <typename T>
+using DotsLoop = void (*)(const Dots<T>&);
+template <typename T>
+using AccumulationLoop = void (*)(const Accumulation<T>&);
+
+/// What a few rows of T are multiplied with as it lies.
+template <typename T>
+struct FewRows {
+  DotsLoop<T> dots = nullptr;  ///< Null: it is converted first.
+  AccumulationLoop<T> accumulate = nullptr;
+};
+
+template <typename T>
+FewRows<T> few_rows(ScalarType type) {
+  if constexpr (std::is_same_v<T, float>) {
+    if constexpr (is_built(ScalarType::Half)) {
+      if (type == ScalarType::Half) return {isa().dots_half, isa().accumulate_half};
+    }
+    if constexpr (is_built(ScalarType::BFloat16)) {
+      if (type == ScalarType::BFloat16) return {isa().dots_bfloat16, isa().accumulate_bfloat16};
+    }
+  } else if constexpr (std::is_same_v<T, double>) {
+    if (type == ScalarType::Double) return {isa().dots_double, isa().accumulate_double};
+  } else if constexpr (std::is_same_v<T, uint64_t>) {
+    if (type == ScalarType::Long) return {isa().dots_long, nullptr};
+  } else if constexpr (std::is_same_v<T, uint32_t>) {
+    if (type == ScalarType::Int) return {isa().dots_int, isa().accumulate_int};
+  } else {
+    // The result has as many bits, where the sign is of no account.
+    if (type == ScalarType::Char || type == ScalarType::Byte) {
+      return {isa().dots_byte, isa().accumulate_byte};
+    }
+  }
+  return {};
+}
+
+/// c = a b for `batch` matrices, where a has few rows and b lies in another type.
+template <typename T>
+Error accumulate_matrices(Context& context, AccumulationLoop<T> loop, const T* a, const void* b,
+                          int64_t size, T* c, int64_t batch, int64_t m, int64_t k, int64_t n) {
+  constexpr int64_t kColumns = 1024;
+  const int64_t parts = divide_up(n, kColumns);
+  const int64_t threads = useful_threads(context, Checked(batch) * m * k * n);
+  const auto run = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t matrix = i / parts;
+      const Part part(n, 64, i % parts, parts);
+      Accumulation<T> d;
+      d.a = a + matrix * m * k, d.a_stride = k, d.rows = m, d.depth = k;
+      d.columns = part.end - part.begin;
+      d.b = static_cast<const char*>(b) + (matrix * k * n + part.begin) * size, d.b_stride = n;
+      d.y = c + matrix * m * n + part.begin, d.y_stride = n;
+      loop(d);
+    }
+  };
+  context.parallel_for(0, batch * parts, divide_up(batch * parts, threads), run);
+  return Error::Ok;
 }
 
 /// y = x w^T + bias, where w, n x k, lies in `dtype` and is converted by a few rows at a time.
@@ -89,6 +156,9 @@ extern template Error multiply_weight(Context&, const float*, const void*, Scala
                                       const float*, float*, int64_t, int64_t, int64_t);
 extern template Error multiply_weight(Context&, const double*, const void*, ScalarType, ScalarType,
                                       const double*, double*, int64_t, int64_t, int64_t);
+extern template Error multiply_weight(Context&, const uint16_t*, const void*, ScalarType,
+                                      ScalarType, const uint16_t*, uint16_t*, int64_t, int64_t,
+                                      int64_t);
 extern template Error multiply_weight(Context&, const uint32_t*, const void*, ScalarType,
                                       ScalarType, const uint32_t*, uint32_t*, int64_t, int64_t,
                                       int64_t);
