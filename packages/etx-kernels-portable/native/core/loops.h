@@ -22,6 +22,15 @@ struct LoopFor {
   constexpr operator Loop() const { return loop; }
 };
 
+/// A loop on integers of fewer bits than int64 as they are; null where a build leaves them out.
+template <ScalarType type>
+struct NarrowLoop {
+  Loop loop = nullptr;
+  constexpr NarrowLoop() = default;
+  constexpr NarrowLoop(Loop given) : loop(!kIsSmall && is_built(type) ? given : nullptr) {}
+  constexpr operator Loop() const { return loop; }
+};
+
 /// The loops of one operator for the types in which it is computed; null where it has none.
 struct Loops {
   LoopFor<ScalarType::Long> of_long = {};
@@ -33,6 +42,21 @@ struct Loops {
   /// A second operand of one element is not rounded to float16 or bfloat16 first, nor anything on
   /// the way.
   bool wide_single = false;
+  /// Where modulo 2^bits, or with no more bits, the result is that of int64.
+  NarrowLoop<ScalarType::Int> of_int = {};
+  NarrowLoop<ScalarType::Short> of_short = {};
+  NarrowLoop<ScalarType::Char> of_char = {};
+  NarrowLoop<ScalarType::Byte> of_byte = {};
+
+  constexpr Loop narrow(ScalarType dtype) const {
+    switch (dtype) {
+      case ScalarType::Int: return of_int;
+      case ScalarType::Short: return of_short;
+      case ScalarType::Char: return of_char;
+      case ScalarType::Byte: return of_byte;
+      default: return nullptr;
+    }
+  }
 
   /// The loop for results of this dtype, in its wide type.
   constexpr Loop for_dtype(ScalarType dtype) const {
@@ -96,6 +120,26 @@ void binary_loop(const void*, const void* const* in, uint32_t scalars, void* out
   each_pair<T, R>(in, scalars, out, n, [](T a, T b) { return Op::apply(a, b); });
 }
 
+/// The same with loops on integers of fewer bits; the sign is of account only where `is_signed`.
+template <typename Op, bool is_signed, typename Result = void>
+constexpr Loops with_narrow(Loops loops) {
+  const auto loop = [](auto zero) {
+    using T = decltype(zero);
+    return &binary_loop<Op, T, std::conditional_t<std::is_void_v<Result>, T, Result>>;
+  };
+  loops.of_byte = loop(uint8_t{0});
+  if constexpr (is_signed) {
+    loops.of_int = loop(int32_t{0});
+    loops.of_short = loop(int16_t{0});
+    loops.of_char = loop(int8_t{0});
+  } else {
+    loops.of_int = loop(uint32_t{0});
+    loops.of_short = loop(uint16_t{0});
+    loops.of_char = loop(uint8_t{0});
+  }
+  return loops;
+}
+
 /// The float32 loops of an operator in Isa: vector and vector, vector and scalar, scalar and
 /// vector.
 template <typename Op, BinaryLoop Isa::* vv, ScalarLoop Isa::* vs, ScalarLoop Isa::* sv>
@@ -112,15 +156,23 @@ void isa_binary_loop(const void*, const void* const* in, uint32_t scalars, void*
   each_pair<float, float>(in, scalars, out, n, [](float p, float q) { return Op::apply(p, q); });
 }
 
-/// Integer arithmetic that wraps.
-inline int64_t wrap_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+/// Integer arithmetic that wraps, in a type that C++ does not make an int.
+template <typename T>
+using Wrapped = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+template <typename T>
+using IfIntegral = std::enable_if_t<std::is_integral_v<T>, T>;
+
+template <typename T>
+IfIntegral<T> wrap_add(T a, T b) {
+  return static_cast<T>(static_cast<Wrapped<T>>(a) + static_cast<Wrapped<T>>(b));
 }
-inline int64_t wrap_sub(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+template <typename T>
+IfIntegral<T> wrap_sub(T a, T b) {
+  return static_cast<T>(static_cast<Wrapped<T>>(a) - static_cast<Wrapped<T>>(b));
 }
-inline int64_t wrap_mul(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+template <typename T>
+IfIntegral<T> wrap_mul(T a, T b) {
+  return static_cast<T>(static_cast<Wrapped<T>>(a) * static_cast<Wrapped<T>>(b));
 }
 inline float wrap_add(float a, float b) { return a + b; }
 inline float wrap_sub(float a, float b) { return a - b; }
@@ -132,16 +184,18 @@ inline double wrap_mul(double a, double b) { return a * b; }
 template <typename T>
 T negate(T x) {
   if constexpr (std::is_integral_v<T>)
-    return wrap_sub(0, x);
+    return wrap_sub(T{0}, x);
   else
     return -x;
 }
 template <typename T>
 T absolute(T x) {
-  if constexpr (std::is_integral_v<T>)
-    return x < 0 ? wrap_sub(0, x) : x;
-  else
+  if constexpr (std::is_integral_v<T>) {
+    const T sign = static_cast<T>(-(x < 0));
+    return wrap_sub(static_cast<T>(x ^ sign), sign);
+  } else {
     return std::fabs(x);
+  }
 }
 
 /// NaN where either is.

@@ -4,6 +4,7 @@
 
 #include "isa/isa.h"
 #include "isa/level/depthwise.h"
+#include "isa/level/doubles.h"
 #include "isa/level/gemm.h"
 #include "isa/level/gemv.h"
 #include "isa/level/halves.h"

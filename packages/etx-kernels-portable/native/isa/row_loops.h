@@ -10,11 +10,33 @@
 
 namespace etx::portable {
 
+/// `f(total, x[i])` for all i in eight totals, which a compiler keeps in vectors, then `join`.
+template <typename T, typename F, typename Join>
+T in_lanes(const T* x, int64_t n, T start, const F& f, const Join& join) {
+  constexpr int kWidth = 8;
+  T totals[kWidth];
+  for (T& total : totals) total = start;
+  int64_t i = 0;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int j = 0; j < kWidth; ++j) totals[j] = f(totals[j], x[i + j]);
+  }
+  for (; i < n; ++i) totals[0] = f(totals[0], x[i]);
+  for (int half = kWidth / 2; half > 0; half /= 2) {
+    for (int j = 0; j < half; ++j) totals[j] = join(totals[j], totals[j + half]);
+  }
+  return totals[0];
+}
+
 inline float sum(const float* x, int64_t n) { return isa().sum(x, static_cast<size_t>(n)); }
 inline double sum(const double* x, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += x[i];
-  return total;
+  const auto add = [](double a, double b) { return a + b; };
+  return in_lanes(x, n, 0.0, add, add);
+}
+inline int64_t sum(const int64_t* x, int64_t n) {
+  const auto add = [](int64_t a, int64_t b) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  };
+  return in_lanes(x, n, int64_t{0}, add, add);
 }
 
 inline void multiply_panel(const Product<float>& p) { isa().product_float(p); }
@@ -28,9 +50,8 @@ inline float sum_squares(const float* x, float center, int64_t n) {
   return isa().sum_squares(x, center, static_cast<size_t>(n));
 }
 inline double sum_squares(const double* x, double center, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += (x[i] - center) * (x[i] - center);
-  return total;
+  const auto square = [center](double a, double v) { return a + (v - center) * (v - center); };
+  return in_lanes(x, n, 0.0, square, [](double a, double b) { return a + b; });
 }
 
 /// y = x scale + shift.

@@ -8,12 +8,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include <etx/dtype.h>
 
+#include "check.h"
 #include "isa/isa.h"
+#include "product_checks.h"
 
 namespace etx::portable {
 extern const Isa isa_base;
@@ -28,63 +29,6 @@ namespace {
 using etx::portable::Depthwise;
 using etx::portable::Gemm;
 using etx::portable::Gemv;
-using etx::portable::Isa;
-using Floats = std::vector<float>;
-
-constexpr size_t kSizes[] = {0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 64, 67, 130};
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-struct Check {
-  const Isa& isa;
-  const char* member;
-  uint64_t state = 88172645463325252u;
-
-  void equal(double actual, double expected, double scale = 1) const {
-    const bool same = actual == expected || (std::isnan(actual) && std::isnan(expected));
-    const double allowed = 2e-6 * (scale + std::fabs(expected));
-    if (same || std::fabs(actual - expected) <= allowed) return;
-    std::printf("%s, %s: %.9g, not %.9g\n", isa.name, member, actual, expected);
-    std::exit(1);
-  }
-
-  float draw() {
-    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-    return static_cast<float>(static_cast<int64_t>(state >> 32) % 2000 - 1000) / 250.0f;
-  }
-  Floats draw(size_t n) {
-    Floats values(n);
-    for (float& v : values) v = draw();
-    return values;
-  }
-  Floats draw(int64_t n) { return draw(static_cast<size_t>(n)); }
-
-  void unary(etx::portable::UnaryLoop loop, double (*expected)(double)) {
-    for (const size_t n : kSizes) {
-      const Floats x = draw(n);
-      Floats y(n);
-      loop(x.data(), y.data(), n);
-      for (size_t i = 0; i < n; ++i) equal(y[i], expected(x[i]));
-    }
-  }
-  void binary(etx::portable::BinaryLoop loop, double (*expected)(double, double)) {
-    for (const size_t n : kSizes) {
-      const Floats a = draw(n), b = draw(n);
-      Floats y(n);
-      loop(a.data(), b.data(), y.data(), n);
-      for (size_t i = 0; i < n; ++i) equal(y[i], expected(a[i], b[i]));
-    }
-  }
-  void scalar(etx::portable::ScalarLoop loop, double (*expected)(double, double)) {
-    for (const size_t n : kSizes) {
-      const Floats a = draw(n);
-      const float b = draw();
-      Floats y(n);
-      loop(a.data(), b, y.data(), n);
-      for (size_t i = 0; i < n; ++i) equal(y[i], expected(a[i], b));
-    }
-  }
-};
 
 void check_add_scaled(Check& t) {
   for (const size_t n : kSizes) {
@@ -246,146 +190,39 @@ void check_narrowing(Check& t, void (*loop)(const float*, uint16_t*, size_t)) {
 void check_to_half(Check& t) { check_narrowing<etx::Half>(t, t.isa.to_half); }
 void check_to_bfloat16(Check& t) { check_narrowing<etx::BFloat16>(t, t.isa.to_bfloat16); }
 
-template <typename T>
-std::vector<T> whole(Check& t, int64_t n) {
-  std::vector<T> values;
-  for (const float v : t.draw(n)) values.push_back(static_cast<T>(static_cast<int64_t>(v * 250)));
-  return values;
-}
-
-/// Of whole numbers, whose products are exact in every type.
-template <typename T>
-void check_product(Check& t, void (*loop)(const etx::portable::Product<T>&)) {
-  constexpr int64_t width = etx::portable::kPanel<T>;
-  for (const int64_t rows : {1, 3, 8, 13}) {
-    for (const int64_t columns : {int64_t{1}, width - 1, width}) {
-      const int64_t depth = 7 * rows - 6;
-      const std::vector<T> a = whole<T>(t, rows * depth), b = whole<T>(t, depth * width),
-                           bias = whole<T>(t, rows);
-      std::vector<T> c(static_cast<size_t>(rows * columns));
-      etx::portable::Product<T> p;
-      p.a = a.data(), p.a_stride = depth, p.rows = rows, p.depth = depth, p.columns = columns;
-      p.panel = b.data(), p.row_bias = bias.data();
-      p.c = c.data(), p.row_step = 1, p.column_step = rows;
-      loop(p);
-      for (int64_t i = 0; i < rows * columns; ++i) {
-        const int64_t row = i % rows, column = i / rows;
-        T sum = bias[static_cast<size_t>(row)];
-        for (int64_t k = 0; k < depth; ++k) {
-          const auto at = static_cast<size_t>(row * depth + k);
-          sum = static_cast<T>(
-              sum + etx::portable::times(a[at], b[static_cast<size_t>(k * width + column)]));
-        }
-        t.equal(static_cast<double>(c[static_cast<size_t>(i)]), static_cast<double>(sum));
-      }
+/// Over all exponents: a function of float64 next to libm.
+void check_double(Check& t, void (*loop)(const double*, double*, size_t),
+                  double (*expected)(double)) {
+  for (const size_t n : kSizes) {
+    std::vector<double> x, y(n);
+    for (size_t i = 0; i < n; ++i) {
+      x.push_back(i % 2 == 0 ? std::ldexp(t.draw(), static_cast<int>(i) - 60) : 200.0 * t.draw());
+    }
+    if (n > 4) x[1] = kNan, x[2] = kInfinity, x[3] = -kInfinity;
+    loop(x.data(), y.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      const double value = expected(x[i]);
+      if (y[i] == value || (std::isnan(y[i]) && std::isnan(value))) continue;
+      if (std::fabs(y[i] - value) <= 1e-15 * std::fabs(value) + 1e-323) continue;
+      std::printf("%s, %s of %.17g: %.17g, not %.17g\n", t.isa.name, t.member, x[i], y[i], value);
+      std::exit(1);
     }
   }
 }
-void check_product_float(Check& t) { check_product<float>(t, t.isa.product_float); }
-void check_product_double(Check& t) { check_product<double>(t, t.isa.product_double); }
-void check_product_short(Check& t) { check_product<uint16_t>(t, t.isa.product_short); }
-void check_product_int(Check& t) { check_product<uint32_t>(t, t.isa.product_int); }
-void check_product_long(Check& t) { check_product<uint64_t>(t, t.isa.product_long); }
-
-/// Whole numbers that every dtype holds, as elements of `type`.
-template <typename W>
-std::vector<W> elements(Check& t, int64_t n, std::vector<double>& values) {
-  std::vector<W> bits;
-  for (const float v : t.draw(n)) {
-    const float small = std::trunc(8 * v);
-    values.push_back(static_cast<double>(small));
-    if constexpr (std::is_unsigned_v<W>) {
-      bits.push_back(static_cast<W>(static_cast<int64_t>(small)));
-    } else {
-      bits.push_back(W(small));
-    }
-  }
-  return bits;
-}
-
-/// `given` is `expected` modulo 2^bits of T.
-template <typename T>
-void congruent(const Check& t, T given, double expected) {
-  if constexpr (std::is_unsigned_v<T>) {
-    t.equal(static_cast<double>(given),
-            static_cast<double>(static_cast<T>(static_cast<int64_t>(expected))));
-  } else {
-    t.equal(static_cast<double>(given), expected);
+void check_exp_double(Check& t) { check_double(t, t.isa.exp_double, std::exp); }
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+void check_sigmoid_double(Check& t) { check_double(t, t.isa.sigmoid_double, sigmoid); }
+void check_exp_sum_double(Check& t) {
+  for (const size_t n : kSizes) {
+    std::vector<double> x, y(n);
+    double total = 0;
+    for (size_t i = 0; i < n; ++i) x.push_back(t.draw()), total += std::exp(x[i] - 4);
+    t.equal(t.isa.exp_sum_double(x.data(), 4, y.data(), n), total);
+    for (size_t i = 0; i < n; ++i) t.equal(y[i], std::exp(x[i] - 4));
   }
 }
-
-template <typename T, typename W>
-void check_dots(Check& t, void (*loop)(const etx::portable::Dots<T>&)) {
-  for (const int64_t rows : {1, 2, 4, 7}) {
-    for (const size_t size : kSizes) {
-      const auto depth = static_cast<int64_t>(size);
-      constexpr int64_t columns = 9;
-      std::vector<double> xs, ws;
-      const std::vector<T> x = elements<T>(t, rows * depth, xs), bias = elements<T>(t, columns, xs);
-      const std::vector<W> w = elements<W>(t, columns * depth, ws);
-      std::vector<T> y(static_cast<size_t>(rows * columns));
-      etx::portable::Dots<T> d;
-      d.x = x.data(), d.x_stride = depth, d.rows = rows;
-      d.w = w.data(), d.w_stride = depth, d.depth = depth, d.end = columns;
-      d.bias = bias.data(), d.y = y.data(), d.y_stride = columns;
-      loop(d);
-      for (int64_t i = 0; i < rows * columns; ++i) {
-        const auto row = static_cast<size_t>(i / columns),
-                   column = static_cast<size_t>(i % columns);
-        double sum = xs[static_cast<size_t>(rows) * size + column];
-        for (size_t k = 0; k < size; ++k) sum += xs[row * size + k] * ws[column * size + k];
-        congruent(t, y[static_cast<size_t>(i)], sum);
-      }
-    }
-  }
-}
-void check_dots_half(Check& t) { check_dots<float, etx::Half>(t, t.isa.dots_half); }
-void check_dots_bfloat16(Check& t) { check_dots<float, etx::BFloat16>(t, t.isa.dots_bfloat16); }
-void check_dots_double(Check& t) { check_dots<double, double>(t, t.isa.dots_double); }
-void check_dots_byte(Check& t) { check_dots<uint16_t, uint8_t>(t, t.isa.dots_byte); }
-void check_dots_int(Check& t) { check_dots<uint32_t, uint32_t>(t, t.isa.dots_int); }
-void check_dots_long(Check& t) { check_dots<uint64_t, uint64_t>(t, t.isa.dots_long); }
-
-template <typename T, typename W>
-void check_accumulate(Check& t, void (*loop)(const etx::portable::Accumulation<T>&)) {
-  for (const int64_t rows : {1, 2, 4, 7}) {
-    for (const size_t size : kSizes) {
-      const auto columns = static_cast<int64_t>(size);
-      const int64_t depth = 2 * rows + 3;
-      std::vector<double> as, bs;
-      const std::vector<T> a = elements<T>(t, rows * depth, as);
-      const std::vector<W> b = elements<W>(t, depth * columns, bs);
-      std::vector<T> y(static_cast<size_t>(rows * columns), T(7));
-      etx::portable::Accumulation<T> d;
-      d.a = a.data(), d.a_stride = depth, d.rows = rows, d.depth = depth;
-      d.columns = columns, d.b = b.data(), d.b_stride = columns;
-      d.y = y.data(), d.y_stride = columns;
-      loop(d);
-      for (size_t i = 0; i < y.size(); ++i) {
-        double sum = 0;
-        for (size_t k = 0; k < static_cast<size_t>(depth); ++k) {
-          sum += as[i / size * static_cast<size_t>(depth) + k] * bs[k * size + i % size];
-        }
-        congruent(t, y[i], sum);
-      }
-    }
-  }
-}
-void check_accumulate_half(Check& t) {
-  check_accumulate<float, etx::Half>(t, t.isa.accumulate_half);
-}
-void check_accumulate_bfloat16(Check& t) {
-  check_accumulate<float, etx::BFloat16>(t, t.isa.accumulate_bfloat16);
-}
-void check_accumulate_double(Check& t) {
-  check_accumulate<double, double>(t, t.isa.accumulate_double);
-}
-void check_accumulate_byte(Check& t) {
-  check_accumulate<uint16_t, uint8_t>(t, t.isa.accumulate_byte);
-}
-void check_accumulate_int(Check& t) {
-  check_accumulate<uint32_t, uint32_t>(t, t.isa.accumulate_int);
-}
+void check_tanh_double(Check& t) { check_double(t, t.isa.tanh_double, std::tanh); }
+void check_erf_double(Check& t) { check_double(t, t.isa.erf_double, std::erf); }
 
 void check_pack_rows(Check& t) {
   const int64_t width = t.isa.tile_columns, depth = 7;

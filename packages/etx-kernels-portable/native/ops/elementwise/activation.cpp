@@ -57,9 +57,45 @@ struct Clamp {
   }
   /// NaN is a bound that nothing keeps: every element becomes NaN.
   bool is_nan() const { return low_double != low_double || high_double != high_double; }
-  int64_t operator()(int64_t x) const { return minimum(maximum(x, low_long), high_long); }
-  double operator()(double x) const { return minimum(maximum(x, low_double), high_double); }
+
+  /// True where a bound is a number of T or beyond all of them.
+  template <typename T>
+  bool fits() const {
+    using Limits = std::numeric_limits<T>;
+    return low_long <= Limits::max() && high_long >= Limits::min();
+  }
+  bool fits(ScalarType dtype) const {
+    switch (dtype) {
+      case ScalarType::Int: return fits<int32_t>();
+      case ScalarType::Short: return fits<int16_t>();
+      case ScalarType::Char: return fits<int8_t>();
+      default: return fits<uint8_t>();
+    }
+  }
 };
+
+template <typename T>
+void clamp_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  const Clamp& c = *static_cast<const Clamp*>(user);
+  T low, high;
+  if constexpr (std::is_same_v<T, double>) {
+    low = c.low_double, high = c.high_double;
+  } else {
+    using Limits = std::numeric_limits<T>;
+    low = static_cast<T>(maximum<int64_t>(c.low_long, Limits::min()));
+    high = static_cast<T>(minimum<int64_t>(c.high_long, Limits::max()));
+  }
+  const T* const x = static_cast<const T*>(in[0]);
+  T* const y = static_cast<T*>(out);
+  if (low != low || high != high) {
+    for (int64_t i = 0; i < n; ++i) y[i] = std::numeric_limits<T>::quiet_NaN();
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) {
+    const T v = x[i] < low ? low : x[i];
+    y[i] = v > high ? high : v;
+  }
+}
 
 void fill_nan(float* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = std::numeric_limits<float>::quiet_NaN();
@@ -71,8 +107,28 @@ void clamp_float_loop(const void* user, const void* const* in, uint32_t, void* o
   isa().clamp(static_cast<const float*>(in[0]), c.low_float, c.high_float, static_cast<float*>(out),
               static_cast<size_t>(n));
 }
-constexpr Loops kClamp = {&function_loop<Clamp, int64_t>, &clamp_float_loop,
-                          &function_loop<Clamp, double>};
+constexpr Loops kClamp = {&clamp_loop<int64_t>,
+                          &clamp_float_loop,
+                          &clamp_loop<double>,
+                          {},
+                          {},
+                          false,
+                          &clamp_loop<int32_t>,
+                          &clamp_loop<int16_t>,
+                          &clamp_loop<int8_t>,
+                          &clamp_loop<uint8_t>};
+
+Error clamp(Context& context, const Tensor& in, const Tensor& out, const Clamp& bounds) {
+  Map m;
+  m.out_as = out.scalar_type();
+  m.loop = kClamp.narrow(m.out_as);
+  if (m.loop == nullptr || in.scalar_type() != m.out_as || !bounds.fits(m.out_as)) {
+    return apply(context, in, out, kClamp, &bounds);
+  }
+  m.user = &bounds;
+  const Operand operands[] = {Operand(in, m.out_as)};
+  return map(context, operands, out, m);
+}
 
 /// A bound of an integer dtype wraps as its elements do.
 Scalar as_dtype(const Scalar& value, ScalarType dtype) {
@@ -93,7 +149,7 @@ Error clamp_out(Context& context, const Tensor& self, std::optional<Scalar> min,
   Clamp bounds;
   if (min.has_value()) bounds.set_low(as_dtype(*min, out.scalar_type()));
   if (max.has_value()) bounds.set_high(as_dtype(*max, out.scalar_type()));
-  return apply(context, self, out, kClamp, &bounds);
+  return clamp(context, self, out, bounds);
 }
 
 Error hardtanh_out(Context& context, const Tensor& self, Scalar min_val, Scalar max_val,
@@ -102,7 +158,7 @@ Error hardtanh_out(Context& context, const Tensor& self, Scalar min_val, Scalar 
   const bool integral = !is_floating(out.scalar_type());
   bounds.set_low(integral ? Scalar(min_val.to<int64_t>()) : min_val);
   bounds.set_high(integral ? Scalar(max_val.to<int64_t>()) : max_val);
-  return apply(context, self, out, kClamp, &bounds);
+  return clamp(context, self, out, bounds);
 }
 
 /// y = min(max(x, low), high); NaN where one of them is.

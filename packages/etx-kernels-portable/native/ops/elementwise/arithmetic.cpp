@@ -20,13 +20,19 @@ Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& o
   ETX_CHECK(context, kind_of(to) >= a.kind && kind_of(to) >= b.kind, InvalidArgument,
             "out must have a dtype that holds those of the inputs");
   Map m;
+  m.user = user;
+  Element p, q;
+  m.loop = loops.narrow(to);
+  if (m.loop != nullptr) {
+    m.out_as = to;
+    const Operand narrow[] = {a.operand(to, to, p), b.operand(to, to, q)};
+    return map(context, narrow, out, m);
+  }
   m.out_as = wide(to);
   const bool wide_b = loops.wide_single && b.is_one_element();
   m.loop = wide_b ? loops[m.out_as] : loops.for_dtype(to);
-  m.user = user;
   const ScalarType first = first_dtype(a, b, to);
   const ScalarType first_b = wide_b && is_floating(to) ? m.out_as : first;
-  Element p, q;
   const Operand operands[] = {a.operand(first, m.out_as, p), b.operand(first_b, m.out_as, q)};
   return map(context, operands, out, m);
 }

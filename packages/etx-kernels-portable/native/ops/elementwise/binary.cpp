@@ -20,8 +20,8 @@ ETX_OP(bitwise_xor, a ^ b);
 ETX_OP(left_shift, b < 0 || b > 63 ? 0 : static_cast<T>(static_cast<uint64_t>(a) << b));
 ETX_OP(right_shift, b < 0 || b > 63 ? (a < 0 ? -1 : 0) : a >> b);
 
-constexpr Loops kAdd =
-    with_isa<add_op, &Isa::add, &Isa::add_scalar, &Isa::add_scalar>(loops_of<add_op>());
+constexpr Loops kAdd = with_narrow<add_op, false>(
+    with_isa<add_op, &Isa::add, &Isa::add_scalar, &Isa::add_scalar>(loops_of<add_op>()));
 /// a - s is a + (-s).
 void sub_loop_float(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
   const float* a = static_cast<const float*>(in[0]);
@@ -33,10 +33,11 @@ void sub_loop_float(const void*, const void* const* in, uint32_t scalars, void* 
   if (scalars == 1) return isa().rsub_scalar(b, *a, y, count);
   each_pair<float, float>(in, scalars, out, n, [](float p, float q) { return p - q; });
 }
-constexpr Loops kSub = {&binary_loop<sub_op, int64_t, int64_t>, &sub_loop_float,
-                        &binary_loop<sub_op, double, double>};
-constexpr Loops kMul = with_wide_single(
-    with_isa<mul_op, &Isa::mul, &Isa::mul_scalar, &Isa::mul_scalar>(loops_of<mul_op>()));
+constexpr Loops kSub =
+    with_narrow<sub_op, false>({&binary_loop<sub_op, int64_t, int64_t>, &sub_loop_float,
+                                &binary_loop<sub_op, double, double>});
+constexpr Loops kMul = with_narrow<mul_op, false>(with_wide_single(
+    with_isa<mul_op, &Isa::mul, &Isa::mul_scalar, &Isa::mul_scalar>(loops_of<mul_op>())));
 
 /// y = a + b * *user.
 template <typename T>
@@ -76,7 +77,7 @@ Error add_scaled(Context& context, const Side& a, const Side& b, const Scalar& a
 
 Scalar negated(const Scalar& value) {
   return value.is_floating() ? Scalar(-value.to<double>())
-                             : Scalar(wrap_sub(0, value.to<int64_t>()));
+                             : Scalar(wrap_sub<int64_t>(0, value.to<int64_t>()));
 }
 
 Error add(Context& context, const Side& a, const Side& b, const Scalar& alpha, Tensor& out) {
@@ -128,16 +129,20 @@ Error rsub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const
   }
 ETX_BINARY(mul, kMul)
 ETX_BINARY_SCALAR(mul, kMul)
-ETX_BINARY(maximum, (with_isa<maximum_op, &Isa::maximum>(loops_of<maximum_op>())))
-ETX_BINARY(minimum, (with_isa<minimum_op, &Isa::minimum>(loops_of<minimum_op>())))
+ETX_BINARY(maximum, (with_narrow<maximum_op, true>(
+                        with_isa<maximum_op, &Isa::maximum>(loops_of<maximum_op>()))))
+ETX_BINARY(minimum, (with_narrow<minimum_op, true>(
+                        with_isa<minimum_op, &Isa::minimum>(loops_of<minimum_op>()))))
 ETX_BINARY(atan2, floating_loops<atan2_op>())
 ETX_BINARY(hypot, floating_loops<hypot_op>())
-ETX_BINARY(bitwise_and, integral_loops<bitwise_and_op>())
-ETX_BINARY_SCALAR(bitwise_and, integral_loops<bitwise_and_op>())
-ETX_BINARY(bitwise_or, integral_loops<bitwise_or_op>())
-ETX_BINARY_SCALAR(bitwise_or, integral_loops<bitwise_or_op>())
-ETX_BINARY(bitwise_xor, integral_loops<bitwise_xor_op>())
-ETX_BINARY_SCALAR(bitwise_xor, integral_loops<bitwise_xor_op>())
+ETX_BINARY(bitwise_and, (with_narrow<bitwise_and_op, false>(integral_loops<bitwise_and_op>())))
+ETX_BINARY_SCALAR(bitwise_and,
+                  (with_narrow<bitwise_and_op, false>(integral_loops<bitwise_and_op>())))
+ETX_BINARY(bitwise_or, (with_narrow<bitwise_or_op, false>(integral_loops<bitwise_or_op>())))
+ETX_BINARY_SCALAR(bitwise_or, (with_narrow<bitwise_or_op, false>(integral_loops<bitwise_or_op>())))
+ETX_BINARY(bitwise_xor, (with_narrow<bitwise_xor_op, false>(integral_loops<bitwise_xor_op>())))
+ETX_BINARY_SCALAR(bitwise_xor,
+                  (with_narrow<bitwise_xor_op, false>(integral_loops<bitwise_xor_op>())))
 ETX_BINARY(left_shift, integral_loops<left_shift_op>())
 ETX_BINARY_SCALAR(left_shift, integral_loops<left_shift_op>())
 ETX_BINARY(right_shift, integral_loops<right_shift_op>())

@@ -39,9 +39,10 @@ Error compare(Context& context, const Side& a, const Side& b, const Tensor& out,
   const ScalarType dtype = promote(a, b);
   Map m;
   m.out_as = ScalarType::Bool;
-  m.loop = loops[wide(dtype)];
+  const Loop narrow = loops.narrow(dtype);
+  const ScalarType as = narrow == nullptr ? wide(dtype) : dtype;
+  m.loop = narrow == nullptr ? loops[as] : narrow;
   Element p, q;
-  const ScalarType as = wide(dtype);
   const Operand operands[] = {a.operand(dtype, as, p), b.operand(dtype, as, q)};
   return map(context, operands, out, m);
 }
@@ -65,9 +66,9 @@ Error logic(Context& context, const Side& a, const Side& b, const Tensor& out, L
       return a op b;                                                                         \
     }                                                                                        \
   };                                                                                         \
-  constexpr Loops name##_loops = {&binary_loop<name##_op, int64_t, bool>,                    \
-                                  &binary_loop<name##_op, float, bool>,                      \
-                                  &binary_loop<name##_op, double, bool>};                    \
+  constexpr Loops name##_loops = with_narrow<name##_op, true, bool>(                         \
+      {&binary_loop<name##_op, int64_t, bool>, &binary_loop<name##_op, float, bool>,         \
+       &binary_loop<name##_op, double, bool>});                                              \
   Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
     return compare(context, self, other, out, name##_loops);                                 \
   }                                                                                          \

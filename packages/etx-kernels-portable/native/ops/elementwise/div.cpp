@@ -11,7 +11,7 @@ namespace etx::portable {
 namespace {
 
 int64_t floor_divide(int64_t a, int64_t b) {
-  if (b == -1) return wrap_sub(0, a);
+  if (b == -1) return wrap_sub<int64_t>(0, a);
   const int64_t quotient = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
@@ -34,7 +34,7 @@ T floor_divide(T a, T b) {
   return floor_divide_by_steps<T>(a, b);
 }
 
-int64_t trunc_divide(int64_t a, int64_t b) { return b == -1 ? wrap_sub(0, a) : a / b; }
+int64_t trunc_divide(int64_t a, int64_t b) { return b == -1 ? wrap_sub<int64_t>(0, a) : a / b; }
 template <typename T>
 T trunc_divide(T a, T b) {
   return std::trunc(a / b);

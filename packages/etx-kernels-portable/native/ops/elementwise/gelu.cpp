@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
-
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/operand.h"
 #include "core/shape.h"
 #include "isa/isa.h"
@@ -19,10 +18,18 @@ void gelu_range(const float* x, float* y, int64_t n, bool tanh) {
 }
 
 void gelu_range(const double* x, double* y, int64_t n, bool tanh) {
-  for (int64_t i = 0; i < n; ++i) {
-    const double v = x[i];
-    const double inner = 0.79788456080286535588 * (v + 0.044715 * v * v * v);
-    y[i] = 0.5 * v * (1 + (tanh ? std::tanh(inner) : std::erf(v * 0.70710678118654752440)));
+  constexpr int64_t kBlock = 128;
+  const auto loop = tanh ? isa().tanh_double : isa().erf_double;
+  double inner[kBlock];
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = min(n - i, kBlock);
+    for (int64_t j = 0; j < count; ++j) {
+      const double v = x[i + j];
+      inner[j] =
+          tanh ? 0.79788456080286535588 * (v + 0.044715 * v * v * v) : v * 0.70710678118654752440;
+    }
+    loop(inner, inner, static_cast<size_t>(count));
+    for (int64_t j = 0; j < count; ++j) y[i + j] = 0.5 * x[i + j] * (1 + inner[j]);
   }
 }
 

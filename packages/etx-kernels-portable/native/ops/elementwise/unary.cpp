@@ -40,12 +40,32 @@ constexpr Loop loop_of(Result result) {
   return result == Result::ToBool ? &unary_loop<Op, T, bool> : &unary_loop<Op, T, T>;
 }
 
+using DoubleLoop = void (*)(const double* x, double* y, size_t n);
+
+template <DoubleLoop Isa::* member>
+void isa_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  (isa().*member)(static_cast<const double*>(in[0]), static_cast<double*>(out),
+                  static_cast<size_t>(n));
+}
+
 template <typename Op, Result result, typename List, UnaryLoop Isa::* fast>
 constexpr UnaryOp make_unary() {
   UnaryOp op{result, List::bits, {}};
   if constexpr (result != Result::ToFloat) op.loops.of_long = loop_of<Op, int64_t>(result);
+  if constexpr (result == Result::Same && fast != nullptr) {
+    op.loops.of_int = loop_of<Op, int32_t>(result);
+    op.loops.of_short = loop_of<Op, int16_t>(result);
+    op.loops.of_char = loop_of<Op, int8_t>(result);
+    op.loops.of_byte = loop_of<Op, uint8_t>(result);
+  }
   if constexpr (List::contains(ScalarType::Float)) {
     op.loops.of_double = loop_of<Op, double>(result);
+    if constexpr (fast == &Isa::exp) op.loops.of_double = &isa_double_loop<&Isa::exp_double>;
+    if constexpr (fast == &Isa::tanh) op.loops.of_double = &isa_double_loop<&Isa::tanh_double>;
+    if constexpr (fast == &Isa::erf) op.loops.of_double = &isa_double_loop<&Isa::erf_double>;
+    if constexpr (fast == &Isa::sigmoid) {
+      op.loops.of_double = &isa_double_loop<&Isa::sigmoid_double>;
+    }
     if constexpr (fast != nullptr) {
       op.loops.of_float = &isa_unary_loop<fast>;
     } else {
@@ -73,8 +93,12 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
       break;
     case Result::ToBool: m.out_as = ScalarType::Bool; break;
   }
-  const ScalarType as = op.result == Result::ToBool ? wide(from) : m.out_as;
+  ScalarType as = op.result == Result::ToBool ? wide(from) : m.out_as;
   m.loop = op.loops[as];
+  if (const Loop narrow = op.loops.narrow(from); narrow != nullptr) {
+    m.loop = narrow;
+    m.out_as = as = from;
+  }
   const Operand operands[] = {Operand(in, as)};
   return map(context, operands, out, m);
 }

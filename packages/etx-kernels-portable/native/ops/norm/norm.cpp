@@ -35,9 +35,16 @@ void scale_row(const float* x, float mean, float rstd, const float* weight, cons
 
 void scale_row(const double* x, double mean, double rstd, const double* weight, const double* bias,
                double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    const double v = (x[i] - mean) * rstd * (weight == nullptr ? 1 : weight[i]);
-    y[i] = v + (bias == nullptr ? 0 : bias[i]);
+  if (weight != nullptr && bias != nullptr) {
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
+    return;
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
+  if (weight != nullptr) {
+    for (int64_t i = 0; i < n; ++i) y[i] *= weight[i];
+  }
+  if (bias != nullptr) {
+    for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
+#include "isa/row_loops.h"
 #include "ops/reduce/fold.h"
 
 namespace etx::portable {
@@ -98,6 +99,21 @@ Error min_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdi
   return find<Less>(context, self, {IntList(&dim, 1), keepdim}, &min, min_indices);
 }
 
+/// The best of `start` and x; NaN where there is one.
+template <typename Order, typename C>
+C best_of(const C* x, int64_t n, C start) {
+  const auto better = [](C a, C b) { return Order::better(b, a) ? b : a; };
+  const C best = in_lanes(x, n, start, better, better);
+  if constexpr (std::is_integral_v<C>) {
+    return best;
+  } else {
+    const C zeros = in_lanes(
+        x, n, C{0}, [](C a, C v) { return a + (v != v ? v : C{0}); },
+        [](C a, C b) { return a + b; });
+    return zeros != zeros ? zeros : best;
+  }
+}
+
 template <typename C>
 struct Maximum {
   static C start() {
@@ -108,10 +124,11 @@ struct Maximum {
   }
   static C pair(C a, C b) { return maximum(a, b); }
   static C run(const C* x, int64_t n) {
-    if constexpr (std::is_same_v<C, float>) return isa().max(x, static_cast<size_t>(n));
-    C best = start();
-    for (int64_t i = 0; i < n; ++i) best = maximum(best, x[i]);
-    return best;
+    if constexpr (std::is_same_v<C, float>) {
+      return isa().max(x, static_cast<size_t>(n));
+    } else {
+      return best_of<Greater>(x, n, start());
+    }
   }
 };
 
@@ -125,12 +142,28 @@ struct Minimum {
   }
   static C pair(C a, C b) { return minimum(a, b); }
   static C run(const C* x, int64_t n) {
-    if constexpr (std::is_same_v<C, float>) return isa().min(x, static_cast<size_t>(n));
-    C best = start();
-    for (int64_t i = 0; i < n; ++i) best = minimum(best, x[i]);
-    return best;
+    if constexpr (std::is_same_v<C, float>) {
+      return isa().min(x, static_cast<size_t>(n));
+    } else {
+      return best_of<Less>(x, n, start());
+    }
   }
 };
+
+/// Integers of fewer bits than int64 are compared as they are.
+template <template <typename> class Op>
+Error fold_extreme(Context& context, const Tensor& in, const Fold& dims, const Tensor& out) {
+  static constexpr Folding kNarrow[] = {make_folding<Op<int32_t>, int32_t>(ScalarType::Int),
+                                        make_folding<Op<int16_t>, int16_t>(ScalarType::Short),
+                                        make_folding<Op<int8_t>, int8_t>(ScalarType::Char),
+                                        make_folding<Op<uint8_t>, uint8_t>(ScalarType::Byte)};
+  if constexpr (!kIsSmall) {
+    for (const Folding& narrow : kNarrow) {
+      if (narrow.as == in.scalar_type()) return fold(context, in, narrow, dims, false, out);
+    }
+  }
+  return fold<Op>(context, in, wide(in.scalar_type()), dims, false, out);
+}
 
 /// The extreme of nothing is an error.
 Error check_extreme(Context& context, const Tensor& self, const Tensor& out, const Fold& dims) {
@@ -147,11 +180,11 @@ Error check_extreme(Context& context, const Tensor& self, const Tensor& out, con
 
 Error amax_out(Context& context, const Tensor& self, IntList dim, bool keepdim, Tensor& out) {
   ETX_TRY(check_extreme(context, self, out, {dim, keepdim}));
-  return fold<Maximum>(context, self, wide(self.scalar_type()), {dim, keepdim}, false, out);
+  return fold_extreme<Maximum>(context, self, {dim, keepdim}, out);
 }
 Error amin_out(Context& context, const Tensor& self, IntList dim, bool keepdim, Tensor& out) {
   ETX_TRY(check_extreme(context, self, out, {dim, keepdim}));
-  return fold<Minimum>(context, self, wide(self.scalar_type()), {dim, keepdim}, false, out);
+  return fold_extreme<Minimum>(context, self, {dim, keepdim}, out);
 }
 Error max_all_out(Context& context, const Tensor& self, Tensor& out) {
   return amax_out(context, self, {}, false, out);

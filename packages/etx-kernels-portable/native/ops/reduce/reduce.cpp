@@ -5,6 +5,7 @@
 
 #include "core/dispatch.h"
 #include "core/loops.h"
+#include "isa/row_loops.h"
 #include "ops/reduce/fold.h"
 
 namespace etx::portable {
@@ -18,9 +19,7 @@ struct Sum {
   static C start() { return 0; }
   static C pair(C a, C b) { return wrap_add(a, b); }
   static C run(const C* x, int64_t n) {
-    if constexpr (std::is_same_v<C, float>) {
-      if (n > kShort) return isa().sum(x, static_cast<size_t>(n));
-    }
+    if (n > kShort) return sum(x, n);
     C total = 0;
     for (int64_t i = 0; i < n; ++i) total = wrap_add(total, x[i]);
     return total;

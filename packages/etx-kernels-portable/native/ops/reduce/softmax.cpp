@@ -9,7 +9,7 @@
 #include "core/operand.h"
 #include "core/shape.h"
 #include "core/work.h"
-#include "isa/isa.h"
+#include "isa/row_loops.h"
 
 namespace etx::portable {
 namespace {
@@ -76,7 +76,28 @@ Error softmax_lines(Context& context, const float* x, float* y, const Lines& lin
   return Error::Ok;
 }
 
-Error softmax_lines(Context&, const double* x, double* y, const Lines& lines, bool log) {
+/// One line of neighbours.
+void softmax_row(const double* x, double* y, int64_t n, bool log) {
+  const auto larger = [](double a, double v) { return v > a ? v : a; };
+  const double top = in_lanes(x, n, -std::numeric_limits<double>::infinity(), larger, larger);
+  const double total = isa().exp_sum_double(x, top, y, static_cast<size_t>(n));
+  if (log) {
+    const double shift = std::log(total);
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] - top - shift;
+  } else {
+    const double scale = 1 / total;
+    for (int64_t i = 0; i < n; ++i) y[i] *= scale;
+  }
+}
+
+Error softmax_lines(Context& context, const double* x, double* y, const Lines& lines, bool log) {
+  if (lines.inner == 1) {
+    const int64_t size = lines.size;
+    context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
+      for (int64_t i = b; i < e; ++i) softmax_row(x + i * size, y + i * size, size, log);
+    });
+    return Error::Ok;
+  }
   for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
     const int64_t at = line / lines.inner * lines.size * lines.inner + line % lines.inner;
     const auto index = [&](int64_t i) { return at + i * lines.inner; };
