@@ -22,6 +22,9 @@ struct LoopFor {
   constexpr operator Loop() const { return loop; }
 };
 
+constexpr bool kNarrowBuilt =
+    !kIsSmall && any_built(ScalarType::Int, ScalarType::Short, ScalarType::Char, ScalarType::Byte);
+
 /// A loop on integers of fewer bits than int64 as they are; null where a build leaves them out.
 template <ScalarType type>
 struct NarrowLoop {
@@ -49,6 +52,7 @@ struct Loops {
   NarrowLoop<ScalarType::Byte> of_byte = {};
 
   constexpr Loop narrow(ScalarType dtype) const {
+    if constexpr (!kNarrowBuilt) return nullptr;
     switch (dtype) {
       case ScalarType::Int: return of_int;
       case ScalarType::Short: return of_short;

@@ -91,9 +91,11 @@ constexpr int kLanes = ETX_SIMD_BYTES / 4;
 
 #if defined(__GNUC__)
 #define ETX_NOINLINE __attribute__((noinline))
+#define ETX_INLINE inline __attribute__((always_inline))
 inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 #else
 #define ETX_NOINLINE
+#define ETX_INLINE inline
 inline void prefetch(const void*) {}
 #endif
 

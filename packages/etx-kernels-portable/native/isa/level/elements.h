@@ -137,7 +137,7 @@ ETX_NOINLINE Vec<typename E::type> load_first(const typename E::element* p, size
   return E::load(t);
 }
 template <>
-inline VecF load_first<Same<float>>(const float* p, size_t n) {
+ETX_INLINE VecF load_first<Same<float>>(const float* p, size_t n) {
   return load_part(p, n);
 }
 

@@ -18,11 +18,17 @@ constexpr int kDotRows = 4, kDotColumns = 4;
 constexpr int kDotRows = 2, kDotColumns = 4;
 #endif
 
+#if defined(__OPTIMIZE_SIZE__)
+constexpr bool kSmallDots = true;
+#else
+constexpr bool kSmallDots = false;
+#endif
+
 /// R rows of x times C rows of w, in U independent sums each.
 template <typename E, int R, int C>
 void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
   using T = typename E::type;
-  constexpr int U = R * C >= 8 ? 1 : (R * C >= 4 ? 2 : 4), L = kVec<T>;
+  constexpr int U = R * C >= 8 || kSmallDots ? 1 : (R * C >= 4 ? 2 : 4), L = kVec<T>;
   Vec<T> acc[U][R][C] = {};
   const T* const x = d.x + row * d.x_stride;
   const auto* const w = static_cast<const typename E::element*>(d.w) + column * d.w_stride;
@@ -44,7 +50,7 @@ void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
       for (int c = 0; c < C; ++c) {
         const auto* const p = w + c * d.w_stride + k + u * L;
         wv[c] = E::load(p);
-        if constexpr (kLanes > 1) prefetch(p + C * d.w_stride);
+        if constexpr (kLanes > 4) prefetch(p + C * d.w_stride);
       }
       add(acc[u], xv, wv);
     }

@@ -22,11 +22,11 @@ Error arithmetic(Context& context, const Side& a, const Side& b, const Tensor& o
   Map m;
   m.user = user;
   Element p, q;
-  m.loop = loops.narrow(to);
-  if (m.loop != nullptr) {
+  if constexpr (kNarrowBuilt) {
+    m.loop = loops.narrow(to);
     m.out_as = to;
     const Operand narrow[] = {a.operand(to, to, p), b.operand(to, to, q)};
-    return map(context, narrow, out, m);
+    if (m.loop != nullptr) return map(context, narrow, out, m);
   }
   m.out_as = wide(to);
   const bool wide_b = loops.wide_single && b.is_one_element();

@@ -39,12 +39,19 @@ constexpr Folding make_folding(ScalarType as) {
           }};
 }
 
+/// `as` is a type in which the build computes.
 template <template <typename> class Op>
 const Folding& folding(ScalarType as) {
   static constexpr Folding kLong = make_folding<Op<int64_t>, int64_t>(ScalarType::Long);
   static constexpr Folding kFloat = make_folding<Op<float>, float>(ScalarType::Float);
   static constexpr Folding kDouble = make_folding<Op<double>, double>(ScalarType::Double);
-  return as == ScalarType::Long ? kLong : as == ScalarType::Float ? kFloat : kDouble;
+  if constexpr (is_computed(ScalarType::Long)) {
+    if (as == ScalarType::Long) return kLong;
+  }
+  if constexpr (is_computed(ScalarType::Double)) {
+    if (as == ScalarType::Double) return kDouble;
+  }
+  return kFloat;
 }
 
 /// The dtype that a caller asked the result to have.
