@@ -57,3 +57,21 @@ def test_convolutions(dtype: torch.dtype, sizes: tuple[int, ...]) -> None:
     rest = [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], groups
     expected = aten.convolution(exact(x), exact(weight), exact(bias), *rest)
     check("aten::convolution.out", expected, x, weight, bias, *rest)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("sizes", [(1, 130, 67), (8, 768, 40), (12, 64, 5), (70, 130, 67)], ids=str)
+def test_sums_are_float32(dtype: torch.dtype, sizes: tuple[int, int, int]) -> None:
+    """One rounding at the end, whichever way a product is made."""
+    m, k, n = sizes
+    a, w, bias = (torch.randn(shape).to(dtype) for shape in ((m, k), (n, k), (n,)))
+    product = a.double() @ w.double().T
+    for kernel, expected, arguments in (
+        ("linear", product + bias.double(), (a, w, bias)),
+        ("mm", product, (a, w.T.contiguous())),
+    ):
+        (actual,) = PLUGIN.call(f"aten::{kernel}.out", *arguments, Out([m, n], dtype))
+        rounding = torch.finfo(dtype).eps / 2
+        torch.testing.assert_close(
+            actual.double(), expected, rtol=1.01 * rounding, atol=1e-5 * k**0.5
+        )

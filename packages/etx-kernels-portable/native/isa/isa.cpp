@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "isa/isa.h"
+#include "isa/pairs.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -57,6 +58,23 @@ const Isa& isa() {
 }
 #else
 const Isa& isa() { return isa_base; }
+#endif
+
+#if defined(ETX_ISA_X86_PAIRS)
+extern const Pairs pairs_v4;
+
+const Pairs* pairs() {
+  static std::atomic<int> runs{-1};
+  int known = runs.load(std::memory_order_relaxed);
+  if (known < 0) {
+    const bool asked = std::getenv("ETX_KERNELS_ISA") != nullptr;
+    known = !asked && runs_v4() && __builtin_cpu_supports("avx512bf16") ? 1 : 0;
+    runs.store(known, std::memory_order_relaxed);
+  }
+  return known == 1 ? &pairs_v4 : nullptr;
+}
+#else
+const Pairs* pairs() { return nullptr; }
 #endif
 
 }  // namespace etx::portable

@@ -10,9 +10,9 @@
 #include "isa/level/halves.h"
 #include "isa/level/loops.h"
 #include "isa/level/pad_lines.h"
+#include "isa/level/panels.h"
 #include "isa/level/product.h"
 #include "isa/level/rows.h"
-#include "isa/level/transpose.h"
 #include "isa/level/window.h"
 #if defined(ETX_ONE_LEVEL)
 #include "isa/one_level_entries.h"

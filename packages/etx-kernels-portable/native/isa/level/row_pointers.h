@@ -16,7 +16,8 @@ struct RowPointers {
   RowPointers(const T* a, int64_t a_stride) : stride(a_stride) {
     for (int g = 0; g < (M + 2) / 3; ++g) group[g] = a + 3 * g * a_stride;
   }
-  T at(int row, int64_t k) const { return group[row / 3][(row % 3) * stride + k]; }
+  const T* address(int row, int64_t k) const { return group[row / 3] + (row % 3) * stride + k; }
+  T at(int row, int64_t k) const { return *address(row, k); }
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 #ifndef ETX_PORTABLE_LEVEL_TRANSPOSE_H_
 #define ETX_PORTABLE_LEVEL_TRANSPOSE_H_
 
-/// Transposition in blocks of 4 x 4, and the packing of operands into panels.
+/// Transposition in blocks of 4 x 4.
 
 #include "isa/simd.h"
 
@@ -56,33 +56,6 @@ inline void store_transposed(const float* from, int64_t from_stride, int64_t row
   }
   for (; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
-  }
-}
-
-void pack_transposed(const float* x, int64_t stride, int64_t rows, int64_t depth, float* panels) {
-  constexpr int64_t kWidth = 2 * kLanes;
-  for (int64_t row = 0; row < rows; row += kWidth, panels += kWidth * depth) {
-    const int64_t width = rows - row < kWidth ? rows - row : kWidth;
-    store_transposed(x + row * stride, stride, width, depth, panels, kWidth);
-    for (int64_t k = 0; width < kWidth && k < depth; ++k) {
-      for (int64_t j = width; j < kWidth; ++j) panels[k * kWidth + j] = 0.0f;
-    }
-  }
-}
-
-void pack_rows(const float* b, int64_t stride, int64_t columns, int64_t depth, float* panels) {
-  constexpr int64_t kWidth = 2 * kLanes;
-  for (int64_t column = 0; column < columns; column += kWidth) {
-    const int64_t width = columns - column < kWidth ? columns - column : kWidth;
-    for (int64_t k = 0; k < depth; ++k, panels += kWidth) {
-      const float* const from = b + k * stride + column;
-      if (width == kWidth) {
-        store(panels, load(from));
-        store(panels + kLanes, load(from + kLanes));
-      } else {
-        for (int64_t j = 0; j < kWidth; ++j) panels[j] = j < width ? from[j] : 0.0f;
-      }
-    }
   }
 }
 

@@ -12,6 +12,7 @@
 #include "ops/conv/conv_sweep.h"
 #include "ops/conv/padded_planes.h"
 #include "ops/linalg/gemm.h"
+#include "ops/linalg/pair_product.h"
 #include "ops/linalg/product.h"
 
 namespace etx::portable {
@@ -225,6 +226,20 @@ Error convolve_transposed_half(Context& context, const ConvShape& s, const float
   return Error::Ok;
 }
 
+/// A pointwise convolution of bfloat16, a product for each group of each image.
+Error convolve_pairs(Context& context, const Pairs& pairs, const ConvShape& s, const void* input,
+                     const void* weight, const float* bias, float* out) {
+  for (int64_t p = 0; p < s.batch * s.groups; ++p) {
+    const int64_t row = p % s.groups * s.out_channels;
+    ETX_TRY(multiply_pairs(
+        context, pairs, static_cast<const uint16_t*>(weight) + row * s.in_channels,
+        static_cast<const uint16_t*>(input) + p * s.in_channels * s.in_size(),
+        bias == nullptr ? nullptr : bias + row, out + p * s.out_channels * s.out_size(), 1,
+        s.out_channels, s.in_channels, s.out_size()));
+  }
+  return Error::Ok;
+}
+
 Error convolution_out(Context& context, const Tensor& input, const Tensor& weight,
                       const std::optional<Tensor>& bias, IntList stride, IntList padding,
                       IntList dilation, bool transposed, IntList output_padding, int64_t groups,
@@ -252,10 +267,20 @@ Error convolution_out(Context& context, const Tensor& input, const Tensor& weigh
     using T = typename decltype(tag)::type;
     const T *x, *w, *b;
     ResultOperand result;
-    ETX_TRY(read_operand(context, input, type, x));
-    ETX_TRY(read_operand(context, weight, type, w));
     ETX_TRY(read_operand(context, bias, type, b));
     ETX_TRY(result.prepare(context, out, type));
+    if constexpr (std::is_same_v<T, float>) {
+      const Pairs* const pairs = pairs_for(dtype, shape.in_channels);
+      if (pairs != nullptr && shape.is_pointwise() && shape.out_channels >= 4) {
+        const void *image, *matrix;
+        ETX_TRY(read_operand(context, input, dtype, image));
+        ETX_TRY(read_operand(context, weight, dtype, matrix));
+        ETX_TRY(convolve_pairs(context, *pairs, shape, image, matrix, b, result.data<T>()));
+        return result.finish(context, out);
+      }
+    }
+    ETX_TRY(read_operand(context, input, type, x));
+    ETX_TRY(read_operand(context, weight, type, w));
     if constexpr (std::is_same_v<T, float>) {
       if (shape.transposed && dtype == ScalarType::Half) {
         ETX_TRY(convolve_transposed_half(context, shape, x, w, b, result.data<T>()));

@@ -6,6 +6,7 @@
 #include "core/operand.h"
 #include "core/shape.h"
 #include "ops/linalg/gemm.h"
+#include "ops/linalg/pair_product.h"
 #include "ops/linalg/product.h"
 
 namespace etx::portable {
@@ -54,18 +55,29 @@ Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const T
     using T = typename decltype(tag)::type;
     const T *lhs, *rhs;
     ResultOperand result;
-    ETX_TRY(read_operand(context, a, type, lhs));
     ETX_TRY(result.prepare(context, out, type));
     const int64_t batch = rank == 3 ? a.size(0) : 1, m = a.size(rank - 2);
     const int64_t k = a.size(rank - 1), n = b.size(rank - 1);
     if (const auto loop = few_rows<T>(b.scalar_type()).accumulate; loop != nullptr && m <= kFew) {
       const void* as_it_lies;
+      ETX_TRY(read_operand(context, a, type, lhs));
       ETX_TRY(read_operand(context, b, b.scalar_type(), as_it_lies));
       ETX_TRY(accumulate_matrices<T>(context, loop, lhs, as_it_lies,
                                      static_cast<int64_t>(b.element_size()), result.data<T>(),
                                      batch, m, k, n));
       return result.finish(context, out);
     }
+    if constexpr (std::is_same_v<T, float>) {
+      if (const Pairs* const pairs = pairs_for(b.scalar_type(), k); pairs != nullptr && n > 0) {
+        const void *left, *right;
+        ETX_TRY(read_operand(context, a, b.scalar_type(), left));
+        ETX_TRY(read_operand(context, b, b.scalar_type(), right));
+        ETX_TRY(multiply_pairs(context, *pairs, left, right, nullptr, result.data<T>(), batch, m, k,
+                               n));
+        return result.finish(context, out);
+      }
+    }
+    ETX_TRY(read_operand(context, a, type, lhs));
     ETX_TRY(read_operand(context, b, type, rhs));
     ETX_TRY(multiply_any(context, lhs, rhs, result.data<T>(), batch, m, k, n));
     return result.finish(context, out);
@@ -184,11 +196,19 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
     const void* w;
     ResultOperand result;
     const ScalarType dtype = weight.scalar_type();
-    ETX_TRY(read_operand(context, input, type, x));
     ETX_TRY(read_operand(context, weight, dtype, w));
     ETX_TRY(read_operand(context, bias, type, b));
     ETX_TRY(result.prepare(context, out, type));
     if (m == 0 || n == 0) return result.finish(context, out);
+    if constexpr (std::is_same_v<T, float>) {
+      if (const Pairs* const pairs = pairs_for(dtype, k); pairs != nullptr && m > dot_rows()) {
+        const void* rows;
+        ETX_TRY(read_operand(context, input, dtype, rows));
+        ETX_TRY(multiply_weight_pairs(context, *pairs, rows, w, b, result.data<T>(), m, k, n));
+        return result.finish(context, out);
+      }
+    }
+    ETX_TRY(read_operand(context, input, type, x));
     if constexpr (std::is_same_v<T, float>) {
       if (!kHalvesBuilt || dtype == type) {
         const float* const weights = static_cast<const float*>(w);
