@@ -93,3 +93,19 @@ def test_lines_of_float64(size: int) -> None:
         check("amax.out", aten.amax(x, [1]), x, [1], False, close=True)
         check("amin.out", aten.amin(x, [1]), x, [1], False, close=True)
         check("_softmax.out", x.softmax(1), x, 1, False, close=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_rounding_keeps_signs_and_the_unusual(dtype: torch.dtype) -> None:
+    near = torch.tensor(
+        [0.0, 0.49, 0.5, 0.51, 1.0, 1.5, 2.5, 3.49, 8388607.5, 8388609, 4.5e15, 1e300]
+    )
+    unusual = torch.tensor([math.inf, math.nan, 5e-324, 1e-40, 4503599627370495.5])
+    x = torch.cat([near, unusual, torch.randn(300) * 10]).double()
+    x = torch.cat([x, -x]).to(dtype)
+    for name in ("floor", "ceil", "round", "trunc", "neg", "abs"):
+        (actual,) = PLUGIN.call(f"aten::{name}.out", x, Out(list(x.shape), dtype))
+        expected = getattr(aten, name)(x)
+        torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+        known = ~expected.isnan()
+        assert torch.equal(actual.signbit()[known], expected.signbit()[known]), name

@@ -4,11 +4,12 @@
 #include "core/broadcast.h"
 #include "core/min_max.h"
 #include "core/shape.h"
+#include "isa/isa.h"
 
 namespace etx::portable {
 namespace {
 
-constexpr int64_t kBlock = 256;
+constexpr int64_t kBlock = kIsSmall ? 256 : 1024;
 constexpr int kTensors = kMaxOperands + 1;
 constexpr int kOut = kMaxOperands;
 

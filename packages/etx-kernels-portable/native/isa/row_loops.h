@@ -10,10 +10,10 @@
 
 namespace etx::portable {
 
-/// `f(total, x[i])` for all i in eight totals, which a compiler keeps in vectors, then `join`.
+/// `f(total, x[i])` for all i in totals that a compiler keeps in vectors, then `join`.
 template <typename T, typename F, typename Join>
 T in_lanes(const T* x, int64_t n, T start, const F& f, const Join& join) {
-  constexpr int kWidth = 8;
+  constexpr int kWidth = 64 / static_cast<int>(sizeof(T));
   T totals[kWidth];
   for (T& total : totals) total = start;
   int64_t i = 0;

@@ -42,6 +42,13 @@ inline uint16_t one_to_half(float x) {
 void from_half(const uint16_t* x, float* y, size_t n) {
   size_t i = 0;
 #if defined(__F16C__)
+#if ETX_SIMD_BYTES == 64
+  for (; i + 16 <= n; i += 16) {
+    const __m512 f = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)));
+    if (_mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q) != 0) break;
+    _mm512_storeu_ps(y + i, f);
+  }
+#endif
   for (; i + 8 <= n; i += 8) {
     const __m128i h = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x + i));
     const __m256 f = _mm256_cvtph_ps(h);
@@ -59,6 +66,13 @@ void from_half(const uint16_t* x, float* y, size_t n) {
 void to_half(const float* x, uint16_t* y, size_t n) {
   size_t i = 0;
 #if defined(__F16C__)
+#if ETX_SIMD_BYTES == 64
+  for (; i + 16 <= n; i += 16) {
+    const __m512 f = _mm512_loadu_ps(x + i);
+    if (_mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q) != 0) break;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm512_cvtps_ph(f, 0));
+  }
+#endif
   for (; i + 8 <= n; i += 8) {
     __m256 f = _mm256_loadu_ps(x + i);
     const __m256 nan = _mm256_cmp_ps(f, f, _CMP_UNORD_Q);

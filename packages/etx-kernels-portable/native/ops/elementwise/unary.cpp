@@ -17,6 +17,7 @@ struct UnaryOp {
   Result result;
   uint64_t dtypes;
   Loops loops;
+  Loop of_bits = nullptr;  ///< On the bits of float16 and bfloat16.
 };
 
 /// Infinite for floating types; 0 with `absolute(x) == 0` excluded for integers.
@@ -25,15 +26,41 @@ constexpr T infinity() {
   return std::is_integral_v<T> ? T(-1) : std::numeric_limits<T>::infinity();
 }
 
-#define ETX_ROUNDING(name, function)          \
-  int64_t name(int64_t x) { return x; }       \
-  float name(float x) { return function(x); } \
-  double name(double x) { return function(x); }
-ETX_ROUNDING(ceil_of, std::ceil)
-ETX_ROUNDING(floor_of, std::floor)
-ETX_ROUNDING(round_of, std::nearbyint)
-ETX_ROUNDING(trunc_of, std::trunc)
-#undef ETX_ROUNDING
+/// The nearest whole number, even where two are: no bits are left behind the point of the sum.
+/// All of these keep the sign of a zero, and are loops without calls.
+template <typename T>
+T round_of(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return x;
+  } else {
+    constexpr T kWhole = T(int64_t{1} << (std::numeric_limits<T>::digits - 1));
+    const T a = std::fabs(x);
+    return std::copysign(a < kWhole ? (a + kWhole) - kWhole : a, x);
+  }
+}
+template <typename T>
+T floor_of(T x) {
+  const T r = round_of(x);
+  return r > x ? r - T(1) : r;
+}
+/// `r`, which has the sign of x or is a zero.
+template <typename T>
+T with_sign(T r, T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return r;
+  } else {
+    return std::copysign(r, x);
+  }
+}
+template <typename T>
+T ceil_of(T x) {
+  const T r = round_of(x);
+  return r < x ? with_sign(r + T(1), x) : r;
+}
+template <typename T>
+T trunc_of(T x) {
+  return x < 0 ? ceil_of(x) : floor_of(x);
+}
 
 template <typename Op, typename T>
 constexpr Loop loop_of(Result result) {
@@ -48,9 +75,23 @@ void isa_double_loop(const void*, const void* const* in, uint32_t, void* out, in
                   static_cast<size_t>(n));
 }
 
+struct neg_bits {
+  static uint16_t apply(uint16_t x) { return x ^ 0x8000u; }
+};
+struct abs_bits {
+  static uint16_t apply(uint16_t x) { return x & 0x7fffu; }
+};
+constexpr bool kBitsBuilt = !kIsSmall && any_built(ScalarType::Half, ScalarType::BFloat16);
+
 template <typename Op, Result result, typename List, UnaryLoop Isa::* fast>
 constexpr UnaryOp make_unary() {
   UnaryOp op{result, List::bits, {}};
+  if constexpr (kBitsBuilt && fast == &Isa::neg) {
+    op.of_bits = &unary_loop<neg_bits, uint16_t, uint16_t>;
+  }
+  if constexpr (kBitsBuilt && fast == &Isa::abs) {
+    op.of_bits = &unary_loop<abs_bits, uint16_t, uint16_t>;
+  }
   if constexpr (result != Result::ToFloat) op.loops.of_long = loop_of<Op, int64_t>(result);
   if constexpr (result == Result::Same && fast != nullptr) {
     op.loops.of_int = loop_of<Op, int32_t>(result);
@@ -97,6 +138,10 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
   m.loop = op.loops[as];
   if (const Loop narrow = op.loops.narrow(from); narrow != nullptr) {
     m.loop = narrow;
+    m.out_as = as = from;
+  }
+  if (op.of_bits != nullptr && (from == ScalarType::Half || from == ScalarType::BFloat16)) {
+    m.loop = op.of_bits;
     m.out_as = as = from;
   }
   const Operand operands[] = {Operand(in, as)};

@@ -45,9 +45,11 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
           reader.for_each_piece(offsets[0] + i * in_stride, in_stride, count,
                                 [&](const void* piece, int64_t n) {
                                   const C* x = static_cast<const C*>(piece);
+                                  C sum = total;
                                   for (int64_t k = 0; k < n; ++k) {
-                                    sums[k] = total = wrap_add(total, x[k]);
+                                    sums[k] = sum = wrap_add(sum, x[k]);
                                   }
+                                  total = sum;
                                 });
           writer.write(offsets[1] + i * out_stride, out_stride, sums, count);
         }
