@@ -19,6 +19,8 @@ from etx_quant.taken import check_taken
 
 __all__ = ["finish_training", "prepare_training"]
 
+OFF = {"dropout_p": 0.0, "train": False}
+
 
 def prepare_training(
     model: nn.Module,
@@ -31,7 +33,8 @@ def prepare_training(
 
     ``quantizer`` is an ``Int8Quantizer`` for static int8 per channel unless given; its
     configurations are made with ``is_qat=True``. A batch norm behind a convolution is trained as a
-    part of it. ``eval`` and ``train`` of the result switch norms and dropouts.
+    part of it. ``eval`` and ``train`` of the result switch norms and dropouts; those inside of
+    attention and of recurrent layers end with ``finish_training``.
     """
     if quantizer is None:
         config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
@@ -51,4 +54,21 @@ def finish_training(prepared: GraphModule) -> GraphModule:
     """Return what ``prepare_training`` made, once it is trained, as ``quantize`` returns it."""
     prepared.eval()
     converted: GraphModule = convert_pt2e(prepared)
+    _end_dropouts(converted)
     return in_evaluation(converted)
+
+
+def _end_dropouts(model: GraphModule) -> None:
+    """Turn off what drops out inside of operators, which torchao does not know."""
+    for node in model.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        for name, value in OFF.items():
+            names = [] if schema is None else [argument.name for argument in schema.arguments]
+            if name not in names:
+                continue
+            place = names.index(name)
+            if place < len(node.args):
+                node.update_arg(place, value)
+            elif name in node.kwargs:
+                node.update_kwarg(name, value)
+    model.recompile()
