@@ -13,7 +13,7 @@ aten = torch.ops.aten
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16,
           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]  # fmt: skip
 SIZES = [(1, 7, 5), (3, 33, 17), (4, 1, 16), (5, 40, 31), (13, 700, 33), (37, 9, 8),
-         (1, 18, 1090), (8, 67, 130), (2, 0, 3)]  # fmt: skip
+         (1, 18, 1090), (8, 67, 130), (2, 0, 3), (1, 64, 1030), (6, 300, 1)]  # fmt: skip
 CONVOLUTIONS = [
     *[(4, 6, 5, 3, 1, 9, 9, 1), (8, 8, 6, 3, 1, 6, 5, 2), (3, 5, 9, 3, 2, 1, 1, 1)],
     *[(6, 12, 7, 1, 1, 0, 1, 3), (2, 4, 33, 3, 3, 2, 2, 1)],

@@ -139,6 +139,7 @@ void check_accumulate(Check& t, void (*loop)(const etx::portable::Accumulation<T
     }
   }
 }
+void check_accumulate_float(Check& t) { check_accumulate<float, float>(t, t.isa.accumulate_float); }
 void check_accumulate_half(Check& t) {
   check_accumulate<float, etx::Half>(t, t.isa.accumulate_half);
 }

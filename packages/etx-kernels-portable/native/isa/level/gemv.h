@@ -170,6 +170,7 @@ inline void accumulate(const Accumulation<typename E::type>& d) {
   for (; row < d.rows; ++row) accumulate_rows<E, 1>(d, row);
 }
 
+void accumulate_float(const Accumulation<float>& d) { accumulate<Same<float>>(d); }
 void accumulate_half(const Accumulation<float>& d) { accumulate<OfHalf>(d); }
 void accumulate_bfloat16(const Accumulation<float>& d) { accumulate<OfBfloat16>(d); }
 void accumulate_double(const Accumulation<double>& d) { accumulate<Same<double>>(d); }

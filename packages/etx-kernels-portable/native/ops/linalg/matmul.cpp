@@ -12,8 +12,13 @@
 namespace etx::portable {
 namespace {
 
-/// Rows up to which the other matrix is read as it lies.
-constexpr int64_t kFew = 8;
+/// True where a few rows times a k x n matrix of `type` are sums of its rows, read as they lie: of
+/// float32 only one row, and a matrix that the caches do not keep.
+bool sums_rows(ScalarType type, int64_t m, int64_t k, int64_t n) {
+  constexpr int64_t kFew = 8, kShort = 32, kLarge = 65536;
+  if (n < kShort) return false;
+  return type == ScalarType::Float ? m == 1 && k >= kLarge / n : m <= kFew;
+}
 
 template <typename T>
 Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch, int64_t m,
@@ -58,7 +63,8 @@ Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const T
     ETX_TRY(result.prepare(context, out, type));
     const int64_t batch = rank == 3 ? a.size(0) : 1, m = a.size(rank - 2);
     const int64_t k = a.size(rank - 1), n = b.size(rank - 1);
-    if (const auto loop = few_rows<T>(b.scalar_type()).accumulate; loop != nullptr && m <= kFew) {
+    if (const auto loop = few_rows<T>(b.scalar_type()).accumulate;
+        loop != nullptr && sums_rows(b.scalar_type(), m, k, n)) {
       const void* as_it_lies;
       ETX_TRY(read_operand(context, a, type, lhs));
       ETX_TRY(read_operand(context, b, b.scalar_type(), as_it_lies));

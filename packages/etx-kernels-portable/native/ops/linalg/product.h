@@ -103,6 +103,9 @@ struct FewRows {
 template <typename T>
 FewRows<T> few_rows(ScalarType type) {
   if constexpr (std::is_same_v<T, float>) {
+    if constexpr (!kIsSmall) {
+      if (type == ScalarType::Float) return {nullptr, isa().accumulate_float};
+    }
     if constexpr (is_built(ScalarType::Half)) {
       if (type == ScalarType::Half) return {isa().dots_half, isa().accumulate_half};
     }
