@@ -171,12 +171,30 @@ inline float add_lanes(VecF v) {
   return t[0];
 #endif
 }
+/// The largest of all lanes; NaN where there is one.
 inline float max_lanes(VecF v) {
+#if ETX_SIMD_BYTES >= 32
+#if ETX_SIMD_BYTES == 64
+  if (_mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q) != 0) return __builtin_nanf("");
+  const __m512 all = (__m512)v;
+  const __m256 upper = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(all), 1));
+  const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(all), upper);
+#else
+  const __m256 eight = (__m256)v;
+  if (_mm256_movemask_ps(_mm256_cmp_ps(eight, eight, _CMP_UNORD_Q)) != 0) {
+    return __builtin_nanf("");
+  }
+#endif
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)));
+#else
   float t[kLanes];
   store(t, v);
   float m = t[0];
   for (int i = 1; i < kLanes; ++i) m = t[i] > m || t[i] != t[i] ? t[i] : m;
   return m;
+#endif
 }
 
 }  // namespace

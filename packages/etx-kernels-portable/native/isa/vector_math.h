@@ -24,10 +24,10 @@ inline VecF polynomial(VecF x, const float (&c)[N]) {
   return y;
 }
 
-/// x = n ln2 + r with |r| <= ln2 / 2, and e^r - 1; x within [-105, 105].
+/// x = n ln2 + r with |r| <= ln2 / 2, and e^r - 1; x within [-105, 105]. `f` is n.
 struct ReducedExp {
   VecI n;
-  VecF expm1;
+  VecF f, expm1;
 };
 inline ReducedExp reduce_exp(VecF x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: the sum's low bits hold the integer.
@@ -38,26 +38,45 @@ inline ReducedExp reduce_exp(VecF x) {
   r = r - f * 1.42860682030941723e-6f;
   constexpr float kC[] = {0.5f,         0.16666667f,  0.04166634f,
                           0.008333271f, 0.001394206f, 0.00019915032f};
-  return {n, r * r * polynomial(r, kC) + r};
+  return {n, f, r * r * polynomial(r, kC) + r};
 }
 
 /// 2^n for -126 <= n <= 127.
 inline VecF power_of_two(VecI n) { return from_bits(to_unsigned(n + 127) << 23); }
 
-inline VecF exp(VecF x) {
-  VecF c = x < -104.5f ? splat(-104.5f) : x;
-  c = c > 89.0f ? splat(89.0f) : c;
-  const ReducedExp e = reduce_exp(c);
+/// e^x, subnormal and infinite results too.
+inline VecF expand(const ReducedExp& e) {
+#if ETX_SIMD_BYTES == 64
+  return (VecF)_mm512_scalef_ps((__m512)(e.expm1 + 1.0f), (__m512)e.f);
+#else
   const VecI half = e.n >> 1;
   return (e.expm1 + 1.0f) * power_of_two(half) * power_of_two(e.n - half);
+#endif
 }
 
-/// e^x for x <= 0, flushing what is below 1e-38 to about zero.
-inline VecF exp_of_negative(VecF x) {
-  const VecF c = x < -87.0f ? splat(-87.0f) : x;
+inline VecF exp(VecF x) {
+  return expand(reduce_exp(smallest(largest(x, splat(-104.5f)), splat(89.0f))));
+}
+
+/// e^x - 1 = 2^n (e^r - 1) + (2^n - 1) loses nothing near zero.
+inline VecF expm1(VecF x) {
+  const VecF c = smallest(largest(x, splat(-104.5f)), splat(89.0f));
   const ReducedExp e = reduce_exp(c);
+  const VecI half = e.n >> 1;
+  const VecF low = power_of_two(half), high = power_of_two(e.n - half);
+  const VecF y = (e.expm1 * low + (low - power_of_two(-(e.n - half)))) * high;
+  return x == 0.0f ? x : y;
+}
+
+/// e^x for x <= 0; what is below 1e-37 may be zero.
+inline VecF exp_of_negative(VecF x) {
+#if ETX_SIMD_BYTES == 64
+  return expand(reduce_exp(largest(x, splat(-104.5f))));
+#else
+  const ReducedExp e = reduce_exp(largest(x, splat(-87.0f)));
   const VecF y = (e.expm1 + 1.0f) * power_of_two(e.n);
   return x < -87.0f ? splat(0.0f) : y;
+#endif
 }
 
 inline VecF log(VecF x) {

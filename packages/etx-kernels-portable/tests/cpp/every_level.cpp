@@ -109,12 +109,17 @@ void check_softmax_row(Check& t) {
   }
 }
 
-void check_log_softmax_row(Check& t) {
+void check_log_softmax_rows(Check& t) {
   for (const size_t n : kSizes) {
-    const Floats x = t.draw(n);
-    Floats y(n);
-    if (n > 0) t.isa.log_softmax_row(x.data(), y.data(), n);
-    for (size_t i = 0; i < n; ++i) t.equal(y[i], x[i] - log_sum_exp(x));
+    for (const size_t rows : {1u, 16u, 19u}) {
+      const Floats x = t.draw(n * rows);
+      Floats y(n * rows);
+      if (n > 0) t.isa.log_softmax_rows(x.data(), y.data(), n, rows);
+      for (size_t i = 0; i < n * rows; ++i) {
+        const float* const row = x.data() + i / n * n;
+        t.equal(y[i], x[i] - log_sum_exp(Floats(row, row + n)));
+      }
+    }
   }
 }
 
@@ -358,24 +363,91 @@ void check_depthwise(Check& t) {
   }
 }
 
+/// Channels side by side, with kernels of their own or one for all.
+void check_channels(Check& t, int64_t channels, int64_t kernel, int64_t stride, bool same) {
+  Depthwise d{};
+  for (int a = 0; a < 2; ++a) {
+    d.in[a] = 5 + 2 * a, d.kernel[a] = kernel + a, d.stride[a] = stride, d.dilation[a] = 1 + a;
+    d.padding[a] = kernel / 2;
+    const int64_t room = d.in[a] + 2 * d.padding[a] - (d.kernel[a] - 1) * d.dilation[a] - 1;
+    if (room < 0) return;
+    d.out[a] = room / stride + 1;
+  }
+  d.taps = d.kernel[0] * d.kernel[1];
+  const int64_t in = d.in[0] * d.in[1], out = d.out[0] * d.out[1];
+  Floats strip(static_cast<size_t>((in + out + d.taps + 1) * 4 * t.isa.vector_floats));
+  d.strip = strip.data();
+  const Floats x = t.draw(static_cast<size_t>(channels * in));
+  const Floats w = t.draw(static_cast<size_t>((same ? 1 : channels) * d.taps));
+  const Floats bias = t.draw(static_cast<size_t>(channels));
+  Floats y(static_cast<size_t>(channels * out));
+  t.isa.depthwise_small(d, channels, x.data(), w.data(), same ? 0 : d.taps,
+                        same ? nullptr : bias.data(), y.data());
+  for (int64_t i = 0; i < channels * out; ++i) {
+    const int64_t channel = i / out, oy = i % out / d.out[1], ox = i % d.out[1];
+    double sum = same ? 0.0 : bias[static_cast<size_t>(channel)];
+    for (int64_t k = 0; k < d.taps; ++k) {
+      const int64_t iy = oy * stride - d.padding[0] + k / d.kernel[1] * d.dilation[0];
+      const int64_t ix = ox * stride - d.padding[1] + k % d.kernel[1] * d.dilation[1];
+      if (iy < 0 || iy >= d.in[0] || ix < 0 || ix >= d.in[1]) continue;
+      const double tap = w[static_cast<size_t>((same ? 0 : channel) * d.taps + k)];
+      sum += tap * x[static_cast<size_t>(channel * in + iy * d.in[1] + ix)];
+    }
+    t.equal(y[static_cast<size_t>(i)], sum);
+  }
+}
+
+void check_depthwise_small(Check& t) {
+  for (int64_t channels = 1; channels <= 4 * t.isa.vector_floats; channels += 3) {
+    for (int64_t kernel = 1; kernel < 6; ++kernel) {
+      check_channels(t, channels, kernel, 1 + channels % 3, channels % 2 == 0);
+    }
+  }
+}
+
 const std::vector<int32_t> kOffsets = {0, 1, 5, 9, 30};
+const std::vector<int32_t> kMoves = {7, 0, 3, 2, 11};
+
+void check_window(Check& t, size_t n, bool chained) {
+  const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
+  Floats x = t.draw(n + 30 + room), y(n + room);
+  x[n / 2 + 5] = kNan;
+  std::vector<int32_t> at(n + room), from(n + 30 + room);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = chained ? static_cast<int32_t>(100 * i) : 0;
+  t.isa.max_window(x.data(), chained ? from.data() : nullptr, kOffsets.data(), kMoves.data(), 5,
+                   y.data(), at.data(), static_cast<int64_t>(n));
+  for (size_t q = 0; q < n; ++q) {
+    size_t first = 0;
+    for (size_t k = 1; k < 5; ++k) {
+      const float best = x[q + static_cast<size_t>(kOffsets[first])];
+      const float v = x[q + static_cast<size_t>(kOffsets[k])];
+      if (v > best || std::isnan(v)) first = k;
+    }
+    const size_t point = q + static_cast<size_t>(kOffsets[first]);
+    t.equal(at[q], from[point] + kMoves[first]);
+    t.equal(y[q], x[point]);
+  }
+}
 
 void check_max_window(Check& t) {
+  for (const size_t n : kSizes) check_window(t, n, false), check_window(t, n, true);
+}
+
+void check_store_window(Check& t) {
   for (const size_t n : kSizes) {
-    const size_t room = static_cast<size_t>(t.isa.vector_floats - 1);
-    Floats x = t.draw(n + 30 + room), y(n + room);
-    x[n / 2 + 5] = kNan;
-    std::vector<int32_t> tap(n + room);
-    t.isa.max_window(x.data(), kOffsets.data(), 5, y.data(), tap.data(), static_cast<int64_t>(n));
-    for (size_t q = 0; q < n; ++q) {
-      int32_t first = 0;
-      for (int32_t k = 1; k < 5; ++k) {
-        const float best = x[q + static_cast<size_t>(kOffsets[static_cast<size_t>(first)])];
-        const float v = x[q + static_cast<size_t>(kOffsets[static_cast<size_t>(k)])];
-        if (v > best || std::isnan(v)) first = k;
-      }
-      t.equal(tap[q], first);
-      t.equal(y[q], x[q + static_cast<size_t>(kOffsets[static_cast<size_t>(first)])]);
+    Floats best = t.draw(n), y(n);
+    std::vector<int32_t> at(n);
+    for (size_t i = 0; i < n; ++i) at[i] = static_cast<int32_t>(i * i % 97);
+    std::vector<int64_t> index(n);
+    const auto store = [&] {
+      return t.isa.store_window(best.data(), at.data(), -5, 3, y.data(), index.data(), n);
+    };
+    t.equal(store(), false);
+    if (n > 0) best[n - 1] = -std::numeric_limits<float>::infinity();
+    t.equal(store(), n > 0);
+    for (size_t i = 0; i < n; ++i) {
+      t.equal(y[i], best[i]);
+      t.equal(static_cast<double>(index[i]), at[i] - 5.0 + 3.0 * static_cast<double>(i));
     }
   }
 }

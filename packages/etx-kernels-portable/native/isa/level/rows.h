@@ -46,13 +46,26 @@ void softmax_row(const float* x, float* y, size_t n) {
   with_scalar<vec_mul>(y, s, y, n);
 }
 
-void log_softmax_row(const float* x, float* y, size_t n) {
-  const float m = max(x, n);
-  float log_sum = sum_exp(x, m, n);
-  unary<log>(&log_sum, &log_sum, 1);
-  size_t i = 0;
-  for (; i + kStep <= n; i += kStep) store(y + i, load(x + i) - m - log_sum);
-  for (; i < n; ++i) y[i] = x[i] - m - log_sum;
+void log_softmax_rows(const float* x, float* y, size_t n, size_t rows) {
+  constexpr size_t kRows = 16;
+  float top[kRows], log_sum[kRows];
+  for (; rows > 0; x += kRows * n, y += kRows * n) {
+    const size_t count = rows < kRows ? rows : kRows;
+    for (size_t r = 0; r < count; ++r) {
+      top[r] = max(x + r * n, n);
+      log_sum[r] = sum_exp(x + r * n, top[r], n);
+    }
+    unary<log>(log_sum, log_sum, count);
+    for (size_t r = 0; r < count; ++r) {
+      const float* const from = x + r * n;
+      const float m = top[r], l = log_sum[r];
+      float* const to = y + r * n;
+      size_t i = 0;
+      for (; i + kStep <= n; i += kStep) store(to + i, load(from + i) - m - l);
+      if (i < n) store_part(to + i, load_part(from + i, n - i) - m - l, n - i);
+    }
+    rows -= count;
+  }
 }
 
 template <bool has_weight, bool has_bias>

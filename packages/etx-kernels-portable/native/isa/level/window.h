@@ -4,25 +4,57 @@
 
 /// The inner loop of pooling.
 
+#include "isa/level/loops.h"
 #include "isa/simd.h"
 
 namespace etx::portable {
 namespace {
 
-void max_window(const float* x, const int32_t* offset, int64_t taps, float* y, int32_t* tap,
-                int64_t n) {
+inline VecI load_ints(const int32_t* p) {
+  VecI v;
+  memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+template <bool chained>
+inline void largest_of_taps(const float* x, const int32_t* from, const int32_t* offset,
+                            const int32_t* move, int64_t taps, float* y, int32_t* at, int64_t n) {
   for (int64_t q = 0; q < n; q += kLanes) {
     VecF best = load(x + q + offset[0]);
-    VecI which = splat(int32_t{0});
+    VecI where = splat(move[0]);
+    if constexpr (chained) where = where + load_ints(from + q + offset[0]);
     for (int64_t t = 1; t < taps; ++t) {
       const VecF v = load(x + q + offset[t]);
+      VecI here = splat(move[t]);
+      if constexpr (chained) here = here + load_ints(from + q + offset[t]);
       const auto better = (v > best) | (v != v);
       best = better ? v : best;
-      which = better ? splat(static_cast<int32_t>(t)) : which;
+      where = better ? here : where;
     }
     store(y + q, best);
-    store(tap + q, which);
+    store(at + q, where);
   }
+}
+
+void max_window(const float* x, const int32_t* from, const int32_t* offset, const int32_t* move,
+                int64_t taps, float* y, int32_t* at, int64_t n) {
+  if (from == nullptr) {
+    largest_of_taps<false>(x, from, offset, move, taps, y, at, n);
+  } else {
+    largest_of_taps<true>(x, from, offset, move, taps, y, at, n);
+  }
+}
+
+bool store_window(const float* best, const int32_t* at, int64_t first, int64_t step, float* y,
+                  int64_t* index, size_t n) {
+  const float lowest = -infinity();
+  int32_t lowest_found = 0;
+  for (size_t i = 0; i < n; ++i) {
+    y[i] = best[i];
+    lowest_found |= best[i] == lowest ? 1 : 0;
+  }
+  for (size_t i = 0; i < n; ++i) index[i] = at[i] + first + static_cast<int64_t>(i) * step;
+  return lowest_found != 0;
 }
 
 }  // namespace

@@ -74,11 +74,53 @@ struct Planes {
   }
 };
 
+/// True for planes so narrow that their lines would leave most of a vector empty.
+bool is_small(const ConvShape& s, bool same_kernel) {
+  constexpr int64_t kMostPoints = 2048;
+  const int64_t channels = same_kernel ? s.batch : s.groups;
+  return !kIsSmall && is_flat(s) && s.out_channels == 1 && channels >= isa().vector_floats &&
+         s.out[2] <= max<int64_t>(isa().vector_floats / 2, 4) &&
+         s.in_size() + s.taps() <= kMostPoints;
+}
+
+/// Blocks of channels of one image are a piece of work.
+Error small_convolution(Context& context, const ConvShape& shape, bool same_kernel, Depthwise d,
+                        const float* input, const float* weight, const float* bias, float* out) {
+  const int64_t images = same_kernel ? 1 : shape.batch;
+  const int64_t channels = same_kernel ? shape.batch : shape.groups;
+  const int64_t block = 4 * isa().vector_floats, blocks = divide_up(channels, block);
+  const int64_t floats = (shape.in_size() + shape.out_size() + d.taps + 1) * block;
+  const Checked products = Checked(images) * channels * d.taps * shape.out_size();
+  const int64_t threads = useful_threads(context, products * kCost);
+  ETX_ASSIGN(float* const memory,
+             scratch<float>(context, threads * floats, "not enough temporary memory for channels"));
+  context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      Depthwise own = d;
+      own.strip = memory + job * floats;
+      memset(own.strip, 0, static_cast<size_t>(floats) * sizeof(float));
+      const Part part(images * blocks, 1, job, threads);
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const int64_t first = i % blocks * block, plane = i / blocks * channels + first;
+        const int64_t rest = channels - first, stride = same_kernel ? 0 : d.taps;
+        isa().depthwise_small(
+            own, min(rest, block), input + plane * shape.in_size(), weight + first * stride, stride,
+            bias == nullptr ? nullptr : bias + first, out + plane * shape.out_size());
+      }
+    }
+  });
+  return Error::Ok;
+}
+
 }  // namespace
 
 Error depthwise_convolution(Context& context, const ConvShape& shape, const float* input,
                             const float* weight, const float* bias, float* out) {
   Planes work(shape);
+  const bool same_kernel = shape.groups == 1 && bias == nullptr;
+  if (is_small(shape, same_kernel)) {
+    return small_convolution(context, shape, same_kernel, work.d, input, weight, bias, out);
+  }
   const int64_t planes = shape.batch * shape.groups, multiple = shape.out_channels;
   const int64_t taps = shape.taps(), floats = work.strip_floats();
   const Checked products = Checked(planes) * multiple * taps * shape.out_size();

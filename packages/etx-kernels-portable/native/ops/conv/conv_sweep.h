@@ -23,6 +23,13 @@ bool has_few_points(const ConvShape& shape);
 Error convolve_few_points(Context& context, const ConvShape& shape, const float* input,
                           const float* weight, const float* bias, float* out);
 
+/// True for transposed convolutions of so few points that a sweep would mostly gather weights.
+bool is_transposed_by_channels(const ConvShape& shape);
+
+/// Such a float32 convolution: a product gives what each point adds, channels side by side.
+Error convolve_transposed_by_channels(Context& context, const ConvShape& shape, const float* input,
+                                      const float* weight, const float* bias, float* out);
+
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_CONV_SWEEP_H_

@@ -232,11 +232,28 @@ struct Elu {
   }
 };
 
+void elu_float_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  constexpr int64_t kBlock = 256;
+  const Elu& f = *static_cast<const Elu*>(user);
+  const auto positive = static_cast<float>(f.positive), negative = static_cast<float>(f.negative);
+  const auto input_scale = static_cast<float>(f.input_scale);
+  const float* x = static_cast<const float*>(in[0]);
+  float* y = static_cast<float*>(out);
+  float grown[kBlock];
+  for (; n > 0; n -= kBlock, x += kBlock, y += kBlock) {
+    const int64_t count = minimum(n, kBlock);
+    isa().mul_scalar(x, input_scale, grown, static_cast<size_t>(count));
+    isa().expm1(grown, grown, static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] * positive : grown[i] * negative;
+  }
+}
+constexpr Loops kElu = {nullptr, &elu_float_loop, &function_loop<Elu, double>};
+
 Error elu_out(Context& context, const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale,
               Tensor& out) {
   const Elu f{alpha.to<double>() * scale.to<double>(), scale.to<double>(),
               input_scale.to<double>()};
-  return apply(context, self, out, kFunction<Elu>, &f);
+  return apply(context, self, out, kElu, &f);
 }
 
 struct Logit {

@@ -41,11 +41,11 @@ struct InPlaceProduct {
   }
 };
 
-/// Columns of a product behind the last full vector that are cheaper as dot products with the `m`
-/// rows of A.
+/// Columns of a product behind the last full vector, or all, that are cheaper as dot products with
+/// the `m` rows of A.
 int64_t dotted(int64_t m, int64_t depth, int64_t n) {
   const int64_t rest = n % isa().vector_floats;
-  const bool few = 2 * rest <= isa().vector_floats && rest < n;
+  const bool few = 2 * rest <= isa().vector_floats;
   return few && m >= isa().tile_rows && depth >= 2 * isa().vector_floats ? rest : 0;
 }
 
@@ -182,7 +182,8 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
     }
     return Error::Ok;
   }
-  const int64_t tail = InPlaceProduct::tail_floats(k, n);
+  Dots few{m, k, n, dotted(m, k, n) == n ? n : 0, nullptr, nullptr, nullptr, nullptr};
+  const int64_t tail = few.count > 0 ? few.floats() : InPlaceProduct::tail_floats(k, n);
   const int64_t gathered = should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, threads * (tail + gathered),
                                                "not enough temporary memory to multiply"));
@@ -192,6 +193,13 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
       const InPlaceProduct product{m, k, n, n, own};
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
+        if (few.count > 0) {
+          Dots dots = few;
+          dots.a = a + i * m * k, dots.c = c + i * m * n, dots.memory = own;
+          dots.pack(b + i * k * n);
+          dots.run(0, m);
+          continue;
+        }
         Gemm g = product.gemm(a + i * m * k, b + i * k * n, c + i * m * n);
         if (gathered != 0) g.scratch = own + tail;
         isa().gemm(g);

@@ -55,57 +55,98 @@ Error max_pool(Context& context, const PoolShape& p, const T* x, T* y, int64_t* 
   return Error::Ok;
 }
 
-/// Float32: the taps of a convolution over planes padded with -inf.
+/// Float32: the taps of a convolution over planes padded with -inf. Large windows take those of a
+/// line first, then the lines: the first largest of the first largest is that of the window.
 struct MaxTaps {
-  static constexpr int64_t kChunk = 4096;
+  static constexpr int64_t kChunk = 4096, kMostTaps = 9;
 
   const PoolShape& shape;
   PaddedPlanes planes;
-  int64_t taps, lines;
-  int32_t* offsets = nullptr;  ///< Of each tap in the planes.
-  int64_t* moves = nullptr;    ///< Of each tap in the input.
+  int64_t lines;  ///< Of outputs at a time.
+  bool in_steps;
+  int32_t* offsets = nullptr;  ///< Of all taps; or those of a line, then those of the lines.
+  int32_t* moves = nullptr;    ///< The same in the input.
 
-  explicit MaxTaps(const PoolShape& p) : shape(p), planes(p.window), taps(p.window.taps()) {
+  explicit MaxTaps(const PoolShape& p) : shape(p), planes(p.window) {
     planes.fill = -std::numeric_limits<float>::infinity();
     lines = kChunk / planes.length[2];
     lines = lines < 1 ? 1 : min(lines, p.window.out[1]);
+    in_steps = p.window.taps() > kMostTaps;
   }
 
+  int64_t taps() const {
+    const ConvShape& w = shape.window;
+    return in_steps ? w.kernel[1] + w.kernel[2] : w.taps();
+  }
+  /// Lines of one phase that `count` lines of outputs read.
+  int64_t read(int64_t count) const {
+    const ConvShape& w = shape.window;
+    return count + (w.kernel[1] - 1) * w.dilation[1] / w.stride[1];
+  }
+  int64_t rows() const {
+    return in_steps ? planes.phases[1] * read(lines) * planes.length[2] + PaddedPlanes::kSlack : 0;
+  }
   int64_t made() const { return lines * planes.length[2] + PaddedPlanes::kSlack; }
-  int64_t floats() const { return planes.channel() + PaddedPlanes::kSlack + 2 * made(); }
+  int64_t floats() const {
+    return planes.channel() + PaddedPlanes::kSlack + 2 * rows() + 2 * made();
+  }
 
   void plan() {
     const ConvShape& w = shape.window;
-    for (int64_t t = 0; t < taps; ++t) {
-      const int64_t y = t / w.kernel[2] * w.dilation[1], x = t % w.kernel[2] * w.dilation[2];
-      offsets[t] = static_cast<int32_t>(planes.offset({0, y, x}));
-      moves[t] = y * w.in[2] + x;
+    for (int64_t t = 0; t < taps(); ++t) {
+      const bool is_line = in_steps && t >= w.kernel[2];
+      const int64_t y = (in_steps ? (is_line ? t - w.kernel[2] : 0) : t / w.kernel[2]);
+      const int64_t x = in_steps ? (is_line ? 0 : t) : t % w.kernel[2];
+      const int64_t at[] = {0, y * w.dilation[1], x * w.dilation[2]};
+      moves[t] = static_cast<int32_t>(at[1] * w.in[2] + at[2]);
+      const int64_t line = at[1] % w.stride[1] * read(lines) + at[1] / w.stride[1];
+      offsets[t] = static_cast<int32_t>(is_line ? line * planes.length[2] : planes.offset(at));
     }
   }
 
-  void store_line(const float* plane, int64_t oy, const float* best, const int32_t* tap, float* y,
+  void store_line(const float* plane, int64_t oy, const float* best, const int32_t* at, float* y,
                   int64_t* indices) const {
     const ConvShape& w = shape.window;
     const int64_t corner = (oy * w.stride[1] - w.padding[1]) * w.in[2] - w.padding[2];
+    const auto width = static_cast<size_t>(w.out[2]);
+    if (!isa().store_window(best, at, corner, w.stride[2], y, indices, width)) return;
     for (int64_t ox = 0; ox < w.out[2]; ++ox) {
-      y[ox] = best[ox];
-      indices[ox] = corner + ox * w.stride[2] + moves[tap[ox]];
       if (best[ox] == planes.fill) indices[ox] = largest_in(shape, plane, oy, ox).index;
     }
   }
 
+  /// `count` lines of outputs from `line` on.
+  void run_lines(const float* padded, int64_t line, int64_t count, float* row, float* best,
+                 int32_t* at) const {
+    const ConvShape& w = shape.window;
+    const int64_t width = planes.length[2], points = (count - 1) * width + w.out[2];
+    const float* const from = padded + line * width;
+    if (!in_steps) {
+      isa().max_window(from, nullptr, offsets, moves, taps(), best, at, points);
+      return;
+    }
+    int32_t* const row_at = reinterpret_cast<int32_t*>(row + rows());
+    for (int64_t phase = 0; phase < planes.phases[1]; ++phase) {
+      const int64_t to = phase * read(lines) * width;
+      isa().max_window(from + phase * planes.phases[2] * planes.plane(), nullptr, offsets, moves,
+                       w.kernel[2], row + to, row_at + to, (read(count) - 1) * width + w.out[2]);
+    }
+    isa().max_window(row, row_at, offsets + w.kernel[2], moves + w.kernel[2], w.kernel[1], best, at,
+                     points);
+  }
+
   void run_plane(const float* plane, float* padded, float* y, int64_t* indices) const {
     const ConvShape& w = shape.window;
-    const int64_t width = planes.length[2];
-    float* const best = padded + planes.channel() + PaddedPlanes::kSlack;
-    int32_t* const tap = reinterpret_cast<int32_t*>(best + made());
+    float* const row = padded + planes.channel() + PaddedPlanes::kSlack;
+    float* const best = row + 2 * rows();
+    int32_t* const at = reinterpret_cast<int32_t*>(best + made());
     planes.copy_channel(plane, padded);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = min(w.out[1] - line, lines);
-      isa().max_window(padded + line * width, offsets, taps, best, tap,
-                       (count - 1) * width + w.out[2]);
+      run_lines(padded, line, count, row, best, at);
       for (int64_t i = 0; i < count; ++i, y += w.out[2], indices += w.out[2]) {
-        store_line(plane, line + i, best + i * width, tap + i * width, y, indices);
+        const int64_t first = i * planes.length[2];
+        store_line(plane, line + i, best + first, at + first, y, indices);
       }
     }
   }
@@ -115,13 +156,13 @@ Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, i
   const ConvShape& w = p.window;
   if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
   MaxTaps work(p);
-  const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps);
+  const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps());
   ETX_ASSIGN(float* const memory,
              scratch<float>(context, threads * work.floats(),
                             "not enough temporary memory for padded channels"));
-  ETX_ASSIGN(work.moves, scratch<int64_t>(context, 2 * work.taps,
+  ETX_ASSIGN(work.moves, scratch<int32_t>(context, 2 * work.taps(),
                                           "not enough temporary memory for the window"));
-  work.offsets = reinterpret_cast<int32_t*>(work.moves + work.taps);
+  work.offsets = work.moves + work.taps();
   work.plan();
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {

@@ -116,6 +116,7 @@ C best_of(const C* x, int64_t n, C start) {
 
 template <typename C>
 struct Maximum {
+  static constexpr RowLoop kRows = &Isa::maximum;
   static C start() {
     if constexpr (std::is_integral_v<C>)
       return std::numeric_limits<C>::min();
@@ -134,6 +135,7 @@ struct Maximum {
 
 template <typename C>
 struct Minimum {
+  static constexpr RowLoop kRows = &Isa::minimum;
   static C start() {
     if constexpr (std::is_integral_v<C>)
       return std::numeric_limits<C>::max();

@@ -10,7 +10,7 @@
 namespace etx::portable {
 namespace {
 
-constexpr int64_t kBlock = 256;
+constexpr int64_t kBlock = kIsSmall ? 256 : 1024;
 constexpr int64_t kGrain = 32768;
 /// Rows of a column that are summed before they are added to the total, for precision.
 constexpr int64_t kRun = 128;
@@ -58,6 +58,40 @@ void fold_rows(const Job& job, int64_t begin, int64_t end) {
   });
 }
 
+/// Results so few that a row of them is no vector, and the elements of all follow each other.
+bool is_narrow(const Job& job, const Tensor& in, const Tensor& out) {
+  constexpr int64_t kNarrow = 16;
+  const Reduction& plan = job.plan;
+  const int64_t inner = plan.kept.inner();
+  return !kIsSmall && in.scalar_type() == job.folding.as && out.scalar_type() == job.folding.as &&
+         inner < kNarrow && plan.folded.levels == 1 && plan.folded.stride[0][0] == inner &&
+         plan.kept.stride[0][1] == 1;
+}
+
+/// Many rows of results side by side, then these by halves.
+void fold_narrow(const Job& job, int64_t item) {
+  const Reduction& plan = job.plan;
+  const int64_t inner = plan.kept.inner(),
+                size = static_cast<int64_t>(element_size(job.folding.as));
+  plan.kept.for_each_outer(item, item + 1, [&](const int64_t* offsets) {
+    alignas(64) unsigned char total[kBlock * 8];
+    int64_t rows = 1;
+    while (2 * rows * inner <= kBlock && 2 * rows <= plan.count) rows *= 2;
+    job.folding.start(total, rows * inner);
+    for (int64_t i = 0; i < plan.count; i += rows) {
+      const int64_t n = min(plan.count - i, rows) * inner;
+      job.reader.for_each_piece(offsets[0] + i * inner, 1, n,
+                                [&](const void* x, int64_t) { job.folding.pair(total, x, n); });
+    }
+    while (rows > 1) {
+      rows /= 2;
+      job.folding.pair(total, total + rows * inner * size, rows * inner);
+    }
+    job.finish(total, inner);
+    job.writer.write(offsets[1], 1, total, inner);
+  });
+}
+
 int64_t blocks_of(const Reduction& plan) { return (plan.kept.inner() + kBlock - 1) / kBlock; }
 
 /// Neighbouring results together: whole rows of the input are added up.
@@ -71,16 +105,18 @@ void fold_columns(const Job& job, int64_t item) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
     job.folding.start(total, n);
-    job.folding.start(run, n);
+    const bool is_short = plan.count <= kRun;
+    void* const sum = is_short ? total : run;
+    if (!is_short) job.folding.start(run, n);
     int64_t length = 0;
     plan.folded.for_each(0, plan.count, [&](const int64_t* folded) {
       job.reader.for_each_piece(offsets[0] + first + folded[0], 1, n,
-                                [&](const void* x, int64_t) { job.folding.pair(run, x, n); });
-      if (++length % kRun != 0) return;
+                                [&](const void* x, int64_t) { job.folding.pair(sum, x, n); });
+      if (is_short || ++length % kRun != 0) return;
       job.folding.pair(total, run, n);
       job.folding.start(run, n);
     });
-    job.folding.pair(total, run, n);
+    if (!is_short) job.folding.pair(total, run, n);
     job.finish(total, n);
     const int64_t stride = plan.kept.stride[0][1];
     job.writer.write(offsets[1] + first * stride, stride, total, n);
@@ -92,38 +128,47 @@ int64_t row_length(const Tensor& in, ScalarType as, const Fold& dims, const Tens
   if (in.scalar_type() != as || out.scalar_type() != as) return 0;
   if (!in.is_contiguous() || dims.none_if_empty) return 0;
   if (dims.dims.empty()) return in.numel();
-  if (dims.dims.size() != 1 || in.dim() == 0) return 0;
-  const int64_t dim = dims.dims[0];
-  return dim == -1 || dim == in.dim() - 1 ? in.size(-1) : 0;
+  const int64_t rank = in.dim(), first = rank - static_cast<int64_t>(dims.dims.size());
+  uint32_t seen = 0;
+  int64_t length = 1;
+  for (const int64_t dim : dims.dims) {
+    const int64_t d = dim < 0 ? dim + rank : dim;
+    if (d < first || d < 0 || d >= rank || (seen >> d & 1u) != 0) return 0;
+    seen |= 1u << d;
+    length *= in.size(static_cast<ssize_t>(d));
+  }
+  return length;
 }
 
 Error resize_to_rows(Context& context, const Tensor& in, const Fold& dims, const Tensor& out) {
   Shape shape;
+  const ssize_t folded = static_cast<ssize_t>(dims.dims.size());
   for (ssize_t d = 0; d < in.dim(); ++d) {
-    const bool folded = dims.dims.empty() || d == in.dim() - 1;
-    if (!folded || dims.keepdim) shape.push(folded ? 1 : in.size(d));
+    const bool is_folded = folded == 0 || d >= in.dim() - folded;
+    if (!is_folded || dims.keepdim) shape.push(is_folded ? 1 : in.size(d));
   }
   return resize_out(context, out, shape);
 }
 
-void fold_neighbours(const Tensor& in, const Folding& folding, int64_t length, bool mean,
-                     const Tensor& out) {
+void fold_neighbours(Context& context, const Tensor& in, const Folding& folding, int64_t length,
+                     bool mean, const Tensor& out) {
   const size_t size = element_size(folding.as);
-  const char* x = in.const_data_ptr<char>();
-  char* y = out.mutable_data_ptr<char>();
-  for (int64_t i = 0; i < out.numel(); ++i) {
-    Element total;
-    folding.start(total.bytes, 1);
-    folding.run(total.bytes, x, length);
-    if (mean) divide(folding, total.bytes, 1, length);
-    if (size == 4) {
-      std::memcpy(y, total.bytes, 4);
-    } else {
-      std::memcpy(y, total.bytes, size);
+  const char* const first = in.const_data_ptr<char>();
+  char* const to = out.mutable_data_ptr<char>();
+  context.parallel_for(0, out.numel(), 1 + kGrain / length, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      Element total;
+      folding.start(total.bytes, 1);
+      folding.run(total.bytes, first + static_cast<size_t>(i * length) * size, length);
+      if (mean) divide(folding, total.bytes, 1, length);
+      char* const y = to + static_cast<size_t>(i) * size;
+      if (size == 4) {
+        std::memcpy(y, total.bytes, 4);
+      } else {
+        std::memcpy(y, total.bytes, size);
+      }
     }
-    x += static_cast<size_t>(length) * size;
-    y += size;
-  }
+  });
 }
 
 }  // namespace
@@ -131,9 +176,9 @@ void fold_neighbours(const Tensor& in, const Folding& folding, int64_t length, b
 Error fold(Context& context, const Tensor& in, const Folding& folding, const Fold& dims, bool mean,
            const Tensor& out, const Asked& asked) {
   const int64_t length = row_length(in, folding.as, dims, out);
-  if (length > 0 && in.numel() <= kGrain && out.is_contiguous()) {
+  if (length > 0 && (in.numel() <= kGrain || !kIsSmall) && out.is_contiguous()) {
     ETX_TRY(resize_to_rows(context, in, dims, out));
-    fold_neighbours(in, folding, length, mean, out);
+    fold_neighbours(context, in, folding, length, mean, out);
     return Error::Ok;
   }
   ETX_CHECK(context, RealBool::contains(in.scalar_type()) && is_castable(out.scalar_type()),
@@ -144,7 +189,13 @@ Error fold(Context& context, const Tensor& in, const Folding& folding, const Fol
   if (out.numel() == 0) return Error::Ok;
   const Reader reader(in, first_dtype(in, asked, folding, out), folding.as);
   const Job job{plan, folding, reader, Writer(out, folding.as), mean};
-  if (plan.count > 1 && plan.kept.levels > 0 && plan.kept.stride[0][0] == 1) {
+  const bool by_columns = plan.count > 1 && plan.kept.levels > 0 && plan.kept.stride[0][0] == 1;
+  if (by_columns && is_narrow(job, in, out)) {
+    const int64_t outer = plan.kept.outer(), each = plan.count * plan.kept.inner();
+    context.parallel_for(0, outer, 1 + kGrain / each, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) fold_narrow(job, i);
+    });
+  } else if (by_columns) {
     const int64_t width = min(plan.kept.inner(), kBlock);
     context.parallel_for(0, plan.kept.outer() * blocks_of(plan), 1 + kGrain / (plan.count * width),
                          [&](int64_t begin, int64_t end) {

@@ -3,11 +3,16 @@
 #define ETX_PORTABLE_FOLD_H_
 
 #include <optional>
+#include <type_traits>
 
 #include "core/element.h"
+#include "isa/isa.h"
 #include "ops/reduce/reduction.h"
 
 namespace etx::portable {
+
+/// What joins two rows of float32: `kRows` of an operation.
+using RowLoop = BinaryLoop Isa::*;
 
 /// A fold over elements of dtype `as`.
 struct Folding {
@@ -33,6 +38,9 @@ constexpr Folding make_folding(ScalarType as) {
           [](void* acc, const void* x, int64_t n) {
             C* total = static_cast<C*>(acc);
             const C* values = static_cast<const C*>(x);
+            if constexpr (std::is_same_v<C, float> && !kIsSmall) {
+              return (isa().*Op::kRows)(total, values, total, static_cast<size_t>(n));
+            }
             for (int64_t i = 0; i < n; ++i) {
               total[i] = Op::pair(total[i], load_element(values + i));
             }

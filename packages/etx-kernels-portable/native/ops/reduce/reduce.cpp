@@ -16,6 +16,7 @@ constexpr int64_t kShort = 8;
 
 template <typename C>
 struct Sum {
+  static constexpr RowLoop kRows = &Isa::add;
   static C start() { return 0; }
   static C pair(C a, C b) { return wrap_add(a, b); }
   static C run(const C* x, int64_t n) {
@@ -28,6 +29,7 @@ struct Sum {
 
 template <typename C>
 struct Product {
+  static constexpr RowLoop kRows = &Isa::mul;
   static C start() { return 1; }
   static C pair(C a, C b) { return wrap_mul(a, b); }
   static C run(const C* x, int64_t n) {

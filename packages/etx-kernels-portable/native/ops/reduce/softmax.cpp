@@ -53,12 +53,39 @@ void softmax_strip(const float* x, float* y, int64_t size, int64_t stride, size_
   }
 }
 
+/// Lines that are too short for vectors: turned, so that neighbouring ones are side by side.
+constexpr int64_t kShort = 16, kShortLines = 128;
+
+void softmax_short(const float* x, float* y, int64_t size, int64_t lines, bool log) {
+  float turned[kShort * kShortLines], made[kShort * kShortLines], scratch[2 * kStrip];
+  for (int64_t first = 0; first < lines; first += kShortLines) {
+    const int64_t left = lines - first, n = min(left, kShortLines);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < size; ++i) turned[i * n + j] = x[(first + j) * size + i];
+    }
+    softmax_strip(turned, made, size, n, static_cast<size_t>(n), log, scratch);
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < size; ++i) y[(first + j) * size + i] = made[i * n + j];
+    }
+  }
+}
+
 Error softmax_lines(Context& context, const float* x, float* y, const Lines& lines, bool log) {
   const int64_t size = lines.size, inner = lines.inner;
-  if (inner == 1) {
-    const auto row = log ? isa().log_softmax_row : isa().softmax_row;
+  if (!kIsSmall && inner == 1 && size <= kShort && lines.outer > 4) {
     context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) row(x + i * size, y + i * size, static_cast<size_t>(size));
+      softmax_short(x + b * size, y + b * size, size, e - b, log);
+    });
+    return Error::Ok;
+  }
+  if (inner == 1) {
+    const auto length = static_cast<size_t>(size);
+    context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
+      if (log) {
+        isa().log_softmax_rows(x + b * size, y + b * size, length, static_cast<size_t>(e - b));
+        return;
+      }
+      for (int64_t i = b; i < e; ++i) isa().softmax_row(x + i * size, y + i * size, length);
     });
     return Error::Ok;
   }
