@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random shapes through the compiler and the runtime, next to onnxruntime: finds cliffs.
 
-python benchmarks/shapes.py [--count 300] [--seed 0] [--only conv pool] [--json FILE] [--page FILE]
+python benchmarks/shapes.py [--count 330] [--seed 0] [--only conv pool] [--json FILE] [--page FILE]
 
 float32, one thread, the least time of calls in turns. Results must agree. A case is a cliff when it
 takes more than 1.5 times onnxruntime's time, or more scratch than twice its tensors.
@@ -108,7 +108,7 @@ def bound(session: onnxruntime.InferenceSession, inputs: Sequence[np.ndarray]) -
 def in_turns(method: Any, arrays: list[Any], theirs: Callable[[], Any], rounds: int) -> list[float]:
     """Return the least µs of an execution of each, measured in turns.
 
-    ETX's is timed in C++, without the copy of its output to an array; onnxruntime's output is bound.
+    ETX's is timed in C++, without the copy of its output to an array; onnxruntime's is bound.
     """
     theirs()
     begin = time.perf_counter()
@@ -174,7 +174,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--count", type=int, default=330)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--rounds", type=int, default=15)
@@ -183,7 +183,7 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)
     set_num_threads(1)
-    rows = []
+    rows: list[Row] = []
     for i in range(options.count):
         family = options.only[i % len(options.only)]
         seed = options.seed * 100_000 + i

@@ -77,6 +77,25 @@ def operators(session: nox.Session) -> None:
     run(session, python, ROOT / "benchmarks" / "operators.py", *session.posargs)
 
 
+@nox.session
+def shapes(session: nox.Session) -> None:
+    """Compile operators of 330 random shapes, next to onnxruntime: finds cliffs. Run by hand."""
+    onnx = ("ml_dtypes", "onnx", "onnxruntime", "protobuf")
+    pinned = [
+        line for line in requirements("requirements-peers.txt") if line.split("==")[0] in onnx
+    ]
+    python = environment(
+        session,
+        "shapes",
+        COMPILER,
+        *DEVICE,
+        others=(*LITERT, *onnx[::3]),
+        others_no_deps=(*pinned,),
+    )
+    script = ROOT / "benchmarks" / "shapes.py"
+    run(session, python, "-W", "ignore", script, *session.posargs, OMP_NUM_THREADS="1")
+
+
 @nox.session(name="aten-bench")
 def aten_bench(session: nox.Session) -> None:
     """Measure programs on torch's kernels next to eager, in turns. Run by hand."""
