@@ -182,7 +182,8 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
     }
     return Error::Ok;
   }
-  Dots few{m, k, n, dotted(m, k, n) == n ? n : 0, nullptr, nullptr, nullptr, nullptr};
+  const DottedColumns few{m,       k,       n,       dotted(m, k, n) == n ? n : 0,
+                          nullptr, nullptr, nullptr, nullptr};
   const int64_t tail = few.count > 0 ? few.floats() : InPlaceProduct::tail_floats(k, n);
   const int64_t gathered = should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, threads * (tail + gathered),
@@ -194,7 +195,7 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
         if (few.count > 0) {
-          Dots dots = few;
+          DottedColumns dots = few;
           dots.a = a + i * m * k, dots.c = c + i * m * n, dots.memory = own;
           dots.pack(b + i * k * n);
           dots.run(0, m);
