@@ -89,8 +89,12 @@ constexpr int kLanes = ETX_SIMD_BYTES / 4;
 #define ETX_UNROLL
 #endif
 
-#if defined(__GNUC__)
+#if defined(__clang__)
 #define ETX_NOINLINE __attribute__((noinline))
+#elif defined(__GNUC__)
+#define ETX_NOINLINE __attribute__((noinline, noclone))
+#endif
+#if defined(__GNUC__)
 #define ETX_INLINE inline __attribute__((always_inline))
 inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 #else

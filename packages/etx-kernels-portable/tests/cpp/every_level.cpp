@@ -393,7 +393,7 @@ void check_channels(Check& t, int64_t channels, int64_t kernel, int64_t stride, 
       const double tap = w[static_cast<size_t>((same ? 0 : channel) * d.taps + k)];
       sum += tap * x[static_cast<size_t>(channel * in + iy * d.in[1] + ix)];
     }
-    t.equal(y[static_cast<size_t>(i)], sum);
+    t.equal(y[static_cast<size_t>(i)], sum, 80);
   }
 }
 

@@ -192,7 +192,7 @@ ROWS: tuple[Row, ...] = (
         "float16 and bfloat16 where eager rounds after each term; of squared distances where "
         "eager multiplies matrices, and of variances",
         cancelling_terms,
-        example=("aten::sum.IntList_out", 104, 8403),
+        example=("aten::sum.IntList_out", 104, 2994),
     ),
     Row(
         "named twice",

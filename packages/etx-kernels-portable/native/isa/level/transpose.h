@@ -42,8 +42,9 @@ inline void transpose4(const float* from, int64_t from_stride, float* to, int64_
 #endif
 
 /// to[j][i] = from[i][j] for i < rows and j < columns.
-inline void store_transposed(const float* from, int64_t from_stride, int64_t rows, int64_t columns,
-                             float* to, int64_t to_stride) {
+[[maybe_unused]] ETX_NOINLINE void store_transposed(const float* from, int64_t from_stride,
+                                                    int64_t rows, int64_t columns, float* to,
+                                                    int64_t to_stride) {
   int64_t i = 0;
   for (; i + 4 <= rows; i += 4) {
     int64_t j = 0;
