@@ -183,7 +183,7 @@ Error convolve_strided(Context& context, const ConvShape& s, const float* input,
 
 /// The taps of a kernel that reach the input for some output, a box of them.
 struct LiveTaps {
-  ConvShape shape;  ///< With these taps alone.
+  ConvShape shape;  ///< Only these taps.
   int64_t first[ConvShape::kAxes];
   bool are_fewer = false;
 

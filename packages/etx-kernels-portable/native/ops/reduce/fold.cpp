@@ -58,7 +58,7 @@ void fold_rows(const Job& job, int64_t begin, int64_t end) {
   });
 }
 
-/// Results so few that a row of them is no vector, and the elements of all follow each other.
+/// Results so few that a row of them fills no vector, and the elements of all follow each other.
 bool is_narrow(const Job& job, const Tensor& in, const Tensor& out) {
   constexpr int64_t kNarrow = 16;
   const Reduction& plan = job.plan;
