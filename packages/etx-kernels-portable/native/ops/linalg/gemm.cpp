@@ -45,7 +45,7 @@ struct InPlaceProduct {
 /// the `m` rows of A.
 int64_t dotted(int64_t m, int64_t depth, int64_t n) {
   const int64_t rest = n % isa().vector_floats;
-  const bool few = 2 * rest <= isa().vector_floats;
+  const bool few = 2 * rest <= isa().vector_floats && (!kIsSmall || rest < n);
   return few && m >= isa().tile_rows && depth >= 2 * isa().vector_floats ? rest : 0;
 }
 
@@ -182,9 +182,9 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
     }
     return Error::Ok;
   }
-  const DottedColumns few{m,       k,       n,       dotted(m, k, n) == n ? n : 0,
-                          nullptr, nullptr, nullptr, nullptr};
-  const int64_t tail = few.count > 0 ? few.floats() : InPlaceProduct::tail_floats(k, n);
+  const bool are_few = !kIsSmall && dotted(m, k, n) == n;
+  const DottedColumns few{m, k, n, n, nullptr, nullptr, nullptr, nullptr};
+  const int64_t tail = are_few ? few.floats() : InPlaceProduct::tail_floats(k, n);
   const int64_t gathered = should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, threads * (tail + gathered),
                                                "not enough temporary memory to multiply"));
@@ -194,7 +194,7 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
       const InPlaceProduct product{m, k, n, n, own};
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
-        if (few.count > 0) {
+        if (are_few) {
           DottedColumns dots = few;
           dots.a = a + i * m * k, dots.c = c + i * m * n, dots.memory = own;
           dots.pack(b + i * k * n);

@@ -155,7 +155,7 @@ void fold_neighbours(Context& context, const Tensor& in, const Folding& folding,
   const size_t size = element_size(folding.as);
   const char* const first = in.const_data_ptr<char>();
   char* const to = out.mutable_data_ptr<char>();
-  context.parallel_for(0, out.numel(), 1 + kGrain / length, [&](int64_t begin, int64_t end) {
+  const auto lines = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       Element total;
       folding.start(total.bytes, 1);
@@ -168,7 +168,12 @@ void fold_neighbours(Context& context, const Tensor& in, const Folding& folding,
         std::memcpy(y, total.bytes, size);
       }
     }
-  });
+  };
+  if constexpr (kIsSmall) {
+    lines(0, out.numel());
+  } else {
+    context.parallel_for(0, out.numel(), 1 + kGrain / length, lines);
+  }
 }
 
 }  // namespace
