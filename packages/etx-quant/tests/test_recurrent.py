@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import etx_runtime
@@ -34,7 +35,10 @@ def model_of(kind: Any) -> tuple[nn.Module, list[tuple[Tensor]]]:
     return Recurrent(kind).eval(), [(torch.randn(1, 6, INPUT),) for _ in range(4)]
 
 
-@pytest.mark.parametrize(("kind", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1)])
+@pytest.mark.parametrize(
+    ("kind", "gates"),
+    [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1), (partial(nn.RNN, nonlinearity="relu"), 1)],
+)
 @pytest.mark.parametrize(
     ("recipe", "least"), [("int8", 35), ("int8-dynamic", 40), ("int8-weight", 40), ("int4", 20)]
 )
