@@ -99,7 +99,7 @@ def test_digits_on_a_microbit(folder: Path) -> None:
     shutil.copyfile(folder / "main.cpp", folder / "project" / "main.cpp")
     stated = write(folder, "project", "--size")
     (ram,) = re.findall(r"^RAM +([\d,]+) bytes", stated, re.M)
-    assert int(ram.replace(",", "")) <= 12_288, stated
+    assert int(ram.replace(",", "")) <= 12_000, stated
     build = folder / "build-project"
     run("cmake", "-S", folder / "project", "-B", build, "-G", "Ninja")
     run("cmake", "--build", build, "-j2")

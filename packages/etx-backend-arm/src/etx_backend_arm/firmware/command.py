@@ -271,7 +271,7 @@ def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
         stack, note = 0, "that of your build"
     size = model.stat().st_size
     places: list[Place] = []
-    if temporary and hungriest in RULES and (arena := _arena(pte, options.method)):
+    if temporary and hungriest in RULES and (arena := _arena(pte, plan.name or "")):
         places = place_temporary(plan, arena)
         temporary = max(place.size for place in places)
         arenas[1] = max(arenas[1], *(place.at + place.size for place in places))

@@ -18,8 +18,9 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   layer.num_rows = linear.rows;
   layer.x = a.input.const_data_ptr<float>();
   layer.rows.depth = layer.rows.stride = linear.depth;
-  layer.multiply =
-      a.group_size.has_value() ? &Integer::float_product_int4 : &Integer::float_product;
+  const bool is_int4 = a.group_size.has_value();
+  layer.multiply = is_int4 ? integer().float_product_int4 : integer().float_product;
+  if (is_int4) layer.sum_groups = integer().sum_groups;
   fill_product(linear, a.weight, out, layer.product);
   layer.last = linear.last;
   return run_layer(context, layer);

@@ -68,7 +68,7 @@ void gather(const Layer& layer, int64_t group, int64_t begin, int64_t end, const
   if (layer.x != nullptr) {
     integer().gather_floats(layer.x + begin * layer.rows.stride, layer.rows.stride,
                             layer.rows.depth, end - begin, memory.rows, s.row_stride, memory.scales,
-                            layer.multiply == &Integer::float_product_int4);
+                            layer.sum_groups != nullptr);
     return;
   }
   if (s.together) {
@@ -94,7 +94,7 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
       p.row_stride = s.row_stride;
       p.row_scales = memory.scales;
       p.num_rows = end - begin;
-      if (layer.multiply == &Integer::float_product_int4) level.sum_groups(p, memory.group_sums);
+      if (layer.sum_groups != nullptr) layer.sum_groups(p, memory.group_sums);
       p.group_sums = memory.group_sums;
       p.begin = columns.begin;
       p.end = columns.end;
@@ -103,7 +103,7 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
       p.scale += g * layer.operand_step;
       if (p.out != nullptr) p.out += begin * p.out_stride + g * p.columns;
       if (p.y != nullptr) p.y += begin * p.y_stride;
-      multiply_columns(p, layer.last, level.*layer.multiply);
+      multiply_columns(p, layer.last, layer.multiply);
     }
   }
 }

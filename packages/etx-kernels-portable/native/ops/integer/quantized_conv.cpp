@@ -68,7 +68,7 @@ Error quantized_conv_out(Context& context, const Tensor& input, const Tensor& we
   p.out_stride = weight_sums.numel();
   layer.weight_step = p.end * p.steps * kBlockBytes;
   layer.operand_step = operands.padded;
-  layer.multiply = &Integer::product;
+  layer.multiply = integer().product;
   return run_layer(context, layer);
 }
 

@@ -43,7 +43,7 @@ Error quantized_linear_out(Context& context, const Tensor& input, const Tensor& 
   p.scale = operands.scale;
   p.out = out.mutable_data_ptr<int8_t>();
   p.out_stride = p.columns;
-  layer.multiply = &Integer::product;
+  layer.multiply = integer().product;
   return run_layer(context, layer);
 }
 
