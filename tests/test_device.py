@@ -14,7 +14,7 @@ from conftest import ROOT, Environment, environment
 
 from projects import load_projects
 
-BUDGET = 5_400_000
+BUDGET = 5_000_000
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")
 DEVICE = ("etx-runtime", "etx-kernels-portable")
 RUN = """

@@ -80,17 +80,11 @@ def operators(session: nox.Session) -> None:
 @nox.session
 def shapes(session: nox.Session) -> None:
     """Compile operators of 330 random shapes, next to onnxruntime: finds cliffs. Run by hand."""
-    onnx = ("ml_dtypes", "onnx", "onnxruntime", "protobuf")
-    pinned = [
-        line for line in requirements("requirements-peers.txt") if line.split("==")[0] in onnx
-    ]
+    peers = requirements("requirements-peers.txt")
+    bare = [line for line in peers if line.startswith(("onnx==", "onnxruntime=="))]
+    others = (*LITERT, "ml_dtypes", "protobuf")
     python = environment(
-        session,
-        "shapes",
-        COMPILER,
-        *DEVICE,
-        others=(*LITERT, *onnx[::3]),
-        others_no_deps=(*pinned,),
+        session, "shapes", COMPILER, *DEVICE, others=others, others_no_deps=tuple(bare)
     )
     script = ROOT / "benchmarks" / "shapes.py"
     run(session, python, "-W", "ignore", script, *session.posargs, OMP_NUM_THREADS="1")

@@ -11,8 +11,10 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
+from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
 from etx_backend_arm.firmware import command
-from etx_exir import to_edge
+from etx_exir import ExecutorchBackendConfig, to_edge
+from etx_quant import quantize
 from etx_schema.commands import memory as memory_command
 from etx_schema.errors import EtxError
 from torch import nn
@@ -58,6 +60,20 @@ def test_a_project_holds_what_it_is_built_from(
     assert (folder / "main.cpp").read_text() == "// mine\n"
     assert not (folder / "stale").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize("chosen", [(), ("--method", "forward")])
+def test_scratch_lies_in_the_arena_of_a_method_named_or_not(
+    chosen: tuple[str, ...], tmp_path: Path
+) -> None:
+    x = torch.linspace(-1, 1, 2 * 8 * 8).reshape(1, 2, 8, 8)
+    quantized = quantize(nn.Conv2d(2, 3, 3).eval(), [(x,)], CortexMQuantizer())
+    edge = lower_to_cortex_m(to_edge(torch.export.export(quantized, (x,))))
+    path = tmp_path / "net.pte"
+    edge.to_executorch(ExecutorchBackendConfig(target=None)).save(path)
+    words = ("--target", "cortex-m4", "--sources", PACKAGES, "--stack", 4096, *chosen)
+    assert firmware(path, *words, "-o", tmp_path / "f") == 0
+    assert "in arena 1, beside what is live" in (tmp_path / "f" / "memory.txt").read_text()
 
 
 @pytest.mark.parametrize(
