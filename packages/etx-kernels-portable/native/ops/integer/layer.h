@@ -11,7 +11,7 @@ namespace etx::portable {
 
 /// A product of many rows, of which some are gathered at a time and multiplied with all columns.
 struct Layer {
-  Product product;  ///< Without what concerns rows.
+  Product product;                             ///< Without what concerns rows.
   void (*multiply)(const Product&) = nullptr;  ///< Loops of `integer()`: a linker drops others.
   void (*sum_groups)(const Product&, int32_t* sums) = nullptr;  ///< Of int4 weights, else null.
   int64_t num_rows = 0;
