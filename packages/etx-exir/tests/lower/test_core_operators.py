@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every operator that PyTorch tags as core compiles and runs, by a kernel or a decomposition."""
+"""Every operator that PyTorch tags as core compiles and runs, by a kernel or a decomposition, in a
+file with ETX's own kernels and in one that ExecuTorch runs as well."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import etx_runtime
 import pytest
 import torch
 from core_calls import CALLS
-from on_device import Function, assert_same, lowered, on_device
+from etx_exir import ExecutorchBackendConfig, to_edge
+from on_device import Function, assert_same, export, on_device
 from torch.utils import _pytree as pytree
 
 DRAWN = "random"
@@ -42,7 +44,9 @@ def program_of(calls):
         return [made(op, args, rest) for op, *args in calls]
 
     leaves = pytree.tree_leaves([args for _, *args in calls])
-    return Function(forward), tuple(x for x in leaves if isinstance(x, torch.Tensor))
+    dense = torch.contiguous_format  # ExecuTorch takes no transposed input
+    tensors = (x.clone(memory_format=dense) for x in leaves if isinstance(x, torch.Tensor))
+    return Function(forward), tuple(tensors)
 
 
 def test_each_has_a_call():
@@ -54,13 +58,15 @@ def test_each_has_a_call():
 @pytest.mark.parametrize("group", CALLS)
 def test_each_compiles_and_runs(group):
     module, inputs = program_of(CALLS[group])
-    model = etx_runtime.load(lowered(module, inputs).buffer)
-    found, expected = model(*on_device(inputs)), module(*inputs)
-    if group == DRAWN:
-        found, expected = (pytree.tree_map(shape, each) for each in (found, expected))
-        assert found == expected
-    else:
-        assert_same(found, pytree.tree_map(plain, expected))
+    exported, expected = export(module, inputs), module(*inputs)
+    for target in ("etx", "executorch"):
+        config = ExecutorchBackendConfig(target=target)
+        model = etx_runtime.load(to_edge(exported).to_executorch(config).buffer)
+        found = model(*on_device(inputs))
+        if group == DRAWN:
+            assert pytree.tree_map(shape, found) == pytree.tree_map(shape, expected), target
+        else:
+            assert_same(found, pytree.tree_map(plain, expected), target)
 
 
 def shape(x):
