@@ -37,7 +37,6 @@ class XnnpackBackend(BackendDetails):
             elif node.op == "call_function" and node not in values.done:
                 _call(values, node)
             elif node.op == "output":
-                builder.handle = NO_HANDLE
                 _outputs(values, node)
         blob, data = builder.finish()
         return PreprocessResult(blob, ids_of(builder.graph), data)
@@ -96,6 +95,7 @@ def _outputs(values: Values, node: Node) -> None:
             at = None
         order = dim_order_of(result.meta["val"])
         builder.dtype = real_dtype(result)
+        builder.handle = result.meta.get("debug_handle", NO_HANDLE)
         number = values.get(result, order, at)
         if not builder.is_internal(number):
             copied = builder.value(ordered(values.sizes(result), order), at)

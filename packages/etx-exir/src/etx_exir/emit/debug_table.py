@@ -19,7 +19,7 @@ from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.debug_handles import handle_of, number_nodes
 from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.ir.equal_values import Note, note_of
-from etx_exir.ir.provenance import lines, module_path, nearest_known, source_line
+from etx_exir.ir.provenance import is_known, lines, module_path, nearest_known, source_line
 from etx_exir.plan.linear_ir import Listing
 
 __all__ = ["DEBUG_KEY", "Origins", "stack_frames"]
@@ -120,8 +120,7 @@ def _row(node: Node, holders: Mapping[Graph, Node]) -> dict[str, Any]:
         module = module_path(outer) if module is None else module
         source = source or source_line(outer)
         outer = holders.get(outer.graph)
-    if module is None and not source:
-        known = nearest_known(node)
+    if not module and not source and is_known(known := nearest_known(node)):
         module, source = module_path(known), source_line(known)
     row: dict[str, Any] = {"source": source, "op": op}
     if module is not None:
@@ -133,7 +132,8 @@ def _row(node: Node, holders: Mapping[Graph, Node]) -> dict[str, Any]:
 def _delegate_row(lowered: LoweredBackendModule) -> dict[str, Any]:
     """Return the module that holds all that is delegated, its first line, and all handles."""
     calls = _calls(lowered.original_module)
-    paths = [(module_path(node) or "").split(".") for node in calls]
+    known = [node for node in calls if is_known(node)]
+    paths = [(module_path(node) or "").split(".") for node in known]
     common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     row: dict[str, Any] = {
         "module": ".".join(parts[0] for parts in common),

@@ -16,6 +16,7 @@ from torch.fx import Node
 __all__ = [
     "DECLINED",
     "Line",
+    "is_known",
     "lines",
     "module_path",
     "module_stack",
@@ -88,6 +89,11 @@ def source_path(node: Node) -> str:
     return f"{line.file}:{line.number}" if line else ""
 
 
+def is_known(node: Node) -> bool:
+    """Tell whether a line made `node`, or a module below the root, where tools add nodes."""
+    return bool(module_path(node) or source_line(node))
+
+
 def nearest_known(node: Node) -> Node:
     """Return `node`, or where nothing says where it comes from the nearest node that is known.
 
@@ -98,7 +104,7 @@ def nearest_known(node: Node) -> Node:
         seen, front = {node}, [node]
         while front:
             for found in front:
-                if module_path(found) is not None or source_line(found):
+                if is_known(found):
                     return found
             front = [one for found in front for one in step(found) if one not in seen]
             seen.update(front)
