@@ -59,8 +59,11 @@ class Step:
 
     @property
     def is_known(self) -> bool:
-        """Whether the file says where the instruction comes from."""
-        return self.module is not None or self.source is not None
+        """Whether the file says where the instruction comes from: a line, or a module of the root.
+
+        Tools add what they add to the root, so that it alone says nothing.
+        """
+        return bool(self.module or self.source)
 
     @property
     def known_ms(self) -> float:
