@@ -20,8 +20,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from torch._export import utils
 from run import EXACT, TIES
+from torch._export import utils
 from torch.export import decomp_utils, exported_program
 
 Table = dict[Any, Callable[..., Any]]
