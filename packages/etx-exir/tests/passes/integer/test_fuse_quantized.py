@@ -248,7 +248,7 @@ def test_nothing_between_becomes_float_and_images_are_moved_at_the_border_alone(
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=24, deadline=None)
 def test_convolutions(data):
     draw = data.draw
     groups = draw(st.sampled_from([1, 1, 2, 3]))
