@@ -18,6 +18,7 @@ from etx_devtools.profile import VIEWS, chrome_trace, lines, profile_of
 from etx_devtools.profile.command import register
 from etx_devtools.profile.work import Peak, Work
 from etx_exir import to_edge
+from etx_quant import quantize
 from etx_runtime import Recorder, Runtime, set_num_threads
 from etx_runtime.commands.selection import select_values
 from etx_schema import EtxError, cli
@@ -148,6 +149,26 @@ def test_flop_of_convolutions() -> None:
     one = 2 * (2 * 8 * 4 * 4) * (2 * 3 * 3)
     two = 2 * (2 * 8 * 4 * 4) * (6 * 2 * 2)
     assert found == [one, two, 2 * (2 * 6 * 3) * 64]
+
+
+def test_int8_does_as_many() -> None:
+    """Packed weights, of which the shape says less, in groups, by channel, transposed."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Conv2d(8, 8, 3, groups=8)]
+    layers += [torch.nn.Conv2d(8, 12, 3, 2, groups=2), torch.nn.ConvTranspose2d(12, 5, 2, 2)]
+    net = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(720, 7)).eval()
+    x = torch.randn(1, 3, 16, 16)
+    found = []
+    for module in (net, quantize(net, [(x,)])):
+        finished = to_edge(torch.export.export(module, (x,))).to_executorch()
+        steps = profile_of(es.read_pte(bytes(finished.buffer)), [Run("Execute")]).steps
+        found.append([step.work.flop for step in steps if step.work.flop is not None])
+        names = [step.name for step in steps]
+    assert {"etx::quantized_conv.out", "etx::quantized_depthwise_conv.out"} <= set(names)
+    assert "aten::convolution.out" not in names
+    one, other = found
+    assert one == other
+    assert len(one) == 5
 
 
 @pytest.mark.parametrize("view", VIEWS)

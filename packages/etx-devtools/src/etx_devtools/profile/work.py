@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from etx_schema import Tensor
 from etx_schema._generated.program import (
     Bool,
+    Int,
+    IntList,
     OptionalTensorList,
     TensorList,
     TensorShapeDynamism,
@@ -18,6 +20,8 @@ from etx_schema.dtypes import DTYPES
 from etx_schema.inspect.describe_method import Method
 
 PRODUCTS = {"mm", "bmm", "matmul", "linear", "addmm", "baddbmm"}
+INTEGER = "etx::"
+"""Operators whose weights are packed, and whose images have their channels last."""
 PICKING = {
     "embedding",
     "embedding_bag",
@@ -96,6 +100,8 @@ def work_of(method: Method, operator: str, args: Sequence[int]) -> Work:
         sizes[0] = min(sizes[0], sizes[-1])
     moved = sum(sizes)
     direct = [value for index in args if isinstance(value := method.value(index), Tensor)]
+    if operator.startswith(INTEGER):
+        return Work(_integer_flop(name, direct, method, args), moved)
     flags = [value.bool_val for index in args if isinstance(value := method.value(index), Bool)]
     return Work(_flop(name, direct, any(flags)), moved)
 
@@ -129,3 +135,28 @@ def _flop(name: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
             return 2 * _count(tensors[0]) * _count(weight) // weight.sizes[0]
         return 2 * _count(tensors[-1]) * _count(weight) // weight.sizes[0]
     return None
+
+
+def _integer_flop(
+    name: str, tensors: Sequence[Tensor], method: Method, args: Sequence[int]
+) -> int | None:
+    """Return what `_flop` does, of the operators on packed weights."""
+    if "linear" not in name and "conv" not in name:
+        return None
+    image, weight, result = tensors[0], tensors[1], tensors[-1]
+    if "linear" in name:
+        return 2 * _count(result) * image.sizes[-1]
+    if "depthwise" in name:
+        return 2 * _count(result) * weight.sizes[0]
+    values = [method.value(index) for index in args]
+    lists = [_numbers(method, value) for value in values if isinstance(value, IntList)]
+    kernel, spacing = lists[0], lists[-1]
+    groups = next(value.int_val for value in values if isinstance(value, Int))
+    if math.prod(spacing) > 1:
+        return 2 * _count(image) * math.prod(kernel) * result.sizes[-1] // groups
+    return 2 * _count(result) * math.prod(kernel) * image.sizes[-1] // groups
+
+
+def _numbers(method: Method, listed: IntList) -> list[int]:
+    values = (method.value(index) for index in listed.items)
+    return [value.int_val for value in values if isinstance(value, Int)]
