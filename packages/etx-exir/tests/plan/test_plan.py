@@ -7,10 +7,10 @@ import copy
 import random
 
 import pytest
-from etx_exir.plan import ALGORITHMS, MemoryPlanningPass, naive
+from etx_exir.plan import ALGORITHMS, MemoryPlanningPass, greedy, naive
 from etx_exir.plan.algorithms import peak
 from etx_exir.plan.blocks import assign, make_blocks, whole
-from etx_exir.plan.liveness import intervals
+from etx_exir.plan.liveness import Part, intervals
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_checker import Overlap, Walk, check
@@ -155,3 +155,23 @@ def test_hundreds_of_blocks_come_near_the_bound():
     blocks, bound = make_blocks([whole(nbytes, mask, 16) for nbytes, mask in sized])
     offsets, _ = assign(blocks, bound, MemoryPlanningPass())
     assert peak(blocks, offsets) <= 1.1 * bound
+
+
+def test_blocks_that_are_all_alive_at_once_are_stacked_unasked():
+    """As are thousands of outputs, whose pairs would take seconds to write down."""
+    sized = [(16 * (1 + i * 7919 % 40), 0b11 << (i % 2)) for i in range(300)]
+    blocks, bound = make_blocks([whole(nbytes, mask, 16) for nbytes, mask in sized])
+    offsets, needed = assign(blocks, bound, MemoryPlanningPass())
+    assert "_rows" not in vars(blocks[0].meeting)
+    assert needed == bound == sum(nbytes for nbytes, _ in sized)
+    assert offsets == greedy(blocks)
+    assert all(len(block.conflicts) == 299 for block in blocks)
+
+
+def test_parts_of_two_blocks_may_overlap():
+    """The second lies in the first half of the first, which has ended."""
+    blocks, bound = make_blocks([[Part(0, 32, 0b001), Part(32, 64, 0b111)], [Part(0, 32, 0b010)]])
+    assert (blocks[0].first, blocks[0].last, blocks[1].first) == (0, 2, 1)
+    assert (blocks[0].conflicts, blocks[0].apart) == ([1], [[(0, 64)]])
+    assert (blocks[1].conflicts, blocks[1].apart) == ([0], [[(-64, 0)]])
+    assert (greedy(blocks), bound) == ([0, 0], 64)

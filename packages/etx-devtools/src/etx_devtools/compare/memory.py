@@ -61,6 +61,7 @@ class Memory:
         self.pte, self.plan, self.arenas = pte, plan, arenas
         self.held: dict[int, Any] = {}
         self.log: list[_Write] = []
+        self.last: dict[int, _Write] = {}
         for slot, given in zip(plan.inputs, inputs, strict=True):
             self.write(slot, given)
 
@@ -75,14 +76,15 @@ class Memory:
             if info is not None:
                 start = info.memory_offset_low | info.memory_offset_high << 32
                 place = (info.memory_id, start, start + data.size)
-                self.log.append(_Write(instruction, slot, *place))
+                self.last[slot] = _Write(instruction, slot, *place)
+                self.log.append(self.last[slot])
 
     def overwritten(self, slot: int) -> tuple[int, int] | None:
         """Return who wrote `slot`, and who wrote to its memory since then other bytes, if any did.
 
         A slot that was not written is known by nobody.
         """
-        mine = next((item for item in reversed(self.log) if item.slot == slot), None)
+        mine = self.last.get(slot)
         held, value = self.held.get(slot), self.plan.values[slot].val
         if mine is None or not isinstance(held, Tensor) or not isinstance(value, WireTensor):
             return None

@@ -216,10 +216,9 @@ class Reference:
                 needed.add(node)
                 pending += node.all_input_nodes
         owner = target.graph.owning_module
-        for node in target.graph.nodes:
-            if node in needed:
-                known[node] = _call(owner, node, _shaken(node, known, self.shaken), wide)
-                taken += [node] if node.op == "call_function" else []
+        for node in sorted(needed):
+            known[node] = _call(owner, node, _shaken(node, known, self.shaken), wide)
+            taken += [node] if node.op == "call_function" else []
         return known[target]
 
     def _captured(self, placeholder: Node, path: str) -> tuple[Any, str]:

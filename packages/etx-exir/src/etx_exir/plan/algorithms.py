@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from etx_exir.errors import ConfigError, PlanError
+from etx_exir.plan.conflicts import Conflicts, Numbers
 
 
 @dataclass
@@ -15,17 +18,37 @@ class Block:
 
     `size` is in bytes and a multiple of the alignment, `first` and `last` are steps (0 is
     before the first instruction, ``i + 1`` is instruction ``i``), `name` is that of its largest
-    tensor. `conflicts` holds the indices of the blocks that are live at the same step. Where
-    only parts of two blocks are, these may overlap elsewhere: `apart` holds for each conflict the
-    open intervals in which the other's offset less this one's must not lie.
+    tensor. `index` is its place among the blocks of `meeting`, which knows those in conflict.
     """
 
     size: int
     first: int
     last: int
-    conflicts: list[int] = field(default_factory=list)
-    apart: list[list[tuple[int, int]]] = field(default_factory=list)
+    index: int
+    meeting: Conflicts = field(repr=False)
     name: str = ""
+
+    @property
+    def conflicts(self) -> list[int]:
+        """The indices of the blocks that are live at the same step, in order."""
+        return [int(other) for other in self.met]
+
+    @property
+    def met(self) -> Numbers:
+        """The same as an array, int64."""
+        return np.unique(self.meeting.of(self.index).others)
+
+    @property
+    def apart(self) -> list[list[tuple[int, int]]]:
+        """For each conflict the open intervals in which its offset less this one's must not lie.
+
+        Where only parts of two blocks meet, these may overlap elsewhere.
+        """
+        found: dict[int, list[tuple[int, int]]] = {}
+        gaps = self.meeting.of(self.index)
+        for other, low, high in zip(*(column.tolist() for column in gaps), strict=True):
+            found.setdefault(other, []).append((low, high))
+        return list(found.values())
 
 
 WORK = 100_000
@@ -44,33 +67,35 @@ def place(
 
     `offsets` holds what is placed already; -1 stays where a block would end above `limit`.
     """
-    taken: list[list[tuple[int, int]]] = [[] for _ in blocks]
-    result = list(offsets) or [-1] * len(blocks)
-
-    def forbid(index: int, at: int) -> None:
-        block = blocks[index]
-        for other, gaps in zip(block.conflicts, block.apart, strict=True):
-            if result[other] < 0:
-                taken[other].extend([(at + low, at + high) for low, high in gaps])
-
-    for index, at in enumerate(result):
-        if at >= 0:
-            forbid(index, at)
+    result = np.array(offsets or [-1] * len(blocks), np.int64)
     for index in order:
-        best, least, end = -1, -1, 0
-        spans = taken[index]
-        spans.sort()
-        for low, high in spans:
-            slack = low - end
-            if slack >= 0 and (best < 0 or slack < least):
-                best, least = end, slack
-            if high > end:
-                end = high
-        at = end if best < 0 else best
-        if limit is not None and at + blocks[index].size > limit:
-            continue
-        result[index] = at
-        forbid(index, at)
+        block = blocks[index]
+        gaps = block.meeting.of(block.index)
+        at = result[gaps.others]
+        is_placed = at >= 0
+        best = _tightest((at - gaps.highs)[is_placed], (at - gaps.lows)[is_placed])
+        if limit is None or best + block.size <= limit:
+            result[index] = best
+    return [int(at) for at in result]
+
+
+def _tightest(lows: Numbers, highs: Numbers) -> int:
+    """Return the offset outside of these open intervals that has the least room above it."""
+    if not lows.size:
+        return 0
+    order = np.argsort(lows, kind="stable")
+    ends = np.maximum.accumulate(np.concatenate([[0], highs[order]]))
+    room = lows[order] - ends[:-1]
+    fits = np.flatnonzero(room >= 0)
+    return int(ends[fits[np.argmin(room[fits])]] if fits.size else ends[-1])
+
+
+def stacked(blocks: Sequence[Block]) -> list[int]:
+    """Return what `greedy` does where all blocks are in conflict: large ones first."""
+    result, end = [0] * len(blocks), 0
+    for index in sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i)):
+        result[index] = end
+        end += blocks[index].size
     return result
 
 
@@ -108,7 +133,8 @@ def by_area(blocks: Sequence[Block]) -> list[int]:
 
 def by_pressure(blocks: Sequence[Block]) -> list[int]:
     """Place blocks that are alive with the largest others first."""
-    load = [b.size + sum(blocks[other].size for other in b.conflicts) for b in blocks]
+    sizes = np.array([block.size for block in blocks], np.int64)
+    load = [b.size + int(sizes[b.met].sum()) for b in blocks]
 
     def rank(i: int) -> tuple[int, int, int]:
         return (-load[i], -blocks[i].size, i)
@@ -174,7 +200,7 @@ def peak(blocks: Sequence[Block], offsets: Sequence[int]) -> int:
 
 def improve(blocks: Sequence[Block], offsets: list[int], bound: int) -> list[int]:
     """Move blocks that stick out of `bound` to the front of the order, and place again."""
-    edges = sum(len(block.conflicts) for block in blocks)
+    edges = sum(block.met.size for block in blocks)
     rounds = min(24, WORK // (edges + 1))
     best, least = offsets, peak(blocks, offsets)
     order = sorted(range(len(blocks)), key=lambda i: (-blocks[i].size, i))
