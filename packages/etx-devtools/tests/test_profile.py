@@ -345,7 +345,7 @@ def test_what_is_in_delegates_belongs_to_its_module_and_line() -> None:
     }
 
 
-@pytest.mark.parametrize(("untraced", "excess"), [([], 1), ([40], 1.5), ([0], 2), ([90], 0.5)])
+@pytest.mark.parametrize(("untraced", "excess"), [([], 1), ([39], 1.5), ([19], 2), ([90], 0.5)])
 def test_the_cost_of_recording_is_taken_off(untraced: list[float], excess: float) -> None:
     """That of events in a delegate off the delegate's time, between half and twice the least."""
     pte = es.read_pte(Path(__file__).parent / "data" / "delegated.pte")
@@ -356,6 +356,26 @@ def test_the_cost_of_recording_is_taken_off(untraced: list[float], excess: float
     assert (found.cost_ms, found.inner_cost_ms) == (10 * excess, 10 * excess)
     assert found.total_ms == 99 - 40 * excess
     assert [part.ms for step in found.steps for part in step.parts.values()] == 3 * [[1]]
+
+
+@pytest.mark.parametrize(
+    ("calls", "untraced", "excess"), [(1, 50, 5), (2, 9, 6), (80, 7600, 0.5), (80, 4800, 2.1)]
+)
+def test_the_first_events_of_an_execution_take_longer(
+    calls: int, untraced: float, excess: float
+) -> None:
+    """A program of few instructions consists of them; of many, noise stays bounded."""
+    pte = es.read_pte(Path(__file__).parent / "data" / "delegated.pte")
+    spans = [Span("DELEGATE_CALL", 0, 0, 0, 100) for _ in range(calls)]
+    found = profile_of(
+        pte,
+        [Run("Execute", spans=spans)],
+        method="encode",
+        tick_ms=1.0,
+        untraced_ms=[untraced],
+        cost_ms=10,
+    )
+    assert found.cost_ms == pytest.approx(10 * excess)
 
 
 def test_what_does_not_fit_is_refused(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,8 @@ from etx_devtools.percentiles import median
 from etx_devtools.profile.work import Peak, Work, work_of
 
 MS = 1e-6
+FIRST = 8.0
+"""How many times the least the first recorded events of an execution may take beside it."""
 """Milliseconds of a tick: the runtime's hosted clock counts nanoseconds."""
 
 
@@ -124,8 +126,8 @@ def profile_of(
 
     A tick of the device's clock is `tick_ms` milliseconds. `cost_ms` is the least that recording an
     instruction takes, `inner_cost_ms` an event within a delegate; with `untraced_ms`, of executions
-    that were not recorded, they are what these took less, from half to twice the least, so that
-    noise does not count. They are taken off.
+    that were not recorded, they are what these took less, from half to twice the least and some
+    for the first events, so that noise does not count. They are taken off.
     Errors: EtxError where the program lacks the method or a recorded instruction.
     """
     plan = _plan(pte, method)
@@ -229,12 +231,15 @@ def _add_part(step: Step, span: Span, tick_ms: float) -> None:
     part.ms[-1] += tick_ms * span.ticks
 
 
-def _excess(profile: Profile, least_ms: float) -> float:
-    """Return how many times the least recording took, 1/2 to 2; `least_ms` is of an execution."""
+def _excess(profile: Profile, least_ms: float, events: float) -> float:
+    """Return how many times the least recording took, 1/2 to 2 and `FIRST` once an execution.
+
+    `least_ms` is of an execution, which has so many events; the first of them take longer.
+    """
     if not profile.untraced_ms or least_ms == 0:
         return 1.0
-    extra = median(profile.whole_ms) - median(profile.untraced_ms)
-    return min(max(extra / least_ms, 0.5), 2.0)
+    extra = profile.total_ms - median(profile.untraced_ms)
+    return min(max(extra / least_ms, 0.5), 2.0 + FIRST / events)
 
 
 def _take_off(profile: Profile, cost_ms: float, inner_cost_ms: float) -> None:
@@ -242,7 +247,8 @@ def _take_off(profile: Profile, cost_ms: float, inner_cost_ms: float) -> None:
     count = profile.executions
     steps = profile.steps
     least = sum(cost_ms * step.calls + inner_cost_ms * step.told for step in steps) / count
-    excess = _excess(profile, least)
+    events = max(1, sum(step.calls + step.told for step in steps) / count)
+    excess = _excess(profile, least, events)
     profile.cost_ms, profile.inner_cost_ms = excess * cost_ms, excess * inner_cost_ms
     for step in steps:
         cost = (profile.cost_ms * step.calls + profile.inner_cost_ms * step.told) / count
