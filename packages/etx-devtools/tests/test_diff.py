@@ -20,6 +20,7 @@ from etx_devtools.diff.match import moved, pair
 from etx_devtools.diff.rows import Constant, Row
 from etx_exir import to_edge, to_edge_transform_and_lower
 from etx_exir.lower import lower
+from etx_quant import quantize
 from etx_schema import EtxError, cli, read_pte
 from report_programs import chain_of
 from torch import nn
@@ -152,6 +153,27 @@ def test_one_more_delegate_is_one_line():
     ((kind, text),) = kinds([CONV, NORM, RELU], [call, RELU])
     assert (kind, text) == ("delegated", "2 instructions into delegate Toy (9 bytes, 0)")
     assert kinds([call, RELU], [CONV, NORM, RELU])[0][0] == "undelegated"
+
+
+def test_an_int8_layer_replaces_the_float_one(before):
+    """In its module, whatever the operators in between; their weights are counted there."""
+    int8 = quantize(Net().eval(), [(torch.zeros(1, 3, 8, 8),)])
+    (method,) = diff(before, compiled(int8)).methods
+    found = [change.text for change in method.changes if change.kind == "replaced"]
+    assert [text.partition(" (")[0] for text in found] == [
+        "aten::convolution.out by etx::quantized_conv.out",
+        "aten::mean.out by etx::quantized_mean.out",
+        "aten::linear.out by etx::quantized_linear.out",
+    ]
+    assert all(text.endswith("weights") for text in (found[0], found[2]))
+    assert not [weight for weight in method.weights if weight.largest is not None]
+
+
+def test_of_each_kind_some_are_shown():
+    found = [changes.Change("removed", str(n)) for n in range(50)] + [changes.Change("added", "x")]
+    method = changes.MethodDifference("forward", (50, 1), ([], []), [], found, 0, [])
+    whole = changes.Difference(("a", "b"), (1, 1), (1, 1), {}, {}, [], [method], [], [])
+    assert list(lines(whole, 40))[-2:] == ["  and 10 more (--all)", "  added: x"]
 
 
 def test_moved_added_and_removed():

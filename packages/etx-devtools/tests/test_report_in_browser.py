@@ -153,6 +153,14 @@ def test_two_files_are_compared_panel_by_panel(tmp_path):
     assert found["size"] == ["What", "Before", "Now", "Change"]
     assert found["source"] == ["Line", "Instructions", "Before", "Now"]
     assert (found["hidden"], found["wide"], logged) == (0, True, [])
+    script = """
+      return [...root.querySelectorAll("#changes .whole")].map((cell) => {
+        const range = root.createRange();
+        range.selectNodeContents(cell);
+        return range.getClientRects().length;
+      });
+    """
+    assert set(in_browser(path, script, width=390)[0]) == {1}  # word for word in one line
 
 
 NAMELESS = """

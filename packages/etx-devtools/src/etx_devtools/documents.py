@@ -72,7 +72,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("methods[].instructions[]", "integer", "before, after"),
         ("methods[].arenas[][]", "integer", "bytes of each arena, before and after"),
         ("methods[].signature[]", "string", "what differs in inputs and outputs"),
-        ("methods[].changes[].kind", "string", "added, removed, changed, moved, fused, ..."),
+        ("methods[].changes[].kind", "string", "added, removed, changed, replaced, moved, ..."),
         ("methods[].changes[].text", "string", "the change in a line"),
         ("methods[].changes[].before[]", "integer", "instructions that it concerns, before"),
         ("methods[].changes[].after[]", "integer", "and after"),

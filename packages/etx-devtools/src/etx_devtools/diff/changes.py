@@ -20,7 +20,7 @@ from etx_devtools.diff.weights import WeightChange, compare_weights
 __all__ = ["Change", "Difference", "MethodDifference", "diff"]
 
 
-OWNERS = ("added", "delegated", "fused", "removed", "undelegated")
+OWNERS = ("added", "delegated", "fused", "removed", "replaced", "undelegated")
 """Changes that say of weights, too: those that nothing else reads are counted there."""
 FEW = 3
 """Of named data that only one file has, more than these are counted."""
@@ -28,8 +28,9 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Change:
-    """One change of instructions: `added`, `removed`, `changed`, `moved`, `fused`, `delegated`,
-    `undelegated` or `renamed`; `before` and `after` are indices of the instructions it concerns.
+    """One change of instructions: `added`, `removed`, `changed`, `replaced`, `moved`, `fused`,
+    `delegated`, `undelegated` or `renamed`; `before` and `after` are indices of the instructions
+    it concerns.
     """
 
     kind: str
@@ -242,6 +243,7 @@ def _changes(before: list[Row], after: list[Row], pairs: list[tuple[Row, Row]]) 
     yield from _grouped(removed, "removed")
     yield from _grouped(added, "added")
     yield from _renamed(pairs)
+    yield from _replaced(pairs)
     yield from _changed(pairs)
     for old, new in moved(pairs):
         text = f"{old.operator} ({old.place}): {old.index} -> {new.index}"
@@ -320,20 +322,28 @@ def _stems(old: str, new: str) -> tuple[str, str]:
     return ".".join(one), ".".join(other)
 
 
+def _replaced(pairs: list[tuple[Row, Row]]) -> Iterator[Change]:
+    groups: dict[tuple[str, str], list[tuple[Row, Row]]] = defaultdict(list)
+    for old, new in pairs:
+        if old.operator != new.operator:
+            groups[old.operator, new.operator].append((old, new))
+    for (before, after), group in groups.items():
+        times = f", {len(group)} times" if len(group) > 1 else ""
+        text = f"{before} by {after} ({group[0][1].place}{times})"
+        yield Change("replaced", text, [old.index for old, _ in group], [n.index for _, n in group])
+
+
 def _changed(pairs: list[tuple[Row, Row]]) -> Iterator[Change]:
     groups: dict[str, list[tuple[Row, Row]]] = defaultdict(list)
     for old, new in pairs:
-        parts = []
-        if old.operator != new.operator:
-            parts.append(f"{old.operator} -> {new.operator}")
+        if old.operator != new.operator or old.arguments == new.arguments:
+            continue
         if len(old.arguments) != len(new.arguments):
-            parts.append(f"{len(old.arguments)} -> {len(new.arguments)} arguments")
-        elif old.arguments != new.arguments:
+            parts = f"{len(old.arguments)} -> {len(new.arguments)} arguments"
+        else:
             both = enumerate(zip(old.arguments, new.arguments, strict=True))
-            parts += [f"argument {n}: {a} -> {b}" for n, (a, b) in both if a != b]
-        if parts:
-            label = f"{new.operator} ({new.place})" if old.operator == new.operator else new.place
-            groups[f"{label}: {'; '.join(parts)}"].append((old, new))
+            parts = "; ".join(f"argument {n}: {a} -> {b}" for n, (a, b) in both if a != b)
+        groups[f"{new.operator} ({new.place}): {parts}"].append((old, new))
     for text, group in groups.items():
         times = f" ({len(group)} times)" if len(group) > 1 else ""
         sides = [old.index for old, _ in group], [new.index for _, new in group]

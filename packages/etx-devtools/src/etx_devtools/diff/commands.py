@@ -99,8 +99,9 @@ def _method(method: MethodDifference, most: int | None) -> Iterator[str]:
     if method.arenas[0] != method.arenas[1]:
         yield f"  arena: {_step(arenas[0], arenas[1])} bytes"
     yield from (f"  {text}" for text in method.signature)
-    changes = [f"{change.kind}: {change.text}" for change in method.changes]
-    yield from _some(changes, most)
+    for kind in dict.fromkeys(change.kind for change in method.changes):
+        texts = [f"{kind}: {change.text}" for change in method.changes if change.kind == kind]
+        yield from _some(texts, most)
     weights = []
     for weight in method.weights:
         types = weight.before

@@ -6,16 +6,34 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
 
 from etx_devtools.diff.rows import Row
 
 __all__ = ["moved", "pair"]
 
 Key = Callable[[Row], Hashable]
+INTEGER = ("quantized_", "dynamic_", "weight_only_", "depthwise_", "_int4")
+LAYERS = {
+    "avg_pool": "avg_pool2d",
+    "conv": "convolution",
+    "max_pool": "max_pool2d_with_indices",
+    "interpolate": "upsample_bilinear2d",
+}
 
 
 def _kind(row: Row) -> str:
     return row.operator.partition(" (")[0]
+
+
+@cache
+def _layer(operator: str) -> str:
+    """Return what an operator and its integer one have in common: `etx::quantized_conv.out` is a
+    convolution."""
+    name = operator.partition(" (")[0].partition("::")[2].partition(".")[0]
+    for part in INTEGER:
+        name = name.replace(part, "")
+    return LAYERS.get(name, name) or operator
 
 
 KEYS: tuple[Key, ...] = (
@@ -23,6 +41,7 @@ KEYS: tuple[Key, ...] = (
     lambda row: (row.operator, row.module, row.arguments),
     lambda row: (row.origin or _kind(row), row.module, row.source),
     lambda row: (row.origin or _kind(row), row.module),
+    lambda row: (_layer(row.operator), row.module, row.source),
     lambda row: (row.operator, row.source, row.arguments),
     lambda row: (row.operator, row.arguments),
 )

@@ -15,6 +15,10 @@ from etx_devtools.diff.rows import Constant, Row
 __all__ = ["WeightChange", "compare_weights"]
 
 
+WEIGHT = 1
+"""The argument that is a layer's weight, whichever operator computes it."""
+
+
 @dataclass(frozen=True)
 class WeightChange:
     """A weight that is not equal in both files; `largest` is None where it was not compared."""
@@ -45,6 +49,8 @@ def compare_weights(
     for old, new in pairs:
         theirs = dict(new.constants)
         for place, weight in old.constants:
+            if old.operator != new.operator and place != WEIGHT:
+                continue
             if place in theirs and weight not in partners and theirs[place] not in taken:
                 partners[weight] = theirs[place]
                 taken.add(theirs[place])
@@ -110,7 +116,8 @@ def _compare(
         return None
     values = [_numbers(blob, each) for blob, each in zip(blobs, (old, new), strict=True)]
     largest = None
-    if values[0] is not None and values[1] is not None and old.sizes == new.sizes:
+    known = values[0] is not None and values[1] is not None and old.sizes == new.sizes
+    if known and (values[0].dtype.kind == "f") == (values[1].dtype.kind == "f"):
         with np.errstate(all="ignore"):
             gap = np.abs(values[0].astype(np.float64) - values[1].astype(np.float64))
         largest = float(np.where(np.isnan(gap), np.inf, gap).max()) if gap.size else 0.0

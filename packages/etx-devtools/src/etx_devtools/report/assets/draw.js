@@ -127,8 +127,8 @@ function missing(id, sentence, command) {
     element("p", {}, sentence), element("p", {}, element("code", {}, command)));
 }
 
-function table(headings, rows, texts = 1) {
-  const kind = (i) => (i < texts ? "" : "number");
+function table(headings, rows, texts = 1, whole = []) {
+  const kind = (i) => (i >= texts ? "number" : whole.includes(i) ? "whole" : "");
   return element("table", {},
     element("thead", {}, element("tr", {}, ...headings.map((heading, i) =>
       element("th", { scope: "col", class: kind(i) }, heading)))),

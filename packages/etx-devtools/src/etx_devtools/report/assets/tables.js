@@ -40,14 +40,14 @@ function showChanges(state) {
     parts.push(element("ul", {}, ...found.signature.map((line) => element("li", {}, line))));
     const rows = found.changes.map(([kind, words, , after]) => [kind,
       after.length ? link(words, () => state.select(after[0])) : words]);
-    if (rows.length) parts.push(element("div", { class: "scroll" }, table(["Instructions", ""], rows, 2)));
+    if (rows.length) parts.push(element("div", { class: "scroll" }, table(["Change", "Instructions"], rows, 2, [0])));
     if (found.count > rows.length) parts.push(element("p", {}, `and ${found.count - rows.length} more`));
     const weights = found.weights.map(([name, kind, was, now, most]) => [name, kind,
       was === now || !now || !was ? was || now : `${was} to ${now}`,
       most === null ? "" : plainNumber(most)]);
     if (weights.length) {
       parts.push(element("div", { class: "scroll" },
-        table(["Weight", "", "Type", "Largest difference"], weights, 3)));
+        table(["Weight", "Change", "Type", "Largest difference"], weights, 3, [1, 2])));
     }
     if (!rows.length && !weights.length) parts.push(element("p", {}, "No instruction and no weight differs."));
   }
