@@ -79,6 +79,8 @@ def _read_note(run: Run, text: str) -> None:
         run.missing_events, run.missing_bytes = map(int, match.groups())
     elif match := re.fullmatch(r"etx failed error=(\d+) instruction=(\d+)", text):
         run.failure = int(match[1]), int(match[2])
+    elif match := re.fullmatch(r"etx scratch bytes=(\d+) instruction=(\d+)", text):
+        run.scratch = int(match[1]), int(match[2])
 
 
 def _read_events(columns: Columns, runs: Sequence[Run], lists: Sequence[Places]) -> None:

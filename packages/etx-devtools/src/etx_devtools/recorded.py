@@ -135,6 +135,8 @@ class Run:
     bundled_input_index: int = -1
     failure: tuple[int, int] | None = None
     """Error code and instruction, where the execution failed."""
+    scratch: tuple[int, int] | None = None
+    """The most bytes beside planned memory that an instruction asked for, and its index."""
     missing_events: int = 0
     missing_bytes: int = 0
 

@@ -15,6 +15,7 @@ from etx_schema.files import write_atomically
 from etx_devtools.etdump import read_etdump
 from etx_devtools.percentiles import median
 from etx_devtools.profile import VIEWS, Profile, chrome_trace, lines, profile_of
+from etx_devtools.profile.remarks import failures, remarks, scratch
 
 EXAMPLES = """\
 examples:
@@ -171,6 +172,7 @@ def _print_both(options: argparse.Namespace) -> None:
 
 
 def _document(profile: Profile, view: str) -> dict[str, Any]:
+    most = scratch(profile)
     return {
         "file": profile.file,
         "method": profile.method,
@@ -189,6 +191,9 @@ def _document(profile: Profile, view: str) -> dict[str, Any]:
             if profile.peak
             else None
         ),
+        "failures": [vars(failure) for failure in failures(profile)],
+        "scratch_bytes": most[0] if most else None,
+        "scratch_instruction": most[1] if most else None,
         "missing_events": sum(run.missing_events for run in profile.runs),
         "by": view,
         "lines": [vars(line) for line in lines(profile, view)],
@@ -228,6 +233,8 @@ def _print(profile: Profile, view: str) -> None:
             "copy, or an instruction that is faster"
         )
     print(f"{100 * profile.attributed:.1f} % of the time has a module or a source line")
+    for line in remarks(profile):
+        print(line)
     missing = sum(run.missing_events for run in profile.runs)
     if missing:
         needed = sum(run.missing_bytes for run in profile.runs)

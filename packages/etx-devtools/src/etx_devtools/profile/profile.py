@@ -99,6 +99,11 @@ class Profile:
     """Of this machine, where it was measured."""
 
     @property
+    def executed(self) -> list[Run]:
+        """Those of the runs that are executions of the method."""
+        return _executions(self.runs, self.method)
+
+    @property
     def total_ms(self) -> float:
         """The median of the sums over the instructions."""
         return median([sum(times) for times in zip(*(step.ms for step in self.steps), strict=True)])
@@ -131,7 +136,7 @@ def profile_of(
     Errors: EtxError where the program lacks the method or a recorded instruction.
     """
     plan = _plan(pte, method)
-    chosen = [run for run in runs if run.is_execution and run.method in (None, method)]
+    chosen = _executions(runs, method)
     if not chosen:
         raise EtxError(f"the dump holds no execution of method {method!r}")
     description = Method(pte, plan)
@@ -145,6 +150,10 @@ def profile_of(
         _add(steps, run, tick_ms)
     _take_off(profile, cost_ms, inner_cost_ms)
     return profile
+
+
+def _executions(runs: Sequence[Run], method: str) -> list[Run]:
+    return [run for run in runs if run.is_execution and run.method in (None, method)]
 
 
 def _plan(pte: PteFile, method: str) -> ExecutionPlan:

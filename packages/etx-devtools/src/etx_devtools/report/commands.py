@@ -104,7 +104,8 @@ def _document(options: argparse.Namespace, place: int) -> dict[str, Any]:
     from etx_devtools.report.data import document
 
     path = options.files[place]
-    measured = None
+    measured: dict[str, list[float]] | None = None
+    said: list[str] = []
     if options.runs:
         from etx_devtools.report.measure import measure
 
@@ -112,13 +113,15 @@ def _document(options: argparse.Namespace, place: int) -> dict[str, Any]:
     elif options.etdump:
         from etx_devtools.report.measure import recorded
 
-        measured = recorded(path, options.etdump[place], options.method)
+        measured, said = recorded(path, options.etdump[place], options.method)
     errors = None
     if options.eager:
         from etx_devtools.report.errors import errors_of
 
         errors = errors_of(path, options.eager, options.inputs, options.method)
-    return document(path, measured, errors, _log(path, options.stages, place))
+    found = document(path, measured, errors, _log(path, options.stages, place))
+    found["advice"] = [*said, *found["advice"]]
+    return found
 
 
 def _log(path: str, given: list[str] | None, place: int) -> Any:

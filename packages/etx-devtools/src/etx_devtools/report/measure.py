@@ -12,6 +12,7 @@ from etx_schema.files import PathLike
 from etx_devtools.etdump import read_etdump
 from etx_devtools.percentiles import median
 from etx_devtools.profile import Profile, profile_of
+from etx_devtools.profile.remarks import remarks
 
 __all__ = ["measure", "recorded"]
 
@@ -51,11 +52,14 @@ def measure(path: str, inputs: Sequence[str] = ()) -> dict[str, list[float]]:
     return found
 
 
-def recorded(path: PathLike, dump: PathLike, method: str | None = None) -> dict[str, list[float]]:
-    """Return median milliseconds of each instruction of `method` from an ETDump."""
+def recorded(
+    path: PathLike, dump: PathLike, method: str | None = None
+) -> tuple[dict[str, list[float]], list[str]]:
+    """Return median milliseconds of each instruction of `method` from an ETDump, and remarks."""
     runs, pte = read_etdump(dump), read_pte(path)
     name = choose_method(method_names(pte), method, str(path))
-    return {name: _times(profile_of(pte, runs, method=name, file=str(path)))}
+    profile = profile_of(pte, runs, method=name, file=str(path))
+    return {name: _times(profile)}, [f"{name}: {line}." for line in remarks(profile)]
 
 
 def _times(profile: Profile) -> list[float]:
