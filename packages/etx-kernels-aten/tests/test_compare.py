@@ -89,3 +89,30 @@ def test_random_inputs_of_any_dtype(dtype, tmp_path, capsys):
     exported(Steps(), torch.ones(2, 6).to(dtype), 3).save(tmp_path / "net.pte")
     assert main([str(tmp_path / "net.pte")]) == 0
     assert "aten::cat.out" in capsys.readouterr().out
+
+
+def test_inputs_are_read_as_other_commands_read_them(tmp_path, capsys):
+    program = str(tmp_path / "net.pte")
+    exported(model(), torch.ones(2, 8)).save(program)
+    x = np.ones((2, 8), np.float32)
+    np.savez(tmp_path / "named.npz", input=x)
+    np.save(tmp_path / "plain.npy", x)
+    for name in ("named.npz", "plain.npy"):
+        assert main([program, str(tmp_path / name)]) == 0
+    capsys.readouterr()
+    whole = (tmp_path / "named.npz").read_bytes()
+    (tmp_path / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    np.savez(tmp_path / "other.npz", wrong=x)
+    np.savez(tmp_path / "two.npz", input=np.stack([x, x]))
+    refused = {
+        "cut.npz": "cannot be read as a .npy or .npz",
+        "other.npz": "the array 'wrong' is of no input",
+        "two.npz": "expected inputs for one call, got 2 sets",
+        "absent.npz": "no such file",
+    }
+    for name, reason in refused.items():
+        assert main([program, str(tmp_path / name)]) == 2
+        said = capsys.readouterr()
+        assert reason in said.err
+        assert not said.out
+    assert main([str(tmp_path / "cut.npz")]) == 2

@@ -332,6 +332,9 @@ def test_state_in_files(
     (tmp_path / "broken.npz").write_bytes(Path(state).read_bytes()[:-30])
     with pytest.raises(InputError, match=r"broken\.npz cannot be read"):
         run(capsys, *command, "--load-state", str(tmp_path / "broken.npz"))
+    (tmp_path / "one.npz").write_bytes((tmp_path / "one.npy").read_bytes())
+    with pytest.raises(RuntimeFailure, match=r"one\.npz: .*no buffer ''"):
+        run(capsys, *command, "--load-state", str(tmp_path / "one.npz"))
     with pytest.raises(FileError, match="cannot write"):
         run(capsys, *command, "--save-state", str(tmp_path / "none" / "state.npz"))
     with pytest.raises(InputError, match=r"expected a \.npz file"):

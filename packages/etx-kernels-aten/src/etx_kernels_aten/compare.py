@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How far each operator of a program is from torch's, with the inputs that it gets there.
 
-``python -m etx_kernels_aten.compare model.pte [--kernels portable] [--seed 0] [INPUT.npy ...]``
+``python -m etx_kernels_aten.compare model.pte [--kernels portable] [--seed 0] [INPUT.npz ...]``
 runs the program on torch's kernels and each of its instructions on other ones as well.
 """
 
@@ -17,9 +17,11 @@ from typing import Any
 import etx_runtime
 import numpy as np
 import torch
+from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import (
     Bool,
     Double,
+    EtxError,
     EValue,
     Int,
     KernelCall,
@@ -30,6 +32,7 @@ from etx_schema import (
     serialize_pte,
 )
 from etx_schema.operator_names import operator_name
+from etx_schema.streams import complain
 
 Array = np.ndarray[Any, Any]
 NUMBERS = {Int: "int_val", Double: "double_val", Bool: "bool_val"}
@@ -207,21 +210,32 @@ def _samples(method: etx_runtime.Method, seed: int) -> list[Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a line an instruction, the farthest last."""
+    """Print a line an instruction, the farthest last; return 2 where that cannot be told."""
     parser = argparse.ArgumentParser(prog="python -m etx_kernels_aten.compare")
     parser.add_argument("file", help="the program")
-    parser.add_argument("inputs", nargs="*", help=".npy files; random numbers without")
+    parser.add_argument("inputs", nargs="*", help=".npy or .npz files; random numbers without")
     parser.add_argument("--kernels", default="portable", help="the kernels to compare with torch's")
     parser.add_argument("--seed", type=int, default=0, help="of the random inputs")
-    options = parser.parse_args(argv)
-    program = etx_runtime.Runtime.get().load_program(options.file, kernels="aten")
-    inputs = [np.load(path) for path in options.inputs] or _samples(
-        program.load_method("forward"), options.seed
-    )
-    rows = list(compare(read_pte(options.file), inputs, options.kernels))
+    try:
+        rows = _rows(parser.parse_args(argv))
+    except (EtxError, ValueError) as error:
+        complain(str(error))
+        return 2
     for row in sorted(rows, key=lambda row: row.difference / max(row.largest, 1e-30)):
         print(row)
     return 0
+
+
+def _rows(options: argparse.Namespace) -> list[Row]:
+    program = etx_runtime.Runtime.get().load_program(options.file, kernels="aten")
+    method = program.load_method("forward")
+    if options.inputs:
+        calls = prepare_calls(method, InputOptions(files=[("", path) for path in options.inputs]))
+    else:
+        calls = [_samples(method, options.seed)]
+    if len(calls) != 1:
+        raise EtxError(f"expected inputs for one call, got {len(calls)} sets")
+    return list(compare(read_pte(options.file), calls[0], options.kernels))
 
 
 if __name__ == "__main__":

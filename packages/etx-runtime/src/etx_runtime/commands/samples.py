@@ -206,7 +206,12 @@ def _given(value: Any, info: ValueInfo, index: int, shape: tuple[int, ...]) -> A
 
 def read_arrays(path: str) -> list[Array]:
     """Read a `.npy`, the arrays of an `.npz`, or a raw `.bin` as bytes."""
+    return list(named_arrays(path).values())
+
+
+def named_arrays(path: str) -> dict[str, Array]:
+    """Read the same by their keys; an array that is alone in its file has none."""
     try:
-        return list(read_named(path).values())
+        return read_named(path)
     except EtxError as error:
         raise InputError(str(error)) from error

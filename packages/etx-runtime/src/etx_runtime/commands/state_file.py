@@ -14,7 +14,7 @@ import numpy as np
 from etx_schema.files import write_atomically
 
 from etx_runtime import bits
-from etx_runtime.commands.samples import read_arrays
+from etx_runtime.commands.samples import named_arrays
 from etx_runtime.errors import InputError, MetadataError
 from etx_runtime.runtime import Method
 
@@ -27,12 +27,9 @@ def load_state(method: Method, path: str) -> None:
         raise InputError(f"--load-state {path}: expected a .npz file")
     if not method.state_names:
         raise MetadataError(f"{path}: method {method.metadata.name()} has no buffers with names")
-    read_arrays(path)
-    with np.load(path, allow_pickle=False) as content:
-        arrays = {key: content[key] for key in content.files}
     dtypes = _dtypes(method)
     names = {member_of(name): name for name in dtypes}
-    named = {names.get(member, member): array for member, array in arrays.items()}
+    named = {names.get(member, member): array for member, array in named_arrays(path).items()}
     state = {name: bits.of_type(array, dtypes.get(name, "")) for name, array in named.items()}
     try:
         method.set_state(state)
