@@ -15,7 +15,7 @@
 /// Raised when existing members change; a plugin of another major version is refused.
 #define ETX_ABI_MAJOR 1
 /// Raised when members are appended; a plugin of a newer minor version is refused.
-#define ETX_ABI_MINOR 5
+#define ETX_ABI_MINOR 6
 
 #ifdef __cplusplus
 extern "C" {
@@ -164,6 +164,9 @@ typedef struct etx_kernel {
   /// computes nor allocates. Only
   /// tensors with ETX_TENSOR_CONSTANT have data then, and dynamic ones their largest sizes. Its
   /// failure is that of the load. Since 1.3; older runtimes refuse a plugin that says 1.3.
+  /// Bits 61, 60, 59: a special row beside the general one of its name and signature. It is taken
+  /// for calls all of whose tensors have a stated dtype (61), are contiguous (60), are channels
+  /// last (59); of several that fit the one with the most of these bits, then the first. Since 1.6.
   uint64_t dtypes;
 } etx_kernel;
 

@@ -219,6 +219,14 @@ constexpr uint64_t kInPlace = uint64_t{1} << 63;
 /// `etx_kernel::dtypes`).
 constexpr uint64_t kChecksAtLoad = uint64_t{1} << 62;
 
+/// A special row, beside a general one of its name and signature: it is taken where all tensors of
+/// the call have one of its dtypes, are contiguous, are channels last (bits 61 to 59 of
+/// `etx_kernel::dtypes`). The row with the most of these wins.
+constexpr uint64_t kOnlyDtypes = uint64_t{1} << 61;
+constexpr uint64_t kOnlyContiguous = uint64_t{1} << 60;
+constexpr uint64_t kOnlyChannelsLast = uint64_t{1} << 59;
+constexpr uint64_t kSpecial = kOnlyDtypes | kOnlyContiguous | kOnlyChannelsLast;
+
 }  // namespace etx
 
 /// A row of a kernel table: `ETX_KERNEL("aten::relu.out", relu_out)`; a third argument states the

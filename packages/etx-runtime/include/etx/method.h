@@ -100,6 +100,9 @@ class Method {
   /// The values of instruction `index`: inputs, then outputs; empty when there is none.
   Span<etx_value* const> instruction_args(size_t index) const;
 
+  /// The kernel of instruction `index`; null where it is another kind of instruction, or none.
+  etx_kernel_fn instruction_kernel(size_t index) const;
+
   /// Instructions after which an execution that jumps backwards is ended; 10 million unless set.
   void set_instruction_budget(uint64_t instructions);
   /// Begins the method's random numbers, in which a kernel's draws follow one another, with those

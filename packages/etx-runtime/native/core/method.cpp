@@ -246,6 +246,12 @@ Span<etx_value* const> Method::instruction_args(size_t index) const {
   return {instruction.args, instruction.num_args};
 }
 
+etx_kernel_fn Method::instruction_kernel(size_t index) const {
+  if (index >= state_->instructions.size()) return nullptr;
+  const Instruction& instruction = state_->instructions[index];
+  return instruction.kind <= Instruction::Kind::View ? instruction.run : nullptr;
+}
+
 void Method::set_instruction_budget(uint64_t instructions) { state_->budget = instructions; }
 
 void Method::seed(uint64_t seed) { state_->random = {seed, 0}; }

@@ -79,7 +79,9 @@ Error MethodLoader::check_kernels() {
 
 Error MethodLoader::check_kernel(size_t index) {
   Instruction& instruction = state_->instructions[index];
-  const etx_kernel& kernel = *state_->kernels[instruction.target];
+  const etx_kernel& general = *state_->kernels[instruction.target];
+  const etx_kernel& kernel =
+      *request_.registry->find_kernel(general, {instruction.args, instruction.num_args});
   instruction.run = kernel.run;
   if (equals(kernel.signature, "*")) {
     instruction.kind = Instruction::Kind::AnyKernel;

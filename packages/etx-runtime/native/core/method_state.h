@@ -30,6 +30,7 @@ struct Instruction {
     AnyKernel,
     /// et_view: the kernel gives its output the memory of its input.
     View,
+    /// The last of those with a kernel is View.
     Delegate,
     Move,
     JumpFalse,

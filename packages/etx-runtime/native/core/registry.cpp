@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <etx/kernel.h>
 #include <etx/registry.h>
 
 #include "format.h"
@@ -18,7 +19,8 @@ const etx_kernel* find_in(Span<const etx_kernel_table* const> tables, const char
                           const char* overload) {
   for (const etx_kernel_table* table : tables) {
     for (size_t i = 0; i < table->count; ++i) {
-      if (matches(table->rows[i].name, name, overload)) return &table->rows[i];
+      const etx_kernel& row = table->rows[i];
+      if ((row.dtypes & kSpecial) == 0 && matches(row.name, name, overload)) return &row;
     }
   }
   return nullptr;

@@ -230,6 +230,8 @@ void bind_programs(nb::module_& m) {
   nb::class_<PyPlugin>(m, "Plugin", "A plugin that only programs which name it use.")
       .def_prop_ro("name", [](const PyPlugin& self) { return clean(self.plugin->name); })
       .def_prop_ro("version", [](const PyPlugin& self) { return clean(self.plugin->version); });
+  m.def("load_plugin", load_plugin, "path"_a);
+  m.def("open_plugin", open_plugin, "path"_a);
 }
 
 void bind_log(nb::module_& m) {
@@ -296,6 +298,7 @@ NB_MODULE(_native, m) {
       .def("seed", &PyMethod::seed, "seed"_a)
       .def("set_instruction_budget", &PyMethod::set_budget, "instructions"_a)
       .def("method_meta", &PyMethod::meta, nb::keep_alive<0, 1>())
+      .def("kernel_rows", [](const PyMethod& self) { return self.loaded().kernel_rows(); })
       .def("planned_bytes", [](const PyMethod& self) { return self.loaded().planned_bytes(); })
       .def("method_bytes", [](const PyMethod& self) { return self.loaded().method_bytes(); })
       .def("temp_bytes", [](const PyMethod& self) { return self.loaded().temp_bytes(); });
@@ -305,8 +308,6 @@ NB_MODULE(_native, m) {
   m.def("load_buffer", load_buffer, "content"_a, "mmap"_a, "verify"_a, "data"_a, "kernels"_a,
         nb::sig("def load_buffer(content: object, mmap: bool, verify: bool, "
                 "data: list[str | object], kernels: list[Plugin]) -> Program"));
-  m.def("load_plugin", load_plugin, "path"_a);
-  m.def("open_plugin", open_plugin, "path"_a);
   m.def("operator_names", operator_names);
   m.def("backends", backends);
   m.def("register_kernel", register_kernel, "name"_a, "function"_a);

@@ -232,6 +232,13 @@ class Method:
             raise ValueError(f"seed: expected 0 to 2**64 - 1, got {seed}")
         self._native.seed(seed)
 
+    def kernel_rows(self) -> list[str]:
+        """Return what runs each instruction: a plugin's name, then the conditions of its row.
+
+        Rows are general, or special to dtypes and dim orders; empty where there is no kernel.
+        """
+        return self._native.kernel_rows()
+
     def set_instruction_budget(self, instructions: int) -> None:
         """End executions that jump backwards after so many instructions (10 million unless set)."""
         self._native.set_instruction_budget(instructions)

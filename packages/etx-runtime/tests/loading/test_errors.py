@@ -379,7 +379,7 @@ extern "C" __attribute__((visibility("default"))) const Plugin* etx_plugin_v1() 
 @pytest.mark.parametrize(
     ("major", "minor", "size", "message"),
     [
-        (1, 7, 64, "other-kernels is built for ETX ABI 1.7, .* provides ABI 1.5; upgrade etx-run"),
+        (1, 7, 64, "other-kernels is built for ETX ABI 1.7, .* provides ABI 1.6; upgrade etx-run"),
         (2, 0, 64, "built for ETX ABI 2.0, .*; upgrade etx-runtime"),
         (0, 9, 64, "built for ETX ABI 0.9, .*; upgrade the plugin"),
     ],

@@ -108,6 +108,9 @@ class LoadedMethod {
 
   Method& method() { return *method_; }
   const std::shared_ptr<LoadedProgram>& program() const { return program_; }
+  /// Of each instruction the row of a kernel table that it takes: the plugin's name, and of a
+  /// special row its conditions; empty where it is none.
+  std::vector<std::string> kernel_rows() const;
 
   /// Names for messages, by input; may be shorter than the inputs.
   void set_input_names(std::vector<std::string> names) { input_names_ = std::move(names); }

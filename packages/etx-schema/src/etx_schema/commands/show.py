@@ -28,6 +28,11 @@ def register(subparsers: Any) -> None:
         action="store_true",
         help="print what each instruction was before lowering",
     )
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="print which installed kernel each instruction takes, and what its row is special to",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.set_defaults(run=_run)
 
@@ -52,10 +57,28 @@ def _run(options: argparse.Namespace) -> None:
             raise ProgramError("neither a .pte, nor a .ptd, nor a .bpte file", place)
     except ProgramError as error:
         raise EtxError(f"{options.file}: {error}") from error
+    if options.kernels:
+        _add_kernels(options.file, document)
     if options.json:
         print(json.dumps(document, indent=1))
     else:
         _print(lines(options.file, document, debug=options.debug))
+
+
+def _add_kernels(path: str, document: dict[str, Any]) -> None:
+    """Note at each instruction what runs it, as the installed runtime says."""
+    from etx_schema.entry_points import contributions, use
+
+    if "methods" not in document:
+        raise EtxError(f"{path}: --kernels is for .pte files, which have instructions")
+    [*found] = contributions("etx.kernel_rows")
+    if not found:
+        raise EtxError("--kernels needs a runtime: install etx-runtime and etx-kernels-portable")
+    taken: dict[str, list[str]] = use(found[0], path)
+    for method in document["methods"]:
+        for row in method["instructions"]:
+            if kernel := taken[method["name"]][row["index"]]:
+                row["kernel"] = kernel
 
 
 def _print(rows: Iterable[str]) -> None:

@@ -69,6 +69,8 @@ def _method(method: dict[str, Any], missing: set[str], *, debug: bool) -> Iterat
         origin = ", ".join(row[key] for key in ("module", "source") if key in row)
         suffix = f"  # {origin}" if origin else ""
         yield f"   {mark}{row['index']:>{width}}  {row['text']}{suffix}"
+        if "kernel" in row:
+            yield f"    {'':>{width}}    by {row['kernel']}"
         if debug:
             yield from (f"    {'':>{width}}    {line}" for line in _origin(row))
     for i, delegate in enumerate(method["delegates"]):
