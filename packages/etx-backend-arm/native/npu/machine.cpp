@@ -156,7 +156,7 @@ Fault Machine::operate(uint16_t command, uint16_t parameter) {
   FeatureMap from = {}, to = {};
   NPU_TRY(FeatureMap::input(registers_, &from));
   NPU_TRY(FeatureMap::output(registers_, &to));
-  if (activation != 0 && (from.bytes != 1 || to.bytes != 1)) {
+  if (activation != 0 && to.bytes != 1) {
     return "a table of other than 8 bits, which the simulator does not have yet";
   }
   if (command == kElementwise) {

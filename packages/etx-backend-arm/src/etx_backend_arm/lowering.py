@@ -11,19 +11,27 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes import Profile, form_of
 from etx_backend_arm.nodes.table import Form
-from etx_backend_arm.quantized import DEQUANTIZE, OF_CHANNELS, QUANTIZE, Step, find_step
+from etx_backend_arm.quantized import DEQUANTIZE, OF_CHANNELS, QUANTIZE, Step, find_step, split_of
 from etx_backend_arm.tosa import Graph
 from etx_backend_arm.values import DTYPES, Values
 
-__all__ = ["TOSABackend", "lower_node", "lower_to_tosa"]
+__all__ = ["TOSABackend", "lower_node", "lower_program", "lower_to_tosa"]
 
 CONVERSIONS = (QUANTIZE, DEQUANTIZE, OF_CHANNELS)
 
 
 def lower_to_tosa(program: ExportedProgram) -> bytes:
     """Return the TOSA 1.0 file of a partition; inputs and outputs keep the program's layout."""
+    return lower_program(program).serialize()
+
+
+def lower_program(program: ExportedProgram, narrow_tables: bool = False) -> Graph:
+    """Return the TOSA graph of a partition.
+
+    ``narrow_tables``: only tables of 8 bits are used, as targets without EXT-INT16 have them.
+    """
     graph = Graph()
-    values = Values(graph, program)
+    values = Values(graph, program, narrow_tables)
     for node in program.graph.nodes:
         if node.op == "placeholder" and values.parameter(node) is None:
             shape, dtype = values.shape(node), DTYPES[node.meta["val"].dtype]
@@ -34,13 +42,13 @@ def lower_to_tosa(program: ExportedProgram) -> bytes:
             results: Any = node.args[0]
             for result in results:
                 graph.output(values.get(result))
-    return graph.serialize()
+    return graph
 
 
-def lower_node(program: ExportedProgram, node: Node) -> Graph:
+def lower_node(program: ExportedProgram, node: Node, narrow_tables: bool = False) -> Graph:
     """Return the graph of one quantized operator, with what it reads as inputs."""
     graph = Graph()
-    values = Values(graph, program)
+    values = Values(graph, program, narrow_tables)
     step = values.step(node)
     for source in dict.fromkeys(step.sources):
         shape, dtype = values.shape(source), DTYPES[source.meta["val"].dtype]
@@ -54,10 +62,17 @@ def _call(values: Values, node: Node) -> None:
     given = node.all_input_nodes[0].target if node.all_input_nodes else None
     if node.target in CONVERSIONS and not (node.target is QUANTIZE and given is DEQUANTIZE):
         return
+    if any(_is_picked(user, node, values) for user in node.users):
+        return
     integer = isinstance(find_step(node, values.parameter), Step)
     form = form_of(node, values.parameter, Profile.INT if integer else Profile.FP)
     assert isinstance(form, Form), form
     form.emit(values, node)
+
+
+def _is_picked(user: Node, node: Node, values: Values) -> bool:
+    """Tell whether a result is picked between integers: what picks it is lowered."""
+    return split_of(user) is node and isinstance(find_step(user, values.parameter), Step)
 
 
 class TOSABackend(BackendDetails):

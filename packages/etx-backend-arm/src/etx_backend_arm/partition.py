@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from etx_exir import CompileSpec, DelegationSpec, PartitionResult
 from etx_exir.ir.constants import Constants
@@ -32,6 +34,7 @@ WHOLE = (
     aten.hardsigmoid.default,
     aten.hardswish.default,
     aten.layer_norm.default,
+    aten.lstm.input,
     aten.matmul.default,
     aten.max_pool2d.default,
     aten.mish.default,
@@ -98,6 +101,8 @@ class TOSAPartitioner(GroupPartitioner):
     def _stays_whole(self, node: Node) -> bool:
         if node.target in FLOATS_TOO and self._floating(node) is None:
             return True
+        if node.target is aten.lstm.input and not _is_quantized(node):
+            return Profile.FP in self.compile_spec.profiles and _starts_with_constants(node)
         return node.target is aten.max_pool2d.default or _is_quantized(node)
 
     def _owner(self, node: Node) -> Node:
@@ -131,6 +136,12 @@ class TOSAPartitioner(GroupPartitioner):
 def _is_quantized(node: Node) -> bool:
     source: object = node.args[0]
     return isinstance(source, Node) and source.target is DEQUANTIZE
+
+
+def _starts_with_constants(node: Node) -> bool:
+    """Tell whether the first state of an LSTM can be a constant, whose value is not known yet."""
+    states: Any = node.args[1]
+    return all(each.op != "placeholder" or each.name.startswith("c_") for each in states)
 
 
 def partitioner(compile_specs: list[CompileSpec]) -> TOSAPartitioner:

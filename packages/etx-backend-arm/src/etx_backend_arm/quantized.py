@@ -32,6 +32,8 @@ decomposed = torch.ops.quantized_decomposed
 QUANTIZE = decomposed.quantize_per_tensor.default
 DEQUANTIZE = decomposed.dequantize_per_tensor.default
 OF_CHANNELS = decomposed.dequantize_per_channel.default
+FILLED = (aten.full.default, aten.zeros.default)
+"""What makes the first state of a recurrent layer."""
 Look = Callable[[object], "Tensor | None"]
 
 
@@ -148,6 +150,8 @@ def find_step(node: Node, look: Look) -> Step | str:
         if look(arg) is not None or weight_of(arg, look) is not None:
             continue
         if arg.target is DEQUANTIZE and look(arg.args[0]) is not None:
+            continue
+        if maker.target is aten.lstm.input and arg.target in FILLED:
             continue
         form = affine(arg) if arg.target is DEQUANTIZE else None
         if form is None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 from etx_quant import Int8Quantizer, QuantizationError
-from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Row
+from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Recurrent, Row
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.nodes import Profile
@@ -26,6 +26,7 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.div.Tensor: Arithmetic(),
     aten.exp.default: Arithmetic(),
     aten.layer_norm.default: Arithmetic(takes_one=True),
+    aten.lstm.input: Recurrent(is_xnnpack=False, is_whole=True),
     aten.matmul.default: Arithmetic(),
     aten.pow.Tensor_Scalar: Arithmetic(),
     aten.rsqrt.default: Arithmetic(),

@@ -144,6 +144,14 @@ class Graph:
         """Return the operators in their order."""
         return self._block.operators
 
+    def replace(self, operators: Sequence[fbs.TosaOperator]) -> None:
+        """Take other operators in the place of all; their values exist."""
+        self._block.operators = list(operators)
+
+    def tensor(self, name: str, shape: Sequence[int], dtype: DType) -> str:
+        """Add a value that an operator of ``replace`` will make."""
+        return self._tensor(name, shape, dtype)
+
     def zero_point(self, point: int, dtype: DType) -> str:
         """Return the name of a zero point, a constant of one element."""
         size = {DType.INT8: 1, DType.INT16: 2, DType.INT32: 4}[dtype]

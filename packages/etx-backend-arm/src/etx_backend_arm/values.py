@@ -37,12 +37,16 @@ class Values:
     A transpose is added only where an operator needs the other layout, once a value.
     """
 
-    def __init__(self, graph: Graph, program: ExportedProgram) -> None:
+    def __init__(self, graph: Graph, program: ExportedProgram, narrow_tables: bool = False) -> None:
         self.graph = graph
+        self.narrow_tables = narrow_tables
+        """Whether the target has tables of 8 bits only."""
         self._constants = Constants(program)
         self._names: dict[tuple[Node, str], str] = {}
         self.done: set[Node] = set()
         """Nodes that another node's lowering has taken in."""
+        self.results: dict[Node, object] = {}
+        """Of operators with several results, what was made for the first that was picked."""
 
     def shape(self, node: Node, layout: str = "nchw") -> list[int]:
         """Return the sizes of a node's tensor in a layout."""

@@ -33,6 +33,16 @@ def test_its_decomposition_takes_its_place(name):
     assert_like_eager(program, Calls(function), (X,))
 
 
+def test_an_lstm_is_taken_apart_as_it_would_have_been():
+    """Not to mkldnn_rnn_layer, which torch chooses where it computes itself."""
+    op, model = aten.lstm.input, torch.nn.LSTM(4, 5).eval()
+    program = decompose(torch.export.export(model, (X,)), [op])
+    assert counts(program)[str(op)] == 1
+    lower_kept(program, [op])
+    verify(program, Dialect.CORE)
+    assert_like_eager(program, model, (X,))
+
+
 def test_what_a_filter_names_stays():
     op = aten.hardswish.default
     program = kept(op, lambda x: (torch.nn.functional.hardswish(x), x.exp()))

@@ -25,6 +25,7 @@ from etx_quant.observers import PerTokenObserver, TableObserver, WeightObserver
 from etx_quant.rows import (
     CLAMPS,
     FEATURE_NORMS,
+    FROM_MINUS_ONE_TO_ONE,
     NORMS,
     ROWS,
     Arithmetic,
@@ -186,7 +187,14 @@ def annotate_recurrent(
     if _is_observed_once(config.weight):
         for matrix in matrices:
             check_groups(node, matrix, config)
-    node.meta[KEY] = QuantizationAnnotation(dict.fromkeys(matrices, config.weight), _annotated=True)
+    inputs: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(matrices, config.weight)
+    source = node.args[0]
+    if row.is_whole and is_static(config.input_activation) and isinstance(source, Node):
+        inputs = {source: _edge(source, config), **inputs}
+        for result in node.users:
+            spec = FROM_MINUS_ONE_TO_ONE if result.args[1] in (0, 1) else config.output_activation
+            result.meta[KEY] = QuantizationAnnotation(output_qspec=spec, _annotated=True)
+    node.meta[KEY] = QuantizationAnnotation(inputs, _annotated=True)
 
 
 def check_groups(node: Node, weight: Node, config: QuantizationConfig) -> None:

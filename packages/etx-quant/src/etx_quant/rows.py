@@ -11,6 +11,7 @@ from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec
 __all__ = [
     "CLAMPS",
     "FEATURE_NORMS",
+    "FROM_MINUS_ONE_TO_ONE",
     "FROM_ZERO_TO_ONE",
     "NORMS",
     "ROWS",
@@ -70,7 +71,12 @@ class Split(Row):
 
 @dataclass(frozen=True)
 class Recurrent(Row):
-    """Argument 2 is a list of weights and biases; states and gates stay float."""
+    """Argument 2 is a list of weights and biases; states and gates stay float.
+
+    ``is_whole``: argument 0 and the results are quantized, too; states lie between -1 and 1.
+    """
+
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)

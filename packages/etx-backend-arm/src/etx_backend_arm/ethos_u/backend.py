@@ -11,8 +11,9 @@ from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.ethos_u.blob import write_blob
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
 from etx_backend_arm.ethos_u.limits import over_limit
+from etx_backend_arm.ethos_u.slices import keep_slices_apart
 from etx_backend_arm.ethos_u.vela import compile_graph, vela_version
-from etx_backend_arm.lowering import lower_node, lower_to_tosa
+from etx_backend_arm.lowering import lower_node, lower_program
 from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantizer import TOSAQuantizer
 
@@ -30,7 +31,9 @@ class EthosUBackend(BackendDetails):
     ) -> PreprocessResult:
         """Return the blob that Vela's output makes for ``edge_program``."""
         spec = EthosUCompileSpec.from_list(compile_specs)
-        return PreprocessResult(write_blob(compile_graph(lower_to_tosa(edge_program), spec)))
+        graph = lower_program(edge_program, spec.has_narrow_tables)
+        keep_slices_apart(graph)
+        return PreprocessResult(write_blob(compile_graph(graph.serialize(), spec)))
 
 
 class EthosUPartitioner(TOSAPartitioner):
@@ -51,7 +54,8 @@ class EthosUPartitioner(TOSAPartitioner):
         if reason is not None or self.program is None:
             return reason
         if node not in self.limits:
-            self.limits[node] = over_limit(lower_node(self.program, node), self.target.family)
+            graph = lower_node(self.program, node, self.target.has_narrow_tables)
+            self.limits[node] = over_limit(graph, self.target.family)
         return self.limits[node]
 
 

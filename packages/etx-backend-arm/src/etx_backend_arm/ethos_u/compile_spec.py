@@ -48,6 +48,11 @@ class EthosUCompileSpec:
         return self.target.rpartition("-")[0]
 
     @property
+    def has_narrow_tables(self) -> bool:
+        """Tell whether TABLE takes int8 only."""
+        return self.family != "ethos-u85"
+
+    @property
     def flags(self) -> list[str]:
         """Return the arguments of Vela."""
         _, system, memory = CONFIGURATIONS[self.family]

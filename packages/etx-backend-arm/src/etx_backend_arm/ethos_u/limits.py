@@ -72,7 +72,11 @@ def _transpose(attribute: Any, source: list[int], made: list[int], other: Any) -
 RULES: dict[Op, Rule | None] = {
     Op.CONST: None,
     Op.CONST_SHAPE: None,
+    Op.ABS: None,
     Op.ADD: None,
+    Op.ARITHMETIC_RIGHT_SHIFT: None,
+    Op.CLZ: None,
+    Op.LOGICAL_LEFT_SHIFT: None,
     Op.CLAMP: None,
     Op.MUL: None,
     Op.CONCAT: None,

@@ -21,7 +21,7 @@ from etx_backend_arm.nodes.table import (
     quantized,
     static_shape,
 )
-from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table16
+from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table8, table16
 from etx_backend_arm.quantized import Look, split_of
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
@@ -105,7 +105,7 @@ def layer_norm_int8(values: Values, node: Node) -> None:
     (x - mean) / deviation = c * r * 2**(a / 2) * sqrt(N) / (K * 2**15).
     """
     call = Call(values, node, "nchw")
-    math, graph = Integers(call), call.graph
+    math = Integers(call)
     _, normal, weight, bias, eps = arguments(node)[:5]
     (source,) = call.activations
     form, count = call.form(source), prod(normal)
@@ -119,21 +119,38 @@ def layer_norm_int8(values: Values, node: Node) -> None:
     power = reduce(call, Op.REDUCE_SUM, math.mul(centred, centred, least, "squares"), [1], "power")
     offset = max(round(float(eps) * count**3 / form.scale**2 / 2**least), 1)
     power = math.add(power, math.number(min(offset, 2**30), power), "not_zero")
-    up = math.bits(
-        math.sub(math.leading_zeros(power, "zeros"), math.number(1, power), "up"), 30, "even"
+    half = math.right(
+        math.sub(math.leading_zeros(power, "zeros"), math.number(2, power), "even"),
+        math.number(1, power),
+        "half",
     )
-    leading = math.left(power, up, "leading")
-    index = graph.rescale(leading, [2.0**-16], (0, 0), call.fresh("leading_bits"), DType.INT16)
-    at = ((torch.arange(ENTRIES, dtype=torch.float64) - 256) * STEP).clamp(min=2**13 - STEP)
-    factor = LARGEST * 2**6.5
-    inverse = table16(call, index, (factor / at.sqrt()).clamp(max=LARGEST), "inverse")
-    shift = max(ceil(log2(MOST_BELOW * count)) + 22 - 30, 0)
+    leading = math.left(power, math.add(half, half, "up"), "leading")
+    inverse, factor, extra = _inverse_root(math, leading)
+    shift = max(ceil(log2(MOST_BELOW * count)) + 22 - 30, 0) + extra
     scaled = math.mul(centred, inverse, shift, "scaled")
-    half = math.right(up, math.number(1, up), "half")
     made = math.right(scaled, math.sub(math.number(15, half), half, "down"), "normal")
     unit = 2.0**shift * sqrt(count) * 2 ** (-least / 2) / factor
     made, unit = _affine(math, made, unit, values.parameter(weight), values.parameter(bias))
     call.done(call.reshape(made, call.shape, "as"), unit)
+
+
+def _inverse_root(math: Integers, leading: str) -> tuple[str, float, int]:
+    """Return factor * 2**15 / sqrt(of 2**29 to 2**31), the factor, and bits above 22."""
+    call, graph = math.call, math.call.graph
+    if not call.values.narrow_tables:
+        name = call.fresh("leading_bits")
+        index = graph.rescale(leading, [2.0**-16], (0, 0), name, DType.INT16)
+        at = ((torch.arange(ENTRIES, dtype=torch.float64) - 256) * STEP).clamp(min=2**13 - STEP)
+        factor = LARGEST * 2**6.5
+        entries = (factor / at.sqrt()).clamp(max=LARGEST)
+        return table16(call, index, entries, "inverse"), factor, 0
+    index = graph.rescale(leading, [2.0**-23], (0, -128), call.fresh("leading_bits"))
+    at = (torch.arange(256, dtype=torch.float64) / 64).clamp(min=1)
+    first = table8(call, index, at.rsqrt(), 29, "inverse")
+    square = math.mul(first, first, 28, "inverse_square")
+    near = math.mul(leading, square, 30, "half_of_one")
+    rest = math.sub(math.number(3 * 2**29, near), near, "about_one")
+    return math.mul(first, rest, 29, "inverse_better"), 2**29.5, 8
 
 
 def _affine(

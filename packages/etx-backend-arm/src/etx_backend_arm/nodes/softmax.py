@@ -12,7 +12,7 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
-from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table16
+from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table8, table16
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
 
@@ -30,6 +30,9 @@ def softmax_int8(values: Values, node: Node) -> None:
     than 512 exponents, each is less by the factor that keeps their sum in int32.
     """
     call = Call(values, node, "nchw")
+    if values.narrow_tables:
+        _of_narrow_tables(call)
+        return
     math, graph = Integers(call), call.graph
     (source,) = call.activations
     form, value = call.form(source), call.get(source)
@@ -54,6 +57,43 @@ def softmax_int8(values: Values, node: Node) -> None:
     scaled = math.mul(raised, inverses, 14, "scaled")
     down = math.sub(math.number(10 + spare, zeros), zeros, "down")
     call.done(math.right(scaled, down, "ratio"), 2.0 ** (spare - 29))
+
+
+def _of_narrow_tables(call: Call) -> None:
+    """exp(x - max) as two bytes of tables, over their sum by a table and a step of Newton's.
+
+    With e = exp(x - max) * 2**15, s their sum, L = s << a with 31 bits, and R = 2**60 / L, made of
+    a first R by R * (2 - L * R / 2**60): e / s = e * R * 2**a / 2**60.
+    """
+    math, graph = Integers(call), call.graph
+    (source,) = call.activations
+    form, value = call.form(source), call.get(source)
+    dim = call.arguments[1] % len(call.shape)
+    most = reduce(call, Op.REDUCE_MAX, value, [dim], "most")
+    wide = call.wide(value, 1.0, form.zero_point, "wide")
+    below = math.sub(wide, call.wide(most, 1.0, form.zero_point, "most_wide"), "below")
+    index = graph.rescale(below, [1.0], (0, 127), call.fresh("index"))
+    steps = torch.arange(-255, 1, dtype=torch.float64)
+    exponents = (torch.exp(steps * form.scale) * 2**15).round().clamp(max=LARGEST)
+    upper, lower = (exponents / 256).floor(), exponents % 256
+    raised = math.add(
+        table8(call, index, upper / 128, 15, "upper"),
+        table8(call, index, lower / 256, 8, "lower"),
+        "raised",
+    )
+    total = reduce(call, Op.REDUCE_SUM, raised, [dim], "total")
+    up = math.sub(math.leading_zeros(total, "zeros"), math.number(1, total), "up")
+    leading = math.left(total, up, "leading")
+    above = math.sub(leading, math.number(3 * 2**29, leading), "above")
+    index = graph.rescale(above, [2.0**-22], (0, 0), call.fresh("leading_bits"))
+    at = 3 * 2**29 + torch.arange(-128, 128, dtype=torch.float64) * 2**22
+    first = table8(call, index, 2**30 / at, 29, "inverse")
+    near = math.mul(leading, first, 31, "half_of_one")
+    rest = math.sub(math.number(2**29, near), near, "other_half")
+    inverse = math.mul(first, rest, 27, "inverse_better")
+    scaled = math.mul(raised, inverse, 15, "scaled")
+    down = math.sub(math.number(15, up), up, "down")
+    call.done(math.right(scaled, down, "ratio"), 2.0**-30)
 
 
 @lowers(TARGETS[0], when=(float32, static_shape))

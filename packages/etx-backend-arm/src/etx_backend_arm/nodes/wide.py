@@ -8,7 +8,7 @@ import torch
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.tosa import DType, Op, fbs
 
-__all__ = ["ENTRIES", "LARGEST", "STEP", "Integers", "table16"]
+__all__ = ["ENTRIES", "LARGEST", "STEP", "Integers", "table8", "table16"]
 
 ENTRIES = 513
 STEP = 128
@@ -23,6 +23,22 @@ def table16(call: Call, value: str, entries: torch.Tensor, suffix: str) -> str:
     shape = call.graph.shape(value)
     operands = [value, data]
     return call.graph.operator(Op.TABLE, fbs.TableAttribute(), operands, name, shape, DType.INT32)
+
+
+def table8(call: Call, value: str, results: torch.Tensor, bits: int, suffix: str) -> str:
+    """Look int8 values up, of which each has a result from -1 to 1: int32 multiples of 2**-bits.
+
+    ``bits`` are at most 29, as RESCALE has it.
+    """
+    name = call.fresh(suffix)
+    least = float(results.min())
+    scale, point = (2.0**-8, -128) if least >= 0 else (2.0**-7, 0)
+    entries = (results / scale + point).round().clamp(-128, 127).to(torch.int8)
+    data = call.values.constant(f"{name}_entries", entries)
+    shape, graph = call.graph.shape(value), call.graph
+    attribute, operands = fbs.TableAttribute(), [value, data]
+    looked = graph.operator(Op.TABLE, attribute, operands, f"{name}_byte", shape, DType.INT8)
+    return graph.rescale(looked, [scale * 2.0**bits], (point, 0), name, DType.INT32)
 
 
 class Integers:
@@ -74,11 +90,6 @@ class Integers:
     def add(self, first: str, second: str, suffix: str) -> str:
         """Return the sum."""
         return self.binary(Op.ADD, fbs.AddAttribute(), first, second, suffix)
-
-    def bits(self, value: str, mask: int, suffix: str) -> str:
-        """Return the bits of a mask."""
-        attribute = fbs.BitwiseAndAttribute()
-        return self.binary(Op.BITWISE_AND, attribute, value, self.number(mask, value), suffix)
 
     def row(self, numbers: torch.Tensor, like: str, suffix: str) -> str:
         """Return constants along the last dimension of another value."""

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -46,7 +47,7 @@ class DecomposeKept(NodePass):
             return tuple(result) if isinstance(result, tuple) else result  # no named tuple
 
         try:
-            with self.mode, torch.no_grad():
+            with self.mode, torch.no_grad(), _no_vendor():
                 traced = make_fx(call, decomposition_table=dict(self.table))(
                     *(leaf.meta["val"] for leaf in inputs)
                 )
@@ -69,3 +70,14 @@ class DecomposeKept(NodePass):
         if isinstance(result, Node):
             return copies[result]
         return tuple(copies[part] if isinstance(part, Node) else part for part in result)
+
+
+@contextmanager
+def _no_vendor() -> Iterator[None]:
+    """Choose no decomposition to a library of the build host: of an LSTM it is mkldnn_rnn_layer."""
+    was_enabled = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(was_enabled)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``RESCALE(SLICE(x))`` -> ``RESCALE(SLICE(x) + 0)``, for all that moves and on either side.
+
+Of a RESCALE of int32 and a SLICE, CONCAT, PAD or TILE next to it Vela 5.2.0 makes one elementwise
+command that reads or writes the whole tensor in the place of a part, or a part for the whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from etx_backend_arm.tosa import DType, Graph, Op, fbs
+
+__all__ = ["keep_slices_apart"]
+
+SUMS = (Op.CONV2D, Op.DEPTHWISE_CONV2D, Op.TRANSPOSE_CONV2D, Op.MATMUL, Op.AVG_POOL2D)
+"""What takes a RESCALE in."""
+MOVES = (Op.CONCAT, Op.PAD, Op.SLICE, Op.TILE)
+
+
+def keep_slices_apart(graph: Graph) -> None:
+    """Put an operator that changes nothing between a RESCALE of int32 and what moves."""
+    operators = list(graph.operators())
+    makers = {name: each for each in operators for name in each.outputs}
+    apart: dict[str, str] = {}
+    changed: list[fbs.TosaOperator] = []
+    for each in operators:
+        inputs = list(each.inputs)
+        for i, source in enumerate(inputs[: None if each.op == Op.CONCAT else 1]):
+            if not _must_be_apart(graph, each, source, makers):
+                continue
+            if source not in apart:
+                apart[source] = f"{source}_apart"
+                changed += _unchanged(graph, source, apart[source])
+            inputs[i] = apart[source]
+        made = fbs.TosaOperator(
+            op=each.op, attribute=each.attribute, inputs=inputs, outputs=list(each.outputs)
+        )
+        changed.append(made)
+    graph.replace(changed)
+
+
+def _must_be_apart(
+    graph: Graph, each: fbs.TosaOperator, source: str, makers: dict[str, fbs.TosaOperator]
+) -> bool:
+    if each.op != Op.RESCALE and each.op not in MOVES:
+        return False
+    before = makers.get(source)
+    while before is not None and before.op == Op.RESHAPE:
+        before = makers.get(before.inputs[0])
+    others = MOVES if each.op == Op.RESCALE else (Op.RESCALE,)
+    if before is None or before.op not in others:
+        return False
+    rescale = before if before.op == Op.RESCALE else each
+    if rescale is before and _is_taken_in(before, makers):
+        return False
+    return DType.INT32 in (graph.dtype(rescale.inputs[0]), graph.dtype(rescale.outputs[0]))
+
+
+def _is_taken_in(rescale: fbs.TosaOperator, makers: dict[str, fbs.TosaOperator]) -> bool:
+    source = makers.get(rescale.inputs[0])
+    return source is not None and source.op in SUMS
+
+
+def _unchanged(graph: Graph, value: str, name: str) -> list[fbs.TosaOperator]:
+    """Return operators that copy a value: a sum with zero, or a table of the integers."""
+    shape, dtype = graph.shape(value), graph.dtype(value)
+    count = len(graph.operators())
+    graph.tensor(name, shape, dtype)
+    if dtype == DType.INT8:
+        entries = np.arange(-128, 128, dtype=np.int8).tobytes()
+        other = graph.constant("every_integer", [256], dtype, entries)
+        op: Op = Op.TABLE
+        attribute: fbs.TableAttribute | fbs.AddAttribute = fbs.TableAttribute()
+    else:
+        size = {DType.INT16: 2, DType.INT32: 4}[dtype]
+        other = graph.constant(f"zero_{len(shape)}", [1] * len(shape), dtype, bytes(size))
+        op, attribute = Op.ADD, fbs.AddAttribute()
+    constants = list(graph.operators()[count:])
+    made = fbs.TosaOperator(op=op, attribute=attribute, inputs=[value, other], outputs=[name])
+    return [*constants, made]
