@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "etx_memory.h"
+#include "etx_firmware.h"
 #include "semihosting.h"
 
 asm(".section .test, \"a\"\n"
@@ -22,15 +22,16 @@ class Failures final : public etx::FailureSink {
 int main() {
   constexpr size_t kImage = 64, kDigits = 10;
   Failures failures;
-  const etx::BufferDataLoader loader(etx_model, static_cast<size_t>(etx_model_end - etx_model));
+  const etx_firmware::Model& model = etx_firmware::model::kModel;
+  const etx::BufferDataLoader loader = model.loader();
   const auto program = etx::Program::load(&loader, etx::Program::Verification::Full, &failures);
   if (!program.ok()) return 1;
   const etx_plugin* const plugins[] = {ETX_FIRMWARE_PLUGINS(ETX_CALL_PLUGIN)};
   const auto registry = ETX_FIRMWARE_REGISTRY(
       etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0])));
-  etx_firmware::Memory memory;
-  auto method = program->load_method(ETX_FIRMWARE_METHOD_NAME, &memory.manager, registry, nullptr,
-                                     nullptr, &failures);
+  etx_firmware::Memory memory(model);
+  auto method =
+      program->load_method(model.method, &memory.manager, registry, nullptr, nullptr, &failures);
   if (!method.ok()) return 1;
   etx_board::print("digits: ");
   for (const int8_t* image = images; image != images_end; image += kImage) {

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
+from etx_backend_arm.firmware.build import build_firmware
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize, quantize_edges
 from test_firmware import BUILDS, PACKAGES, etx, run, text_size
@@ -27,6 +28,9 @@ sys.path.insert(0, str(PACKAGES.parent / "tools"))
 from snippets import blocks
 
 MAIN = Path(__file__).with_name("digits_main.cpp")
+KEYWORDS = PACKAGES / "etx-backend-arm" / "tests" / "data" / "kws_executorch.pte"
+MOST_TEXT_OF_TWO = 56_000
+"""Bytes of code, of which KEYWORDS alone has 38,000 and digits 43,000."""
 IMAGES = 360
 MICROBIT = {
     "machine": "microbit",
@@ -128,6 +132,24 @@ def test_a_library_in_a_build_of_its_own(folder: Path) -> None:
     emulator = "qemu-system-arm -M microbit -nographic -monitor none -serial null -kernel"
     semihosting = ("-semihosting-config", "enable=on,target=native")
     check(folder, run(*emulator.split(), image, *semihosting))
+
+
+@pytest.mark.parametrize("name", ["cortex-m4", "cortex-m55"])
+def test_two_networks_in_one_image(folder: Path, name: str) -> None:
+    """Each returns what the host does, in turn, twice; they share kernels and arenas."""
+    made, files = folder / f"two-{name}", (KEYWORDS, folder / "digits.pte")
+    words = ("--target", name, "--sources", PACKAGES, "--tolerance", "0", "--share-arenas")
+    done = etx("firmware", *files, *words, "-o", made)
+    assert done.returncode == 0, done.stderr
+    build = folder / f"build-two-{name}"
+    image = build_firmware(made, build, ["-DETX_FIRMWARE_ITERATIONS=2"])
+    assert run("ctest", "--test-dir", build, "-V").count("PASSED") == 2
+    assert text_size(image) <= MOST_TEXT_OF_TWO
+    arenas = re.findall(r"^planned arena 1 +([\d,]+) bytes(.*)$", done.stdout, re.M)
+    *own, shared = (int(size.replace(",", "")) for size, _ in arenas)
+    assert len(own) == 2
+    assert shared == max(own)
+    assert arenas[-1][1] == "  (of kws_executorch, digits in turn)"
 
 
 def test_pages_run(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_the_board_returns_what_the_reference_model_does(name: str) -> None:
     words = ("--input", folder / "input.npy", "--tolerance", "0", "--sources", PACKAGES)
     done = etx("firmware", model, "--target", TARGET, "-o", folder / "firmware", *words)
     assert done.returncode == 0, done.stderr
-    np.load(folder / "expected.npy").tofile(folder / "firmware" / "model" / "output0.bin")
+    np.load(folder / "expected.npy").tofile(folder / "firmware" / "model" / "model_output0.bin")
     build = folder / "build"
     launcher = shutil.which("ccache")
     options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []

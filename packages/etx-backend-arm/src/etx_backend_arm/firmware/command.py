@@ -7,9 +7,10 @@ import argparse
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from etx_schema._generated.program import ExecutionPlan
 from etx_schema.calls import choose_method
@@ -22,14 +23,21 @@ from etx_schema.pte_reader import read_pte
 
 from etx_backend_arm.firmware.boards import Board, read_board
 from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools, require_tools
+from etx_backend_arm.firmware.image import (
+    Case,
+    Firmware,
+    Image,
+    Model,
+    require_own_state,
+    state_of,
+)
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
+from etx_backend_arm.firmware.naming import given_files, name_models
 from etx_backend_arm.firmware.npu import npu_scratch
 from etx_backend_arm.firmware.scratch import RULES, Place, kernel_temporary, place_temporary
 from etx_backend_arm.firmware.stack import stack_of
+from etx_backend_arm.firmware.static_shapes import require_static
 from etx_backend_arm.firmware.targets import TARGETS, Target, target
-
-if TYPE_CHECKING:
-    from etx_backend_arm.firmware.project import Firmware
 
 DEFAULT_TEMP = 16384
 DEFAULT_STACK = 4096
@@ -45,10 +53,13 @@ def register(subparsers: Any) -> None:
         description="Write a CMake project that runs a model on a Cortex-M: the core, the kernels "
         "that the file calls, the model, startup code and a linker script. It needs "
         "arm-none-eabi-g++; ctest runs it in QEMU and compares with this machine's runtime. "
+        "Several files, or a file's methods, are one image with the kernels once, a test of each, "
+        "and a header and a namespace by each one's name. "
         "Written again, a project keeps its main.cpp.",
-        epilog="example: etx firmware model.pte --target cortex-m55 -o firmware",
+        epilog="examples: etx firmware model.pte --target cortex-m55 -o firmware; "
+        "etx firmware words=a.pte b.pte --share-arenas --target cortex-m4 -o firmware",
     )
-    parser.add_argument("file", help="a .pte file")
+    parser.add_argument("files", nargs="+", metavar="[NAME=]FILE", help="a .pte file")
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder of its own")
     parser.add_argument(
         "--library",
@@ -60,6 +71,7 @@ def register(subparsers: Any) -> None:
         action="store_true",
         help="print flash and RAM of each kernel, weight and part of the runtime, too",
     )
+    _add_image_options(parser)
     _add_options(parser)
     parser.set_defaults(run=_run)
 
@@ -75,8 +87,20 @@ def register_count(subparsers: Any) -> None:
         epilog="example: etx count before.pte after.pte --target cortex-m4",
     )
     parser.add_argument("files", nargs="+", metavar="file", help="a .pte file")
+    parser.add_argument("--method", metavar="NAME", help="(forward, or the only one)")
     _add_options(parser)
     parser.set_defaults(run=_run_count)
+
+
+def _add_image_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--method", action="append", metavar="NAME", help="one of several (all methods)"
+    )
+    parser.add_argument(
+        "--share-arenas",
+        action="store_true",
+        help="of several models, of which one runs at a time: one memory for all, but their state",
+    )
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +108,6 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--board", metavar="FILE", help="a .json file with a board's memories (one of QEMU)"
     )
-    parser.add_argument("--method", metavar="NAME", help="(forward, or the only one)")
     parser.add_argument(
         "--input", action="append", default=[], metavar="FILE", help="of the test: .npy, .npz, .bin"
     )
@@ -106,7 +129,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     folder = Path(options.output)
-    from etx_backend_arm.firmware.project import HEADER
+    from etx_backend_arm.firmware.headers import HEADER
 
     _target(options)
     if options.library and options.size:
@@ -115,7 +138,7 @@ def _run(options: argparse.Namespace) -> int:
         require_tools("--size", BUILDING)
     if folder.exists() and not (folder / HEADER).is_file():
         raise EtxError(f"{folder} exists and was not written by etx firmware: give another folder")
-    firmware = _firmware(Path(options.file), options)
+    firmware = _firmware(options.files, options)
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
@@ -131,7 +154,7 @@ def _run(options: argparse.Namespace) -> int:
         os.replace(work, folder)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{folder}: firmware for {options.target}\n{firmware.needs.table()}{sizes}", end="")
+    print(f"{folder}: firmware for {options.target}\n{firmware.image.table()}{sizes}", end="")
     return 0
 
 
@@ -163,9 +186,9 @@ def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
         note = "upper bound from the linked image, without interrupts"
     except EtxError as error:
         size, note = DEFAULT_STACK, f"assumed: {str(error).splitlines()[0]}"
-    firmware = replace(firmware, needs=replace(firmware.needs, stack=size, stack_is=note))
+    firmware = replace(firmware, image=replace(firmware.image, stack=size, stack_is=note))
     write_memory(folder, firmware)
-    _require_room(firmware.model, firmware.needs, firmware.target.board)
+    _require_room(firmware.image, firmware.target.board)
     return firmware
 
 
@@ -175,7 +198,7 @@ def _run_count(options: argparse.Namespace) -> int:
     require_tools("counting")
     found = []
     for file in options.files:
-        firmware = _firmware(Path(file), options)
+        firmware = _firmware([file], options)
         with tempfile.TemporaryDirectory(prefix="etx-count-") as scratch:
             folder = Path(scratch) / "firmware"
             _write(folder, firmware, options)
@@ -184,33 +207,30 @@ def _run_count(options: argparse.Namespace) -> int:
     return 0
 
 
-def target_memory(file: str, method: str, words: list[str]) -> MemoryNeeds:
-    """Return what a method takes on a target: of `etx memory --target`, without running it.
+def target_memory(files: Sequence[str], words: list[str]) -> Image:
+    """Return what methods take on a target: of `etx memory --target`, without running them.
 
     `words` are the options that `etx firmware` has, too. Errors: EtxError as of `etx firmware`.
     """
-    from etx_backend_arm.firmware.project import Case, Firmware, require_sources
+    from etx_backend_arm.firmware.project import require_sources
 
     parser = argparse.ArgumentParser()
+    _add_image_options(parser)
     _add_options(parser)
-    options = parser.parse_args([*words, "--method", method])
-    chosen, needs = _target(options), _needs(Path(file), options)
-    if chosen.npu or not have_tools(BUILDING):
-        return needs
+    options = parser.parse_args(words)
+    firmware = _firmware(files, options, has_tests=False)
+    if firmware.target.npu or not have_tools(BUILDING):
+        return firmware.image
     try:
         require_sources(options.sources)
     except EtxError as error:
         if options.sources is not None:
             raise
-        return replace(needs, stack_is=f"assumed, not bounded: {error}")
-    case = Case([], [])
-    firmware = Firmware(
-        Path(file), method, options.target, chosen, case, needs, options.tolerance, "Full"
-    )
+        return replace(firmware.image, stack_is=f"assumed, not bounded: {error}")
     with tempfile.TemporaryDirectory(prefix="etx-memory-") as scratch:
         folder = Path(scratch) / "firmware"
         _write(folder, firmware, options)
-        return _bound_stack(folder, firmware).needs
+        return _bound_stack(folder, firmware).image
 
 
 def _write(folder: Path, firmware: Firmware, options: argparse.Namespace) -> None:
@@ -221,63 +241,77 @@ def _write(folder: Path, firmware: Firmware, options: argparse.Namespace) -> Non
         write_firmware(folder, firmware, packages)
 
 
-def _firmware(model: Path, options: argparse.Namespace) -> Firmware:
+def _firmware(
+    files: Sequence[str], options: argparse.Namespace, has_tests: bool = True
+) -> Firmware:
     """Return what a firmware is written from. Errors: EtxError where there is none."""
-    from etx_backend_arm.firmware.project import Case, Firmware
-
-    chosen, needs = _target(options), _needs(model, options)
-    is_library = getattr(options, "library", False)
     from etx_backend_arm.firmware.case import make_case
 
-    case = Case([], [])
-    method = _plan(model, options)[1].name or ""
-    if not is_library:
-        case = make_case(model, method, options.input, options.seed)
-
-    return Firmware(
-        model=model,
-        method=method,
-        name=options.target,
-        target=chosen,
-        case=case,
-        needs=needs,
-        tolerance=options.tolerance,
-        verification="Minimal" if options.trusted else "Full",
-        is_library=is_library,
-    )
-
-
-def _plan(model: Path, options: argparse.Namespace) -> tuple[PteFile, ExecutionPlan]:
-    """Return the file and the method that `--method` names. Errors: EtxError."""
-    try:
-        pte = read_pte(model)
-    except ProgramError as error:
-        raise EtxError(f"{model}: {error}") from error
-    plans = {plan.name or "": plan for plan in pte.program.execution_plan}
-    return pte, plans[choose_method(plans, options.method, str(model))]
-
-
-def _needs(model: Path, options: argparse.Namespace) -> MemoryNeeds:
-    """Return what the method takes. Errors: EtxError where the board has less."""
-    pte, plan = _plan(model, options)
-    arenas, method = planned_arenas(plan), method_arena(plan)
-    temporary, hungriest = _temporary(plan, options)
-    temporary = max(temporary, npu_scratch(pte, plan, options.target))
+    chosen = _target(options)
+    rows = [
+        (name, file, pte, plan)
+        for name, file in given_files(files)
+        for pte, plan in _plans(file, options.method)
+    ]
+    is_library = getattr(options, "library", False)
+    if options.input and len(rows) > 1:
+        raise EtxError("--input is of one model, and there are several: leave it out")
+    names = name_models([(name, file, plan.name or "") for name, file, _, plan in rows])
+    models = []
+    for name, (_, file, pte, plan) in zip(names, rows, strict=True):
+        method, case = plan.name or "", Case()
+        needs = _needs(file, pte, plan, options)
+        if has_tests and not is_library:
+            case = make_case(file, method, options.input, options.seed)
+        models.append(Model(name, file, method, needs, case, state_of(pte, method)))
+    require_own_state(models)
     stack = DEFAULT_STACK if options.stack is None else options.stack
     note = (
         "" if options.stack is not None else "assumed: no arm-none-eabi-g++ and cmake to bound it"
     )
-    if getattr(options, "library", False):
+    if is_library:
         stack, note = 0, "that of your build"
-    size = model.stat().st_size
+    image = Image(tuple(models), getattr(options, "share_arenas", False), stack, note)
+    _require_room(image, chosen.board)
+    return Firmware(
+        options.target,
+        chosen,
+        image,
+        options.tolerance,
+        "Minimal" if options.trusted else "Full",
+        is_library,
+    )
+
+
+def _plans(file: Path, asked: str | list[str] | None) -> list[tuple[PteFile, ExecutionPlan]]:
+    """Return the file with each method that is asked for, by default all. Errors: EtxError."""
+    try:
+        pte = read_pte(file)
+    except ProgramError as error:
+        raise EtxError(f"{file}: {error}") from error
+    plans = {plan.name or "": plan for plan in pte.program.execution_plan}
+    names = [asked] if isinstance(asked, str) else asked or list(plans)
+    return [(pte, plans[choose_method(plans, name, str(file))]) for name in dict.fromkeys(names)]
+
+
+def _needs(
+    file: Path, pte: PteFile, plan: ExecutionPlan, options: argparse.Namespace
+) -> MemoryNeeds:
+    """Return what a method takes. Errors: EtxError where it cannot be firmware."""
+    require_static(file, pte, plan)
+    arenas, method = planned_arenas(plan), method_arena(plan)
+    temporary, hungriest = _temporary(plan, options)
+    try:
+        temporary = max(temporary, npu_scratch(pte, plan, options.target))
+    except EtxError as error:
+        raise EtxError(f"{file}: {error}") from error
     places: list[Place] = []
     if temporary and hungriest in RULES and (arena := _arena(pte, plan.name or "")):
         places = place_temporary(plan, arena)
         temporary = max(place.size for place in places)
         arenas[1] = max(arenas[1], *(place.at + place.size for place in places))
-    needs = MemoryNeeds(arenas, method, temporary, stack, size, hungriest, note, tuple(places))
-    _require_room(model, needs, _target(options).board)
-    return needs
+    size = file.stat().st_size
+    return MemoryNeeds(arenas, method, temporary, size, hungriest, tuple(places))
 
 
 def _arena(pte: PteFile, method: str) -> Arena | None:
@@ -300,15 +334,17 @@ def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, s
     return known.get(hungriest, 0), hungriest
 
 
-def _require_room(model: Path, needs: MemoryNeeds, board: Board) -> None:
+def _require_room(image: Image, board: Board) -> None:
     """Errors: EtxError where a memory of the board has less."""
-    sizes = {board.bank(0): needs.beside_arenas()}
-    for mem_id, size in needs.arenas.items():
-        bank = board.bank(mem_id)
-        sizes[bank] = sizes.get(bank, 0) + size
+    sizes = {board.bank(0): image.beside_arenas()}
+    for block in image.blocks():
+        if block.memory_id:
+            bank = board.bank(block.memory_id)
+            sizes[bank] = sizes.get(bank, 0) + block.size
     for (name, memory), size in sizes.items():
         if size > memory.size:
+            files = ", ".join(map(str, image.files()))
             raise EtxError(
-                f"{model} needs {size:,} bytes of {name.upper()} and {board.name} has "
-                f"{memory.size:,}:\n{needs.table()}"
+                f"{files} {'need' if len(image.files()) > 1 else 'needs'} {size:,} bytes of "
+                f"{name.upper()} and {board.name} has {memory.size:,}:\n{image.table()}"
             )

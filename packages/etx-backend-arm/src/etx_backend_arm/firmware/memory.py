@@ -85,9 +85,13 @@ def _count_value(value: object, counts: dict[str, int]) -> None:
         counts["slots"] += len(value.items)
 
 
+Rows = list[tuple[str, int, str]]
+"""Name, bytes, note."""
+
+
 @dataclass(frozen=True)
 class MemoryNeeds:
-    """What a method takes on a target, in bytes; `stack` and `temporary` with what they are of.
+    """What a method takes on a target, in bytes; `temporary` with the operator it is of.
 
     `places` are those of temporary memory in arena 1, by instruction; without, it lies apart.
     """
@@ -95,19 +99,9 @@ class MemoryNeeds:
     arenas: dict[int, int]
     method: int
     temporary: int
-    stack: int
     model: int
     hungriest: str = ""
-    stack_is: str = ""
     places: tuple[Place, ...] = ()
-
-    def ram(self) -> int:
-        """Return the bytes that are written at run time."""
-        return sum(self.arenas.values()) + self.beside_arenas()
-
-    def beside_arenas(self) -> int:
-        """Return those that are not planned."""
-        return self.method + (0 if self.places else self.temporary) + self.stack
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -117,20 +111,21 @@ class MemoryNeeds:
             "temporary": self.temporary,
             "temporary_of": self.hungriest,
             "temporary_is_planned": bool(self.places),
-            "stack": self.stack,
-            "stack_is": self.stack_is,
-            "ram": self.ram(),
             "model": self.model,
         }
 
-    def table(self) -> str:
-        """Return it as text, a line each."""
-        rows = [(f"planned arena {i}", size, "") for i, size in self.arenas.items()]
-        rows += [("method arena", self.method, "")]
+    def rows(self) -> Rows:
+        """Return what it takes of RAM."""
         where = "; in arena 1, beside what is live" if self.places else ""
-        rows += [("temporary memory", self.temporary, self.hungriest + where)]
-        rows += [("stack", self.stack, self.stack_is)]
-        rows += [("RAM", self.ram(), ""), ("model, in flash", self.model, "")]
-        notes = [f"  ({note})" if note else "" for _, _, note in rows]
-        pairs = zip(rows, notes, strict=True)
-        return "".join(f"{name:18} {size:>10,} bytes{note}\n" for (name, size, _), note in pairs)
+        return [
+            *((f"planned arena {i}", size, "") for i, size in self.arenas.items() if size),
+            ("method arena", self.method, ""),
+            ("temporary memory", self.temporary, self.hungriest + where),
+        ]
+
+
+def rows_of(rows: Rows) -> str:
+    """Return a table as text, a line each."""
+    notes = [f"  ({note})" if note else "" for _, _, note in rows]
+    pairs = zip(rows, notes, strict=True)
+    return "".join(f"{name:18} {size:>10,} bytes{note}\n" for (name, size, _), note in pairs)

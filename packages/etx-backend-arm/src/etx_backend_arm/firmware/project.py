@@ -9,11 +9,9 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 from etx_kernels_portable import library_path
 from etx_kernels_portable.select.project import open_sources, write_project
 from etx_kernels_portable.select.selection import families, select
@@ -25,11 +23,10 @@ from etx_schema.problem import Origins
 from etx_schema.pte_reader import read_pte
 
 from etx_backend_arm import __version__
-from etx_backend_arm.firmware.memory import MemoryNeeds
+from etx_backend_arm.firmware.headers import write_headers
+from etx_backend_arm.firmware.image import Firmware
 from etx_backend_arm.firmware.targets import Target
 
-HEADER = "etx_firmware.h"
-MEMORY_HEADER = "etx_memory.h"
 BOARD = Path(__file__).parent / "board"
 RUNTIME_PARTS = (
     "CMakeLists.txt",
@@ -134,29 +131,6 @@ SECTIONS
 """
 
 
-@dataclass(frozen=True)
-class Case:
-    """A call of the model and what it returns: (index, array) of each tensor."""
-
-    inputs: list[tuple[int, np.ndarray]]
-    outputs: list[tuple[int, np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Firmware:
-    """What a firmware is written from."""
-
-    model: Path
-    method: str
-    name: str
-    target: Target
-    case: Case
-    needs: MemoryNeeds
-    tolerance: float
-    verification: str
-    is_library: bool = False
-
-
 @contextmanager
 def package_sources(given: str | None) -> Iterator[Path]:
     """Give a folder that holds the sources of PACKAGES.
@@ -188,10 +162,21 @@ def require_sources(given: str | None) -> None:
         pass
 
 
-def operators_of(model: Path) -> set[str]:
-    """Return the operators that a file calls by name."""
-    plans = read_pte(model).program.execution_plan
+def operators_of(*models: Path) -> set[str]:
+    """Return the operators that files call by name."""
+    plans = [plan for model in models for plan in read_pte(model).program.execution_plan]
     return {operator_name(plan, i) for plan in plans for i in range(len(plan.operators))}
+
+
+def _require_kernels(firmware: Firmware, known: set[str]) -> None:
+    """Errors: EtxError with the operators that are not known, and where a file calls them."""
+    for file in firmware.image.files():
+        if missing := sorted(operators_of(file) - known):
+            raise EtxError(
+                f"{file}: no kernel for {firmware.name} computes "
+                f"{', '.join(_where(file, name) for name in missing)}: export the model "
+                "for target etx, or write the layer with other operators"
+            )
 
 
 def _where(model: Path, operator: str) -> str:
@@ -218,8 +203,8 @@ def arm_families(sources: Path, used: set[str]) -> dict[str, list[str]]:
 
 
 def operators_by_source(folder: Path, firmware: Firmware) -> dict[str, list[str]]:
-    """Return the operators that a file calls by the source file of their kernel."""
-    used = operators_of(firmware.model)
+    """Return the operators that are called by the source file of their kernel."""
+    used = operators_of(*firmware.image.files())
     found = {}
     for path in (
         *folder.glob("*/arm/native/cortex_m/*.cpp"),
@@ -235,21 +220,18 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     """Write everything of a firmware but its main into `folder`, a new one."""
     with open_sources(str(packages / "etx-kernels-portable")) as sources:
         portable = families(sources, library_path())
-        used = operators_of(firmware.model)
+        files = firmware.image.files()
+        used = operators_of(*files)
         arm = arm_families(packages / "etx-backend-arm", used)
-        known = {name for names in (*portable.values(), *arm.values()) for name in names}
-        if missing := sorted(used - known):
-            raise EtxError(
-                f"{firmware.model}: no kernel for {firmware.name} computes "
-                f"{', '.join(_where(firmware.model, name) for name in missing)}: export the model "
-                "for target etx, or write the layer with other operators"
-            )
+        _require_kernels(
+            firmware, {n for f in (portable, arm) for names in f.values() for n in names}
+        )
         if is_portable := any(used.intersection(names) for names in portable.values()):
-            chosen = select([str(firmware.model)], (), (), portable)
+            chosen = select([str(file) for file in files], (), (), portable)
             options = {"optimize": "-Os", "level": "base"}
             (folder / "kernels").mkdir()
-            files = [firmware.model.name]
-            write_project(folder / "kernels", sources, chosen, "etx firmware", files, **options)
+            names = [file.name for file in files]
+            write_project(folder / "kernels", sources, chosen, "etx firmware", names, **options)
     _copy(packages / "etx-runtime", folder / "runtime", RUNTIME_PARTS)
     _write_readers(folder / "readers")
     if not firmware.is_library:
@@ -258,7 +240,6 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
     write_memory(folder, firmware)
     toolchain = TOOLCHAIN.format(options=firmware.target.options)
     (folder / "toolchain.cmake").write_text(toolchain, encoding="utf-8")
-    _write_blobs(folder / "model", firmware)
     libraries, plugins, linked = "", [], []
     if is_portable:
         libraries, plugins = "add_subdirectory(kernels)\n", ["etx_kernels_portable"]
@@ -270,8 +251,7 @@ def write_firmware(folder: Path, firmware: Firmware, packages: Path) -> None:
         linked.append("etx_backend_arm")
     text = _cmake(firmware, libraries, " ".join(linked))
     (folder / "CMakeLists.txt").write_text(text, encoding="utf-8")
-    (folder / HEADER).write_text(_header(firmware, plugins), encoding="utf-8")
-    shutil.copyfile(BOARD.parent / MEMORY_HEADER, folder / MEMORY_HEADER)
+    write_headers(folder, firmware, plugins)
 
 
 def _cmake(firmware: Firmware, libraries: str, linked: str) -> str:
@@ -303,7 +283,7 @@ def _arm_options(families: dict[str, list[str]], target: Target) -> str:
 def write_memory(folder: Path, firmware: Firmware) -> None:
     """Write the board's memories and the table of what is needed."""
     board = firmware.target.board
-    (folder / "memory.txt").write_text(firmware.needs.table(), encoding="utf-8")
+    (folder / "memory.txt").write_text(firmware.image.table(), encoding="utf-8")
     if firmware.is_library:
         return
     banks = "".join(
@@ -314,7 +294,7 @@ def write_memory(folder: Path, firmware: Firmware) -> None:
         f"SECTIONS {{ .{name} (NOLOAD) : {{ *(.arenas.{mem_id}) }} > {name.upper()} }}\n"
         for mem_id, name, _ in board.banks
     )
-    stack = firmware.needs.stack
+    stack = firmware.image.stack
     memory = MEMORY.format(
         flash=board.flash, ram=board.ram, stack=stack, banks=banks, arenas=arenas
     )
@@ -352,65 +332,3 @@ def _write_readers(folder: Path) -> None:
         files = ["-o", str(folder), str(Path(fbs_dir()) / f"{name}.fbs")]
         subprocess.run([*command, *files], check=True, capture_output=True)
     shutil.copytree(root / "include" / "flatbuffers", folder / "flatbuffers")
-
-
-def _write_blobs(folder: Path, firmware: Firmware) -> None:
-    """Write the model and the test's arrays, and the assembly that links them."""
-    folder.mkdir()
-    shutil.copyfile(firmware.model, folder / "model.pte")
-    blobs = [("etx_model", ".model", "model.pte")]
-    for kind, arrays in (("input", firmware.case.inputs), ("output", firmware.case.outputs)):
-        for index, array in arrays:
-            file = f"{kind}{index}.bin"
-            (folder / file).write_bytes(np.ascontiguousarray(array).tobytes())
-            blobs.append((f"etx_{kind}{index}", ".test", file))
-    lines = []
-    for symbol, section, file in blobs:
-        lines += [f'  .section {section}, "a"', "  .balign 16", f"  .global {symbol}, {symbol}_end"]
-        path = f'"{file}"'
-        lines += [f"{symbol}:", f"  .incbin {path}", f"{symbol}_end:"]
-    (folder / "blobs.S").write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _header(firmware: Firmware, plugins: list[str]) -> str:
-    needs = firmware.needs
-    arenas = "".join(f" X({i}, {size})" for i, size in needs.arenas.items())
-    values = {
-        "METHOD_NAME": f'"{firmware.method}"',
-        "METHOD": needs.method,
-        "TEMP": needs.temporary,
-        "TOLERANCE": f"{firmware.tolerance!r}f",
-        "VERIFY": firmware.verification,
-        "ARENAS(X)": arenas,
-        "ARENA_COUNT": len(needs.arenas),
-        "PLUGINS(X)": "".join(f" X({name})" for name in plugins),
-        "REGISTRY": "etx::Registry" if firmware.target.npu else "etx::Registry::of_kernels",
-    }
-    if needs.places:
-        values["PLACES(X)"] = "".join(f" X({place.at}, {place.size})" for place in needs.places)
-    lines = [
-        "// Written by etx firmware.",
-        "#pragma once",
-        "#include <cstddef>",
-        "#include <cstdint>",
-    ]
-    lines += ["#include <etx/abi.h>", ""]
-    lines += [f"#define ETX_FIRMWARE_{name} {value}" for name, value in values.items()]
-    lines.append("#define ETX_DECLARE_PLUGIN(name) const etx_plugin* etx_plugin_##name(void);")
-    lines.append("#define ETX_CALL_PLUGIN(name) etx_plugin_##name(),")
-    lines += ['extern "C" {', "extern const uint8_t etx_model[], etx_model_end[];"]
-    lines += ["ETX_FIRMWARE_PLUGINS(ETX_DECLARE_PLUGIN)", "}"]
-    if firmware.is_library:
-        return "\n".join(lines) + "\n"
-    lines.append("\nstruct EtxTestTensor {\n  size_t index;\n  const uint8_t* begin;\n};")
-    for kind, arrays in (("input", firmware.case.inputs), ("output", firmware.case.outputs)):
-        symbols = [f"etx_{kind}{index}" for index, _ in arrays]
-        if symbols:
-            names = ", ".join(f"{symbol}[]" for symbol in symbols)
-            lines.append(f'extern "C" const uint8_t {names};')
-        rows = ", ".join(
-            f"{{{index}, {symbol}}}" for (index, _), symbol in zip(arrays, symbols, strict=True)
-        )
-        count = max(len(symbols), 1)
-        lines.append(f"static const EtxTestTensor etx_test_{kind}s[{count}] = {{{rows}}};")
-    return "\n".join(lines) + "\n"

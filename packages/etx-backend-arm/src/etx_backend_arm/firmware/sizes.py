@@ -12,7 +12,8 @@ from etx_schema._generated.program import ExecutionPlan, Tensor
 from etx_schema.dtypes import tensor_nbytes
 from etx_schema.pte_reader import read_pte
 
-from etx_backend_arm.firmware.project import Firmware, operators_by_source
+from etx_backend_arm.firmware.image import Block, Firmware, Image
+from etx_backend_arm.firmware.project import operators_by_source
 from etx_backend_arm.firmware.scratch import kernel_temporary
 
 OUTPUT = re.compile(r"^(\.[\w.]+)\s+0x[0-9a-f]+\s+0x[0-9a-f]+", re.MULTILINE)
@@ -39,16 +40,26 @@ def size_table(map_file: Path, firmware: Firmware) -> str:
     """
     parts = _parts(map_file.read_text(encoding="utf-8"))
     operators = operators_by_source(map_file.parent.parent, firmware)
-    (plan,) = (
-        p for p in read_pte(firmware.model).program.execution_plan if p.name == firmware.method
-    )
-    rows = [*_code(parts, operators, kernel_temporary(plan)), *_weights(plan, firmware)]
-    needs = firmware.needs
-    own = [(f"planned arena {i}", 0, size) for i, size in needs.arenas.items()]
-    own += [("method arena", 0, needs.method), ("stack", 0, needs.stack)]
-    own += [] if needs.places else [("temporary memory", 0, needs.temporary)]
+    image, scratch = firmware.image, Counter[str]()
+    weights: dict[Path, dict[int, tuple[str, int]]] = {}
+    for model in image.models:
+        plan = next(
+            p for p in read_pte(model.file).program.execution_plan if p.name == model.method
+        )
+        scratch |= Counter(kernel_temporary(plan))
+        weights[model.file] = weights.get(model.file, {}) | _weights(plan)
+    several = len(image.files()) > 1
+    rows = [*_code(parts, operators, scratch)]
+    for file, sizes in weights.items():
+        rows += _ordered(sizes, file.stat().st_size, f"{file.name}: " if several else "")
+    own = [(f"{block}{_whose(image, block)}", 0, block.size) for block in image.blocks()]
+    own += [
+        (f"method arena{f' of {m.name}' if len(image.models) > 1 else ''}", 0, m.needs.method)
+        for m in image.models
+    ]
+    own += [("stack", 0, image.stack)]
     flash = sum(row[1] for row in rows)
-    ram = sum(size for (_, section), size in parts.items() if section in IN_RAM) + needs.ram()
+    ram = sum(size for (_, section), size in parts.items() if section in IN_RAM) + image.ram()
     lines = [f"{'flash':>10} {'RAM':>9}  part"]
     lines += [f"{each[1]:>10,} {each[2]:>9,}  {each[0]}" for each in (*rows, *own)]
     return "\n".join([*lines, f"{flash:>10,} {ram:>9,}  together (scratch lies in the arenas)", ""])
@@ -89,18 +100,28 @@ def _code(
             yield part + (f" ({', '.join(names)})" if names else ""), size, used
 
 
-def _weights(plan: ExecutionPlan, firmware: Firmware) -> Rows:
-    """Return the largest weights, the others, and the rest of the model's file."""
-    sizes: dict[int, tuple[str, int]] = {}
+def _whose(image: Image, block: Block) -> str:
+    return f" of {', '.join(block.models)}" if len(image.models) > 1 else ""
+
+
+def _weights(plan: ExecutionPlan) -> dict[int, tuple[str, int]]:
+    """Return name and bytes of a method's weights by their place in the file."""
+    sizes = {}
     for i, value in enumerate(plan.values):
         tensor = value.val
         if isinstance(tensor, Tensor) and tensor.data_buffer_idx and not tensor.allocation_info:
             extra = tensor.extra_tensor_info
             name = (extra.fully_qualified_name if extra is not None else None) or f"%{i}"
             sizes[tensor.data_buffer_idx] = (name, tensor_nbytes(tensor))
+    return sizes
+
+
+def _ordered(sizes: Mapping[int, tuple[str, int]], whole: int, prefix: str) -> Rows:
+    """Return the largest weights of a file of `whole` bytes, the others, and its rest."""
     ordered = sorted(sizes.values(), key=lambda item: -item[1])
-    rows = [(f"weights: {name}", size, 0) for name, size in ordered[:MOST_WEIGHTS]]
+    rows = [(f"{prefix}weights: {name}", size, 0) for name, size in ordered[:MOST_WEIGHTS]]
     if rest := ordered[MOST_WEIGHTS:]:
-        rows.append((f"weights: {len(rest)} others", sum(size for _, size in rest), 0))
-    graph = firmware.needs.model - sum(size for _, size in ordered)
-    return [*rows, ("model: graph, names, padding", graph, 0)]
+        others = f"{prefix}weights: {len(rest)} others"
+        rows.append((others, sum(size for _, size in rest), 0))
+    graph = whole - sum(size for _, size in ordered)
+    return [*rows, (f"{prefix}model: graph, names, padding", graph, 0)]

@@ -18,10 +18,10 @@ def register(subparsers: Any) -> None:
         help="print or draw the planned memory of a .pte file",
         description="Recompute from the instructions which bytes of each arena are live when. "
         "With --target, of etx-backend-arm: what a microcontroller needs of RAM, in arenas, "
-        "temporary memory, stack, and flash, before anything runs.",
+        "temporary memory, stack, and flash, before anything runs; several files are one image.",
         epilog="example: etx memory model.pte --target cortex-m4",
     )
-    parser.add_argument("file", help="a .pte file")
+    parser.add_argument("files", nargs="+", metavar="file", help="a .pte file")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write a picture (.svg), text (.txt) or .json"
     )
@@ -29,6 +29,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--target", metavar="CPU[+NPU]", help="as of etx firmware")
     parser.add_argument("--board", metavar="FILE", help="with --target: as of etx firmware")
     parser.add_argument("--sources", metavar="DIR", help="with --target: as of etx firmware")
+    parser.add_argument(
+        "--share-arenas", action="store_true", help="with --target: as of etx firmware"
+    )
     parser.set_defaults(run=_run)
 
 
@@ -36,9 +39,13 @@ def _run(options: argparse.Namespace) -> None:
     if options.target is not None:
         _print_target(options)
         return
-    for name in ("board", "sources"):
-        if getattr(options, name) is not None:
-            raise EtxError(f"--{name} is of a target: add --target, such as --target cortex-m4")
+    for name in ("board", "sources", "share_arenas"):
+        if getattr(options, name):
+            flag = name.replace("_", "-")
+            raise EtxError(f"--{flag} is of a target: add --target, such as --target cortex-m4")
+    if len(options.files) > 1:
+        raise EtxError("several files are one image of a target: add --target, or give one file")
+    (file,) = options.files
     from etx_schema.inspect.memory import memory_of
     from etx_schema.inspect.memory_report import check_output, document, lines, write_report
     from etx_schema.pte_reader import read_pte
@@ -46,10 +53,10 @@ def _run(options: argparse.Namespace) -> None:
     if options.output is not None:
         check_output(options.output)
     try:
-        methods = memory_of(read_pte(options.file))
+        methods = memory_of(read_pte(file))
     except ProgramError as error:
-        raise EtxError(f"{options.file}: {error}") from error
-    name = Path(options.file).name
+        raise EtxError(f"{file}: {error}") from error
+    name = Path(file).name
     if options.output is not None:
         write_report(options.output, methods, name)
     elif options.json:
@@ -59,9 +66,8 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _print_target(options: argparse.Namespace) -> None:
-    """Print what each method needs on a microcontroller."""
+    """Print what the methods need on a microcontroller."""
     from etx_schema.entry_points import contributions
-    from etx_schema.pte_reader import read_pte
 
     if options.output is not None:
         raise EtxError("-o draws arenas, and --target prints numbers: give one of them")
@@ -72,18 +78,12 @@ def _print_target(options: argparse.Namespace) -> None:
         needs_of = providers[0].load()
     except Exception as error:
         raise EtxError(f"--target: {providers[0].value} cannot be loaded: {error}") from error
-    words = ["--target", options.target]
+    words = ["--target", options.target, *(["--share-arenas"] if options.share_arenas else [])]
     for name in ("board", "sources"):
         if getattr(options, name) is not None:
             words += [f"--{name}", getattr(options, name)]
-    try:
-        methods = [str(plan.name) for plan in read_pte(options.file).program.execution_plan]
-    except ProgramError as error:
-        raise EtxError(f"{options.file}: {error}") from error
-    found = {method: needs_of(options.file, method, words) for method in methods}
+    needs = needs_of(options.files, words)
     if options.json:
-        rows = [{"method": method, **needs.document()} for method, needs in found.items()]
-        print(json.dumps({"file": options.file, "target": options.target, "methods": rows}))
+        print(json.dumps({"target": options.target, **needs.document()}))
         return
-    for method, needs in found.items():
-        print(f"{options.file}: {method} on {options.target}\n{needs.table()}", end="")
+    print(f"{', '.join(options.files)} on {options.target}\n{needs.table()}", end="")

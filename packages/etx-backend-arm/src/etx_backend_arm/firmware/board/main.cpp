@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Loads the linked model, runs it on the linked inputs, and prints what it returns beside what was
-/// expected. Yours to change: `etx firmware` writes it where there is none.
+/// Loads the linked models, runs each on its linked inputs, in turn, and prints what it returns
+/// beside what was expected. Yours to change: `etx firmware` writes it where there is none.
 
 #include <etx/program.h>
 
 #include <cstring>
 
 #include "etx_firmware.h"
-#include "etx_memory.h"
+#include "etx_tests.h"
 #include "semihosting.h"
 
 extern "C" {
@@ -68,7 +68,7 @@ bool is_near(etx::ScalarType type, const uint8_t* a, const uint8_t* b, size_t si
   std::memcpy(&x, a, sizeof(x));
   std::memcpy(&y, b, sizeof(y));
   const float difference = x < y ? y - x : x - y;
-  return difference <= ETX_FIRMWARE_TOLERANCE * (1 + (y < 0 ? -y : y));
+  return difference <= etx_firmware::kTolerance * (1 + (y < 0 ? -y : y));
 }
 
 /// Prints an output beside the expected one; returns the number of elements that differ.
@@ -102,53 +102,80 @@ void print_size(const char* name, size_t size) {
   print(" bytes\n");
 }
 
-bool set_inputs(etx::Method& method) {
-  for (const EtxTestTensor& test : etx_test_inputs) {
-    const auto info = method.method_meta().input_tensor_meta(test.index);
-    if (!info.ok()) return false;
-    if (method.resize_input(test.index, info->scalar_type(), info->sizes()) != etx::Error::Ok) {
+/// A model, loaded, and its test.
+struct Loaded {
+  Loaded(const etx_firmware::Model& given, const etx_firmware::Test& its_test,
+         const etx::Registry& registry, Failures& failures)
+      : model(given),
+        test(its_test),
+        loader(given.loader()),
+        memory(given),
+        program(etx::Program::load(&loader, etx::Program::Verification::ETX_FIRMWARE_VERIFY,
+                                   &failures)),
+        method(program.ok() ? program->load_method(given.method, &memory.manager, registry, nullptr,
+                                                   nullptr, &failures)
+                            : etx::Result<etx::Method>(program.error())) {}
+
+  bool set_inputs() {
+    for (const etx_firmware::TestTensor& each : test.inputs) {
+      const auto info = method->method_meta().input_tensor_meta(each.index);
+      if (!info.ok()) return false;
+      if (method->resize_input(each.index, info->scalar_type(), info->sizes()) != etx::Error::Ok) {
+        return false;
+      }
+      etx::TensorImpl input = *method->get_input(each.index).to_tensor().impl();
+      input.data = const_cast<uint8_t*>(each.begin);
+      if (method->set_input(etx::EValue(&input), each.index) != etx::Error::Ok) return false;
+    }
+    return true;
+  }
+
+  /// Returns whether it ran and, where `is_compared`, returned what was expected.
+  bool run(bool is_compared, Failures& failures) {
+    if (!set_inputs() || memory.execute(*method) != etx::Error::Ok) {
+      failures.report(method->last_failure());
       return false;
     }
-    etx::TensorImpl given = *method.get_input(test.index).to_tensor().impl();
-    given.data = const_cast<uint8_t*>(test.begin);
-    if (method.set_input(etx::EValue(&given), test.index) != etx::Error::Ok) return false;
-  }
-  return true;
-}
-
-int run(etx::Method& method, etx_firmware::Memory& memory, Failures& failures) {
-  for (int i = 0; i < ETX_FIRMWARE_ITERATIONS; ++i) {
-    if (!set_inputs(method) || memory.execute(method) != etx::Error::Ok) {
-      failures.report(method.last_failure());
-      return 1;
+    if (!is_compared) return true;
+    print(model.name);
+    print(": ");
+    print(model.method);
+    print("\n");
+    int differ = 0;
+    for (const etx_firmware::TestTensor& each : test.outputs) {
+      differ += compare(method->get_output(each.index).to_tensor(), each.index, each.begin);
     }
+    print(differ == 0 ? "PASSED\n" : "DIFFERENT\n");
+    print_size("method arena: ", memory.own.peak_size());
+    print_size("temporary memory: ", memory.scratch.peak_size());
+    return differ == 0;
   }
-  int differ = 0;
-  for (const EtxTestTensor& test : etx_test_outputs) {
-    differ += compare(method.get_output(test.index).to_tensor(), test.index, test.begin);
-  }
-  print(differ == 0 ? "PASSED\n" : "DIFFERENT\n");
-  return differ == 0 ? 0 : 1;
-}
+
+  const etx_firmware::Model& model;
+  const etx_firmware::Test& test;
+  etx::BufferDataLoader loader;
+  etx_firmware::Memory memory;
+  etx::Result<etx::Program> program;
+  etx::Result<etx::Method> method;
+};
 
 }  // namespace
 
 int main() {
   Failures failures;
-  const etx::BufferDataLoader loader(etx_model, static_cast<size_t>(etx_model_end - etx_model));
-  const auto program =
-      etx::Program::load(&loader, etx::Program::Verification::ETX_FIRMWARE_VERIFY, &failures);
-  if (!program.ok()) return 1;
   const etx_plugin* const plugins[] = {ETX_FIRMWARE_PLUGINS(ETX_CALL_PLUGIN)};
   const auto registry = ETX_FIRMWARE_REGISTRY(
       etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0])));
-  etx_firmware::Memory memory;
-  auto method = program->load_method(ETX_FIRMWARE_METHOD_NAME, &memory.manager, registry, nullptr,
-                                     nullptr, &failures);
-  if (!method.ok()) return 1;
-  print_size("method arena: ", memory.own.peak_size());
-  const int code = run(*method, memory, failures);
-  print_size("temporary memory: ", memory.scratch.peak_size());
+#define ETX_LOAD(name) \
+  Loaded(etx_firmware::name::kModel, etx_firmware::name::kTest, registry, failures),
+  Loaded models[] = {ETX_FIRMWARE_MODELS(ETX_LOAD)};
+  bool is_good = true;
+  for (const Loaded& each : models) is_good = is_good && each.method.ok();
+  for (int i = 1; is_good && i <= ETX_FIRMWARE_ITERATIONS; ++i) {
+    for (Loaded& each : models) {
+      is_good = each.run(i == ETX_FIRMWARE_ITERATIONS, failures) && is_good;
+    }
+  }
   print_size("stack: ", etx_board::used_stack(stack_bottom, stack_top));
-  return code;
+  return is_good ? 0 : 1;
 }
