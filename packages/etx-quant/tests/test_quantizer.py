@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import etx_runtime
 import pytest
 import torch
-from etx_exir import compile
-from etx_quant import Int8Quantizer, XNNPACKQuantizer, quantize
+from etx_exir import compile, to_edge
+from etx_quant import Int8Quantizer, XNNPACKQuantizer, compare, quantize
 from etx_quant.quantizer import module_names
 from etx_quant.rows import ROWS
 from torch import Tensor, nn
@@ -111,14 +111,14 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.unbind.int: lambda x: x.unbind(2)[1][:, :, None],
 }
 
-LAYERS: dict[object, tuple[nn.Module, tuple[int, ...]]] = {
-    aten.conv1d.default: (nn.Conv1d(4, 6, 3), (2, 4, 16)),
-    aten.conv1d.padding: (nn.Conv1d(4, 6, 4, padding="same"), (2, 4, 16)),
-    aten.conv2d.default: (nn.Conv2d(4, 8, 3, groups=4), (2, 4, 9, 9)),
-    aten.conv2d.padding: (nn.Conv2d(4, 8, 3, padding="same"), (2, 4, 9, 9)),
-    aten.conv_transpose1d.default: (nn.ConvTranspose1d(4, 6, 3, stride=2), (2, 4, 16)),
-    aten.conv_transpose2d.input: (nn.ConvTranspose2d(4, 6, 3, stride=2), (2, 4, 9, 9)),
-    aten.linear.default: (nn.Linear(16, 4), (3, 16)),
+LAYERS: dict[object, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    aten.conv1d.default: (lambda: nn.Conv1d(4, 6, 3), (2, 4, 16)),
+    aten.conv1d.padding: (lambda: nn.Conv1d(4, 6, 4, padding="same"), (2, 4, 16)),
+    aten.conv2d.default: (lambda: nn.Conv2d(4, 8, 3, groups=4), (2, 4, 9, 9)),
+    aten.conv2d.padding: (lambda: nn.Conv2d(4, 8, 3, padding="same"), (2, 4, 9, 9)),
+    aten.conv_transpose1d.default: (lambda: nn.ConvTranspose1d(4, 6, 3, stride=2), (2, 4, 16)),
+    aten.conv_transpose2d.input: (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2), (2, 4, 9, 9)),
+    aten.linear.default: (lambda: nn.Linear(16, 4), (3, 16)),
 }
 
 
@@ -129,7 +129,7 @@ class Every(nn.Module):
         super().__init__()
         pairs = [found if isinstance(found, tuple) else (found, 8) for found in FUNCTIONS.values()]
         self.behind = nn.ModuleList(Behind(*pair) for pair in pairs)
-        self.layers = nn.ModuleList(layer for layer, _ in LAYERS.values())
+        self.layers = nn.ModuleList(make() for make, _ in LAYERS.values())
 
     def forward(self, image: Tensor, inputs: list[Tensor]) -> list[Tensor]:
         behind = [module(image) for module in self.behind]
@@ -219,6 +219,23 @@ def test_a_clamp_is_taken_in() -> None:
     quantized = quantize(model, [(torch.randn(2, 3, 8, 8),)])
     (clamp,) = [n for n in quantized.graph.nodes if "tanh" in str(n.target)]
     assert clamp.args[0].target is aten.conv2d.default
+
+
+def test_lines_are_resized_in_int8() -> None:
+    """As images of one row, by sizes and by scales."""
+    for options in ({"scale_factor": 2.5}, {"size": 31, "align_corners": True}):
+        resize = nn.Upsample(mode="linear", **options)  # type: ignore[arg-type]
+        model = nn.Sequential(nn.Conv1d(3, 8, 3), resize, nn.Conv1d(8, 4, 3)).eval()
+        batches = [(torch.randn(2, 3, 12),)]
+        quantized = quantize(model, batches)
+        (node,) = calls(quantized, aten.upsample_bilinear2d.vec)
+        assert reads(node)
+        manager = to_edge(torch.export.export(quantized, batches[0])).to_executorch()
+        device = etx_runtime.load(manager.buffer, outputs="torch")
+        assert compare(model, device, batches).sqnr > 30
+        nodes = manager.exported_program().graph_module.graph.nodes
+        values = [n.meta.get("val") for n in nodes if n.op == "call_function"]
+        assert sum(isinstance(x, Tensor) and x.is_floating_point() for x in values) <= 1
 
 
 def test_xnnpack_leaves_out_what_it_lacks() -> None:

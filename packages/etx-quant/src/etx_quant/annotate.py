@@ -37,7 +37,7 @@ from etx_quant.rows import (
     Weighted,
 )
 
-__all__ = ["KEY", "annotate_node", "layer_of", "move_forward"]
+__all__ = ["KEY", "annotate_node", "is_static", "layer_of", "move_forward"]
 
 KEY = "quantization_annotation"
 LARGE = 2.0**16

@@ -22,6 +22,7 @@ from etx_quant.edges import quantize_edges
 from etx_quant.errors import QuantizationError
 from etx_quant.layers import Edge, Layer, Report, describe
 from etx_quant.mixed_precision import Goal, Sensitivity, choose, keep_units, measure
+from etx_quant.norms import fold_norms
 from etx_quant.progress import Progress, shown
 from etx_quant.recipes import GROUP_SIZE, quantizer_of
 from etx_quant.report import compare
@@ -173,7 +174,9 @@ class _Job:
                 dynamic_shapes=self.dynamic_shapes,
                 strict=False,
             )
-        self.prepared = prepare_pt2e(program.module(check_guards=False), quantizer)
+        exported = program.module(check_guards=False)
+        fold_norms(exported)
+        self.prepared = prepare_pt2e(exported, quantizer)
         observers = observer_nodes(self.prepared)
         check_taken(self.prepared, "" if self.quantizer else self.recipe)
         for i, batch in enumerate(self.batches):

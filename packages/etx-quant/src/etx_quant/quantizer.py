@@ -9,8 +9,10 @@ from typing import Any, ClassVar, TypeAlias
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
-from etx_quant.annotate import annotate_node, move_forward
+from etx_quant.annotate import annotate_node, is_static, move_forward
 from etx_quant.config import QuantizationConfig, get_symmetric_quantization_config
+from etx_quant.lines import lines_as_images
+from etx_quant.norms import norms_as_layers
 from etx_quant.rows import ROWS, Row
 
 __all__ = ["Int8Quantizer", "XNNPACKQuantizer", "module_names"]
@@ -68,6 +70,23 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
     def names(self) -> list[str]:
         """Return the names of modules that have a configuration."""
         return list(self._by_name)
+
+    def transform_for_annotation(self, model: GraphModule) -> GraphModule:
+        """Make norms layers where no layer could take them in, and lines images to resize."""
+        norms_as_layers(model, self._takes_norm)
+        lines_as_images(model, self._is_static)
+        return model
+
+    def _is_static(self, node: Node) -> bool:
+        config = self._config(node)
+        return config is not None and is_static(config.input_activation)
+
+    def _takes_norm(self, node: Node) -> bool:
+        """Tell whether a norm is quantized: each channel of its weight has a scale."""
+        config = self._config(node)
+        if config is None or config.is_qat or not is_static(config.input_activation):
+            return False
+        return config.weight is not None and config.weight.ch_axis is not None
 
     def annotate(self, model: GraphModule) -> GraphModule:
         """Attach annotations to the nodes of the graph."""

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import torch
 from torch import nn
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import allow_exported_model_train_eval
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
@@ -15,6 +16,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from etx_quant.config import get_symmetric_quantization_config
 from etx_quant.post_training import in_evaluation
 from etx_quant.quantizer import Int8Quantizer
+from etx_quant.rows import NORMS, ROWS, Weighted
 from etx_quant.taken import check_taken
 
 __all__ = ["finish_training", "prepare_training"]
@@ -44,18 +46,57 @@ def prepare_training(
         model.train(), example, dynamic_shapes=dynamic_shapes, strict=False
     )
     model.train(was_training)
-    prepared = prepare_qat_pt2e(program.module(check_guards=False), quantizer)
+    exported = program.module(check_guards=False)
+    _part_norms(exported)
+    prepared = prepare_qat_pt2e(exported, quantizer)
     check_taken(prepared)
     result: GraphModule = allow_exported_model_train_eval(prepared)
     return result
 
 
+def _part_norms(model: GraphModule) -> None:
+    """Keep torchao from folding norms into a layer that is called more than once.
+
+    It would fold them, one after another, into the one weight.
+    """
+    layers = [n for n in model.graph.nodes if isinstance(ROWS.get(n.target), Weighted)]
+    calls = Counter(str(layer.args[1].target) for layer in layers if _is_constant(layer.args[1]))
+    for layer in layers:
+        if not _is_constant(layer.args[1]) or calls[str(layer.args[1].target)] == 1:
+            continue
+        for norm in [user for user in layer.users if user.target in NORMS]:
+            with model.graph.inserting_before(norm):
+                copied = model.graph.call_function(torch.ops.aten.clone.default, (layer,))
+            copied.meta = dict(norm.meta)
+            norm.replace_input_with(layer, copied)
+    model.recompile()
+
+
+def _is_constant(node: object) -> bool:
+    return isinstance(node, Node) and node.op == "get_attr"
+
+
 def finish_training(prepared: GraphModule) -> GraphModule:
     """Return what ``prepare_training`` made, once it is trained, as ``quantize`` returns it."""
     prepared.eval()
+    _end_counts(prepared)
     converted: GraphModule = convert_pt2e(prepared)
     _end_dropouts(converted)
     return in_evaluation(converted)
+
+
+def _end_counts(model: GraphModule) -> None:
+    """Erase the counts of batches; torchao cannot where two calls of one norm count."""
+    counts: list[Node] = []
+    for node in model.graph.nodes:
+        is_sum = node.target is torch.ops.aten.add_.Tensor
+        source: Any = node.args[0] if is_sum else None
+        is_count = _is_constant(source) and str(source.target).endswith("num_batches_tracked")
+        if is_sum and (is_count or source in counts):
+            counts.append(node)
+    for node in reversed(counts):
+        if not node.users:
+            model.graph.erase_node(node)
 
 
 def _end_dropouts(model: GraphModule) -> None:
