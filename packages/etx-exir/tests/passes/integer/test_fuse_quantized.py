@@ -344,3 +344,14 @@ def test_sizes_that_change(name):
     more = [torch.cat([x, x.flip(0)]) for x in inputs]
     more = [torch.cat([x, x], 2) if x.dim() == 4 else x for x in more]
     assert torch.equal(on_device(program, more), program.module()(*more))
+
+
+@pytest.mark.parametrize("other", [IMAGE[:, :, :1, :1], IMAGE[:1], IMAGE[0, :, :1]])
+@pytest.mark.parametrize("function", [torch.add, torch.mul])
+def test_sizes_that_change_are_broadcast(function, other):
+    module, inputs = Quantized(function, None, None), [IMAGE, other]
+    sizes = {0: BATCH} if other.dim() == 4 and len(other) > 1 else {}
+    program = fused(module, inputs, dynamic_shapes=(({0: BATCH}, sizes),))
+    assert float_operators(program) == []
+    more = [torch.cat([x, x.flip(0)]) if d else x for x, d in zip(inputs, (1, sizes), strict=True)]
+    assert torch.equal(on_device(program, more), program.module()(*more))
