@@ -4,6 +4,7 @@
 usage: dumps.py lower FOLDER NAME...     `<name>-<kind>.pte` and `<name>.npz`, two inputs
        dumps.py etx|executorch record FOLDER      `<file>.<side>.etdp` and its values, `.bin`
        dumps.py etx|executorch read FOLDER        prints the rows of all dumps as JSON
+       dumps.py both read FOLDER                  those of both Inspectors, in one process
 
 A kind is portable, xnnpack or methods, where the program has two. Every method is called twice
 with one input; in dumps that end in -inputs with two.
@@ -96,8 +97,8 @@ def record_executorch(folder: Path) -> None:
         module.write_etdump_result_to_file(*files)
 
 
-def read(side: str, folder: Path) -> None:
-    """Print the rows of all dumps, or the error."""
+def read(side: str, folder: Path) -> dict[str, Any]:
+    """Return the rows of all dumps, or the error."""
     devtools = importlib.import_module(f"{PACKAGE[side]}.devtools")
     found: dict[str, Any] = {}
     for path in sorted(folder.glob("*.etdp")):
@@ -130,7 +131,7 @@ def read(side: str, folder: Path) -> None:
             path.stem: sorted({part.thread for run in read_etdump(path) for part in run.threads})
             for path in folder.glob("*.threads.etdp")
         }
-    print(json.dumps(found))
+    return found
 
 
 if __name__ == "__main__":
@@ -138,5 +139,7 @@ if __name__ == "__main__":
         lower(Path(sys.argv[2]), sys.argv[3:])
     elif sys.argv[2] == "record":
         {"etx": record_etx, "executorch": record_executorch}[sys.argv[1]](Path(sys.argv[3]))
+    elif sys.argv[1] == "both":
+        print(json.dumps({side: read(side, Path(sys.argv[3])) for side in PACKAGE}))
     else:
-        read(sys.argv[1], Path(sys.argv[3]))
+        print(json.dumps(read(sys.argv[1], Path(sys.argv[3]))))
