@@ -152,6 +152,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("against", "string|null", "with --against: the other program"),
         ("bisection", "object|null", "with --bisect: nodes, steps, compilations, name, ..."),
         ("written[]", "string", "files of --reduce"),
+        ("methods_left_out[]", "string", "methods that were not compared"),
         ("first", "object|null", "the first check that is wrong, and its call"),
         ("calls[].method", "string", "the method"),
         *_distance("calls[].outputs[]", "how far each output is from eager mode"),

@@ -16,7 +16,7 @@ from compared_models import rows
 from etx_devtools.compare.command import register
 from etx_exir import ExecutorchBackendConfig
 from etx_exir import compile as compile_model
-from etx_schema import EtxError, read_pte, write_pte
+from etx_schema import EtxError, cli, read_pte, write_pte
 
 SOURCE = """
 import sys
@@ -71,6 +71,67 @@ def test_json_and_the_bound(files, capsys):
     assert document["first"]["operator"] == "aten::tanh.out"
     assert document["first"]["made"]["max_abs"] > document["first"]["allowed"]
     assert etx(capsys, *words, "1e-6")[0] == 1
+
+
+QUANTIZED = """
+import numpy as np
+import torch
+
+
+def net():
+    torch.manual_seed(0)
+    layers = torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(288, 4)
+    return torch.nn.Sequential(*layers).eval(), (torch.randn(1, 3, 8, 8),)
+
+
+def two():
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(4, 4).eval(), torch.ones(1, 4)
+    return {"last": (layer, (x,)), "forward": (torch.nn.Sequential(layer, torch.nn.Tanh()), (x,))}
+"""
+
+
+@pytest.fixture
+def quantized(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quantized_net.py").write_text(QUANTIZED)
+    np.savez("images.npz", input=np.random.default_rng(0).standard_normal((4, 3, 8, 8), np.float32))
+    return "quantized_net.py:net", "--quantize", "int8", "--calibrate", "images.npz"
+
+
+def test_a_file_that_the_compiler_quantized(quantized, capsys):
+    assert cli.main(["compile", *quantized, "-o", "int8.pte"]) == 0
+    capsys.readouterr()
+    code, text = etx(capsys, "int8.pte", "--eager", *quantized, "--json")
+    assert code == 0
+    (call,) = json.loads(text)["calls"]
+    assert {layer["module"] for layer in call["layers"]} >= {"1", "3"}
+    assert all(float(x["runtime"]) > 50 > float(x["design"]) > 20 for x in call["layers"])
+    with pytest.raises(EtxError, match="with the same dynamic shapes and --quantize"):
+        etx(capsys, "int8.pte", "--eager", quantized[0])
+    with pytest.raises(EtxError, match="go with --quantize RECIPE"):
+        etx(capsys, "int8.pte", "--eager", quantized[0], *quantized[3:])
+    assert cli.main(["report", "int8.pte", "--eager", *quantized, "-o", "r.html"]) == 0
+
+
+def test_all_methods(quantized, capsys):
+    model = quantized[0].replace(":net", ":two")
+    assert cli.main(["compile", model, "-o", "two.pte"]) == 0
+    capsys.readouterr()
+    code, text = etx(capsys, "two.pte", "--eager", model)
+    assert (code, "\nlast: 1 results" in text, "\nforward: 2 results" in text) == (0, True, True)
+    pte = read_pte("two.pte")
+    for plan in pte.program.execution_plan:
+        for operator in plan.operators:
+            operator.name = operator.name.replace("aten::tanh", "aten::sigmoid")
+    write_pte(pte, "wrong.pte")
+    code, text = etx(capsys, "wrong.pte", "--eager", model)
+    first = "instruction 1 is the first that makes an error (method forward): aten::sigmoid.out"
+    assert (code, text.splitlines()[0]) == (1, first)
+    assert etx(capsys, "wrong.pte", "--eager", model, "--method", "last")[0] == 0
+    np.save("x.npy", np.ones((1, 4), np.float32))
+    code, text = etx(capsys, "two.pte", "--eager", model, "--inputs", "x.npy")
+    assert text.endswith("note: not compared: last; --method names another method\n")
 
 
 def test_inputs_from_a_file(files, capsys):

@@ -12,7 +12,7 @@ from etx_schema import EtxError
 if TYPE_CHECKING:
     from etx_devtools.compare.report import Report
 
-__all__ = ["register"]
+__all__ = ["add_quantization", "quantization", "register"]
 
 NEEDS = "etx compare needs etx-runtime, kernels and etx-exir: install etx-devtools[run,aot]"
 EXAMPLES = """\
@@ -25,6 +25,7 @@ examples:
   etx compare model.pte --against net.pt2                      with an exported program
   etx compare model.pte --against-executorch PYTHON            with what ExecuTorch makes of it
   etx compare model.pte --executorch PYTHON --against-etdump device.etdp
+  etx compare int8.pte --eager net.py:net --quantize int8 --calibrate images.npz
   etx compare net.pt2 --eager net.py:net                       what torch.export has made of it
   etx compare model.pte --eager net.py:net --json --fail-over 1e-4
 """
@@ -58,9 +59,11 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--float",
         metavar="MODULE:FACTORY",
-        help="the float model that the quantized one was made of: tell of each layer how much "
-        "noise is by design, and how much the runtime adds",
+        help="the float model that the quantized one was made of (default with --quantize: what "
+        "--eager returns): tell of each layer how much noise is by design, and how much the "
+        "runtime adds",
     )
+    add_quantization(parser)
     parser.add_argument(
         "--inputs",
         metavar="[NAME=]FILE",
@@ -71,7 +74,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--random", metavar="SEED", type=int, help="compare with random inputs")
     _add_delegates(parser)
     _add_places(parser)
-    parser.add_argument("--method", help="default: forward, or the only one")
+    parser.add_argument(
+        "--method", help="default: all; of --inputs, dumps and what is written, forward or the only"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
         "--fail-over",
@@ -81,6 +86,30 @@ def register(subparsers: Any) -> None:
         "instruction makes an error that rounding does not explain",
     )
     parser.set_defaults(run=run)
+
+
+def add_quantization(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `quantization`."""
+    group = parser.add_argument_group(
+        "quantization",
+        "what `etx compile` was given: what --eager returns is quantized again so",
+    )
+    group.add_argument("--quantize", metavar="RECIPE")
+    group.add_argument("--calibrate", metavar="FILE.npz")
+    group.add_argument("--target-sqnr", metavar="DB", type=float)
+    group.add_argument("--int8-io", action="store_true")
+
+
+def quantization(options: argparse.Namespace) -> Any:
+    """Return how the model was quantized, or None."""
+    from etx_devtools.compare.models import Quantization
+
+    given = options.calibrate, options.target_sqnr, options.int8_io
+    if options.quantize is None:
+        if any(given):
+            raise EtxError("--calibrate, --target-sqnr and --int8-io go with --quantize RECIPE")
+        return None
+    return Quantization(options.quantize, *given)
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
@@ -187,4 +216,5 @@ def _compare(options: argparse.Namespace) -> Report:
         options.bisect,
         options.bisect_log,
         options.float,
+        quantization(options),
     )

@@ -452,7 +452,8 @@ def _stranger(check: Check, what: str) -> EtxError:
     where = ", ".join(filter(None, (check.operator, f"{check.module} {check.source}".strip())))
     return EtxError(
         f"the model is not the one of this file: instruction {check.instruction} ({where}): "
-        f"{what}; give the module that the file was compiled from, with the same dynamic shapes"
+        f"{what}; give the module that the file was compiled from, with the same dynamic shapes "
+        "and --quantize"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -26,7 +27,7 @@ from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
 from etx_devtools.compare.layers import Layers
-from etx_devtools.compare.models import Model, flat_call, is_exported, load_models
+from etx_devtools.compare.models import Model, Quantization, flat_call, is_exported, load_models
 from etx_devtools.compare.notes import Notes, notes_of
 from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reduce import write_reduced
@@ -98,6 +99,7 @@ def compare_files(
     bisected: str | None = None,
     log: str | None = None,
     floating: str | None = None,
+    quantized: Quantization | None = None,
 ) -> Report:
     """Do what `etx compare` does: `eager` names a factory or a .pt2, `inputs` are [name=]file.
 
@@ -105,35 +107,96 @@ def compare_files(
     wrong instruction is written. `ran` says what made the calls, by default this machine.
     In delegates of the backend `bisected` the node at fault is searched; `log` keeps the steps.
     `floating` names the factory of the float model that a quantized one was made of.
+    `quantized` says how `eager` was quantized; it is the float model then, unless int8 goes in.
+    Without `method` all that both have are compared, or `forward` where inputs, what a device
+    recorded or what is written are of one.
     """
-    pte = read_pte(file)
-    models = load_models(eager)
+    pte, models = read_pte(file), load_models(eager, quantized)
+    if quantized is not None and not quantized.int8_io:
+        floating = floating or eager
     if is_exported(eager):
         models = {choose_method(method_names(pte), method, file): models["forward"]}
-    chosen = _method(pte, method, models, eager)
-    program = models[chosen].program
-    if inputs or seed is not None:
-        given = InputOptions(files=[split_name(text) for text in inputs], seed=seed or 0)
-        loaded = etx_runtime.Runtime.get().load_program(file).load_method(chosen)
-        calls = prepare_calls(loaded, given)
-    else:
-        calls = [models[chosen].call]
-    if inside:
-        partitioners = [_partitioner(n) for n in inside]
-        pte = compile_tapped({chosen: program}, partitioners)
-    ran = ran or Ran()
-    source = ran.of(pte, chosen, calls)
-    wide = None if floating is None else load_models(floating)[chosen].program
-    report = compare(pte, program, calls, method=chosen, name=eager, source=source, floating=wide)
-    report.where = str(ran)
-    report.again = bool(inside)
-    if bisected is not None:
-        pte, report = _search(report, program, calls, _partitioner(bisected), log)
-        report.model, chosen = eager, "forward"
-    if reduced is not None:
-        _reduce(pte, report, chosen, reduced)
-    report.file, report.random = file, seed is not None and not inputs
+    job = _Job(
+        file,
+        eager,
+        pte,
+        models,
+        inputs,
+        seed,
+        inside,
+        reduced,
+        ran or Ran(),
+        bisected,
+        log,
+        floating,
+    )
+    known = [name for name in method_names(pte) if name in models]
+    if method is not None or len(known) < 2:
+        return job.compare(_method(pte, method, models, eager))
+    if job.is_of_one:
+        chosen = _method(pte, method, models, eager)
+        report = job.compare(chosen)
+        report.left_out = [name for name in known if name != chosen]
+        return report
+    report, *others = [job.compare(name) for name in known]
+    for other in others:
+        report.calls += other.calls
+        report.stripped |= other.stripped
     return report
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What `compare_files` was given."""
+
+    file: str
+    eager: str
+    pte: PteFile
+    models: Mapping[str, Model]
+    inputs: Sequence[str]
+    seed: int | None
+    inside: Sequence[str]
+    reduced: str | None
+    ran: Ran
+    bisected: str | None
+    log: str | None
+    floating: str | None
+
+    @property
+    def is_of_one(self) -> bool:
+        """Whether what was given is of one method."""
+        return bool(self.inputs or self.reduced or self.bisected or str(self.ran))
+
+    def compare(self, chosen: str) -> Report:
+        """Compare a method."""
+        pte, program, calls = self.pte, self.models[chosen].program, self._calls(chosen)
+        if self.inside:
+            partitioners = [_partitioner(n) for n in self.inside]
+            pte = compile_tapped({chosen: program}, partitioners)
+        source = self.ran.of(pte, chosen, calls)
+        wide = None
+        if self.floating is not None:
+            wide = load_models(self.floating)[chosen].program
+        report = compare(
+            pte, program, calls, method=chosen, name=self.eager, source=source, floating=wide
+        )
+        report.where, report.again = str(self.ran), bool(self.inside)
+        if self.bisected is not None:
+            found = _search(report, program, calls, _partitioner(self.bisected), self.log)
+            (pte, report), chosen = found, "forward"
+            report.model = self.eager
+        if self.reduced is not None:
+            _reduce(pte, report, chosen, self.reduced)
+        report.file, report.random = self.file, self.seed is not None and not self.inputs
+        return report
+
+    def _calls(self, chosen: str) -> list[list[Any]]:
+        """Return the calls in files, or one with random inputs, or with the example inputs."""
+        if not self.inputs and self.seed is None:
+            return [self.models[chosen].call]
+        given = InputOptions(files=[split_name(t) for t in self.inputs], seed=self.seed or 0)
+        program = etx_runtime.Runtime.get().load_program(self.file)
+        return prepare_calls(program.load_method(chosen), given)
 
 
 def _search(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,14 +14,25 @@ from typing import Any
 import torch
 from etx_exir.load_model import load_factory
 from etx_exir.lower.capture import capture
-from etx_schema import EtxError
+from etx_exir.quantization import check_options, quantize_sources
+from etx_schema import EtxError, EtxWarning
 from torch import nn
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
-__all__ = ["Model", "flat_call", "is_exported", "load_models"]
+__all__ = ["Model", "Quantization", "flat_call", "is_exported", "load_models"]
 
 SUFFIX = ".pt2"
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """What `etx compile` was given: so the model is quantized again."""
+
+    quantize: str
+    calibrate: str | None = None
+    target_sqnr: float | None = None
+    int8_io: bool = False
 
 
 @dataclass
@@ -50,12 +62,20 @@ def is_exported(name: str) -> bool:
     return name.endswith(SUFFIX)
 
 
-def load_models(name: str) -> Mapping[str, Model]:
+def load_models(name: str, quantized: Quantization | None = None) -> Mapping[str, Model]:
     """Return the methods of `net.py:net`, or the one of `net.pt2`: EtxError where it cannot."""
     if is_exported(name):
+        if quantized is not None:
+            raise EtxError(f"--quantize is of a model that is made, not of {name}")
         return {"forward": _load(name)}
-    found = {}
-    for method, source in load_factory(name).items():
+    found, sources = {}, load_factory(name)
+    if quantized is not None:
+        options = argparse.Namespace(**vars(quantized), quantize_report=None)
+        check_options(options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", EtxWarning)
+            sources, _ = quantize_sources(sources, options, lambda *_: None)
+    for method, source in sources.items():
         call = flat_call((source.inputs, source.kwargs))
         found[method] = Model(partial(capture, *source), call, source.module)
     return found

@@ -41,12 +41,23 @@ class Report:
     written: list[str] = field(default_factory=list)
     other: str = ""
     searched: Any = None
+    left_out: Sequence[str] = ()
+    """Methods of the file that were not compared."""
 
     @property
     def first(self) -> tuple[int, Check] | None:
         """The first instruction that makes an error, of all calls, and the call's number."""
         found = [(n, c.first) for n, c in enumerate(self.calls) if c.first is not None]
-        return min(found, key=lambda item: item[1].instruction, default=None)
+        methods = self._methods
+
+        def order(item: tuple[int, Check]) -> tuple[int, int]:
+            return methods.index(self.calls[item[0]].method), item[1].instruction
+
+        return min(found, key=order, default=None)
+
+    @property
+    def _methods(self) -> list[str]:
+        return list(dict.fromkeys(call.method for call in self.calls))
 
     @property
     def largest(self) -> float:
@@ -67,6 +78,7 @@ class Report:
             "against": self.other or None,
             "written": self.written,
             "bisection": None if self.searched is None else self.searched.document(),
+            "methods_left_out": list(self.left_out),
             "first": None if first is None else {"call": first[0], **_row(first[1])},
             "calls": [
                 {
@@ -92,8 +104,9 @@ class Report:
             yield ""
             yield from _details(first[1], self.other or "eager")
         yield ""
+        several = len(self.calls) > len(self._methods)
         for number, call in enumerate(self.calls):
-            yield from _summary(call, f"call {number}: " if len(self.calls) > 1 else "")
+            yield from _summary(call, f"call {number}: " if several else "")
         if self.stripped:
             yield f"note: {STRIPPED}"
         if self.where:
@@ -107,6 +120,8 @@ class Report:
             yield from self.searched.lines()
         if self.written:
             yield "written: {}, its inputs {}, the right result {}".format(*self.written)
+        if self.left_out:
+            yield f"note: not compared: {', '.join(self.left_out)}; --method names another method"
         if self.random:
             yield (
                 "note: only random inputs were compared, which real ones may contradict; give some "
@@ -121,7 +136,9 @@ class Report:
                 f"no instruction of {self.file} makes an error: {count} results compared{against}"
             )
         number, check = first
-        where = f" (call {number})" if len(self.calls) > 1 else ""
+        parts = [f"method {self.calls[number].method}"] if len(self._methods) > 1 else []
+        parts += [f"call {number}"] if len(self.calls) > len(self._methods) else []
+        where = f" ({', '.join(parts)})" if parts else ""
         return (
             f"instruction {check.instruction} is the first that makes an error{where}: "
             f"{check.operator}" + (f", compared with {self.other}" if self.other else "")

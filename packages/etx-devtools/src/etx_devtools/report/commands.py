@@ -10,6 +10,8 @@ from typing import Any
 
 from etx_schema import EtxError
 
+from etx_devtools.compare.command import add_quantization, quantization
+
 EPILOG = """\
 examples:
   etx report model.pte -o report.html
@@ -51,8 +53,9 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--method",
         metavar="NAME",
-        help="of --etdump and --eager (default: forward, or the only one)",
+        help="of --etdump (default: forward, or the only one) and --eager (default: all)",
     )
+    add_quantization(parser)
     parser.add_argument(
         "--stages",
         action="append",
@@ -118,7 +121,8 @@ def _document(options: argparse.Namespace, place: int) -> dict[str, Any]:
     if options.eager:
         from etx_devtools.report.errors import errors_of
 
-        errors = errors_of(path, options.eager, options.inputs, options.method)
+        quantized = quantization(options)
+        errors = errors_of(path, options.eager, options.inputs, options.method, quantized)
     found = document(path, measured, errors, _log(path, options.stages, place))
     found["advice"] = [*said, *found["advice"]]
     return found
