@@ -72,6 +72,12 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "amin": (lambda x: x.amin((0, 2), keepdim=True), (ROWS,)),
     "average": (lambda x: F.avg_pool2d(x, 3, 2), ONE),
     "average_padded": (lambda x: F.avg_pool2d(x, 3, 2, padding=1), ONE),
+    "average_up": (lambda x: F.avg_pool2d(x, 3, 2, padding=1, ceil_mode=True), ONE),
+    "average_by_seven": (lambda x: F.avg_pool2d(x, (2, 3), 1, 1, divisor_override=7), ONE),
+    "average_inside": (
+        lambda x: F.avg_pool2d(x, (2, 3), 1, padding=1, count_include_pad=False),
+        ONE,
+    ),
     "bilinear": (lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), ONE),
     "bilinear_corners": (
         lambda x: F.interpolate(x, (11, 15), mode="bilinear", align_corners=True),
@@ -83,6 +89,7 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "layer_norm_long": (lambda x: F.layer_norm(x, (1024,)), ((3, 1024),)),
     "matmul": (torch.matmul, (BATCHES, (2, 3, 6, 4))),
     "max_pool": (lambda x: F.max_pool2d(x, 3, 2, padding=1), ONE),
+    "max_pool_up": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), ONE),
     "maximum": (torch.maximum, (IMAGE, IMAGE)),
     "mean": (lambda x: x.mean(-1), (ROWS,)),
     "mean_image": (lambda x: x.mean((2, 3)), ONE),
@@ -90,6 +97,7 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "minimum": (torch.minimum, (BATCHES, (6,))),
     "multiply": (torch.mul, (IMAGE, (1, 8, 1, 1))),
     "nearest": (lambda x: F.interpolate(x, scale_factor=3), ONE),
+    "nearest_twice": (lambda x: F.interpolate(x, scale_factor=2), ONE),
     "softmax": (lambda x: torch.softmax(x, -1), (ROWS,)),
     "softmax_channels": (lambda x: torch.softmax(x, 1), ONE),
     "softmax_long": (lambda x: torch.softmax(x, -1), ((2, 1500),)),
@@ -100,10 +108,6 @@ FLOATS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "mish_floats": (F.mish, ONE),
     "softplus_floats": (F.softplus, ONE),
     "softplus_steep": (lambda x: F.softplus(x * 20, beta=3, threshold=30), ONE),
-    "average_inside": (
-        lambda x: F.avg_pool2d(x, (2, 3), 1, padding=1, count_include_pad=False),
-        ONE,
-    ),
     "quotient": (torch.div, (IMAGE, IMAGE)),
 }
 MANY = {**{name: (each, ONE) for name, each in FUNCTIONS.items()}, **MOVES, **OTHERS, **FLOATS}

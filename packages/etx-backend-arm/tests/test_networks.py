@@ -86,8 +86,9 @@ NETWORKS = {
     "unet": (UNet, (1, 3, 32, 32), {"FP": 19, "INT": 24}),
 }
 """Each with an input's shape and how many operators it may take without constants."""
-NARROW = {"encoder": 128, "lstm": 175}
+NARROW = {"encoder": 128, "lstm": 175, "unet": 24}
 """How many it may take on targets whose tables have 256 entries."""
+TARGETS = ("ethos-u55-128", "ethos-u65-512", "ethos-u55-256")
 ROWS = [(name, profile) for name, row in NETWORKS.items() for profile in row[2]]
 
 
@@ -104,10 +105,10 @@ def in_integers(name: str) -> tuple[nn.Module, Tensor]:
     return quantized, torch.randint(-128, 128, x.shape, dtype=torch.int8)
 
 
-@pytest.mark.parametrize("name", NARROW)
-def test_an_ethos_u55_runs_a_network_as_one_delegate(name: str) -> None:
+@pytest.mark.parametrize(("name", "target"), list(zip(NARROW, TARGETS, strict=True)))
+def test_an_npu_runs_a_network_as_one_delegate(name: str, target: str) -> None:
     model, x = in_integers(name)
-    partitioner = EthosUPartitioner(EthosUCompileSpec("ethos-u55-128"))
+    partitioner = EthosUPartitioner(EthosUCompileSpec(target))
     program = torch.export.export(model, (x,))
     edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
     lowered = edge.exported_program("forward")

@@ -17,10 +17,10 @@ COUNT = 6
 def test_vela_compiles_what_is_taken(family: str) -> None:
     counted, named = vela_sweep.sweep(family, COUNT)
     assert counted["both"] > 0
-    assert "only etx" not in counted, named["only etx"]
+    assert not {"only etx", "wrong"} & set(counted), named
 
 
-@pytest.mark.parametrize("name", ["flip", "bilinear"])
+@pytest.mark.parametrize("name", ["bilinear"])
 def test_an_ethos_u85_takes_the_whole_profile(name: str) -> None:
     model, inputs, _ = lowered(name, "INT")
     for target, count in (("ethos-u55-128", 0), ("ethos-u85-256", 1)):

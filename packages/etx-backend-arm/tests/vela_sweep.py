@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One-operator graphs, drawn: whether the partitioner takes them and whether Vela does.
 
-    python tests/vela_sweep.py COUNT
+    python tests/vela_sweep.py COUNT [SEED [TARGET ...]]
 
-prints for each family how many both take, both refuse, only we take (none) and only Vela takes.
+prints for each target how many both take, both refuse, only we take (none) and only Vela takes.
+What both take runs on the simulator, the U85 excepted: "wrong" is another result than the
+reference model's (none), "stopped" what the simulator refuses.
 """
 
 from __future__ import annotations
@@ -14,15 +16,20 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import etx_runtime
+import numpy as np
+import reference_model
 import torch
 from etx_backend_arm.ethos_u.backend import INTEGERS, EthosUPartitioner
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
 from etx_backend_arm.ethos_u.vela import compile_graph
+from etx_backend_arm.lowering import lower_program
 from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantizer import TOSAQuantizer
+from etx_exir import EdgeProgramManager, to_edge_transform_and_lower
 from etx_exir.errors import BackendError
 from etx_quant import quantize, quantize_edges
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from integers import Between, integers
 from lowered import delegates, lower
@@ -153,23 +160,40 @@ def verdict(case: Case, spec: EthosUCompileSpec) -> str:
     if len(whole := delegates(lower(model, *inputs, partitioner=TOSAPartitioner(INTEGERS)))) != 1:
         return "none"
     partitioner = EthosUPartitioner(spec)
+    program = torch.export.export(model, inputs)
     try:
-        taken = delegates(lower(model, *inputs, partitioner=partitioner))
+        edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
     except BackendError:
         return "only etx"
-    if taken:
-        return "both"
+    if delegates(edge.exported_program("forward")):
+        return simulated(edge, inputs, spec.target)
     return "only vela" if vela_takes(whole[0].processed_bytes, spec) else "neither"
 
 
-def sweep(family: str, count: int) -> tuple[Counter[str], dict[str, list[str]]]:
+def simulated(edge: EdgeProgramManager, inputs: tuple[Tensor, ...], target: str) -> str:
+    """Return `both` where the simulator has the reference model's results."""
+    if target.startswith("ethos-u85"):
+        return "both"
+    (delegate,) = delegates(edge.exported_program("forward"))
+    graph = lower_program(delegate.original_module, narrow_tables=True).serialize()
+    arrays = [each.numpy() for each in inputs]
+    try:
+        made = etx_runtime.load(bytes(edge.to_executorch().buffer))(*arrays)
+    except (etx_runtime.LoadError, etx_runtime.ExecutionError) as error:
+        return f"stopped: {error}"
+    actual = made if isinstance(made, list) else [made]
+    pairs = zip(actual, reference_model.run(graph, *arrays), strict=True)
+    return "both" if all(np.array_equal(a, b) for a, b in pairs) else "wrong"
+
+
+def sweep(target: str, count: int, first: int = 0) -> tuple[Counter[str], dict[str, list[str]]]:
     """Draw cases; return how many have each verdict, and which they are."""
-    spec = EthosUCompileSpec(FAMILIES[family])
+    spec = EthosUCompileSpec(FAMILIES.get(target, target))
     found: dict[str, list[str]] = {}
 
+    @seed(first)
     @settings(
         max_examples=count,
-        derandomize=True,
         deadline=None,
         database=None,
         phases=[Phase.generate],
@@ -185,8 +209,10 @@ def sweep(family: str, count: int) -> tuple[Counter[str], dict[str, list[str]]]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    for each in FAMILIES:
-        counted, named = sweep(each, int(sys.argv[1]))
-        print(each, dict(counted))
-        for key in ("only etx", "only vela"):
-            print("".join(f"  {key}: {name}\n" for name in named.get(key, [])), end="", flush=True)
+    number, chosen, *targets = [*sys.argv[1:], "0"][: max(len(sys.argv) - 1, 2)]
+    for each in targets or FAMILIES:
+        counted, named = sweep(each, int(number), int(chosen))
+        print(each, f"seed {chosen}", dict(counted))
+        for key, names in named.items():
+            if key not in ("both", "neither", "none"):
+                print("".join(f"  {key}: {name}\n" for name in names), end="", flush=True)

@@ -42,6 +42,7 @@ enum Short : uint16_t {
   kKernelWidth = 0x120,
   kKernelHeight = 0x121,
   kKernelStride = 0x122,
+  kParallelMode = 0x123,
   kActivation = 0x125,
   kActivationMin = 0x126,
   kActivationMax = 0x127,
@@ -83,7 +84,13 @@ enum Long : uint16_t {
   kIfm2StrideX = 0x084,
   kIfm2StrideY = 0x085,
   kIfm2StrideC = 0x086,
+  kWeight1Base = 0x090,
+  kWeight1Length = 0x091,
+  kScale1Base = 0x092,
 };
+
+/// How each pixel of an input becomes four: `kNearest` repeats it, `kZeros` adds zeros.
+enum Upscale : uint32_t { kNearest = 1, kZeros = 2 };
 
 /// What the commands have set so far.
 struct Registers {

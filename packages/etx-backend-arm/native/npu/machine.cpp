@@ -148,7 +148,7 @@ Machine::Window Machine::window() const {
 
 Fault Machine::operate(uint16_t command, uint16_t parameter) {
   constexpr uint32_t kTable = 16, kMostTables = 8;
-  if (registers_[kIfmUpscale] != 0) return "an upscaled input, which the simulator does not have";
+  if (registers_[kIfmUpscale] > kZeros) return "an unknown way to upscale an input";
   const uint32_t activation = registers_[kActivation] & 31;
   if (activation != 0 && (activation < kTable || activation >= kTable + kMostTables)) {
     return "an activation that is not a table, which the simulator does not have yet";
@@ -160,6 +160,7 @@ Fault Machine::operate(uint16_t command, uint16_t parameter) {
     return "a table of other than 8 bits, which the simulator does not have yet";
   }
   if (command == kElementwise) {
+    if (registers_[kIfmUpscale] != 0) return "an upscaled input of an operator by element";
     if (from.depth != to.depth) return "an operator by element that changes their number";
     NPU_TRY(check(to, uint64_t{2} * from.depth, 0));
     return needs_ != nullptr ? nullptr : combine(from, to, parameter);

@@ -37,7 +37,7 @@ extern const char kCancelled[];
 ///
 /// It computes what the hardware computes and refuses what the hardware would not notice: reads of
 /// bytes that were never written, regions overrun, transfers that are used before they are waited
-/// for. Not done: tables of 16 bits, upscaling, padded averages, strided transfers, a second core.
+/// for. Not done: tables of 16 bits, strided transfers.
 class Machine {
  public:
   /// `header` and `stream` are what `read_stream` has found.
@@ -63,6 +63,11 @@ class Machine {
     uint64_t address;
     size_t count;
   };
+  /// One of `count` cores, which takes every `count`-th output channel.
+  struct Core {
+    uint32_t index, count;
+    uint32_t channels(uint32_t depth) const { return (depth + count - 1 - index) / count; }
+  };
   struct Pixel {
     uint32_t y, x;
   };
@@ -73,7 +78,7 @@ class Machine {
   void end_transfers(uint32_t left);
   Fault operate(uint16_t command, uint16_t parameter);
   Fault check(const FeatureMap& to, uint64_t window, uint64_t volume);
-  Fault read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise);
+  Fault read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise, Core core);
   Fault gather(const FeatureMap& from, Pixel pixel, uint64_t* count);
   Fault convolve(const FeatureMap& from, const FeatureMap& to, bool is_depthwise);
   Fault pool(const FeatureMap& from, const FeatureMap& to, bool is_average);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "npu/machine.h"
+#include "npu/scaling.h"
 #include "npu/weights.h"
 
 namespace etx::npu {
@@ -7,6 +8,8 @@ namespace {
 
 constexpr uint32_t kInputMicroBlock = 8;
 constexpr size_t kRecord = 10;
+constexpr uint64_t kMostAveraged = 64;
+constexpr uint32_t kMacsOfCore = 256;
 
 uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 uint32_t round_up(uint32_t value, uint32_t step) { return (value + step - 1) / step * step; }
@@ -25,25 +28,37 @@ struct Record {
   }
 };
 
+/// `sum / count`, as TOSA's AVG_POOL2D has it; a padded pool divides by what is in the window.
+Fault divided(int64_t sum, uint64_t count, int64_t* result) {
+  if (count == 0 || count > kMostAveraged) return "a padded average of none or many elements";
+  uint32_t bits = 0;
+  while (uint64_t{1} << bits < count) ++bits;
+  return scaled(sum, (((uint64_t{1} << 30) + 1) << bits) / count, 30 + bits, kNatural, result);
+}
+
 }  // namespace
 
-Fault Machine::read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise) {
+Fault Machine::read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise,
+                            Core core) {
   const uint8_t* data = nullptr;
-  const uint64_t length = registers_[kWeightLength];
+  const uint32_t channels = core.channels(to.depth);
+  if (channels == 0) return nullptr;
+  const uint64_t length = registers_[core.index == 0 ? kWeightLength : kWeight1Length];
   if (length > SIZE_MAX) return "a weight stream that is longer than its region";
-  NPU_TRY(memory_->read(registers_[kWeightRegion], registers_[kWeightBase],
-                        static_cast<size_t>(length), &data));
+  const uint64_t base = registers_[core.index == 0 ? kWeightBase : kWeight1Base];
+  NPU_TRY(memory_->read(registers_[kWeightRegion], base, static_cast<size_t>(length), &data));
   WeightStream stream(data, static_cast<size_t>(length));
   const bool by_part = window_.part_kernel_first && !is_depthwise;
   const uint32_t inputs = is_depthwise ? 1 : from.depth;
   const uint32_t input_block = by_part || from.bytes == 2 ? 16 : 32;
-  const uint32_t output_block = registers_.size(kOfmBlockDepth);
+  const uint32_t output_block = core.channels(registers_.size(kOfmBlockDepth));
+  if (output_block == 0) return "a block without channels of the second core";
   const uint32_t output_step = macs_ == 32 ? 4 : 8;
   const uint32_t part_height = (window_.small_parts ? 4 : 8) / window_.dilation_y;
   const uint32_t part_width = (window_.small_parts ? 4 : 8) / window_.dilation_x;
   const uint32_t kernel = window_.height * window_.width;
-  for (uint32_t oc0 = 0; oc0 < to.depth; oc0 += output_block) {
-    const uint32_t outputs = least(output_block, to.depth - oc0);
+  for (uint32_t oc0 = 0; oc0 < channels; oc0 += output_block) {
+    const uint32_t outputs = least(output_block, channels - oc0);
     for (uint32_t ic0 = 0; ic0 < inputs; ic0 += input_block) {
       uint32_t depth = is_depthwise ? kInputMicroBlock : input_block;
       if (by_part) depth = least(depth, inputs - ic0);
@@ -65,9 +80,10 @@ Fault Machine::read_weights(const FeatureMap& from, const FeatureMap& to, bool i
                       int16_t weight = 0;
                       NPU_TRY(stream.next(&weight));
                       const uint32_t ic = ic0 + i0 + i1 + i, oc = oc0 + o;
-                      if (ky >= rows || ic >= inputs || oc >= to.depth) continue;
+                      if (ky >= rows || ic >= inputs || oc >= channels) continue;
                       const uint32_t at = (y0 + ky) * window_.width + x0 + kx;
-                      workspace_.weights[(size_t{oc} * kernel + at) * inputs + ic] = weight;
+                      const size_t row = size_t{oc} * core.count + core.index;
+                      workspace_.weights[(row * kernel + at) * inputs + ic] = weight;
                     }
                   }
                 }
@@ -83,6 +99,7 @@ Fault Machine::read_weights(const FeatureMap& from, const FeatureMap& to, bool i
 
 Fault Machine::gather(const FeatureMap& from, Pixel pixel, uint64_t* count) {
   int32_t* patch = workspace_.patch;
+  const uint32_t upscale = registers_[kIfmUpscale];
   *count = 0;
   for (uint32_t ky = 0; ky < window_.height; ++ky) {
     const int64_t y = int64_t{pixel.y} * window_.stride_y + ky * window_.dilation_y - window_.top;
@@ -94,17 +111,28 @@ Fault Machine::gather(const FeatureMap& from, Pixel pixel, uint64_t* count) {
         continue;
       }
       ++*count;
-      NPU_TRY(from.read(*memory_, static_cast<uint32_t>(y), static_cast<uint32_t>(x), patch));
+      const auto row = static_cast<uint32_t>(y), column = static_cast<uint32_t>(x);
+      if (upscale == kZeros && ((row | column) & 1) != 0) {
+        for (uint32_t c = 0; c < from.depth; ++c) patch[c] = 0;
+        continue;
+      }
+      const uint32_t shift = upscale == 0 ? 0 : 1;
+      NPU_TRY(from.read(*memory_, row >> shift, column >> shift, patch));
     }
   }
   return nullptr;
 }
 
 Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_depthwise) {
-  NPU_TRY(read_weights(from, to, is_depthwise));
-  const uint8_t* records = nullptr;
-  NPU_TRY(memory_->read(registers_[kScaleRegion], registers_[kScaleBase], kRecord * to.depth,
-                        &records));
+  const uint32_t cores = macs_ > kMacsOfCore && registers_[kParallelMode] == 1 ? 2 : 1;
+  const uint8_t* records[2] = {};
+  for (uint32_t i = 0; i < cores; ++i) {
+    const Core core = {i, cores};
+    NPU_TRY(read_weights(from, to, is_depthwise, core));
+    const uint64_t base = registers_[i == 0 ? kScaleBase : kScale1Base];
+    NPU_TRY(memory_->read(registers_[kScaleRegion], base, kRecord * core.channels(to.depth),
+                          &records[i]));
+  }
   const uint32_t kernel = window_.height * window_.width;
   const size_t length = size_t{kernel} * (is_depthwise ? 1 : from.depth);
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
@@ -113,7 +141,7 @@ Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_de
       uint64_t count = 0;
       NPU_TRY(gather(from, {y, x}, &count));
       for (uint32_t oc = 0; oc < to.depth; ++oc) {
-        const Record record(records + kRecord * oc);
+        const Record record(records[oc % cores] + kRecord * (oc / cores));
         const int16_t* weights = workspace_.weights + length * oc;
         const int32_t* patch = workspace_.patch + (is_depthwise ? oc : 0);
         const size_t step = is_depthwise ? from.depth : 1;
@@ -133,14 +161,13 @@ Fault Machine::pool(const FeatureMap& from, const FeatureMap& to, bool is_averag
   const auto scale = given & 0xffffffffu;
   const auto shift = static_cast<uint32_t>(given >> 32 & 63);
   const uint32_t kernel = window_.height * window_.width;
+  const bool is_padded =
+      is_average && (window_.top | window_.left | window_.bottom | window_.right) != 0;
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
     NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
       uint64_t count = 0;
       NPU_TRY(gather(from, {y, x}, &count));
-      if (is_average && count != kernel) {
-        return "an average pool with padding, which the simulator does not have yet";
-      }
       for (uint32_t c = 0; c < to.depth; ++c) {
         int64_t sum = is_average ? 0 : INT32_MIN;
         for (uint32_t i = 0; i < kernel; ++i) {
@@ -152,6 +179,7 @@ Fault Machine::pool(const FeatureMap& from, const FeatureMap& to, bool is_averag
           if (is_average) sum += value;
           if (!is_average && inside && value > sum) sum = value;
         }
+        if (is_padded) NPU_TRY(divided(sum, count, &sum));
         NPU_TRY(requantize(to, sum, scale, shift, workspace_.pixel + c));
       }
       NPU_TRY(to.write(memory_, y, x, workspace_.pixel));

@@ -29,8 +29,9 @@ Fault Stream::read(const Bytes& commands, Stream* stream) {
         return "it is for an Ethos-U85; the simulator is an Ethos-U55 or U65";
       }
       stream->macs = 1u << (configuration & 15);
-      if (stream->macs < 32 || stream->macs > 256) {
-        return "it is for an NPU of two cores or of another size; the simulator has 32 to 256 MACs";
+      const uint32_t most = configuration >> 28 == 1 ? 512 : 256;
+      if (stream->macs < 32 || stream->macs > most) {
+        return "it is for an NPU of another size; the simulator has 32 to 256 MACs, a U65 512";
       }
       at += 2;
     } else if (action == kCommands) {

@@ -12,7 +12,7 @@ struct Stream {
   size_t words = 0;
   uint32_t macs = 0;
 
-  /// Refuses what is for another NPU than an Ethos-U55 or U65 of one core.
+  /// Refuses what is for another NPU than an Ethos-U55 or U65.
   static Fault read(const Bytes& commands, Stream* stream);
 };
 

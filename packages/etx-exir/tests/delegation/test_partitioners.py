@@ -247,3 +247,16 @@ def test_a_shared_dequantize_goes_into_every_partition():
     assert [[a.meta["val"].dtype for a in n.args[1:]] for n in calls] == [[torch.int8]] * len(calls)
     assert counts(program)["quantized_decomposed.quantize_per_tensor.default"] == 1
     assert_like_eager(program, module, (x,))
+
+
+def test_what_only_a_bundle_reads_goes_with_it():
+    """Even where the rest of the bundle cannot be in the group of its source."""
+    graph = Graph()
+    first = graph.call_function(aten.add.Tensor, (graph.placeholder("x"), 1))
+    near = graph.call_function(aten.neg.default, (first,))
+    outside = graph.call_function(aten.sub.Tensor, (first, 1))
+    far = graph.call_function(aten.neg.default, (outside,))
+    both = graph.call_function(aten.cat.default, ([near, far],))
+    graph.output(both)
+    groups = group_nodes(graph, lambda node: node is first, [[near, far, both]])
+    assert groups == [[first], [near, far, both]]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from etx_backend_arm.tosa import Graph, Op
+from etx_backend_arm.tosa import Graph, Op, ResizeMode
 
 __all__ = ["over_limit"]
 
@@ -69,6 +69,32 @@ def _transpose(attribute: Any, source: list[int], made: list[int], other: Any) -
     return None
 
 
+def _transposed_conv(
+    attribute: Any, source: list[int], made: list[int], weight: list[int]
+) -> str | None:
+    height, width = weight[1:3]
+    stride = list(attribute.stride)
+    flat_rows, flat_columns = source[1] == height == 1, source[2] == width == 1
+    allowed = [[1, 1], [2, 2], *[[1, 2]] * flat_rows, *[[2, 1]] * flat_columns]
+    if stride not in allowed:
+        return f"a stride of {stride}; 1, 2, or one of them along rows or columns of 1"
+    return _kernel(height, width, 4096, 64) or _axes(source) or _axes(made)
+
+
+def _resize(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
+    if attribute.mode != ResizeMode.NEAREST:
+        return "interpolation, which Vela takes only where no scale changes"
+    factors = [made[axis] // source[axis] for axis in (1, 2)]
+    return None if set(factors) <= {2, 4, 8} else f"factors {factors}; 2, 4 or 8"
+
+
+def _reverse(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
+    rank = len(source)
+    if rank - 3 <= attribute.axis < rank - 1:
+        return None
+    return f"dimension {attribute.axis} of {rank}; it takes rows and columns"
+
+
 RULES: dict[Op, Rule | None] = {
     Op.CONST: None,
     Op.CONST_SHAPE: None,
@@ -89,6 +115,8 @@ RULES: dict[Op, Rule | None] = {
     Op.REDUCE_SUM: None,
     Op.RESCALE: None,
     Op.RESHAPE: None,
+    Op.RESIZE: _resize,
+    Op.REVERSE: _reverse,
     Op.SLICE: None,
     Op.SUB: None,
     Op.TABLE: _table,
@@ -98,6 +126,7 @@ RULES: dict[Op, Rule | None] = {
     Op.DEPTHWISE_CONV2D: _depthwise,
     Op.MAX_POOL2D: _max_pool,
     Op.TRANSPOSE: _transpose,
+    Op.TRANSPOSE_CONV2D: _transposed_conv,
 }
 """By operator the rule that its shapes and attributes keep; None where all do."""
 WHOLE_PROFILE = ("ethos-u85",)
@@ -114,7 +143,7 @@ def over_limit(graph: Graph, family: str) -> str | None:
         rule = RULES[operator.op]
         if rule is None:
             continue
-        shapes = [graph.shape(name) for name in operator.inputs[:2]]
+        shapes = [graph.shape(name) for name in operator.inputs[:2] if name in graph]
         other = shapes[1] if len(shapes) > 1 else None
         found = rule(operator.attribute, shapes[0], graph.shape(operator.outputs[0]), other)
         if found is not None:

@@ -15,7 +15,7 @@ __all__ = ["keep_slices_apart"]
 
 SUMS = (Op.CONV2D, Op.DEPTHWISE_CONV2D, Op.TRANSPOSE_CONV2D, Op.MATMUL, Op.AVG_POOL2D)
 """What takes a RESCALE in."""
-MOVES = (Op.CONCAT, Op.PAD, Op.SLICE, Op.TILE)
+MOVES = (Op.CONCAT, Op.PAD, Op.REVERSE, Op.SLICE, Op.TILE)
 
 
 def keep_slices_apart(graph: Graph) -> None:

@@ -3,16 +3,15 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import floor, log2, prod
 
 import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.moves import padded
 from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
 from etx_backend_arm.nodes.windows import Fit, fit
-from etx_backend_arm.quantized import Look, Step, find_step
+from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
 
@@ -32,29 +31,32 @@ def _window(node: Node) -> tuple[list[int], list[int], list[int]]:
 def _fit(node: Node) -> Fit:
     """Return the padding, and what to crop, such that the strides divide."""
     size, stride, padding = _window(node)
-    source = node.args[0].meta["val"]  # type: ignore[union-attr]
-    return fit(list(source.shape[2:]), size, stride, padding)
+    source, made = node.args[0].meta["val"], node.meta["val"]  # type: ignore[union-attr]
+    return fit(list(source.shape[2:]), size, stride, padding, made.shape[2:])
 
 
 def plain_pool(node: Node, look: Look) -> str | None:
-    """Windows of images whose strides divide, rounded down."""
+    """Windows of images, each with something of the image."""
     if node.meta["val"].dim() != 4:
         return f"{node.name} has rank {node.meta['val'].dim()}, a pool of TOSA takes 4"
-    if arguments(node)[4 if node.target is aten.avg_pool2d.default else 5]:
-        return f"{node.name} rounds its size up (ceil_mode)"
+    (size, _, _), pads = _window(node), _fit(node).pads
+    if any(pad >= size[i // 2] for i, pad in enumerate(pads)):
+        return f"{node.name} has padding of {pads}, windows of {size} lie outside"
     return None
 
 
-def divides_by_size(node: Node, look: Look) -> str | None:
-    """The divisor is the size of the window, the scale the same where padding does not count."""
-    counts, divisor = arguments(node)[5:7]
-    if divisor is not None:
-        return f"{node.name} divides by {divisor}, AVG_POOL2D by the size of the window"
-    found = find_step(node, look)
-    outside = not counts and any(_window(node)[2])
-    if outside and isinstance(found, Step) and found.forms[0] != found.form:
-        return f"{node.name} has another scale than its input, and padding that does not count"
-    return None
+def _parts(node: Node) -> torch.Tensor:
+    """Return what a pool makes of ones: less where padding counts, or the divisor is another."""
+    shape = node.args[0].meta["val"].shape[2:]  # type: ignore[union-attr]
+    return torch.nn.functional.avg_pool2d(torch.ones(1, *shape), *arguments(node)[1:])[0].double()
+
+
+def _counts(node: Node) -> torch.Tensor:
+    """Return how many elements of the image are in each window."""
+    shape = node.args[0].meta["val"].shape[2:]  # type: ignore[union-attr]
+    size, stride, padding, up, _, _ = arguments(node)[1:]
+    ones = torch.ones(1, *shape)
+    return torch.nn.functional.avg_pool2d(ones, size, stride, padding, up, True, 1)[0].double()
 
 
 def undilated(node: Node, look: Look) -> str | None:
@@ -72,16 +74,24 @@ def over_image(node: Node, look: Look) -> str | None:
     return None
 
 
-def _mean(values: Values, node: Node, size: list[int], stride: list[int], at: Fit) -> None:
+def _mean(
+    values: Values,
+    node: Node,
+    window: tuple[list[int], list[int]],
+    at: Fit,
+    parts: torch.Tensor,
+    counts: torch.Tensor,
+) -> None:
     """Add AVG_POOL2D where one scale is kept, else a sum with one rounding: kernels of ones."""
-    step, graph = values.step(node), values.graph
+    step, graph, (size, stride) = values.step(node), values.graph, window
     form = step.forms[0]
     source = at.crop(values, values.get(step.sources[0], "nhwc"), f"{node.name}_part")
     batch, *sizes, channels = graph.shape(source)
     shape = [batch, *at.count(sizes, size, stride), channels]
     stride = at.steps(sizes, size, stride)
     zero = graph.zero_point(form.zero_point, DType.INT8)
-    if (form.scale, form.zero_point) == (step.form.scale, step.form.zero_point):
+    is_plain = bool((parts == 1).all())
+    if is_plain and (form.scale, form.zero_point) == (step.form.scale, step.form.zero_point):
         attribute = fbs.AvgPool2dAttribute(
             kernel=size, stride=stride, pad=at.pads, acc_type=DType.INT32
         )
@@ -107,24 +117,36 @@ def _mean(values: Values, node: Node, size: list[int], stride: list[int], at: Fi
         shape,
         DType.INT32,
     )
-    values.requantize(step, total, [form.scale / prod(size)], "nhwc")
+    shares = parts / counts
+    if bool((shares == shares.flatten()[0]).all()):
+        values.requantize(step, total, [form.scale * float(shares.flatten()[0])], "nhwc")
+        return
+    bits = floor(log2(2**31 / (256 * prod(size) * float(shares.max()))))
+    factors = (shares * 2.0**bits).round().to(torch.int32)[None, :, :, None]
+    shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
+    operands = [total, values.constant(f"{node.name}_shares", factors), shift]
+    mean = graph.operator(
+        Op.MUL, fbs.MulAttribute(), operands, f"{node.name}_wide", shape, DType.INT32
+    )
+    values.requantize(step, mean, [form.scale * 2.0**-bits], "nhwc")
 
 
 INT8 = (quantized, static_shape)
 
 
-@lowers(aten.avg_pool2d.default, when=(*INT8, plain_pool, divides_by_size), profile=Profile.INT)
+@lowers(aten.avg_pool2d.default, when=(*INT8, plain_pool), profile=Profile.INT)
 def avg_pool2d(values: Values, node: Node) -> None:
-    """Lower to AVG_POOL2D, or DEPTHWISE_CONV2D and RESCALE where the scales differ."""
+    """Lower to AVG_POOL2D, or DEPTHWISE_CONV2D and RESCALE where scales or divisors differ."""
     size, stride, _ = _window(node)
-    _mean(values, node, size, stride, _fit(node))
+    _mean(values, node, (size, stride), _fit(node), _parts(node), _counts(node))
 
 
 @lowers(aten.mean.dim, when=(*INT8, over_image), profile=Profile.INT)
 def mean(values: Values, node: Node) -> None:
     """Lower like a pool with one window of the whole image."""
     size = values.shape(values.step(node).sources[0])[2:]
-    _mean(values, node, size, [1, 1], Fit([0] * 4, [0, 0]))
+    one = torch.ones(1, 1, dtype=torch.float64)
+    _mean(values, node, (size, [1, 1]), Fit([0] * 4, [0, 0]), one, one * prod(size))
 
 
 @lowers(aten.max_pool2d.default, when=(*INT8, plain_pool, undilated), profile=Profile.INT)
@@ -148,31 +170,25 @@ FLOAT = (float32, static_shape)
 PLAIN = (*FLOAT, plain_pool)
 
 
-def plain_divisor(node: Node, look: Look) -> str | None:
-    """The divisor is the size of the window."""
-    divisor = arguments(node)[6]
-    if divisor is None:
-        return None
-    return f"{node.name} divides by {divisor}, AVG_POOL2D by the size of the window"
-
-
 def _floats(call: Call, value: str, attribute: fbs.AvgPool2dAttribute, shape: list[int]) -> str:
     operands = [value, *[call.values.constant("no_zero_point", torch.zeros(1))] * 2]
     return call.emit(Op.AVG_POOL2D, attribute, operands, "mean", shape)
 
 
-@lowers(aten.avg_pool2d.default, when=(*PLAIN, plain_divisor))
+@lowers(aten.avg_pool2d.default, when=PLAIN)
 def avg_pool2d_of_floats(values: Values, node: Node) -> None:
-    """Lower to AVG_POOL2D, which leaves padding out; behind PAD where padding counts."""
-    call, (size, stride, padding) = Call(values, node, "nhwc"), _window(node)
-    value, at = call.get(call.activations[0]), _fit(node)
-    if arguments(node)[5] and any(padding):
-        around = [(0, 0), (at.pads[0], at.pads[1]), (at.pads[2], at.pads[3]), (0, 0)]
-        value, at = padded(call, value, around, 0.0, "padded"), Fit([0] * 4, at.cut)
-    value = at.crop(values, value, call.fresh("part"))
+    """Lower to AVG_POOL2D, which leaves padding out, and a factor where that counts."""
+    call, (size, stride, _) = Call(values, node, "nhwc"), _window(node)
+    at = _fit(node)
+    value = at.crop(values, call.get(call.activations[0]), call.fresh("part"))
     stride = at.steps(call.graph.shape(value)[1:3], size, stride)
     attribute = fbs.AvgPool2dAttribute(kernel=size, stride=stride, pad=at.pads, acc_type=DType.FP32)
-    call.done(_floats(call, value, attribute, call.shape))
+    mean, parts = _floats(call, value, attribute, call.shape), _parts(node)
+    if bool((parts != 1).any()):
+        factors = values.constant(call.fresh("parts"), parts.float()[None, :, :, None])
+        shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
+        mean = call.emit(Op.MUL, fbs.MulAttribute(), [mean, factors, shift], "counted", call.shape)
+    call.done(mean)
 
 
 @lowers(aten.mean.dim, when=(*FLOAT, over_image))

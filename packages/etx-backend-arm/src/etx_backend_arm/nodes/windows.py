@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -43,14 +44,23 @@ class Fit:
         return [1 if count == 1 else step for count, step in zip(counts, stride, strict=True)]
 
 
-def fit(sizes: list[int], reach: list[int], stride: list[int], padding: list[int]) -> Fit:
-    """Take the remainder off the padding behind, then off the image.
+def fit(
+    sizes: list[int],
+    reach: list[int],
+    stride: list[int],
+    padding: list[int],
+    made: Sequence[int] | None = None,
+) -> Fit:
+    """Pad behind as far as the last window reaches, or take off what no window reaches.
 
-    ``sizes`` are height and width, ``reach`` those of a window with its gaps.
+    ``sizes`` are height and width, ``reach`` those of a window with its gaps, ``made`` how many
+    windows there are, by default as many as fit.
     """
     pads, cut = [], []
     for axis in range(2):
-        rest = (sizes[axis] + 2 * padding[axis] - reach[axis]) % stride[axis]
-        pads += [padding[axis], max(padding[axis] - rest, 0)]
-        cut.append(max(rest - padding[axis], 0))
+        room = sizes[axis] + padding[axis]
+        count = made[axis] if made else (room + padding[axis] - reach[axis]) // stride[axis] + 1
+        rest = (count - 1) * stride[axis] + reach[axis] - room
+        pads += [padding[axis], max(rest, 0)]
+        cut.append(max(-rest, 0))
     return Fit(pads, cut)

@@ -111,8 +111,17 @@ def group_nodes(
                 current = quotient.merge(other, current)
         if node in bundles:
             begun[bundles[node]] = current
+    place = {node: quotient.find(vertex[node]) for node in graph.nodes if node in supported}
+    for node in reversed(place):
+        users = {place.get(user) if _are_one(bundles, node, user) else None for user in node.users}
+        if len(users) == 1 and None not in users:
+            (place[node],) = users  # type: ignore[assignment]
     groups: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        if node in supported:
-            groups.setdefault(quotient.find(vertex[node]), []).append(node)
+    for node, index in place.items():
+        groups.setdefault(index, []).append(node)
     return list(groups.values())
+
+
+def _are_one(bundles: dict[Node, int], node: Node, user: Node) -> bool:
+    """Tell whether both are of one bundle: then `node` goes where its only reader went."""
+    return node in bundles and bundles.get(user) == bundles[node]
