@@ -24,6 +24,9 @@ from test_firmware import BUILDS, PACKAGES, etx, run, text_size
 sys.path.insert(0, str(PACKAGES / "etx-quant" / "tests"))
 from digits import digits, train
 
+sys.path.insert(0, str(PACKAGES / "etx-backend-arm" / "tests"))
+import small_networks
+
 sys.path.insert(0, str(PACKAGES.parent / "tools"))
 from snippets import blocks
 
@@ -132,6 +135,19 @@ def test_a_library_in_a_build_of_its_own(folder: Path) -> None:
     emulator = "qemu-system-arm -M microbit -nographic -monitor none -serial null -kernel"
     semihosting = ("-semihosting-config", "enable=on,target=native")
     check(folder, run(*emulator.split(), image, *semihosting))
+
+
+def test_each_small_network_on_a_board(tmp_path: Path) -> None:
+    """All of them in one image: each returns what the host does."""
+    files = [small_networks.write(name, tmp_path) for name in small_networks.NETWORKS]
+    words = ("--target", "cortex-m55", "--sources", PACKAGES, "--tolerance", "0", "--share-arenas")
+    made = BUILDS / "firmware-small"
+    shutil.rmtree(made, ignore_errors=True)
+    done = etx("firmware", *files, *words, "-o", made)
+    assert done.returncode == 0, done.stderr
+    build = BUILDS / "firmware-small-build"
+    build_firmware(made, build, [])
+    assert run("ctest", "--test-dir", build, "-V").count("PASSED") == len(files)
 
 
 @pytest.mark.parametrize("name", ["cortex-m4", "cortex-m55"])

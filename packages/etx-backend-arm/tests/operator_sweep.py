@@ -69,6 +69,24 @@ def rows() -> Iterator[Row]:
         pairs = ((2**30 + 5, 0), (2**31 - 9, -1), (1234567890, -17))
         y = integers(g, 2, size)
         yield ops.ADD, (2, size), (3, *pairs[0], y, -5, *pairs[1], 7, *pairs[2], -100, 127)
+    for sizes in ((2, 1, 6), (6,), (1, 5, 1)):
+        y = integers(g, *sizes)
+        ends = (9, 1234567890, -16, -128, 127)
+        yield ops.ADD, (2, 5, 6), (3, -(2**30) - 7, 0, y, -5, 2**31 - 9, -1, *ends)
+        yield ops.MUL, (2, 5, 6), (3, y, -9, 5, -1518500250, -7)
+        yield ops.DIV, (2, 5, 6), (3, y, -9, 5, 7.3)
+        yield ops.MINIMUM, (2, 5, 6), (y,)
+        yield ops.MAXIMUM, (2, 5, 6), (y,)
+    for sizes, order in (((2, 9, 8, 3), [0, 3, 1, 2]), ((2, 5, 6), [2, 0, 1]), ((2, 50), [1, 0])):
+        yield ops.TRANSPOSE, sizes, (order,)
+    for sizes in ((2, 9, 8, 3), (4, 1, 9, 8), (2, 7, 1, 1)):
+        yield ops.PAD, sizes, ([0, 1, 2, 0], [1, 0, 3, 0], -7)
+    yield ops.SOFTMAX, (2, 5, 6), (1, 7, -128, 1717986944, 22, -124)
+    y, numbers = integers(g, 2, 4, 6), (3, 2**30 + 9, -7, NONE)
+    yield ops.BATCH_MATMUL, (2, 5, 6), (5, y, -128, *numbers)
+    window = ([2, 1], [1, 0], [1, 0], [1, 1])
+    weight, ends = integers(g, 5, 3, 2, 3), (*factors(g, 5, -5), -120, 127, NONE, NONE)
+    yield ops.TRANSPOSE_CONV2D, (2, 9, 8, 3), (weight, None, *window, 77, -3, *ends)
     for kernel in ([2, 3], [4, 1]):
         window = (kernel, [2, 1], [kernel[0] // 2, 0])
         yield ops.MAX_POOL2D, (2, 9, 8, 3), (*window, [1, 1], False, 4, 4, -90, 100)

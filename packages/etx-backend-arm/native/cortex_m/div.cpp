@@ -10,10 +10,10 @@ namespace {
 Error div_out(Context& context, const Tensor& self, int64_t self_zero_point, const Tensor& other,
               int64_t other_zero_point, int64_t output_zero_point, double output_scale,
               Tensor& out) {
-  ETX_CHECK(
-      context,
-      is_int8(self) && is_int8(other) && is_int8(out) && is_like(self, out) && is_like(other, out),
-      InvalidArgument, "operands and out must be int8 of the same sizes and order of memory");
+  Repeated repeated;
+  ETX_CHECK(context,
+            is_int8(self) && is_int8(other) && is_int8(out) && repeated.read(self, other, out),
+            InvalidArgument, "operands must be int8, and repeated give the sizes of out");
   ETX_CHECK(
       context,
       is_offset(self_zero_point) && is_offset(other_zero_point) && is_offset(output_zero_point),
@@ -21,16 +21,17 @@ Error div_out(Context& context, const Tensor& self, int64_t self_zero_point, con
   const auto a = static_cast<int32_t>(self_zero_point), b = static_cast<int32_t>(other_zero_point);
   const auto zero = static_cast<int32_t>(output_zero_point);
   const float scale = detail::to_float(output_scale);
-  const int8_t* const x = self.const_data_ptr<int8_t>();
-  const int8_t* const y = other.const_data_ptr<int8_t>();
-  int8_t* const to = out.mutable_data_ptr<int8_t>();
-  for (ssize_t i = 0, n = out.numel(); i < n; ++i) {
-    const int32_t divisor = y[i] - b;
-    const float quotient =
-        divisor == 0 ? 0.0f : static_cast<float>(x[i] - a) / static_cast<float>(divisor);
-    const int32_t value = round_even(quotient * scale) + zero;
-    to[i] = static_cast<int8_t>(value < -128 ? -128 : value > 127 ? 127 : value);
-  }
+  const auto divide = [&](const int8_t* x, const int8_t* y, int8_t* to, ssize_t count) {
+    for (ssize_t i = 0; i < count; ++i) {
+      const int32_t divisor = y[i] - b;
+      const float quotient =
+          divisor == 0 ? 0.0f : static_cast<float>(x[i] - a) / static_cast<float>(divisor);
+      const int32_t value = round_even(quotient * scale) + zero;
+      to[i] = static_cast<int8_t>(value < -128 ? -128 : value > 127 ? 127 : value);
+    }
+  };
+  repeated.each(self.const_data_ptr<int8_t>(), other.const_data_ptr<int8_t>(),
+                out.mutable_data_ptr<int8_t>(), out.numel(), divide);
   return Error::Ok;
 }
 

@@ -7,21 +7,24 @@
 namespace etx::cortex_m {
 namespace {
 
-Error check_like(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
-  ETX_CHECK(context, is_int8(out) && is_int8(a) && is_int8(b) && is_like(a, out) && is_like(b, out),
-            InvalidArgument, "operands and out must be int8 of the same sizes and order of memory");
+/// Calls `f` with runs of two tensors that are repeated to the sizes of `out`.
+template <typename F>
+Error for_runs(Context& context, const Tensor& a, const Tensor& b, Tensor& out, const F& f) {
+  Repeated repeated;
+  ETX_CHECK(context, is_int8(out) && is_int8(a) && is_int8(b) && repeated.read(a, b, out),
+            InvalidArgument, "operands must be int8, and repeated give the sizes of out");
+  repeated.each(a.const_data_ptr<int8_t>(), b.const_data_ptr<int8_t>(),
+                out.mutable_data_ptr<int8_t>(), out.numel(), f);
   return Error::Ok;
 }
 
-/// Calls `f` with the bytes of two tensors of the same sizes.
+/// Calls `f` with the bytes of two tensors.
 template <typename F>
 Error map(Context& context, const Tensor& a, const Tensor& b, Tensor& out, const F& f) {
-  ETX_TRY(check_like(context, a, b, out));
-  const int8_t* const x = a.const_data_ptr<int8_t>();
-  const int8_t* const y = b.const_data_ptr<int8_t>();
-  int8_t* const to = out.mutable_data_ptr<int8_t>();
-  for (ssize_t i = 0, n = out.numel(); i < n; ++i) to[i] = f(x[i], y[i]);
-  return Error::Ok;
+  return for_runs(context, a, b, out,
+                  [&](const int8_t* x, const int8_t* y, int8_t* to, ssize_t count) {
+                    for (ssize_t i = 0; i < count; ++i) to[i] = f(x[i], y[i]);
+                  });
 }
 
 constexpr int kLeftShift = 20;
@@ -81,16 +84,17 @@ Error add_out(Context& context, const Tensor& self, int64_t self_zero_point,
             is_factor(self_multiplier, self_shift) && is_factor(other_multiplier, other_shift) &&
                 is_factor(output_multiplier, output_shift),
             InvalidArgument, "multipliers must be int32, shifts within -31 and 31");
-  ETX_TRY(check_like(context, self, other, out));
   const Operand first = {static_cast<int32_t>(self_zero_point),
                          factor(self_multiplier, self_shift)};
   const Operand second = {static_cast<int32_t>(other_zero_point),
                           factor(other_multiplier, other_shift)};
   const Epilogue end = {static_cast<int32_t>(output_zero_point), static_cast<int32_t>(low),
                         static_cast<int32_t>(high)};
-  add_all(self.const_data_ptr<int8_t>(), first, other.const_data_ptr<int8_t>(), second, out.numel(),
-          end, factor(output_multiplier, output_shift), out.mutable_data_ptr<int8_t>());
-  return Error::Ok;
+  const Factor last = factor(output_multiplier, output_shift);
+  return for_runs(context, self, other, out,
+                  [&](const int8_t* x, const int8_t* y, int8_t* to, ssize_t count) {
+                    add_all(x, first, y, second, count, end, last, to);
+                  });
 }
 
 Error mul_out(Context& context, const Tensor& self, int64_t self_zero_point, const Tensor& other,

@@ -5,21 +5,34 @@
 namespace etx::cortex_m {
 namespace {
 
-constexpr ssize_t kMostRank = 8;
-
 /// A dimension of `out`: its size, and how far its elements are from each other in both.
 struct Direction {
   int64_t size, from, to;
 };
 
-/// `rank` is above 0.
-void move(const int8_t* from, const Direction* directions, ssize_t rank, int8_t* to) {
-  const Direction& first = directions[0];
-  for (int64_t i = 0; i < first.size; ++i, from += first.from, to += first.to) {
-    if (rank == 1) {
-      *to = *from;
-    } else {
-      move(from, directions + 1, rank - 1, to);
+/// The last two of kMostRank dimensions are loops, the others a counter.
+void move(const int8_t* from, const Direction* directions, int8_t* to) {
+  constexpr ssize_t kOuter = kMostRank - 2;
+  const Direction &row = directions[kOuter], &point = directions[kOuter + 1];
+  int64_t index[kOuter] = {};
+  for (ssize_t left = kOuter; left >= 0;) {
+    const int8_t* x = from;
+    int8_t* y = to;
+    for (int64_t i = 0; i < row.size; ++i, x += row.from, y += row.to) {
+      const int8_t* source = x;
+      int8_t* target = y;
+      for (int64_t j = 0; j < point.size; ++j, source += point.from, target += point.to) {
+        *target = *source;
+      }
+    }
+    for (left = kOuter - 1; left >= 0; --left) {
+      const Direction& outer = directions[left];
+      from += outer.from;
+      to += outer.to;
+      if (++index[left] < outer.size) break;
+      from -= outer.size * outer.from;
+      to -= outer.size * outer.to;
+      index[left] = 0;
     }
   }
 }
@@ -32,6 +45,8 @@ Error transpose_out(Context& context, const Tensor& input, IntList perm, Tensor&
   ETX_CHECK(context, perm.size() == static_cast<size_t>(rank), InvalidArgument,
             "perm must have a number for each dimension");
   Direction directions[kMostRank];
+  for (Direction& each : directions) each = {1, 0, 0};
+  Direction* const last = directions + (kMostRank - rank);
   uint32_t seen = 0;
   for (ssize_t i = 0; i < rank; ++i) {
     int64_t dim = perm[static_cast<size_t>(i)];
@@ -40,11 +55,12 @@ Error transpose_out(Context& context, const Tensor& input, IntList perm, Tensor&
     ETX_CHECK(context, is_new, InvalidArgument, "perm must name each dimension once");
     seen |= 1u << dim;
     const auto at = static_cast<ssize_t>(dim);
-    directions[i] = {input.size(at), input.stride(at), out.stride(i)};
+    last[i] = {input.size(at), input.stride(at), out.stride(i)};
     ETX_CHECK(context, out.size(i) == input.size(at), InvalidArgument,
               "out must have the sizes of input in the order of perm");
   }
-  move(input.const_data_ptr<int8_t>(), directions, rank, out.mutable_data_ptr<int8_t>());
+  if (out.numel() == 0) return Error::Ok;
+  move(input.const_data_ptr<int8_t>(), directions, out.mutable_data_ptr<int8_t>());
   return Error::Ok;
 }
 

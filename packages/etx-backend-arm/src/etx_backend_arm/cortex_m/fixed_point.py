@@ -18,7 +18,7 @@ def factor(scale: float) -> tuple[int, int]:
         return 0, 0
     fraction, shift = math.frexp(scale)
     multiplier = round(fraction * 2**31)
-    if multiplier == 2**31:
+    if abs(multiplier) == 2**31:
         multiplier, shift = multiplier // 2, shift + 1
     return (0, 0) if shift < -31 else (multiplier, min(shift, 30))
 

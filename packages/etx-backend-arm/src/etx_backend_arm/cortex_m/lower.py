@@ -22,6 +22,15 @@ from torch.fx import Graph, Node
 
 from etx_backend_arm.cortex_m import operators as ops
 from etx_backend_arm.cortex_m.fixed_point import LEFT_SHIFT, factor
+from etx_backend_arm.cortex_m.moves import (
+    PERMUTE,
+    VIEW,
+    image_padded,
+    mean,
+    pad,
+    permute,
+    view,
+)
 
 
 class ToCortexM(NodePass):
@@ -64,8 +73,6 @@ def _conv(
     scale: Node, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int],
     spacing: list[int], groups: int, zero_point: int, offset: int, low: int, high: int,
 ) -> Node | str:  # fmt: skip
-    if padding[:2] != padding[2:] or any(space != 1 for space in spacing):
-        return "cortex_m:: has the same padding on both sides, and no space between points"
     weight, scales = owner.constant(packed), owner.constant(scale)
     if weight is None or scales is None:
         return "the weight is not a constant"
@@ -74,17 +81,30 @@ def _conv(
     rows = [unpack(part, channels, height * width * depth) for part in weight.chunk(groups)]
     taps = torch.cat(rows).view(-1, height, width, depth).contiguous()
     numbers = owner.factors(scales, scale.name)
+    bounds = (*numbers, low, high, owner.scratch())
+    if any(space != 1 for space in spacing):
+        if groups != 1 or any(step != 1 for step in stride):
+            return "cortex_m::quantized_transpose_conv2d has no groups"
+        reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+        cut = [r - p for r, p in zip(reach, padding[:2], strict=True)]
+        more = [after - before for before, after in zip(padding[:2], padding[2:], strict=True)]
+        if min(cut + more) < 0:
+            return "cortex_m::quantized_transpose_conv2d adds nothing in front"
+        flipped = owner.store(taps.flip(1, 2).contiguous(), f"{packed.name}_flipped")
+        args = (x, flipped, bias, spacing, cut, more, dilation, -zero_point, offset, *bounds)
+        return graph.call_function(ops.TRANSPOSE_CONV2D, (*args, owner.scratch()))
+    if padding[:2] != padding[2:]:
+        x, padding = image_padded(graph, x, padding, zero_point), [0, 0, 0, 0]
     window = (stride, padding[:2], dilation)
     if depth == 1 and groups == x.meta["val"].shape[3] and groups != 1:
         stored = owner.store(taps.permute(3, 1, 2, 0).contiguous(), f"{packed.name}_hwc")
         spread = (*window, channels, -zero_point, offset)
-        rest = (*numbers, low, high, owner.scratch())
-        return graph.call_function(ops.DEPTHWISE_CONV2D, (x, stored, bias, *spread, *rest))
+        return graph.call_function(ops.DEPTHWISE_CONV2D, (x, stored, bias, *spread, *bounds))
     stored = owner.store(taps, f"{packed.name}_ohwi")
     if not any(padding):
         bias, zero_point = owner.folded(taps, bias, zero_point, packed.name), 0
     given = (x, stored, bias, *window, -zero_point, offset)
-    return graph.call_function(ops.CONV2D, (*given, *numbers, low, high, owner.scratch()))
+    return graph.call_function(ops.CONV2D, (*given, *bounds))
 
 
 def _depthwise(
@@ -96,7 +116,7 @@ def _depthwise(
     if weight is None or scales is None:
         return "the weight is not a constant"
     if padding[:2] != padding[2:]:
-        return "cortex_m:: has the same padding on both sides"
+        x, padding = image_padded(graph, x, padding, zero_point), [0, 0, 0, 0]
     stored = owner.store(weight.view(1, *kernel, -1), f"{packed.name}_hwc")
     given = (x, stored, bias, stride, padding[:2], dilation, 1, -zero_point, offset)
     numbers = owner.factors(scales, scale.name)
@@ -120,10 +140,10 @@ def _linear(
         numbers = owner.factors(scales, scale.name)
         rest = (0, offset, *numbers, low, high, owner.scratch())
         bias = owner.folded(matrix, bias, zero_point, packed.name)
-        points = _view(graph, x, [1, 1, -1, depth])
+        points = view(graph, x, [1, 1, -1, depth])
         out = graph.call_function(ops.CONV2D, (points, taps, bias, [1], [0], [1], *rest))
         out.meta["val"] = points.meta["val"].new_empty(*points.meta["val"].shape[:3], len(scales))
-        return _view(graph, out, [*x.meta["val"].shape[:-1], len(scales)])
+        return view(graph, out, [*x.meta["val"].shape[:-1], len(scales)])
     whole = owner.folded(matrix, bias, zero_point, packed.name)
     multiplier, shift = factor(scales.double()[0].item())
     stored = owner.store(matrix, f"{packed.name}_rows")
@@ -131,21 +151,11 @@ def _linear(
     return graph.call_function(ops.LINEAR, args)
 
 
-def _view(graph: Graph, x: Node, sizes: list[int]) -> Node:
-    view = graph.call_function(torch.ops.aten.view_copy.default, (x, sizes))
-    view.meta["val"] = x.meta["val"].reshape(sizes)
-    return view
-
-
 def _add(
     owner: ToCortexM, graph: Graph, a: Node, b: Node, a_scale: float, a_zero_point: int,
     b_scale: float, b_zero_point: int, zero_point: int, low: int, high: int,
 ) -> Node | str:  # fmt: skip
-    if a.meta["val"].shape != b.meta["val"].shape:
-        return "cortex_m::quantized_add does not broadcast"
-    if a_scale <= 0 or b_scale <= 0:
-        return "cortex_m::quantized_add does not subtract"
-    most = 2 * max(a_scale, b_scale)
+    most = 2 * max(abs(a_scale), abs(b_scale))
     first, second = (a_zero_point, *factor(a_scale / most)), (b_zero_point, *factor(b_scale / most))
     last = (zero_point, *factor(most / 2**LEFT_SHIFT))
     return graph.call_function(ops.ADD, (a, *first, b, *second, *last, low, high))
@@ -158,8 +168,10 @@ def _avg_pool(
 ) -> Node | str:  # fmt: skip
     if abs(scale - 1) > 1e-6 or zero_point != offset or (low, high) != (-128, 127):
         return "cortex_m::quantized_avg_pool2d keeps scale and zero point"
-    if padding[:2] != padding[2:] or (count_include_pad and any(padding)):
-        return "cortex_m::quantized_avg_pool2d counts no padding"
+    if count_include_pad and any(padding):
+        x, padding = image_padded(graph, x, padding, zero_point), [0, 0, 0, 0]
+    if padding[:2] != padding[2:]:
+        return "cortex_m::quantized_avg_pool2d has the same padding on both sides"
     if any(_rest(x, kernel, stride, padding)):
         return "the last window goes beyond the padding"
     numbers = (zero_point, *factor(1.0), owner.scratch())
@@ -177,7 +189,7 @@ def _max_pool(
     padding: list[int], dilation: list[int],
 ) -> Node | str:  # fmt: skip
     if padding[:2] != padding[2:]:
-        return "cortex_m:: has the same padding on both sides"
+        x, padding = image_padded(graph, x, padding, -128), [0, 0, 0, 0]
     args = (x, kernel, stride, padding[:2], dilation, False, 0, 0, -128, 127)
     return graph.call_function(ops.MAX_POOL2D, args)
 
@@ -192,10 +204,6 @@ def _mul(
     owner: ToCortexM, graph: Graph, a: Node, b: Node, scale: float, a_zero_point: int,
     b_zero_point: int, zero_point: int, low: int, high: int,
 ) -> Node | str:  # fmt: skip
-    if a.meta["val"].shape != b.meta["val"].shape:
-        return "cortex_m::quantized_mul does not broadcast"
-    if scale <= 0:
-        return "cortex_m::quantized_mul has no negative scale"
     if (low, high) != (-128, 127):
         return "cortex_m::quantized_mul has no other bounds than those of int8"
     args = (a, a_zero_point, b, b_zero_point, zero_point, *factor(scale))
@@ -212,18 +220,18 @@ def _larger(owner: ToCortexM, graph: Graph, a: Node, b: Node) -> Node | str:
 
 def _selected(graph: Graph, operator: Any, a: Node, b: Node) -> Node | str:
     values = a.meta["val"], b.meta["val"]
-    if any(value.dtype != torch.int8 for value in values) or values[0].shape != values[1].shape:
-        return f"{operator} is of int8, and does not broadcast"
+    if any(value.dtype != torch.int8 for value in values):
+        return f"{operator} is of int8"
     return graph.call_function(operator, (a, b))
 
 
 def _quantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
-    inner: Any = x.args[0] if x.target is torch.ops.aten.view_copy.default else x
+    inner: Any = x.args[0] if x.target is VIEW else x
     if inner.target in BETWEEN and range[2:] == (-128, 127, torch.int8):
         made: Node | None = BETWEEN[inner.target](owner, graph, inner, *range[:2])
         if made is not None and inner is not x:
             made.meta["val"] = inner.meta["val"].to(torch.int8)
-            made = _view(graph, made, list(x.meta["val"].shape))
+            made = view(graph, made, list(x.meta["val"].shape))
         if made is not None:
             return made
     if x.meta["val"].dtype != torch.float32 or range[-1] != torch.int8:
@@ -243,8 +251,7 @@ def _integers(x: Any) -> tuple[Node, float, int] | None:
 def _softmax(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int) -> Node | None:
     """`q(softmax(dq(x)))` of 1/256 and -128 -> `cortex_m::softmax(x)`, of 5 integer bits."""
     given, dim = _integers(x.args[0]), int(x.args[1])  # type: ignore[arg-type]
-    last = x.meta["val"].dim() - 1
-    if given is None or dim not in (-1, last) or (scale, offset) != (1 / 256, -128):
+    if given is None or (scale, offset) != (1 / 256, -128):
         return None
     source, step, zero_point = given
     multiplier, shift = factor(step)
@@ -261,10 +268,22 @@ def _products(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int
     a, b = _integers(x.args[0]), _integers(x.args[1])
     if a is None or b is None or a[0].meta["val"].shape[-1] > MOST_PRODUCTS:
         return None
-    columns = graph.call_function(ops.TRANSPOSE, (b[0], [0, 2, 1]))
-    columns.meta["val"] = b[0].meta["val"].permute(0, 2, 1).contiguous()
+    columns: Any = b[0]
+    if columns.target in (PERMUTE, ops.TRANSPOSE) and columns.args[1] == [0, 2, 1]:
+        columns = columns.args[0]
+    else:
+        columns = graph.call_function(ops.TRANSPOSE, (b[0], [0, 2, 1]))
+        columns.meta["val"] = b[0].meta["val"].permute(0, 2, 1).contiguous()
     numbers = (offset, *factor(a[1] * b[1] / scale), owner.scratch())
     return graph.call_function(ops.BATCH_MATMUL, (a[0], -a[2], columns, -b[2], *numbers))
+
+
+def _quotient(owner: ToCortexM, graph: Graph, x: Node, scale: float, offset: int) -> Node | None:
+    """`q(dq(a) / dq(b))` -> `cortex_m::quantized_div(a, b)`."""
+    a, b = _integers(x.args[0]), _integers(x.args[1])
+    if a is None or b is None:
+        return None
+    return graph.call_function(ops.DIV, (a[0], a[2], b[0], b[2], offset, a[1] / (b[1] * scale)))
 
 
 def _dequantize(owner: ToCortexM, graph: Graph, x: Node, *range: Any) -> Node | str:
@@ -284,10 +303,14 @@ ROWS: dict[Any, Any] = {
     etx.MUL: _mul,
     torch.ops.aten.maximum.default: _larger,
     torch.ops.aten.minimum.default: _smaller,
+    torch.ops.aten.constant_pad_nd.default: pad,
+    etx.MEAN: mean,
+    PERMUTE: permute,
 }
 BETWEEN: dict[Any, Any] = {
     torch.ops.aten._softmax.default: _softmax,
     torch.ops.aten.bmm.default: _products,
+    torch.ops.aten.div.Tensor: _quotient,
 }
 """What has no operator of integers in namespace ``etx``: float between dequantize and quantize."""
 SOFTMAX_BITS = 26

@@ -194,6 +194,21 @@ def _transpose_conv2d(
     return finish(sums.contiguous(), (multipliers, shifts), output_offset, (low, high))
 
 
+def _pad(input: Tensor, before: Sequence[int], after: Sequence[int], value: int) -> Tensor:
+    sides = list(zip(before, after, strict=True))
+    sizes = input.shape
+    if len(sizes) == 4 and (sizes[1] == 1 or sizes[2] == sizes[3] == 1):
+        images, height, width, channels = sides
+        sides = [images, channels, height, width]
+    pairs = [n for pair in reversed(sides[4 - len(sizes) :]) for n in pair]
+    return functional.pad(input, pairs, value=value)
+
+
+def _broadcast(*args: Any) -> Tensor:
+    a, b = (arg for arg in args if isinstance(arg, Tensor))
+    return a + b
+
+
 def _like(input: Tensor, *_: object) -> Tensor:
     return torch.empty_like(input)
 
@@ -222,7 +237,7 @@ ADD = _define(
     " int other_zero_point, int other_multiplier, int other_shift, int output_zero_point,"
     " int output_multiplier, int output_shift, int activation_min, int activation_max",
     _add,
-    _like,
+    _broadcast,
 )
 ACTIVATION = _define(
     "quantized_activation",
@@ -249,17 +264,17 @@ MUL = _define(
     "Tensor self, int self_zero_point, Tensor other, int other_zero_point, int output_zero_point,"
     " int output_multiplier, int output_shift",
     _mul,
-    _like,
+    _broadcast,
 )
 DIV = _define(
     "quantized_div",
     "Tensor self, int self_zero_point, Tensor other, int other_zero_point, int output_zero_point,"
     " float output_scale",
     _div,
-    _like,
+    _broadcast,
 )
-MINIMUM = _define("minimum", "Tensor self, Tensor other", torch.minimum, _like)
-MAXIMUM = _define("maximum", "Tensor self, Tensor other", torch.maximum, _like)
+MINIMUM = _define("minimum", "Tensor self, Tensor other", torch.minimum, _broadcast)
+MAXIMUM = _define("maximum", "Tensor self, Tensor other", torch.maximum, _broadcast)
 SOFTMAX = _define(
     "softmax",
     "Tensor input, int dim, int input_zero_point, int output_zero_point, int input_multiplier,"
@@ -267,6 +282,7 @@ SOFTMAX = _define(
     _softmax,
     _like,
 )
+PAD = _define("pad", "Tensor input, int[] pre_pad, int[] post_pad, int pad_value", _pad, _pad)
 TRANSPOSE = _define("transpose", "Tensor input, int[] perm", _transpose, _transpose)
 BATCH_MATMUL = _define(
     "quantized_batch_matmul",

@@ -8,15 +8,22 @@ from etx_quant import Int8Quantizer
 from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved
 
 aten = torch.ops.aten
-POOLS = {aten.avg_pool2d.default: Moved(), aten.adaptive_avg_pool2d.default: Moved()}
-PRODUCTS = {
+POOLS = {
+    aten.avg_pool2d.default: Moved(),
+    aten.adaptive_avg_pool2d.default: Moved(),
+    aten.mean.dim: Moved(),
+}
+MORE = {
+    aten.abs.default: Arithmetic(),
     aten.bmm.default: Arithmetic(),
+    aten.div.Tensor: Arithmetic(),
     aten.matmul.default: Arithmetic(),
+    aten.neg.default: Arithmetic(),
     aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
 }
 
 
 class CortexMQuantizer(Int8Quantizer):
-    """Annotates for int8 per channel; average pools keep scale and zero point of their input."""
+    """Annotates for int8 per channel; means keep scale and zero point of their input."""
 
-    rows = ROWS | POOLS | PRODUCTS
+    rows = ROWS | POOLS | MORE
