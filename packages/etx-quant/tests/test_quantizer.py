@@ -36,6 +36,20 @@ class Behind(nn.Module):
 
 
 FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
+    aten.abs.default: torch.abs,
+    aten.celu.default: F.celu,
+    aten.celu_.default: lambda x: F.celu(x.flip(1), inplace=True),
+    aten.div.Tensor: lambda x: x / 3,
+    aten.hardshrink.default: F.hardshrink,
+    aten.log_sigmoid.default: F.logsigmoid,
+    aten.mish.default: F.mish,
+    aten.mish_.default: lambda x: F.mish(x.flip(1), inplace=True),
+    aten.neg.default: lambda x: -x,
+    aten.selu.default: F.selu,
+    aten.selu_.default: lambda x: F.selu(x.flip(1), inplace=True),
+    aten.softplus.default: F.softplus,
+    aten.softshrink.default: F.softshrink,
+    aten.threshold.default: lambda x: F.threshold(x, 0.1, -0.2),
     aten.adaptive_avg_pool1d.default: lambda x: F.adaptive_avg_pool1d(x[0], 3)[None],
     aten.adaptive_avg_pool2d.default: lambda x: F.adaptive_avg_pool2d(x, 2),
     aten.add.Tensor: lambda x: x + x[:, :1],
@@ -236,6 +250,31 @@ def test_lines_are_resized_in_int8() -> None:
         nodes = manager.exported_program().graph_module.graph.nodes
         values = [n.meta.get("val") for n in nodes if n.op == "call_function"]
         assert sum(isinstance(x, Tensor) and x.is_floating_point() for x in values) <= 1
+
+
+@pytest.mark.parametrize("slopes", [1, 8])
+def test_a_prelu_is_made_of_others(slopes: int) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.PReLU(slopes), nn.Conv2d(8, 8, 3)).eval()
+    nn.init.uniform_(model[1].weight, 0.1, 0.5)
+    batches = [(torch.randn(2, 3, 8, 8),)]
+    quantized = quantize(model, batches)
+    assert compare(model, quantized, batches).sqnr > 35
+    op = aten.leaky_relu.default if slopes == 1 else aten.add.Tensor
+    assert [reads(node) for node in calls(quantized, op)] == [True]
+
+
+def test_a_quotient_of_tensors_stays_in_float() -> None:
+    class Quotient(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.a(x) / self.b(x).exp()  # type: ignore[no-any-return]
+
+    quantized = quantize(Quotient().eval(), [(torch.randn(2, 8),)])
+    (node,) = calls(quantized, aten.div.Tensor)
+    assert all("quantize" not in str(user.target) for user in node.users)
 
 
 def test_xnnpack_leaves_out_what_it_lacks() -> None:

@@ -226,6 +226,8 @@ def annotate_arithmetic(
         return
     if not row.takes_one and len(inputs) < len(node.all_input_nodes):
         return
+    if row.takes_numbers and len(node.all_input_nodes) > 1:
+        return
     if row.is_sum and _is_normalized(node):
         return
     if any(_is_large(argument, model) for argument in node.args):

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.fx import GraphModule, Node
 
+from etx_quant.constants import add_constant
 from etx_quant.rows import ROWS, Recurrent, Row, Table, Weighted
 
 __all__ = ["fold_norms", "norms_as_layers"]
@@ -161,15 +162,8 @@ def _call(norm: Node, target: Any, args: tuple[Any, ...], value: Tensor) -> Node
 
 
 def _stored(model: GraphModule, reader: Node, name: str, weight: Tensor, bias: Tensor) -> Constants:
-    """Make two constants parameters of ``model``, and return nodes before its first node."""
-    value, nodes = reader.meta["val"], []
-    first = next(iter(model.graph.nodes))
-    for end, constant in (("scaled", weight), ("shift", bias)):
-        free = next(n for i in range(10**6) if not hasattr(model, n := f"{name}_{end}_{i}"))
-        parameter = nn.Parameter(constant.to(value.dtype), requires_grad=False)
-        model.register_parameter(free, parameter)
-        with model.graph.inserting_before(first):
-            node = model.graph.get_attr(free)
-        node.meta["val"] = value.fake_mode.from_tensor(parameter, static_shapes=True)
-        nodes.append(node)
-    return nodes[0], nodes[1]
+    value = reader.meta["val"]
+    return (
+        add_constant(model, f"{name}_scaled", weight, value),
+        add_constant(model, f"{name}_shift", bias, value),
+    )

@@ -11,7 +11,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.annotate import annotate_node, is_static, move_forward
 from etx_quant.config import QuantizationConfig, get_symmetric_quantization_config
-from etx_quant.lines import lines_as_images
+from etx_quant.forms import rewrite_forms
 from etx_quant.norms import norms_as_layers
 from etx_quant.rows import ROWS, Row
 
@@ -72,14 +72,17 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
         return list(self._by_name)
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
-        """Make norms layers where no layer could take them in, and lines images to resize."""
+        """Make norms layers where no layer could take them in, and operators such as have rows."""
         norms_as_layers(model, self._takes_norm)
-        lines_as_images(model, self._is_static)
+        rewrite_forms(model, self._is_rewritten)
         return model
 
-    def _is_static(self, node: Node) -> bool:
+    def _is_rewritten(self, node: Node) -> bool:
+        """Tell whether an operator is quantized, and has no parameter that is trained."""
         config = self._config(node)
-        return config is not None and is_static(config.input_activation)
+        if config is None or not is_static(config.input_activation):
+            return False
+        return not (config.is_qat and any(n.op == "get_attr" for n in node.all_input_nodes))
 
     def _takes_norm(self, node: Node) -> bool:
         """Tell whether a norm is quantized: each channel of its weight has a scale."""

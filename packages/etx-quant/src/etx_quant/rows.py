@@ -52,11 +52,13 @@ class Arithmetic(Row):
 
     What it costs is little beside a weighted operator, so it is quantized only behind others.
     ``is_sum``: it stays float where a norm reads it. ``takes_one``: only argument 0 is quantized.
+    ``takes_numbers``: only where its other arguments are numbers.
     """
 
     fixed: FixedQParamsQuantizationSpec | None = None
     is_sum: bool = False
     takes_one: bool = False
+    takes_numbers: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,17 +113,22 @@ ROWS: dict[object, Row] = {
     aten.lstm.input: Recurrent(is_xnnpack=False),
     aten.rnn_relu.input: Recurrent(is_xnnpack=False),
     aten.rnn_tanh.input: Recurrent(is_xnnpack=False),
+    aten.abs.default: Arithmetic(is_xnnpack=False),
     aten.adaptive_avg_pool1d.default: Arithmetic(),
     aten.adaptive_avg_pool2d.default: Arithmetic(),
     aten.add.Tensor: Arithmetic(is_sum=True),
     aten.add_.Tensor: Arithmetic(is_inplace=True, is_sum=True),
     aten.avg_pool1d.default: Arithmetic(),
     aten.avg_pool2d.default: Arithmetic(),
+    aten.celu.default: Arithmetic(is_xnnpack=False),
+    aten.celu_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
     aten.clamp.default: Arithmetic(),
     aten.clamp_.default: Arithmetic(is_inplace=True),
+    aten.div.Tensor: Arithmetic(is_xnnpack=False, takes_numbers=True),
     aten.elu.default: Arithmetic(),
     aten.elu_.default: Arithmetic(is_inplace=True),
     aten.gelu.default: Arithmetic(is_xnnpack=False),
+    aten.hardshrink.default: Arithmetic(is_xnnpack=False),
     aten.hardsigmoid.default: Arithmetic(is_xnnpack=False, fixed=FROM_ZERO_TO_ONE),
     aten.hardsigmoid_.default: Arithmetic(True, False, FROM_ZERO_TO_ONE),
     aten.hardswish.default: Arithmetic(is_xnnpack=False),
@@ -130,23 +137,32 @@ ROWS: dict[object, Row] = {
     aten.hardtanh_.default: Arithmetic(is_inplace=True),
     aten.leaky_relu.default: Arithmetic(),
     aten.leaky_relu_.default: Arithmetic(is_inplace=True),
+    aten.log_sigmoid.default: Arithmetic(is_xnnpack=False),
     aten.mean.dim: Arithmetic(),
+    aten.mish.default: Arithmetic(is_xnnpack=False),
+    aten.mish_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
     aten.mul.Tensor: Arithmetic(),
     aten.mul_.Tensor: Arithmetic(is_inplace=True),
+    aten.neg.default: Arithmetic(is_xnnpack=False),
     aten.relu.default: Arithmetic(),
     aten.relu_.default: Arithmetic(is_inplace=True),
     aten.relu6.default: Arithmetic(),
     aten.relu6_.default: Arithmetic(is_inplace=True),
     aten.rsub.Scalar: Arithmetic(is_sum=True),
+    aten.selu.default: Arithmetic(is_xnnpack=False),
+    aten.selu_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
     aten.sigmoid.default: Arithmetic(fixed=FROM_ZERO_TO_ONE),
     aten.sigmoid_.default: Arithmetic(is_inplace=True, fixed=FROM_ZERO_TO_ONE),
     aten.silu.default: Arithmetic(is_xnnpack=False),
     aten.silu_.default: Arithmetic(is_inplace=True, is_xnnpack=False),
+    aten.softplus.default: Arithmetic(is_xnnpack=False),
+    aten.softshrink.default: Arithmetic(is_xnnpack=False),
     aten.sub.Tensor: Arithmetic(is_sum=True),
     aten.sub_.Tensor: Arithmetic(is_inplace=True, is_sum=True),
     aten.sum.dim_IntList: Arithmetic(is_xnnpack=False),
     aten.tanh.default: Arithmetic(fixed=FROM_MINUS_ONE_TO_ONE),
     aten.tanh_.default: Arithmetic(is_inplace=True, fixed=FROM_MINUS_ONE_TO_ONE),
+    aten.threshold.default: Arithmetic(is_xnnpack=False),
     aten.amax.default: Moved(is_xnnpack=False),
     aten.cat.default: Moved(),
     aten.clone.default: Moved(),
