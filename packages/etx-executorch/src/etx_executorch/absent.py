@@ -37,8 +37,19 @@ ABSENT = {
         "the schema is in etx_schema: etx_devtools.etdump reads ETDumps, etx_runtime.Recorder and"
         " etx run --etdump write them"
     ),
+    "devtools.inspector.compare_results": "use etx compare, or etx_devtools.compare.compare",
+    "devtools.inspector.inspector_cli": "use etx profile MODEL --etdump FILE",
+    "devtools.intermediate_output_tap": (
+        "the runtime records values without taps: use etx run --etdump FILE --values all, and etx"
+        " compare --inside BACKEND for those in delegates"
+    ),
+    "devtools.pte_tool": "use etx diff A B, or etx_devtools.diff.diff",
+    "devtools.scripts": "use etx profile MODEL --etdump FILE --json",
     "devtools.size_analysis_tool": "use etx size, or etx_devtools.sizes",
-    "devtools.visualization": "graphs are not drawn: use etx show, or etx memory for the plan",
+    "devtools.visualization": (
+        "use etx report, or etx memory for the plan; model-explorer opens the file as it is, with"
+        " node data of etx report --overlay"
+    ),
     "examples": "examples lie in the repository's folder examples",
     "exir.capture.capture": "call torch.export.export, then to_edge",
     "exir.CaptureConfig": "call torch.export.export, then to_edge",
