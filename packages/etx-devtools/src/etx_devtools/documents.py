@@ -27,6 +27,8 @@ def _distance(path: str, what: str) -> tuple[Field, ...]:
         (f"{path}.expected", number, "the worst element in eager mode"),
         (f"{path}.nan", "integer", "elements that are NaN"),
         (f"{path}.inf", "integer", "elements that are infinite"),
+        (f"{path}.problem", "string", "why nothing can be compared, such as another shape"),
+        (f"{path}.own{{}}", number, "metrics of --metric"),
     )
 
 
@@ -194,7 +196,7 @@ FIELDS: dict[str, tuple[Field, ...]] = {
         ("changes", "object", "of two files, what etx diff finds"),
     ),
 }
-OPTIONAL = {"before", "changes", "made", "arrived"}
+OPTIONAL = {"before", "changes", "made", "arrived", "problem", "own"}
 
 
 def schema(command: str) -> dict[str, Any]:

@@ -9,11 +9,13 @@ import json
 import sys
 
 import etx_runtime
+import jsonschema
 import numpy as np
 import pytest
 import torch
 from compared_models import rows
 from etx_devtools.compare.command import register
+from etx_devtools.documents import schema
 from etx_exir import ExecutorchBackendConfig
 from etx_exir import compile as compile_model
 from etx_schema import EtxError, cli, read_pte, write_pte
@@ -132,6 +134,34 @@ def test_all_methods(quantized, capsys):
     np.save("x.npy", np.ones((1, 4), np.float32))
     code, text = etx(capsys, "two.pte", "--eager", model, "--inputs", "x.npy")
     assert text.endswith("note: not compared: last; --method names another method\n")
+
+
+METRIC = """
+def energy(got, expected):
+    return ((got - expected) ** 2).sum() / (expected**2).sum()
+
+
+def ones(got, expected):
+    return 1
+"""
+
+
+def test_metrics_of_ones_own(files, capsys, tmp_path):
+    (tmp_path / "metric.py").write_text(METRIC)
+    words = ("wrong.pte", "--eager", "net.py:net", "--metric", "metric.py:energy")
+    text = etx(capsys, *words, "--metric", "metric.py:ones")[1]
+    assert ", ones 1" in text
+    document = json.loads(etx(capsys, *words, "--json")[1])
+    jsonschema.validate(document, schema("compare"))
+    made = document["first"]["made"]
+    assert made["own"]["energy"] == pytest.approx(10 ** (-made["snr_db"] / 10), rel=1e-4)
+    assert (
+        json.loads(etx(capsys, *words[:3], "--json")[1])["first"]["made"]
+        .keys()
+        .isdisjoint({"own", "problem"})
+    )
+    with pytest.raises(EtxError, match="has no function or class 'other'"):
+        etx(capsys, *words[:3], "--metric", "metric.py:other")
 
 
 def test_inputs_from_a_file(files, capsys):

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from etx_schema import EtxError
 from torch import nn
 
-__all__ = ["Source", "load_factory", "load_partitioner"]
+__all__ = ["Source", "load_factory", "load_function", "load_partitioner"]
 
 
 FORMS = (
@@ -89,6 +90,15 @@ def _inputs_of(model: nn.Module, source: str) -> Any:
 
 
 def _call(source: str, what: str) -> Any:
+    found = load_function(source, what)
+    try:
+        return found()
+    except (Exception, SystemExit) as error:
+        raise EtxError(f"{source}() raised {type(error).__name__}: {error}") from error
+
+
+def load_function(source: str, what: str) -> Callable[..., Any]:
+    """Return the function or class `model.py:name`, which is `what`: EtxError where it is not."""
     place, colon, name = source.rpartition(":")
     if not colon or not name:
         raise EtxError(f"{source!r}: expected {what} as model.py:name")
@@ -101,10 +111,8 @@ def _call(source: str, what: str) -> Any:
         ]
         known = f"; it has {', '.join(names)}" if names else ""
         raise EtxError(f"{place} has no function or class {name!r}{known}")
-    try:
-        return found()
-    except (Exception, SystemExit) as error:
-        raise EtxError(f"{source}() raised {type(error).__name__}: {error}") from error
+    function: Callable[..., Any] = found
+    return function
 
 
 def _load(place: str) -> ModuleType:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
@@ -76,6 +78,14 @@ def register(subparsers: Any) -> None:
     _add_places(parser)
     parser.add_argument(
         "--method", help="default: all; of --inputs, dumps and what is written, forward or the only"
+    )
+    parser.add_argument(
+        "--metric",
+        metavar="MODULE:FUNCTION",
+        action="append",
+        default=[],
+        help="also tell what this function of two arrays returns, got and expected; may be given "
+        "several times",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument(
@@ -170,7 +180,8 @@ def _add_delegates(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run `etx compare`."""
     try:
-        report = _compare(options)
+        with _metrics(options.metric):
+            report = _compare(options)
     except ImportError as error:
         raise EtxError(f"{NEEDS} ({error})") from error
     if options.json:
@@ -180,6 +191,15 @@ def run(options: argparse.Namespace) -> int:
     if options.fail_over is not None:
         return int(not report.largest <= options.fail_over)
     return int(report.first is not None)
+
+
+def _metrics(names: Sequence[str]) -> AbstractContextManager[None]:
+    from etx_exir.load_model import load_function
+
+    from etx_devtools.compare.metrics import measuring
+
+    found = {name.rpartition(":")[2]: load_function(name, "a metric") for name in names}
+    return measuring(found)
 
 
 def _compare(options: argparse.Namespace) -> Report:

@@ -27,6 +27,7 @@ from etx_devtools.compare.engine import Execution, Session
 from etx_devtools.compare.here import Here
 from etx_devtools.compare.inside import compile_tapped
 from etx_devtools.compare.layers import Layers
+from etx_devtools.compare.metrics import Metric, measuring
 from etx_devtools.compare.models import Model, Quantization, flat_call, is_exported, load_models
 from etx_devtools.compare.notes import Notes, notes_of
 from etx_devtools.compare.record import find_method
@@ -48,6 +49,7 @@ def compare(
     name: str = "",
     source: Execution | None = None,
     floating: ExportedProgram | None = None,
+    metrics: Mapping[str, Metric] | None = None,
 ) -> Report:
     """Compare a program with what it was compiled from, instruction by instruction.
 
@@ -55,6 +57,7 @@ def compare(
     they were exported, or flat. Without them the example inputs of the exported program are used.
     A module is exported with the first call's arguments. `source` says what ran, by default the
     program on this machine; `floating` is the float model that a quantized one was made of.
+    `metrics` are functions of two arrays, got and expected, that are told beside the others.
     Errors: EtxError where `model` is not what the file was compiled from, or inputs do not fit.
     """
     pte = file if isinstance(file, PteFile) else read_pte(file)
@@ -73,8 +76,9 @@ def compare(
     layers = None if floating is None else Layers(reference, floating)
     inner = _inner(model, notes)
     session = Session(pte, method, reference, source or Here(pte, method), inner, layers)
-    for call in calls:
-        report.calls.append(session.call(flat_call(call)))
+    with measuring(metrics):
+        for call in calls:
+            report.calls.append(session.call(flat_call(call)))
     return report
 
 

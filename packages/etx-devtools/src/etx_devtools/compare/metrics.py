@@ -4,17 +4,35 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-__all__ = ["METRICS", "Distance", "distance"]
+__all__ = ["METRICS", "Distance", "Metric", "distance", "measuring"]
 
 Array = np.ndarray[Any, Any]
 METRICS = ("max_abs", "max_rel", "mse", "l1", "snr_db", "cosine", "ulp")
 SPACING: dict[str, Any] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 BFLOAT16_BITS = 7
+
+Metric = Callable[[Array, Array], float]
+"""Called with what was got and what was expected, of one shape."""
+
+_OWN: ContextVar[Mapping[str, Metric]] = ContextVar("own")
+
+
+@contextmanager
+def measuring(metrics: Mapping[str, Metric] | None) -> Iterator[None]:
+    """Give distances that are measured within these metrics, too; None leaves it as it is."""
+    token = _OWN.set(_OWN.get({}) if metrics is None else metrics)
+    try:
+        yield
+    finally:
+        _OWN.reset(token)
 
 
 @dataclass(frozen=True)
@@ -40,14 +58,23 @@ class Distance:
     nan: int = 0
     inf: int = 0
     problem: str = ""
+    own: Mapping[str, float] = field(default_factory=dict)
+    """By metrics of the caller."""
 
     def document(self) -> dict[str, Any]:
         """Return what JSON can hold: infinities and NaN are texts."""
-        return {key: _plain(item) for key, item in vars(self).items() if item not in ("", None)}
+        return {key: _plain(item) for key, item in vars(self).items() if item not in ("", None, {})}
 
 
 def distance(got: Array, expected: Array, dtype: str = "float32") -> Distance:
     """Compare arrays of numbers; of other shapes than each other, everything is far."""
+    found, metrics = _distance(got, expected, dtype), _OWN.get({})
+    if found.problem or not metrics:
+        return found
+    return replace(found, own={name: float(own(got, expected)) for name, own in metrics.items()})
+
+
+def _distance(got: Array, expected: Array, dtype: str) -> Distance:
     if got.shape != expected.shape:
         problem = f"has shape {list(got.shape)}, expected {list(expected.shape)}"
         inf = math.inf
@@ -126,4 +153,6 @@ def _cosine(a: Array, b: Array) -> float:
 def _plain(item: Any) -> Any:
     if isinstance(item, float) and not math.isfinite(item):
         return str(item)
+    if isinstance(item, Mapping):
+        return {key: _plain(value) for key, value in item.items()}
     return list(item) if isinstance(item, tuple) else item

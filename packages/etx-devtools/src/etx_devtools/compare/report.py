@@ -220,6 +220,7 @@ def _metrics(far: Distance) -> str:
         f"max abs {far.max_abs:.3g}, max rel {far.max_rel:.3g}, MSE {far.mse:.3g}, "
         f"SNR {_decibels(far.snr_db)}, cosine {far.cosine:.6g}, {far.ulp:.3g} ULP"
     )
+    text += "".join(f", {name} {value:.6g}" for name, value in far.own.items())
     if far.nan or far.inf:
         text += f", {far.nan} NaN and {far.inf} Inf that eager has not"
     return text
