@@ -21,6 +21,7 @@ from etx_schema import (
     NamedBlob,
     Operator,
     Program,
+    ProgramError,
     PteFile,
     cli,
     read_pte,
@@ -155,6 +156,20 @@ def test_branches():
     ]
     found = arena(method(values, steps, inputs=[0, 1], outputs=[1]))
     assert found.load == [32, 32, 32, 32, 16, 32, 32, 16]
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (JumpFalseCall(cond_value_index=0, destination_instruction=9), "it jumps to 9, there are"),
+        (JumpFalseCall(cond_value_index=0, destination_instruction=-1), "it jumps to -1, there"),
+        (JumpFalseCall(cond_value_index=77, destination_instruction=0), "it names a value"),
+    ],
+)
+def test_an_instruction_of_nothing_is_named(step, said):
+    values = [tensor((4,), 0), tensor((4,), 16)]
+    with pytest.raises(ProgramError, match=f"'forward', instruction 1: {said}"):
+        memory_of(method(values, [(RELU, [0, 0]), step], inputs=[0], outputs=[1]))
 
 
 def test_several_memories():

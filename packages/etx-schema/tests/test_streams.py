@@ -9,6 +9,7 @@ import sys
 import pytest
 from etx_schema import NamedBlob, write_pte
 from etx_schema.entry_points import EtxWarning, warn_of
+from etx_schema.streams import complain
 from programs import counter
 
 COMMANDS = {
@@ -109,3 +110,12 @@ def test_warnings_are_lines(etx, monkeypatch):
     )
     with pytest.warns(EtxWarning, match="odd"):
         warn_of("a thing is odd", "")
+
+
+def test_names_of_files_do_not_steer_the_terminal(capsys):
+    """Control characters are printed as escapes, very long names by both ends."""
+    complain(f"a.pte: no method 'b\x1b[31m\0\u2028' (it has: {'x' * 9000}é)\nsecond line")
+    said = capsys.readouterr().err
+    assert said.startswith("etx: a.pte: no method 'b\\x1b[31m\\x00\\u2028' (it has: xxx")
+    assert said.endswith("xé)\nsecond line\n")
+    assert len(said) < 400

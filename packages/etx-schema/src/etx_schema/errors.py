@@ -3,6 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
+
 
 class EtxError(Exception):
     """Base of every error that ETX raises on purpose; its text is meant for the user."""
@@ -34,3 +38,15 @@ class UnknownFieldError(ProgramError):
 
 class TargetError(EtxError):
     """Report a target that does not exist or is not well formed."""
+
+
+@contextlib.contextmanager
+def naming(*files: str | os.PathLike[str]) -> Iterator[None]:
+    """Let an EtxError of what is done with these begin with their names, unless it says one."""
+    try:
+        yield
+    except EtxError as error:
+        names = [os.fspath(file) for file in files]
+        if any(name in str(error) for name in names):
+            raise
+        raise EtxError(f"{', '.join(names)}: {error}") from error

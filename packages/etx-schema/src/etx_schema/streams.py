@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -35,10 +36,19 @@ def tolerant() -> Iterator[None]:
         yield
 
 
+LONG = re.compile(r"\S{400,}")
+ENDS = 120
+
+
 def complain(text: str) -> None:
-    """Print a line on standard error, if that is possible."""
+    """Print a line on standard error, if that is possible; names in it as a terminal takes them.
+
+    They come from files: of very long ones both ends are printed, control characters as escapes.
+    """
+    short = LONG.sub(lambda name: f"{name[0][:ENDS]}...{name[0][-ENDS:]}", text)
+    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in short)
     with contextlib.suppress(OSError, ValueError):
-        print(f"etx: {text}", file=sys.stderr)
+        print(f"etx: {shown}", file=sys.stderr)
     flush(sys.stderr)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from etx_schema import EtxError, ProgramError, Tensor, TensorShapeDynamism
 from etx_schema.bundle import is_bundle
 from etx_schema.calls import Place, choose_method, read_calls
 from etx_schema.dtypes import DTYPES
+from etx_schema.errors import naming
 from etx_schema.files import load_bytes
 
 from etx_devtools.bundled_program.config import MethodTestCase
@@ -23,10 +25,14 @@ from etx_devtools.bundled_program.tensors import Bits
 
 def bundle(options: argparse.Namespace) -> None:
     """Add test cases to a program, or to a bundle, and write it."""
-    made = _open(options.file)
-    method = choose_method(made.methods, options.method, options.file)
-    signature = made.signature(method)
-    cases = [case for path in options.inputs for case in read_values(path, signature.inputs)]
+    with naming(options.file):
+        made = _open(options.file)
+        made.check()
+        method = choose_method(made.methods, options.method, options.file)
+        signature = made.signature(method)
+    suites = {each.method_name: each.test_cases for each in made.method_test_suites}
+    begun = len(suites.get(method, []))
+    cases = _read(options.inputs, signature.inputs, method, begun)
     answers: list[Any] = [None] * len(cases)
     if options.expect:
         if len(options.expect) != len(options.inputs):
@@ -34,11 +40,12 @@ def bundle(options: argparse.Namespace) -> None:
                 f"{len(options.expect)} --expect for {len(options.inputs)} --inputs; give one for "
                 "each"
             )
-        answers = [
-            values for path in options.expect for values in read_values(path, signature.outputs)
-        ]
+        answers = _read(options.expect, signature.outputs, method, begun)
         if len(answers) != len(cases):
-            raise EtxError(f"--expect holds {len(answers)} cases, --inputs {len(cases)}")
+            raise EtxError(
+                f"--expect {', '.join(options.expect)}: {len(answers)} cases, of --inputs "
+                f"{', '.join(options.inputs)} {len(cases)}"
+            )
     if not cases and not options.eager:
         raise EtxError("no test cases: give --inputs, or --eager for its example inputs")
     if options.eager:
@@ -46,7 +53,8 @@ def bundle(options: argparse.Namespace) -> None:
 
         cases, answers[:] = answer(options.eager, method, cases, made.program)
     made.add(method, [MethodTestCase(*pair) for pair in zip(cases, answers, strict=True)])
-    made.save(options.output)
+    with naming(options.file):
+        made.save(options.output)
     if options.json:
         cases_of = {each.method_name: len(each.test_cases) for each in made.method_test_suites}
         size = Path(options.output).stat().st_size
@@ -63,6 +71,17 @@ def _open(path: str) -> BundledProgram:
         return BundledProgram(pte_file_path=path)
     except ProgramError as error:
         raise EtxError(f"{path}: {error}") from error
+
+
+def _read(paths: Sequence[str], side: Side, method: str, begun: int) -> list[list[Any]]:
+    """Return the values of all cases in files; those of a method that are there are `begun`."""
+    found: list[list[Any]] = []
+    for path in paths:
+        with naming(path):
+            for values in read_values(path, side):
+                side.check(values, f"{method}, case {begun + len(found)}")
+                found.append(values)
+    return found
 
 
 def read_values(path: str, side: Side) -> list[list[Any]]:

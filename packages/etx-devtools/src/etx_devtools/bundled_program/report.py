@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from etx_schema import EtxError, ProgramError
+from etx_schema.errors import naming
 from etx_schema.files import write_atomically
 
 from etx_devtools.bundled_program.core import BundledProgram
@@ -21,17 +21,14 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def report(options: argparse.Namespace) -> int:
     """Verify, print, and return 1 when an output is not as expected."""
-    try:
-        bundle = BundledProgram.load(options.file)
-    except ProgramError as error:
-        raise EtxError(f"{options.file}: {error}") from error
-    rows = verify(
-        bundle,
-        method=options.method,
-        case=options.case,
-        tolerance=_tolerance(options.atol, options.rtol),
-        data=options.data,
-    )
+    with naming(options.file):
+        rows = verify(
+            BundledProgram.load(options.file),
+            method=options.method,
+            case=options.case,
+            tolerance=_tolerance(options.atol, options.rtol),
+            data=options.data,
+        )
     failed = sum(not row.passed for row in rows)
     if options.junit:
         write_atomically(options.junit, [junit(options.file, rows)])

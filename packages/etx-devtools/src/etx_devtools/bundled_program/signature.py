@@ -82,7 +82,12 @@ def _values(plan: ExecutionPlan, indices: Sequence[int]) -> list[Any]:
     wrong = [index for index in indices if not 0 <= index < count]
     if wrong:
         raise EtxError(f"method {plan.name!r} names value {wrong[0]}, there are {count}")
-    return [plan.values[index].val for index in indices]
+    found = [plan.values[index].val for index in indices]
+    for index, value in zip(indices, found, strict=True):
+        order = value.dim_order if isinstance(value, Tensor) else []
+        if order and sorted(order) != list(range(len(order))):
+            raise EtxError(f"method {plan.name!r}, value {index}: the dim order is {order}")
+    return found
 
 
 def _names(method: Any, count: int) -> list[str]:

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
+from etx_schema.errors import naming
 
 if TYPE_CHECKING:
     from etx_devtools.compare.report import Report
@@ -179,8 +180,9 @@ def _add_delegates(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run `etx compare`."""
+    given = (options.file, options.against, options.etdump, options.against_etdump)
     try:
-        with _metrics(options.metric):
+        with naming(*filter(None, given)), _metrics(options.metric):
             report = _compare(options)
     except ImportError as error:
         raise EtxError(f"{NEEDS} ({error})") from error

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from etx_schema import EtxError, ExecutionPlan, PteFile, serialize_pte
 from etx_schema import Tensor as WireTensor
+from etx_schema.errors import naming
 from torch import Tensor
 
 from etx_devtools.compare.here import Here
@@ -67,13 +68,14 @@ class Dump:
 
     def __init__(self, pte: PteFile, method: str, etdump: Path, values: Path) -> None:
         plan = pte.program.execution_plan[find_method(pte, method)]
-        for path in (etdump, values):
-            if not path.exists():
-                raise EtxError(
-                    f"{path}: no such file; `etx run --etdump FILE --values all` writes both"
-                )
         self.path, self.turn = etdump, 0
-        self.recordings = recordings_of(plan, read_etdump(etdump), values.read_bytes())
+        with naming(etdump):
+            runs = read_etdump(etdump)
+            if not values.exists():
+                raise EtxError(
+                    f"{values}: no such file; `etx run --etdump FILE --values all` writes both"
+                )
+            self.recordings = recordings_of(plan, runs, values.read_bytes())
 
     def __call__(self, inputs: Sequence[Any]) -> Recording:
         """Return the next execution, which had these inputs."""

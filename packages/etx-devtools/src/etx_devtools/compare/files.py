@@ -18,6 +18,7 @@ from etx_exir.lower.decompose import decompose
 from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte
 from etx_schema.calls import choose_method, method_names
+from etx_schema.errors import naming
 from torch import nn
 from torch.export import ExportedProgram
 
@@ -115,7 +116,9 @@ def compare_files(
     Without `method` all that both have are compared, or `forward` where inputs, what a device
     recorded or what is written are of one.
     """
-    pte, models = read_pte(file), load_models(eager, quantized)
+    with naming(file):
+        pte = read_pte(file)
+    models = load_models(eager, quantized)
     if quantized is not None and not quantized.int8_io:
         floating = floating or eager
     if is_exported(eager):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -84,12 +85,18 @@ def load_models(name: str, quantized: Quantization | None = None) -> Mapping[str
 def _load(name: str) -> Model:
     if not Path(name).is_file():
         raise EtxError(f"{name}: no such file; torch.export.save(program, {name!r}) writes one")
+    said = logging.getLogger("torch.export")
+    level = said.level
     try:
+        said.setLevel(logging.CRITICAL)  # what it logs of a bad file is a traceback
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             program = torch.export.load(name)
     except Exception as error:
-        raise EtxError(f"{name} is not an exported program: {error}") from error
+        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
+        raise EtxError(f"{name} is not an exported program: {reason}") from error
+    finally:
+        said.setLevel(level)
     return Model(lambda: program, flat_call(program.example_inputs or ()))
 
 

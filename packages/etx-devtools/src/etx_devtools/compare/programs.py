@@ -12,6 +12,7 @@ from etx_exir.load_model import load_factory
 from etx_runtime.commands.samples import InputOptions, prepare_calls
 from etx_schema import EtxError, PteFile, read_pte, serialize_pte
 from etx_schema.calls import Place, choose_method, read_calls
+from etx_schema.errors import naming
 from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -72,7 +73,10 @@ def compare_with_file(
     other_ran: Ran | None = None,
 ) -> Report:
     """Do what `etx compare FILE --against OTHER` does, for `method` or all that both have."""
-    first, second = read_pte(file), read_pte(other)
+    with naming(file):
+        first = read_pte(file)
+    with naming(other):
+        second = read_pte(other)
     ran, other_ran = ran or Ran(), other_ran or Ran()
     shown = f"{other} on {other_ran}" if str(other_ran) else other
     report = Report(file, shown, other=shown, random=not inputs and eager is None)

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from etx_schema import Blob, EtxError, ExecutionPlan, ProgramError, PteFile, program_of, read_pte
+from etx_schema.errors import naming
 from etx_schema.files import PathLike, load_bytes
 
 from etx_devtools.diff.match import moved, pair
@@ -88,14 +89,19 @@ class Difference:
 
 def diff(before: PathLike | Blob, after: PathLike | Blob) -> Difference:
     """Compare two `.pte` or `.bpte`, by path or bytes, instruction by origin."""
+    with naming(_name(before), _name(after)):
+        return _diff(before, after)
+
+
+def _diff(before: PathLike | Blob, after: PathLike | Blob) -> Difference:
     one, other = _read(before), _read(after)
     plans = [
         {plan.name or "": plan for plan in side.program.execution_plan} for side in (one, other)
     ]
-    rows = [
-        {name: rows_of(pte, plan) for name, plan in side.items()}
-        for pte, side in zip((one, other), plans, strict=True)
-    ]
+    rows = []
+    for source, pte, side in zip((before, after), (one, other), plans, strict=True):
+        with naming(_name(source)):
+            rows.append({name: rows_of(pte, plan) for name, plan in side.items()})
     methods = [
         _method((one, other), (plan, plans[1][name]), (rows[0][name], rows[1][name]))
         for name, plan in plans[0].items()

@@ -10,6 +10,7 @@ from typing import Any
 
 from etx_schema import EtxError, read_pte
 from etx_schema.calls import choose_method, method_names
+from etx_schema.errors import naming
 from etx_schema.files import write_atomically
 
 from etx_devtools.etdump import read_etdump
@@ -84,16 +85,15 @@ def _profile(options: argparse.Namespace) -> None:
         return
     tick_ms = options.tick_ns / 1e6 if options.etdump else 1e-6
     if options.etdump:
-        pte = read_pte(options.file)
-        profile = profile_of(
-            pte,
-            read_etdump(options.etdump),
-            method=choose_method(method_names(pte), options.method, options.file),
-            file=options.file,
-            tick_ms=tick_ms,
-        )
+        with naming(options.file):
+            pte = read_pte(options.file)
+            method = choose_method(method_names(pte), options.method, options.file)
+        with naming(options.etdump):
+            runs = read_etdump(options.etdump)
+            profile = profile_of(pte, runs, method=method, file=options.file, tick_ms=tick_ms)
     else:
-        (profile,) = _run(options, [options.file])
+        with naming(options.file):
+            (profile,) = _run(options, [options.file])
     if options.trace:
         document = json.dumps(chrome_trace(profile, tick_ms=tick_ms), separators=(",", ":"))
         write_atomically(options.trace, [document.encode()])
@@ -121,8 +121,11 @@ def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
     methods, loads = [], []
     for file in files:
         recorder = Recorder(threads=options.trace is not None)
-        method, load_ms = measure_load(file, options.data, options.method, options.mmap, recorder)
-        calls = prepare_calls(method, input_options(options))
+        with naming(file):
+            method, load_ms = measure_load(
+                file, options.data, options.method, options.mmap, recorder
+            )
+            calls = prepare_calls(method, input_options(options))
         if len(calls) != 1:
             raise EtxError(f"profile takes inputs for one call, got {len(calls)} sets")
         methods.append(Recorded(method, recorder, calls[0]))
@@ -130,15 +133,16 @@ def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
     record(methods, options.executions)
     profiles = []
     for file, load_ms, each in zip(files, loads, methods, strict=True):
-        profile = profile_of(
-            read_pte(file),
-            each.runs,
-            method=each.method.metadata.name(),
-            file=file,
-            untraced_ms=each.untraced_ms,
-            cost_ms=Recorder.cost_ns() / 1e6,
-            inner_cost_ms=Recorder.inner_cost_ns() / 1e6,
-        )
+        with naming(file):
+            profile = profile_of(
+                read_pte(file),
+                each.runs,
+                method=each.method.metadata.name(),
+                file=file,
+                untraced_ms=each.untraced_ms,
+                cost_ms=Recorder.cost_ns() / 1e6,
+                inner_cost_ms=Recorder.inner_cost_ns() / 1e6,
+            )
         profile.load_ms, profile.first_ms = load_ms, each.first_ms
         profiles.append(profile)
     if options.by == "instruction":
@@ -163,7 +167,8 @@ def _print_both(options: argparse.Namespace) -> None:
 
     if options.etdump or options.trace:
         raise EtxError("--etdump and --trace are of one file; two were given")
-    one, other = _run(options, [options.file, options.other])
+    with naming(options.file, options.other):
+        one, other = _run(options, [options.file, options.other])
     if options.json:
         documents = [_document(profile, options.by) for profile in (one, other)]
         print(json.dumps(document_of_both(one, other, options.by, documents), indent=1))

@@ -16,7 +16,7 @@ from etx_schema._generated.program import (
     TensorList,
     TensorShapeDynamism,
 )
-from etx_schema.dtypes import DTYPES
+from etx_schema.dtypes import tensor_nbytes
 from etx_schema.inspect.describe_method import Method
 
 PRODUCTS = {"mm", "bmm", "matmul", "linear", "addmm", "baddbmm"}
@@ -94,7 +94,7 @@ def work_of(method: Method, operator: str, args: Sequence[int]) -> Work:
     values = [value for index in tensors if isinstance(value := method.value(index), Tensor)]
     if any(value.shape_dynamism != TensorShapeDynamism.STATIC for value in values):
         return Work()
-    sizes = [_count(value) * DTYPES[value.scalar_type][1] for value in values]
+    sizes = [tensor_nbytes(value) for value in values]
     name = operator.partition("::")[2].partition(".")[0]
     if name in PICKING and len(sizes) > 1:
         sizes[0] = min(sizes[0], sizes[-1])

@@ -72,6 +72,7 @@ def register(subparsers: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
+    from etx_schema.errors import naming
     from etx_schema.files import write_atomically
 
     from etx_devtools.report.page import page
@@ -82,7 +83,10 @@ def _report(options: argparse.Namespace) -> None:
             raise EtxError(f"--{word} {len(given)} times for {len(options.files)} files")
     if len(options.files) > 2:
         raise EtxError(f"expected one file or two, got {len(options.files)}")
-    documents = [_document(options, place) for place in range(len(options.files))]
+    documents = []
+    for place, path in enumerate(options.files):
+        with naming(path):
+            documents.append(_document(options, place))
     found = documents[0]
     if len(documents) == 2:
         from etx_devtools.report.both import compared

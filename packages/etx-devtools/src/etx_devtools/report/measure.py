@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from etx_schema import EtxError, read_pte
 from etx_schema.calls import choose_method, method_names
+from etx_schema.errors import naming
 from etx_schema.files import PathLike
 
 from etx_devtools.etdump import read_etdump
@@ -56,9 +57,10 @@ def recorded(
     path: PathLike, dump: PathLike, method: str | None = None
 ) -> tuple[dict[str, list[float]], list[str]]:
     """Return median milliseconds of each instruction of `method` from an ETDump, and remarks."""
-    runs, pte = read_etdump(dump), read_pte(path)
+    pte = read_pte(path)
     name = choose_method(method_names(pte), method, str(path))
-    profile = profile_of(pte, runs, method=name, file=str(path))
+    with naming(dump):
+        profile = profile_of(pte, read_etdump(dump), method=name, file=str(path))
     return {name: _times(profile)}, [f"{name}: {line}." for line in remarks(profile)]
 
 

@@ -31,7 +31,8 @@ def read_expected(
         raise InputError(f"--expect: {error}") from error
     if len(found) not in (1, calls):
         asked = "1 call, the last" + f", or {calls}" * (calls > 1)
-        raise InputError(f"--expect: expected arrays of {asked}, got those of {len(found)}")
+        given = f"--expect {', '.join(paths)}"
+        raise InputError(f"{given}: expected arrays of {asked}, got those of {len(found)}")
     return [[call[i] for i in tensors] for call in found]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from etx_schema._generated.program import ExecutionPlan, Tensor
+from etx_schema.errors import ProgramError
 from etx_schema.inspect.pieces import Pieces, spans_of
 from etx_schema.inspect.reads_writes import Effect, effects
 
@@ -20,6 +21,12 @@ class LiveBytes:
     def __init__(self, plan: ExecutionPlan, alignment: int) -> None:
         self.plan = plan
         self.effects = effects(plan)
+        for index, effect in enumerate(self.effects):
+            if effect.jump is not None and not 0 <= effect.jump <= len(self.effects):
+                raise ProgramError(
+                    f"method {plan.name!r}, instruction {index}: it jumps to {effect.jump}, there "
+                    f"are {len(self.effects)} instructions"
+                )
         self.spans = spans_of(plan, alignment)
         self.pieces = Pieces(self.spans.values())
         self.masks = {value: self.pieces.mask(span) for value, span in self.spans.items()}

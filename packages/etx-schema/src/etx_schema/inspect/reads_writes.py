@@ -17,6 +17,7 @@ from etx_schema._generated.program import (
     Tensor,
     TensorList,
 )
+from etx_schema.errors import ProgramError
 from etx_schema.operator_names import operator_name
 
 VIEW = "executorch_prim::et_view.default"
@@ -67,7 +68,15 @@ class _Reader:
             if isinstance(value.val, Tensor) and value.val.data_buffer_idx:
                 self.known.add(index)
         chain = plan.chains[0].instructions if plan.chains else []
-        self.effects = [self._effect(instruction) for instruction in chain]
+        self.effects: list[Effect] = []
+        for index, instruction in enumerate(chain):
+            try:
+                self.effects.append(self._effect(instruction))
+            except IndexError as error:
+                raise ProgramError(
+                    f"method {plan.name!r}, instruction {index}: it names a value or operator "
+                    "that the method does not have; `etx check` lists what is wrong"
+                ) from error
 
     def _effect(self, instruction: Instruction) -> Effect:
         call = instruction.instr_args
