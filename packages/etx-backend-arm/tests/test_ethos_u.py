@@ -5,6 +5,7 @@ import importlib.metadata
 import struct
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import keyword_spotting
 import pytest
@@ -18,7 +19,8 @@ from etx_backend_arm.ethos_u.targets import PARTITIONERS
 from etx_exir import CompileSpec
 from etx_exir.errors import BackendError
 from etx_quant import quantize, quantize_edges
-from etx_schema import ProgramError
+from etx_schema import NamedBlob, ProgramError
+from integers import Between, integers
 from lowered import delegates, lower
 from torch import nn
 
@@ -38,9 +40,27 @@ def test_a_network_is_one_delegate_with_its_commands_and_weights() -> None:
     assert [port.shape for port in blob.outputs] == [(1, 1, 1, 1, 1, 12)]
     assert blob.scratch_size <= 23 * 1024
     assert {s.key: s.value for s in delegate.compile_specs}["vela"] == vela.VERSION.encode()
+    named = {k: NamedBlob(data) for k, data in delegate.named_data_store_output.items()}
+    check_report(describe_blob(delegate.processed_bytes, named))
     lines = describe_blob(delegate.processed_bytes, {})["lines"]
     assert lines[0].startswith(f"bytes: command {len(blob.commands)} weight {len(blob.weights)}")
     assert lines[1].startswith("input 0: 1x1x1x49x10x1 of 1 bytes at offset")
+
+
+def check_report(document: dict[str, Any]) -> None:
+    """Each of the layers has its operator, line and MACs, as Vela counts them."""
+    report = document["report"]
+    layers = report["layers"]
+    assert [each["op"] for each in layers] == [
+        *["aten.convolution.default"] * 9,
+        "aten.avg_pool2d.default",
+        "aten.linear.default",
+    ]
+    assert all(".py:" in each["source"] and each["cycles"] > 0 for each in layers)
+    assert sum(each["macs"] for each in layers) == report["macs"]
+    assert sum(each["cycles"] for each in layers) == report["cycles"]
+    assert document["summary"] in document["lines"]
+    assert document["summary"].startswith(f"Vela {vela.VERSION} for ethos-u55-128: ")
 
 
 def test_the_layout_of_a_blob_is_the_one_written_down() -> None:
@@ -90,6 +110,12 @@ def test_what_is_over_a_limit_stays_outside() -> None:
     (left,) = [n for n in program.graph.nodes if n.target is torch.ops.aten.convolution.default]
     reason = partitioner.why_not(left) or ""
     assert reason == "CONV2D on ethos-u55: a stride of [4, 4]; at most 3"
+
+
+def test_what_computes_nothing_stays_outside() -> None:
+    model, inputs = Between(lambda x: x.permute(0, 1), x := integers(81, 81)).eval(), (x,)
+    program = lower(model, *inputs, partitioner=EthosUPartitioner(SPEC))
+    assert delegates(program) == []
 
 
 def test_every_target_is_a_backend_of_the_command() -> None:

@@ -31,8 +31,9 @@ from lowered import delegates, lower
 from test_simulator import CASES, prepared
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SEEDS = ("conv", "depthwise", "avg_pool", "max_pool")
-FORMS = ("add", "bmm", "minimum", "sigmoid", "sum")
+SEEDS = ("conv", "depthwise", "avg_pool", "max_pool", "transposed")
+FORMS = ("add", "bmm", "minimum", "nearest_twice", "sigmoid", "sum")
+TWO_CORES = EthosUCompileSpec("ethos-u65-512")
 SPEC = EthosUCompileSpec("ethos-u55-128")
 RUNS = 8000
 
@@ -90,10 +91,14 @@ def write_seeds(folder: Path) -> list[Path]:
         partitioner = EthosUPartitioner(SPEC)
         (delegate,) = delegates(lower(*prepared(CASES[name]), partitioner=partitioner))
         (folder / name).write_bytes(delegate.processed_bytes)
+    (delegate,) = delegates(
+        lower(*prepared(CASES["conv"]), partitioner=EthosUPartitioner(TWO_CORES))
+    )
+    (folder / "two_cores").write_bytes(delegate.processed_bytes)
     for name in FORMS:
         graph = test_forms.lowered(name, "INT")[2]
         (folder / name).write_bytes(write_blob(compile_graph(graph, SPEC)))
-    return [folder / name for name in (*SEEDS, *FORMS)]
+    return [folder / name for name in (*SEEDS, "two_cores", *FORMS)]
 
 
 def test_changed_blobs_are_refused_or_run(programs: Path, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ def lower_program(program: ExportedProgram, narrow_tables: bool = False) -> Grap
             shape, dtype = values.shape(node), DTYPES[node.meta["val"].dtype]
             values.define(node, graph.input(node.name, shape, dtype))
         elif node.op == "call_function" and node not in values.done:
+            graph.maker = node.name
             _call(values, node)
         elif node.op == "output":
             results: Any = node.args[0]

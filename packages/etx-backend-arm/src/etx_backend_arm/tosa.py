@@ -39,6 +39,10 @@ class Graph:
         self._shapes: dict[tuple[int, ...], str] = {}
         self._constants: dict[tuple[tuple[int, ...], DType, bytes], str] = {}
         self._origins: dict[str, str] = {}
+        self.maker = ""
+        """The node that is lowered now."""
+        self.makers: dict[str, str] = {}
+        """Of each value the node whose lowering has made it."""
 
     def input(self, name: str, shape: Sequence[int], dtype: DType) -> str:
         """Add an input of the graph."""
@@ -204,6 +208,7 @@ class Graph:
             tensor.data = data
         self._block.tensors.append(tensor)
         self._tensors[name] = tensor
+        self.makers[name] = self.maker
         return name
 
     def _operator(

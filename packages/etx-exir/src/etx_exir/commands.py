@@ -232,6 +232,9 @@ def _report(
     peer = compare(result.pte_file, load_target(PEER))
     if peer is not None:
         facts["executorch"] = peer
+    summaries = _summaries(result.pte_file)
+    if summaries:
+        facts["delegates"] = summaries
     if quantized is not None:
         facts["quantization"] = quantized.document()
         if options.quantize_report not in (None, "-" if options.json else None):
@@ -247,10 +250,21 @@ def _report(
     else:
         form = "{file}: {bytes:,} bytes, {instructions} instructions, arena {arena:,} bytes"
         print(form.format(**facts))
+    for summary in summaries:
+        print(summary)
     if quantized is not None and options.quantize_report != "-":
         print(quantized.summary())
     if peer is not None:
         print(f"it {peer['text']}")
+
+
+def _summaries(pte: Any) -> list[str]:
+    """Return what packages that know the backends of delegates sum up of each."""
+    from etx_schema.inspect.describe_delegate import describe_delegate
+
+    delegates = [each for plan in pte.program.execution_plan for each in plan.delegates]
+    graphs = [describe_delegate(pte, each).get("graph", {}) for each in delegates]
+    return [graph["summary"] for graph in graphs if "summary" in graph]
 
 
 def _report_memory(result: Any, name: str, path: str) -> None:

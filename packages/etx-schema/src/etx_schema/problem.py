@@ -11,8 +11,14 @@ from typing import Any
 from etx_schema.segments import NamedBlob
 
 DEBUG_KEY = "etx/debug"
+"""Of named data that only people read; what backends add is behind it: `etx/debug/NAME`."""
 CONSTRAINTS_KEY = "etx/constraints"
 SHOWN = 3
+
+
+def is_for_people(key: str) -> bool:
+    """Tell whether named data of this key is only read by people: `strip` drops it."""
+    return key == DEBUG_KEY or key.startswith(f"{DEBUG_KEY}/")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from etx_schema._generated.program import DataSegment, Program
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.files import PathLike, load_bytes
-from etx_schema.problem import DEBUG_KEY
+from etx_schema.problem import is_for_people
 from etx_schema.pte import PteFile, write_pte
 from etx_schema.pte_layout import PteLayout
 from etx_schema.pte_reader import assemble, read_program
@@ -41,7 +41,7 @@ class Alignments:
 
 
 def strip(pte: PteFile) -> PteFile:
-    """Return `pte` without the named data `etx/debug` and without stack traces.
+    """Return `pte` without the named data `etx/debug`, what is behind that, and stack traces.
 
     Calls give the same results; what is lost is where in the model an instruction comes from.
     """
@@ -49,7 +49,7 @@ def strip(pte: PteFile) -> PteFile:
         replace(plan, chains=[replace(chain, stacktrace=[]) for chain in plan.chains])
         for plan in pte.program.execution_plan
     ]
-    named = {key: blob for key, blob in pte.named_data.items() if key != DEBUG_KEY}
+    named = {key: blob for key, blob in pte.named_data.items() if not is_for_people(key)}
     return replace(pte, program=replace(pte.program, execution_plan=plans), named_data=named)
 
 

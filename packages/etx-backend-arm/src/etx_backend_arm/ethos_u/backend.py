@@ -4,21 +4,26 @@
 from __future__ import annotations
 
 from etx_exir import BackendDetails, CompileSpec, DelegationSpec, PreprocessResult
+from etx_exir.ir.provenance import source_line
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.ethos_u.blob import write_blob
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
 from etx_backend_arm.ethos_u.limits import over_limit
+from etx_backend_arm.ethos_u.report import Origin, encoded, report_key
 from etx_backend_arm.ethos_u.slices import keep_slices_apart
-from etx_backend_arm.ethos_u.vela import compile_graph, vela_version
+from etx_backend_arm.ethos_u.vela import compile_and_report, vela_version
 from etx_backend_arm.lowering import lower_node, lower_program
 from etx_backend_arm.partition import TOSAPartitioner
+from etx_backend_arm.quantized import split_of
 from etx_backend_arm.quantizer import TOSAQuantizer
+from etx_backend_arm.tosa import Graph, Op
 
 __all__ = ["EthosUBackend", "EthosUPartitioner", "EthosUQuantizer"]
 
+CONSTANTS = (Op.CONST, Op.CONST_SHAPE)
 INTEGERS = TosaCompileSpec("TOSA-1.0+INT")
 
 
@@ -33,7 +38,22 @@ class EthosUBackend(BackendDetails):
         spec = EthosUCompileSpec.from_list(compile_specs)
         graph = lower_program(edge_program, spec.has_narrow_tables)
         keep_slices_apart(graph)
-        return PreprocessResult(write_blob(compile_graph(graph.serialize(), spec)))
+        origins = _origins(graph, edge_program)
+        compiled, report = compile_and_report(graph.serialize(), spec, origins)
+        blob = write_blob(compiled)
+        return PreprocessResult(blob, data_store_output={report_key(blob): encoded(report)})
+
+
+def _origins(graph: Graph, program: ExportedProgram) -> dict[str, Origin]:
+    """Return of each value the operator that is behind it, and its source line."""
+    nodes = {node.name: node for node in program.graph.nodes}
+    found = {}
+    for value, maker in graph.makers.items():
+        node = nodes.get(maker)
+        if node is not None:
+            named = split_of(node) or node
+            found[value] = (str(named.target), source_line(named) or source_line(node))
+    return found
 
 
 class EthosUPartitioner(TOSAPartitioner):
@@ -45,8 +65,18 @@ class EthosUPartitioner(TOSAPartitioner):
     def __init__(self, compile_spec: EthosUCompileSpec) -> None:
         super().__init__(INTEGERS)
         self.target = compile_spec
+        self.idle: set[Node] = set()
+        """Nodes of which no operator is left."""
         specs = [*compile_spec.to_list(), CompileSpec("vela", vela_version().encode())]
         self.delegation_spec = DelegationSpec(EthosUBackend.__name__, specs)
+
+    def groups(self, module: GraphModule) -> list[list[Node]]:
+        """Return groups that compute something: Vela refuses others."""
+        return [group for group in super().groups(module) if not self._is_idle(group)]
+
+    def _is_idle(self, group: list[Node]) -> bool:
+        own = [node for node in group if node in self.limits and self.limits[node] is None]
+        return all(node in self.idle for node in own)
 
     def integer(self, node: Node) -> str | None:
         """Return why a node has no form in TOSA, or what of that form the target cannot do."""
@@ -56,6 +86,8 @@ class EthosUPartitioner(TOSAPartitioner):
         if node not in self.limits:
             graph = lower_node(self.program, node, self.target.has_narrow_tables)
             self.limits[node] = over_limit(graph, self.target.family)
+            if all(each.op in CONSTANTS for each in graph.operators()):
+                self.idle.add(node)
         return self.limits[node]
 
 

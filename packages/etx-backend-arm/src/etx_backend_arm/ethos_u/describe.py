@@ -10,6 +10,7 @@ from typing import Any
 from etx_schema import Blob, NamedBlob
 
 from etx_backend_arm.ethos_u.blob import Port, read_blob
+from etx_backend_arm.ethos_u.report import decoded, report_key, report_lines, total_line
 
 __all__ = ["describe_blob"]
 
@@ -31,6 +32,11 @@ def describe_blob(data: Blob, named_data: Mapping[str, NamedBlob]) -> dict[str, 
     lines = [f"bytes: {sizes}"]
     for kind, ports in (("input", blob.inputs), ("output", blob.outputs)):
         lines += [f"{kind} {i}: {_port(port)}" for i, port in enumerate(ports)]
+    stored = named_data.get(report_key(bytes(data)))
+    if stored is not None:
+        report = decoded(stored.data)
+        lines += report_lines(report)
+        document |= {"report": report, "summary": total_line(report)}
     return document | {"lines": lines}
 
 

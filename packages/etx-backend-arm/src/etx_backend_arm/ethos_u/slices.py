@@ -30,6 +30,7 @@ def keep_slices_apart(graph: Graph) -> None:
             if not _must_be_apart(graph, each, source, makers):
                 continue
             if source not in apart:
+                graph.maker = graph.makers[source]
                 apart[source] = f"{source}_apart"
                 changed += _unchanged(graph, source, apart[source])
             inputs[i] = apart[source]

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from etx_exir.errors import BackendError
 
 from etx_backend_arm.ethos_u.blob import EthosUBlob, Port
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
+from etx_backend_arm.ethos_u.report import Origin, report_of
 
-__all__ = ["VERSION", "compile_graph", "vela_version"]
+__all__ = ["VERSION", "compile_and_report", "compile_graph", "vela_version"]
 
 VERSION = "5.2.0"
 """Releases differ by a quarter in cycles on the same graph, so one is named."""
@@ -42,12 +44,19 @@ def vela_version() -> str:
 
 def compile_graph(graph: bytes, spec: EthosUCompileSpec) -> EthosUBlob:
     """Return what Vela makes of a TOSA file; raises BackendError with what Vela says."""
-    vela_version()
+    return compile_and_report(graph, spec, {})[0]
+
+
+def compile_and_report(
+    graph: bytes, spec: EthosUCompileSpec, origins: Mapping[str, Origin]
+) -> tuple[EthosUBlob, dict[str, Any]]:
+    """Return what Vela makes of a TOSA file, and what it estimates (``report.report_of``)."""
+    found = vela_version()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "graph.tosa")
         path.write_bytes(graph)
         command = [sys.executable, "-m", "ethosu.vela", str(path), *spec.flags]
-        command += ["--output-format=raw", f"--output-dir={folder}"]
+        command += ["--output-format=raw", f"--output-dir={folder}", "--verbose-performance"]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         result = subprocess.run(
             command, capture_output=True, text=True, check=False, env=environment
@@ -56,8 +65,10 @@ def compile_graph(graph: bytes, spec: EthosUCompileSpec) -> EthosUBlob:
         if result.returncode or not made.exists():
             said = "\n  ".join((result.stdout + result.stderr).strip().splitlines()[-SHOWN:])
             raise BackendError(f"Vela could not compile the graph for {spec.target}:\n  {said}")
+        report = {"vela": found, "target": spec.target}
+        report |= report_of(Path(folder), "graph", origins)
         with np.load(made) as arrays:
-            return _blob(arrays)
+            return _blob(arrays), report
 
 
 def _blob(arrays: Any) -> EthosUBlob:

@@ -22,6 +22,7 @@ from etx_schema import (
     PteFile,
     Target,
 )
+from etx_schema.problem import is_for_people
 from etx_schema.targets.rows import Row
 from torch.export import ExportedProgram
 
@@ -129,7 +130,7 @@ def emit_all(
     if target is not None:
         check_target(pte, target)
     if not config.emit_debug:
-        del named[DEBUG_KEY]
+        pte.named_data = {key: blob for key, blob in named.items() if not is_for_people(key)}
     reports = {name: result.report for name, result in planned.items()}
     places = {e.name: placed(e.listing) for e in emitters}
     return Emitted(pte, reports, dict(sorted(pools.external.items())), origins, places)

@@ -14,7 +14,7 @@ from etx_schema._generated.program import (
     TensorList,
 )
 from etx_schema.operator_names import operator_name
-from etx_schema.problem import DEBUG_KEY, Origins, Problem
+from etx_schema.problem import Origins, Problem, is_for_people
 from etx_schema.pte import PteFile
 from etx_schema.targets.advice import Advice
 from etx_schema.targets.device import ARENAS, Device
@@ -37,7 +37,7 @@ def check(pte: PteFile, target: Device, others: Callable[[], Iterable[Device]]) 
 def _stored(pte: PteFile, target: Device) -> Iterator[Problem]:
     limit = target.limits.get("max_data_bytes")
     blobs = [*pte.constants, *pte.mutable_data, *pte.delegates]
-    blobs += [blob.data for key, blob in pte.named_data.items() if key != DEBUG_KEY]
+    blobs += [blob.data for key, blob in pte.named_data.items() if not is_for_people(key)]
     size = sum(memoryview(blob).nbytes for blob in blobs)
     if limit is not None and size > limit:
         yield Problem(
