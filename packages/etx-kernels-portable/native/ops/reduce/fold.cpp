@@ -101,6 +101,7 @@ void fold_columns(const Job& job, int64_t item) {
   const int64_t first = item % blocks * kBlock;
   const int64_t rest = plan.kept.inner() - first;
   const int64_t n = min(rest, kBlock);
+  const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
   plan.kept.for_each_outer(item / blocks, item / blocks + 1, [&](const int64_t* offsets) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
@@ -108,11 +109,15 @@ void fold_columns(const Job& job, int64_t item) {
     const bool is_short = plan.count <= kRun;
     void* const sum = is_short ? total : run;
     if (!is_short) job.folding.start(run, n);
-    int64_t length = 0;
+    int64_t rows = 0;
     plan.folded.for_each(0, plan.count, [&](const int64_t* folded) {
+      char* at = static_cast<char*>(sum);
       job.reader.for_each_piece(offsets[0] + first + folded[0], 1, n,
-                                [&](const void* x, int64_t) { job.folding.pair(sum, x, n); });
-      if (is_short || ++length % kRun != 0) return;
+                                [&](const void* x, int64_t length) {
+                                  job.folding.pair(at, x, length);
+                                  at += length * size;
+                                });
+      if (is_short || ++rows % kRun != 0) return;
       job.folding.pair(total, run, n);
       job.folding.start(run, n);
     });

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reductions of more elements side by side than the blocks that kernels convert, next to eager."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from harness import PLUGIN, Out
+
+aten = torch.ops.aten
+HALVES = (torch.float16, torch.bfloat16)
+FLOATING = (torch.float32, torch.float64, *HALVES)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+DTYPES = (*FLOATING, *INTEGERS, torch.bool)
+SHAPES = ((3, 600), (2, 1030), (150, 300), (2, 3, 2060))
+
+
+def numbers(dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return 0 and 1 and few others, whose sums are exact in every dtype."""
+    generator = torch.Generator().manual_seed(len(shape) + shape[-1])
+    x = (torch.rand(shape, generator=generator) < 0.3).to(torch.float32)
+    negative = torch.rand(shape, generator=generator) < 0.1
+    return torch.where(negative & dtype.is_signed, -1.0, x).to(dtype)
+
+
+def check(kernel: str, expected: torch.Tensor, *arguments: object) -> None:
+    (actual,) = PLUGIN.call(
+        f"aten::{kernel}", *arguments, Out(list(expected.shape), expected.dtype)
+    )
+    bound = {torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(expected.dtype, 1e-5)
+    torch.testing.assert_close(actual, expected, rtol=bound, atol=bound, msg=kernel)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_reductions_in_every_dtype(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    x = numbers(dtype, shape)
+    for dim in range(len(shape)):
+        check("any.dims_out", aten.any.dims(x, [dim]), x, [dim], False)
+        for asked in (None, torch.float32, torch.int64):
+            if dtype.is_floating_point and asked == torch.int64:
+                continue
+            total = aten.sum.dim_IntList(x, [dim], dtype=asked)
+            check("sum.IntList_out", total, x, [dim], False, asked)
+            check("prod.int_out", aten.prod.dim_int(x, dim, dtype=asked), x, dim, False, asked)
+            check("cumsum.out", aten.cumsum(x, dim, dtype=asked), x, dim, asked)
+        for name in ("amax", "amin"):
+            check(f"{name}.out", getattr(aten, name)(x, [dim]), x, [dim], False)
+        if dtype.is_floating_point:
+            check("mean.out", aten.mean.dim(x, [dim]), x, [dim], False, None)
+            variance = aten.var.correction(x, [dim], correction=1)
+            check("var.correction_out", variance, x, [dim], 1, False)
+            check("_softmax.out", aten._softmax(x, dim, False), x, dim, False)
