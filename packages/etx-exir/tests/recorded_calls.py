@@ -54,6 +54,11 @@ class Call(NamedTuple):
     def tensors(self) -> list[Tensor]:
         return [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
 
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """Return the dtype of the first tensor."""
+        return self.tensors[0].dtype if self.tensors else None
+
 
 def call_of(target: OpOverload, args: Any, kwargs: Any) -> Call:
     leaves, spec = tree_flatten((args, dict(kwargs)))
@@ -75,8 +80,7 @@ class Recorder(TorchDispatchMode):
         return target(*args, **(kwargs or {}))
 
     def keep(self, call: Call) -> None:
-        first = call.tensors[0].dtype if call.tensors else None
-        known = self.calls.setdefault((call.target, first), [])
+        known = self.calls.setdefault((call.target, call.dtype), [])
         if len(known) < KEPT and all(map(is_plain, call.tensors)):
             leaves = (x.clone() if isinstance(x, Tensor) else x for x in call.leaves)
             known.append(call._replace(leaves=tuple(leaves)))

@@ -62,7 +62,10 @@ class Step:
     def is_compared(self, place: int) -> bool:
         """Whether a result has one right value: not the indices among equal numbers."""
         name = self.call.target._schema.name.partition("::")[2]
-        return not self.is_open and not (place and name in TIED)
+        is_tied = place > 0 and name in TIED
+        # torch.export takes these apart in float32, where eager has weights of 16 bits
+        is_fixed_point = name == "upsample_bilinear2d" and self.call.dtype == torch.uint8
+        return not (self.is_open or is_tied or is_fixed_point)
 
 
 class TableGraph(nn.Module):

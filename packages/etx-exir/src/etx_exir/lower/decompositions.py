@@ -16,6 +16,7 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 from etx_exir.ir.ops import TABLE
+from etx_exir.lower.decompose_bytes import BYTES, OUTPUT_SIZE
 from etx_exir.lower.decompose_complex import COMPLEX
 from etx_exir.lower.decompose_floats import FLOATS
 from etx_exir.lower.decompose_grid import GRID
@@ -275,7 +276,6 @@ def _trilinear(
 
 BATCH_NORM: Callable[..., Any] = torch_decompositions._native_batch_norm_legit_functional
 UPDATED_BATCH_NORM: Callable[..., Any] = torch_decompositions._batch_norm_with_update_functional
-OUTPUT_SIZE: Callable[..., Any] = torch_decompositions.upsample_compute_output_size
 
 OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.hardsigmoid.default: _hardsigmoid,
@@ -300,13 +300,12 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten._trilinear.default: _trilinear,
     aten.addmv.default: torch_decompositions.addmv,
     aten.dist.default: torch_decompositions.dist,
-    aten.upsample_bicubic2d.default: in_float32(torch_decompositions.upsample_bicubic2d_default),
     aten.upsample_bilinear2d.default: in_float32(torch_decompositions.upsample_bilinear2d),
     aten.upsample_linear1d.default: _upsample_linear,
     aten.upsample_linear1d.vec: _upsample_linear_vec,
     aten.upsample_trilinear3d.default: _upsample_linear,
     aten.upsample_trilinear3d.vec: _upsample_linear_vec,
-    aten.upsample_bicubic2d.vec: in_float32(torch_decompositions.upsample_bicubic2d_vec),
+    **BYTES,
     **SCANS,
     **WINDOWS,
     **SPECIAL,

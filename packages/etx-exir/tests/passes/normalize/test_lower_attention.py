@@ -62,7 +62,7 @@ def test_scores_keep_their_digits(dtype):
     found = edge(module, inputs).module()(*inputs)
     for actual, expected in zip(found, module(*(x.double() for x in inputs)), strict=True):
         assert actual.dtype == dtype
-        bound = 4 * torch.finfo(dtype).eps
+        bound = torch.finfo(dtype).eps
         torch.testing.assert_close(actual.double(), expected, rtol=bound, atol=bound)
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``attention(q, k, v, mask)`` -> ``softmax(scale * q @ k^T + mask) @ v``.
 
-Scores of float16 and bfloat16 are float32, as eager has them: a step of a score is an error of the
-weights in proportion. A row that the mask hides completely is zero. The work for that is left out
-where no row can be: without a mask, and with a causal one. Heads that share keys (GQA) are rows of
-one product.
+Scores and weights of float16 and bfloat16 are float32: a step of a score is an error of the weights
+in proportion, and eager rounds weights where they are not divided by their sum yet. A row that the
+mask hides completely is zero. The work for that is left out where no row can be: without a mask,
+and with a causal one. Heads that share keys (GQA) are rows of one product.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LowerAttention(NodePass):
         dtype = query.meta["val"].dtype
         exact = torch.float32 if dtype in HALVES else dtype
         scale = node.kwargs.get("scale") or 1 / math.sqrt(query.meta["val"].shape[-1])
-        query, key = (self._cast(graph, x, exact) for x in (query, key))
+        query, key, value = (self._cast(graph, x, exact) for x in (query, key, value))
         query, key, value = self._aligned(graph, query, key, value)
         rows = Rows(self, graph, query, key)
         scaled = rows.split(self.call(graph, aten.mul.Scalar, query, scale))
@@ -62,8 +62,8 @@ class LowerAttention(NodePass):
             bias, hides = self._bias(graph, mask, exact, causal)
             scores = rows.add(self.view(graph, scores, shape), bias)
         weights = self.call(graph, aten._softmax.default, scores, -1, False)
-        weights = self._cast(graph, weights, dtype)
-        mixed = rows.join(self.product(graph, weights, value), value)
+        mixed = self._cast(graph, self.product(graph, weights, value), dtype)
+        mixed = rows.join(mixed, value)
         if hides is None:
             return mixed
         zero = self.scalar(0.0, dtype, graph)
