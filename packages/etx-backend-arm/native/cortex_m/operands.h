@@ -21,7 +21,7 @@ constexpr ssize_t kMostRank = 8;
 
 /// How far the elements of an operand that is repeated to the sizes of `out` are from each other in
 /// dimension `d` of it; -1 where the sizes do not allow that.
-inline int64_t repeated_stride(const Tensor& operand, const Tensor& out, ssize_t d) {
+inline ssize_t repeated_stride(const Tensor& operand, const Tensor& out, ssize_t d) {
   const ssize_t at = d - (out.dim() - operand.dim());
   if (at < 0 || (operand.size(at) == 1 && out.size(d) != 1)) return 0;
   return operand.size(at) == out.size(d) ? operand.stride(at) : -1;
@@ -52,9 +52,9 @@ class Repeated {
   /// Calls f(x, y, to, count) for each run; `numel` is that of out.
   template <typename F>
   void each(const int8_t* x, const int8_t* y, int8_t* to, ssize_t numel, const F& f) const {
-    int64_t index[kMostRank] = {};
+    ssize_t index[kMostRank] = {};
     for (const int8_t* const end = to + numel; to != end;) {
-      f(x, y, to, static_cast<ssize_t>(run_));
+      f(x, y, to, run_);
       to += run_;
       for (ssize_t i = rank_; i-- > 0;) {
         const Side& side = sides_[i];
@@ -70,11 +70,11 @@ class Repeated {
 
  private:
   struct Side {
-    int64_t size, x, y;
+    ssize_t size, x, y;
   };
   Side sides_[kMostRank];
   ssize_t rank_ = 0;
-  int64_t run_ = 1;
+  ssize_t run_ = 1;
 };
 
 inline bool is_int8(const Tensor& tensor) { return tensor.scalar_type() == ScalarType::Char; }

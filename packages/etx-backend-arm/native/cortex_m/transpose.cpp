@@ -7,21 +7,38 @@ namespace {
 
 /// A dimension of `out`: its size, and how far its elements are from each other in both.
 struct Direction {
-  int64_t size, from, to;
+  ssize_t size, from, to;
 };
+
+/// Makes one direction of neighbours that are passed as one, and the longest one the last. The
+/// order of directions changes nothing.
+void arrange(Direction (&directions)[kMostRank]) {
+  Direction* longest = directions;
+  for (Direction* each = directions + 1; each != directions + kMostRank; ++each) {
+    Direction& before = each[-1];
+    if (before.from == each->size * each->from && before.to == each->size * each->to) {
+      each->size *= before.size;
+      before = {1, 0, 0};
+    }
+  }
+  for (Direction& each : directions) longest = each.size > longest->size ? &each : longest;
+  const Direction last = *longest;
+  *longest = directions[kMostRank - 1];
+  directions[kMostRank - 1] = last;
+}
 
 /// The last two of kMostRank dimensions are loops, the others a counter.
 void move(const int8_t* from, const Direction* directions, int8_t* to) {
   constexpr ssize_t kOuter = kMostRank - 2;
-  const Direction &row = directions[kOuter], &point = directions[kOuter + 1];
-  int64_t index[kOuter] = {};
+  const Direction row = directions[kOuter], point = directions[kOuter + 1];
+  ssize_t index[kOuter] = {};
   for (ssize_t left = kOuter; left >= 0;) {
     const int8_t* x = from;
     int8_t* y = to;
-    for (int64_t i = 0; i < row.size; ++i, x += row.from, y += row.to) {
+    for (ssize_t i = 0; i < row.size; ++i, x += row.from, y += row.to) {
       const int8_t* source = x;
       int8_t* target = y;
-      for (int64_t j = 0; j < point.size; ++j, source += point.from, target += point.to) {
+      for (ssize_t j = point.size; j > 0; --j, source += point.from, target += point.to) {
         *target = *source;
       }
     }
@@ -60,6 +77,7 @@ Error transpose_out(Context& context, const Tensor& input, IntList perm, Tensor&
               "out must have the sizes of input in the order of perm");
   }
   if (out.numel() == 0) return Error::Ok;
+  arrange(directions);
   move(input.const_data_ptr<int8_t>(), directions, out.mutable_data_ptr<int8_t>());
   return Error::Ok;
 }
