@@ -23,7 +23,8 @@ ABSENT = {
         " etx_backend_arm, of the package etx-backend-arm[aot]"
     ),
     "backends.cortex_m": (
-        "take CortexMQuantizer from etx_backend_arm.cortex_m, of the package etx-backend-arm[aot]"
+        "it has passes, quantizer.quantizer, target_config and edge_compile_config; others are in"
+        " etx_backend_arm.cortex_m, of the package etx-backend-arm[aot]"
     ),
     "backends.transforms": "shared transforms of backends are not there: use etx_exir.passes",
     "backends.xnnpack": (

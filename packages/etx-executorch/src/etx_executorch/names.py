@@ -30,6 +30,7 @@ _SERIALIZE = "etx_executorch.adapters.serialize"
 _PARTITIONERS = "etx_exir.partitioners"
 _ARM = "etx_backend_arm"
 _ETHOS_U = "etx_backend_arm.ethos_u.backend"
+_CORTEX_M = "etx_executorch.adapters.cortex_m"
 
 
 def _of(module: str, *names: str) -> dict[str, str]:
@@ -341,6 +342,11 @@ BACKENDS = {
     },
     "backends.arm.tosa.compile_spec": _of(f"{_ARM}.compile_spec", "TosaCompileSpec"),
     "backends.arm.tosa.partitioner": _of(f"{_ARM}.partition", "TOSAPartitioner"),
+    "backends.cortex_m.edge_compile_config": _of(_CORTEX_M, "cortex_m_edge_compile_config"),
+    "backends.cortex_m.passes": _of(_CORTEX_M, "CortexMPassManager"),
+    "backends.cortex_m.passes.cortex_m_pass_manager": _of(_CORTEX_M, "CortexMPassManager"),
+    "backends.cortex_m.quantizer.quantizer": _of(f"{_ARM}.cortex_m", "CortexMQuantizer"),
+    "backends.cortex_m.target_config": _of(f"{_ARM}.cortex_m", "CortexM", "CortexMTargetConfig"),
 }
 
 # Folders whose modules say what to use instead.
@@ -348,6 +354,8 @@ FOLDERS: dict[str, dict[str, str]] = {
     "backends": {},
     "backends.arm": {},
     "backends.arm.tosa": {},
+    "backends.cortex_m": {},
+    "backends.cortex_m.quantizer": {},
     "backends.xnnpack": {},
 }
 

@@ -3,5 +3,6 @@
 
 from etx_backend_arm.cortex_m.lower import CORTEX_M, lower_to_cortex_m
 from etx_backend_arm.cortex_m.quantizer import CortexMQuantizer
+from etx_backend_arm.cortex_m.target_config import CortexM, CortexMTargetConfig
 
-__all__ = ["CORTEX_M", "CortexMQuantizer", "lower_to_cortex_m"]
+__all__ = ["CORTEX_M", "CortexM", "CortexMQuantizer", "CortexMTargetConfig", "lower_to_cortex_m"]
