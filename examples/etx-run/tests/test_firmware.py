@@ -28,6 +28,7 @@ import operator_sweep  # noqa: E402
 import tiny  # noqa: E402
 
 MOST_INTEGER_TEXT = {"cortex-m55": 40_000, "cortex-m4": 40_000, "cortex-m0plus": 44_000}
+MOST_METHOD_ARENA = 5_600
 FORBIDDEN = re.compile(
     r"__aeabi_(c?d\w+|drsub|\w+2d)|__\w+df\w*|_?malloc(_r)?|free|_sbrk|v?\w?n?printf"
 )
@@ -82,7 +83,8 @@ def test_integer_kws_is_small_and_executes_as_many_instructions_as_noted(
     integer_kws: Path, name: str
 ) -> None:
     folder = BUILDS / f"firmware-integer-{name}"
-    write(integer_kws, name, folder)
+    stated = dict(STATED.findall(write(integer_kws, name, folder)))
+    assert int(stated["method arena"].replace(",", "")) <= MOST_METHOD_ARENA
     counted = count(folder / "firmware", target(name).board)
     image = folder / "count" / "firmware.elf"
     assert text_size(image) <= MOST_INTEGER_TEXT[name]

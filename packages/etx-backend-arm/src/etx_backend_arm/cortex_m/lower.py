@@ -38,6 +38,7 @@ class ToCortexM(NodePass):
 
     def calls(self, graph: Graph) -> list[Node]:
         """Yield what may have a counterpart."""
+        self._scratch: Node | None = None
         return [n for n in graph.nodes if n.target in ROWS or called(n) in BORDERS]
 
     def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
@@ -64,8 +65,10 @@ class ToCortexM(NodePass):
         return self.store(start.int(), f"{name}_start")
 
     def scratch(self) -> Node:
-        """Return the memory that ExecuTorch's kernels ask for, and these do not."""
-        return self.store(torch.empty(0, dtype=torch.uint8), "no_scratch")
+        """Return the memory that ExecuTorch's kernels ask for, and these do not: one for all."""
+        if self._scratch is None:
+            self._scratch = self.store(torch.empty(0, dtype=torch.uint8), "no_scratch")
+        return self._scratch
 
 
 def _conv(

@@ -34,9 +34,11 @@ class Scratch final : public etx::MemoryAllocator {
       : etx::MemoryAllocator(model.temporary.size(), model.temporary.data()), model_(model) {}
 
   etx::Error execute(etx::Method& method) {
-    if (model_.places.empty()) return method.execute();
-    for (const Place& place : model_.places) {
-      base_ = model_.arenas[0].data() + place.at;
+    const etx::Span<const Place> places = model_.places;
+    if (places.empty()) return method.execute();
+    uint8_t* const arena = model_.arenas[0].data();
+    for (const Place& place : places) {
+      base_ = arena + place.at;
       size_ = place.size;
       if (const etx::Error error = method.step(); error != etx::Error::Ok) return error;
     }
