@@ -112,6 +112,17 @@ def test_what_is_over_a_limit_stays_outside() -> None:
     assert reason == "CONV2D on ethos-u55: a stride of [4, 4]; at most 3"
 
 
+def test_padding_that_registers_do_not_hold_stays_outside() -> None:
+    batch = (torch.randn(1, 3, 9, 9),)
+    model = nn.Conv2d(3, 4, (1, 66), padding=(0, 130), dilation=2).eval()
+    partitioner = EthosUPartitioner(SPEC)
+    program = lower(
+        quantize(model, [batch], EthosUQuantizer(SPEC)), *batch, partitioner=partitioner
+    )
+    (left,) = [n for n in program.graph.nodes if n.target is torch.ops.aten.convolution.default]
+    assert "padding of [0, 0, 130, 130]; at most 127" in (partitioner.why_not(left) or "")
+
+
 def test_what_computes_nothing_stays_outside() -> None:
     model, inputs = Between(lambda x: x.permute(0, 1), x := integers(81, 81)).eval(), (x,)
     program = lower(model, *inputs, partitioner=EthosUPartitioner(SPEC))

@@ -100,6 +100,7 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "nearest_twice": (lambda x: F.interpolate(x, scale_factor=2), ONE),
     "softmax": (lambda x: torch.softmax(x, -1), (ROWS,)),
     "softmax_channels": (lambda x: torch.softmax(x, 1), ONE),
+    "softmax_of_one": (lambda x: torch.softmax(x, -1), ((3, 1),)),
     "softmax_long": (lambda x: torch.softmax(x, -1), ((2, 1500),)),
     "subtract": (torch.sub, (IMAGE, IMAGE)),
     "sum": (lambda x: x.sum((0, 2)), (ROWS,)),

@@ -69,6 +69,8 @@ FORMS = [
     "sigmoid",
     "slice_rows",
     "softmax",
+    "softmax_of_one",
+    "bilinear",
     "layer_norm",
     "subtract",
     "sum",

@@ -20,9 +20,8 @@ def test_vela_compiles_what_is_taken(family: str) -> None:
     assert not {"only etx", "wrong"} & set(counted), named
 
 
-@pytest.mark.parametrize("name", ["bilinear"])
-def test_an_ethos_u85_takes_the_whole_profile(name: str) -> None:
-    model, inputs, _ = lowered(name, "INT")
+def test_an_ethos_u85_takes_the_whole_profile() -> None:
+    model, inputs, _ = lowered("bilinear_corners", "INT")
     for target, count in (("ethos-u55-128", 0), ("ethos-u85-256", 1)):
         partitioner = EthosUPartitioner(EthosUCompileSpec(target))
         assert len(delegates(lower(model, *inputs, partitioner=partitioner))) == count

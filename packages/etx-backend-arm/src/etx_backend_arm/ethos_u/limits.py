@@ -35,8 +35,16 @@ def _kernel(height: int, width: int, most: int, tallest: int) -> str | None:
     return f"a window of {height}x{width}; at most {most} elements, {tallest} rows"
 
 
+def _padding(attribute: Any) -> str | None:
+    """Registers have 7 bits for what is before and 8 for what is behind; Vela drops the rest."""
+    top, bottom, left, right = attribute.pad
+    if max(top, left) < 128 and max(bottom, right) < 256:
+        return None
+    return f"padding of {list(attribute.pad)}; at most 127 before and 255 behind"
+
+
 def _conv(attribute: Any, source: list[int], made: list[int], weight: list[int]) -> str | None:
-    found = _kernel(weight[1], weight[2], 4096, 64)
+    found = _kernel(weight[1], weight[2], 4096, 64) or _padding(attribute)
     return found or _stride(attribute) or _axes([1, source[-1]]) or _axes([1, made[-1]])
 
 
@@ -46,7 +54,7 @@ def _depthwise(attribute: Any, source: list[int], made: list[int], weight: list[
 
 def _max_pool(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
     height, width = attribute.kernel
-    found = _kernel(height, width, LARGEST, 256)
+    found = _kernel(height, width, LARGEST, 256) or _padding(attribute)
     return found or _stride(attribute) or _axes(source)
 
 

@@ -32,6 +32,8 @@ def dims_of(node: Node) -> list[int]:
 def reduce(call: Call, op: Op, value: str, dims: Sequence[int], suffix: str) -> str:
     """Reduce along dimensions, which stay with size 1."""
     for dim in dims:
+        if call.graph.shape(value)[dim] == 1:
+            continue
         if op is Op.REDUCE_SUM:
             attribute: object = fbs.ReduceSumAttribute(axis=dim)
         elif op is Op.REDUCE_MAX:

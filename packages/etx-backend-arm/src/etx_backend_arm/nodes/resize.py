@@ -9,6 +9,7 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.moves import cut
 from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, ResizeMode, fbs
@@ -17,6 +18,8 @@ from etx_backend_arm.values import Values
 aten = torch.ops.aten
 NEAREST = (aten.upsample_nearest2d.vec, aten.upsample_nearest2d.default)
 BILINEAR = (aten.upsample_bilinear2d.vec, aten.upsample_bilinear2d.default)
+FACTORS = (2, 4, 8)
+"""By which an Ethos-U55 upscales."""
 MOST = 2**11
 """The largest numerator of a scale."""
 
@@ -104,11 +107,72 @@ for target in BILINEAR:
         if call.step is None:
             call.done(_resize(call, axes, ResizeMode.BILINEAR, DType.FP32))
             return
+        factor = whole_factor_of(node)
+        if values.narrow_tables and factor in FACTORS and not call.arguments[2]:
+            _by_nearest(call, factor)
+            return
         form = call.form(call.activations[0])
         wide = _resize(call, axes, ResizeMode.BILINEAR, DType.INT32)
         parts = axes[0][0] * axes[1][0]
         ratio, point = form.scale / parts, form.zero_point * parts
         call.done(_above(call, wide, point), ratio)
+
+
+def whole_factor_of(node: Node) -> int:
+    """Return the whole factor by which both sizes grow, 0 where there is none."""
+    factors = {(made // given, made % given) for given, made in _sizes(node)}
+    ((factor, rest), *others) = factors
+    return 0 if others or rest else factor
+
+
+def _by_nearest(call: Call, factor: int) -> None:
+    """Repeat pixels, then average windows of factor + 1 whose ends count half: the same numbers.
+
+    Pixels at the border are repeated beyond it before. For targets that cannot interpolate.
+    """
+    graph, step = call.graph, call.step
+    assert step is not None
+    form, value = call.form(call.activations[0]), call.get(call.activations[0])
+    for axis in (1, 2):
+        shape = graph.shape(value)
+        one = [*shape[:axis], 1, *shape[axis + 1 :]]
+        last = [shape[axis] - 1 if i == axis else 0 for i in range(4)]
+        first = cut(call, value, [0] * 4, one, f"first_{axis}")
+        parts = [first, value, cut(call, value, last, one, f"last_{axis}")]
+        shape[axis] += 2
+        attribute = fbs.ConcatAttribute(axis=axis)
+        value = call.emit(Op.CONCAT, attribute, parts, f"wider_{axis}", shape)
+    batch, height, width, channels = graph.shape(value)
+    operands = [
+        value,
+        graph.shape_constant([2 * factor, 2] * 2),
+        graph.shape_constant([1 - factor] * 2),
+        graph.shape_constant([factor - 1] * 2),
+    ]
+    shape = [batch, height * factor, width * factor, channels]
+    repeat = fbs.ResizeAttribute(mode=ResizeMode.NEAREST)
+    value = call.emit(Op.RESIZE, repeat, operands, "repeated", shape)
+    begin = [0, factor // 2, factor // 2, 0]
+    shape = [batch, shape[1] - factor, shape[2] - factor, channels]
+    value = cut(call, value, begin, shape, "within")
+    row = torch.tensor([1, *[2] * (factor - 1), 1])
+    window = torch.outer(row, row).to(torch.int8)[:, :, None, None].expand(-1, -1, channels, 1)
+    values = call.values
+    zeros = torch.zeros(channels, dtype=torch.int32)
+    depthwise = fbs.DepthwiseConv2dAttribute(
+        pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=DType.INT32
+    )
+    operands = [
+        value,
+        values.constant(call.fresh("window"), window),
+        values.constant(call.fresh("bias"), zeros),
+        graph.zero_point(form.zero_point, DType.INT8),
+        graph.zero_point(0, DType.INT8),
+    ]
+    total = graph.operator(
+        Op.DEPTHWISE_CONV2D, depthwise, operands, call.fresh("sum"), call.shape, DType.INT32
+    )
+    call.done(total, form.scale / (4 * factor**2))
 
 
 def _above(call: Call, value: str, point: int) -> str:

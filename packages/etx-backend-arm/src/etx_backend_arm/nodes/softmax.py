@@ -91,8 +91,8 @@ def _of_narrow_tables(call: Call) -> None:
     near = math.mul(leading, first, 31, "half_of_one")
     rest = math.sub(math.number(2**29, near), near, "other_half")
     inverse = math.mul(first, rest, 27, "inverse_better")
-    scaled = math.mul(raised, inverse, 15, "scaled")
-    down = math.sub(math.number(15, up), up, "down")
+    scaled = math.mul(raised, inverse, 14, "scaled")
+    down = math.sub(math.number(16, up), up, "down")
     call.done(math.right(scaled, down, "ratio"), 2.0**-30)
 
 
