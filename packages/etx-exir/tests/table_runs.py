@@ -127,7 +127,7 @@ def every_step(graph: TableGraph, inputs: tuple[Tensor, ...], got: list[Tensor])
         expected = step.results([x.clone() for x in pool])
         for i, value in enumerate(expected):
             try:
-                same(pool[place + i], value, not step.is_compared(i))
+                same(pool[place + i], value, not step.binds(i))
             except AssertionError as error:
                 error.add_note(f"in {step.call.target}{step.leaves}, result {i}")
                 raise
