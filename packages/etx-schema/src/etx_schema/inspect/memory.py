@@ -6,7 +6,9 @@ The bytes of an arena are cut where tensors begin and end; live ranges are those
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import islice
 
 from etx_schema._generated.program import ExecutionPlan, Tensor
 from etx_schema.bits import set_bits
@@ -99,13 +101,13 @@ class _Method:
 
     def _by_owner(self, number: int, first: int, last: int) -> Iterator[tuple[int, int, int]]:
         """Cut a live range of a piece where another tensor takes it over."""
-        owner, begin = -1, first
-        for step, value in self.writers[number]:
+        writers = self.writers[number]
+        at = bisect_left(writers, (first + 1, -1))
+        owner, begin = writers[at - 1][1] if at else -1, first
+        for step, value in islice(writers, at, None):
             if step > last:
                 break
-            if step <= first:
-                owner = value
-            elif value != owner:
+            if value != owner:
                 if owner >= 0:
                     yield owner, begin, step - 1
                     begin = step
