@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from functools import partialmethod
 from types import ModuleType
 from typing import Any
 
@@ -47,3 +48,8 @@ def use_seeded_weights() -> None:
     sys.modules.setdefault(stand_in, ModuleType(stand_in))
     enumeration: Any = importlib.import_module("torchvision.models._api").WeightsEnum
     enumeration.verify = classmethod(lambda cls, given: None)
+    # As it is built for trained weights: with those it draws by itself results reach 6e11, and one
+    # near to zero has an error beyond the tests' 1e-3 in eager, too.
+    inception: Any = importlib.import_module("torchvision.models.inception").Inception3
+    options = {"transform_input": True, "init_weights": False}
+    inception.__init__ = partialmethod(inception.__init__, **options)

@@ -166,6 +166,11 @@ class Tried:
         return [node for node in nodes if name in module_names(node)] or nodes
 
 
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="module")
 def tried() -> Tried:
     torch.manual_seed(0)
@@ -235,6 +240,14 @@ def test_a_clamp_is_taken_in() -> None:
     assert clamp.args[0].target is aten.conv2d.default
 
 
+def float_values(quantized: GraphModule, batches: list[tuple[Tensor]]) -> int:
+    """Count the instructions of the file whose result is float."""
+    manager = to_edge(torch.export.export(quantized, batches[0])).to_executorch()
+    nodes = manager.exported_program().graph_module.graph.nodes
+    values = [n.meta.get("val") for n in nodes if n.op == "call_function"]
+    return sum(isinstance(x, Tensor) and x.is_floating_point() for x in values)
+
+
 def test_lines_are_resized_in_int8() -> None:
     """As images of one row, by sizes and by scales."""
     for options in ({"scale_factor": 2.5}, {"size": 31, "align_corners": True}):
@@ -247,9 +260,35 @@ def test_lines_are_resized_in_int8() -> None:
         manager = to_edge(torch.export.export(quantized, batches[0])).to_executorch()
         device = etx_runtime.load(manager.buffer, outputs="torch")
         assert compare(model, device, batches).sqnr > 30
-        nodes = manager.exported_program().graph_module.graph.nodes
-        values = [n.meta.get("val") for n in nodes if n.op == "call_function"]
-        assert sum(isinstance(x, Tensor) and x.is_floating_point() for x in values) <= 1
+        assert float_values(quantized, batches) <= 1
+
+
+def test_what_is_padded_in_a_circle_stays_in_int8() -> None:
+    circle = {"padding": (2, 1), "padding_mode": "circular"}
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3, **circle)).eval()  # type: ignore[arg-type]
+    batches = [(torch.randn(2, 3, 9, 8),)]
+    quantized = quantize(model, batches)
+    assert float_values(quantized, batches) <= 1
+    assert compare(model, quantized, batches).sqnr > 35
+
+
+@pytest.mark.parametrize("mode", ["constant", "circular", "reflect"])
+def test_what_is_padded_keeps_a_batch_that_changes(mode: str) -> None:
+    class Padded(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enter, self.leave = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 4, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            result: Tensor = self.leave(F.pad(self.enter(x), (1, 2, 1, 0), mode=mode))
+            return result
+
+    shapes = ({0: torch.export.Dim("batch", min=1, max=8)},)
+    model, batches = Padded().eval(), [(torch.randn(2, 3, 9, 8),)]
+    quantized = quantize(model, batches, dynamic_shapes=shapes)
+    program = torch.export.export(quantized, batches[0], dynamic_shapes=shapes)
+    device = etx_runtime.load(compile(program).buffer, outputs="torch")
+    assert compare(quantized, device, [(torch.randn(5, 3, 9, 8),)]).sqnr > 38
 
 
 @pytest.mark.parametrize("slopes", [1, 8])
@@ -261,6 +300,7 @@ def test_a_prelu_is_made_of_others(slopes: int) -> None:
     assert compare(model, quantized, batches).sqnr > 35
     op = aten.leaky_relu.default if slopes == 1 else aten.add.Tensor
     assert [reads(node) for node in calls(quantized, op)] == [True]
+    assert float_values(quantized, batches) <= 1
 
 
 def test_a_quotient_of_tensors_stays_in_float() -> None:

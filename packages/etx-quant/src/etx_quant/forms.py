@@ -2,12 +2,14 @@
 """Operators in the form of others that integer kernels and XNNPACK have.
 
 ``upsample_linear1d(x)`` -> ``squeeze(upsample_bilinear2d(unsqueeze(x)))``,
+``pad(x, circular)`` -> ``cat(slice(x), x, slice(x))``,
 ``prelu(x, w)`` -> ``leaky_relu(x, w)`` of one weight, else ``relu(x) + clamp(x, max=0) * w``.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -69,7 +71,31 @@ def _leak(model: GraphModule, node: Node) -> Node | None:
     return _call(node, aten.add.Tensor, (high, low), value)
 
 
+def _wrap(model: GraphModule, node: Node) -> Node | None:
+    arguments: Any = (*node.args, "constant")
+    x, pads, mode = arguments[:3]
+    if mode != "circular" or any(size < 0 for size in pads):
+        return None
+    value: Tensor = x.meta["val"]
+    for i in range(len(pads) // 2):
+        dim, before, behind = value.dim() - 1 - i, pads[2 * i], pads[2 * i + 1]
+        parts = [(x, value)]
+        if before:
+            held = value.narrow(dim, value.shape[dim] - before, before)
+            args = (x, dim, -before, sys.maxsize)
+            parts.insert(0, (_call(node, aten.slice.Tensor, args, held), held))
+        if behind:
+            held = value.narrow(dim, 0, behind)
+            parts.append((_call(node, aten.slice.Tensor, (x, dim, 0, behind), held), held))
+        if len(parts) > 1:
+            value = torch.cat([held for _, held in parts], dim)
+            x = _call(node, aten.cat.default, ([part for part, _ in parts], dim), value)
+    made: Node = x
+    return made
+
+
 FORMS: dict[Any, Callable[[GraphModule, Node], Node | None]] = {
+    aten.pad.default: _wrap,
     aten.prelu.default: _leak,
     aten.upsample_linear1d.vec: _resize,
 }

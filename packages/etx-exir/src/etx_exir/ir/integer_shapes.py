@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 import torch
@@ -103,18 +102,7 @@ def max_pool(
 
 def elementwise(a: Tensor, b: Tensor, *_: Any) -> Tensor:
     """Return what `a` and `b` broadcast to."""
-    if not any(isinstance(size, torch.SymInt) for size in (*a.shape, *b.shape)):
-        return a + b
-    if a.dim() == b.dim() and not any(map(_is_spread, a.shape, b.shape)):
-        return a + b
-    pairs = zip_longest(reversed(a.shape), reversed(b.shape), fillvalue=1)
-    sizes = [n if isinstance(m, int) and m == 1 else m for m, n in pairs]
-    return a.new_empty(sizes[::-1])
-
-
-def _is_spread(m: int, n: int) -> bool:
-    """Tell whether one of two sizes is one, and the other not that."""
-    return any(isinstance(size, int) and size == 1 for size in (m, n)) and m is not n
+    return a + b
 
 
 def mean(input: Tensor, dim: Sequence[int], keepdim: bool, *_: Any) -> Tensor:

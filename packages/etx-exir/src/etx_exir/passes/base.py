@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch._dispatch.python import enable_python_dispatcher
 from torch._prims_common import is_contiguous_or_false
 from torch._subclasses import FakeTensorMode
 from torch.export import ExportedProgram
@@ -103,11 +104,14 @@ def name_outputs(program: ExportedProgram) -> None:
 
 
 def propagate(node: Node, mode: FakeTensorMode) -> None:
-    """Compute `meta["val"]` of one call from those of its arguments."""
+    """Compute `meta["val"]` of one call from those of its arguments.
+
+    By the dispatcher that knows symbols: without it an operator may take the size of the example.
+    """
     args, kwargs = map_arg((node.args, node.kwargs), lambda arg: arg.meta["val"])
     target: Any = node.target
     view = VIEW_OF.get(target)
-    with mode:
+    with mode, enable_python_dispatcher():
         if view is None:
             node.meta["val"] = target(*args, **kwargs)
         else:
