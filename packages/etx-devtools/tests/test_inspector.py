@@ -14,7 +14,9 @@ import etx_devtools
 import numpy as np
 import pytest
 import torch
+from etx_devtools.etdump import Run, Span
 from etx_devtools.inspector import Inspector, TimeScale
+from etx_devtools.inspector.blocks import blocks_of
 from etx_exir import to_edge
 from etx_runtime import Recorder, Runtime
 from etx_schema import EtxError
@@ -154,6 +156,14 @@ def test_arguments() -> None:
     )
     raw = {event.name: event.perf_data.raw for event in scaled.event_blocks[1].events}
     assert raw["Fully Connected (NC, F32) GEMM #1"] == [4000, 0]
+
+
+def test_a_clock_far_from_zero_loses_no_digits() -> None:
+    """Nanoseconds since 1970 have more digits than a float: 256 of them would be one."""
+    start = 1_790_000_000_123_456_789
+    run = Run("Execute", spans=[Span("OPERATOR_CALL", 0, 0, start, start + 114_291)])
+    (block,) = blocks_of([run], TimeScale.NS, TimeScale.NS, None)
+    assert block.events[0].perf_data.raw == [114_291]
 
 
 def test_import_is_light() -> None:

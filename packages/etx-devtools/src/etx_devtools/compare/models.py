@@ -46,8 +46,10 @@ class Model:
 
     @cached_property
     def program(self) -> ExportedProgram:
-        """The exported program."""
-        return self.export()
+        """The exported program, of which torch warns as it did at the compiler."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.export()
 
     def outputs(self, call: Any) -> list[Any]:
         """Return what the module itself returns for a flat call."""

@@ -149,14 +149,15 @@ def _event(
     first = spans[0]
     is_delegated = first.delegate_id is not None
 
-    def time(span: Span, ticks: int) -> float:
+    def time(span: Span) -> float:
         if is_delegated and convert is not None:
-            return convert(span.delegate_id or 0, ticks)
-        return ticks / divisor
+            name = span.delegate_id or 0
+            return convert(name, span.end) - convert(name, span.start)
+        return (span.end - span.start) / divisor
 
     return Event(
         first.name,
-        PerfData([time(span, span.end) - time(span, span.start) for span in spans]),
+        PerfData([time(span) for span in spans]),
         delegate_debug_identifier=first.delegate_id,
         is_delegated_op=is_delegated,
         delegate_debug_metadatas=[span.metadata for span in spans if span.metadata],
