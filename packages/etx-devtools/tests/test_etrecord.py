@@ -116,7 +116,18 @@ def test_what_is_no_record(ours: Path, tmp_path: Path) -> None:
         archive.writestr("a", "b")
     whole = (DATA / "executorch.etrecord").read_bytes()
     (tmp_path / "cut").write_bytes(whole[: len(whole) // 2])
-    for path in (tmp_path / "other.zip", tmp_path / "cut", ours / "net.pte"):
+    places = [at for at in range(len(whole)) if whole[at : at + 4] == b"PK\x01\x02"]
+    for name, fields in (("newer", {6: b"\xff"}), ("locked", {8: b"\x01"})):
+        changed = bytearray(whole)
+        for at in places:
+            for offset, value in fields.items():
+                changed[at + offset : at + offset + 1] = value
+        (tmp_path / name).write_bytes(changed)
+    first = zipfile.ZipFile(DATA / "executorch.etrecord").getinfo("debug_handle_map")
+    data = first.header_offset + 30 + len(first.filename)
+    (tmp_path / "damaged").write_bytes(whole[:data] + b"\xff" * 8 + whole[data + 8 :])
+    bad = [tmp_path / name for name in ("other.zip", "cut", "newer", "locked", "damaged")]
+    for path in (*bad, ours / "net.pte"):
         with pytest.raises(EtxError, match="not an ETRecord"):
             Inspector(ours / "net.etdp", etrecord=path)
         with pytest.raises(EtxError, match="not an ETRecord"):

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
@@ -162,7 +163,7 @@ def parse_etrecord(etrecord_path: Destination) -> ETRecord:
     try:
         with zipfile.ZipFile(cast(Any, etrecord_path)) as archive:
             parts = {name: archive.read(name) for name in archive.namelist()}
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
         raise ConfigError(f"{etrecord_path}: not an ETRecord, which is a zip ({error})") from error
     if IDENTIFIER not in parts:
         raise ConfigError(f"{etrecord_path}: a zip without {IDENTIFIER}: not an ETRecord")

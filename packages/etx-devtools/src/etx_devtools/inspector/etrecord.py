@@ -8,6 +8,7 @@ import json
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,7 +80,7 @@ def read_record(source: Any) -> Record:
                 for name in names
                 if name.startswith(EDGE) and f"{name}_state_dict" in names
             }
-    except (zipfile.BadZipFile, EOFError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise EtxError(f"{source}: not an ETRecord ({error})") from error
     nodes = {name: _nodes(document) for name, document in programs.items()}
     return Record(maps[0], maps[1], nodes)
