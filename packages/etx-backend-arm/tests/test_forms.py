@@ -50,6 +50,7 @@ MOVES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "concatenate_rows": (lambda x, y: torch.cat([x, y, x], -1), (ROWS, ROWS)),
     "expand": (lambda x: x.expand(4, 3, 7, 20), (ROWS,)),
     "flip": (lambda x: x.flip(1, 3), ONE),
+    "reverse": (lambda x: x.flip(2), ((1, 3, 6, 5),)),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 3), value=0.4), ONE),
     "pad_less": (lambda x: F.pad(x, (-1, 2, 1, -3)), ONE),
     "permute": (lambda x: x.permute(0, 3, 1, 2), ONE),

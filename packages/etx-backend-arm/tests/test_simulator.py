@@ -58,6 +58,7 @@ FORMS = [
     "bmm",
     "concatenate_rows",
     "expand",
+    "reverse",
     "maximum",
     "mean",
     "minimum",

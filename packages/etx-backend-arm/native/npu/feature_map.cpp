@@ -43,12 +43,18 @@ constexpr Place kOutput = {kOfmRegion,    kOfmHeight0, kOfmHeight1, kOfmWidth0, 
 constexpr Place kSecond = {kIfm2Region,    kIfm2Height0, kIfm2Height1, kIfm2Width0,  kIfmDepth,
                            kIfm2ZeroPoint, kIfm2Base,    kIfm2StrideY, kIfm2StrideX, kIfm2StrideC};
 
+/// A stride of 40 bits, negative where a map is reversed, as a number that is added modulo 2**64.
+uint64_t signed_stride(uint64_t bits) {
+  constexpr uint64_t kSign = uint64_t{1} << 39;
+  return ((bits & (2 * kSign - 1)) ^ kSign) - kSign;
+}
+
 void set_place(const Registers& registers, const Place& place, FeatureMap* map) {
   map->region = registers[place.region];
   for (uint16_t i = 0; i < 4; ++i) map->base[i] = registers[static_cast<Long>(place.base + i)];
-  map->stride_y = registers[place.stride_y];
-  map->stride_x = registers[place.stride_x];
-  map->stride_c = registers[place.stride_c];
+  map->stride_y = signed_stride(registers[place.stride_y]);
+  map->stride_x = signed_stride(registers[place.stride_x]);
+  map->stride_c = signed_stride(registers[place.stride_c]);
   map->height0 = registers.size(place.height0);
   map->height1 = registers.size(place.height1);
   map->width0 = registers.size(place.width0);

@@ -98,7 +98,7 @@ def _resize(attribute: Any, source: list[int], made: list[int], other: Any) -> s
 
 def _reverse(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
     rank = len(source)
-    if rank - 3 <= attribute.axis < rank - 1 and prod(source[: max(rank - 3, 0)]) == 1:
+    if rank - 3 <= attribute.axis < rank - 1:
         return None
     return f"dimension {attribute.axis} of {rank}; it takes rows and columns"
 
