@@ -20,6 +20,7 @@ from etx_devtools.bundled_program import (
 )
 from etx_devtools.bundled_program.tensors import to_table
 from etx_devtools.etdump import Run, Statistics, read_etdump, to_python
+from etx_devtools.inspector import Inspector, TimeScale
 from etx_devtools.profile import profile_of
 from etx_exir import to_edge
 from etx_schema import read_pte, serialize_bundle
@@ -50,7 +51,7 @@ def hash_of(data: bytes) -> int:
 
 def test_a_board_records(etx_run: tuple[Machine, Path], model: Model) -> None:
     """Times in ticks, on a board those of the processor, and a summary of each result."""
-    runs, _ = record(etx_run, model, "--values", "stats")
+    runs, dump = record(etx_run, model, "--values", "stats")
     assert [(run.name, run.method) for run in runs] == [
         ("Default", "forward"),
         *[("Execute", "forward")] * 2,
@@ -71,6 +72,13 @@ def test_a_board_records(etx_run: tuple[Machine, Path], model: Model) -> None:
         assert (output.min, output.max) == (numbers.min(), numbers.max())
         assert output.mean == pytest.approx(float(numbers.mean(dtype=np.float64)), rel=1e-12)
         assert output.hash == hash_of(content)
+    scales = {"source_time_scale": TimeScale.CYCLES, "target_time_scale": TimeScale.CYCLES}
+    inspector = Inspector(dump, program=model.folder / "net.pte", **scales)
+    (block,) = (each for each in inspector.event_blocks if each.name == "Execute")
+    (whole,) = (each for each in block.events if each.name == "Method::execute")
+    assert whole.perf_data is not None
+    ticks = [span.ticks for run in runs[1:] for span in run.spans if span.name == whole.name]
+    assert whole.perf_data.raw == ticks
     profile = profile_of(pte, runs, tick_ms=1e-6 if etx_run[0].board is None else 31.25e-6)
     slow = {step.name for step in profile.steps if step.ms[-1] > 0}
     if etx_run[0].board is not None:
