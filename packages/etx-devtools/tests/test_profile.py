@@ -17,7 +17,7 @@ from etx_devtools.etdump import Run, Span, ThreadSpan, read_etdump, to_python
 from etx_devtools.profile import VIEWS, chrome_trace, lines, profile_of
 from etx_devtools.profile.command import register
 from etx_devtools.profile.work import Peak, Work
-from etx_exir import to_edge
+from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from etx_runtime import Recorder, Runtime, set_num_threads
 from etx_runtime.commands.selection import select_values
@@ -169,6 +169,23 @@ def test_int8_does_as_many() -> None:
     one, other = found
     assert one == other
     assert len(one) == 5
+
+
+class Attention(torch.nn.Module):
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def test_attention_does_as_many_as_its_products() -> None:
+    inputs = (torch.ones(2, 3, 5, 8), torch.ones(2, 3, 7, 8), torch.ones(2, 3, 7, 4))
+    edge = to_edge(torch.export.export(Attention(), inputs))
+    found = []
+    for target in ("etx", "executorch"):
+        manager = edge.to_executorch(ExecutorchBackendConfig(target=target))
+        steps = profile_of(es.read_pte(bytes(manager.buffer)), [Run("Execute")]).steps
+        found.append([step.work.flop for step in steps if step.work.flop is not None])
+    assert found[0] == [sum(found[1])]
+    assert len(found[1]) == 2
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -14,6 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 
 from etx_exir.passes import PIPELINE, Pass
+from etx_exir.passes.fuse import WHOLE
 from etx_exir.passes.integer import INTEGER
 
 from generated import write_or_check
@@ -36,12 +37,20 @@ operators (`etx_exir/passes/integer/`), as the default target `etx` does:
 
 """
 
+LAST = """
+And then, for a target that has attention as one operator, as `etx` does:
+
+"""
+
 
 def page() -> str:
     """Return the page; a pass that runs again is named where it ran first."""
     general = dict.fromkeys(type(item) for item in PIPELINE)
-    integer = [kind for item in INTEGER if (kind := type(item)) not in general]
-    return HEAD + listed(general) + BETWEEN + listed(integer)
+    integer, own = (
+        [kind for item in items if (kind := type(item)) not in general]
+        for items in (INTEGER, WHOLE)
+    )
+    return HEAD + listed(general) + BETWEEN + listed(integer) + LAST + listed(own)
 
 
 def listed(kinds: Iterable[type[Pass]]) -> str:

@@ -40,6 +40,7 @@
   X(conv) \
   X(conv_backward) \
   X(matmul) \
+  X(attention) \
   X(prim) \
   X(view) \
   X(permute) \

@@ -8,6 +8,7 @@ import etx_exir.passes
 import pytest
 from etx_exir.passes import PIPELINE
 from etx_exir.passes.fit import fitting
+from etx_exir.passes.fuse import WHOLE
 from etx_exir.passes.integer import INTEGER
 
 HERE, FOLDER = Path(__file__).parent, Path(etx_exir.passes.__file__).parent
@@ -19,7 +20,7 @@ FILES = {
 
 
 def test_the_folder_holds_passes_only():
-    run = (*PIPELINE, *fitting({}), *INTEGER)
+    run = (*PIPELINE, *fitting({}), *INTEGER, *WHOLE)
     assert {f"etx_exir.passes.{name}" for name in FILES} == {type(p).__module__ for p in run}
 
 

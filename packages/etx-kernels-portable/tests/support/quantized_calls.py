@@ -102,7 +102,13 @@ for bits, weight in (("byte", Q), ("4bit", BYTES), ("2bit", BYTES)):
             (weight, ROWS, ROWS, *RANGE, INDICES, *given),
             (Out([2, length], torch.float32),),
         )
+HEAD = torch.ones(1, 2, 4)
 KERNELS = {f"quantized_decomposed::{name}": call for name, call in CALLS.items()} | INTEGER_CALLS
+KERNELS["etx::attention.out"] = (
+    "query key value mask shape scale is_causal out",
+    (HEAD, HEAD, HEAD, torch.ones(2, 2), [], 0.5, False),
+    (Out([1, 2, 4], torch.float32),),
+)
 
 
 def quantized_rows() -> dict[str, dict[str, Any]]:

@@ -32,6 +32,7 @@ from etx_devtools.compare.memory import dtype_of
 __all__ = ["NoOperatorError", "eager_results"]
 
 COPIES = ("dim_order_ops::_to_dim_order_copy.out", "dim_order_ops::_clone_dim_order.out")
+NAMESPACE = "etx"
 COPY_INDEX = "executorch_prim::et_copy_index.tensor"
 FORMATS: Mapping[int, torch.memory_format] = {0: torch.contiguous_format, 1: torch.preserve_format}
 
@@ -78,7 +79,7 @@ def eager_results(
     ]
     positional = [a for a, s in zip(args, arguments, strict=False) if not s.kwarg_only]
     keywords = {s.name: a for a, s in zip(args, arguments, strict=False) if s.kwarg_only}
-    if not outs:
+    if op._schema.is_mutable and not outs:
         return _changed(name, results[0], positional, keywords)
     if any(isinstance(plan.values[slot].val, (TensorList, type(None))) for slot in results):
         raise NoOperatorError(f"{name} has results that are not tensors")
@@ -89,7 +90,10 @@ def eager_results(
         keywords |= {out.name: tensor for out, tensor in zip(outs, made, strict=True)}
     try:
         with torch.no_grad():
-            op(*positional, **keywords)
+            if outs:
+                op(*positional, **keywords)
+            else:
+                made = [op(*positional, **keywords)]
     except Exception as error:
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise NoOperatorError(f"torch's {name} raised {type(error).__name__}: {line}") from error
@@ -121,8 +125,10 @@ def _tensor(plan: ExecutionPlan, slot: int) -> WireTensor:
 def _operator(name: str) -> OpOverload:
     space, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
+    own = space == NAMESPACE and overload == "out"  # whose out variants have a name alone
     try:
-        found = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+        overloads = getattr(getattr(torch.ops, space), packet)
+        found = getattr(overloads, "default" if own else overload or "default")
     except (AttributeError, RuntimeError) as error:
         raise NoOperatorError(f"torch has no operator {name}") from error
     if torch.Tag.nondeterministic_seeded in found.tags:

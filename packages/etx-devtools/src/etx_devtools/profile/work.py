@@ -21,7 +21,7 @@ from etx_schema.inspect.describe_method import Method
 
 PRODUCTS = {"mm", "bmm", "matmul", "linear", "addmm", "baddbmm"}
 INTEGER = "etx::"
-"""Operators whose weights are packed, and whose images have their channels last."""
+"""Attention, and operators whose weights are packed and whose images have their channels last."""
 PICKING = {
     "embedding",
     "embedding_bag",
@@ -140,7 +140,10 @@ def _flop(name: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
 def _integer_flop(
     name: str, tensors: Sequence[Tensor], method: Method, args: Sequence[int]
 ) -> int | None:
-    """Return what `_flop` does, of the operators on packed weights."""
+    """Return what `_flop` does, of attention and the operators on packed weights."""
+    if name == "attention":
+        query, key, result = tensors[0], tensors[1], tensors[-1]
+        return 2 * (_count(query) + _count(result)) * key.sizes[1]
     if "linear" not in name and "conv" not in name:
         return None
     image, weight, result = tensors[0], tensors[1], tensors[-1]

@@ -21,6 +21,7 @@ from etx_exir.lower.decompose_kept import DecomposeKept
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.base import recompile
 from etx_exir.passes.fit import fitting
+from etx_exir.passes.fuse import whole
 from etx_exir.passes.integer import integer
 from etx_exir.progress import naming, report
 
@@ -123,7 +124,8 @@ def fit(
 
     Arguments that a kernel does not convert are converted before; what ExecuTorch's kernels
     compute otherwise is spelled so that they do not; where `target` has integer operators, what
-    is quantized is computed by them. The given program stays as it is.
+    is quantized is computed by them, where it has attention, that is one. The given program stays
+    as it is.
     """
     kernels = target.operators
     lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
@@ -132,7 +134,8 @@ def fit(
     nodes = [node for graph in graphs for node in graph.graph.nodes]
     used = {node.target for node in nodes} & lacking
     cast = CastArguments(kernels)
-    peer = fitting(kernels) if PEER in target.runtime else integer(kernels, nodes)
+    own = (*integer(kernels, nodes), *whole(kernels, nodes))
+    peer = fitting(kernels) if PEER in target.runtime else own
     if not used and not peer and not any(map(cast.wants, nodes)):
         return program
     fitted = copy_program(program)

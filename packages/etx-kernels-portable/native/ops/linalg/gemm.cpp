@@ -79,6 +79,14 @@ struct DottedColumns {
   }
 };
 
+/// True where a product has so few columns that each is a dot product with the rows of A.
+bool are_few(int64_t m, int64_t k, int64_t n) { return !kIsSmall && dotted(m, k, n) == n; }
+
+/// Floats for the rows of A that one thread gathers.
+int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
+  return should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
+}
+
 /// Parts of the work, so that a thread that comes late finds less of it.
 int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
 
@@ -173,6 +181,27 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
   return Error::Ok;
 }
 
+int64_t alone_floats(int64_t m, int64_t k, int64_t n) {
+  if (are_few(m, k, n)) return n * (k + m);
+  return InPlaceProduct::tail_floats(k, n) + gathered_alone(m, k, n);
+}
+
+void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n,
+                    float* memory) {
+  if (are_few(m, k, n)) {
+    const DottedColumns dots{m, k, n, n, a, nullptr, c, memory};
+    dots.pack(b);
+    dots.run(0, m);
+    return;
+  }
+  const InPlaceProduct product{m, k, n, n, memory};
+  Gemm g = product.gemm(a, b, c);
+  if (gathered_alone(m, k, n) != 0) g.scratch = memory + InPlaceProduct::tail_floats(k, n);
+  isa().gemm(g);
+  product.pack_tail(b);
+  product.run_tail(g);
+}
+
 Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
                      int64_t m, int64_t k, int64_t n) {
   const int64_t threads = useful_threads(context, Checked(batch) * m * k * n);
@@ -182,30 +211,14 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
     }
     return Error::Ok;
   }
-  const bool are_few = !kIsSmall && dotted(m, k, n) == n;
-  const DottedColumns few{m, k, n, n, nullptr, nullptr, nullptr, nullptr};
-  const int64_t tail = are_few ? few.floats() : InPlaceProduct::tail_floats(k, n);
-  const int64_t gathered = should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
-  ETX_ASSIGN(float* const temp, scratch<float>(context, threads * (tail + gathered),
-                                               "not enough temporary memory to multiply"));
+  const int64_t floats = alone_floats(m, k, n);
+  ETX_ASSIGN(float* const temp,
+             scratch<float>(context, threads * floats, "not enough temporary memory to multiply"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
-      float* const own = temp + job * (tail + gathered);
-      const InPlaceProduct product{m, k, n, n, own};
       const Part part(batch, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
-        if (are_few) {
-          DottedColumns dots = few;
-          dots.a = a + i * m * k, dots.c = c + i * m * n, dots.memory = own;
-          dots.pack(b + i * k * n);
-          dots.run(0, m);
-          continue;
-        }
-        Gemm g = product.gemm(a + i * m * k, b + i * k * n, c + i * m * n);
-        if (gathered != 0) g.scratch = own + tail;
-        isa().gemm(g);
-        product.pack_tail(b + i * k * n);
-        product.run_tail(g);
+        multiply_alone(a + i * m * k, b + i * k * n, c + i * m * n, m, k, n, temp + job * floats);
       }
     }
   });

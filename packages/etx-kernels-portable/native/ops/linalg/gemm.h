@@ -45,6 +45,11 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
 Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
                      int64_t m, int64_t k, int64_t n);
 
+/// c = a b on the caller's thread, with `alone_floats(m, k, n)` of memory.
+void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n,
+                    float* memory);
+int64_t alone_floats(int64_t m, int64_t k, int64_t n);
+
 /// y = x w^T + bias: x is m x k, w is n x k, bias (n values) may be null.
 Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n);
