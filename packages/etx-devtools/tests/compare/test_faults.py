@@ -204,20 +204,24 @@ def test_inside_a_delegate(part, value, module):
 
 
 INSIDE_INT8 = [
-    ("_frozen_param0", "quantize_per_tensor_1"),
-    ("_frozen_param1", "quantize_per_tensor_2"),
-    ("_frozen_param2", "quantize_per_tensor_7"),
-    ("head.bias", "quantize_per_tensor_7"),
+    ("conv2d", 1, "quantize_per_tensor_1"),
+    ("conv2d_1", 1, "quantize_per_tensor_2"),
+    ("linear", 1, "quantize_per_tensor_7"),
+    ("linear", 2, "quantize_per_tensor_7"),
 ]
 
 
-@pytest.mark.parametrize(("part", "value"), INSIDE_INT8)
-def test_inside_an_int8_delegate(part, value):
+@pytest.mark.parametrize(("layer", "operand", "value"), INSIDE_INT8)
+def test_inside_an_int8_delegate(layer, operand, value):
     program, inputs, _ = quantized()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         other = copy.deepcopy(program)
-    constants = {**other.state_dict, **other.constants}[part]
+    part = next(node for node in other.graph.nodes if node.name == layer).args[operand]
+    signature = other.graph_signature
+    names = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    name = names[(part.args[0] if part.op == "call_function" else part).name]
+    constants = {**other.state_dict, **other.constants}[name]
     with torch.no_grad():
         constants.view(-1)[:4] += 20 if constants.dtype == torch.int8 else 0.1
     report = compare(compile_tapped(other, [XnnpackPartitioner()]), program, [inputs])

@@ -86,18 +86,15 @@ def eager_results(
     made = [_empty(_tensor(plan, slot), shapes.get(slot)) for slot in results]
     if len(outs) == 1 and "List" in str(outs[0].type):
         keywords[outs[0].name] = made
-    else:
+    elif outs:
         keywords |= {out.name: tensor for out, tensor in zip(outs, made, strict=True)}
     try:
         with torch.no_grad():
-            if outs:
-                op(*positional, **keywords)
-            else:
-                made = [op(*positional, **keywords)]
+            returned = op(*positional, **keywords)
     except Exception as error:
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise NoOperatorError(f"torch's {name} raised {type(error).__name__}: {line}") from error
-    return dict(zip(results, made, strict=True))
+    return dict(zip(results, made if outs else [returned], strict=True))
 
 
 def _changed(
