@@ -71,6 +71,9 @@ LEFT = {
     "over the rows": lambda q, k, v: (q @ k.mT).softmax(-2) @ v,
     "keys are as they lie": lambda q, k, v: (q @ k.reshape(B, H, E, L)).softmax(-1) @ v,
     "a tanh between": lambda q, k, v: (q @ k.mT).tanh().softmax(-1) @ v,
+    "other batches": lambda q, k, v: (
+        (q @ k.mT).flatten(0, 1).softmax(-1).view(H, B * M, L) @ v.flatten(0, 1)[:H]
+    ),
     "float64": lambda q, k, v: (q.double() @ k.double().mT).softmax(-1) @ v.double(),
 }
 

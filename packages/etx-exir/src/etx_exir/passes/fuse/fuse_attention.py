@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from etx_exir.analysis.shapes import same_size
+from etx_exir.analysis.shapes import same_shape, same_size
 from etx_exir.ir.attention import ATTENTION
 from etx_exir.ir.ops import PERMUTATIONS, PERMUTE, VIEW, permutation
 from etx_exir.passes.base import NodePass
@@ -56,6 +56,9 @@ class FuseAttention(NodePass):
         scores = self._scores(weights)
         if isinstance(scores, str):
             return scores
+        seen_as: Any = node.args[0]
+        if not same_shape(seen_as.meta["val"], scores.product.meta["val"]):
+            return "the products are of other batches"
         query, keys = scores.product.args
         key = _rows_of(keys, graph)
         if key is None:
@@ -86,7 +89,7 @@ class FuseAttention(NodePass):
             is_masked = found.mask is not None or found.is_causal
             if node.target is VIEW and _keeps_rows(node):
                 if is_masked and not found.shape:
-                    found.shape = list(node.args[1])  # type: ignore[arg-type]
+                    found.shape = list(node.args[1])
                 below = node.args[0]
             elif _is_scaled(node):
                 found.scale *= SCALED[node.target](node.args[1])
@@ -98,12 +101,14 @@ class FuseAttention(NodePass):
 
     def _masked(self, node: Node, found: Scores) -> Any:
         """Note the mask of a sum or choice; return the scores below it, None where it has none."""
+        args: Any = node.args
+        mask: Any
         if node.target is FILLED:
-            below, mask, number = node.args
+            below, mask, number = args
             found.hidden = True
             pairs = [(mask, below)] if number == -math.inf else []
         elif node.target is WHERE:
-            mask, *values = node.args
+            mask, *values = args
             numbers = [self._number(value) for value in values]
             if -math.inf not in numbers:
                 return None
@@ -112,7 +117,7 @@ class FuseAttention(NodePass):
         elif node.kwargs.get("alpha", 1) != 1:
             return None
         else:
-            first, second = node.args
+            first, second = args
             pairs = [(second, first), (first, second)]
         fitting = (pair for pair in pairs if _is_scores(pair[1]) and _covers(*pair, node))
         mask, below = next(fitting, (None, None))
@@ -134,9 +139,9 @@ class FuseAttention(NodePass):
         if mask.target is not WHERE:
             return None
         seen, zero, hidden = mask.args
-        is_plain = self._number(zero) == 0 and self._number(hidden) == -math.inf
-        same = isinstance(seen, Node) and seen.meta["val"].dim() == mask.meta["val"].dim()
-        return seen if is_plain and same else None  # type: ignore[return-value]
+        if not isinstance(seen, Node) or seen.meta["val"].dim() != mask.meta["val"].dim():
+            return None
+        return seen if self._number(zero) == 0 and self._number(hidden) == -math.inf else None
 
     def _number(self, node: Any) -> float | None:
         value = self.constant(node)
@@ -145,8 +150,10 @@ class FuseAttention(NodePass):
 
 def _is_scaled(node: Node) -> bool:
     """Tell whether a node multiplies by a number that is known."""
-    is_known = node.target in SCALED and isinstance(node.args[1], int | float)
-    return is_known and node.args[1] != 0
+    if node.target not in SCALED:
+        return False
+    number = node.args[1]
+    return isinstance(number, int | float) and number != 0
 
 
 def _keeps_rows(view: Node) -> bool:
