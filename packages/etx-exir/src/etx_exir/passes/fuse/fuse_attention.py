@@ -24,7 +24,7 @@ SOFTMAX = aten._softmax.default
 WHERE = aten.where.self
 MASKED = (aten.add.Tensor, FILLED, WHERE)
 NOT = (aten.bitwise_not.default, aten.logical_not.default)
-SCALED = {aten.mul.Scalar: lambda x: x, aten.div.Scalar: lambda x: 1 / x}
+SCALED: dict[Any, Any] = {aten.mul.Scalar: lambda x: x, aten.div.Scalar: lambda x: 1 / x}
 
 
 @dataclass
@@ -88,8 +88,9 @@ class FuseAttention(NodePass):
                 return found
             is_masked = found.mask is not None or found.is_causal
             if node.target is VIEW and _keeps_rows(node):
+                shape: Any = node.args[1]
                 if is_masked and not found.shape:
-                    found.shape = list(node.args[1])
+                    found.shape = list(shape)
                 below = node.args[0]
             elif _is_scaled(node):
                 found.scale *= SCALED[node.target](node.args[1])
@@ -103,6 +104,7 @@ class FuseAttention(NodePass):
         """Note the mask of a sum or choice; return the scores below it, None where it has none."""
         args: Any = node.args
         mask: Any
+        below: Any
         if node.target is FILLED:
             below, mask, number = args
             found.hidden = True
