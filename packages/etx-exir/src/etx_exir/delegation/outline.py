@@ -109,12 +109,14 @@ def _boundary(
     modules = [node for node in around if node.op == "get_attr"]
     tagged = {n for n in around if n.op == "placeholder" and n.meta.get(DELEGATION_TAG) == tag}
     constants = Constants(program)
-    stored = [node for node in around if node in tagged and constants.get(node) is not None]
+    root = module is program.graph_module
+    # What a branch or body captures has no tag: each partition in it has its own copy.
+    own = tagged if root else {node for node in around if node.op == "placeholder"}
+    stored = [node for node in around if node in own and constants.get(node) is not None]
     state: dict[Node, Node] = {}
-    if module is program.graph_module and tagged:
+    if root and tagged:
         state = _state(program, tagged, inside, tag)
     taken = {*modules, *stored, *state}
-    root = module is program.graph_module
     returned = _returned(program, module, set(state) if root else set())
     outputs = [
         node
@@ -222,19 +224,18 @@ def _program(source: ExportedProgram, module: GraphModule, border: _Boundary) ->
 def _signature(
     source: ExportedProgram, border: _Boundary, copy: Callable[[Node], Node]
 ) -> ExportGraphSignature:
-    specs = {spec.arg.name: spec for spec in source.graph_signature.input_specs}
+    named = {spec.arg.name: spec for spec in source.graph_signature.input_specs}
+    constants = Constants(source)
+    specs = {
+        node: named[constants.origin(node).name] for node in (*border.constants, *border.state)
+    }
     inputs = [
-        InputSpec(
-            specs[node.name].kind,
-            TensorArgument(name=copy(node).name),
-            specs[node.name].target,
-            specs[node.name].persistent,
-        )
-        for node in (*border.constants, *border.state)
+        InputSpec(spec.kind, TensorArgument(name=copy(node).name), spec.target, spec.persistent)
+        for node, spec in specs.items()
     ]
     inputs += [InputSpec(InputKind.USER_INPUT, _argument(copy(n)), None) for n in border.inputs]
     outputs = [
-        OutputSpec(OutputKind.BUFFER_MUTATION, _argument(copy(new)), specs[buffer.name].target)
+        OutputSpec(OutputKind.BUFFER_MUTATION, _argument(copy(new)), specs[buffer].target)
         for buffer, new in border.state.items()
     ]
     outputs += [

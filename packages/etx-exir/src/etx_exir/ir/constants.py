@@ -140,6 +140,12 @@ class Constants:
         found = self.program.state_dict.get(name)
         return self.program.constants.get(name) if found is None else found
 
+    def origin(self, node: Node) -> Node:
+        """Return the program's own placeholder that `node`, one that holds a constant, is for."""
+        found = self._root(node)
+        assert found is not None
+        return found
+
     def items(self) -> Iterator[tuple[Node, Tensor]]:
         """Yield the placeholders of all constants with their tensors, in order."""
         for node in self.program.graph.find_nodes(op="placeholder"):
@@ -149,8 +155,7 @@ class Constants:
 
     def name(self, node: Node) -> str:
         """Return the name under which the constant at `node` is stored."""
-        root = self._root(node)
-        assert root is not None
+        root = self.origin(node)
         return self._specs[root.name].target or root.name
 
     def add(self, tensor: Tensor, name: str, fake_mode: FakeTensorMode | None = None) -> Node:
