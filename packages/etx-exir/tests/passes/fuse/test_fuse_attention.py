@@ -34,6 +34,15 @@ def filled(q, k, v, seen):
     return (q @ k.transpose(-2, -1)).masked_fill(~seen, -math.inf).softmax(-1) @ v
 
 
+def repeated(q, k, v, mask=None, dims=1):
+    """Repeat keys and values for the heads that share them, as models do by hand."""
+    if dims == 2:
+        k, v = (t.repeat_interleave(2, 1) for t in (k, v))
+    else:
+        k, v = (t[:, :, None].expand(B, 2, 2, L, E).reshape(B, H, L, E) for t in (k, v))
+    return attention(q, k, v, mask)
+
+
 def of_heads(x, y):
     q, k, v = (t.view(B, -1, H, E).transpose(1, 2) for t in (x, y, y * 2))
     return attention(q, k, v).transpose(1, 2).reshape(B, -1, H * E)
@@ -52,6 +61,10 @@ FUSED = {
         (Q, SHARED, SHARED),
     ),
     "shared, seen": (lambda *x: attention(*x, enable_gqa=True), (Q, SHARED, SHARED, SEEN)),
+    "repeated": (repeated, (Q, SHARED, SHARED)),
+    "repeated, seen": (repeated, (Q, SHARED, SHARED, SEEN)),
+    "repeated, one row": (repeated, (Q[:, :, :1], SHARED, SHARED, ADDED)),
+    "interleaved": (lambda *x: repeated(*x, dims=2), (Q, SHARED, SHARED, ADDED)),
     "one key": (attention, (Q, K[:, :, :1], V[:, :, :1])),
     "one row": (attention, (Q[:, :, :1], K, V, ADDED)),
     "values of another width": (attention, (Q, K, V[..., :5])),
@@ -100,6 +113,13 @@ def test_is_one_operator(case):
         expected = module.eval()(*inputs)
     for manager in (ours, theirs):
         assert_same(etx_runtime.load(manager.buffer)(*on_device(inputs)), expected)
+
+
+@pytest.mark.parametrize("case", ["repeated", "repeated, seen", "repeated, one row"])
+def test_keys_that_heads_share_are_not_repeated(case):
+    function, inputs = FUSED[case]
+    buffer = to_edge(export(function, inputs)).to_executorch().buffer
+    assert not any("expand" in name or "repeat" in name for name in operators(buffer))
 
 
 @pytest.mark.parametrize("case", LEFT)

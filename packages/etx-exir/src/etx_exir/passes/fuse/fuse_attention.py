@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from etx_exir.analysis.shapes import same_shape, same_size
+from etx_exir.analysis.shapes import same_shape, same_size, size, sizes
 from etx_exir.ir.attention import ATTENTION
-from etx_exir.ir.ops import PERMUTATIONS, PERMUTE, VIEW, permutation
+from etx_exir.ir.ops import EXPAND, PERMUTATIONS, PERMUTE, VIEW, permutation
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten
@@ -60,15 +60,84 @@ class FuseAttention(NodePass):
         if not same_shape(seen_as.meta["val"], scores.product.meta["val"]):
             return "the products are of other batches"
         query, keys = scores.product.args
-        key = _rows_of(keys, graph)
+        key = self._rows_of(keys, graph)
         if key is None:
             return "the keys are not the transpose of rows"
-        query, scores.scale = _unscaled(query, scores.scale, graph)
+        query, scores.scale = self._unscaled(query, scores.scale, graph)
         mask = scores.mask
         if mask is not None and scores.hidden:
             mask = graph.call_function(aten.logical_not.default, (mask,))
         rest = (mask, scores.shape, scores.scale, scores.is_causal)
-        return graph.call_function(ATTENTION, (query, key, value, *rest))
+        shared = self._shared(query, key, value, scores, graph)
+        if shared is None:
+            return graph.call_function(ATTENTION, (query, key, value, *rest))
+        rows = size(graph, query, 1)
+        width = size(graph, value, 2)  # type: ignore[arg-type]
+        mixed = graph.call_function(ATTENTION, (*shared, *rest))
+        return graph.call_function(VIEW, (mixed, [-1, rows, width]))
+
+    def _call(self, graph: Graph, target: Any, *args: Any) -> Node:
+        """Add a call and compute its value."""
+        node = graph.call_function(target, args)
+        self.propagate(node)
+        return node
+
+    def _shared(
+        self, query: Node, key: Node, value: Any, scores: Scores, graph: Graph
+    ) -> tuple[Node, Node, Node] | None:
+        """Return the operands where keys and values are repeated for neighbouring heads.
+
+        The queries of these heads are further rows of one; the order of all rows stays.
+        """
+        repeated = [_repeated(node) for node in (key, value)]
+        counts = {count for _, count in repeated}
+        rows = query.meta["val"].shape[1]
+        if counts in ({1}, {0}) or len(counts) > 1 or not isinstance(rows, int):
+            return None
+        if scores.is_causal and not scores.shape:
+            return None
+        (count,) = counts
+        sources = [
+            self._call(graph, VIEW, source, [-1, *sizes(graph, source)[-2:]])
+            for source, _ in repeated
+        ]
+        width = size(graph, query, 2)
+        query = self._call(graph, VIEW, query, [-1, count * rows, width])
+        return query, sources[0], sources[1]
+
+    def _rows_of(self, keys: Any, graph: Graph) -> Node | None:
+        """Return (N, L, E) of which `keys` (N, E, L) are the transpose."""
+        view = keys if keys.target is VIEW else None
+        turned = keys.args[0] if view is not None else keys
+        if not isinstance(turned, Node) or turned.target not in PERMUTATIONS:
+            return None
+        whole, parts = keys.meta["val"].shape, turned.meta["val"].shape
+        if len(parts) < 2 or not all(map(same_size, whole[-2:], parts[-2:])):
+            return None
+        order = permutation(turned)
+        order[-2:] = order[-1], order[-2]
+        rows: Any = turned.args[0]
+        if order != sorted(order):
+            rows = self._call(graph, PERMUTE, rows, order)
+        if view is None:
+            return rows  # type: ignore[no-any-return]
+        *lead, width, count = view.args[1]
+        return self._call(graph, VIEW, rows, [*lead, count, width])
+
+    def _unscaled(self, query: Any, scale: float, graph: Graph) -> tuple[Node, float]:
+        """Return the query before it was multiplied by a number, and `scale` times the number."""
+        view = query if query.target is VIEW else None
+        scaled = query.args[0] if view is not None else query
+        is_own = len(query.users) == 1 and isinstance(scaled, Node) and len(scaled.users) == 1
+        if not is_own or not _is_scaled(scaled):
+            return query, scale
+        factor = SCALED[scaled.target](scaled.args[1])
+        source: Any = scaled.args[0]
+        if source.meta["val"].dtype is not torch.float32:
+            return query, scale
+        if view is not None:
+            source = self._call(graph, VIEW, source, view.args[1])
+        return source, scale * factor
 
     def _scores(self, softmax: Node) -> Scores | str:
         """Follow the argument of a softmax over the last dimension back to a product."""
@@ -197,37 +266,28 @@ def _is_causal(seen: Node, scores: Node) -> bool:
     return counted and all(map(same_size, given, shape[-2:]))
 
 
-def _rows_of(keys: Any, graph: Graph) -> Node | None:
-    """Return (N, L, E) of which `keys` (N, E, L) are the transpose."""
-    view = keys if keys.target is VIEW else None
-    turned = keys.args[0] if view is not None else keys
-    if not isinstance(turned, Node) or turned.target not in PERMUTATIONS:
-        return None
-    whole, parts = keys.meta["val"].shape, turned.meta["val"].shape
-    if len(parts) < 2 or not all(map(same_size, whole[-2:], parts[-2:])):
-        return None
-    order = permutation(turned)
-    order[-2:] = order[-1], order[-2]
-    rows: Any = turned.args[0]
-    if order != sorted(order):
-        rows = graph.call_function(PERMUTE, (rows, order))
-    if view is None:
-        return rows  # type: ignore[no-any-return]
-    *lead, width, count = view.args[1]
-    return graph.call_function(VIEW, (rows, [*lead, count, width]))
+def _repeated(node: Any) -> tuple[Node, int]:
+    """Return what is repeated to (N, L, E), (…, 1, L, E), and how often; 1 where nothing is."""
+    found = node
+    while found.target is VIEW and _keeps_matrices(found):
+        found = found.args[0]
+    if found.target is not EXPAND:
+        return node, 1
+    source: Any = found.args[0]
+    before, after = source.meta["val"].shape, found.meta["val"].shape
+    if len(before) != len(after) or len(after) < 3 or not isinstance(after[-3], int):
+        return node, 1
+    others = [
+        *zip(before[:-3], after[:-3], strict=True),
+        *zip(before[-2:], after[-2:], strict=True),
+    ]
+    is_one = same_size(before[-3], 1) and all(same_size(a, b) for a, b in others)
+    return (source, after[-3]) if is_one else (node, 1)
 
 
-def _unscaled(query: Any, scale: float, graph: Graph) -> tuple[Node, float]:
-    """Return the query before it was multiplied by a number, and `scale` times the number."""
-    view = query if query.target is VIEW else None
-    scaled = query.args[0] if view is not None else query
-    is_own = len(query.users) == 1 and isinstance(scaled, Node) and len(scaled.users) == 1
-    if not is_own or not _is_scaled(scaled):
-        return query, scale
-    factor = SCALED[scaled.target](scaled.args[1])
-    source: Any = scaled.args[0]
-    if source.meta["val"].dtype is not torch.float32:
-        return query, scale
-    if view is not None:
-        source = graph.call_function(VIEW, (source, view.args[1]))
-    return source, scale * factor
+def _keeps_matrices(view: Node) -> bool:
+    """Tell whether a view leaves the last two dimensions as they are."""
+    source: Any = view.args[0]
+    shape, given = view.meta["val"].shape, source.meta["val"].shape
+    fits = len(shape) > 1 and len(given) > 1
+    return fits and all(map(same_size, shape[-2:], given[-2:]))
