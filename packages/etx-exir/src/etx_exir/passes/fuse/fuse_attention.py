@@ -107,6 +107,10 @@ class FuseAttention(NodePass):
 
     def _rows_of(self, keys: Any, graph: Graph) -> Node | None:
         """Return (N, L, E) of which `keys` (N, E, L) are the transpose."""
+        extents = keys.meta["val"].shape
+        if any(same_size(extent, 1) for extent in extents[1:]):
+            _, width, count = sizes(graph, keys)
+            return self._call(graph, VIEW, keys, [-1, count, width])
         view = keys if keys.target is VIEW else None
         turned = keys.args[0] if view is not None else keys
         if not isinstance(turned, Node) or turned.target not in PERMUTATIONS:
