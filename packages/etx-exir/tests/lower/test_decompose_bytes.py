@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from etx_exir.lower.decompose_bytes import BYTES
+from etx_exir.lower.decompose_sampling import BYTES
 from on_device import agree
 
 aten = torch.ops.aten

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from etx_exir.lower.decompose_grid import GRID
+from etx_exir.lower.decompose_sampling import GRID
 
 (OP,) = GRID
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)

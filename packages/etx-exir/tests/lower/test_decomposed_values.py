@@ -7,10 +7,10 @@ import pytest
 import torch
 from etx_exir.lower.decompose_complex import COMPLEX
 from etx_exir.lower.decompose_floats import FLOATS
-from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
 from etx_exir.lower.decompose_places import PLACES
 from etx_exir.lower.decompose_random import RANDOM
+from etx_exir.lower.decompose_sampling import GRID
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
 from etx_exir.lower.decompose_unique import UNIQUE

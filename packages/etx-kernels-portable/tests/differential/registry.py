@@ -32,6 +32,7 @@ UNDRAWN = {
     **dict.fromkeys(
         INTEGER_CALLS, "tests/test_integer.py compares with exact sums, at each level of processors"
     ),
+    "etx::attention.out": "torch has none; cases/attention.py compares with the definition",
     **dict.fromkeys(
         ("torchvision::nms.out", "torchvision::roi_align.out"),
         "torch has none; cases/vision.py compares with the definition",

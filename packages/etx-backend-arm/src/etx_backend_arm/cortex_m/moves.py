@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch.fx import Graph, Node
@@ -13,13 +13,18 @@ from torch.nn import functional
 from etx_backend_arm.cortex_m import operators as ops
 from etx_backend_arm.cortex_m.fixed_point import factor
 
-if TYPE_CHECKING:
-    from etx_backend_arm.cortex_m.lower import ToCortexM
-
 VIEW = torch.ops.aten.view_copy.default
 PERMUTE = torch.ops.aten.permute_copy.default
 MOST_RANK = 8
 """Of `cortex_m::transpose`."""
+
+
+class Owner(Protocol):
+    """The pass for which nodes are made."""
+
+    def scratch(self) -> Node:
+        """Return the node of the empty tensor that stands for temporary memory."""
+        ...
 
 
 def view(graph: Graph, x: Node, sizes: list[int]) -> Node:
@@ -51,7 +56,7 @@ def image_padded(graph: Graph, x: Node, padding: list[int], value: int) -> Node:
     return padded(graph, x, [0, 0, top, bottom, left, right, 0, 0], value)
 
 
-def pad(owner: ToCortexM, graph: Graph, x: Node, widths: list[int], value: Any = 0) -> Node | str:
+def pad(owner: Owner, graph: Graph, x: Node, widths: list[int], value: Any = 0) -> Node | str:
     """`constant_pad_nd(x)` -> `cortex_m::pad(x)`."""
     sizes = x.meta["val"].shape
     if x.meta["val"].dtype != torch.int8 or len(sizes) > 4 or min(widths) < 0:
@@ -61,7 +66,7 @@ def pad(owner: ToCortexM, graph: Graph, x: Node, widths: list[int], value: Any =
     return padded(graph, x, [side for pair in reversed(pairs) for side in pair], int(value))
 
 
-def permute(owner: ToCortexM, graph: Graph, x: Node, order: list[int]) -> Node | str:
+def permute(owner: Owner, graph: Graph, x: Node, order: list[int]) -> Node | str:
     """`permute(x)` -> `cortex_m::transpose(x)`."""
     if x.meta["val"].dtype != torch.int8 or not 0 < len(order) <= MOST_RANK:
         return f"cortex_m::transpose is of int8 and at most {MOST_RANK} dimensions"
@@ -69,7 +74,7 @@ def permute(owner: ToCortexM, graph: Graph, x: Node, order: list[int]) -> Node |
 
 
 def mean(
-    owner: ToCortexM, graph: Graph, x: Node, dim: list[int], keepdim: bool, scale: float,
+    owner: Owner, graph: Graph, x: Node, dim: list[int], keepdim: bool, scale: float,
     zero_point: int, offset: int, low: int, high: int,
 ) -> Node | str:  # fmt: skip
     """`mean(x)` over neighbouring dimensions -> a pool with one window."""

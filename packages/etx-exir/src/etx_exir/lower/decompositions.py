@@ -16,13 +16,12 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 from etx_exir.ir.ops import TABLE
-from etx_exir.lower.decompose_bytes import BYTES, OUTPUT_SIZE
 from etx_exir.lower.decompose_complex import COMPLEX
 from etx_exir.lower.decompose_floats import FLOATS
-from etx_exir.lower.decompose_grid import GRID
 from etx_exir.lower.decompose_order import ORDER
 from etx_exir.lower.decompose_places import PLACES
 from etx_exir.lower.decompose_random import RANDOM
+from etx_exir.lower.decompose_sampling import BYTES, GRID, OUTPUT_SIZE
 from etx_exir.lower.decompose_scans import SCANS
 from etx_exir.lower.decompose_special import SPECIAL
 from etx_exir.lower.decompose_unique import UNIQUE
