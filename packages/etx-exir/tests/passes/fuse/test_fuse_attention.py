@@ -142,6 +142,26 @@ def test_sizes_may_change():
         assert_same(model(*on_device((q, k, k, mask))), attention(q, k, k, mask))
 
 
+def test_sizes_of_shared_keys_may_change():
+    def function(q, k, v, mask):
+        b, h, n, e = k.shape
+        k, v = (t[:, :, None].expand(b, h, 2, n, e).reshape(b, 2 * h, n, e) for t in (k, v))
+        return attention(q, k, v, mask)
+
+    batch, rows, keys = Dim("b", max=5), Dim("rows", max=12), Dim("keys", max=12)
+    shared = {0: batch, 2: keys}
+    shapes = {"args": ({0: batch, 2: rows}, shared, shared, {0: batch, 3: keys})}
+    inputs = (Q, SHARED, SHARED * 2, ADDED)
+    buffer = to_edge(export(function, inputs, dynamic_shapes=shapes)).to_executorch().buffer
+    assert NAME in operators(buffer)
+    assert "aten::expand_copy.out" not in operators(buffer)
+    model = etx_runtime.load(buffer)
+    for b, m, n in ((2, 6, 9), (5, 12, 12), (1, 1, 3)):
+        q, k, v = torch.randn(b, H, m, E), torch.randn(b, 2, n, E), torch.randn(b, 2, n, E)
+        mask = torch.randn(b, 1, 1, n)
+        assert_same(model(*on_device((q, k, v, mask))), function(q, k, v, mask))
+
+
 def test_what_no_row_sees_has_no_effect():
     k, v = K.clone(), V.clone()
     k[:, :, 7:], v[:, :, 7:] = math.nan, math.inf

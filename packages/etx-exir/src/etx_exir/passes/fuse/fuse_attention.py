@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from operator import mul
 from typing import Any
 
 import torch
@@ -91,8 +92,7 @@ class FuseAttention(NodePass):
         """
         repeated = [_repeated(node) for node in (key, value)]
         counts = {count for _, count in repeated}
-        rows = query.meta["val"].shape[1]
-        if counts in ({1}, {0}) or len(counts) > 1 or not isinstance(rows, int):
+        if counts in ({1}, {0}) or len(counts) > 1:
             return None
         if scores.is_causal and not scores.shape:
             return None
@@ -101,8 +101,11 @@ class FuseAttention(NodePass):
             self._call(graph, VIEW, source, [-1, *sizes(graph, source)[-2:]])
             for source, _ in repeated
         ]
-        width = size(graph, query, 2)
-        query = self._call(graph, VIEW, query, [-1, count * rows, width])
+        rows, width = size(graph, query, 1), size(graph, query, 2)
+        lines = count * rows if isinstance(rows, int) else graph.call_function(mul, (count, rows))
+        if isinstance(rows, Node) and isinstance(lines, Node):
+            lines.meta["val"] = count * rows.meta["val"]
+        query = self._call(graph, VIEW, query, [-1, lines, width])
         return query, sources[0], sources[1]
 
     def _rows_of(self, keys: Any, graph: Graph) -> Node | None:
