@@ -20,7 +20,7 @@ from etx_exir.lower.decompose import decomposition_table
 Others = Iterable[Target] | None
 _TORCH = (
     "_c10d_functional _c10d_functional_autograd _dtensor _native _quantized _test aten c10d "
-    "debug_mode_ops debugprims export inductor inductor_prims mkl mkldnn mkldnn_prepacked "
+    "cuda debug_mode_ops debugprims export inductor inductor_prims mkl mkldnn mkldnn_prepacked "
     "onednn onnx prim prims profiler quantization quantized rngprims sparse static_runtime "
     "symm_mem torch_nn"
 )
