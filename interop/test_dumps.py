@@ -118,7 +118,7 @@ def test_runs_with_different_inputs(read: Any, file: str) -> None:
 @pytest.mark.parametrize("file", [*FILES, METHODS])
 def test_dumps_with_threads_are_read(read: Any, file: str) -> None:
     """The events of threads are in fields that theirs does not have; no time goes missing."""
-    assert read["etx"]["lanes"][f"{file}.threads"] in ([], [0, 1])
+    assert set(read["etx"]["lanes"][f"{file}.threads"]) <= {0, 1}  # one may end a loop alone
     times: list[Counter[str]] = []
     for side in SIDES:
         times.append(Counter())
