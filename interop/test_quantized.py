@@ -26,7 +26,7 @@ def sqnr(exact: list[np.ndarray], other: list[np.ndarray]) -> float:
 
 
 ROUNDED_TWICE = {
-    "crepe_int8": "norms behind relu are integer layers: 23.5 dB where the model has 24.6"
+    "crepe_int8": "norms behind relu: biases of int32 move whole channels by a step, 1 dB"
 }
 
 
@@ -42,12 +42,12 @@ def test_a_file_for_both_agrees_on_both(quantized: str, exporter: str, integers:
 
 
 def test_integers_are_as_near_to_float_as_the_quantized_model(
-    quantized: str, integers: Workshop
+    quantized: str, integers: Workshop, request: pytest.FixtureRequest
 ) -> None:
     """Over many calls: of one, a step of an activation makes a decibel more or less."""
+    if quantized in ROUNDED_TWICE:
+        request.applymarker(pytest.mark.xfail(strict=True, reason=ROUNDED_TWICE[quantized]))
     exact = outputs(integers, f"{quantized}/many", "float/calls")
     model = outputs(integers, f"{quantized}/many", "calls")
     ours = outputs(integers, f"{quantized}/many", "own.etx")
-    if quantized in ROUNDED_TWICE and sqnr(exact, ours) <= sqnr(exact, model) - 0.75:
-        pytest.xfail(ROUNDED_TWICE[quantized])
     assert sqnr(exact, ours) > sqnr(exact, model) - 0.75
