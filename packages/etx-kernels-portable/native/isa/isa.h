@@ -130,7 +130,7 @@ struct Depthwise {
   int64_t line;            ///< Floats of the strip between what two lines of outputs read.
   const int32_t* offsets;  ///< Of each tap in the strip.
   int64_t lines;           ///< Lines of outputs that a strip serves.
-  float* strip;            ///< Zeros at first, with `vector_floats` more behind.
+  float* strip;            ///< Zeros at first, with 2 `vector_floats` more behind.
 };
 
 struct Isa {

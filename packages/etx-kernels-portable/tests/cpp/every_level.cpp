@@ -333,7 +333,7 @@ void check_plane(Check& t, int64_t height, int64_t width, int64_t kernel, int64_
   }
   d.offsets = offsets.data();
   const int64_t strip = ((d.lines - 1) * stride + reach + 1) * d.phases * d.phase;
-  Floats memory(static_cast<size_t>(strip + t.isa.vector_floats));
+  Floats memory(static_cast<size_t>(strip + 2 * t.isa.vector_floats));
   d.strip = memory.data();
   const Floats x = t.draw(static_cast<size_t>(height * width));
   const Floats w = t.draw(static_cast<size_t>(d.taps));
@@ -357,6 +357,7 @@ void check_depthwise(Check& t) {
     for (int64_t kernel = 1; kernel < 6; ++kernel) {
       for (int64_t stride = 1; stride < 4; ++stride) {
         check_plane(t, 9, width, kernel, stride, 1, kernel / 2, 9);
+        check_plane(t, 12, width, kernel, stride, 1, 0, 2);
         check_plane(t, 17, width, kernel, stride, 2, kernel, 3);
       }
     }

@@ -5,6 +5,7 @@
 /// Depthwise convolution of one plane: lines are copied with zeros around them into a strip that
 /// stays in the cache, and several lines of outputs share what is read of it.
 
+#include <cstring>
 #include <type_traits>
 
 #include "isa/isa.h"
@@ -22,9 +23,59 @@ constexpr bool kSquares = true;
 constexpr bool kSquares = false;
 #endif
 
+/// even[i] = x[2 i] and odd[i] = x[2 i + 1] of a line of `n` floats, `evens` and `odds` of them.
+inline void part_line(const float* x, int64_t n, float* even, int64_t evens, float* odd,
+                      int64_t odds) {
+  int64_t i = 0;
+#if defined(ETX_HAS_SHUFFLE)
+  for (; 2 * (i + kLanes) <= n && i + kLanes <= evens && i + kLanes <= odds; i += kLanes) {
+    const VecF low = load(x + 2 * i), high = load(x + 2 * i + kLanes);
+    store(even + i, even_lanes(low, high));
+    store(odd + i, odd_lanes(low, high));
+  }
+  if (kLanes >= 8 && n - 2 * i <= 2 * kLanes && evens - i <= kLanes && odds - i <= kLanes) {
+    const int64_t left = n - 2 * i, lanes = left < kLanes ? left : kLanes;
+    const VecF low = load_part(x + 2 * i, static_cast<size_t>(lanes));
+    const VecF high = load_part(x + 2 * i + lanes, static_cast<size_t>(left - lanes));
+    store_part(even + i, even_lanes(low, high), static_cast<size_t>(evens - i));
+    store_part(odd + i, odd_lanes(low, high), static_cast<size_t>(odds - i));
+    return;
+  }
+#endif
+  for (int64_t j = i; j < evens; ++j) even[j] = x[2 * j];
+  for (int64_t j = i; j < odds; ++j) odd[j] = x[2 * j + 1];
+}
+
+/// Where the elements of a line that leave the remainder `parity` begin in a strip whose lines have
+/// two phases, and how many of them it has.
+struct Half {
+  int64_t begin, count;
+  Half(const Depthwise& d, int64_t parity) {
+    const int64_t at = d.padding[1] + parity, first = at / 2, room = d.phase - first;
+    begin = at % 2 * d.phase + first;
+    count = (d.in[1] + 1 - parity) / 2;
+    if (count > room) count = room < 0 ? 0 : room;
+  }
+};
+
+/// As `fill_strip` does for a horizontal stride of 2, which reads each line once.
+inline void fill_halves(const Depthwise& d, const float* x, int64_t top, int64_t lines) {
+  const Half even(d, 0), odd(d, 1);
+  float* to = d.strip;
+  for (int64_t line = top; line < top + lines; ++line, to += 2 * d.phase) {
+    if (line >= 0 && line < d.in[0]) {
+      part_line(x + line * d.in[1], d.in[1], to + even.begin, even.count, to + odd.begin,
+                odd.count);
+    } else {
+      memset(to, 0, static_cast<size_t>(2 * d.phase) * sizeof(float));
+    }
+  }
+}
+
 /// Copies the lines of x that outputs from line `y` on read, `lines` of them.
 inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t lines) {
   const int64_t top = y * d.stride[0] - d.padding[0];
+  if (!kIsSmall && d.phases == 2 && d.stride[1] == 2) return fill_halves(d, x, top, lines);
   for (int64_t phase = 0; phase < d.phases; ++phase) {
     const int64_t shift = phase - d.padding[1], step = d.stride[1];
     const int64_t begin = shift >= 0 ? 0 : (step - 1 - shift) / step;
@@ -43,10 +94,27 @@ inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t li
   }
 }
 
+/// in[s + i S] = the vector at x[i], as far as there are K. Where a load across cache lines costs
+/// more than a shift, x is at the beginning of one.
+template <int K, int S>
+inline void load_run(const float* x, int s, VecF (&in)[K]) {
+#if ETX_SIMD_BYTES == 64
+  const auto a = (__m512i)load(x), b = (__m512i)load(x + kLanes);
+  in[s] = (VecF)a;
+  if (s + S < K) in[s + S] = (VecF)_mm512_alignr_epi32(b, a, 1);
+  if (s + 2 * S < K) in[s + 2 * S] = (VecF)_mm512_alignr_epi32(b, a, 2);
+  if (s + 3 * S < K) in[s + 3 * S] = (VecF)_mm512_alignr_epi32(b, a, 3);
+  if (s + 4 * S < K) in[s + 4 * S] = (VecF)_mm512_alignr_epi32(b, a, 4);
+#else
+  ETX_UNROLL
+  for (int i = 0; s + i * S < K; ++i) in[s + i * S] = load(x + i);
+#endif
+}
+
 /// Square kernels of K taps a side, strides S: what is read serves all lines that it reaches.
 template <int K, int S>
 struct SquareTaps {
-  static constexpr int kLines = K == 3 ? 7 : 4;
+  static constexpr int kLines = K == 3 || ETX_SIMD_BYTES == 64 ? 7 : 4;
 
   template <int R>
   static inline void add(const Depthwise& d, const float* x, const float* w, VecF (&sums)[R]) {
@@ -55,7 +123,7 @@ struct SquareTaps {
     for (int r = 0; r < (R - 1) * S + K; ++r) {
       VecF in[K];
       ETX_UNROLL
-      for (int k = 0; k < K; ++k) in[k] = load(x + r * line + k % S * d.phase + k / S);
+      for (int s = 0; s < S; ++s) load_run<K, S>(x + r * line + s * d.phase, s, in);
       ETX_UNROLL
       for (int i = 0; i < R; ++i) {
         const int tap = r - i * S;
@@ -103,6 +171,10 @@ inline void make_lines(const Depthwise& d, const float* x, const float* w, float
   }
 }
 
+/// Lines behind those that a square kernel makes together, or of any other.
+void make_rest(const Depthwise& d, const float* x, const float* w, float bias, float* y,
+               int64_t lines, int64_t left);
+
 template <class Taps, int R = Taps::kLines>
 inline void make_strip(const Depthwise& d, const float* x, const float* w, float bias, float* y,
                        int64_t lines, int64_t left) {
@@ -112,10 +184,15 @@ inline void make_strip(const Depthwise& d, const float* x, const float* w, float
     y += R * d.out[1];
   }
   if constexpr (!std::is_same_v<Taps, AnyTaps>) {
-    make_strip<AnyTaps>(d, x, w, bias, y, lines, left);
+    make_rest(d, x, w, bias, y, lines, left);
   } else if constexpr (R > 1) {
     make_strip<AnyTaps, R / 2>(d, x, w, bias, y, lines, left);
   }
+}
+
+ETX_NOINLINE void make_rest(const Depthwise& d, const float* x, const float* w, float bias,
+                            float* y, int64_t lines, int64_t left) {
+  make_strip<AnyTaps>(d, x, w, bias, y, lines, left);
 }
 
 using MakeStrip = void (*)(const Depthwise&, const float*, const float*, float, float*, int64_t,
@@ -131,7 +208,7 @@ inline MakeStrip strip_maker(const Depthwise& d) {
       if (side == 5 && stride == 2) return make_strip<SquareTaps<5, 2>>;
     }
   }
-  return make_strip<AnyTaps>;
+  return make_rest;
 }
 
 void depthwise(const Depthwise& d, const float* x, const float* w, float bias, float* y) {

@@ -21,6 +21,16 @@ inline VecF even_lanes(VecF a, VecF b) {
 #endif
 }
 
+inline VecF odd_lanes(VecF a, VecF b) {
+#if ETX_SIMD_BYTES == 64
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+#elif ETX_SIMD_BYTES == 32
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+#else
+  return __builtin_shufflevector(a, b, 1, 3, 5, 7);
+#endif
+}
+
 /// The second vector ends one float behind the last one needed: it is read only where there is
 /// another element to come.
 inline int64_t copy_even(const float* x, float* y, int64_t n) {

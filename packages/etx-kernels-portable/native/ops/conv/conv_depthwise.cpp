@@ -35,6 +35,7 @@ struct Planes {
     d.lines = d.out[0];
     d.line = padded.length[2];
     if (!is_flat(s)) return;
+    if (!kIsSmall) d.phase = divide_up(d.phase, isa().vector_floats) * isa().vector_floats;
     d.line = d.stride[0] * d.phases * d.phase;
     d.lines =
         min(max<int64_t>((kStrip / (d.phases * d.phase) - reach()) / d.stride[0], 8), d.lines);
@@ -44,7 +45,8 @@ struct Planes {
 
   int64_t strip_floats() const {
     if (!is_flat(shape)) return padded.channel() + PaddedPlanes::kSlack;
-    return ((d.lines - 1) * d.stride[0] + reach() + 1) * d.phases * d.phase + PaddedPlanes::kSlack;
+    const int64_t lines = (d.lines - 1) * d.stride[0] + reach() + 1;
+    return lines * d.phases * d.phase + PaddedPlanes::kSlack;
   }
 
   int64_t offset(int64_t z, int64_t y, int64_t x) const {
