@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import json
-
 from etx_runtime._native import Program
 
 KEY = "etx/debug"
@@ -15,8 +13,10 @@ def describe_origin(program: Program, method: str, instruction: int) -> str:
     data = program.named_data(KEY)
     if data is None or instruction < 0:
         return ""
+    from json import loads
+
     try:
-        row = json.loads(data)[method]["instructions"][instruction]
+        row = loads(data)[method]["instructions"][instruction]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError):
         return ""
     if not isinstance(row, dict):

@@ -36,6 +36,8 @@ def open_kernels(names: Sequence[str]) -> list[_native.Plugin]:
     Errors: PluginError for a name that no installed package offers, or a library that cannot be
     loaded.
     """
+    if not names:
+        return []
     offered = {entry.name: entry for entry in reversed(installed.entry_points(KERNELS))}
     found = []
     for name in names:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import builtins
-import json
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
@@ -81,8 +80,10 @@ def register_container(
 
 def parse(text: str) -> Spec:
     """Read a pytree spec of torch's JSON protocol."""
+    from json import loads
+
     try:
-        protocol, tree = json.loads(text)
+        protocol, tree = loads(text)
         if protocol != PROTOCOL:
             raise ValueError(f"protocol {protocol}")
         return _parse(tree)
@@ -112,8 +113,10 @@ def _read(context: Any) -> Any:
     """Return what a context says; text that is not JSON as it is."""
     if not isinstance(context, str):
         return context
+    from json import loads
+
     try:
-        return json.loads(context)
+        return loads(context)
     except ValueError:
         return context
 

@@ -7,8 +7,6 @@ import os
 from collections.abc import Sequence
 from typing import Literal
 
-from etx_schema.files import write_atomically
-
 from etx_runtime import _native
 
 Values = Literal["none", "outputs", "all", "stats"]
@@ -84,6 +82,8 @@ class Recorder:
         self, path: str | os.PathLike[str], debug_path: str | os.PathLike[str] | None = None
     ) -> None:
         """Write the dump, and its values to `debug_path`; whole files or none."""
+        from etx_schema.files import write_atomically
+
         write_atomically(path, [self.etdump()])
         if debug_path is not None:
             write_atomically(debug_path, [self.debug_buffer()])

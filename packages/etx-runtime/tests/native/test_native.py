@@ -111,7 +111,8 @@ def test_import_brings_no_heavy_modules() -> None:
     command = [sys.executable, "-c", code]
     new = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert "etx_runtime" in new
-    heavy = {"argparse", "asyncio", "flatbuffers", "importlib.metadata", "rich", "torch"}
+    heavy = {"argparse", "asyncio", "flatbuffers", "importlib.metadata", "json", "rich", "torch"}
+    heavy |= {"dataclasses", "etx_schema.files", "pathlib"}
     assert not heavy & set(new)
 
 
