@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from etx_schema import Instruction, JumpFalseCall, MoveCall
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from etx_exir.emit.arguments import encode
 from etx_exir.emit.method import MethodEmitter, Reference
@@ -66,14 +66,21 @@ def carry(emitter: MethodEmitter, start: int) -> int:
     return emitter.values.add(type(member)(**vars(member)))  # type: ignore[arg-type, misc]
 
 
-def assign(emitter: MethodEmitter, sources: Sequence[int], targets: Sequence[int]) -> None:
-    """Give all `targets` the values of `sources` as if at once."""
+def assign(
+    emitter: MethodEmitter,
+    sources: Sequence[int],
+    targets: Sequence[int],
+    origins: Sequence[Node | None] = (),
+) -> None:
+    """Give all `targets` the values of `sources` as if at once; `origins` say where each is."""
     later = list(sources)
     for at, target in enumerate(targets):
         for i in range(at + 1, len(later)):
             if _same_memory(emitter, later[i], target) and later[i] not in targets[i : i + 1]:
+                emitter.current = origins[i] if origins else emitter.current
                 later[i] = _saved(emitter, later[i])
         if later[at] != target:
+            emitter.current = origins[at] if origins else emitter.current
             _assign_one(emitter, later[at], target)
 
 

@@ -23,6 +23,7 @@ from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.errors import EmitError, UnboundedError
 from etx_exir.ir.mutable_state import state_names
+from etx_exir.ir.write_origins import returning, writing
 from etx_exir.plan.linear_ir import Kind, Storage
 
 DEFAULT_TAG = "_default_external_constant"
@@ -180,21 +181,27 @@ def _tensor(emitter: MethodEmitter, index: int) -> Tensor:
 
 def bind_outputs(emitter: MethodEmitter, results: list[Reference]) -> None:
     """Write state back and list the outputs of the method."""
-    specs = emitter.program.graph_signature.output_specs
-    nodes = {n.name: n for n in emitter.program.graph.nodes}
+    graph = emitter.program.graph
+    nodes = {n.name: n for n in graph.nodes}
     targets = _placeholders(emitter)
     sources, written, outputs = [], [], []
-    for spec, result in zip(specs, results, strict=True):
+    origins: list[Node | None] = []
+    values: Any = graph.output_node().args[0]
+    specs = emitter.program.graph_signature.output_specs
+    for spec, result, value in zip(specs, results, values, strict=True):
         if spec.kind in MUTATION:
+            placeholder = nodes[targets[str(spec.target)]]
             sources.append(result)
-            written.append(emitter.lookup(nodes[targets[str(spec.target)]]))
+            written.append(emitter.lookup(placeholder))
+            origins.append(writing(placeholder, value))
         else:
-            outputs.append(result)
-    emitter.current = None
+            outputs.append((result, value))
     overwritten = {id(emitter.listing.places[w].root()[0]) for w in written}
-    for index in outputs:
+    for index, value in outputs:
+        emitter.current = returning(value)
         emitter.listing.outputs.append(_output(emitter, index, overwritten))
-    assign(emitter, sources, written)
+    emitter.current = None
+    assign(emitter, sources, written, origins)
 
 
 def _placeholders(emitter: MethodEmitter) -> dict[str, str]:

@@ -22,6 +22,7 @@ from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.ir.stand_in import leave_out
 from etx_exir.ir.targets import default_operators
+from etx_exir.ir.write_origins import note_writers
 from etx_exir.lower.copy_program import copy_program
 from etx_exir.lower.decompose_complex import PARTS, complex_by_parts, is_complex_call
 from etx_exir.lower.decompose_quantized import quantized
@@ -112,6 +113,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
         copied = copy_program(program)
         note_exported(program, copied, traced=False)
+        note_writers(program, copied)
         return copied
     source, first = program, None
     while True:
@@ -125,6 +127,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
                 raise LoweringError(f"the program cannot be decomposed: {first}") from first
     remove_tokens(result)
     note_exported(program, result, traced=True)
+    note_writers(program, result)
     return result
 
 
