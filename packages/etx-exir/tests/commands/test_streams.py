@@ -54,6 +54,14 @@ def test_full_output(name: str, unbuffered: str, net: None) -> None:
     assert done.returncode == 2
 
 
+def test_a_model_that_prints_on_closed_output(net: None) -> None:
+    source = RELU_SOURCE.replace("return x", "print('traced')\n        return x")
+    Path("net.py").write_text(source)
+    command = [sys.executable, "-m", "etx_schema.cli", *COMMANDS["compile"]]
+    done = subprocess.run(["bash", "-c", '"$@" >&-', "bash", *command], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("kind", NAMES)
 def test_odd_names_of_files(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

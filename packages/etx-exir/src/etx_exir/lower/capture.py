@@ -63,8 +63,8 @@ def capture(
     report("export")
     with _evaluation(model):
         try:
-            with _held_back():
-                return torch.export.export(
+            with _held_back() as said:
+                program = torch.export.export(
                     model,
                     example_inputs,
                     dict(example_kwargs or {}),
@@ -72,6 +72,10 @@ def capture(
                 )
         except Exception as error:
             raise CaptureError(_explain(model, error)) from error
+    for stream, text in zip((sys.stdout, sys.stderr), said, strict=True):
+        if stream is not None and text.getvalue():
+            stream.write(text.getvalue())
+    return program
 
 
 @contextmanager
@@ -86,17 +90,15 @@ def _evaluation(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _held_back() -> Iterator[None]:
-    """Print what is printed meanwhile at the end, unless export fails: the error says it then."""
+def _held_back() -> Iterator[tuple[io.StringIO, io.StringIO]]:
+    """Keep what is printed meanwhile, and yield it; of what fails the error says enough."""
     logger = logging.getLogger("torch")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
-    out, err = io.StringIO(), io.StringIO()
+    said = io.StringIO(), io.StringIO()
     try:
-        with redirect_stdout(out), redirect_stderr(err):
-            yield
-        sys.stdout.write(out.getvalue())
-        sys.stderr.write(err.getvalue())
+        with redirect_stdout(said[0]), redirect_stderr(said[1]):
+            yield said
     finally:
         logger.setLevel(level)
 
