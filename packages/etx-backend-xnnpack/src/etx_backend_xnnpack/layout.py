@@ -10,6 +10,7 @@ from typing import Any
 Order = tuple[int, ...]
 Size = Any
 """An int, or a torch.SymInt."""
+LARGEST = 1 << 31
 
 NHWC: Order = (0, 2, 3, 1)
 NLC: Order = (0, 2, 1)
@@ -80,5 +81,15 @@ def _groups(sizes: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], l
 
 
 def hint(size: Size) -> int:
-    """Return a size, of a symbolic one the example's."""
-    return size if isinstance(size, int) else int(size.node.hint)
+    """Return a size, of a symbolic one the example's.
+
+    Of one that is known only when the program runs, as how many boxes stay, it is the largest, or 1
+    where there is none.
+    """
+    if isinstance(size, int):
+        return size
+    example = size.node.hint
+    if example is not None:
+        return int(example)
+    most = size.node.shape_env.bound_sympy(size.node.expr).upper
+    return int(most) if most <= LARGEST else 1
