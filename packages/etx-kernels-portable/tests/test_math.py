@@ -347,6 +347,12 @@ def test_fourier_transforms(dtype: torch.dtype) -> None:
                 out = Out(list(want.shape), compound)
                 (got,) = PLUGIN.call("aten::_fft_r2c.out", x, dim, normalization, onesided, out)
                 compare(torch.view_as_real(got), torch.view_as_real(want))
+            given = torch.complex(x, draw(dtype, *sizes))
+            for forward in (True, False):
+                want = aten._fft_c2c(given.to(torch.complex128), dim, normalization, forward)
+                out = Out(list(sizes), compound)
+                (got,) = PLUGIN.call("aten::_fft_c2c.out", given, dim, normalization, forward, out)
+                compare(torch.view_as_real(got), torch.view_as_real(want))
             half = aten._fft_r2c(x, dim, 0, True)
             last = x.shape[dim[-1]]
             want = aten._fft_c2r(half.to(torch.complex128), dim, normalization, last)

@@ -199,6 +199,13 @@ def fft_of_reals(d: Draw) -> list[Any]:
     return [x, dims, d.int(0, 2), d.chance(0.6)]
 
 
+@draws("aten::_fft_c2c.out")
+def fft_of_complex(d: Draw) -> list[Any]:
+    x = d.tensor(d.shape(1, 4), d.one(torch.complex64, torch.complex128))
+    dims = [i % x.dim() for i in d.dims(x.dim(), 1)] or [0]
+    return [x, dims, d.int(0, 2), d.chance(0.6)]
+
+
 @draws("aten::_fft_c2r.out")
 def fft_to_reals(d: Draw) -> list[Any]:
     x = d.tensor(d.shape(1, 4), d.one(torch.complex64, torch.complex128))

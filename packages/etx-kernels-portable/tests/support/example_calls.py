@@ -41,6 +41,7 @@ def scalar(name: str) -> Callable[[], Any]:
 EXTRA: tuple[Callable[[], Any], ...] = (
     *map(scalar, (*SCALAR, *BITS)),
     lambda: aten._conj_physical.default(torch.ones(2, dtype=torch.complex64)),
+    lambda: aten._fft_c2c.default(torch.ones(4, 3, dtype=torch.complex64), [1], 0, True),
     lambda: aten._fft_c2r.default(torch.ones(4, 3, dtype=torch.complex64), [1], 0, 4),
     lambda: aten._fft_r2c.default(torch.ones(4, 4), [1], 0, True),
     lambda: aten._native_batch_norm_legit.default(

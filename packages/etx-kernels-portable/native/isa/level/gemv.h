@@ -26,7 +26,7 @@ constexpr bool kSmallDots = false;
 
 /// R rows of x times C rows of w, in U independent sums each.
 template <typename E, int R, int C>
-void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
+ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
   using T = typename E::type;
   constexpr int U = R * C >= 8 || kSmallDots ? 1 : (R * C >= 4 ? 2 : 4), L = kVec<T>;
   Vec<T> acc[U][R][C] = {};
@@ -115,7 +115,7 @@ void dots_long(const Dots<uint64_t>& d) { dots<Same<uint64_t>>(d); }
 
 /// Adds D rows of b, times what stands before them in M rows of a, to y.
 template <typename E, int M, int D>
-void accumulate_tile(const Accumulation<typename E::type>& d, int64_t row, int64_t k) {
+ETX_NOINLINE void accumulate_tile(const Accumulation<typename E::type>& d, int64_t row, int64_t k) {
   using T = typename E::type;
   constexpr int L = kVec<T>;
   const T* const a = d.a + row * d.a_stride + k;

@@ -223,7 +223,42 @@ Error _fft_c2r_out(Context& context, const Tensor& self, IntList dim, int64_t no
                 : complex_to_real<double>(context, self, dims, scale, out);
 }
 
+template <typename T>
+Error complex_to_complex(Context& context, const Tensor& self, const Dims& dims, double scale,
+                         int sign, const Tensor& out) {
+  const Complex<T>* x;
+  ResultOperand result;
+  ETX_TRY(read_operand(context, self, self.scalar_type(), x));
+  ETX_TRY(result.prepare(context, out, out.scalar_type()));
+  Complex<T>* const y = result.data<Complex<T>>();
+  for (int64_t i = 0; i < self.numel(); ++i) y[i] = x[i] * static_cast<T>(scale);
+  for (size_t i = 0; i < dims.count; ++i) {
+    ETX_TRY(transform_lines(context, y, Lines(out, dims.items[i]), sign));
+  }
+  return result.finish(context, out);
+}
+
+Error _fft_c2c_out(Context& context, const Tensor& self, IntList dim, int64_t normalization,
+                   bool forward, Tensor& out) {
+  Dims dims;
+  ETX_TRY(dims.read(context, self, dim));
+  const bool single = self.scalar_type() == ScalarType::ComplexFloat;
+  ETX_CHECK(context, single || self.scalar_type() == ScalarType::ComplexDouble, NotSupported,
+            "self must be complex64 or complex128");
+  ETX_CHECK(context, out.scalar_type() == self.scalar_type(), InvalidArgument,
+            "out must have the dtype of self");
+  ETX_CHECK(context, normalization >= 0 && normalization <= 2, InvalidArgument,
+            "normalization must be 0, 1 or 2");
+  ETX_TRY(resize_out(context, out, Shape(self)));
+  if (self.numel() == 0) return Error::Ok;
+  const double scale = scale_of(normalization, self, dims);
+  const int sign = forward ? -1 : 1;
+  return single ? complex_to_complex<float>(context, self, dims, scale, sign, out)
+                : complex_to_complex<double>(context, self, dims, scale, sign, out);
+}
+
 constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::_fft_c2c.out", _fft_c2c_out),
     ETX_KERNEL("aten::_fft_r2c.out", _fft_r2c_out),
     ETX_KERNEL("aten::_fft_c2r.out", _fft_c2r_out),
 };
