@@ -23,6 +23,7 @@ if __name__ == "__main__":
 
 import nox
 
+import aarch64
 import measured
 import sweeps
 from sessions import (
@@ -48,7 +49,7 @@ from side_by_side import run_all
 nox.options.default_venv_backend = "none"
 nox.options.sessions = ["lint", "tests"]
 
-BY_HAND = (measured, sweeps)  # their tasks are listed with these
+BY_HAND = (aarch64, measured, sweeps)  # their tasks are listed with these
 NOX: tuple[object, ...] = (sys.executable, "-m", "nox", "-f", ROOT / "noxfile.py", "-s")
 GENERATORS = (  # in order: etx-schema carries the target of the kernels
     "etx-schema/src/etx_schema/generate.py",

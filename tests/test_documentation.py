@@ -72,7 +72,8 @@ def test_the_files_of_each_addition_exist() -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, *READMES], ids=identity)
 def test_shell_lines_name_what_exists(page: Path) -> None:
-    tasks = [ROOT / "noxfile.py", *(ROOT / "tools" / f for f in ("measured.py", "sweeps.py"))]
+    files = ("aarch64.py", "measured.py", "sweeps.py")
+    tasks = [ROOT / "noxfile.py", *(ROOT / "tools" / f for f in files)]
     sessions = {n for f in tasks for n in re.findall(r"^def (\w+)\(session", f.read_text(), re.M)}
     environments = {name.removeprefix("etx-") for name in load_projects(ROOT)}
     for block in blocks(page.read_text()):

@@ -77,15 +77,20 @@ class Builder:
         known = always | self.projects.keys()
         return [text for text in project.build_requires if split_requirement(text)[0] not in known]
 
+    def prepared(self, project: Project) -> Environment:
+        """Return the environment that builds, with what of ours the package is built with."""
+        ours = self._our_build_requires(project)
+        environment = self._build_environment()
+        if ours:
+            closure = close(self.projects, ours)
+            environment.install_wheels({name: self.wheel(name) for name in closure.ours})
+            environment.install_others([*closure.others, *self._rare_build_requires(project)])
+        return environment
+
     def _build(self, project: Project, tag: str, folder: Path) -> None:
         say(f"building {project.name} {project.version} ({tag})")
         start = time.monotonic()
-        ours = self._our_build_requires(project)
-        if ours:
-            closure = close(self.projects, ours)
-            environment = self._build_environment()
-            environment.install_wheels({name: self.wheel(name) for name in closure.ours})
-            environment.install_others([*closure.others, *self._rare_build_requires(project)])
+        self.prepared(project)
         self._run_build(project, "--wheel", folder, tag)
         say(f"built {next(folder.iterdir()).name} in {time.monotonic() - start:.0f} s")
 
@@ -94,7 +99,7 @@ class Builder:
         partial = folder.with_suffix(f".{os.getpid()}")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        settings = _variables(environment)
+        settings = variables(environment)
         command = [environment.python, "-m", "build", kind, "--no-isolation"]
         if project.native and kind == "--wheel":
             kept = STATE / "native" / f"{project.name}-{tag}-{_digest([])}"
@@ -102,7 +107,7 @@ class Builder:
         try:
             run([*command, "--skip-dependency-check", "-o", partial, project.path], env=settings)
             if kind == "--wheel" and project.native:
-                _state_platform(project, environment, partial, settings)
+                state_platform(project, environment, partial, settings)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
@@ -137,7 +142,7 @@ def _digest(parts: list[str]) -> str:
     return hashlib.sha256("\0".join(parts + flags + tools).encode()).hexdigest()[:16]
 
 
-def _variables(environment: Environment) -> dict[str, str]:
+def variables(environment: Environment) -> dict[str, str]:
     """Return the variables of a build: the environment's tools first, ccache when it is there.
 
     On Linux the C++ library is linked in and newer functions of the C library are avoided.
@@ -165,7 +170,7 @@ def _old_glibc() -> Path:
     return made
 
 
-def _state_platform(
+def state_platform(
     project: Project, environment: Environment, folder: Path, settings: dict[str, str]
 ) -> None:
     """Replace the tag of this machine by the oldest manylinux the library's symbols allow.
