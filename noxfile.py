@@ -264,8 +264,14 @@ def interop(session: nox.Session) -> None:
     both = environment(session, "interop-both", *PORT, others=EXECUTORCH, others_no_deps=TOSA)
     delegates = environment(session, "interop-xnnpack", *DEVICE, "etx-backend-xnnpack")
     others = ("--both", both, "--delegates", delegates)
-    tests = ("-m", "pytest", ROOT / "interop", *sides, *others)
-    run(session, python, *tests, *session.posargs)
+    tests: tuple[object, ...] = (python, "-m", "pytest", *sides, *others)
+    if session.posargs:
+        run(session, *tests, ROOT / "interop", *session.posargs)
+        return
+    files = sorted((ROOT / "interop").glob("test_*.py"))
+    models = [file for file in files if "workshop: " in file.read_text()]
+    halves = {"models": models, "files": [file for file in files if file not in models]}
+    finish(session, run_all({name: [*tests, *half] for name, half in halves.items()}))
 
 
 @nox.session(name="free-threaded")
