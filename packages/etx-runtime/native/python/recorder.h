@@ -24,6 +24,8 @@ class PyRecorder {
   ETDumpGen& dump() { return *dump_; }
   nanobind::bytes etdump();
   nanobind::bytes debug_buffer() const;
+  /// A view without a copy; `owner` is this object in Python.
+  nanobind::object debug_view(nanobind::handle owner) const;
   void clear();
 
   /// Throws Raised when another thread records with it.

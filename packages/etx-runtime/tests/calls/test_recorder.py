@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +305,22 @@ def test_names_are_found_after_a_dump(runtime: Runtime) -> None:
 
 def test_recording_what_a_delegate_tells_takes_no_search() -> None:
     assert Recorder.inner_cost_ns() < 1000
+
+
+def test_the_first_cost_is_that_of_later_ones() -> None:
+    script = "from etx_runtime import Recorder as R; print(R.cost_ns(), R.cost_ns())"
+    command = [sys.executable, "-I", "-c", script]
+    first, later = map(float, subprocess.check_output(command, text=True).split())
+    assert 0 < first < 2 * later
+
+
+def test_values_are_seen_without_a_copy(runtime: Runtime) -> None:
+    recorder = record(runtime, counter(), [ONE], values="all")
+    view = recorder.debug_view()
+    assert view.readonly
+    assert bytes(view) == recorder.debug_buffer() != b""
+    held = bytes(view)
+    del recorder
+    gc.collect()
+    assert bytes(view) == held
+    assert bytes(Recorder().debug_view()) == b""
