@@ -247,7 +247,7 @@ def test_wrong_commands(etx, model):
         code, _, err = etx("bundle", model, *words, "-o", "x.bpte")
         assert (code, Path("x.bpte").exists()) == (2, False)
         assert message in err
-    assert "expected identifier 'BP08'" in etx("verify", model)[2]
+    assert "this is a program (.pte), not a bundled program" in etx("verify", model)[2]
     etx("bundle", model, "--eager", "net_of_bundle.py:Net", "-o", "x.bpte")
     assert "no test case 7; they are 0 to 0" in etx("verify", "x.bpte", "--case", "7")[2]
     assert "no test cases of method 'g'" in etx("verify", "x.bpte", "--method", "g")[2]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from etx_schema import Blob, ProgramError
+from etx_schema.decoder import other_kind
 from etx_schema.files import load_bytes
 
 from etx_devtools.columns import Columns, Places
@@ -48,7 +49,7 @@ def _columns(data: Blob) -> Columns:
     if size > len(view) - 4:
         raise ProgramError(f"the length prefix says {size} bytes, {len(view) - 4} follow", 0)
     if bytes(view[8:12]) != b"ED00":
-        raise ProgramError(f"expected identifier 'ED00', found {bytes(view[8:12])!r}", 8)
+        raise ProgramError(other_kind(view, "ED00", bytes(view[8:12])), 8)
     if size < 8:
         raise ProgramError(f"the length prefix says {size} bytes, expected 8 or more", 0)
     return Columns(view[: size + 4])

@@ -99,3 +99,12 @@ def test_all_methods_of_files(tmp_path):
 def test_other_inputs():
     with pytest.raises(EtxError, match="the programs take other inputs"):
         compare_programs(content("convolutions"), content("dynamic"), [(torch.randn(2, 4),)])
+
+
+@pytest.mark.parametrize("name", ["convolutions", "dynamic"])
+def test_a_file_and_an_exported_program(name):
+    program, inputs = exported(name)
+    report = compare_programs(content(name), program, [inputs])
+    assert report.first is None, text(report)
+    with pytest.raises(EtxError, match="the programs take other inputs"):
+        compare_programs(content("transformer"), program, [inputs])

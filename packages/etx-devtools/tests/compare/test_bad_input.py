@@ -56,3 +56,24 @@ def test_a_stripped_file_is_compared_by_operator(net):
     assert {check.by for check in report.calls[0].checks} == {"operator"}
     assert report.first is None
     assert "does not say which values" in "\n".join(report.lines())
+
+
+class Other(torch.nn.Module):
+    def forward(self, x, y):
+        return x.sum() + y
+
+
+@pytest.mark.parametrize(
+    ("inputs", "takes"),
+    [
+        ((torch.ones(1), torch.ones(1)), r"float32\[1\], float32\[1\]"),
+        ((torch.ones(1, 3, 8, 8), 2.0), r"float32\[1, 3, 8, 8\], float"),
+    ],
+)
+def test_a_model_that_takes_something_else(net, inputs, takes):
+    pte, _, _ = net
+    program = torch.export.export(Other(), inputs)
+    with pytest.raises(
+        EtxError, match=rf"forward takes \(float32\[1, 3, 8, 8\]\), the model \({takes}"
+    ):
+        compare(pte, program, [inputs])

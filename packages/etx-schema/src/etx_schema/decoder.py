@@ -14,6 +14,13 @@ T = TypeVar("T", bound=Table)
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")
 _I32 = struct.Struct("<i")
+KINDS = {
+    "ET12": "a program (.pte)",
+    "BP08": "a bundled program (.bpte)",
+    "ED00": "an ETDump (.etdp)",
+    "FT01": "weights beside a program (.ptd)",
+}
+"""The files of the schema by their identifiers, which stand at byte 4, or 8 after a length."""
 _SCALARS = {form: struct.Struct("<" + form) for form in "?bBhHiIqQfd"}
 
 
@@ -31,6 +38,16 @@ def decode_size_prefixed(cls: type[T], data: Blob, identifier: str | None = None
             f"the length prefix says {size} bytes, {len(decoder.view) - 4} follow", 0
         )
     return Decoder(decoder.view[: size + 4], 4).root(cls, identifier)
+
+
+def other_kind(view: memoryview, identifier: str, found: bytes) -> str:
+    """Say that `identifier` was expected, and what `view` is instead, as far as it is known."""
+    text = f"expected identifier {identifier!r}, found {found!r}"
+    places = (bytes(view[at : at + 4]).decode("latin-1") for at in (4, 8))
+    kind = next((KINDS[place] for place in places if place in KINDS), "")
+    if not kind or identifier not in KINDS:
+        return text
+    return f"{text}: this is {kind}, not {KINDS[identifier]}"
 
 
 class Decoder:
@@ -53,9 +70,7 @@ class Decoder:
         if identifier is not None:
             found = bytes(self.view[start + 4 : start + 8])
             if found != identifier.encode():
-                raise ProgramError(
-                    f"expected identifier {identifier!r}, found {found!r}", start + 4
-                )
+                raise ProgramError(other_kind(self.view, identifier, found), start + 4)
         return self.table(cls, start + self.u32(start))
 
     def check(self, offset: int, size: int, what: str, align: int = 1) -> None:

@@ -53,14 +53,15 @@ class Bisection:
     def lines(self) -> Iterator[str]:
         """Yield what was found, and the steps."""
         asked = ", ".join(f"{count} {'wrong' if bad else 'right'}" for count, bad in self.steps)
-        yield f"bisection: {self.compilations} compilations; nodes in delegates: {asked}"
+        count = f"{self.compilations} compilation{'' if self.compilations == 1 else 's'}"
+        yield f"bisection: {count}; nodes in delegates: {asked}"
         if not self.name:
             yield f"bisection: none of {self.nodes} nodes is wrong in a delegate"
             return
         where = " ".join(filter(None, (self.module, self.source)))
         yield f"bisection: node {self.end} of {self.nodes}, {self.operator} ({self.name}) {where}"
-        count = self.end - self.start
-        yield f"bisection: the instruction above is a delegate of {count} of these nodes"
+        width = self.end - self.start
+        yield f"bisection: the instruction above is a delegate of {width} of these nodes"
 
     def document(self) -> dict[str, Any]:
         """Return what replays the search, and what it found, as JSON's types."""
@@ -231,8 +232,9 @@ def _read(log: str | Path | None) -> Mapping[str, Any]:
         found = json.loads(Path(log).read_text())
         steps = [(int(count), bool(wrong)) for count, wrong in found["steps"]]
         return {"nodes": int(found["nodes"]), "steps": steps}
-    except (ValueError, KeyError, TypeError) as error:
-        raise EtxError(f"{log} is not the log of a bisection: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise EtxError(f"{log} is not the log of a bisection: {why}") from error
 
 
 def _write(log: str | Path | None, found: Bisection) -> None:

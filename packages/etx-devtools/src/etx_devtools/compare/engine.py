@@ -18,6 +18,8 @@ from torch import Tensor
 
 from etx_devtools.compare.arrays import as_tensor, distance_of, dtype_text
 from etx_devtools.compare.checks import Check, Comparison
+from etx_devtools.compare.following import Following
+from etx_devtools.compare.inputs import check_inputs
 from etx_devtools.compare.layers import Layer, Layers
 from etx_devtools.compare.loops import Loops
 from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
@@ -57,6 +59,7 @@ class Session:
         self.layers = layers
         self.reference, self.inner = reference, inner
         self.plan: ExecutionPlan = pte.program.execution_plan[find_method(pte, method)]
+        check_inputs(method, self.plan, reference.inputs())
         self.notes = notes_of(pte, method)
         self.origins = Origins.of(pte.named_data)
         self.arenas = initial_arenas(pte, self.plan)
@@ -75,25 +78,24 @@ class _Call:
         self.session, self.reference, self.inner = session, session.reference, session.inner
         self.plan, self.method = session.plan, session.method
         self.notes, self.origins, self.state = session.notes, session.origins, session.state
-        tensors = [as_tensor(item) for item in inputs]
+        tensors = [_own(as_tensor(item)) for item in inputs]
         eager = self.reference.bind(tensors)
-        self.expected, self.returned = self.reference.run(eager)
         self.recording = session.source(list(inputs))
         self.memory = Memory(session.pte, self.plan, tensors, session.arenas)
         held = {name: self.memory.read(slot) for name, slot in self.state.items()}
         self.held = held
         self.bound = eager | self.reference.buffers(held)
+        names = self._names()
+        self.expected = Following(self.reference, eager, names)
         self.parts: dict[Any, Any] = {}
+        self.within: Following | None = None
         if self.inner is not None:
             parts = self.inner.bind(tensors)
-            found, returned = self.inner.run(parts, INNER)
-            self.expected |= found
+            self.within = Following(self.inner, parts, (n for n in names if INNER in n))
             self.parts = parts | self.inner.buffers(held)
-            self.inner.new_state(returned)
         self.cuts: dict[str, Any] = {}
         self.open: list[int] = []
         self.right: dict[int, Any] = {}
-        self.times: dict[str, int] = {}
         self.shapes = shapes_of(self.recording)
         self.effects = effects(self.plan)
         self.steps = self.plan.chains[0].instructions
@@ -140,8 +142,16 @@ class _Call:
         self._final_state()
         return self._comparison()
 
+    def _names(self) -> list[str]:
+        """Return the names of the values that will be compared, each as often as it is."""
+        slots = (slot for step in self.recording.steps for slot, _ in step.values)
+        return [note.name for slot in slots if (note := self.notes.values.get(slot))]
+
     def _comparison(self) -> Comparison:
-        self.reference.new_state(self.returned)
+        returned = self.expected.outputs()
+        self.reference.new_state(returned)
+        if self.inner is not None and self.within is not None:
+            self.inner.new_state(self.within.outputs())
         state = self.reference.mutated()
         far = {
             name: distance_of(self.memory.read(slot), state[name])
@@ -154,7 +164,7 @@ class _Call:
             isinstance(step.instr_args, calls) and number not in ran
             for number, step in enumerate(self.steps)
         )
-        outputs = self._outputs()
+        outputs = self._outputs(returned)
         return Comparison(self.method, self.checks, outputs, far, self.kept, missing, self.layers)
 
     def _check_at(self, number: int) -> Check:
@@ -279,10 +289,9 @@ class _Call:
 
     def _by_value(self, check: Check, value: Value, note: Note, got: Tensor) -> None:
         side, bound = self._side(note)
-        turn = self.times.get(note.name, 0)
-        self.times[note.name] = turn + 1
-        known = self.expected.get(note.name, [])
-        expected = _number_or_tensor(known[turn]) if turn < len(known) else None
+        source = self.within if self.within is not None and INNER in note.name else self.expected
+        exported = source.take(note.name)
+        expected = _number_or_tensor(exported)
         if isinstance(expected, Tensor):
             expected = note.apply(expected) if note.fits(expected) else expected
             self._check_kind(check, note, expected, got)
@@ -297,7 +306,7 @@ class _Call:
             return
         if isinstance(expected, Tensor):
             check.arrived = distance_of(got, expected)
-            self._add_layer(check, note, got, known[turn])
+            self._add_layer(check, note, got, exported)
         try:
             here, nodes = side.local(value, self.cuts, bound)
         except LookupError:
@@ -439,10 +448,10 @@ class _Call:
             found |= {} if value is None else {slot: value}
         return found
 
-    def _outputs(self) -> list[Distance | None]:
+    def _outputs(self, returned: Sequence[Any]) -> list[Distance | None]:
         found: list[Distance | None] = []
         device = self.recording.outputs
-        for got, expected in zip(device, self.reference.user_outputs(self.returned), strict=False):
+        for got, expected in zip(device, self.reference.user_outputs(returned), strict=False):
             is_tensor = isinstance(expected, Tensor)
             found.append(distance_of(as_tensor(got), expected) if is_tensor else None)
         return found
@@ -464,6 +473,11 @@ def _place(check: Check, value: Value) -> None:
         node = node.all_input_nodes[0]
     check.module = module_path(node) or check.module
     check.source = source_line(node) or check.source
+
+
+def _own(value: Any) -> Any:
+    """Return a copy of a tensor: what runs may write to its inputs."""
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def _number_or_tensor(value: Any) -> Any:

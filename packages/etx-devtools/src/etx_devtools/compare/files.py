@@ -35,6 +35,7 @@ from etx_devtools.compare.record import find_method
 from etx_devtools.compare.reduce import write_reduced
 from etx_devtools.compare.reference import Reference
 from etx_devtools.compare.report import Report
+from etx_devtools.compare.threads import enough_threads
 
 __all__ = ["compare", "compare_files", "split_name"]
 
@@ -77,7 +78,7 @@ def compare(
     layers = None if floating is None else Layers(reference, floating)
     inner = _inner(model, notes)
     session = Session(pte, method, reference, source or Here(pte, method), inner, layers)
-    with measuring(metrics):
+    with measuring(metrics), enough_threads(model):
         for call in calls:
             report.calls.append(session.call(flat_call(call)))
     return report

@@ -20,14 +20,13 @@ class Here:
 
     def __init__(self, pte: PteFile, method: str) -> None:
         self.plan = pte.program.execution_plan[find_method(pte, method)]
-        self.recorder = etx_runtime.Recorder("all")
         program = etx_runtime.Runtime.get().load_program(serialize_pte(pte))
         self.method = program.load_method(method)
 
     def __call__(self, inputs: Sequence[Any]) -> Recording:
-        """Execute with flat inputs."""
-        self.recorder.clear()
-        self.method.trace(list(inputs), self.recorder)
-        runs = read_etdump(self.recorder.etdump())
-        (recording,) = recordings_of(self.plan, runs, self.recorder.debug_buffer())
+        """Execute with flat inputs; what is returned holds the recorder's memory."""
+        recorder = etx_runtime.Recorder("all")
+        self.method.trace(list(inputs), recorder)
+        runs = read_etdump(recorder.etdump())
+        (recording,) = recordings_of(self.plan, runs, recorder.debug_view())
         return recording

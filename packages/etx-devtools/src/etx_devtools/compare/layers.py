@@ -69,8 +69,9 @@ class Layers:
                     self.pairs[name] = self.float.names[other]
 
     def values(self, call: Sequence[Any]) -> Mapping[str, list[Any]]:
-        """Return the float model's values in a call."""
-        found, outputs = self.float.run(self.float.bind([as_tensor(item) for item in call]))
+        """Return the float model's values in a call, of those that the quantized one has, too."""
+        bound = self.float.bind([as_tensor(item) for item in call])
+        found, outputs = self.float.run(bound, frozenset(self.pairs.values()))
         self.float.new_state(outputs)
         return found
 

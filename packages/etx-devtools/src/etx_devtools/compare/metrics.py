@@ -18,6 +18,7 @@ Array = np.ndarray[Any, Any]
 METRICS = ("max_abs", "max_rel", "mse", "l1", "snr_db", "cosine", "ulp")
 SPACING: dict[str, Any] = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
 BFLOAT16_BITS = 7
+BLOCK = 1 << 15
 
 Metric = Callable[[Array, Array], float]
 """Called with what was got and what was expected, of one shape."""
@@ -84,30 +85,65 @@ def _distance(got: Array, expected: Array, dtype: str) -> Distance:
     if np.array_equal(got, expected):
         first = _number(expected.reshape(-1)[0])
         return Distance(0.0, 0.0, 0.0, 0.0, math.inf, 1.0, 0.0, (0,) * got.ndim, first, first)
-    a, b = _wide(got), _wide(expected)
+    flat, right = got.reshape(-1), expected.reshape(-1)
+    sums = _Sums(dtype)
     with np.errstate(all="ignore"):
-        error = np.asarray(np.abs(a - b))
+        for start in range(0, flat.size, BLOCK):
+            sums.add(start, *(_wide(one[start : start + BLOCK]) for one in (flat, right)))
+        power, noise = sums.power / flat.size, sums.noise / flat.size
+        return Distance(
+            max_abs=sums.max_abs,
+            max_rel=sums.max_rel,
+            mse=noise,
+            l1=sums.total / flat.size,
+            snr_db=_decibels(power, noise),
+            cosine=_cosine(sums.got_power, sums.power, sums.product),
+            ulp=sums.ulp,
+            at=tuple(int(index) for index in np.unravel_index(sums.at, got.shape)),
+            got=_number(_wide(flat[sums.at])),
+            expected=_number(_wide(right[sums.at])),
+            nan=sums.nan,
+            inf=sums.inf,
+        )
+
+
+@dataclass
+class _Sums:
+    """What is known of the elements so far, block by block: one fits a processor's cache."""
+
+    dtype: str
+    max_abs: float = -1.0
+    at: int = 0
+    max_rel: float = math.nan
+    ulp: float = math.nan
+    total: float = 0.0
+    noise: float = 0.0
+    power: float = 0.0
+    got_power: float = 0.0
+    product: Any = 0.0
+    nan: int = 0
+    inf: int = 0
+
+    def add(self, start: int, a: Array, b: Array) -> None:
+        """Add the elements from `start` of what was got and expected, as wide numbers."""
+        error, size = np.abs(a - b), np.abs(b)
         error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
         error[np.isnan(error)] = np.inf
-        place = np.unravel_index(int(error.argmax()), error.shape)
-        size = np.abs(b)
-        relative = np.where(error == 0, 0.0, error / size)
-        units = np.where(error == 0, 0.0, error / _spacing(b, dtype))
-        power, noise = float(np.square(size).mean()), float(np.square(error).mean())
-        return Distance(
-            max_abs=float(error[place]),
-            max_rel=float(np.nanmax(relative)),
-            mse=noise,
-            l1=float(error.mean()),
-            snr_db=_decibels(power, noise),
-            cosine=_cosine(a, b),
-            ulp=float(np.nanmax(units)),
-            at=tuple(int(index) for index in place),
-            got=_number(a[place]),
-            expected=_number(b[place]),
-            nan=int((np.isnan(a) & ~np.isnan(b)).sum()),
-            inf=int((np.isinf(a) & ~np.isinf(b)).sum()),
-        )
+        place = int(error.argmax())
+        if error[place] > self.max_abs:
+            self.max_abs, self.at = float(error[place]), start + place
+        same = error == 0
+        relative = np.where(same, 0.0, error / size)
+        units = np.where(same, 0.0, error / _spacing(b, self.dtype))
+        self.max_rel = float(np.fmax(self.max_rel, np.fmax.reduce(relative)))
+        self.ulp = float(np.fmax(self.ulp, np.fmax.reduce(units)))
+        self.total += float(error.sum())
+        self.noise += float(np.square(error).sum())
+        self.power += float(np.square(size).sum())
+        self.got_power += float(np.square(np.abs(a)).sum())
+        self.product += (a.conj() * b).sum()
+        self.nan += int((np.isnan(a) & ~np.isnan(b)).sum())
+        self.inf += int((np.isinf(a) & ~np.isinf(b)).sum())
 
 
 def _wide(array: Array) -> Array:
@@ -142,12 +178,12 @@ def _decibels(power: float, noise: float) -> float:
     return 10 * math.log10(power / noise)
 
 
-def _cosine(a: Array, b: Array) -> float:
-    lengths = math.sqrt(float(np.square(np.abs(a)).sum()) * float(np.square(np.abs(b)).sum()))
+def _cosine(one: float, other: float, product: Any) -> float:
+    """Return the cosine of two arrays from their powers and their product."""
+    lengths = math.sqrt(one * other)
     if lengths == 0:
-        return 1.0 if not a.any() and not b.any() else 0.0
-    product = np.abs((a.conj() * b).sum()) if np.iscomplexobj(a) else (a * b).sum()
-    return float(product / lengths)
+        return 1.0 if one == other else 0.0
+    return float((np.abs(product) if np.iscomplexobj(product) else product) / lengths)
 
 
 def _plain(item: Any) -> Any:

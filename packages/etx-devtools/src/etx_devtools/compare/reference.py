@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,12 @@ from torch.utils import _pytree as pytree
 from etx_devtools.compare.turns import LOOPS, Loop, Turn, loop_of, several
 from etx_devtools.compare.writes import mutates, without_simple_writes
 
-__all__ = ["Reference", "Value"]
+__all__ = ["Reference", "Value", "walk"]
 
 QUANTIZE = ("quantized_decomposed.quantize_per_tensor", "quantized_decomposed.quantize_per_token")
 SHAKEN, SHAKES = 0.03, 3
+Keep = Callable[[Node, Any], None]
+"""Told of each node of any graph, with its result."""
 Noise = tuple[float, float]
 """Shares of a step: where a range is fixed, and where it is chosen from the numbers."""
 NO_NOISE: Noise = (0.0, 0.0)
@@ -101,21 +103,31 @@ class Reference:
             bound[node] = given
         return bound
 
-    def run(self, bound: Mapping[Node, Any], part: str = "") -> tuple[dict[str, list[Any]], Any]:
+    def run(
+        self, bound: Mapping[Node, Any], names: Container[str] | None = None
+    ) -> tuple[dict[str, list[Any]], list[Any]]:
         """Return all values by name, several where it is computed again and again, and outputs.
 
-        Only names with `part` in them are kept.
+        With `names` only these values are kept.
         """
         found: dict[str, list[Any]] = {}
 
         def keep(node: Node, result: Any) -> None:
             name = self.names.get(node)
-            if name is not None and part in name:
+            if name is not None and (names is None or name in names):
                 found.setdefault(name, []).append(result)
 
         with torch.no_grad():
             outputs = _run(self.program.graph_module, dict(bound), keep)
         return found, list(outputs)
+
+    def outermost(self, name: str) -> Node | None:
+        """Return the node of the outermost graph in which the value `name` is computed."""
+        value = self.values.get(name)
+        node, path = (None, "") if value is None else (value.node, value.path)
+        while path:
+            node, path = self.holders[path]
+        return node
 
     def new_state(self, outputs: Sequence[Any]) -> None:
         """Let buffers have the values that an execution, which returned `outputs`, gave them."""
@@ -358,10 +370,21 @@ class Reference:
         return held
 
 
-def _run(
-    module: GraphModule, known: dict[Node, Any], keep: Callable[[Node, Any], None]
-) -> Sequence[Any]:
-    """Run a graph whose placeholders are `known`; free each value after its last reader."""
+def _run(module: GraphModule, known: dict[Node, Any], keep: Keep) -> Sequence[Any]:
+    """Run a graph whose placeholders are `known`."""
+    steps = walk(module, known, keep)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            outputs: Sequence[Any] = end.value
+            return outputs
+
+
+def walk(
+    module: GraphModule, known: dict[Node, Any], keep: Keep
+) -> Generator[Node, None, Sequence[Any]]:
+    """Run a graph node by node and return its outputs; free each value after its last reader."""
     last: dict[Node, list[Node]] = {}
     seen: set[Node] = set()
     for node in reversed(module.graph.nodes):
@@ -377,9 +400,12 @@ def _run(
             known[node] = _call(module, node, known, False, keep)
             if node.op == "call_function":
                 keep(node, known[node])
+                if node not in seen:
+                    del known[node]
         for done in last.get(node, ()):
             if done.op != "placeholder":
                 del known[done]
+        yield node
     return []
 
 
@@ -388,7 +414,7 @@ def _call(
     node: Node,
     known: Mapping[Node, Any],
     wide: bool,
-    keep: Callable[[Node, Any], None] | None = None,
+    keep: Keep | None = None,
 ) -> Any:
     if node.op == "get_attr":
         value: Any = owner
@@ -433,7 +459,7 @@ def _loop(holder: Node) -> Loop:
     return found
 
 
-def _recorded(module: GraphModule, keep: Callable[[Node, Any], None]) -> Any:
+def _recorded(module: GraphModule, keep: Keep) -> Any:
     """Return a function that runs `module` and keeps its values."""
 
     def run(*operands: Any) -> Any:

@@ -14,10 +14,10 @@ from etx_schema.inspect.reads_writes import Effect, effects
 from etx_schema.problem import Origins
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.fx import Node
 
-from etx_devtools.compare.arrays import as_tensor, distance_of, dtype_text
+from etx_devtools.compare.arrays import as_tensor, distance_of
 from etx_devtools.compare.engine import Execution
+from etx_devtools.compare.inputs import kind_of_node, kind_of_value
 from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
 from etx_devtools.compare.notes import Note, notes_of
 from etx_devtools.compare.operators import NoOperatorError, eager_results
@@ -52,7 +52,7 @@ class FileSide:
         self.steps = self.plan.chains[0].instructions
         self.state = {name: slot for slot, name in state_slots(self.plan)}
         self.names = {note.name for note in self.notes.values()}
-        self.kinds = [_kind(self.plan.values[slot].val) for slot in self.plan.inputs]
+        self.kinds = [kind_of_value(self.plan.values[slot].val) for slot in self.plan.inputs]
 
     def run(self, inputs: Sequence[Any]) -> Recording:
         """Execute with flat inputs."""
@@ -130,7 +130,7 @@ class ExportedSide:
         ]
         self.numbers = {value.name: number for number, value in enumerate(self.nodes)}
         self.names = set(self.numbers)
-        self.kinds = [_node_kind(node) for node in self.reference.inputs()]
+        self.kinds = [kind_of_node(node) for node in self.reference.inputs()]
 
     def run(self, inputs: Sequence[Any]) -> Recording:
         """Execute with flat inputs."""
@@ -173,18 +173,3 @@ class ExportedSide:
 
 
 Side = FileSide | ExportedSide
-
-
-def _kind(wire: Any) -> str:
-    if not isinstance(wire, WireTensor):
-        return type(wire).__name__
-    shape = ["?" if wire.shape_dynamism else str(size) for size in wire.sizes]
-    return f"{wire.scalar_type.name.lower()}[{', '.join(shape)}]"
-
-
-def _node_kind(node: Node) -> str:
-    value = node.meta.get("val")
-    if not isinstance(value, Tensor):
-        return type(value).__name__
-    shape = [str(size) if isinstance(size, int) else "?" for size in value.shape]
-    return f"{dtype_text(value.dtype)}[{', '.join(shape)}]"

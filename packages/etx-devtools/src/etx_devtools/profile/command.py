@@ -140,8 +140,8 @@ def _run(options: argparse.Namespace, files: Sequence[str]) -> list[Profile]:
                 method=each.method.metadata.name(),
                 file=file,
                 untraced_ms=each.untraced_ms,
-                cost_ms=Recorder.cost_ns() / 1e6,
-                inner_cost_ms=Recorder.inner_cost_ns() / 1e6,
+                cost_ms=each.cost_ms,
+                inner_cost_ms=each.inner_cost_ms,
             )
         profile.load_ms, profile.first_ms = load_ms, each.first_ms
         profiles.append(profile)

@@ -17,9 +17,9 @@ from etx_devtools.percentiles import median
 from etx_devtools.profile.work import Peak, Work, work_of
 
 MS = 1e-6
+"""Milliseconds of a tick: the runtime's hosted clock counts nanoseconds."""
 FIRST = 8.0
 """How many times the least the first recorded events of an execution may take beside it."""
-"""Milliseconds of a tick: the runtime's hosted clock counts nanoseconds."""
 
 
 @dataclass
