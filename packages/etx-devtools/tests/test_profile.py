@@ -188,6 +188,22 @@ def test_attention_does_as_many_as_its_products() -> None:
     assert len(found[1]) == 2
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections", "ignore:The tensor attributes")
+@pytest.mark.parametrize("options", [{}, {"proj_size": 2}, {"bidirectional": True}])
+def test_a_recurrent_layer_does_as_many_as_its_steps(options: dict[str, Any]) -> None:
+    net = torch.nn.LSTM(4, 5, **options).eval()
+    ways, width = 2 if "bidirectional" in options else 1, options.get("proj_size", 5)
+    states = (torch.ones(ways, 2, width), torch.ones(ways, 2, 5))
+    edge = to_edge(torch.export.export(net, (torch.ones(3, 2, 4), states)))
+    found = []
+    for target in ("etx", "executorch"):
+        manager = edge.to_executorch(ExecutorchBackendConfig(target=target))
+        steps = profile_of(es.read_pte(bytes(manager.buffer)), [Run("Execute")]).steps
+        found.append([step.work.flop for step in steps if step.work.flop is not None])
+    assert sum(found[0]) == sum(found[1])
+    assert len(found[0]) < len(found[1])
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_two_files_side_by_side(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], view: str

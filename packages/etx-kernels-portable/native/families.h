@@ -41,6 +41,7 @@
   X(conv_backward) \
   X(matmul) \
   X(attention) \
+  X(recurrent) \
   X(prim) \
   X(view) \
   X(permute) \

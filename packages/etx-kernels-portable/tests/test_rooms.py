@@ -35,6 +35,7 @@ KIN = {
     "fill": {"full", "full_like", "zeros", "ones", "empty", "scalar_tensor"},
     "permute": {"t_copy", "transpose_copy"},
     "random": {"randn"},
+    "recurrent": {"lstm", "gru", "rnn"},
     "slice": {"narrow_copy", "select_copy", "select_scatter"},
     "split": {"unbind_copy"},
 }

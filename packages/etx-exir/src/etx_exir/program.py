@@ -25,7 +25,7 @@ from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
 from etx_exir.lower.capture import capture
 from etx_exir.lower.copy_program import apply_passes, copy_program
-from etx_exir.lower.lower import Observer, fit, lower_all, lower_kept
+from etx_exir.lower.lower import Observer, fit, in_steps, lower_all, lower_kept
 from etx_exir.lower.verify import Dialect, breaches
 from etx_exir.progress import Progress, naming, report, reporting
 from etx_exir.target.check import load_target
@@ -225,7 +225,8 @@ class EdgeProgramManager:
             return manager
         _check_names(partitioner, self._programs, "a partitioner")
         chosen = {name: _for_method(partitioner, name) for name in self._programs}
-        return self._derive(delegate(self._programs, chosen))
+        programs = {n: in_steps(p) if chosen[n] else p for n, p in self._programs.items()}
+        return self._derive(delegate(programs, chosen))
 
     def to_executorch(
         self, config: ExecutorchBackendConfig | None = None, *, progress: Progress | None = None
@@ -241,6 +242,8 @@ class EdgeProgramManager:
             for name, program in programs.items():
                 with naming(name):
                     programs[name] = fit(program, target, kept, self._observer)
+        else:
+            programs = {name: in_steps(program) for name, program in programs.items()}
         if config.passes:
             programs = {n: apply_passes(p, config.passes) for n, p in programs.items()}
         with reporting(progress):
@@ -272,7 +275,8 @@ def to_edge(
     config = compile_config or EdgeCompileConfig()
     named = dict(sorted(_by_name(programs).items()))
     with reporting(progress):
-        edge = lower_all(named, dict.fromkeys(named, config.preserve_ops), observer)
+        kept = dict.fromkeys(named, config.preserve_ops)
+        edge = lower_all(named, kept, observer, alone=named)
     _verify(edge, config)
     result = EdgeProgramManager(edge, constant_methods, config, observer)
     result._record = _kept(programs, edge) if generate_etrecord else None
@@ -371,6 +375,7 @@ def _lower_and_delegate(
         {name: plan.program for name, plan in plans.items()},
         {name: (*config.preserve_ops, *plan.preserved) for name, plan in plans.items()},
         observer,
+        alone={name for name, plan in plans.items() if not plan.partitioners},
     )
     for name, plan in plans.items():
         with naming(name):

@@ -5,6 +5,8 @@ import math
 
 import pytest
 import torch
+from etx_exir.ir.recurrent import STEPS
+from etx_exir.ir.recurrent_nets import NETS
 from etx_exir.lower.decompose_complex import COMPLEX
 from etx_exir.lower.decompose_floats import FLOATS
 from etx_exir.lower.decompose_order import ORDER
@@ -63,6 +65,8 @@ ELSEWHERE = {
     *ZETA,
     *FLOATS,
     *PLACES,
+    *NETS,
+    *STEPS,
 }
 
 

@@ -109,6 +109,19 @@ KERNELS["etx::attention.out"] = (
     (HEAD, HEAD, HEAD, torch.ones(2, 2), [], 0.5, False),
     (Out([1, 2, 4], torch.float32),),
 )
+STEPS, PAIR = torch.ones(3, 2, 4), torch.ones(2, 2)
+for name, gates, more in (("lstm", 4, ()), ("gru", 3, ()), ("rnn", 1, (False,))):
+    biases = torch.ones(2 * gates), torch.ones(2 * gates)
+    weights = (torch.ones(2 * gates, 4), torch.ones(2 * gates, 2), *biases)
+    outs = (Out([3, 2, 2], torch.float32),)
+    tensors: tuple[Any, ...] = (STEPS, PAIR, *weights)
+    named = "input state input_weight weight input_bias bias is_batch_first is_reverse "
+    named += "is_relu out" if more else "out"
+    if name == "lstm":
+        tensors, outs = (STEPS, PAIR, PAIR, *weights, PAIR), (*outs, Out([2, 2], torch.float32))
+        named = "input state cells input_weight weight input_bias bias projection is_batch_first "
+        named += "is_reverse out0 out1"
+    KERNELS[f"etx::{name}.out"] = (named, (*tensors, False, False, *more), outs)
 
 
 def quantized_rows() -> dict[str, dict[str, Any]]:
@@ -130,7 +143,7 @@ def row(kernel: str) -> dict[str, Any]:
 def tried(kernel: str, whole: list[Any], places: list[int]) -> Iterator[tuple[str, ...]]:
     parameters = PLUGIN.kernels[kernel].parameters
     floating = [i for i in places if whole[i].dtype == torch.float32]
-    for base in ("float32", "float16"):
+    for base in ("float32", "float16", "bfloat16"):
         fits = [dtype_name(whole[i].dtype) if i in places else "" for i in range(len(whole))]
         for place in floating:
             fits[place] = base

@@ -21,7 +21,8 @@ from etx_schema.inspect.describe_method import Method
 
 PRODUCTS = {"mm", "bmm", "matmul", "linear", "addmm", "baddbmm"}
 INTEGER = "etx::"
-"""Attention, and operators whose weights are packed and whose images have their channels last."""
+"""Attention, recurrent layers, operators with packed weights, on images with channels last."""
+RECURRENT = {"lstm", "gru", "rnn"}
 PICKING = {
     "embedding",
     "embedding_bag",
@@ -140,10 +141,15 @@ def _flop(name: str, tensors: Sequence[Tensor], flag: bool) -> int | None:
 def _integer_flop(
     name: str, tensors: Sequence[Tensor], method: Method, args: Sequence[int]
 ) -> int | None:
-    """Return what `_flop` does, of attention and the operators on packed weights."""
+    """Return what `_flop` does, of attention, recurrent layers and operators on packed weights."""
     if name == "attention":
         query, key, result = tensors[0], tensors[1], tensors[-1]
         return 2 * (_count(query) + _count(result)) * key.sizes[1]
+    if name in RECURRENT:
+        weights = [tensor for tensor in tensors[2:] if len(tensor.sizes) == 2]
+        if name == "lstm":  # its cells, before and after
+            weights = weights[1:-1]
+        return 2 * math.prod(tensors[0].sizes[:2]) * sum(map(_count, weights))
     if "linear" not in name and "conv" not in name:
         return None
     image, weight, result = tensors[0], tensors[1], tensors[-1]

@@ -18,6 +18,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 from etx_exir.errors import CaptureError
+from etx_exir.ir.recurrent_nets import of_any_length
 from etx_exir.progress import report
 
 __all__ = ["capture"]
@@ -63,7 +64,7 @@ def capture(
     report("export")
     with _evaluation(model):
         try:
-            with _held_back() as said:
+            with _held_back() as said, of_any_length():
                 program = torch.export.export(
                     model,
                     example_inputs,

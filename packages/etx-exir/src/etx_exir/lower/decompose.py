@@ -20,6 +20,8 @@ from etx_exir.errors import LoweringError
 from etx_exir.ir.equal_values import note_exported
 from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
+from etx_exir.ir.recurrent import STEPS
+from etx_exir.ir.recurrent_nets import of_any_length
 from etx_exir.ir.stand_in import leave_out
 from etx_exir.ir.targets import default_operators
 from etx_exir.ir.write_origins import note_writers
@@ -41,7 +43,7 @@ def whole_operators(kernels: Container[str] | None = None) -> frozenset[OpOverlo
     """Return what stays whole for a target with these kernels, by default those of `etx`.
 
     An operator does that has a kernel, as itself or as the copying form of a view, and does
-    not stand in SIMPLER; and one that a pass lowers.
+    not stand in SIMPLER; and one that a pass lowers. Of ours, those do that have steps.
     """
     return _whole_by_default() if kernels is None else frozenset(_whole(kernels))
 
@@ -58,6 +60,7 @@ def _whole(kernels: Container[str]) -> Iterator[OpOverload]:
     for view, copy in COPY_OF.items():
         if _key(copy) in kernels and view not in SIMPLER:
             yield view
+    yield from (op for op in STEPS if _key(op) in kernels)
     for item in PIPELINE:
         yield from item.lowers
 
@@ -132,7 +135,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
 
 
 def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
-    with _no_collection(), warnings.catch_warnings():
+    with _no_collection(), of_any_length(), warnings.catch_warnings():
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         spelled, names = plain(program)

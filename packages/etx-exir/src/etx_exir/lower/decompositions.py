@@ -16,6 +16,8 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 from etx_exir.ir.ops import TABLE
+from etx_exir.ir.recurrent import STEPS
+from etx_exir.ir.recurrent_nets import NETS
 from etx_exir.lower.decompose_complex import COMPLEX
 from etx_exir.lower.decompose_floats import FLOATS
 from etx_exir.lower.decompose_order import ORDER
@@ -316,4 +318,6 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     **UNIQUE,
     **GRID,
     **COMPLEX,
+    **STEPS,
+    **NETS,
 }

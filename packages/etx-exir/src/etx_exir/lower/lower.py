@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
 from etx_schema import Target
 from torch._ops import OpOverload
@@ -14,6 +14,10 @@ from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.debug_handles import number_nodes
 from etx_exir.ir.mutable_state import mark_shared
 from etx_exir.ir.ops import COPY_OF
+from etx_exir.ir.out_variants import out_variant
+from etx_exir.ir.recurrent import STEPS
+from etx_exir.ir.recurrent_nets import LAYERS, is_whole
+from etx_exir.ir.targets import default_operators
 from etx_exir.lower.cast_arguments import CastArguments
 from etx_exir.lower.copy_program import copy_program
 from etx_exir.lower.decompose import decompose, decomposition_table, whole_operators
@@ -25,7 +29,7 @@ from etx_exir.passes.fuse import whole
 from etx_exir.passes.integer import integer
 from etx_exir.progress import naming, report
 
-__all__ = ["Observer", "fit", "lower", "lower_all", "lower_kept", "run_passes"]
+__all__ = ["Observer", "fit", "in_steps", "lower", "lower_all", "lower_kept", "run_passes"]
 
 PEER = "executorch"
 Observer = Callable[[str, ExportedProgram, bool], None]
@@ -63,13 +67,20 @@ def lower_all(
     programs: Mapping[str, ExportedProgram],
     preserved: Mapping[str, Iterable[OpOverload]],
     observer: Observer | None = None,
+    alone: Collection[str] = (),
 ) -> dict[str, ExportedProgram]:
-    """Return the methods of one file in the Edge dialect, each with its operators kept whole."""
+    """Return the methods of one file in the Edge dialect, each with its operators kept whole.
+
+    No backend takes a part of those in `alone`: their recurrent layers are one operator each.
+    """
     lowered = {}
     for name, program in programs.items():
         with naming(name):
             report("decompose")
-            lowered[name] = decompose(program, frozenset(preserved[name]))
+            kept = frozenset(preserved[name])
+            layers = LAYERS.keys() - kept if name in alone else frozenset()
+            lowered[name] = decompose(program, kept | layers)
+            _by_layers(lowered[name], layers)
     mark_shared(lowered.values())
     for name, edge in lowered.items():
         number_nodes(edge)
@@ -91,6 +102,30 @@ def lower_all(
     for name in changed:
         recompile(lowered[name])
     return lowered
+
+
+def _by_layers(program: ExportedProgram, ops: Container[OpOverload]) -> None:
+    """Write the recurrent nets among `ops` as layers, or as steps where kernels do not fit."""
+    graphs = graph_modules(program.graph_module)
+    found = {node.target for graph in graphs for node in graph.graph.nodes if node.target in ops}
+    if found:
+        table = decomposition_table()
+        run_passes(
+            program,
+            (DecomposeKept(found, table, is_whole), DecomposeKept(found, {**table, **LAYERS})),
+        )
+
+
+def in_steps(program: ExportedProgram) -> ExportedProgram:
+    """Return `program` with its recurrent layers as operators of torch, step after step."""
+    graphs = graph_modules(program.graph_module)
+    used = {node.target for graph in graphs for node in graph.graph.nodes} & STEPS.keys()
+    if not used:
+        return program
+    stepwise = copy_program(program)
+    variants = {variant.key for op in used if (variant := out_variant(op)) is not None}
+    lower_kept(stepwise, used, kernels=default_operators() - variants)
+    return stepwise
 
 
 def lower_kept(
