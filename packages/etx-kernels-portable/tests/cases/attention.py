@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from attention_reference import define_operator
-from case import F32, Case
+from case import BF16, F16, F32, Case
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
@@ -38,9 +38,9 @@ def drawn(info: Any, device: Any, dtype: Any, requires_grad: bool, **k: Any) -> 
     torch.manual_seed(0)
     for batch, rows, keys, width, values in SIZES:
         operands = (
-            torch.randn(batch, rows, width),
-            torch.randn(batch, keys, width),
-            torch.randn(batch, keys, values),
+            torch.randn(batch, rows, width, dtype=dtype),
+            torch.randn(batch, keys, width, dtype=dtype),
+            torch.randn(batch, keys, values, dtype=dtype),
         )
         yield SampleInput(*operands, None, [], width**-0.5, False)
         yield SampleInput(*operands, None, [], 0.3, True)
@@ -55,5 +55,13 @@ def drawn(info: Any, device: Any, dtype: Any, requires_grad: bool, **k: Any) -> 
         yield SampleInput(*operands, torch.where(last, 0.0, -torch.inf).flip(0), [], 0.2, True)
 
 
-INFO = OpInfo("etx.attention", op=torch.ops.etx.attention, dtypes={F32}, sample_inputs_func=drawn)
-CASES = [Case("etx.attention", dtypes=(F32,), tol=2e-5, samples=99, own=INFO)]
+INFO = OpInfo(
+    "etx.attention",
+    op=torch.ops.etx.attention,
+    dtypes={F32, F16, BF16},
+    sample_inputs_func=drawn,
+)
+CASES = [
+    Case("etx.attention", dtypes=(dtype,), tol=tol, samples=99, own=INFO)
+    for dtype, tol in ((F32, 2e-5), (F16, 2e-3), (BF16, 1.6e-2))
+]

@@ -21,7 +21,7 @@ def attention(
     scale: float,
     is_causal: bool,
 ) -> Tensor:
-    """Return softmax(scale * query key^T + mask) value as float32 (N, M, F)."""
+    """Return softmax(scale * query key^T + mask) value in the dtype of value (N, M, F)."""
     products = scale * query.double() @ key.double().transpose(1, 2)
     scores = products.reshape(shape or products.shape)
     if is_causal:
@@ -31,7 +31,7 @@ def attention(
         scores = scores.masked_fill(~mask, -torch.inf)
     elif mask is not None:
         scores = scores + mask.double()
-    return (scores.softmax(-1).reshape(products.shape) @ value.double()).float()
+    return (scores.softmax(-1).reshape(products.shape) @ value.double()).to(value.dtype)
 
 
 def define_operator() -> Library:

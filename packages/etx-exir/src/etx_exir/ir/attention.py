@@ -29,12 +29,17 @@ def _attention(
 ) -> Tensor:
     """Return ``softmax(scale * query key^T + mask) value``.
 
-    Query (N, M, E), key (N, L, E), value (N, L, F) and the result (N, M, F) are float32. The mask
-    broadcasts to `shape`, sizes under which the scores (N, M, L) are seen, () for these, and is
-    float32, which is added, or bool, which is false where a key takes no part. `is_causal`: row i
-    of the last but one dimension of `shape` sees the first i + 1 keys. A row that sees none is NaN;
-    on a device, what is in a key or value that a whole row does not see has no effect on it.
+    Query (N, M, E), key (N, L, E), value (N, L, F) and the result (N, M, F) are float32, or all
+    float16 or bfloat16, which are computed in float32. The mask broadcasts to `shape`, sizes under
+    which the scores (N, M, L) are seen, () for these, and is float32, which is added, or bool,
+    which is false where a key takes no part. `is_causal`: row i of the last but one dimension of
+    `shape` sees the first i + 1 keys. A row that sees none is NaN; on a device, what is in a key or
+    value that a whole row does not see has no effect on it.
     """
+    if query.dtype is not torch.float32:
+        query32, key32, value32 = query.float(), key.float(), value.float()
+        mixed = _attention(query32, key32, value32, mask, shape, scale, is_causal)
+        return mixed.to(query.dtype)
     products = (query * scale) @ key.transpose(1, 2)
     scores = products.reshape(tuple(shape)) if shape else products
     if is_causal:

@@ -10,9 +10,13 @@
 #include "core/shape.h"
 #include "core/work.h"
 #include "ops/linalg/gemm.h"
+#include "ops/linalg/product.h"
 
 namespace etx::portable {
 namespace {
+
+/// float16 and bfloat16 are computed in float32.
+using Single = Join<Float32, ReducedFloating>;
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
 /// Scores that a thread holds at a time, as far as the rows of a tile allow.
@@ -82,8 +86,9 @@ struct Attention {
   int64_t batch, rows, keys, width, values;
   float scale = 1;
   const float* query = nullptr;
-  const float* key = nullptr;
-  const float* value = nullptr;
+  const void* key = nullptr;
+  const void* value = nullptr;
+  ScalarType stored = ScalarType::Float;  ///< Keys and values, which few rows read as they lie.
   float* out = nullptr;
   Mask mask{};
   int64_t block = 0;     ///< Rows at a time.
@@ -104,6 +109,10 @@ struct Attention {
     const bool fit_cache = values % tile == 0 && keys <= kCached;
     columns = kIsSmall || is_few || fit_cache ? 0 : divide_up(values, tile) * tile;
   }
+  /// Where a key or value begins: after `at` elements.
+  const void* stored_at(const void* all, int64_t at) const {
+    return static_cast<const char*>(all) + at * static_cast<int64_t>(element_size(stored));
+  }
   int64_t blocks() const { return divide_up(rows, block); }
   int64_t own() const { return block * (width + stride); }
   int64_t floats() const {
@@ -122,9 +131,9 @@ struct Attention {
     const int64_t tile = isa().tile_columns, first = room.packed;
     const int64_t last = min(divide_up(end, tile) * tile, keys);
     if (last <= first) return;
-    isa().pack_transposed(key + (n * keys + first) * width, width, last - first, width,
-                          room.keys + first * width);
-    const float* const from = value + (n * keys + first) * values;
+    isa().pack_transposed(static_cast<const float*>(key) + (n * keys + first) * width, width,
+                          last - first, width, room.keys + first * width);
+    const float* const from = static_cast<const float*>(value) + (n * keys + first) * values;
     for (int64_t i = 0; i < columns; i += tile) {
       isa().pack_rows(from + i, values, min(tile, values - i), last - first,
                       room.values + i * keys + first * tile);
@@ -137,10 +146,11 @@ struct Attention {
     if (is_few) {
       Gemv d;
       d.x = room.scaled, d.x_stride = width, d.rows = count;
-      d.w = key + n * keys * width, d.w_stride = width, d.depth = width;
+      d.w = stored_at(key, n * keys * width), d.w_stride = width, d.depth = width;
       d.begin = seen.begin, d.end = seen.end;
       d.y = room.scores, d.y_stride = stride;
-      isa().gemv(d);
+      const DotsLoop<float> dots = few_rows<float>(stored).dots;
+      (dots != nullptr ? dots : isa().gemv)(d);
       return;
     }
     const int64_t tile = isa().tile_columns;
@@ -157,7 +167,8 @@ struct Attention {
   /// The values, weighted.
   void mix(int64_t n, int64_t count, Keys seen, const Room& room, float* y) const {
     const float* const weights = room.scores + seen.begin;
-    const float* const from = value + (n * keys + seen.begin) * values;
+    const void* const stored_from = stored_at(value, (n * keys + seen.begin) * values);
+    const float* const from = static_cast<const float*>(stored_from);
     const int64_t depth = seen.end - seen.begin, tile = isa().tile_columns;
     if (kIsSmall) {
       for (int64_t i = 0; i < count; ++i) {
@@ -168,8 +179,8 @@ struct Attention {
     if (is_few) {
       Accumulation<float> d;
       d.a = weights, d.a_stride = stride, d.rows = count, d.depth = depth, d.columns = values;
-      d.b = from, d.b_stride = values, d.y = y, d.y_stride = values;
-      isa().accumulate_float(d);
+      d.b = stored_from, d.b_stride = values, d.y = y, d.y_stride = values;
+      few_rows<float>(stored).accumulate(d);
       return;
     }
     Gemm g;
@@ -271,8 +282,9 @@ Error attention_out(Context& context, const Tensor& query, const Tensor& key, co
             InvalidArgument,
             "query (N, M, E), key (N, L, E) and value (N, L, F) must agree in N, L and E");
   for (const Tensor* tensor : {&query, &key, &value, static_cast<const Tensor*>(&out)}) {
-    ETX_CHECK(context, tensor->scalar_type() == ScalarType::Float, NotSupported,
-              "query, key, value and out must be float32");
+    ETX_CHECK(
+        context, tensor->scalar_type() == out.scalar_type() && Single::contains(out.scalar_type()),
+        NotSupported, "query, key, value and out must be float32, or all float16 or bfloat16");
   }
   Shape sizes;
   sizes.push(query.size(0));
@@ -284,12 +296,13 @@ Error attention_out(Context& context, const Tensor& query, const Tensor& key, co
   ETX_TRY(read_mask(context, mask, shape, is_causal, work, work.mask));
   ResultOperand result;
   ETX_TRY(read_operand(context, query, ScalarType::Float, work.query));
-  ETX_TRY(read_operand(context, key, ScalarType::Float, work.key));
-  ETX_TRY(read_operand(context, value, ScalarType::Float, work.value));
+  work.plan();
+  if (work.is_few && !kIsSmall) work.stored = out.scalar_type();
+  ETX_TRY(read_operand(context, key, work.stored, work.key));
+  ETX_TRY(read_operand(context, value, work.stored, work.value));
   ETX_TRY(result.prepare(context, out, ScalarType::Float));
   work.out = result.data<float>();
   if (out.numel() == 0) return result.finish(context, out);
-  work.plan();
   const int64_t units = work.batch * work.blocks(), floats = work.floats();
   const Checked products = Checked(work.batch) * work.rows * work.keys * (work.width + work.values);
   const int64_t threads = min(useful_threads(context, products), units);
@@ -306,7 +319,7 @@ Error attention_out(Context& context, const Tensor& query, const Tensor& key, co
 }
 
 constexpr etx_kernel kRows[] = {
-    ETX_KERNEL("etx::attention.out", attention_out, Float32::bits | BoolOnly::bits),
+    ETX_KERNEL("etx::attention.out", attention_out, Single::bits | BoolOnly::bits),
 };
 
 }  // namespace

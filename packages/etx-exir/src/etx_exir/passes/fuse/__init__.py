@@ -11,13 +11,20 @@ from etx_exir.ir.attention import ATTENTION
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.passes.base import Pass
 from etx_exir.passes.fuse.fuse_attention import SOFTMAX, FuseAttention
+from etx_exir.passes.fuse.narrow_attention import NarrowAttention
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.simplify.remove_noops import RemoveNoops
 
 __all__ = ["WHOLE", "whole"]
 
-WHOLE: tuple[Pass, ...] = (FuseAttention(), MergeViews(), RemoveNoops(), RemoveDeadCode())
+WHOLE: tuple[Pass, ...] = (
+    FuseAttention(),
+    NarrowAttention(),
+    MergeViews(),
+    RemoveNoops(),
+    RemoveDeadCode(),
+)
 """What a target that has attention as one operator runs, in this order."""
 
 
