@@ -15,6 +15,7 @@ from etx_exir import to_edge_transform_and_lower
 from etx_exir.ir.delegate_call import CALL_DELEGATE, LoweredBackendModule
 from torch import nn
 from torch.export import ExportedProgram
+from torch.fx import Interpreter
 
 
 def lower(model: nn.Module, *inputs: torch.Tensor, partitioner: Any = None) -> ExportedProgram:
@@ -28,6 +29,41 @@ def delegates(program: ExportedProgram) -> list[LoweredBackendModule]:
     """Return the delegates of a program."""
     calls = [n for n in program.graph.nodes if n.target is CALL_DELEGATE]
     return [getattr(program.graph_module, str(n.args[0].target)) for n in calls]
+
+
+class _Delegates(Interpreter):
+    """Runs delegates on TOSA's reference model, all else in torch."""
+
+    def __init__(self, program: ExportedProgram, graph_of: Callable[[Any], bytes]) -> None:
+        super().__init__(program.graph_module)
+        self.graph_of = graph_of
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Run a node."""
+        if target is not CALL_DELEGATE:
+            return super().call_function(target, args, kwargs)
+        lowered, *inputs = args
+        arrays = [each.contiguous().numpy() for each in inputs]
+        made = reference_model.run(self.graph_of(lowered), *arrays)
+        return [torch.from_numpy(np.array(each)) for each in made]
+
+
+def interpreted(
+    program: ExportedProgram,
+    *inputs: torch.Tensor,
+    graph_of: Callable[[Any], bytes] = lambda lowered: lowered.processed_bytes,
+) -> list[torch.Tensor]:
+    """Return what an Edge program makes whose delegates run on the reference model."""
+    held = {
+        spec.arg.name: program.state_dict.get(spec.target, program.constants.get(spec.target))
+        for spec in program.graph_signature.input_specs
+        if spec.target is not None
+    }
+    given = iter(inputs)
+    nodes = [n for n in program.graph.nodes if n.op == "placeholder"]
+    args = [held[n.name] if n.name in held else next(given) for n in nodes]
+    with torch.no_grad():
+        return list(_Delegates(program, graph_of).run(*args))
 
 
 def operators(graph: bytes) -> list[Op]:

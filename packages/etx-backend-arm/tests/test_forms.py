@@ -20,6 +20,7 @@ from torch import Tensor, nn
 F = torch.nn.functional
 IMAGE, ROWS, BATCHES = (1, 8, 6, 10), (3, 7, 20), (2, 3, 5, 6)
 ONE = (IMAGE,)
+PICKED, PAIR = torch.tensor([2, 0, 6]), torch.tensor([1, 0])
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {
     "add_number": lambda x: x + 1.5,
@@ -51,6 +52,9 @@ MOVES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "expand": (lambda x: x.expand(4, 3, 7, 20), (ROWS,)),
     "flip": (lambda x: x.flip(1, 3), ONE),
     "reverse": (lambda x: x.flip(2), ((1, 3, 6, 5),)),
+    "index": (lambda x: x[:, :, [2, 0, -1, 2]], ONE),
+    "index_select": (lambda x: x.index_select(1, PICKED), ONE),
+    "index_select_first": (lambda x: x.index_select(0, PAIR), (ROWS,)),
     "pad": (lambda x: F.pad(x, (1, 2, 0, 3), value=0.4), ONE),
     "pad_less": (lambda x: F.pad(x, (-1, 2, 1, -3)), ONE),
     "permute": (lambda x: x.permute(0, 3, 1, 2), ONE),

@@ -32,6 +32,9 @@ class Encoder(nn.Module):
         self.qkv = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
         self.out = nn.Linear(width, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        for norm in self.norms:
+            nn.init.uniform_(norm.weight, 0.8, 1.2)
+            nn.init.uniform_(norm.bias, -0.1, 0.1)
         self.feed = nn.Sequential(
             nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width)
         )
@@ -81,8 +84,8 @@ class Recurrent(nn.Module):
 
 
 NETWORKS = {
-    "encoder": (Encoder, (1, 16, 64), {"FP": 70, "INT": 108}),
-    "lstm": (Recurrent, (1, 8, 16), {"FP": 111, "INT": 151}),
+    "encoder": (Encoder, (1, 16, 64), {"FP": 48, "INT": 108}),
+    "lstm": (Recurrent, (1, 8, 16), {"FP": 98, "INT": 151}),
     "unet": (UNet, (1, 3, 32, 32), {"FP": 19, "INT": 24}),
 }
 """Each with an input's shape and how many operators it may take without constants."""

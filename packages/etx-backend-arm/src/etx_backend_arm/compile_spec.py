@@ -15,13 +15,15 @@ __all__ = ["TosaCompileSpec"]
 
 VERSION = "TOSA-1.0"
 KEY = "tosa_spec"
+EXTENSIONS = ("int16", "int4")
 
 
 @dataclass(frozen=True)
 class TosaCompileSpec:
     """A version and profiles of TOSA: ``TOSA-1.0+INT``, ``TOSA-1.0+FP`` or ``TOSA-1.0+INT+FP``.
 
-    Of both profiles INT is for what is quantized, FP for the rest. Raises BackendError for others.
+    Of both profiles INT is for what is quantized, FP for the rest. Behind them may stand extensions
+    of INT: ``int16`` for activations, ``int4`` for weights. Raises BackendError for others.
     """
 
     tosa_spec: str = "TOSA-1.0+INT+FP"
@@ -30,10 +32,10 @@ class TosaCompileSpec:
         """Refuse what is not a version and its profiles."""
         version, *names = self.tosa_spec.split("+")
         known = [profile.value for profile in Profile]
-        if version != VERSION or not names or not set(names) <= set(known):
+        if version != VERSION or not set(names) & set(known) or set(names) - {*known, *EXTENSIONS}:
             raise BackendError(
                 f"TOSA specification {self.tosa_spec!r}; expected {VERSION}+INT, {VERSION}+FP or "
-                f"{VERSION}+INT+FP"
+                f"{VERSION}+INT+FP, and extensions such as {VERSION}+INT+{'+'.join(EXTENSIONS)}"
             )
 
     @property
@@ -41,6 +43,10 @@ class TosaCompileSpec:
         """Return the profiles that a program may use."""
         names = self.tosa_spec.split("+")[1:]
         return tuple(profile for profile in Profile if profile.value in names)
+
+    def has(self, extension: str) -> bool:
+        """Tell whether a program may use an extension."""
+        return extension in self.tosa_spec.split("+")
 
     def to_list(self) -> list[CompileSpec]:
         """Return the compile specs of a delegate."""

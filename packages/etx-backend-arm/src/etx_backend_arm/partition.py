@@ -9,22 +9,27 @@ import torch
 from etx_exir import CompileSpec, DelegationSpec, PartitionResult
 from etx_exir.ir.constants import Constants
 from etx_exir.partitioners import GroupPartitioner, group_nodes
+from etx_exir.partitioners.duplicates import split_dequantize
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.lowering import TOSABackend
+from etx_backend_arm.narrow import narrow_indices, split_constants
 from etx_backend_arm.nodes import TABLE, Profile, why_not
 from etx_backend_arm.quantized import (
     DEQUANTIZE,
+    INDEXED,
     OF_CHANNELS,
     QUANTIZE,
     Look,
     Step,
     clamp_of,
     find_step,
+    is_index,
     split_of,
     weight_of,
+    with_quantized,
 )
 
 __all__ = ["TOSAPartitioner", "partitioner"]
@@ -66,8 +71,11 @@ class TOSAPartitioner(GroupPartitioner):
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag the nodes that TOSA has, and the constants that they use."""
-        self._look = Constants(exported_program).get
+        self._look = with_quantized(Constants(exported_program).get)
         self.program, self.limits = exported_program, {}
+        split_dequantize(exported_program)
+        split_constants(exported_program, self._look)
+        narrow_indices(exported_program, self._look, self.refusal)
         return super().partition(exported_program)
 
     def groups(self, module: GraphModule) -> list[list[Node]]:
@@ -94,9 +102,17 @@ class TOSAPartitioner(GroupPartitioner):
 
     def integer(self, node: Node) -> str | None:
         """Return why a node has no form in the profile INT, or None when it has one."""
-        if Profile.INT not in self.compile_spec.profiles:
+        spec = self.compile_spec
+        if Profile.INT not in spec.profiles:
             return "the program may not use TOSA's profile INT"
-        return why_not(node, self._look, Profile.INT)
+        reason = why_not(node, self._look, Profile.INT)
+        if reason is None and not spec.has("int16") and self._is_wide(node):
+            return f"{node.name} is between int16, which {spec.tosa_spec} has not: add +int16"
+        return reason
+
+    def _is_wide(self, node: Node) -> bool:
+        found = find_step(node, self._look)
+        return isinstance(found, Step) and found.form.is_wide
 
     def _stays_whole(self, node: Node) -> bool:
         if node.target in FLOATS_TOO and self._floating(node) is None:
@@ -121,10 +137,17 @@ class TOSAPartitioner(GroupPartitioner):
     def _bundle(self, node: Node) -> list[Node]:
         found = find_step(node, self._look)
         if not isinstance(found, Step):
-            return [node]
+            return [*(n for n in node.all_input_nodes if n.target is DEQUANTIZE), node]
         split = split_of(node)
-        before = [n for n in (split or node).all_input_nodes if n.op == "call_function"]
+        before = [
+            n
+            for n in (split or node).all_input_nodes
+            if n.op == "call_function" and not (node.target in INDEXED and is_index(n))
+        ]
+        held: list[Any] = [n.args[0] for n in before if n.target is DEQUANTIZE]
+        constant = [n for n in held if n.target is QUANTIZE and self._look(n) is not None]
         return [
+            *constant,
             *before,
             *([split] if split else []),
             node,

@@ -15,6 +15,7 @@ from torch.fx import Node
 
 __all__ = [
     "DEQUANTIZE",
+    "INDEXED",
     "OF_CHANNELS",
     "QUANTIZE",
     "Affine",
@@ -23,8 +24,10 @@ __all__ = [
     "affine",
     "clamp_of",
     "find_step",
+    "is_index",
     "split_of",
     "weight_of",
+    "with_quantized",
 ]
 
 aten = torch.ops.aten
@@ -37,6 +40,10 @@ FILLED = (aten.full.default, aten.zeros.default)
 Look = Callable[[object], "Tensor | None"]
 
 
+INDEXED = (aten.embedding.default, aten.index.Tensor, aten.index_select.default)
+"""What reads numbers of rows beside values."""
+
+
 @dataclass(frozen=True)
 class Affine:
     """real = (integer - zero_point) * scale, for integers from ``low`` to ``high``."""
@@ -45,6 +52,17 @@ class Affine:
     zero_point: int
     low: int
     high: int
+    dtype: torch.dtype = torch.int8
+
+    @property
+    def is_wide(self) -> bool:
+        """Tell whether the integers have 16 bits."""
+        return self.dtype == torch.int16
+
+    def limits(self, low: int, high: int) -> bool:
+        """Tell whether bounds leave out what the type has; the least of 16 bits is not missed."""
+        least, most = (-(2**15) + 1, 2**15 - 1) if self.is_wide else (-128, 127)
+        return low > least or high < most
 
     def integer(self, real: float) -> int:
         """Return the nearest integer that stands for a real number."""
@@ -54,11 +72,15 @@ class Affine:
 
 @dataclass(frozen=True)
 class Weight:
-    """Integers, and one scale for each channel of ``axis``, or one of all (``axis`` None)."""
+    """Integers, and one scale for each channel of ``axis``, or one of all (``axis`` None).
+
+    ``is_narrow``: they are from -7 to 7, by their program.
+    """
 
     integers: Tensor
     scales: Tensor
     axis: int | None
+    is_narrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,16 +108,34 @@ class Step:
         return least, self.form.high if high is None else self.form.integer(high)
 
 
+def with_quantized(look: Look) -> Look:
+    """Return a function that knows what a node makes that quantizes a constant, too."""
+    made: dict[Node, Tensor] = {}
+
+    def held(node: object) -> Tensor | None:
+        found = look(node)
+        if found is not None or not isinstance(node, Node) or node.target is not QUANTIZE:
+            return found
+        inner = look(node.args[0])
+        if inner is not None and node not in made:
+            made[node] = QUANTIZE(inner.detach(), *node.args[1:])
+        return made.get(node)
+
+    return held
+
+
 def affine(node: Node) -> Affine | None:
-    """Return the parameters of a node that quantizes or dequantizes an int8 activation."""
+    """Return the parameters of a node that quantizes or dequantizes int8, or int16 around 0."""
     if node.target not in (QUANTIZE, DEQUANTIZE):
         return None
     _, scale, zero_point, low, high, dtype = node.args
-    if dtype != torch.int8 or not isinstance(scale, float) or not isinstance(zero_point, int):
+    if not isinstance(scale, float) or not isinstance(zero_point, int):
+        return None
+    if dtype != torch.int8 and (dtype != torch.int16 or zero_point):
         return None
     if not scale > torch.finfo(torch.float32).tiny:
         return None
-    return Affine(scale, zero_point, int(low), int(high))  # type: ignore[arg-type]
+    return Affine(scale, zero_point, int(low), int(high), dtype)  # type: ignore[arg-type]
 
 
 def clamp_of(node: Node) -> tuple[float | None, float | None] | None:
@@ -124,22 +164,35 @@ def weight_of(node: object, look: Look) -> Weight | None:
         return None
     if node.target is DEQUANTIZE:
         form = affine(node)
-        if form is None or form.zero_point:
+        if form is None or form.zero_point or form.is_wide:
             return None
-        return Weight(integers, torch.tensor([form.scale], dtype=torch.float64), None)
+        scale = torch.tensor([form.scale], dtype=torch.float64)
+        return Weight(integers, scale, None, _is_narrow(form.low, form.high))
     if node.target is not OF_CHANNELS:
         return None
     scales, points = look(node.args[1]), look(node.args[2])
     if scales is None or points is None or bool(points.any()):
         return None
-    axis: Any = node.args[3]
-    return Weight(integers, scales.to(torch.float64), axis % integers.dim())
+    given: Any = node.args[3:6]
+    axis, low, high = given
+    narrow = _is_narrow(low, high)
+    return Weight(integers, scales.to(torch.float64), axis % integers.dim(), narrow)
+
+
+def _is_narrow(low: Any, high: Any) -> bool:
+    return bool(low >= -7 and high <= 7)
 
 
 def split_of(node: Node) -> Node | None:
     """Return the operator that a node picks one result of; None where it is an operator."""
     source = node.args[0] if node.target is operator.getitem else None
     return source if isinstance(source, Node) else None
+
+
+def is_index(node: Node) -> bool:
+    """Tell whether the elements of a node's tensor are numbers of rows."""
+    held = node.meta["val"]
+    return isinstance(held, Tensor) and held.dtype in (torch.int32, torch.int64)
 
 
 def find_step(node: Node, look: Look) -> Step | str:
@@ -153,13 +206,15 @@ def find_step(node: Node, look: Look) -> Step | str:
             continue
         if maker.target is aten.lstm.input and arg.target in FILLED:
             continue
+        if maker.target in INDEXED and is_index(arg):
+            continue
         form = affine(arg) if arg.target is DEQUANTIZE else None
         if form is None:
             return f"{arg.name}, an input of {node.name}, is not dequantized from int8"
         assert isinstance(arg.args[0], Node)
         sources.append(arg.args[0])
         forms.append(form)
-    if not sources:
+    if not sources and maker.target is not aten.embedding.default:
         return f"no input of {node.name} is dequantized from int8"
     if node.target is QUANTIZE:
         own = affine(node)

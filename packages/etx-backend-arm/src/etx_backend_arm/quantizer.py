@@ -7,13 +7,22 @@ from dataclasses import replace
 from typing import ClassVar
 
 import torch
-from etx_quant import Int8Quantizer, QuantizationError
-from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Recurrent, Row
+from etx_quant import (
+    Int8Quantizer,
+    QuantizationConfig,
+    QuantizationError,
+    get_symmetric_quantization_config,
+)
+from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved, Recurrent, Row, Table
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.nodes import Profile
 
-__all__ = ["TOSAQuantizer"]
+__all__ = [
+    "TOSAQuantizer",
+    "get_symmetric_a8w4_quantization_config",
+    "get_symmetric_a16w8_quantization_config",
+]
 
 
 aten = torch.ops.aten
@@ -24,7 +33,9 @@ ALSO_INTEGER: dict[object, Row] = {
     },
     aten.bmm.default: Arithmetic(),
     aten.div.Tensor: Arithmetic(),
+    aten.embedding.default: Table(is_whole=True),
     aten.exp.default: Arithmetic(),
+    aten.index_select.default: Moved(),
     aten.layer_norm.default: Arithmetic(takes_one=True),
     aten.lstm.input: Recurrent(is_xnnpack=False, is_whole=True),
     aten.matmul.default: Arithmetic(),
@@ -34,6 +45,32 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
 }
 """What runs on a CPU in float at little cost is int8 here: an NPU has nothing else."""
+
+
+def get_symmetric_a16w8_quantization_config(
+    is_per_channel: bool = True,
+    is_qat: bool = False,
+    is_dynamic: bool = False,
+    weight_qmin: int = -127,
+    weight_qmax: int = 127,
+) -> QuantizationConfig:
+    """Return int16 activations around zero, and int8 weights: needs TOSA's extension int16."""
+    base = get_symmetric_quantization_config(
+        is_per_channel, is_qat, is_dynamic, -(2**15) + 1, 2**15 - 1, weight_qmin, weight_qmax
+    )
+    activation = replace(
+        base.input_activation, dtype=torch.int16, qscheme=torch.per_tensor_symmetric
+    )
+    made = None if is_dynamic else activation
+    return QuantizationConfig(activation, made, base.weight, None, is_qat)
+
+
+def get_symmetric_a8w4_quantization_config(
+    is_per_channel: bool = True, is_qat: bool = True, is_dynamic: bool = False
+) -> QuantizationConfig:
+    """Return int8 activations, and weights from -7 to 7, which TOSA's int4 holds."""
+    bounds = {"weight_qmin": -7, "weight_qmax": 7}
+    return get_symmetric_quantization_config(is_per_channel, is_qat, is_dynamic, **bounds)
 
 
 class TOSAQuantizer(Int8Quantizer):

@@ -39,6 +39,7 @@ class Graph:
         self._shapes: dict[tuple[int, ...], str] = {}
         self._constants: dict[tuple[tuple[int, ...], DType, bytes], str] = {}
         self._origins: dict[str, str] = {}
+        self._reshaped: dict[tuple[str, tuple[int, ...]], str] = {}
         self.maker = ""
         """The node that is lowered now."""
         self.makers: dict[str, str] = {}
@@ -109,14 +110,23 @@ class Graph:
         return self.operator(Op.TRANSPOSE, attribute, [value], output, shape, dtype)
 
     def reshape(self, value: str, shape: Sequence[int], output: str) -> str:
-        """Return ``value`` in another shape: of several reshapes in a row only the last stays."""
-        origin = self._origins.get(value, value)
+        """Return ``value`` in another shape: of several reshapes in a row only the last stays.
+
+        A value has each shape once.
+        """
+        origin, key = self._origins.get(value, value), tuple(shape)
         if self.shape(origin) == list(shape):
             return origin
-        self._origins[output] = origin
-        operands = [origin, self.shape_constant(shape)]
-        dtype = self.dtype(origin)
-        return self.operator(Op.RESHAPE, fbs.ReshapeAttribute(), operands, output, shape, dtype)
+        data = self.data(origin)
+        if data is not None:
+            return self.constant(output, shape, self.dtype(origin), data)
+        if (origin, key) not in self._reshaped:
+            self._origins[output] = origin
+            operands, dtype = [origin, self.shape_constant(shape)], self.dtype(origin)
+            self._reshaped[origin, key] = self.operator(
+                Op.RESHAPE, fbs.ReshapeAttribute(), operands, output, shape, dtype
+            )
+        return self._reshaped[origin, key]
 
     def rescale(
         self,
@@ -126,20 +136,28 @@ class Graph:
         output: str,
         dtype: DType = DType.INT8,
     ) -> str:
-        """Add a RESCALE, by one scale or one for each index of the last dimension."""
-        pairs = [multiplier_and_shift(scale) for scale in scales]
-        count, source = len(pairs), self.dtype(value)
-        multipliers = struct.pack(f"<{count}i", *(m for m, _ in pairs))
+        """Add a RESCALE, by one scale or one for each index of the last dimension.
+
+        Of int48 the multipliers have 16 bits.
+        """
+        count, source = len(scales), self.dtype(value)
+        bits, letter, kind = (31, "i", DType.INT32)
+        if source == DType.INT48:
+            bits, letter, kind = (15, "h", DType.INT16)
+        pairs = [multiplier_and_shift(scale, bits) for scale in scales]
+        multipliers = struct.pack(f"<{count}{letter}", *(m for m, _ in pairs))
         shifts = struct.pack(f"<{count}b", *(s for _, s in pairs))
         operands = [
             value,
-            self.constant(f"{output}_multiplier", [count], DType.INT32, multipliers),
+            self.constant(f"{output}_multiplier", [count], kind, multipliers),
             self.constant(f"{output}_shift", [count], DType.INT8, shifts),
             self.zero_point(points[0], source),
             self.zero_point(points[1], dtype),
         ]
         attribute = fbs.RescaleAttribute(
-            scale32=True, rounding_mode=RoundingMode.SINGLE_ROUND, per_channel=count > 1
+            scale32=kind == DType.INT32,
+            rounding_mode=RoundingMode.SINGLE_ROUND,
+            per_channel=count > 1,
         )
         shape = self.shape(value)
         return self.operator(Op.RESCALE, attribute, operands, output, shape, dtype)
@@ -147,6 +165,32 @@ class Graph:
     def operators(self) -> Sequence[fbs.TosaOperator]:
         """Return the operators in their order."""
         return self._block.operators
+
+    def needed(self) -> list[fbs.TosaOperator]:
+        """Return the operators that an output needs, in their order."""
+        needed, found = set(self._block.outputs), []
+        for operator in reversed(self._block.operators):
+            if needed.intersection(operator.outputs):
+                needed.update(operator.inputs)
+                found.append(operator)
+        return found[::-1]
+
+    def outputs(self) -> Sequence[str]:
+        """Return the names of the graph's outputs."""
+        return self._block.outputs
+
+    def rename_output(self, name: str, other: str) -> None:
+        """Let the graph return another value in the place of one."""
+        self._block.outputs = [other if each == name else each for each in self._block.outputs]
+
+    def data(self, name: str) -> bytes | None:
+        """Return the bytes of a constant; None for another value."""
+        data = self._tensors[name].data
+        return bytes(data) if data else None
+
+    def append(self, operator: fbs.TosaOperator) -> None:
+        """Add an operator whose values exist."""
+        self._block.operators.append(operator)
 
     def replace(self, operators: Sequence[fbs.TosaOperator]) -> None:
         """Take other operators in the place of all; their values exist."""
@@ -158,15 +202,17 @@ class Graph:
 
     def zero_point(self, point: int, dtype: DType) -> str:
         """Return the name of a zero point, a constant of one element."""
-        size = {DType.INT8: 1, DType.INT16: 2, DType.INT32: 4}[dtype]
+        sizes = {DType.INT4: 1, DType.INT8: 1, DType.INT16: 2, DType.INT32: 4, DType.INT48: 6}
+        size = sizes[dtype]
         data = point.to_bytes(size, "little", signed=True)
         return self.constant(f"zero_point_{dtype.name.lower()}_{point}", [1], dtype, data)
 
     def clamp_integers(self, value: str, low: int, high: int, output: str) -> str:
-        """Add a CLAMP of an int8 value."""
+        """Add a CLAMP of an int8 or int16 value."""
+        letter = "<b" if self.dtype(value) == DType.INT8 else "<h"
         attribute = fbs.ClampAttribute(
-            min_val=struct.pack("<b", low),
-            max_val=struct.pack("<b", high),
+            min_val=struct.pack(letter, low),
+            max_val=struct.pack(letter, high),
             nan_mode=NanPropagationMode.PROPAGATE,
         )
         return self.operator(
@@ -191,12 +237,9 @@ class Graph:
 
     def _prune(self) -> None:
         block = self._block
-        needed = set(block.outputs)
-        for operator in reversed(block.operators):
-            if needed.intersection(operator.outputs):
-                needed.update(operator.inputs)
-        block.operators = [o for o in block.operators if needed.intersection(o.outputs)]
-        kept = needed | set(block.inputs)
+        block.operators = self.needed()
+        kept = {name for each in block.operators for name in (*each.inputs, *each.outputs)}
+        kept |= {*block.inputs, *block.outputs}
         block.tensors = [tensor for tensor in block.tensors if tensor.name in kept]
         block.shapes = [shape for shape in block.shapes if shape.name in kept]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,10 +20,12 @@ from etx_backend_arm.quantized import (
     clamp_of,
     find_step,
     weight_of,
+    with_quantized,
 )
 from etx_backend_arm.tosa import DType, Graph
 
 DTYPES = {
+    torch.bool: DType.BOOL,
     torch.float32: DType.FP32,
     torch.int8: DType.INT8,
     torch.int16: DType.INT16,
@@ -31,17 +34,39 @@ DTYPES = {
 PERMS = {"nhwc": (0, 2, 3, 1), "nchw": (0, 3, 1, 2)}
 
 
+@dataclass(frozen=True)
+class Total:
+    """A sum of int32, multiples of ``unit``, before it is rounded; it is ``most`` or less."""
+
+    name: str
+    unit: float
+    most: float
+    layout: str
+
+
 class Values:
     """Names of TOSA values by node and layout (``nchw`` is the program's own order).
 
     A transpose is added only where an operator needs the other layout, once a value.
     """
 
-    def __init__(self, graph: Graph, program: ExportedProgram, narrow_tables: bool = False) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        program: ExportedProgram,
+        narrow_tables: bool = False,
+        narrow_weights: bool = False,
+        wide_sums: bool = False,
+    ) -> None:
         self.graph = graph
+        self.narrow_weights = narrow_weights
+        """Whether weights from -7 to 7 take 4 bits."""
+        self.wide_sums = wide_sums
+        """Whether a sum goes into a second one before it is rounded."""
+        self.totals: dict[Node, Total] = {}
         self.narrow_tables = narrow_tables
         """Whether the target has tables of 8 bits only."""
-        self._constants = Constants(program)
+        self._look = with_quantized(Constants(program).get)
         self._names: dict[tuple[Node, str], str] = {}
         self.done: set[Node] = set()
         """Nodes that another node's lowering has taken in."""
@@ -74,8 +99,9 @@ class Values:
             other = self._names[node, self.layout(node)]
             name = f"{node.name}_{layout}"
             dtype = DTYPES[node.meta["val"].dtype]
-            self.graph.transpose(other, PERMS[layout], name, self.shape(node, layout), dtype)
-            self._names[node, layout] = name
+            shape = self.shape(node, layout)
+            made = self.graph.transpose(other, PERMS[layout], name, shape, dtype)
+            self._names[node, layout] = made
         return self._names[node, layout]
 
     def constant(self, name: str, tensor: torch.Tensor) -> str:
@@ -84,9 +110,19 @@ class Values:
         data = tensor.detach().contiguous().numpy().tobytes()
         return self.graph.constant(name, list(tensor.shape), DTYPES[tensor.dtype], data)
 
+    def filters(self, name: str, integers: torch.Tensor, weight: Weight) -> tuple[str, str]:
+        """Add the integers of a weight in an operator's order; return them and their zero point."""
+        if not (self.narrow_weights and weight.is_narrow):
+            return self.constant(name, integers), self.graph.zero_point(0, DType.INT8)
+        numbers = integers.contiguous().flatten().to(torch.uint8) & 15
+        pairs = torch.nn.functional.pad(numbers, (0, numbers.numel() % 2)).reshape(-1, 2)
+        data = (pairs[:, 0] | pairs[:, 1] << 4).numpy().tobytes()
+        zero = self.graph.zero_point(0, DType.INT4)
+        return self.graph.constant(name, list(integers.shape), DType.INT4, data), zero
+
     def parameter(self, node: Any) -> torch.Tensor | None:
         """Return the constant tensor behind a placeholder, None if it is not a constant."""
-        return self._constants.get(node)
+        return self._look(node)
 
     def step(self, node: Node) -> Step:
         """Return the integer form of an operator that the partitioner has taken."""
@@ -102,12 +138,19 @@ class Values:
         return found
 
     def bias(self, name: str, bias: torch.Tensor | None, form: Affine, weight: Weight) -> str:
-        """Add a bias as int32 in the scale of the products; zeros for None."""
+        """Add a bias in the scale of the products; zeros for None.
+
+        It has 32 bits, or 48 where activations have 16.
+        """
         outputs = weight.integers.shape[0]
         reals = torch.zeros(outputs) if bias is None else bias
         scaled = (reals.detach().double() / (form.scale * weight.scales)).round()
-        limits = torch.iinfo(torch.int32)
-        return self.constant(name, scaled.clamp(limits.min, limits.max).to(torch.int32))
+        bits = 48 if form.is_wide else 32
+        scaled = scaled.clamp(-(2.0 ** (bits - 1)), 2.0 ** (bits - 1) - 1)
+        if not form.is_wide:
+            return self.constant(name, scaled.to(torch.int32))
+        data = b"".join(int(each).to_bytes(6, "little", signed=True) for each in scaled)
+        return self.graph.constant(name, [outputs], DType.INT48, data)
 
     def requantize(
         self,
@@ -119,15 +162,12 @@ class Values:
     ) -> None:
         """Give ``value``, in these scales and a zero point, the scale and bounds of the result."""
         name, form, graph = step.result.name, step.form, self.graph
-        same = graph.dtype(value) == DType.INT8 and (scales, points) == (
-            [form.scale],
-            form.zero_point,
-        )
-        if not same:
-            ratios = [scale / form.scale for scale in scales]
-            value = graph.rescale(value, ratios, (points, form.zero_point), f"{name}_rescaled")
+        dtype, given = DTYPES[form.dtype], (scales, points)
+        if graph.dtype(value) != dtype or given != ([form.scale], form.zero_point):
+            ratios, both = [scale / form.scale for scale in scales], (points, form.zero_point)
+            value = graph.rescale(value, ratios, both, f"{name}_rescaled", dtype)
         low, high = step.bounds
-        if (low, high) != (-128, 127):
+        if form.limits(low, high):
             value = graph.clamp_integers(value, low, high, f"{name}_clamped")
         if layout == "nchw":
             value = graph.reshape(value, self.shape(step.result), name)
@@ -141,10 +181,11 @@ class Values:
         value, name = self.get(step.sources[0], layout), node.name
         if (given.scale, given.zero_point) != (form.scale, form.zero_point):
             points = (given.zero_point, form.zero_point)
-            value = graph.rescale(value, [given.scale / form.scale], points, f"{name}_rescaled")
+            ratios = [given.scale / form.scale]
+            value = graph.rescale(value, ratios, points, f"{name}_rescaled", DTYPES[form.dtype])
         least = form.low if low is None else form.integer(low)
         most = form.high if high is None else form.integer(high)
         least, most = max(least, step.bounds[0]), min(most, step.bounds[1])
-        if (least, most) != (-128, 127):
+        if form.limits(least, most):
             value = graph.clamp_integers(value, least, most, f"{name}_clamped")
         self.define(step.result, value, layout)

@@ -337,7 +337,12 @@ BACKENDS = {
     },
     "backends.arm.quantizer": {
         **_of(_ETHOS_U, "EthosUQuantizer"),
-        **_of(f"{_ARM}.quantizer", "TOSAQuantizer"),
+        **_of(
+            f"{_ARM}.quantizer",
+            "TOSAQuantizer",
+            "get_symmetric_a8w4_quantization_config",
+            "get_symmetric_a16w8_quantization_config",
+        ),
         **_of("etx_quant", "QuantizationConfig", "get_symmetric_quantization_config"),
     },
     "backends.arm.tosa.compile_spec": _of(f"{_ARM}.compile_spec", "TosaCompileSpec"),

@@ -56,6 +56,8 @@ def annotate_node(node: Node, row: Row, config: QuantizationConfig, model: Graph
 def _fits(row: Row, config: QuantizationConfig) -> bool:
     """Tell whether ``config`` is one for operators of this row."""
     is_table = observer_of(config.weight) is TableObserver
+    if isinstance(row, Table) and row.is_whole and is_static(config.output_activation):
+        return True
     if isinstance(row, Table) or is_table:
         return isinstance(row, Table) and is_table
     has_matrix = isinstance(row, Recurrent) or (isinstance(row, Weighted) and row.is_matrix)
@@ -320,6 +322,11 @@ def annotate_table(node: Node, row: Table, config: QuantizationConfig, model: Gr
     """Annotate the table of an embedding."""
     table = node.args[0]
     if not (is_float(table) and isinstance(table, Node) and table.op == "get_attr"):
+        return
+    if observer_of(config.weight) is not TableObserver:
+        node.meta[KEY] = QuantizationAnnotation(
+            output_qspec=config.output_activation, _annotated=True
+        )
         return
     check_groups(node, table, config)
     check_packing(node, table, config)

@@ -50,11 +50,11 @@ def quantize_edges(
     given = {i: results[i] for i in _chosen(outputs, results, "output")}
     ins = {i: _parameters(_reader(node, i)) for i, node in taken.items()}
     outs = {i: _parameters(_last(node, i)) for i, node in given.items()}
-    for node in taken.values():
+    for i, node in taken.items():
         for user in list(node.users):
             user.replace_all_uses_with(node)
             model.graph.erase_node(user)
-        _retype(node, torch.int8)
+        _retype(node, ins[i].dtype)
     for i, node in given.items():
         results[i] = node.args[0]
     end.args = (type(end.args[0])(results),)

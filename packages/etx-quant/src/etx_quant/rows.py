@@ -83,7 +83,9 @@ class Recurrent(Row):
 
 @dataclass(frozen=True)
 class Table(Row):
-    """It selects rows of argument 0."""
+    """It selects rows of argument 0. ``is_whole``: what it selects is an activation."""
+
+    is_whole: bool = False
 
 
 def _fixed(scale: float, zero_point: int) -> FixedQParamsQuantizationSpec:

@@ -24,7 +24,7 @@ from etx_backend_arm.tosa import Graph, Op
 __all__ = ["EthosUBackend", "EthosUPartitioner", "EthosUQuantizer"]
 
 CONSTANTS = (Op.CONST, Op.CONST_SHAPE)
-INTEGERS = TosaCompileSpec("TOSA-1.0+INT")
+INTEGERS = TosaCompileSpec("TOSA-1.0+INT+int16")
 
 
 class EthosUBackend(BackendDetails):

@@ -4,8 +4,10 @@
 from etx_backend_arm.nodes import functions, pool  # isort: skip  # their forms are tried first
 from etx_backend_arm.nodes import (
     arithmetic,
+    casts,
     clamp,
     conv,
+    indices,
     linear,
     lstm,
     matmul,
@@ -32,10 +34,12 @@ __all__ = [
     "Profile",
     "arguments",
     "arithmetic",
+    "casts",
     "clamp",
     "conv",
     "form_of",
     "functions",
+    "indices",
     "linear",
     "lowers",
     "lstm",

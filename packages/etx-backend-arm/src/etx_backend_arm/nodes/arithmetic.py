@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
 from etx_backend_arm.quantized import Look, affine
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
-from etx_backend_arm.values import Values
+from etx_backend_arm.values import Total, Values
 
 aten = torch.ops.aten
-HEADROOM = 2**20
-"""Sums are of multiples of a step of the larger scale, this small."""
+HEADROOM, WIDE_HEADROOM = 2**20, 2**14
+"""Sums are of multiples of a step of the larger scale, this small: of int8 and of int16."""
+LARGEST = 2.0**31 - 1
 
 
 def two_tensors(node: Node, look: Look) -> str | None:
@@ -58,10 +60,33 @@ class Pair:
             return name
         return self.call.reshape(name, [1] * (rank - len(sizes)) + sizes, f"{node.name}_of_rank")
 
-    def wide(self, unit: float | None = None) -> list[str]:
-        """Return both as int32: in multiples of ``unit``, or of their own scales."""
+    def reach(self, node: Node, unit: float) -> float:
+        """Return how far an operand can be from zero, in multiples of ``unit``."""
+        form = self.call.form(node)
+        return (form.high - form.low) * form.scale / unit
+
+    def total(self) -> tuple[Node, Total] | None:
+        """Return an operand that is a sum, where it is still in int32 and the other fits it."""
+        values, shape = self.call.values, self.call.shape
+        for node, other in zip(self.nodes, self.nodes[::-1], strict=True):
+            found = values.totals.get(self.call.source(node))
+            if found is None or other is node or found.layout != self.call.layout:
+                continue
+            most = found.most + self.reach(other, found.unit)
+            if self.call.graph.shape(found.name) == shape and most < LARGEST:
+                return node, replace(found, most=most)
+        return None
+
+    def wide(self, unit: float | None = None, kept: tuple[Node, str] | None = None) -> list[str]:
+        """Return both as int32: in multiples of ``unit``, or of their own scales.
+
+        ``kept`` is an operand that is so already.
+        """
         made = []
         for i, (node, name) in enumerate(zip(self.nodes, self.names, strict=True)):
+            if kept is not None and kept[0] is node:
+                made.append(kept[1])
+                continue
             form = self.call.form(node)
             ratio = 1.0 if unit is None else form.scale / unit
             made.append(self.call.wide(name, ratio, form.zero_point, f"wide_{i}"))
@@ -74,12 +99,23 @@ def _both_ways(op: Op, attribute: Any, values: Values, node: Node) -> None:
     if call.step is None:
         call.done(call.emit(op, attribute, pair.names, "made", call.shape))
         return
-    unit = 2 * max(call.form(each).scale for each in pair.nodes) / HEADROOM
-    total = call.emit(op, attribute, pair.wide(unit), "total", call.shape)
+    headroom = WIDE_HEADROOM if call.step.form.is_wide else HEADROOM
+    unit = 2 * max(call.form(each).scale for each in pair.nodes) / headroom
+    is_sum = op in (Op.ADD, Op.SUB)
+    found = pair.total() if is_sum else None
+    most = sum(pair.reach(each, unit) for each in pair.nodes)
+    if found is None:
+        operands = pair.wide(unit)
+    else:
+        unit, most = found[1].unit, found[1].most
+        operands = pair.wide(unit, (found[0], found[1].name))
+    total = call.emit(op, attribute, operands, "total", call.shape)
+    if values.wide_sums and is_sum and call.step.clamp is None:
+        values.totals[call.result] = Total(total, unit, most, call.layout)
     call.done(total, unit)
 
 
-INTEGER = (quantized, static_shape, two_tensors, both_integer)
+INTEGER = (integers, static_shape, two_tensors, both_integer)
 FLOAT = (float32, static_shape, two_tensors)
 
 

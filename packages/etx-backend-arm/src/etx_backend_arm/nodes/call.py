@@ -77,7 +77,7 @@ class Call:
         if (given.scale, given.zero_point) == (form.scale, form.zero_point):
             return name
         points, ratio = (given.zero_point, form.zero_point), given.scale / form.scale
-        return self.graph.rescale(name, [ratio], points, made)
+        return self.graph.rescale(name, [ratio], points, made, DTYPES[form.dtype])
 
     def fresh(self, suffix: str) -> str:
         """Return a name for something on the way to the result."""

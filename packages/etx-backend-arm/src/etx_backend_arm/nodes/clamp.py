@@ -10,8 +10,8 @@ from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
     float32,
+    integers,
     lowers,
-    quantized,
     static_shape,
 )
 from etx_backend_arm.quantized import Look, clamp_of
@@ -62,5 +62,5 @@ def clamp_int8(values: Values, node: Node) -> None:
 
 
 for target in (aten.relu.default, aten.hardtanh.default, aten.clamp.default):
-    checks = (quantized, static_shape, plain_bounds)
+    checks = (integers, static_shape, plain_bounds)
     lowers(target, when=checks, profile=Profile.INT)(clamp_int8)

@@ -14,14 +14,14 @@ from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
     float32,
+    integers,
     lowers,
-    quantized,
     static_shape,
 )
 from etx_backend_arm.nodes.windows import Fit, fit
-from etx_backend_arm.quantized import Look, weight_of
+from etx_backend_arm.quantized import Affine, Look, weight_of
 from etx_backend_arm.tosa import DType, Op, fbs
-from etx_backend_arm.values import PERMS, Values
+from etx_backend_arm.values import DTYPES, PERMS, Values
 
 aten = torch.ops.aten
 HWCM = (2, 3, 0, 1)
@@ -80,6 +80,11 @@ def fit_of(node: Node) -> Fit:
     return fit(list(sizes), reach, stride, padding)
 
 
+def accumulator(form: Affine) -> DType:
+    """Return the type of sums of products with such activations."""
+    return DType.INT48 if form.is_wide else DType.INT32
+
+
 def kernel(node: Node, weight: Tensor) -> Tensor:
     """Return a weight in the order of CONV2D or DEPTHWISE_CONV2D."""
     if not depthwise(node):
@@ -119,20 +124,21 @@ def convolution(values: Values, node: Node) -> None:
 
 @lowers(
     aten.convolution.default,
-    when=(quantized, static_shape, plain_2d, int8_weight),
+    when=(integers, static_shape, plain_2d, int8_weight),
     profile=Profile.INT,
 )
 def convolution_int8(values: Values, node: Node) -> None:
-    """Lower to int8 by int8 with an int32 bias, accumulating in int32, then RESCALE."""
+    """Lower to int8 by int8 with an int32 bias, or int16 with an int48 one, then RESCALE."""
     step, weight = values.step(node), values.weight(node.args[1])
     bias = values.parameter(arguments(node)[2])
     name, form = node.name, step.forms[0]
+    filters, zero = values.filters(f"{name}_weight", kernel(node, weight.integers), weight)
     operands = [
         values.get(step.sources[0], "nhwc"),
-        values.constant(f"{name}_weight", kernel(node, weight.integers)),
+        filters,
         values.bias(f"{name}_bias", bias, form, weight),
-        values.graph.zero_point(form.zero_point, DType.INT8),
-        values.graph.zero_point(0, DType.INT8),
+        values.graph.zero_point(form.zero_point, DTYPES[form.dtype]),
+        zero,
     ]
-    total = emit(values, node, operands, f"{name}_total", DType.INT32)
+    total = emit(values, node, operands, f"{name}_total", accumulator(form))
     values.requantize(step, total, (form.scale * weight.scales).tolist(), "nhwc")

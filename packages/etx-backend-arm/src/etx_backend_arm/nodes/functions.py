@@ -14,8 +14,9 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
-from etx_backend_arm.quantized import DEQUANTIZE, Look
+from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.wide import ENTRIES, STEP, table16
+from etx_backend_arm.quantized import DEQUANTIZE, Look, Step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
 
@@ -91,6 +92,9 @@ def table(values: Values, node: Node) -> None:
     call = Call(values, node)
     step = call.step
     assert step is not None
+    if step.form.is_wide:
+        _wide_table(values, call, step)
+        return
     integers = torch.arange(-128, 128).to(torch.int8)
     results = _evaluate(values, step.result, {step.sources[0]: integers}).reshape(-1)
     operands = [call.get(call.activations[0]), values.constant(call.fresh("entries"), results)]
@@ -98,8 +102,24 @@ def table(values: Values, node: Node) -> None:
     values.define(step.result, made, call.layout)
 
 
+def _wide_table(values: Values, call: Call, step: Step) -> None:
+    """Every 128th result in a TABLE, which interpolates: as much off as the function is bent.
+
+    Where some are beyond int16, all are halves: those between them and the rest are not cut off.
+    """
+    form, given = step.form, step.forms[0]
+    integers = (torch.arange(ENTRIES, dtype=torch.float64) - ENTRIES // 2) * STEP
+    reals = dict.fromkeys(call.activations, (integers * given.scale).float())
+    results = _evaluate(values, step.clamp or step.node, reals).double() / form.scale
+    value = call.get(call.activations[0])
+    results, bounds = results.nan_to_num(), torch.iinfo(torch.int16)
+    halved = 2 if float(results.abs().max()) > bounds.max else 1
+    entries = (results / halved).clamp(bounds.min, bounds.max)
+    call.done(table16(call, value, entries, "looked_up"), form.scale * halved / STEP)
+
+
 for target in FUNCTIONS:
-    lowers(target, when=(quantized, static_shape, one_activation), profile=Profile.INT)(table)
+    lowers(target, when=(integers, static_shape, one_activation), profile=Profile.INT)(table)
 
 
 PROPAGATE = NanPropagationMode.PROPAGATE
@@ -152,8 +172,8 @@ class Floats:
         name = self.call.fresh(self._name("clamp"))
         return self.call.graph.clamp(value, low, high, name, self.shape)
 
-    def where_positive(self, value: str, below: str) -> str:
-        """Return the value where it is greater than zero, else ``below``."""
+    def where_positive(self, value: str, below: str, above: str | None = None) -> str:
+        """Return ``above``, or the value, where the value is greater than zero, else ``below``."""
         name = self.call.fresh(self._name("greater"))
         operands = [value, self.number(0.0)]
         attribute = fbs.GreaterAttribute()
@@ -163,7 +183,7 @@ class Floats:
         return self.call.graph.operator(
             Op.SELECT,
             fbs.SelectAttribute(),
-            [positive, value, below],
+            [positive, above or value, below],
             self.call.fresh(self._name("select")),
             self.shape,
             DType.FP32,

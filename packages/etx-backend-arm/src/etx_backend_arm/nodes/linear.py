@@ -8,35 +8,36 @@ from math import prod
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes.conv import int8_weight, weight_is_constant
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.conv import accumulator, int8_weight, weight_is_constant
+from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, static_shape
+from etx_backend_arm.nodes.table import integers as of_integers
 from etx_backend_arm.tosa import DType, Op, fbs
-from etx_backend_arm.values import Values
+from etx_backend_arm.values import DTYPES, Values
 
 aten = torch.ops.aten
 
 
-@lowers(aten.linear.default, when=(quantized, static_shape, int8_weight), profile=Profile.INT)
+@lowers(aten.linear.default, when=(of_integers, static_shape, int8_weight), profile=Profile.INT)
 def linear_int8(values: Values, node: Node) -> None:
-    """Lower to CONV2D of int8 with an int32 bias, then RESCALE."""
+    """Lower to CONV2D of integers with a bias, then RESCALE."""
     step, weight = values.step(node), values.weight(node.args[1])
     bias, name, form = values.parameter(arguments(node)[2]), node.name, step.forms[0]
     outputs, inputs = weight.integers.shape
     rows = prod(values.shape(node)[:-1])
     graph = values.graph
     source = graph.reshape(values.get(step.sources[0]), [1, rows, 1, inputs], f"{name}_rows")
+    integers = weight.integers.reshape(outputs, 1, 1, inputs)
+    filters, zero = values.filters(f"{name}_weight", integers, weight)
     operands = [
         source,
-        values.constant(f"{name}_weight", weight.integers.reshape(outputs, 1, 1, inputs)),
+        filters,
         values.bias(f"{name}_bias", bias, form, weight),
-        graph.zero_point(form.zero_point, DType.INT8),
-        graph.zero_point(0, DType.INT8),
+        graph.zero_point(form.zero_point, DTYPES[form.dtype]),
+        zero,
     ]
-    attribute = fbs.Conv2dAttribute(
-        pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=DType.INT32
-    )
-    shape = [1, rows, 1, outputs]
-    total = graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, DType.INT32)
+    made, shape = accumulator(form), [1, rows, 1, outputs]
+    attribute = fbs.Conv2dAttribute(pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=made)
+    total = graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, made)
     values.requantize(step, total, (form.scale * weight.scales).tolist())
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import torch
@@ -32,6 +33,9 @@ aten = torch.ops.aten
 LSTM = aten.lstm.input
 STATE = Affine(2.0**-7, 0, -128, 127)
 """What the integers of a state mean that goes into the next step."""
+GATES = 4
+ORDER = [0, 1, 3, 2]
+"""Of torch's gates, so that the output's is third."""
 BITS = 22
 """Gates in int16 tables, and cells, are multiples of 2**-BITS."""
 GATE_BITS = 16
@@ -103,7 +107,10 @@ class Cell:
 
 
 class Arithmetic(Protocol):
-    """How the values of gates and states are computed; all have the shape (1, batch, 1, size)."""
+    """How the values of gates and states are computed.
+
+    Rows of gates lie along dimension 1; states and cells have the shape (1, batch, 1, size).
+    """
 
     def gates(self, cell: Cell, rows: str, name: str) -> str:
         """Return the part of the gates that the inputs of all steps make."""
@@ -111,14 +118,8 @@ class Arithmetic(Protocol):
     def more(self, cell: Cell, state: str, gates: str, name: str) -> str:
         """Return gates to which the state's part is added."""
 
-    def bent(self, gates: str, size: int, name: str) -> list[str]:
-        """Return sigmoid of the gates for input, forgetting and output, and tanh of the other."""
-
-    def cell(self, bent: Sequence[str], before: str | None, name: str) -> str:
-        """Return the next cell."""
-
-    def state(self, gate: str, cell: str, name: str) -> str:
-        """Return the next state."""
+    def step(self, gates: str, size: int, before: str | None, name: str) -> tuple[str, str]:
+        """Return the next state and cell."""
 
 
 def _matrix_product(
@@ -137,32 +138,47 @@ def _part(call: Call, value: str, index: int, size: int, name: str) -> str:
 
 
 class Reals:
-    """Arithmetic of float32."""
+    """Arithmetic of float32: gates are (1, rows, 4, size), those of the output third.
+
+    TRANSPOSE_CONV2D makes the four of a row side by side, so that a cell is a REDUCE_SUM over them.
+    """
 
     def __init__(self, call: Call) -> None:
         self.call = call
 
-    def _product(self, matrix: Node, bias: Tensor | None, rows: str, name: str) -> str:
-        call, values = self.call, self.call.values
-        held = values.parameter(matrix)
+    def _product(self, matrix: Node, rows: str, name: str) -> str:
+        call, graph = self.call, self.call.graph
+        held = call.values.parameter(matrix)
         assert held is not None
-        outputs, inputs = held.shape
-        zero = values.constant("no_zero_point", torch.zeros(1))
-        offset = torch.zeros(outputs) if bias is None else bias
-        weight = f"{call.node.name}_{matrix.name}"
+        size, inputs = held.shape[0] // GATES, held.shape[1]
+        filters = held.detach().reshape(GATES, size, 1, inputs)[ORDER,].permute(1, 2, 0, 3)
+        zero = call.values.constant("no_zero_point", torch.zeros(1))
         operands = [
-            values.constant(weight, held.reshape(outputs, 1, 1, inputs)),
-            values.constant(call.fresh(f"{name}_bias"), offset),
+            rows,
+            call.values.constant(f"{call.node.name}_{matrix.name}", filters),
+            call.values.constant(f"no_bias_{size}", torch.zeros(size)),
+            zero,
+            zero,
         ]
-        return _matrix_product(call, rows, [*operands, zero, zero], outputs, name, DType.FP32)
+        attribute = fbs.TransposeConv2dAttribute(
+            out_pad=[0] * 4, stride=[1, 1], acc_type=DType.FP32
+        )
+        shape = [1, graph.shape(rows)[1], GATES, size]
+        op = Op.TRANSPOSE_CONV2D
+        return graph.operator(op, attribute, operands, call.fresh(name), shape, DType.FP32)
 
     def gates(self, cell: Cell, rows: str, name: str) -> str:
         """Return the part of the gates that the inputs of all steps make."""
-        return self._product(cell.of_input, cell.bias, rows, name)
+        made = self._product(cell.of_input, rows, f"{name}_unbiased")
+        if cell.bias is None:
+            return made
+        bias = cell.bias.reshape(1, 1, GATES, -1)[:, :, ORDER]
+        held = self.call.values.constant(self.call.fresh(f"{name}_bias"), bias)
+        return self._two(Op.ADD, fbs.AddAttribute(), made, held, name)
 
     def more(self, cell: Cell, state: str, gates: str, name: str) -> str:
         """Return gates to which the state's part is added."""
-        made = self._product(cell.of_state, None, state, f"{name}_of_state")
+        made = self._product(cell.of_state, state, f"{name}_of_state")
         return self._two(Op.ADD, fbs.AddAttribute(), gates, made, f"{name}_sum")
 
     def _two(self, op: Op, attribute: object, first: str, second: str, name: str) -> str:
@@ -178,28 +194,28 @@ class Reals:
         shape = self.call.graph.shape(value)
         return self.call.emit(Op.TANH, fbs.TanhAttribute(), [value], name, shape)
 
-    def bent(self, gates: str, size: int, name: str) -> list[str]:
-        """Return sigmoid of three gates, and tanh of the other."""
-        call = self.call
-        shape, attribute = call.graph.shape(gates), fbs.SigmoidAttribute()
+    def _gate(self, gates: str, index: int, name: str) -> str:
+        shape = self.call.graph.shape(gates)
+        size = [*shape[:2], 1, shape[3]]
+        return cut(self.call, gates, [0, 0, index, 0], size, f"{name}_gate_{index}")
+
+    def step(self, gates: str, size: int, before: str | None, name: str) -> tuple[str, str]:
+        """Return the next state and cell: of sigmoids and (tanh, cell, 0, 0) the products' sum."""
+        call, graph = self.call, self.call.graph
+        shape, attribute = graph.shape(gates), fbs.SigmoidAttribute()
         bent = call.emit(Op.SIGMOID, attribute, [gates], f"{name}_sigmoid", shape)
-        parts = [_part(call, bent, i, size, f"{name}_gate") for i in (0, 1, 3)]
-        last = self._tanh(_part(call, gates, 2, size, f"{name}_new"), f"{name}_tanh")
-        return [*parts, last]
-
-    def cell(self, bent: Sequence[str], before: str | None, name: str) -> str:
-        """Return the next cell."""
-        entering, kept, _, new = bent
-        made = self._mul(entering, new, f"{name}_entering")
+        new = self._tanh(self._gate(gates, 3, f"{name}_new"), f"{name}_tanh")
         if before is None:
-            return made
-        return self._two(
-            Op.ADD, fbs.AddAttribute(), self._mul(kept, before, f"{name}_kept"), made, name
-        )
-
-    def state(self, gate: str, cell: str, name: str) -> str:
-        """Return the next state."""
-        return self._mul(gate, self._tanh(cell, f"{name}_tanh"), name)
+            cell = self._mul(self._gate(bent, 0, name), new, f"{name}_cell")
+        else:
+            none = call.values.constant(f"none_{size}", torch.zeros(1, shape[1], 2, size))
+            parts = _joined(call, [new, before, none], 2, f"{name}_parts")
+            products = self._mul(bent, parts, f"{name}_products")
+            summed = fbs.ReduceSumAttribute(axis=2)
+            made = [*shape[:2], 1, size]
+            cell = call.emit(Op.REDUCE_SUM, summed, [products], f"{name}_cell", made)
+        output = self._gate(bent, 2, name)
+        return self._mul(output, self._tanh(cell, f"{name}_cell_tanh"), f"{name}_state"), cell
 
 
 class Fixed:
@@ -263,7 +279,13 @@ class Fixed:
         at = (torch.arange(ENTRIES, dtype=torch.float64) - 256) * WIDE_REACH / 256
         return table16(call, index, (function(at) * 2**15).clamp(max=LARGEST), name)
 
-    def bent(self, gates: str, size: int, name: str) -> list[str]:
+    def step(self, gates: str, size: int, before: str | None, name: str) -> tuple[str, str]:
+        """Return the next state and cell."""
+        bent = self._bent(gates, size, name)
+        cell = self._cell(bent, before, f"{name}_cell")
+        return self._state(bent[2], cell, f"{name}_state"), cell
+
+    def _bent(self, gates: str, size: int, name: str) -> list[str]:
         """Return sigmoid of three gates, and tanh of the other."""
         call = self.call
         index = self._index(GATE_REACH, gates, GATE_BITS, f"{name}_sigmoid")
@@ -273,7 +295,7 @@ class Fixed:
         index = _part(call, index, 2, size, f"{name}_new")
         return [*parts, self._bend(torch.tanh, CELL_REACH, index, f"{name}_tanh")]
 
-    def cell(self, bent: Sequence[str], before: str | None, name: str) -> str:
+    def _cell(self, bent: Sequence[str], before: str | None, name: str) -> str:
         """Return the next cell."""
         entering, kept, _, new = bent
         made = self.math.mul(entering, new, BITS, f"{name}_entering")
@@ -281,7 +303,7 @@ class Fixed:
             return made
         return self.math.add(self.math.mul(kept, before, BITS, f"{name}_kept"), made, name)
 
-    def state(self, gate: str, cell: str, name: str) -> str:
+    def _state(self, gate: str, cell: str, name: str) -> str:
         """Return the next state."""
         index = self._index(CELL_REACH, cell, BITS, f"{name}_tanh")
         bent = self._bend(torch.tanh, CELL_REACH, index, f"{name}_tanh")
@@ -302,20 +324,19 @@ def _run(call: Call, cell: Cell, how: Arithmetic, rows: str, batch: int, name: s
     """Run a layer in the direction of its rows, those of a step together."""
     graph = call.graph
     gates = how.gates(cell, rows, f"{name}_gates")
-    *_, width = graph.shape(gates)
-    size, count = width // 4, graph.shape(rows)[1] // batch
+    wide = graph.shape(gates)[2:]
+    size, count = prod(wide) // GATES, graph.shape(rows)[1] // batch
     state: str | None = None
     before: str | None = None
     states = {}
     order = range(count) if "back" not in name else reversed(range(count))
     for i in order:
         at = f"{name}_{i}"
-        part = cut(call, gates, [0, i * batch, 0, 0], [1, batch, 1, width], f"{at}_part")
+        part = cut(call, gates, [0, i * batch, 0, 0], [1, batch, *wide], f"{at}_part")
         if state is not None:
             part = how.more(cell, state, part, at)
-        bent = how.bent(part, size, at)
-        before = how.cell(bent, before, f"{at}_cell")
-        state = states[i] = how.state(bent[2], before, f"{at}_state")
+        state, before = how.step(part, size, before, at)
+        states[i] = state
     assert state is not None
     assert before is not None
     joined = _joined(call, [states[i] for i in range(count)], 1, f"{name}_states")

@@ -9,10 +9,11 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.conv import accumulator
+from etx_backend_arm.nodes.table import Profile, float32, integers, lowers, static_shape
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
-from etx_backend_arm.values import Values
+from etx_backend_arm.values import DTYPES, Values
 
 aten = torch.ops.aten
 
@@ -28,9 +29,9 @@ def matrices(node: Node, look: Look) -> str | None:
 CHECKS = (static_shape, matrices)
 
 
-@lowers(aten.bmm.default, when=(quantized, *CHECKS), profile=Profile.INT)
-@lowers(aten.mm.default, when=(quantized, *CHECKS), profile=Profile.INT)
-@lowers(aten.matmul.default, when=(quantized, *CHECKS), profile=Profile.INT)
+@lowers(aten.bmm.default, when=(integers, *CHECKS), profile=Profile.INT)
+@lowers(aten.mm.default, when=(integers, *CHECKS), profile=Profile.INT)
+@lowers(aten.matmul.default, when=(integers, *CHECKS), profile=Profile.INT)
 @lowers(aten.bmm.default, when=(float32, *CHECKS))
 @lowers(aten.mm.default, when=(float32, *CHECKS))
 @lowers(aten.matmul.default, when=(float32, *CHECKS))
@@ -49,8 +50,13 @@ def product(values: Values, node: Node) -> None:
         made, dtype, scale = "product", DType.FP32, None
     else:
         forms = [call.form(each) for each in call.operands]
-        operands += [call.graph.zero_point(form.zero_point, DType.INT8) for form in forms]
-        made, dtype, scale = "total", DType.INT32, forms[0].scale * forms[1].scale
+        kind = DTYPES[forms[0].dtype]
+        operands += [call.graph.zero_point(form.zero_point, kind) for form in forms]
+        made, dtype, scale = "total", accumulator(forms[0]), forms[0].scale * forms[1].scale
     name = call.fresh(made)
     total = call.graph.operator(Op.MATMUL, fbs.MatMulAttribute(), operands, name, shape, dtype)
+    if dtype == DType.INT48 and call.step is not None and scale is not None:
+        ratios, points = [scale / call.step.form.scale], (0, 0)
+        total = call.graph.rescale(total, ratios, points, call.fresh("rescaled"), DType.INT16)
+        scale = call.step.form.scale
     call.done(call.reshape(total, call.shape, "as"), scale)

@@ -8,8 +8,10 @@ import struct
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import prod
+from typing import Any
 
 import torch
+from etx_exir.ir.dim_order import CLONE
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
@@ -17,9 +19,9 @@ from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
     float32,
+    integers,
     lowers,
     picked_only,
-    quantized,
     static_shape,
 )
 from etx_backend_arm.quantized import QUANTIZE, Look, Step, find_step, split_of
@@ -38,7 +40,7 @@ def in_both(
 
     def register(emit: Emit) -> Emit:
         for target in targets:
-            lowers(target, when=(quantized, static_shape, *when), profile=Profile.INT)(emit)
+            lowers(target, when=(integers, static_shape, *when), profile=Profile.INT)(emit)
             lowers(target, when=(float32, static_shape, *when))(emit)
         return emit
 
@@ -60,7 +62,8 @@ def padded(call: Call, value: str, pads: list[tuple[int, int]], number: float, s
         return value
     graph = call.graph
     dtype = graph.dtype(value)
-    data = struct.pack("<f", number) if dtype == DType.FP32 else struct.pack("<b", int(number))
+    letter = {DType.FP32: "f", DType.INT8: "b", DType.INT16: "h"}[dtype]
+    data = struct.pack(f"<{letter}", number if letter == "f" else int(number))
     constant = graph.constant(f"pad_{dtype.name.lower()}_{number}", [1], dtype, data)
     flat = [each for pair in pads for each in pair]
     sizes = [size + sum(pair) for size, pair in zip(graph.shape(value), pads, strict=True)]
@@ -87,14 +90,23 @@ def reshaped(values: Values, node: Node) -> None:
     call.moved(call.reshape(call.get(call.activations[0]), call.shape, "as"))
 
 
+def in_order(node: Node, look: Look) -> str | None:
+    """Dimensions lie in memory in their order."""
+    order: Any = node.kwargs.get("dim_order")
+    if order is None or list(order) == sorted(order):
+        return None
+    return f"{node.name} has the memory order {order}"
+
+
 @in_both(aten.clone.default, aten.alias_copy.default, aten.dropout.default, aten._to_copy.default)
+@in_both(CLONE, when=(in_order,))
 def kept(values: Values, node: Node) -> None:
     """Lower to nothing."""
     call = Call(values, node)
     call.moved(call.get(call.activations[0]))
 
 
-@lowers(QUANTIZE, when=(quantized, static_shape), profile=Profile.INT)
+@lowers(QUANTIZE, when=(integers, static_shape), profile=Profile.INT)
 def rescaled(values: Values, node: Node) -> None:
     """Lower what quantizes a dequantized value again to RESCALE."""
     call = Call(values, node)

@@ -52,29 +52,43 @@ def whole(values: Values, node: Node) -> None:
 
 @lowers(operator.getitem, when=(float32, static_shape, first_of_layer_norm))
 def layer_norm(values: Values, node: Node) -> None:
-    """(x - mean) * rsqrt(variance + eps), in REDUCE_SUM, MUL, SUB and ADD."""
+    """(x - mean) * rsqrt(variance + eps), where means are CONV2D by one filter of 1 / N."""
     norm = split_of(node)
     assert norm is not None
     call = Call(values, node, "nchw")
-    floats = Floats(call)
     source, normal, weight, bias, eps = arguments(norm)
-    value, rank = call.get(source), len(call.shape)
-    dims = list(range(rank - len(normal), rank))
-    part = 1 / prod(call.shape[dim] for dim in dims)
-    few = Floats(call, [*call.shape[: dims[0]], *[1] * len(dims)], "of_row")
-    mean = few.mul(reduce(call, Op.REDUCE_SUM, value, dims, "sum"), part)
-    centred = floats.one(Op.SUB, fbs.SubAttribute(), value, mean)
-    squares = reduce(call, Op.REDUCE_SUM, floats.mul(centred, centred), dims, "squares")
-    spread = few.add(few.mul(squares, part), float(eps))
+    count = prod(normal)
+    shape = [1, prod(call.shape) // count, 1, count]
+    rows = call.reshape(call.get(source), shape, "rows")
+    floats, few = Floats(call, shape), Floats(call, [*shape[:3], 1], "of_row")
+    centred = floats.one(Op.SUB, fbs.SubAttribute(), rows, _mean(call, rows, 0.0, "mean"))
+    spread = _mean(call, floats.mul(centred, centred), float(eps), "spread")
     made = floats.mul(centred, few.one(Op.RSQRT, fbs.RsqrtAttribute(), spread))
-    for kind, each in (("weight", weight), ("bias", bias)):
-        if each is None:
+    for kind, each, idle in (("weight", weight, 1), ("bias", bias, 0)):
+        held = None if each is None else values.parameter(each)
+        if each is None or (held is not None and bool((held == idle).all())):
             continue
-        name = call.get(each)
-        sizes = call.graph.shape(name)
-        operand = call.reshape(name, [1] * (rank - len(sizes)) + sizes, kind)
+        operand = call.reshape(call.get(each), [1, 1, 1, count], kind)
         made = floats.mul(made, operand) if kind == "weight" else floats.add(made, operand)
-    call.done(made)
+    call.done(call.reshape(made, call.shape, "as"))
+
+
+def _mean(call: Call, rows: str, more: float, suffix: str) -> str:
+    """Return the mean of each row, and ``more``."""
+    *sizes, count = call.graph.shape(rows)
+    zero = call.values.constant("no_zero_point", torch.zeros(1))
+    share = torch.full((1, 1, 1, count), 1 / count)
+    operands = [
+        rows,
+        call.values.constant(f"share_{count}", share),
+        call.values.constant(f"more_{more}", torch.tensor([more])),
+        zero,
+        zero,
+    ]
+    attribute = fbs.Conv2dAttribute(
+        pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=DType.FP32
+    )
+    return call.emit(Op.CONV2D, attribute, operands, suffix, [*sizes, 1])
 
 
 MOST_BELOW = 510

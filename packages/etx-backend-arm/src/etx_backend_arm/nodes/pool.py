@@ -9,11 +9,12 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.conv import accumulator
+from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
 from etx_backend_arm.nodes.windows import Fit, fit
-from etx_backend_arm.quantized import Look
+from etx_backend_arm.quantized import Look, Weight, find_step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
-from etx_backend_arm.values import Values
+from etx_backend_arm.values import DTYPES, Values
 
 aten = torch.ops.aten
 
@@ -59,6 +60,14 @@ def _counts(node: Node) -> torch.Tensor:
     return torch.nn.functional.avg_pool2d(ones, size, stride, padding, up, True, 1)[0].double()
 
 
+def even_if_wide(node: Node, look: Look) -> str | None:
+    """Of int16 each window is a mean by one number."""
+    found, shares = find_step(node, look), _parts(node) / _counts(node)
+    if isinstance(found, str) or not found.form.is_wide or bool((shares == shares.max()).all()):
+        return None
+    return f"{node.name} is of int16, and its windows have different divisors"
+
+
 def undilated(node: Node, look: Look) -> str | None:
     """The window has no gaps."""
     if any(each != 1 for each in arguments(node)[4]):
@@ -89,33 +98,31 @@ def _mean(
     batch, *sizes, channels = graph.shape(source)
     shape = [batch, *at.count(sizes, size, stride), channels]
     stride = at.steps(sizes, size, stride)
-    zero = graph.zero_point(form.zero_point, DType.INT8)
+    dtype, summed = DTYPES[form.dtype], accumulator(form)
+    zero = graph.zero_point(form.zero_point, dtype)
     is_plain = bool((parts == 1).all())
     if is_plain and (form.scale, form.zero_point) == (step.form.scale, step.form.zero_point):
         attribute = fbs.AvgPool2dAttribute(
             kernel=size, stride=stride, pad=at.pads, acc_type=DType.INT32
         )
         name = f"{node.name}_mean"
-        mean = graph.operator(
-            Op.AVG_POOL2D, attribute, [source, zero, zero], name, shape, DType.INT8
-        )
+        mean = graph.operator(Op.AVG_POOL2D, attribute, [source, zero, zero], name, shape, dtype)
         values.requantize(step, mean, [form.scale], "nhwc", form.zero_point)
         return
+    one = torch.ones(1, dtype=torch.float64)
     total = graph.operator(
         Op.DEPTHWISE_CONV2D,
-        fbs.DepthwiseConv2dAttribute(
-            pad=at.pads, stride=stride, dilation=[1, 1], acc_type=DType.INT32
-        ),
+        fbs.DepthwiseConv2dAttribute(pad=at.pads, stride=stride, dilation=[1, 1], acc_type=summed),
         [
             source,
             values.constant(f"{node.name}_ones", torch.ones(*size, channels, 1, dtype=torch.int8)),
-            values.constant(f"{node.name}_bias", torch.zeros(channels, dtype=torch.int32)),
+            values.bias(f"{node.name}_bias", None, form, Weight(torch.ones(channels), one, None)),
             zero,
             graph.zero_point(0, DType.INT8),
         ],
         f"{node.name}_sum",
         shape,
-        DType.INT32,
+        summed,
     )
     shares = parts / counts
     if bool((shares == shares.flatten()[0]).all()):
@@ -131,17 +138,17 @@ def _mean(
     values.requantize(step, mean, [form.scale * 2.0**-bits], "nhwc")
 
 
-INT8 = (quantized, static_shape)
+INT = (integers, static_shape)
 
 
-@lowers(aten.avg_pool2d.default, when=(*INT8, plain_pool), profile=Profile.INT)
+@lowers(aten.avg_pool2d.default, when=(*INT, plain_pool, even_if_wide), profile=Profile.INT)
 def avg_pool2d(values: Values, node: Node) -> None:
     """Lower to AVG_POOL2D, or DEPTHWISE_CONV2D and RESCALE where scales or divisors differ."""
     size, stride, _ = _window(node)
     _mean(values, node, (size, stride), _fit(node), _parts(node), _counts(node))
 
 
-@lowers(aten.mean.dim, when=(*INT8, over_image), profile=Profile.INT)
+@lowers(aten.mean.dim, when=(*INT, over_image), profile=Profile.INT)
 def mean(values: Values, node: Node) -> None:
     """Lower like a pool with one window of the whole image."""
     size = values.shape(values.step(node).sources[0])[2:]
@@ -149,7 +156,7 @@ def mean(values: Values, node: Node) -> None:
     _mean(values, node, (size, [1, 1]), Fit([0] * 4, [0, 0]), one, one * prod(size))
 
 
-@lowers(aten.max_pool2d.default, when=(*INT8, plain_pool, undilated), profile=Profile.INT)
+@lowers(aten.max_pool2d.default, when=(*INT, plain_pool, undilated), profile=Profile.INT)
 def max_pool2d(values: Values, node: Node) -> None:
     """Lower to MAX_POOL2D; padding is below all values."""
     step, (size, stride, _), at = values.step(node), _window(node), _fit(node)
@@ -162,7 +169,8 @@ def max_pool2d(values: Values, node: Node) -> None:
     )
     operands, name = [source], f"{node.name}_largest"
     shape = values.shape(node, "nhwc")
-    made = values.graph.operator(Op.MAX_POOL2D, attribute, operands, name, shape, DType.INT8)
+    dtype = DTYPES[step.form.dtype]
+    made = values.graph.operator(Op.MAX_POOL2D, attribute, operands, name, shape, dtype)
     values.requantize(step, made, [step.forms[0].scale], "nhwc", step.forms[0].zero_point)
 
 

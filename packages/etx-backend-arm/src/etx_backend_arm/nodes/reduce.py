@@ -10,15 +10,15 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
-from etx_backend_arm.quantized import Look
+from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.quantized import Look, find_step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
 PROPAGATE = NanPropagationMode.PROPAGATE
-MOST = 2**22
-"""Sums of so many int8 stay in int32."""
+MOST, MOST_WIDE = 2**22, 2**15
+"""Sums of so many int8, and of so many int16, stay in int32."""
 
 
 def dims_of(node: Node) -> list[int]:
@@ -49,8 +49,9 @@ def reduce(call: Call, op: Op, value: str, dims: Sequence[int], suffix: str) -> 
 def few_enough(node: Node, look: Look) -> str | None:
     """The sum of all elements stays in int32."""
     sizes = node.args[0].meta["val"].shape  # type: ignore[union-attr]
-    count = prod(sizes[dim] for dim in dims_of(node))
-    return None if count <= MOST else f"{node.name} adds {count} elements, at most {MOST} fit int32"
+    found, count = find_step(node, look), prod(sizes[dim] for dim in dims_of(node))
+    most = MOST_WIDE if not isinstance(found, str) and found.form.is_wide else MOST
+    return None if count <= most else f"{node.name} adds {count} elements, at most {most} fit int32"
 
 
 def _total(values: Values, node: Node, is_mean: bool) -> None:
@@ -73,14 +74,14 @@ def _total(values: Values, node: Node, is_mean: bool) -> None:
     call.done(total)
 
 
-@lowers(aten.sum.dim_IntList, when=(quantized, static_shape, few_enough), profile=Profile.INT)
+@lowers(aten.sum.dim_IntList, when=(integers, static_shape, few_enough), profile=Profile.INT)
 @lowers(aten.sum.dim_IntList, when=(float32, static_shape))
 def total(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM."""
     _total(values, node, is_mean=False)
 
 
-@lowers(aten.mean.dim, when=(quantized, static_shape, few_enough), profile=Profile.INT)
+@lowers(aten.mean.dim, when=(integers, static_shape, few_enough), profile=Profile.INT)
 @lowers(aten.mean.dim, when=(float32, static_shape))
 def mean(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM and a factor."""
@@ -93,14 +94,14 @@ def _extreme(values: Values, node: Node, op: Op) -> None:
     call.moved(call.reshape(value, call.shape, "as"))
 
 
-@lowers(aten.amax.default, when=(quantized, static_shape), profile=Profile.INT)
+@lowers(aten.amax.default, when=(integers, static_shape), profile=Profile.INT)
 @lowers(aten.amax.default, when=(float32, static_shape))
 def largest(values: Values, node: Node) -> None:
     """Lower to REDUCE_MAX."""
     _extreme(values, node, Op.REDUCE_MAX)
 
 
-@lowers(aten.amin.default, when=(quantized, static_shape), profile=Profile.INT)
+@lowers(aten.amin.default, when=(integers, static_shape), profile=Profile.INT)
 @lowers(aten.amin.default, when=(float32, static_shape))
 def smallest(values: Values, node: Node) -> None:
     """Lower to REDUCE_MIN."""

@@ -25,6 +25,7 @@ __all__ = [
     "arguments",
     "float32",
     "form_of",
+    "integers",
     "lowers",
     "picked_only",
     "quantized",
@@ -121,10 +122,23 @@ def float32(node: Node, look: Look) -> str | None:
     return None
 
 
+def integers(node: Node, look: Look) -> str | None:
+    """What is read must be dequantized from int8, or all from int16; what is made quantized so."""
+    found = find_step(node, look)
+    if isinstance(found, str):
+        return found
+    types = {form.dtype for form in (*found.forms, found.form)}
+    return None if len(types) == 1 else f"{node.name} is between int8 and int16"
+
+
 def quantized(node: Node, look: Look) -> str | None:
     """What is read must be dequantized from int8, what is made must be quantized to int8."""
     found = find_step(node, look)
-    return found if isinstance(found, str) else None
+    if isinstance(found, str):
+        return found
+    if any(form.is_wide for form in (*found.forms, found.form)):
+        return f"{node.name} is between int16, its lowering takes int8"
+    return None
 
 
 def static_shape(node: Node, look: Look) -> str | None:

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Activations of 16 bits, weights of 8 or 4, next to TOSA's reference model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference_model
+import torch
+from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.partition import TOSAPartitioner
+from etx_backend_arm.quantizer import (
+    TOSAQuantizer,
+    get_symmetric_a8w4_quantization_config,
+    get_symmetric_a16w8_quantization_config,
+)
+from etx_backend_arm.tosa import DType, read_tosa
+from etx_exir.errors import BackendError
+from etx_quant import quantize, quantize_edges
+from integers import Between, integers
+from lowered import delegates, largest_step, lower
+from test_forms import MANY, MOVES, TABLES
+from torch import Tensor, nn
+
+WIDE = TosaCompileSpec("TOSA-1.0+INT+int16+int4")
+LAYERS = {
+    "conv": nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.ReLU()),
+    "depthwise": nn.Sequential(nn.Conv2d(3, 6, 3, groups=3), nn.Hardtanh(-0.4, 0.4)),
+    "linear": nn.Sequential(nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4, bias=False)),
+    "pools": nn.Sequential(nn.Conv2d(3, 8, 1), nn.MaxPool2d(2), nn.AvgPool2d(3, 2)),
+    "mean": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+}
+OPERATORS = [
+    "add",
+    "add_broadcast",
+    "amax",
+    "amin",
+    "bmm",
+    "matmul",
+    "mean",
+    "mean_channels",
+    "multiply",
+    "subtract",
+    "sum",
+]
+STEPS = {"sine": 3, "tanh": 2, "bmm": 2, "matmul": 2}
+"""By how many of 65,536 steps, others by one: TABLE interpolates between each 128th, and RESCALE of
+int48 has multipliers of 16 bits."""
+
+
+@pytest.mark.parametrize("config", ["a16w8", "a8w4"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_are_a_step_from_the_quantized_model(name: str, config: str) -> None:
+    torch.manual_seed(0)
+    shape = (2, 3, 12, 16)
+    chosen = (
+        get_symmetric_a16w8_quantization_config()
+        if config == "a16w8"
+        else get_symmetric_a8w4_quantization_config(is_qat=False)
+    )
+    quantizer = TOSAQuantizer(WIDE)
+    quantizer.set_global(chosen)
+    model = quantize(LAYERS[name].eval(), [(torch.randn(shape),) for _ in range(4)], quantizer)
+    quantize_edges(model)
+    x = integers(*shape, dtype=torch.int16 if config == "a16w8" else torch.int8)
+    (delegate,) = delegates(lower(model, x, partitioner=TOSAPartitioner(WIDE)))
+    graph = delegate.processed_bytes
+    assert largest_step(graph, model, x) <= 1
+    types = {tensor.type for tensor in read_tosa(graph).regions[0].blocks[0].tensors}
+    assert (DType.INT4 in types) == (config == "a8w4")
+    assert (DType.INT48 in types) == (config == "a16w8")
+
+
+def wide(name: str) -> tuple[nn.Module, list[Tensor]]:
+    function, shapes = MANY[name]
+    inputs = [integers(*shape, seed=i, dtype=torch.int16) for i, shape in enumerate(shapes)]
+    return Between(function, *inputs).eval(), inputs
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, *sorted(TABLES), *MOVES])
+def test_operators_of_16_bits(name: str) -> None:
+    model, inputs = wide(name)
+    (delegate,) = delegates(lower(model, *inputs, partitioner=TOSAPartitioner(WIDE)))
+    made = model(*inputs)
+    expected = made if isinstance(made, list) else [made]
+    arrays = [each.numpy() for each in inputs]
+    for actual, other in zip(
+        reference_model.run(delegate.processed_bytes, *arrays), expected, strict=True
+    ):
+        steps = np.abs(actual.astype(int) - other.numpy().astype(int)).max()
+        assert steps <= STEPS.get(name, 1)
+
+
+def test_16_bits_need_the_extension() -> None:
+    model, inputs = wide("add")
+    partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+INT"))
+    program = lower(model, *inputs, partitioner=partitioner)
+    assert delegates(program) == []
+    (reason,) = {
+        partitioner.why_not(n) for n in program.graph.nodes if n.target is torch.ops.aten.add.Tensor
+    }
+    assert reason is not None
+    assert "which TOSA-1.0+INT has not: add +int16" in reason
+
+
+def test_unknown_extensions_are_refused() -> None:
+    with pytest.raises(BackendError, match=r"'TOSA-1.0\+INT\+int5'; expected .*int16\+int4"):
+        TosaCompileSpec("TOSA-1.0+INT+int5")
