@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from etx_exir.integer.fine_bias import as_fractions
 from etx_exir.ir.constants import Constants
 from torch import Tensor
 from torch.fx import Node
@@ -15,6 +16,7 @@ from etx_backend_xnnpack import layout, weights
 from etx_backend_xnnpack._generated.xnnpack import Convolution, Operator
 from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import NHWC, NLC, Order
+from etx_backend_xnnpack.nodes.scales import adds_products
 from etx_backend_xnnpack.nodes.table import Work, constant, lowers, rank, shape_of
 from etx_backend_xnnpack.quantized import Weight, argument
 from etx_backend_xnnpack.values import Result, Values
@@ -95,9 +97,11 @@ def convolution(values: Values, node: Node) -> None:
     by_output = stored is not None and (
         stored.scales.dim() == 0 or stored.axis == (1 if at.transposed else 0)
     )
-    result = values.result(node, clamps=True, quantizes=form is not None and by_output)
-    int8 = result.affine is not None
-    assert not int8 or (form is not None and stored is not None)
+    affine = form.affine if form else None
+    holds = adds_products(stored, affine, values.quantizes(node, clamps=True))
+    result = values.result(node, clamps=True, quantizes=by_output and holds)
+    int8 = result.affine
+    assert int8 is None or (form is not None and stored is not None)
     number = values.get(source, order, form.affine if form and int8 else None)
     biases = None if bias is None else values.tensor(bias)
     builder = values.builder
@@ -106,6 +110,11 @@ def convolution(values: Values, node: Node) -> None:
         scales = stored.scales
         if at.transposed and scales.dim() == 1:
             scales = scales.repeat(at.groups)  # they are those of one group, for each
+        if biases is not None and depthwise(node) and integers.numel() == len(biases):
+            given = scales.double().expand(len(biases))
+            finer = as_fractions(integers, given, biases.double() / form.affine.scale)
+            if adds_products(Weight(*finer), form.affine, int8):
+                integers, scales = finer
         moved = Weight(integers, scales, integers.dim() - 1 if depthwise(node) else 0)
         weight_id = weights.int8_weight(builder, moved, integers)
         bias_id = weights.int32_bias(builder, biases, form.affine, moved)

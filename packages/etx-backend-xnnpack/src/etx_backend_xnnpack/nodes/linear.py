@@ -14,6 +14,7 @@ from etx_backend_xnnpack import layout, weights
 from etx_backend_xnnpack._generated.xnnpack import DataType, FullyConnected, Operator
 from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import Order, plain
+from etx_backend_xnnpack.nodes.scales import adds_products
 from etx_backend_xnnpack.nodes.table import Work, constant, lowers
 from etx_backend_xnnpack.quantized import Weight, dynamic, weight
 from etx_backend_xnnpack.values import Result, Values
@@ -65,7 +66,9 @@ def linear(values: Values, node: Node) -> None:
         emit(values, result, order, (number, weight_id, weights.float_bias(builder, biases)))
         return
     form = values.quantized(source)
-    result = values.result(node, clamps=True, quantizes=form is not None and _is_int8(stored))
+    affine = form.affine if form else None
+    holds = adds_products(stored, affine, values.quantizes(node, clamps=True))
+    result = values.result(node, clamps=True, quantizes=_is_int8(stored) and holds)
     order = values.last(source, len(values.sizes(source)) - 1)
     if result.affine is not None and form and form.affine and stored:
         number = values.get(source, order, form.affine)

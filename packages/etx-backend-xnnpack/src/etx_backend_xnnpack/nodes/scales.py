@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from etx_backend_xnnpack._generated.xnnpack import Operator
 from etx_backend_xnnpack.builder import Affine
+from etx_backend_xnnpack.quantized import Weight
 
 LEAST_OF_SUM, LEAST_OF_PRODUCT, MOST = 2.0**-10, 2.0**-16, 2.0**8
 OF_CONVERSION = 2.0**-8, 2.0**7
@@ -17,6 +18,17 @@ def fits(kind: Operator, at: tuple[Affine, Affine], result: Affine) -> bool:
     if kind is Operator.Multiply:
         return LEAST_OF_PRODUCT <= at[0].scale * at[1].scale / result.scale < MOST
     return all(LEAST_OF_SUM <= each.scale / result.scale < MOST for each in at)
+
+
+def adds_products(weight: Weight | None, at: Affine | None, result: Affine | None) -> bool:
+    """Tell whether there are int8 operands whose products multipliers hold in steps of the result.
+
+    XNNPACK refuses others when the file is loaded. Ranges of the data make none: a result that was
+    nearly nothing in calibration can.
+    """
+    if weight is None or at is None or result is None:
+        return False
+    return float(weight.scales.max()) * at.scale < MOST * result.scale
 
 
 def holds(at: Affine, result: Affine) -> bool:

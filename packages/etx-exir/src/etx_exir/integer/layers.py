@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from etx_exir.integer.clamps import Clamped
+from etx_exir.integer.fine_bias import as_fractions
 from etx_exir.integer.layout import Layouts
 from etx_exir.integer.scales import Operand, Scale, Weight, operand, weight_of
 from etx_exir.ir.constants import Constants
@@ -143,6 +144,9 @@ def conv(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str:
     scales = _output_scales(weight, node)
     if scales is None:
         return "the weight has a scale for each input channel, not for each output channel"
+    bias = constants.get(node.args[2])
+    if bias is not None and kernel[0].numel() == 1:
+        kernel, scales = as_fractions(kernel, scales, bias.detach().double() / x.scale.scale)
     numbers = parameters(x, weight, scales, node.args[2], found.scale, constants)
     if isinstance(numbers, str):
         return numbers

@@ -196,6 +196,20 @@ def test_one_operator(name):
     assert torch.equal(on_device(program, inputs), program.module()(*inputs))
 
 
+def test_biases_of_weights_alone_move_no_channel():
+    """With 127 products a step of the input 3 % of the channels are a step off for all inputs."""
+    channels, scale = 512, 0.05
+    weight = Weight(channels, 1, 1, 1)
+    weight.integers.fill_(127)
+    module = Quantized(conv(groups=channels), weight, channels, out_scale=0.017)
+    integers = torch.arange(-128, 128.0) - 7
+    image = (integers * scale).view(1, 1, 16, 16).expand(1, channels, 16, 16).contiguous()
+    program = fused(module, [image])
+    assert integer_operators(program) == {"quantized_depthwise_conv": 1}
+    apart = (program.module()(image) - module(image)).abs() > 0.5 * module.out_scale
+    assert apart.float().mean() < 2e-4
+
+
 @pytest.mark.parametrize(
     ("clamp", "bounds"),
     [(F.relu, (-7, 127)), (F.relu6, (-7, 127)), (lambda x: x.clamp(max=0.5), (-128, 5))],
