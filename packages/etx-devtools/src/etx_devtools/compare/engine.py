@@ -15,6 +15,7 @@ from etx_schema import Tensor as WireTensor
 from etx_schema.inspect.reads_writes import effects
 from etx_schema.problem import Origins
 from torch import Tensor
+from torch.fx import Node
 
 from etx_devtools.compare.arrays import as_tensor, distance_of, dtype_text
 from etx_devtools.compare.checks import Check, Comparison
@@ -328,11 +329,33 @@ class _Call:
         if check.wrong and any(str(n.target).startswith(QUANTIZE) for n in nodes[:-1]):
             check.allowed = max(check.allowed, self._rounding(check, value, note, here))
         if check.wrong:
+            self._from_parts(check, note, got, nodes)
+        if check.wrong:
             check.suspects = tuple(self.open)
             check.cause = self._cause(check, got)
         self.open.clear()
         is_number = not isinstance(value.node.meta.get("val"), Tensor)
         self.cuts[note.name] = got.item() if is_number else note.undo(got)
+
+    def _from_parts(self, check: Check, note: Note, got: Tensor, nodes: Sequence[Node]) -> None:
+        """Compute a value from the parts of the operators above it, where one of these is wrong.
+
+        What the model computes from before them has that error, too.
+        """
+        value = None if self.inner is None else self.inner.values.get(note.name)
+        names = {self.reference.names.get(node) for node in nodes}
+        wrong = (c.value.partition(INNER) for c in self.checks if c.wrong)
+        if self.inner is None or value is None or not any(m and n in names for n, m, _ in wrong):
+            return
+        try:
+            found, taken = self.inner.local(value, self.cuts, self.parts)
+        except LookupError:
+            return
+        here = note.apply(_number_or_tensor(found))
+        if here.shape == got.shape:
+            check.made = distance_of(got, here)
+            self.right[check.slot] = here
+            check.allowed = max(check.allowed, tolerance(here, got.dtype, reduction_length(taken)))
 
     def _add_layer(self, check: Check, note: Note, got: Tensor, expected: Any) -> None:
         pairs = self.session.layers

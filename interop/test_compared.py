@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""All values of a model of the set equal eager's, or are marked with a reason; no false alarm."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+QUICK = ("branch", "crepe", "lstm", "mask_head", "mobilenet_v3_small", "nested", "resnet18", "unet")
+"""The other models take longer than a few seconds: `-s compared` has them all, by hand."""
+SEED = int(os.environ.get("ETX_SEED", "0"))
+VALUES_MB, BESIDE_MB, SECONDS = 52, 500, 10
+
+
+def run(request: pytest.FixtureRequest, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of this folder where the models and the compiler are."""
+    command = [request.config.getoption("--host"), "-W", "ignore", *words]
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    return subprocess.run(command, cwd=HERE, env=kept, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("drawn", [random.Random(SEED).choice(QUICK)])
+def test_all_values_of_a_model(request: pytest.FixtureRequest, drawn: str) -> None:
+    done = run(request, "compared.py", drawn)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_command_on_mobilenet_v2(request: pytest.FixtureRequest) -> None:
+    """All of a process: Python, torch, the model, its export and all of its values."""
+    done = run(request, "compared_command.py", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert found["results"] == found["compared"] == 99, found
+    assert found["peak_mb"] <= VALUES_MB + BESIDE_MB, found
+    assert found["cpu_seconds"] <= SECONDS, found
