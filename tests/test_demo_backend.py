@@ -53,12 +53,16 @@ def test_what_one_half_lowers_the_other_runs(
 
 
 def test_faults_inside_of_its_delegates_are_found(both: Environment, tmp_path: Path) -> None:
-    """By bisection, in no more than log2(n) + 1 compilations, and by delegates that tell all."""
+    """By bisection, in no more than log2(n) + 1 compilations, and by delegates that tell all.
+
+    The search is replayed from its log.
+    """
     for script in ("models.py", "find_fault.py"):
         (tmp_path / script).write_text((DEMO / script).read_text())
     done = both.run("python", "find_fault.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "chain: aten.relu.default is wrong" in done.stdout
+    assert re.search(r"by the command: aten.relu.default, \d compilations, replayed 0", done.stdout)
 
 
 def test_the_pages_run(host: Environment, device: Environment) -> None:

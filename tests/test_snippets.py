@@ -73,3 +73,12 @@ def test_knows_where_a_block_is() -> None:
 )
 def test_compares_output(expected: str, printed: str, same: bool) -> None:
     assert matches(expected, printed) is same
+
+
+def test_copies_files_of_the_repository_into_folders(page: Path) -> None:
+    (page.parent / "given.py").write_text("seven = 7\n")
+    page.write_text(
+        "<!-- file: package/part.py = given.py -->\n"
+        "```python\nfrom package.part import seven\nassert seven == 7\n```\n"
+    )
+    assert run_page(page) == 1

@@ -98,6 +98,8 @@ def both_sides(session: nox.Session) -> tuple[str, list[str]]:
         "interop-host",
         COMPILER,
         "etx-quant",
+        "etx-devtools[run,aot]",
+        "etx-kernels-portable",
         "etx-backend-xnnpack[aot]",
         others=(*MODELS, *samples),
         others_no_deps=(*MODELS_NO_DEPS, "tokenizers==0.23.3"),

@@ -90,6 +90,7 @@ def run_page(page: Path) -> int:
     namespace: dict[str, object] = {"__name__": "__main__"}
     sys.path.insert(0, os.getcwd())
     for name, source in COPY.findall(page.read_text()):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(page.parent / source, name)
     ran = 0
     for block in blocks(page.read_text()):
