@@ -144,3 +144,4 @@ def compared(session: nox.Session) -> None:
     if not session.posargs:
         run(session, host, "-W", "ignore", ROOT / "interop" / "compared_int8.py")
         run(session, host, "-W", "ignore", ROOT / "interop" / "compared_command.py")
+        run(session, host, "-W", "ignore", ROOT / "interop" / "commands_on.py")
