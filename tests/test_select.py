@@ -33,6 +33,8 @@ image = torch.rand(1, 3, 32, 32)
 for name, net, inputs in (
     ("net", Net(), (image,)),
     ("double", Net().double(), (image.double(),)),
+    ("half", Net().half(), (image.half(),)),
+    ("last", Net(), (image.contiguous(memory_format=torch.channels_last),)),
     ("sine", torch.nn.GELU(), (image,)),
 ):
     to_edge(torch.export.export(net.eval(), inputs)).to_executorch().save(name + ".pte")
@@ -43,7 +45,8 @@ import etx_runtime
 import numpy as np
 if len(sys.argv) > 2:
     etx_runtime.Runtime.get().load_plugin(sys.argv[2])
-x = np.random.default_rng(0).random((1, 3, 32, 32), dtype=np.float32)
+x = np.random.default_rng(0).random((1, 3, 32, 32))
+x = x.astype({"double": np.float64, "half": np.float16}.get(sys.argv[1][:-4], np.float32))
 try:
     print(np.asarray(etx_runtime.load(sys.argv[1])(x)).tobytes().hex())
 except etx_runtime.LoadError as error:
@@ -75,19 +78,23 @@ def path(host: Environment) -> str:
 
 
 def test_gives_the_bits_of_the_whole_library(host: Environment, folder: Path) -> None:
-    printed = select(host, folder, "net.pte", "-o", "own", "--plugin", "--level", "base")
-    assert printed.startswith("own: 6 operators in float32"), printed
+    files = ("net.pte", "double.pte")
+    printed = select(host, folder, *files, "-o", "own", "--plugin", "--level", "base")
+    assert printed.startswith("own: 6 operators in float32, float64\n"), printed
     device = environment("bare", "etx-runtime")
     plugin = folder / "own" / "etx_kernels_portable.so"
-    selected = device.python("-c", RUN, folder / "net.pte", plugin)
-    whole = host.python("-c", RUN, folder / "net.pte", ETX_KERNELS_ISA="base")
-    assert len(whole) > 20
-    assert selected == whole
+    for file in files:
+        selected = device.python("-c", RUN, file, plugin, cwd=folder)
+        whole = host.python("-c", RUN, file, ETX_KERNELS_ISA="base", cwd=folder)
+        assert len(whole) > 20
+        assert selected == whole, file
 
-    missing = device.python("-c", RUN, folder / "sine.pte", plugin)
+    missing = device.python("-c", RUN, "sine.pte", plugin, cwd=folder)
     assert "add with `etx select --operator aten::gelu.out`" in missing
-    other = device.python("-c", RUN, folder / "double.pte", plugin)
-    assert "left out by etx select: --dtype float64" in other
+    other = device.python("-c", RUN, "half.pte", plugin, cwd=folder)
+    assert "left out by etx select: --dtype float16" in other
+    other = device.python("-c", RUN, "last.pte", plugin, cwd=folder)
+    assert "left out by etx select: --dim-orders" in other
 
 
 def test_is_small(host: Environment, folder: Path) -> None:

@@ -4,8 +4,8 @@
 
 /// What a build takes in: everything, or what the header ETX_SELECTION names, which `etx select`
 /// writes from files: ETX_SELECTED_OPERATORS(X) with an X("aten::add.out") each,
-/// ETX_SELECTED_DTYPES, bits of ScalarType, and ETX_LEFT_OUT_DTYPES(X), numbers and names of the
-/// rest.
+/// ETX_SELECTED_DTYPES, bits of ScalarType, ETX_LEFT_OUT_DTYPES(X), numbers and names of the rest,
+/// and ETX_SELECTED_DIM_ORDERS: 0 where all tensors are row-major.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include ETX_SELECTION
 #else
 #define ETX_SELECTED_DTYPES ~uint64_t{0}
+#define ETX_SELECTED_DIM_ORDERS 1
 #endif
 
 namespace etx::portable {
@@ -25,6 +26,9 @@ namespace etx::portable {
 constexpr bool is_built(ScalarType type) {
   return (ETX_SELECTED_DTYPES >> static_cast<int>(type) & 1) != 0;
 }
+
+/// False: tensors are row-major, and what is there for others is left out.
+constexpr bool kDimOrdersBuilt = ETX_SELECTED_DIM_ORDERS != 0;
 
 template <typename... Types>
 constexpr bool any_built(Types... types) {
@@ -78,26 +82,48 @@ constexpr const char* why_left_out(ScalarType type) {
   }
 }
 
-/// Refuses an instruction with a tensor of a dtype that is left out.
-[[gnu::noinline]] inline etx_status check_dtypes(etx_context* context, const char* signature,
-                                                 etx_value* const* args) {
+/// Why a tensor is refused; null: it is not.
+inline const char* why_left_out(const etx_tensor& tensor) {
+  if (!kDimOrdersBuilt) {
+    for (uint8_t i = 0; i < tensor.rank; ++i) {
+      if (tensor.dim_order[i] != i) return "left out by etx select: --dim-orders";
+    }
+  }
+  return why_left_out(static_cast<ScalarType>(tensor.dtype));
+}
+
+/// The same of a value, which may be a list of tensors.
+inline const char* why_left_out(const etx_value& value) {
+  if (value.tag == ETX_TAG_TENSOR) return why_left_out(*value.payload.as_tensor);
+  if (value.tag != ETX_TAG_LIST_TENSOR && value.tag != ETX_TAG_LIST_OPTIONAL_TENSOR) return nullptr;
+  const char* reason = nullptr;
+  for (uint32_t i = 0; i < value.count && reason == nullptr; ++i) {
+    const etx_value* const item = value.payload.as_tensor_list[i];
+    if (item != nullptr && item->tag == ETX_TAG_TENSOR) {
+      reason = why_left_out(*item->payload.as_tensor);
+    }
+  }
+  return reason;
+}
+
+/// Refuses an instruction with a tensor that is left out.
+[[gnu::noinline]] inline etx_status check_tensors(etx_context* context, const char* signature,
+                                                  etx_value* const* args) {
   for (; *signature != 0 && *signature != '*'; ++signature) {
     if (*signature == '!' || *signature == '?') continue;
-    const etx_value& value = **args++;
-    if (value.tag != ETX_TAG_TENSOR) continue;
-    const char* reason = why_left_out(static_cast<ScalarType>(value.payload.as_tensor->dtype));
+    const char* const reason = why_left_out(**args++);
     if (reason == nullptr) continue;
     return context->fail(context, static_cast<etx_status>(Error::NotSupported), reason);
   }
   return 0;
 }
 
-/// The kernel of a row, which refuses tensors of dtypes that are left out when a method is loaded.
+/// The kernel of a row, which refuses tensors that are left out when a method is loaded.
 template <const auto& all, size_t index>
 etx_status run_selected(etx_context* context, etx_value* const* args) {
   constexpr etx_kernel row = all[index];
   if (context->is_loading) {
-    const etx_status status = check_dtypes(context, row.signature, args);
+    const etx_status status = check_tensors(context, row.signature, args);
     if (status != 0) return status;
     if ((row.dtypes & kChecksAtLoad) == 0) return 0;
   }

@@ -13,6 +13,7 @@ constexpr const char* kNoMemory = "not enough temporary memory for the result";
 
 /// True when the elements lie in this dim order; null: row-major.
 bool lies_in(const Tensor& tensor, const uint8_t* dim_order) {
+  if (!kDimOrdersBuilt) return true;
   ssize_t stride = 1;
   for (ssize_t i = tensor.dim(); i-- > 0;) {
     const ssize_t d = dim_order == nullptr ? i : dim_order[i];
@@ -30,7 +31,7 @@ Error read_operand(Context& context, const Tensor& tensor, ScalarType as, const 
   if (tensor.scalar_type() != as) {
     ETX_TRY(convert_to_temp(context, tensor, as, data));
   }
-  if (tensor.is_contiguous() || tensor.numel() == 0) return Error::Ok;
+  if (!kDimOrdersBuilt || tensor.is_contiguous() || tensor.numel() == 0) return Error::Ok;
   const int64_t bytes = tensor.numel() * static_cast<int64_t>(element_size(as));
   ETX_ASSIGN(char* const memory,
              scratch<char>(context, bytes, "not enough temporary memory to reorder an operand"));

@@ -7,6 +7,7 @@
 #include "core/min_max.h"
 #include "core/scratch.h"
 #include "core/transpose_block.h"
+#include "selection.h"
 
 namespace etx::portable {
 namespace {
@@ -314,7 +315,7 @@ Error unpack_elements(Context& context, const Tensor& tensor, const void* from,
 
 Error row_major(Context& context, const Tensor& tensor, const void*& data) {
   data = tensor.const_data_ptr();
-  if (tensor.is_contiguous()) return Error::Ok;
+  if (!kDimOrdersBuilt || tensor.is_contiguous()) return Error::Ok;
   constexpr const char* kNoMemory = "no temporary memory to reorder the dimensions of a tensor";
   ETX_ASSIGN(char* const temp,
              scratch<char>(context, static_cast<int64_t>(tensor.nbytes()), kNoMemory));
@@ -325,7 +326,7 @@ Error row_major(Context& context, const Tensor& tensor, const void*& data) {
 Error copy_reshaped(Context& context, const Tensor& dst, const Tensor& src) {
   ETX_CHECK(context, dst.numel() == src.numel(), InvalidArgument,
             "out must have as many elements as the input");
-  if (dst.is_contiguous()) {
+  if (!kDimOrdersBuilt || dst.is_contiguous()) {
     return pack_elements(context, src, src.element_size(), src.const_data_ptr(),
                          dst.mutable_data_ptr());
   }

@@ -34,7 +34,7 @@ def register(subparsers: Any) -> None:
         "select",
         help="write a kernel library with only what files use",
         description="Write a folder with the sources of the kernels that the files call, as a "
-        "CMake project for any toolchain: only their operators, computed in their dtypes. With "
+        "CMake project for any toolchain: only their operators, dtypes and dim orders. With "
         "--static or --plugin the library is built in it; of a static one the size is printed by "
         "operator and by source, as a linker keeps it.",
         epilog="example: etx select model.pte -o kernels --static --optimize=-Os --level base",
@@ -46,6 +46,9 @@ def register(subparsers: Any) -> None:
     kinds.add_argument("--plugin", action="store_true", help="build etx_kernels_portable.so")
     parser.add_argument("--operator", action="append", default=[], metavar="NAME", help="one more")
     parser.add_argument("--dtype", action="append", default=[], metavar="NAME", help="one more")
+    parser.add_argument(
+        "--dim-orders", action="store_true", help="take tensors that are not row-major, too"
+    )
     parser.add_argument(
         "--optimize", default="-O3", metavar="FLAG", help="level of optimisation (-O3)"
     )
@@ -69,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
         raise EtxError(f"{target} exists and was not written by etx select: give another folder")
     with open_sources(options.sources) as sources:
         library = families(sources, library_path())
-        chosen = select(options.files, options.operator, options.dtype, library)
+        chosen = select(options.files, options.operator, options.dtype, library, options.dim_orders)
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         work = scratch / target.name
@@ -106,6 +109,7 @@ def _print(options: argparse.Namespace, chosen: Selection, measured: Sizes | Non
             "folder": options.output,
             "operators": chosen.operators,
             "dtypes": chosen.dtypes,
+            "dim_orders": chosen.orders,
             "families": chosen.families,
             "elsewhere": chosen.elsewhere,
             "sizes": measured.sources if measured else {},

@@ -21,14 +21,21 @@ FAMILY = re.compile(r"^ +X\(([a-z_0-9]+)\)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Selection:
-    """Operators of the library that files call, and dtypes of all of their tensors."""
+    """Operators of the library that files call, dtypes and dim orders of all of their tensors."""
 
     operators: tuple[str, ...]
     dtypes: tuple[str, ...]
+    dim_orders: bool
+    """Whether a tensor may be other than row-major, such as channels last."""
     families: dict[str, tuple[str, ...]]
     """By family, in the library's order: its operators that are used."""
     elsewhere: tuple[str, ...]
     """Operators that another plugin must bring."""
+
+    @property
+    def orders(self) -> str:
+        """Return in words in which dim orders tensors may be."""
+        return "any" if self.dim_orders else "row-major"
 
     def header(self, command: str) -> str:
         """Return the C++ header that a build reads (native/selection.h)."""
@@ -41,8 +48,9 @@ class Selection:
         )
         return (
             f"// Written by: {command}\n"
-            f"// dtypes: {', '.join(self.dtypes)}\n"
+            f"// dtypes: {', '.join(self.dtypes)}; dim orders: {self.orders}\n"
             f"#define ETX_SELECTED_DTYPES uint64_t{{{bits:#x}}}\n"
+            f"#define ETX_SELECTED_DIM_ORDERS {int(self.dim_orders)}\n"
             f"#define ETX_SELECTED_OPERATORS(X) \\\n{rows}\n"
             f"#define ETX_LEFT_OUT_DTYPES(X) \\\n{left_out}\n"
         )
@@ -53,6 +61,7 @@ def select(
     operators: Iterable[str],
     dtypes: Iterable[str],
     library: dict[str, list[str]],
+    dim_orders: bool = False,
 ) -> Selection:
     """Return what `files` use, and what is asked for by name, of `library`: operators by family.
 
@@ -76,6 +85,7 @@ def select(
         for plan in program.execution_plan:
             called.update(operator_name(plan, i) for i in range(len(plan.operators)))
             held.update(dtypes_of(plan.values))
+            dim_orders = dim_orders or not all(map(is_row_major, plan.values))
     if not called & known:
         names = ", ".join(sorted(called)) or "no operator at all: delegates only"
         raise EtxError(f"nothing of etx-kernels-portable is used; the files call {names}")
@@ -85,6 +95,7 @@ def select(
     return Selection(
         operators=tuple(sorted(called & known)),
         dtypes=tuple(name for name, _ in DTYPES.values() if name in held),
+        dim_orders=dim_orders,
         families={family: names for family, names in families.items() if names},
         elsewhere=tuple(sorted(called - known)),
     )
@@ -98,6 +109,12 @@ def dtypes_of(values: Iterable[object]) -> set[str]:
         if scalar_type is not None:
             found.add(DTYPES[int(scalar_type)][0])
     return found
+
+
+def is_row_major(value: object) -> bool:
+    """Tell whether a value is a tensor whose dimensions lie in their order, or no tensor."""
+    order = getattr(getattr(value, "val", None), "dim_order", None)
+    return order is None or list(order) == sorted(order)
 
 
 def families(sources: Path, plugin: str) -> dict[str, list[str]]:
