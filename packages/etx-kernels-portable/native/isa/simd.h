@@ -175,6 +175,36 @@ inline float add_lanes(VecF v) {
   return t[0];
 #endif
 }
+/// y[i] = the sum of all lanes of v[i], as `add_lanes` gives it, + bias[i]; `bias` may be null.
+inline void store_four_sums(const VecF (&v)[4], const float* bias, float* y) {
+#if ETX_SIMD_BYTES == 64
+  const auto halves = [](__m512 a, __m512 b) {
+    return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x44), _mm512_shuffle_f32x4(a, b, 0xee));
+  };
+  const __m512 ab = halves((__m512)v[0], (__m512)v[1]), cd = halves((__m512)v[2], (__m512)v[3]);
+  const __m512 fours =
+      _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+  const __m512 twos = _mm512_add_ps(fours, _mm512_permute_ps(fours, 0xee));
+  const __m512 ones = _mm512_add_ps(twos, _mm512_movehdup_ps(twos));
+  const __m512i at = _mm512_castsi128_si512(_mm_setr_epi32(0, 4, 8, 12));
+  const __m128 sums = _mm512_castps512_ps128(_mm512_permutexvar_ps(at, ones));
+#elif ETX_SIMD_BYTES == 32
+  const auto halves = [](__m256 a, __m256 b) {
+    return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+  };
+  const __m256 ab = halves((__m256)v[0], (__m256)v[1]), cd = halves((__m256)v[2], (__m256)v[3]);
+  const __m256 twos =
+      _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+  const __m256 ones = _mm256_add_ps(twos, _mm256_movehdup_ps(twos));
+  const __m256i at = _mm256_setr_epi32(0, 4, 2, 6, 0, 4, 2, 6);
+  const __m128 sums = _mm256_castps256_ps128(_mm256_permutevar8x32_ps(ones, at));
+#else
+  for (int i = 0; i < 4; ++i) y[i] = add_lanes(v[i]) + (bias == nullptr ? 0.0f : bias[i]);
+#endif
+#if ETX_SIMD_BYTES >= 32
+  _mm_storeu_ps(y, bias == nullptr ? sums : _mm_add_ps(sums, _mm_loadu_ps(bias)));
+#endif
+}
 /// The largest of all lanes; NaN where there is one.
 inline float max_lanes(VecF v) {
 #if ETX_SIMD_BYTES >= 32

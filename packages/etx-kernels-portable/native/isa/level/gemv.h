@@ -39,6 +39,8 @@ ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t
       for (int c = 0; c < C; ++c) sum[r][c] = add_product<T>(sum[r][c], xv[r], wv[c]);
     }
   };
+  constexpr int64_t kAhead = 4096 / sizeof(typename E::element);
+  const int64_t ahead = C * d.w_stride < kAhead ? kAhead : C * d.w_stride;
   int64_t k = 0;
   Vec<T> xv[R], wv[C];
   for (; k + U * L <= d.depth; k += U * L) {
@@ -50,7 +52,7 @@ ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t
       for (int c = 0; c < C; ++c) {
         const auto* const p = w + c * d.w_stride + k + u * L;
         wv[c] = E::load(p);
-        if constexpr (kLanes > 4) prefetch(p + C * d.w_stride);
+        if constexpr (kLanes > 4) prefetch(p + ahead);
       }
       add(acc[u], xv, wv);
     }
@@ -73,13 +75,20 @@ ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t
   }
   ETX_UNROLL
   for (int r = 0; r < R; ++r) {
+    T* const y = d.y + (row + r) * d.y_stride + column;
+    const T* const bias = d.bias == nullptr ? nullptr : d.bias + column;
     ETX_UNROLL
     for (int c = 0; c < C; ++c) {
-      Vec<T> sum = acc[0][r][c];
       ETX_UNROLL
-      for (int u = 1; u < U; ++u) sum = add_vec<T>(sum, acc[u][r][c]);
-      const T bias = d.bias == nullptr ? T{0} : d.bias[column + c];
-      d.y[(row + r) * d.y_stride + column + c] = static_cast<T>(add_all<T>(sum) + bias);
+      for (int u = 1; u < U; ++u) acc[0][r][c] = add_vec<T>(acc[0][r][c], acc[u][r][c]);
+    }
+    if constexpr (C == 4 && std::is_same_v<T, float>) {
+      store_four_sums(acc[0][r], bias, y);
+    } else {
+      ETX_UNROLL
+      for (int c = 0; c < C; ++c) {
+        y[c] = static_cast<T>(add_all<T>(acc[0][r][c]) + (bias == nullptr ? T{0} : bias[c]));
+      }
     }
   }
 }
