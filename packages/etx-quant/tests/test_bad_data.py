@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from etx_quant import Int8Quantizer, QuantizationError, QuantizationWarning, compare, quantize
+from etx_quant import (
+    Int8Quantizer,
+    QuantizationError,
+    QuantizationWarning,
+    compare,
+    prepare_training,
+    quantize,
+    quantize_with_report,
+)
 from torch import Tensor, nn
 
 
@@ -50,6 +58,9 @@ BATCHES: dict[str, tuple[Any, str]] = {
         r"batch 1, argument 'image': 1 of 384 values are not finite, the first at "
         r"\(0, 1, 2, 3\): nan",
     ),
+    "nothing": (None, "calibration is None; expected tuples"),
+    "empty tensors": ([(GOOD[0][:0],)], r"float32\[0, 3, 8, 8\] without elements"),
+    "arrays": ([(GOOD[0].numpy(),)], r"batch 0: numpy float32\[2, 3, 8, 8\] does not fit"),
     "infinite": ([(GOOD[0] / 0,)], r"384 of 384 values .* \(0, 0, 0, 0\): inf"),
 }
 
@@ -86,6 +97,14 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
         "set_module_name: the model has no module 'body.9'; it has body, body.0",
     ),
     "letters": ({"keep_float": "head"}, "keep_float is 'head'; expected a list"),
+    "letters for groups": ({"recipe": "int4", "group_size": "32"}, "a group of '32' weights"),
+    "letters for decibels": ({"target_sqnr": "20"}, "target_sqnr is '20'; expected a number"),
+    "no number of decibels": ({"target_sqnr": float("nan")}, "target_sqnr is nan"),
+    "a recipe as quantizer": ({"quantizer": "int8"}, "quantizer is 'int8'; .* goes to recipe="),
+    "a recipe beside a quantizer": (
+        {"quantizer": Int8Quantizer(), "recipe": "int4"},
+        "a quantizer or recipe='int4', not both",
+    ),
     "half a goal": ({"least_accuracy": 0.9}, "go together"),
     "two goals": (
         {"target_sqnr": 3.0, "accuracy": lambda m: 1.0, "least_accuracy": 0.5},
@@ -100,6 +119,63 @@ def test_options(name: str) -> None:
     options, message = OPTIONS[name]
     with pytest.raises(QuantizationError, match=message):
         quantize(Net().eval(), [GOOD], **options)
+
+
+@pytest.mark.usefixtures("no_export")
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (None, "model is None; expected a torch.nn.Module"),
+        (Net().to("meta"), "'body.0.weight' is on device meta"),
+    ],
+)
+def test_models(model: Any, message: str) -> None:
+    with pytest.raises(QuantizationError, match=message):
+        quantize(model, [GOOD])
+
+
+def test_an_exported_program_is_asked_for_its_module() -> None:
+    program = torch.export.export(Net().eval(), GOOD)
+    with pytest.raises(QuantizationError, match=r"pass the module, or its \.module\(\)"):
+        quantize(program, [GOOD])  # type: ignore[arg-type]
+    assert compare(program.module(), quantize(program.module(), [GOOD]), [GOOD]).sqnr > 30
+
+
+def test_a_model_of_halves_is_told_so() -> None:
+    with pytest.raises(QuantizationError, match=r"'body.0' is float16; call \.float\(\)"):
+        quantize(Net().eval().half(), [(GOOD[0].half(),)])
+
+
+def test_what_cannot_be_exported_says_why() -> None:
+    class Branch(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x if x.sum() > 0 else -x
+
+    with pytest.raises(QuantizationError, match="does not capture the model: Guard"):
+        quantize(Branch(), [GOOD])
+
+
+def test_training_leaves_the_model_as_it_was() -> None:
+    class Branch(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x if x.sum() > 0 else -x
+
+    model = Branch().eval()
+    with pytest.raises(QuantizationError, match="does not capture the model: Guard"):
+        prepare_training(model, GOOD)
+    assert not model.training
+    with pytest.raises(QuantizationError, match=r"example is a Tensor; expected a tuple"):
+        prepare_training(model, GOOD[0])  # type: ignore[arg-type]
+
+
+def test_an_accuracy_that_is_no_number() -> None:
+    with pytest.raises(QuantizationError, match="what accuracy returned is None"):
+        quantize(Net().eval(), [GOOD], accuracy=lambda model: None, least_accuracy=0.9)  # type: ignore[arg-type,return-value]
+
+
+def test_a_misspelt_option_lists_those_there_are() -> None:
+    with pytest.raises(TypeError, match="no option 'targetsqnr'; it has recipe, group_size"):
+        quantize_with_report(Net().eval(), [GOOD], targetsqnr=3)
 
 
 def test_a_layer_that_groups_do_not_divide_can_stay_in_float() -> None:

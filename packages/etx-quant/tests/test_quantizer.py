@@ -53,7 +53,7 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.adaptive_avg_pool1d.default: lambda x: F.adaptive_avg_pool1d(x[0], 3)[None],
     aten.adaptive_avg_pool2d.default: lambda x: F.adaptive_avg_pool2d(x, 2),
     aten.add.Tensor: lambda x: x + x[:, :1],
-    aten.add_.Tensor: lambda x: (x * 2).add_(1.0),
+    aten.add_.Tensor: lambda x: x.flip(1).add_(1.0),
     aten.avg_pool1d.default: lambda x: F.avg_pool1d(x[0], 2)[None],
     aten.avg_pool2d.default: lambda x: F.avg_pool2d(x, 2),
     aten.clamp.default: lambda x: x.flip(1).clamp(-0.5, 0.5),

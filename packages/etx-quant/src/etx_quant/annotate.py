@@ -21,7 +21,9 @@ from torchao.quantization.pt2e.quantizer import (
 )
 
 from etx_quant.errors import QuantizationError
+from etx_quant.functions import function_of, is_pointwise
 from etx_quant.observers import PerTokenObserver, TableObserver, WeightObserver
+from etx_quant.ranges import RangeObserver
 from etx_quant.rows import (
     CLAMPS,
     FEATURE_NORMS,
@@ -37,11 +39,22 @@ from etx_quant.rows import (
     Weighted,
 )
 
-__all__ = ["KEY", "annotate_node", "is_static", "layer_of", "move_forward"]
+__all__ = [
+    "INNER",
+    "KEY",
+    "annotate_function",
+    "annotate_node",
+    "is_static",
+    "layer_of",
+    "move_forward",
+]
 
 KEY = "quantization_annotation"
+INNER = "is_inside_of_function"
+"""Of operators that are quantized as one: False for the last."""
 LARGE = 2.0**16
 """A constant beyond it is a mask or a sentinel: its range would leave nothing for other values."""
+CHOICE = Arithmetic(is_xnnpack=False)
 PADS_WITH_OWN = ("reflect", "replicate", "circular")
 aten = torch.ops.aten
 
@@ -240,6 +253,49 @@ def annotate_arithmetic(
         node.meta[KEY].output_qspec = row.fixed
     else:
         _set(node, specs, config.output_activation, config)
+    if len(node.all_input_nodes) == 1 and is_pointwise(node.target):
+        _observe_through(inputs[0], [node], config)
+
+
+def annotate_function(
+    source: Node, nodes: list[Node], config: QuantizationConfig, model: GraphModule
+) -> None:
+    """Annotate what ``nodes`` compute of ``source``, element by element, as one operator."""
+    last, row = nodes[-1], ROWS.get(nodes[-1].target, CHOICE)
+    assert isinstance(row, Arithmetic)
+    if not is_float(last):
+        return
+    if any(KEY in n.meta for n in nodes) or not is_static(config.input_activation):
+        return
+    if not _is_quantized(source) or any(_is_large(a, model) for n in nodes for a in n.args):
+        return
+    if row.is_sum and _is_normalized(last):
+        return
+    for node in nodes:
+        reads = source in node.all_input_nodes
+        inputs = {source: _edge(source, config)} if reads else {}
+        node.meta[KEY] = QuantizationAnnotation(inputs, _annotated=True)
+        node.meta[INNER] = node is not last
+    fixed = row.fixed if config.output_activation.dtype == torch.int8 else None
+    last.meta[KEY].output_qspec = fixed or config.output_activation
+    _observe_through(source, nodes, config)
+
+
+def _observe_through(source: Node, nodes: list[Node], config: QuantizationConfig) -> None:
+    """Choose the range of ``source`` by what ``nodes`` make of it, where nothing else reads it."""
+    spec, found = config.output_activation, source.meta.get(KEY)
+    if observer_of(spec) is not RangeObserver or not set(source.users) <= set(nodes):
+        return
+    if found is not None and found.output_qspec is not spec:
+        return
+    options = spec.observer_or_fake_quant_ctr.p.keywords
+    observer = RangeObserver.with_args(function=function_of(nodes, source), **options)
+    through = replace(spec, observer_or_fake_quant_ctr=observer)
+    if found is not None:
+        found.output_qspec = through
+    for node in nodes:
+        if source in node.meta[KEY].input_qspec_map:
+            node.meta[KEY].input_qspec_map[source] = through
 
 
 def _is_norm(node: Node) -> bool:

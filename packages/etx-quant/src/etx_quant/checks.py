@@ -4,18 +4,30 @@
 from __future__ import annotations
 
 import inspect
+import reprlib
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 from torch.utils.hooks import RemovableHandle
+from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.errors import QuantizationError
 
-__all__ = ["Batch", "check_fit", "check_groups", "check_names", "read_batches"]
+__all__ = [
+    "Batch",
+    "captured",
+    "check_fit",
+    "check_groups",
+    "check_model",
+    "check_names",
+    "check_quantizer",
+    "read_batches",
+]
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,45 @@ class Batch:
         return leaves
 
 
+def captured(model: nn.Module, batch: Batch, dynamic_shapes: Any) -> ExportedProgram:
+    """Return the model as torch.export has it; an error is one of this package's."""
+    try:
+        return torch.export.export(
+            model,
+            batch.args,
+            batch.kwargs or None,
+            dynamic_shapes=dynamic_shapes,
+            strict=False,
+        )
+    except Exception as error:
+        reason = str(error).strip().split("\n\n")[0][:500]
+        raise QuantizationError(
+            f"torch.export does not capture the model: {type(error).__name__}: {reason}"
+        ) from error
+
+
+def check_model(model: object) -> None:
+    """Refuse what is no module, and modules without memory."""
+    if isinstance(model, ExportedProgram):
+        raise QuantizationError("model is an ExportedProgram; pass the module, or its .module()")
+    if not isinstance(model, nn.Module):
+        raise QuantizationError(f"model is {model!r}; expected a torch.nn.Module")
+    for name, value in (*model.named_parameters(), *model.named_buffers()):
+        if value.device.type == "meta":
+            raise QuantizationError(f"model: {name!r} is on device meta; load its weights first")
+
+
+def check_quantizer(quantizer: object, recipe: object) -> None:
+    """Refuse what is no quantizer, and one beside a recipe."""
+    if quantizer is not None and not isinstance(quantizer, Quantizer):
+        raise QuantizationError(
+            f"quantizer is {quantizer!r}; expected a quantizer of torchao's pt2e flow, or None; "
+            "the name of a recipe goes to recipe="
+        )
+    if quantizer is not None and recipe != "int8":
+        raise QuantizationError(f"give a quantizer or recipe={recipe!r}, not both")
+
+
 def read_batches(calibration: Iterable[Any], model: nn.Module, dynamic: bool) -> list[Batch]:
     """Return the batches; refuse what is not a call, differs from the first, or is not finite.
 
@@ -40,6 +91,10 @@ def read_batches(calibration: Iterable[Any], model: nn.Module, dynamic: bool) ->
     if isinstance(calibration, Tensor):
         raise QuantizationError(
             "calibration is a tensor; expected tuples of model arguments, e.g. [(x,) for x in data]"
+        )
+    if not isinstance(calibration, Iterable):
+        raise QuantizationError(
+            f"calibration is {calibration!r}; expected tuples of model arguments, one or more"
         )
     batches = [_batch(made, i) for i, made in enumerate(calibration)]
     if not batches:
@@ -96,6 +151,9 @@ def _check_value(place: str, value: Any, first: Any, dynamic: bool) -> None:
             f"{place}: it is {_described(value)}, in batch 0 {_described(first)}; give batches "
             "of one shape, or dynamic_shapes for sizes that differ"
         )
+    if value.device.type == "meta" or not value.numel():
+        what = "on device meta" if value.numel() else "without elements"
+        raise QuantizationError(f"{place}: {_described(value)} {what}; expected values to measure")
     if value.is_floating_point() and not bool(value.isfinite().all()):
         bad = (~value.isfinite()).nonzero()
         where = tuple(bad[0].tolist())
@@ -105,8 +163,11 @@ def _check_value(place: str, value: Any, first: Any, dynamic: bool) -> None:
         )
 
 
-def _described(value: Tensor) -> str:
-    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+def _described(value: Any) -> str:
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        return reprlib.repr(value)
+    kind = "" if isinstance(value, Tensor) else f"{type(value).__module__} "
+    return f"{kind}{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
 
 
 def check_fit(model: nn.Module, batch: Batch) -> None:
@@ -130,7 +191,7 @@ def check_fit(model: nn.Module, batch: Batch) -> None:
         inside = next(filter(None, reversed(active)), "")
         layer = f"layer {inside!r} ({type(model.get_submodule(inside)).__name__})"
         place = layer if inside else type(model).__name__
-        given = ", ".join(_described(x) if isinstance(x, Tensor) else repr(x) for x in batch.leaves)
+        given = ", ".join(map(_described, batch.leaves))
         text = f"calibration, batch 0: {given} does not fit the model: {place} raises"
         raise QuantizationError(f"{text} {type(error).__name__}: {error}") from error
     finally:

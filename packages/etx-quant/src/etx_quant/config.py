@@ -9,7 +9,6 @@ import torch
 from torchao.quantization.pt2e import (
     FakeQuantize,
     FusedMovingAvgObsFakeQuantize,
-    HistogramObserver,
     MinMaxObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
@@ -20,6 +19,7 @@ from torchao.quantization.pt2e.quantizer import QuantizationConfig, Quantization
 
 from etx_quant.errors import QuantizationError
 from etx_quant.observers import GroupObserver, PerTokenObserver, TableObserver
+from etx_quant.ranges import RangeObserver
 
 __all__ = [
     "QuantizationConfig",
@@ -27,9 +27,11 @@ __all__ = [
     "get_symmetric_quantization_config",
     "get_weight_quantization_config",
 ]
+EPS = 2**-20
+"""The smallest scale of an activation, and of anything in training."""
 
-EPS = 2**-12
-"""The smallest scale."""
+WEIGHT_EPS = 2**-16
+"""The smallest scale of a weight: int32 holds biases in steps of it and of the activation."""
 
 
 def get_symmetric_quantization_config(
@@ -111,7 +113,7 @@ def _activation_observer(is_qat: bool, is_dynamic: bool) -> Any:
         return FusedMovingAvgObsFakeQuantize.with_args(
             observer=MovingAverageMinMaxObserver, eps=EPS
         )
-    return HistogramObserver.with_args(eps=EPS)
+    return RangeObserver.with_args(eps=EPS)
 
 
 def _weight(
@@ -125,7 +127,7 @@ def _weight(
         )
     else:
         chosen = PerChannelMinMaxObserver if is_per_channel else MinMaxObserver
-        observer = chosen.with_args(eps=EPS)
+        observer = chosen.with_args(eps=WEIGHT_EPS)
     return QuantizationSpec(
         dtype=torch.int8,
         quant_min=weight_qmin,
@@ -139,8 +141,10 @@ def _weight(
 def _in_groups(
     bits: int, group_size: int | None, observer: type[Any], scheme: torch.qscheme
 ) -> QuantizationSpec:
-    if group_size is not None and group_size < 2:
-        raise QuantizationError(f"a group of {group_size} weights: expected 2 or more, or None")
+    if group_size is not None and not (isinstance(group_size, int) and group_size >= 2):
+        raise QuantizationError(
+            f"a group of {group_size!r} weights: expected a whole number, 2 or more, or None"
+        )
     return QuantizationSpec(
         dtype=torch.int8,
         quant_min=-(2 ** (bits - 1)),

@@ -28,10 +28,12 @@ class Layer:
     """What quantization does to one operator.
 
     ``sqnr``: of its result in the quantized model to that in float, in decibels, errors of what is
-    before it included. ``alone``: of the model's outputs where it is the only one that is
-    quantized, None if that was not measured. ``seen``: the range of its result; ``held``: the range
-    that its integers hold, None where the result stays float; ``saturated``: the share of values
-    outside of it. ``bytes``: of its weight as it is; ``float_bytes``: as float32.
+    before it included; where one function alone reads the result, of what that makes of it.
+    ``alone``: of the model's outputs where it is the only one that is quantized, None if that was
+    not measured. ``seen``: the range of its result; ``held``: the range that its integers hold,
+    None where the result stays float; ``saturated``: the share of values outside of it, less those
+    that such a function makes nothing else of. ``bytes``: of its weight as it is; ``float_bytes``:
+    as float32.
     """
 
     name: str
@@ -189,23 +191,24 @@ def describe(
         simulation.run(batch, (), expected)
         simulation.run(batch, active, actual)
         for unit, found in sums.items():
-            held = _held(holders[unit])
-            _add(found, expected[unit.last], actual[unit.last], held)
+            _add(found, expected[unit.last], actual[unit.last], holders[unit])
     return tuple(
         _layer(simulation, unit, sums[unit], _held(holders[unit]), unit in kept, alone.get(unit))
         for unit in units
     )
 
 
-def _add(sums: _Sums, expected: Tensor, actual: Tensor, held: Range | None) -> None:
-    x, y = expected.double(), actual.double()
-    sums.signal += float(x.square().sum())
-    sums.noise += float((x - y).square().sum())
+def _add(sums: _Sums, expected: Tensor, actual: Tensor, holder: Any) -> None:
+    x, y, held = expected.double(), actual.double(), _held(holder)
     sums.low, sums.high = min(sums.low, float(x.min())), max(sums.high, float(x.max()))
     sums.count += x.numel()
+    function = getattr(holder, "function", None) or (lambda value: value)
     if held is not None:
-        step = (held[1] - held[0]) / 510
-        sums.outside += int(((x < held[0] - step) | (x > held[1] + step)).sum())
+        lost = (function(x) - function(x.clamp(*held))).abs()
+        sums.outside += int((lost > (held[1] - held[0]) / 510).sum())
+    x, y = function(x), function(y)
+    sums.signal += float(x.square().sum())
+    sums.noise += float((x - y).square().sum())
 
 
 def _holder(simulation: Simulation, unit: Unit, active: Collection[Node]) -> Any:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +35,9 @@ class Goal:
             raise QuantizationError("accuracy and least_accuracy go together; give both")
         if self.accuracy is not None and self.sqnr is not None:
             raise QuantizationError("give target_sqnr, or accuracy with least_accuracy, not both")
+        for name, value in (("target_sqnr", self.sqnr), ("least_accuracy", self.least_accuracy)):
+            if value is not None:
+                _number(value, name)
 
     @property
     def least(self) -> float:
@@ -46,6 +50,17 @@ class Goal:
     def is_set(self) -> bool:
         """Tell whether there is something to reach."""
         return self.sqnr is not None or self.accuracy is not None
+
+
+def _number(value: Any, name: str) -> float:
+    """Return ``value`` as a number; refuse what is none."""
+    try:
+        number = float(value) if not isinstance(value, str) else math.nan
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if math.isnan(number):
+        raise QuantizationError(f"{name} is {value!r}; expected a number")
+    return number
 
 
 @dataclass
@@ -92,7 +107,8 @@ def choose(
             found[number] = _sqnr(simulation, batches, references, quantized)
             return found[number] >= goal.least
         active = simulation.active(quantized)
-        found[number] = float(goal.accuracy(lambda *a, **k: simulation.call(Batch(a, k), active)))
+        result = goal.accuracy(lambda *a, **k: simulation.call(Batch(a, k), active))
+        found[number] = _number(result, "what accuracy returned")
         return found[number] >= goal.least
 
     if not reached(0):

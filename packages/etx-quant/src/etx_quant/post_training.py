@@ -17,7 +17,16 @@ from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.annotate import layer_of
-from etx_quant.checks import Batch, check_fit, check_groups, check_names, read_batches
+from etx_quant.checks import (
+    Batch,
+    captured,
+    check_fit,
+    check_groups,
+    check_model,
+    check_names,
+    check_quantizer,
+    read_batches,
+)
 from etx_quant.edges import quantize_edges
 from etx_quant.errors import QuantizationError
 from etx_quant.layers import Edge, Layer, Report, describe
@@ -33,6 +42,9 @@ __all__ = ["quantize", "quantize_with_report"]
 
 MEASURED = 8
 """How many batches are measured; all of them calibrate."""
+
+GOALS = "target_sqnr", "accuracy", "least_accuracy"
+OPTIONS = "recipe", "group_size", "keep_float", "dynamic_shapes"
 
 LARGEST = 1e30
 """Beyond it are masks, not activations: the least float32 is -3.4e38."""
@@ -102,7 +114,11 @@ def quantize_with_report(
 
     Raises QuantizationError also where an input or output stays float, with ``int8_io``.
     """
-    goal = Goal(*(options.pop(n, None) for n in ("target_sqnr", "accuracy", "least_accuracy")))
+    goal = Goal(*(options.pop(n, None) for n in GOALS))
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        known = ", ".join((*OPTIONS, *GOALS))
+        raise TypeError(f"quantize_with_report has no option {unknown[0]!r}; it has {known}")
     job = _Job(model, quantizer, goal=goal, **options)
     with shown(progress) as step:
         job.prepare(calibration, step)
@@ -157,6 +173,8 @@ class _Job:
     def prepare(self, calibration: Iterable[Any], step: Progress) -> None:
         """Check everything, export, insert observers and show them the data."""
         step("checking the calibration data", 0, 1)
+        check_model(self.model)
+        check_quantizer(self.quantizer, self.recipe)
         quantizer = self.quantizer or quantizer_of(self.recipe, self.group_size, self.keep_float)
         check_names(self.model, self.keep_float, "keep_float")
         check_names(self.model, getattr(quantizer, "names", ()), "set_module_name")
@@ -167,13 +185,7 @@ class _Job:
         with evaluation(self.model):
             check_fit(self.model, example)
             step("exporting", 0, 1)
-            program = torch.export.export(
-                self.model,
-                example.args,
-                example.kwargs or None,
-                dynamic_shapes=self.dynamic_shapes,
-                strict=False,
-            )
+            program = captured(self.model, example, self.dynamic_shapes)
         exported = program.module(check_guards=False)
         fold_norms(exported)
         self.prepared = prepare_pt2e(exported, quantizer)
@@ -236,7 +248,10 @@ def evaluation(model: nn.Module) -> Iterator[None]:
     """Put a module that is in training into evaluation for a while."""
     training = [module for module in model.modules() if module.training]
     if model.training:
-        model.eval()
+        try:
+            model.eval()
+        except NotImplementedError:  # of what torch.export made
+            move_exported_model_to_eval(model)
     yield
     for module in training:
         module.training = True

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, TypeAlias
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
-from etx_quant.annotate import annotate_node, is_static, move_forward
+from etx_quant.annotate import annotate_function, annotate_node, is_static, move_forward
 from etx_quant.config import QuantizationConfig, get_symmetric_quantization_config
 from etx_quant.forms import rewrite_forms
+from etx_quant.functions import written_functions
 from etx_quant.norms import norms_as_layers
 from etx_quant.rows import ROWS, Row
 
@@ -94,13 +95,23 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
     def annotate(self, model: GraphModule) -> GraphModule:
         """Attach annotations to the nodes of the graph."""
         nodes = list(model.graph.nodes)
+        written = written_functions(model.graph) if self.rows is ROWS else []
+        functions = {inner[0]: (source, inner) for source, inner in written}
         for node in nodes:
+            if node in functions:
+                self._annotate_function(*functions[node], model)
             if (row := self.rows.get(node.target)) and (config := self._config(node)):
                 annotate_node(node, row, config, model)
         for node in reversed(nodes):
             if (row := self.rows.get(node.target)) and (config := self._config(node)):
                 move_forward(node, row, config)
         return model
+
+    def _annotate_function(self, source: Node, inner: list[Node], model: GraphModule) -> None:
+        """Annotate what one configuration is for."""
+        config = self._config(inner[-1])
+        if config is not None and all(self._config(node) is config for node in inner):
+            annotate_function(source, inner, config, model)
 
     def validate(self, model: GraphModule) -> None:
         """Accept every annotated model."""

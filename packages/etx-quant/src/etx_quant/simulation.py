@@ -13,7 +13,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
 
-from etx_quant.annotate import KEY, layer_of
+from etx_quant.annotate import INNER, KEY, layer_of
 from etx_quant.checks import Batch
 from etx_quant.rows import ROWS, Moved, Recurrent, Split, Table, Weighted
 
@@ -105,7 +105,7 @@ class Simulation:
             reader = pending.pop()
             if reader in units:
                 found.add(reader)
-            elif reader in self.observers or _moves(reader):
+            elif reader in self.observers or _moves(reader) or reader.meta.get(INNER):
                 pending += reader.users
         return found
 
@@ -179,9 +179,11 @@ def _units(model: GraphModule) -> Iterator[Unit]:
     names: set[str] = set()
     for node in model.graph.nodes:
         row, found = ROWS.get(node.target), node.meta.get(KEY)
-        if row is None or found is None or isinstance(row, (Moved, Split)):
+        if found is None or isinstance(row, (Moved, Split)):
             continue
-        if not found.input_qspec_map:
+        if row is None and INNER not in node.meta:
+            continue
+        if node.meta.get(INNER, not found.input_qspec_map):
             continue
         name = layer_of(node)
         if not isinstance(row, (Weighted, Recurrent, Table)) or name in names:

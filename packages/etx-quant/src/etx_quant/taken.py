@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import warnings
 
+import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from etx_quant.annotate import KEY
+from etx_quant.annotate import KEY, layer_of
 from etx_quant.errors import QuantizationError, QuantizationWarning
 from etx_quant.rows import ROWS, Weighted
 from etx_quant.simulation import observer_nodes
@@ -32,13 +33,24 @@ def check_taken(prepared: GraphModule, recipe: str = "") -> None:
         raise QuantizationError(
             f"nothing is quantized: {hint}; recipe 'int8' takes them"
             if hint
+            else f"nothing is quantized: {floats}; call .float() of the model and its inputs"
+            if (floats := _other_floats(layers))
             else "nothing is quantized: none of the model's operators is one that the quantizer "
             "takes with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
         )
-    whole, floats = sum(map(_numbers, layers)), sum(map(_numbers, convolutions))
-    if hint and 2 * floats > whole:
-        text = f"{hint}, with {floats:,} of {whole:,} weights; recipe 'int8' takes them"
+    whole, left_float = sum(map(_numbers, layers)), sum(map(_numbers, convolutions))
+    if hint and 2 * left_float > whole:
+        text = f"{hint}, with {left_float:,} of {whole:,} weights; recipe 'int8' takes them"
         warnings.warn(text, QuantizationWarning, stacklevel=5)
+
+
+def _other_floats(layers: list[Node]) -> str:
+    """Say which layer has a weight of other floats than those that are quantized."""
+    for layer in layers:
+        value = layer.meta.get("val")
+        if isinstance(value, Tensor) and value.dtype != torch.float32:
+            return f"layer {layer_of(layer)!r} is {str(value.dtype).removeprefix('torch.')}"
+    return ""
 
 
 def _numbers(layer: Node) -> int:

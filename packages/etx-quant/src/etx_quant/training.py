@@ -13,7 +13,9 @@ from torchao.quantization.pt2e import allow_exported_model_train_eval
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
+from etx_quant.checks import Batch, captured, check_model, check_quantizer
 from etx_quant.config import get_symmetric_quantization_config
+from etx_quant.errors import QuantizationError
 from etx_quant.post_training import in_evaluation
 from etx_quant.quantizer import Int8Quantizer
 from etx_quant.rows import NORMS, ROWS, Weighted
@@ -37,15 +39,24 @@ def prepare_training(
     configurations are made with ``is_qat=True``. A batch norm behind a convolution is trained as a
     part of it. ``eval`` and ``train`` of the result switch norms and dropouts; those inside of
     attention and of recurrent layers end with ``finish_training``.
+
+    Raises QuantizationError for what is no module, no example or no quantizer, and for a model that
+    torch.export does not capture or of which nothing is quantized.
     """
+    check_model(model)
+    check_quantizer(quantizer, "int8")
+    if not isinstance(example, tuple):
+        kind = type(example).__name__
+        raise QuantizationError(f"example is a {kind}; expected a tuple of arguments, (x,) for one")
     if quantizer is None:
         config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
         quantizer = Int8Quantizer().set_global(config)
-    was_training = model.training
-    program = torch.export.export(
-        model.train(), example, dynamic_shapes=dynamic_shapes, strict=False
-    )
-    model.train(was_training)
+    modes = {module: module.training for module in model.modules()}
+    try:
+        program = captured(model.train(), Batch(example), dynamic_shapes)
+    finally:
+        for module, is_training in modes.items():
+            module.training = is_training
     exported = program.module(check_guards=False)
     _part_norms(exported)
     prepared = prepare_qat_pt2e(exported, quantizer)

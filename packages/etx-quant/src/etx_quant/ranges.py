@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The range of an activation: that of its values, or in which a function of them errs least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchao.quantization.pt2e import HistogramObserver
+
+__all__ = ["RangeObserver"]
+
+OF_ZEROS = 2**-12
+"""The scale of nothing but zeros: a smaller one could make multipliers that kernels do not hold."""
+
+TRIED = 64
+"""How many bounds are tried on a side at a time."""
+
+Parameters = tuple[Tensor, Tensor]
+
+
+class RangeObserver(HistogramObserver):  # type: ignore[misc]
+    """Chooses the range of an activation with the least squared error over its histogram.
+
+    With ``function`` it is the error of what that makes of the value. Behind a SiLU most of what is
+    far below zero is nearly zero: to hold it would take half of the integers from what is above.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor] | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.function = function
+        self._found: Parameters | None = None
+
+    def forward(self, x_orig: Tensor) -> Tensor:
+        """Add ``x_orig`` to the histogram."""
+        self._found = None
+        result: Tensor = super().forward(x_orig)
+        return result
+
+    def calculate_qparams(self) -> Parameters:
+        """Return scale and zero point."""
+        scale, zero = super().calculate_qparams()
+        is_zero = (self.min_val == 0) & (self.max_val == 0)
+        return torch.where(is_zero, OF_ZEROS, scale), zero
+
+    def _non_linear_param_search(self) -> Parameters:
+        if self._found is None:
+            self._found = self._search()
+        return self._found
+
+    def _search(self) -> Parameters:
+        if self.function is None:
+            found: Parameters = super()._non_linear_param_search()
+            return found
+        low, high = self.min_val.clamp(max=0).double(), self.max_val.clamp(min=0).double()
+        width = (self.max_val - self.min_val).double() / self.bins
+        values = self.min_val.double() + (torch.arange(self.bins) + 0.5) * width
+        expected = self.function(values)
+        chosen = (self.histogram > 0) & expected.isfinite()
+        table = values[chosen], self.histogram[chosen].double(), expected[chosen]
+        shares = torch.linspace(1, 1 / TRIED, TRIED, dtype=torch.float64)[:, None]
+        for _ in range(2):
+            low = (shares * low)[self._errors(shares * low, high, *table).argmin()]
+            high = (shares * high)[self._errors(low, shares * high, *table).argmin()]
+        return low.float().reshape(()), high.float().reshape(())
+
+    def _errors(
+        self, low: Tensor, high: Tensor, values: Tensor, weights: Tensor, expected: Tensor
+    ) -> Tensor:
+        """Return the squared error in the function for each range, [tried]."""
+        scale = ((high - low) / (self.quant_max - self.quant_min)).clamp(min=float(self.eps))
+        zero = (self.quant_min - low / scale).round().clamp(self.quant_min, self.quant_max)
+        integers = ((values / scale).round() + zero).clamp(self.quant_min, self.quant_max)
+        assert self.function is not None
+        error = self.function((integers - zero) * scale) - expected
+        return (error.square() * weights).sum(1).nan_to_num(torch.inf)
