@@ -28,10 +28,10 @@ ABSENT = {
     ),
     "backends.transforms": "shared transforms of backends are not there: use etx_exir.passes",
     "backends.xnnpack": (
-        "it has partition.xnnpack_partitioner and quantizer; others are in etx_backend_xnnpack,"
+        "it has partition.xnnpack_partitioner, quantizer and recipes; others are in"
+        " etx_backend_xnnpack,"
         " of the package etx-backend-xnnpack[aot]"
     ),
-    "backends.xnnpack.recipes": "recipes are not there: call to_edge_transform_and_lower",
     "codegen": "kernels are selected by the CMake targets of etx-kernels-portable, not by codegen",
     "data": "the schemas are package data of etx_schema",
     "devtools.etdump": (
@@ -70,7 +70,7 @@ ABSENT = {
     "exir.tensor": "use TensorSpec, or the fields of etx_schema.Tensor for what is in a file",
     "exir.tracer": "only torch.export captures programs",
     "exir.verification": "use etx_exir.lower.verify",
-    "export": "recipes and sessions are not there: use etx_exir.compile, or to_edge and its steps",
+    "export": "recipes, their registry and sessions are there; recipes are not combined",
     "extension.flat_tensor": "use etx_schema.read_ptd and etx_schema.write_ptd",
     "extension.llm": (
         "export of language models is not there yet: export the model with torch.export, and lower"

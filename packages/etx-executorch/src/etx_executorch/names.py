@@ -23,10 +23,13 @@ _PLANNING = "etx_executorch.adapters.planning"
 _PORTABLE = "etx_executorch.adapters.portable_lib"
 _PRINTING = "etx_executorch.adapters.printing"
 _REINPLACE = "etx_executorch.adapters.reinplace"
+_RECIPES = "etx_executorch.adapters.recipes"
 _RUNTIME = "etx_executorch.adapters.runtime"
+_SESSIONS = "etx_executorch.adapters.sessions"
 _SPECS = "etx_executorch.adapters.specs"
 _TRANSFORMS = "etx_executorch.adapters.transforms"
 _SERIALIZE = "etx_executorch.adapters.serialize"
+_XNNPACK_RECIPES = "etx_executorch.adapters.xnnpack_recipes"
 _PARTITIONERS = "etx_exir.partitioners"
 _ARM = "etx_backend_arm"
 _ETHOS_U = "etx_backend_arm.ethos_u.backend"
@@ -311,6 +314,34 @@ DEVTOOLS = {
     "devtools.size_analysis_tool": {},
 }
 
+_RECIPE = _of(
+    _RECIPES,
+    "AOQuantizationConfig",
+    "ExportRecipe",
+    "LoweringRecipe",
+    "Mode",
+    "QuantizationRecipe",
+    "RecipeType",
+)
+_SESSION = _of(_SESSIONS, "ExportSession", "export")
+
+EXPORT = {
+    "export": {
+        **{name: place for name, place in _RECIPE.items() if name != "Mode"},
+        **_SESSION,
+        **_of(_RECIPES, "BackendRecipeProvider", "StageType", "recipe_registry"),
+    },
+    "export.recipe": _RECIPE,
+    "export.recipe_provider": _of(_RECIPES, "BackendRecipeProvider"),
+    "export.stages": _of(_SESSIONS, "PipelineArtifact"),
+    "export.types": _of(_RECIPES, "StageType"),
+    "backends.xnnpack.recipes": _of(_XNNPACK_RECIPES, "XNNPACKRecipeProvider", "XNNPackRecipeType"),
+    "backends.xnnpack.recipes.xnnpack_recipe_provider": _of(
+        _XNNPACK_RECIPES, "XNNPACKRecipeProvider"
+    ),
+    "backends.xnnpack.recipes.xnnpack_recipe_types": _of(_XNNPACK_RECIPES, "XNNPackRecipeType"),
+}
+
 QUANTIZATION = {
     "backends.xnnpack.quantizer": {},
     "backends.xnnpack.quantizer.xnnpack_quantizer": _of(
@@ -373,6 +404,7 @@ NAMES: dict[str, dict[str, str]] = {
     **SERIALIZE,
     **RUNTIME,
     **DEVTOOLS,
+    **EXPORT,
     **QUANTIZATION,
     **BACKENDS,
     **FOLDERS,
