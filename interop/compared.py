@@ -14,27 +14,29 @@ from collections import Counter
 import torch
 from etx_devtools.compare import Report, compare
 from etx_exir import to_edge
-from etx_schema import DelegateCall, KernelCall, PteFile
+from etx_schema import DelegateCall, KernelCall, PteFile, Tensor, TensorList
 from etx_schema.inspect.reads_writes import effects
 from modelset import build
 from names import ROWS
 
-NUMBERS = "executorch_prim::"
-"""Instructions that compute sizes and make views: they have no tensors of their own."""
 HEADINGS = ("model", "results", "by value", "by operator", "none", "wrong", "largest", "seconds")
 
 
 def unseen(pte: PteFile, report: Report) -> list[str]:
-    """Return the calls of kernels and delegates that no check is of, though they ran or could."""
+    """Return the calls that leave tensors and that no check is of, though they ran or could."""
     (plan,) = pte.program.execution_plan
     seen = {check.instruction for call in report.calls for check in call.checks}
-    pairs = zip(plan.chains[0].instructions, effects(plan), strict=True)
+    pairs = enumerate(zip(plan.chains[0].instructions, effects(plan), strict=True))
     return [
         f"instruction {number} {effect.op} was not seen"
-        for number, (step, effect) in enumerate(pairs)
+        for number, (step, effect) in pairs
         if isinstance(step.instr_args, (KernelCall, DelegateCall))
         and number not in seen
-        and not effect.op.startswith(NUMBERS)
+        and effect.alias is None
+        and any(
+            isinstance(plan.values[slot].val, (Tensor, TensorList))
+            for slot in (*effect.writes, *effect.updates)
+        )
     ]
 
 

@@ -23,19 +23,27 @@ from etx_schema.files import PathLike, load_bytes
 
 VERSION = 2
 LARGEST = 2**31 - 2**16
-_SLOT = 2
 _COUNTED = 64
 
 
 class _Views(Decoder):
     """Leaves the program where it is: a view of the file, not a copy."""
 
+    viewed: tuple[str, ...] = ("BundledProgram.program",)
+
     def vector(self, name: str, item: Field, offset: int) -> Any:
-        if name != "BundledProgram.program":
+        if name not in self.viewed:
             return super().vector(name, item, offset)
         size = self.u32(offset)
-        self.check(offset + 4, size, "the bundled program")
+        self.check(offset + 4, size, f"the {size} elements of {name}")
+        self.spend(size + 4, offset)
         return self.view[offset + 4 : offset + 4 + size]
+
+
+class _Checked(_Views):
+    """Leaves all bytes where they are."""
+
+    viewed = ("BundledProgram.program", "Tensor.data")
 
 
 def is_bundle(view: Blob) -> bool:
@@ -44,18 +52,15 @@ def is_bundle(view: Blob) -> bool:
 
 
 def program_of(view: memoryview) -> memoryview:
-    """Return the `.pte` inside a bundled program, and any other bytes as they are."""
+    """Return the `.pte` inside a bundled program, and any other bytes as they are.
+
+    Raise ProgramError where anything of the bundle is not as `read_bundle` takes it: one that was
+    cut behind its program is damaged, too.
+    """
     if not is_bundle(view):
         return view
-    decoder = _Views(view, 0)
-    root = decoder.follow(0)
-    slots = decoder.vtable("BundledProgram", root)
-    if len(slots) <= _SLOT or not slots[_SLOT]:
-        raise ProgramError("the bundle holds no program", root)
-    field = BundledProgram.FIELDS[_SLOT]
-    found = decoder.vector("BundledProgram.program", field, decoder.follow(root + slots[_SLOT]))
-    assert isinstance(found, memoryview)
-    return found
+    found: Any = _read(_Checked(view, 0)).program
+    return memoryview(found)
 
 
 def read_bundle(source: PathLike | Blob) -> BundledProgram:
@@ -63,7 +68,11 @@ def read_bundle(source: PathLike | Blob) -> BundledProgram:
 
     Raise ProgramError where tensors do not have the bytes of their sizes, or a suite has no name.
     """
-    bundle = _Views(load_bytes(source), 0).root(BundledProgram, IDENTIFIER)
+    return _read(_Views(load_bytes(source), 0))
+
+
+def _read(decoder: Decoder) -> BundledProgram:
+    bundle = decoder.root(BundledProgram, IDENTIFIER)
     if not bundle.program:
         raise ProgramError("the bundle holds no program")
     for number, suite in enumerate(bundle.method_test_suites):
