@@ -24,8 +24,8 @@ constexpr bool kSquares = false;
 #endif
 
 /// even[i] = x[2 i] and odd[i] = x[2 i + 1] of a line of `n` floats, `evens` and `odds` of them.
-inline void part_line(const float* x, int64_t n, float* even, int64_t evens, float* odd,
-                      int64_t odds) {
+inline void part_line(const float* x, [[maybe_unused]] int64_t n, float* even, int64_t evens,
+                      float* odd, int64_t odds) {
   int64_t i = 0;
 #if defined(ETX_HAS_SHUFFLE)
   for (; 2 * (i + kLanes) <= n && i + kLanes <= evens && i + kLanes <= odds; i += kLanes) {
