@@ -28,7 +28,7 @@ import operator_sweep  # noqa: E402
 import tiny  # noqa: E402
 
 MOST_INTEGER_TEXT = {"cortex-m55": 40_000, "cortex-m4": 40_000, "cortex-m0plus": 44_000}
-MOST_METHOD_ARENA = 5_600
+MOST_METHOD_ARENA = 4_096
 FORBIDDEN = re.compile(
     r"__aeabi_(c?d\w+|drsub|\w+2d)|__\w+df\w*|_?malloc(_r)?|free|_sbrk|v?\w?n?printf"
 )

@@ -13,7 +13,11 @@
 #include <stdint.h>
 
 /// Raised when existing members change; a plugin of another major version is refused.
+#if UINTPTR_MAX > UINT32_MAX
 #define ETX_ABI_MAJOR 1
+#else
+#define ETX_ABI_MAJOR 2
+#endif
 /// Raised when members are appended; a plugin of a newer minor version is refused.
 #define ETX_ABI_MINOR 6
 
@@ -30,13 +34,15 @@ typedef struct etx_tensor {
   int32_t* sizes;            ///< `rank` current sizes; read-only memory when static.
   int32_t* strides;          ///< `rank` current strides, in elements.
   const uint8_t* dim_order;  ///< `rank` dimensions, outermost to innermost.
-  int64_t numel;             ///< Product of the current sizes.
-  int64_t capacity;          ///< Most elements a resize may ask for.
+  intptr_t numel;            ///< Product of the current sizes.
+  intptr_t capacity;         ///< Most elements a resize may ask for.
   int8_t dtype;              ///< An `etx::ScalarType`.
   uint8_t rank;              ///< At most ETX_MAX_RANK.
   uint8_t dynamism;          ///< An `etx::TensorShapeDynamism`.
   uint8_t flags;             ///< ETX_TENSOR_* bits.
+#if UINTPTR_MAX > UINT32_MAX
   uint32_t reserved;
+#endif
 } etx_tensor;
 
 #define ETX_MAX_RANK 16

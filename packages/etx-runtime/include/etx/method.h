@@ -97,7 +97,8 @@ class Method {
 
   /// The most recent failure; its error is Ok when there was none.
   const Failure& last_failure() const;
-  /// The values of instruction `index`: inputs, then outputs; empty when there is none.
+  /// The values of instruction `index`: inputs, then outputs; empty when there is none. With
+  /// pointers of 32 bits, until those of another are asked for or the method executes.
   Span<etx_value* const> instruction_args(size_t index) const;
 
   /// The kernel of instruction `index`; null where it is another kind of instruction, or none.

@@ -96,7 +96,7 @@ class Tensor {
     for (size_t i = 0; i < sizes.size(); ++i) {
       impl_->sizes[i] = static_cast<SizesType>(sizes[i]);
     }
-    impl_->numel = numel;
+    impl_->numel = static_cast<intptr_t>(numel);
     set_strides(*impl_);
     return Error::Ok;
   }

@@ -68,7 +68,7 @@ const char* read(const fbb::Tensor& tensor, Stored& stored) {
   impl.dim_order = stored.dim_order;
   impl.rank = static_cast<decltype(impl.rank)>(rank);
   impl.dtype = static_cast<decltype(impl.dtype)>(type);
-  impl.numel = impl.capacity = numel;
+  impl.numel = impl.capacity = static_cast<intptr_t>(numel);
   impl.data = numel == 0 ? nullptr : const_cast<uint8_t*>(tensor.data()->data());
   Tensor::set_strides(impl);
   return nullptr;

@@ -87,12 +87,12 @@ bool has_memory(const etx_value& value, bool written) {
 
 constexpr char kNoMemory[] = "a tensor has no memory, was freed, or is constant and written to";
 
-etx_status check_tensors(ExecutionContext& context, const Instruction& instruction,
+etx_status check_tensors(ExecutionContext& context, Span<etx_value* const> args,
                          const char* signature) {
-  for (uint16_t i = 0; i < instruction.num_args; ++i) {
+  for (const etx_value* arg : args) {
     Parameter parameter = {'*', false, false};
     if (*signature != '\0') signature = read_parameter(signature, &parameter);
-    if (!has_memory(*instruction.args[i], parameter.written)) {
+    if (!has_memory(*arg, parameter.written)) {
       return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
     }
   }
@@ -116,15 +116,15 @@ bool keep_kind(EValue& value, Tag kind) {
 }
 
 etx_status run_scalar(ExecutionContext& context, const MethodState& state,
-                      const Instruction& instruction) {
+                      const Instruction& instruction, Span<etx_value* const> args) {
   const char* signature = state.kernels[instruction.target]->signature;
-  etx_status status = check_tensors(context, instruction, signature);
-  if (status == 0) status = instruction.run(&context, instruction.args);
-  for (uint16_t i = 0; i < instruction.num_args && *signature != '\0'; ++i) {
+  etx_status status = check_tensors(context, args, signature);
+  if (status == 0) status = instruction.run(&context, args.data());
+  for (size_t i = 0; i < args.size() && *signature != '\0'; ++i) {
     Parameter parameter;
     signature = read_parameter(signature, &parameter);
     if (parameter.letter != 'v') continue;
-    EValue& value = *static_cast<EValue*>(instruction.args[i]);
+    EValue& value = *static_cast<EValue*>(args[i]);
     const auto index = static_cast<size_t>(&value - state.values.data());
     if (!keep_kind(value, tag_of(value_at(*state.plan, index))) && status == 0) {
       status = record(&context, static_cast<etx_status>(Error::InvalidType),
@@ -136,39 +136,38 @@ etx_status run_scalar(ExecutionContext& context, const MethodState& state,
 
 /// A result without memory takes that of the view's input, and with it how much of it there is. One
 /// with planned memory keeps it: normally it is the input's, else the elements are copied there.
-etx_status run_view(ExecutionContext& context, const Instruction& instruction) {
-  const TensorImpl& self = *instruction.args[0]->payload.as_tensor;
-  TensorImpl& out = *instruction.args[2]->payload.as_tensor;
-  if (!has_memory(instruction.args[0], false) || self.dtype != out.dtype) {
+etx_status run_view(ExecutionContext& context, etx_kernel_fn run, etx_value* const* args) {
+  const TensorImpl& self = *args[0]->payload.as_tensor;
+  TensorImpl& out = *args[2]->payload.as_tensor;
+  if (!has_memory(args[0], false) || self.dtype != out.dtype) {
     return record(&context, static_cast<etx_status>(Error::InvalidState),
                   "a view needs an input with memory and a result of its dtype");
   }
   if ((out.flags & kUnbound) == 0) {
-    if (!has_memory(instruction.args[2], true)) {
+    if (!has_memory(args[2], true)) {
       return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
     }
     void* const planned = out.data;
-    const etx_status status = instruction.run(&context, instruction.args);
+    const etx_status status = run(&context, args);
     out.data = planned;
     const size_t size = Tensor(&out).nbytes();
     if (status == 0 && self.data != planned && size != 0) std::memmove(planned, self.data, size);
     return status;
   }
   out.capacity = self.capacity;
-  const etx_status status = instruction.run(&context, instruction.args);
+  const etx_status status = run(&context, args);
   const unsigned constant = self.flags & ETX_TENSOR_CONSTANT;
   out.flags = static_cast<uint8_t>((out.flags & ~ETX_TENSOR_CONSTANT) | constant);
   if (status != 0 || out.numel > out.capacity) out.data = nullptr;
   return status;
 }
 
-etx_status run_delegate(ExecutionContext& context, const MethodState& state,
-                        const Instruction& instruction) {
-  const etx_status status = check_tensors(context, instruction, "");
+etx_status run_delegate(ExecutionContext& context, const Delegate& delegate,
+                        Span<etx_value* const> args) {
+  const etx_status status = check_tensors(context, args, "");
   if (status != 0) return status;
-  const Delegate& delegate = state.delegates[instruction.target];
-  return delegate.backend->execute(delegate.backend, delegate.handle, &context, instruction.args,
-                                   instruction.num_args);
+  return delegate.backend->execute(delegate.backend, delegate.handle, &context, args.data(),
+                                   args.size());
 }
 
 /// A bool, a bool tensor all of whose elements are true, or an integer that is not 0: slots keep
@@ -210,35 +209,41 @@ etx_status jump(ExecutionContext& context, MethodState& state, uint32_t target) 
 etx_status run_other(ExecutionContext& context, MethodState& state,
                      const Instruction& instruction) {
   etx_status status = 0;
+  etx_value** const values = arguments(state, instruction);
+  const Span<etx_value* const> args = {values, instruction.num_args};
   switch (instruction.kind) {
     case Instruction::Kind::Jump: return jump(context, state, instruction.target);
     case Instruction::Kind::JumpFalse: {
       bool condition = false;
-      status = evaluate(context, *instruction.args[0], &condition);
+      status = evaluate(context, *args[0], &condition);
       if (status != 0 || condition) break;
       return jump(context, state, instruction.target);
     }
     case Instruction::Kind::CheckedKernel:
-      status = check_tensors(context, instruction, state.kernels[instruction.target]->signature);
-      if (status == 0) status = instruction.run(&context, instruction.args);
+      status = check_tensors(context, args, state.kernels[instruction.target]->signature);
+      if (status == 0) status = instruction.run(&context, values);
       break;
-    case Instruction::Kind::ScalarKernel: status = run_scalar(context, state, instruction); break;
+    case Instruction::Kind::ScalarKernel:
+      status = run_scalar(context, state, instruction, args);
+      break;
     case Instruction::Kind::AnyKernel:
       context.kernel = state.kernels[instruction.target];
       context.num_args = instruction.num_args;
-      status = check_tensors(context, instruction, "");
-      if (status == 0) status = instruction.run(&context, instruction.args);
+      status = check_tensors(context, args, "");
+      if (status == 0) status = instruction.run(&context, values);
       break;
-    case Instruction::Kind::View: status = run_view(context, instruction); break;
-    case Instruction::Kind::Delegate: status = run_delegate(context, state, instruction); break;
+    case Instruction::Kind::View: status = run_view(context, instruction.run, values); break;
+    case Instruction::Kind::Delegate:
+      status = run_delegate(context, state.delegates[instruction.target], args);
+      break;
     case Instruction::Kind::Move:
-      if (is_freed(*instruction.args[0])) {
+      if (is_freed(*args[0])) {
         return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
       }
-      *instruction.args[1] = *instruction.args[0];
+      *args[1] = *args[0];
       break;
-    case Instruction::Kind::Free: instruction.args[0]->payload.as_tensor->flags |= kFreed; break;
-    default: status = instruction.run(&context, instruction.args); break;
+    case Instruction::Kind::Free: args[0]->payload.as_tensor->flags |= kFreed; break;
+    default: status = instruction.run(&context, values); break;
   }
   if (status == 0) ++state.pc;
   return status;
@@ -302,7 +307,7 @@ TraceEvent describe(const MethodState& state, uint32_t pc) {
   TraceEvent event{};
   event.kind = TraceEvent::Kind::Kernel;
   event.instruction = pc;
-  event.args = {instruction.args, instruction.num_args};
+  event.args = {arguments(state, instruction), instruction.num_args};
   switch (instruction.kind) {
     case Instruction::Kind::Delegate:
       event.kind = TraceEvent::Kind::Delegate;
@@ -467,7 +472,7 @@ etx_status check_at_load(MethodState& state, const Instruction& instruction, con
   ExecutionContext context = make_context(state);
   context.is_loading = true;
   context.temp = nullptr;
-  const etx_status status = instruction.run(&context, instruction.args);
+  const etx_status status = instruction.run(&context, arguments(state, instruction));
   *reason = context.reason;
   return status;
 }
@@ -480,11 +485,11 @@ void restore(const Rebind& rebind) {
   tensor.data = rebind.data;
   tensor.capacity = rebind.capacity;
   if (tensor.numel <= tensor.capacity) return;
-  tensor.numel = numel_of(*rebind.stored);
-  for (uint32_t i = 0; is_dynamic(*rebind.stored) && i < tensor.rank; ++i) {
-    tensor.sizes[i] = rebind.stored->sizes()->Get(i);
+  if (is_dynamic(*rebind.stored)) {
+    tensor.numel = numel_of(*rebind.stored);
+    for (uint32_t i = 0; i < tensor.rank; ++i) tensor.sizes[i] = rebind.stored->sizes()->Get(i);
+    update_strides(tensor);
   }
-  update_strides(tensor);
   if (tensor.numel > tensor.capacity) tensor.data = nullptr;
 }
 
@@ -504,7 +509,7 @@ Error Method::execute() {
       return stop(state, context, stop_cancelled(context));
     }
     if (instruction.kind == Instruction::Kind::Kernel) {
-      status = instruction.run(&context, instruction.args);
+      status = instruction.run(&context, arguments(state, instruction));
       if (status != 0) state.pc = pc;
       ++pc;
     } else {

@@ -145,11 +145,11 @@ uint64_t initial_segment_of(const fbs::Tensor& tensor) {
   return extra == nullptr ? 0 : extra->mutable_data_segments_idx();
 }
 
-int64_t numel_of(const fbs::Tensor& tensor) {
+intptr_t numel_of(const fbs::Tensor& tensor) {
   const auto* sizes = tensor.sizes();
   size_t numel = 1;
   for (uint32_t i = 0; i < length(sizes); ++i) numel *= static_cast<size_t>(sizes->Get(i));
-  return static_cast<int64_t>(numel);
+  return static_cast<intptr_t>(numel);
 }
 
 size_t nbytes_of(const fbs::Tensor& tensor) {

@@ -154,6 +154,13 @@ inline bool is_dynamic(const fbs::Tensor& tensor) {
   return tensor.shape_dynamism() != fbs::TensorShapeDynamism::STATIC;
 }
 
+/// Sizes and strides that a method keeps of a tensor: static sizes lie in the file, and the stride
+/// of a static vector is that of all.
+inline size_t kept_dims(size_t rank, bool is_dynamic) {
+  if (is_dynamic) return 2 * rank;
+  return rank == 1 ? 0 : rank;
+}
+
 /// A tensor without memory of its own: the caller's input or output, or the result of a view.
 bool is_unbound(const fbs::Tensor& tensor);
 
@@ -166,7 +173,7 @@ uint64_t offset_of(const fbs::AllocationDetails& place);
 uint64_t initial_segment_of(const fbs::Tensor& tensor);
 
 /// Elements and bytes at the stored sizes, which were verified not to overflow.
-int64_t numel_of(const fbs::Tensor& tensor);
+intptr_t numel_of(const fbs::Tensor& tensor);
 size_t nbytes_of(const fbs::Tensor& tensor);
 
 }  // namespace etx

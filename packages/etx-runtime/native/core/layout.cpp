@@ -39,7 +39,7 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
     const fbs::KernelTypes kind = value.val_type();
     if (tensor != nullptr) {
       ++counts[kTensors];
-      counts[kDims] += length(tensor->sizes()) * (is_dynamic(*tensor) ? 2 : 1);
+      counts[kDims] += kept_dims(length(tensor->sizes()), is_dynamic(*tensor));
       counts[kRebinds] += is_unbound(*tensor) ? 1 : 0;
     } else if (kind == fbs::KernelTypes::IntList) {
       ++counts[kIntLists];
@@ -51,11 +51,15 @@ Layout::Layout(const fbs::ExecutionPlan& plan) {
   }
   const auto* code = instructions_of(plan);
   counts[kInstructions] = length(code);
+  size_t most_args = 0;
   for (size_t i = 0; i < counts[kInstructions]; ++i) {
     const Call call = call_at(code, i);
-    counts[kSlots] += call.is_call() ? length(call.args) : 2;
+    const size_t args = call.is_call() ? length(call.args) : 2;
+    const size_t kept = kKeepsArguments ? most_args + args : args;
+    if (kept > most_args) most_args = kept;
     has_free |= call.kind == fbs::InstructionArguments::FreeCall;
   }
+  counts[kSlots] += most_args;
   for (size_t i = 0; i < counts[kDelegates]; ++i) {
     counts[kSpecs] += length(at(plan.delegates(), i).compile_specs());
   }

@@ -243,7 +243,7 @@ const Failure& Method::last_failure() const { return state_->failure; }
 Span<etx_value* const> Method::instruction_args(size_t index) const {
   if (index >= state_->instructions.size()) return {};
   const Instruction& instruction = state_->instructions[index];
-  return {instruction.args, instruction.num_args};
+  return {arguments(*state_, instruction), instruction.num_args};
 }
 
 etx_kernel_fn Method::instruction_kernel(size_t index) const {

@@ -148,21 +148,22 @@ void MethodLoader::mark_values() {
     if (input.tensor == nullptr) flags_of(*input.slot) |= kWritten;
   }
   for (const Instruction& instruction : state_->instructions) {
+    etx_value** const args = arguments(*state_, instruction);
     if (instruction.kind == Instruction::Kind::Move) {
-      mark_read(*instruction.args[0]);
-      flags_of(*instruction.args[1]) |= kMoveTarget | kWritten;
+      mark_read(*args[0]);
+      flags_of(*args[1]) |= kMoveTarget | kWritten;
       continue;
     }
     if (instruction.kind == Instruction::Kind::Free) continue;
     const char* signature = instruction.kind == Instruction::Kind::Kernel
                                 ? state_->kernels[instruction.target]->signature
                                 : "";
-    for (uint16_t i = 0; i < instruction.num_args; ++i) {
-      mark_read(*instruction.args[i]);
+    for (uint32_t i = 0; i < instruction.num_args; ++i) {
+      mark_read(*args[i]);
       if (*signature == '\0') continue;
       Parameter parameter;
       signature = read_parameter(signature, &parameter);
-      if (parameter.letter == 'v') flags_of(*instruction.args[i]) |= kWritten;
+      if (parameter.letter == 'v') flags_of(*args[i]) |= kWritten;
     }
   }
   for (Port& input : state_->inputs) {
@@ -234,7 +235,12 @@ void MethodLoader::build_ports(const FbVector<int32_t>* values, Span<Port> ports
     port.stored = &value_at(plan_, index);
     if (port.slot->tag != ETX_TAG_TENSOR) continue;
     port.tensor = port.slot->payload.as_tensor;
-    if (port.tensor->reserved != 0) port.rebind = &state_->rebinds[port.tensor->reserved - 1];
+    Rebind* found = state_->rebinds.data();
+    for (size_t count = state_->rebinds.size(), half; count > 1; count -= half) {
+      half = count / 2;
+      if (found[half].tensor <= port.tensor) found += half;
+    }
+    if (state_->rebinds.size() != 0 && found->tensor == port.tensor) port.rebind = found;
   }
 }
 

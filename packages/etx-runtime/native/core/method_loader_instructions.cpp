@@ -35,6 +35,17 @@ bool takes(const Parameter& parameter, uint32_t tag) {
 
 }  // namespace
 
+etx_value** write_arguments(const MethodState& state, size_t instruction, etx_value** args) {
+  const Call call = call_at(instructions_of(*state.plan), instruction);
+  const uint32_t own[] = {call.first, call.second};
+  const auto* index =
+      call.args == nullptr ? own : reinterpret_cast<const uint32_t*>(call.args->data());
+  for (uint32_t i = state.instructions[instruction].num_args; i != 0; --i) {
+    *args++ = &state.values[*index++];
+  }
+  return args;
+}
+
 void MethodLoader::decode() {
   constexpr Instruction::Kind kKinds[] = {Instruction::Kind::Kernel, Instruction::Kind::Delegate,
                                           Instruction::Kind::Move, Instruction::Kind::JumpFalse,
@@ -44,21 +55,18 @@ void MethodLoader::decode() {
     const Call call = call_at(code, i);
     Instruction& instruction = state_->instructions[i];
     instruction.kind = kKinds[static_cast<size_t>(call.kind) - 1];
-    instruction.args = slots_;
     instruction.target = call.second;
+    instruction.num_args = instruction.kind == Instruction::Kind::Move ? 2 : 1;
     if (call.is_call()) {
       instruction.target = call.first;
       instruction.num_args = static_cast<uint16_t>(length(call.args));
-      for (uint32_t k = 0; k < instruction.num_args; ++k) {
-        *slots_++ = &state_->values[static_cast<size_t>(call.args->Get(k))];
-      }
-      continue;
     }
-    instruction.num_args = 1;
-    *slots_++ = &state_->values[call.first];
-    if (instruction.kind != Instruction::Kind::Move) continue;
-    instruction.num_args = 2;
-    *slots_++ = &state_->values[call.second];
+#if UINTPTR_MAX > UINT32_MAX
+    instruction.args = slots_;
+    slots_ = write_arguments(*state_, i, slots_);
+#else
+    state_->args = slots_;
+#endif
   }
 }
 
@@ -66,7 +74,7 @@ Error MethodLoader::check_kernels() {
   for (uint32_t i = 0; i < state_->instructions.size(); ++i) {
     Instruction& instruction = state_->instructions[i];
     if (instruction.kind == Instruction::Kind::JumpFalse) {
-      const EValue& condition = *static_cast<const EValue*>(instruction.args[0]);
+      const EValue& condition = *static_cast<const EValue*>(arguments(*state_, instruction)[0]);
       const bool changes = (flags_of(condition) & kWritten) != 0;
       if (condition.is_bool() && !condition.to_bool() && !changes) {
         instruction.kind = Instruction::Kind::Jump;
@@ -79,9 +87,9 @@ Error MethodLoader::check_kernels() {
 
 Error MethodLoader::check_kernel(size_t index) {
   Instruction& instruction = state_->instructions[index];
+  etx_value** const args = arguments(*state_, instruction);
   const etx_kernel& general = *state_->kernels[instruction.target];
-  const etx_kernel& kernel =
-      *request_.registry->find_kernel(general, {instruction.args, instruction.num_args});
+  const etx_kernel& kernel = *request_.registry->find_kernel(general, {args, instruction.num_args});
   instruction.run = kernel.run;
   if (equals(kernel.signature, "*")) {
     instruction.kind = Instruction::Kind::AnyKernel;
@@ -89,7 +97,7 @@ Error MethodLoader::check_kernel(size_t index) {
   }
   bool writes_number = false;
   unsigned any = 0;
-  uint16_t used = 0;
+  uint32_t used = 0;
   const char* reason = nullptr;
   for (const char* signature = kernel.signature; *signature != '\0'; ++used) {
     Parameter parameter;
@@ -98,7 +106,7 @@ Error MethodLoader::check_kernel(size_t index) {
     if (used >= instruction.num_args) {
       reason = "too few arguments for the kernel";
     } else {
-      const etx_value& value = *instruction.args[used];
+      const etx_value& value = *args[used];
       const uint8_t flags = flags_of(value);
       any |= flags;
       if (!takes(parameter, value.tag)) {
@@ -109,13 +117,12 @@ Error MethodLoader::check_kernel(size_t index) {
       if ((flags & kChecked) != 0) instruction.kind = Instruction::Kind::CheckedKernel;
     }
     if (reason == nullptr) continue;
-    failure_.index = used;
+    failure_.index = static_cast<int32_t>(used);
     return fail_instruction(index, Error::InvalidProgram, reason);
   }
   if (writes_number) instruction.kind = Instruction::Kind::ScalarKernel;
   if (equals(kernel.name, "executorch_prim::et_view.default")) {
-    if (used < 3 || instruction.args[0]->tag != ETX_TAG_TENSOR ||
-        instruction.args[2]->tag != ETX_TAG_TENSOR) {
+    if (used < 3 || args[0]->tag != ETX_TAG_TENSOR || args[2]->tag != ETX_TAG_TENSOR) {
       return fail_instruction(index, Error::InvalidProgram,
                               "et_view takes a tensor, a size and its result");
     }
@@ -130,7 +137,7 @@ Error MethodLoader::check_kernel(size_t index) {
 Error MethodLoader::fail_instruction(size_t index, Error error, const char* reason) {
   const Instruction& instruction = state_->instructions[index];
   failure_.instruction = static_cast<int32_t>(index);
-  failure_.args = {instruction.args, instruction.num_args};
+  failure_.args = {arguments(*state_, instruction), instruction.num_args};
   return fail_operator(instruction.target, error, reason);
 }
 

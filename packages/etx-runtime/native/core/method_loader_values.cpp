@@ -4,6 +4,12 @@
 #include "method_loader.h"
 
 namespace etx {
+namespace {
+
+/// The stride of each static vector, which nobody changes.
+constexpr int32_t kVectorStride = 1;
+
+}  // namespace
 
 EValue initial_value(const fbs::EValue& stored) {
   EValue value;
@@ -74,17 +80,20 @@ Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) 
   tensor->dynamism = static_cast<uint8_t>(stored.shape_dynamism());
   tensor->numel = tensor->capacity = numel_of(stored);
   tensor->strides = dims_;
-  dims_ += rank;
   if (rank != 0) {
     tensor->sizes = const_cast<int32_t*>(sizes->data());
     tensor->dim_order = stored.dim_order()->data();
   }
+  dims_ += rank;
   if (is_dynamic(stored)) {
     for (size_t i = 0; i < rank; ++i) dims_[i] = tensor->sizes[i];
     tensor->sizes = dims_;
     dims_ += rank;
+  } else if (rank == 1) {
+    tensor->strides = const_cast<int32_t*>(&kVectorStride);
+    --dims_;
   }
-  update_strides(*tensor);
+  if (tensor->strides != &kVectorStride) update_strides(*tensor);
   const fbs::AllocationDetails* place = stored.allocation_info();
   const bool unbound = is_unbound(stored);
   if (unbound) {
@@ -107,7 +116,6 @@ Error MethodLoader::build_tensor(const fbs::Tensor& stored, TensorImpl* tensor) 
   }
   if (state_->has_free || unbound) {
     state_->rebinds[num_rebinds_++] = {tensor, &stored, tensor->data, tensor->capacity, false};
-    tensor->reserved = num_rebinds_;
   }
   return Error::Ok;
 }

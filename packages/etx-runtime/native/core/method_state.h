@@ -18,6 +18,9 @@ constexpr uint8_t kFreed = 0x40;
 
 struct MethodState;
 
+/// Whether each instruction keeps pointers to its values.
+constexpr bool kKeepsArguments = sizeof(void*) > 4;
+
 /// A decoded instruction: everything the loop needs.
 struct Instruction {
   enum class Kind : uint16_t {
@@ -39,7 +42,9 @@ struct Instruction {
   };
 
   etx_kernel_fn run;
+#if UINTPTR_MAX > UINT32_MAX
   etx_value** args;
+#endif
   Kind kind;
   uint16_t num_args;
   /// Operator, delegate, or destination of a jump.
@@ -63,7 +68,7 @@ struct Rebind {
   TensorImpl* tensor;
   const fbs::Tensor* stored;
   void* data;
-  int64_t capacity;
+  intptr_t capacity;
   bool is_constant;
 };
 
@@ -116,6 +121,10 @@ struct MethodState {
   /// Executes with the tracer, all or one instruction; set with it, so that programs without one do
   /// not link it.
   Error (*run_traced)(MethodState& state, bool step);
+#if UINTPTR_MAX <= UINT32_MAX
+  /// Room for the values of any instruction.
+  etx_value** args;
+#endif
   uint64_t trace_start;
   Parallel* parallel;
   Span<EValue> values;
@@ -136,6 +145,21 @@ struct MethodState {
   bool is_running;
   bool has_free;
 };
+
+/// Writes pointers to the values that an instruction names; returns what follows the last.
+etx_value** write_arguments(const MethodState& state, size_t instruction, etx_value** args);
+
+/// The values of an instruction: inputs, then outputs. Pointers of 32 bits are not kept: they hold
+/// until those of another instruction are asked for.
+inline etx_value** arguments(const MethodState& state, const Instruction& instruction) {
+#if UINTPTR_MAX > UINT32_MAX
+  static_cast<void>(state);
+  return instruction.args;
+#else
+  write_arguments(state, static_cast<size_t>(&instruction - state.instructions.data()), state.args);
+  return state.args;
+#endif
+}
 
 }  // namespace etx
 

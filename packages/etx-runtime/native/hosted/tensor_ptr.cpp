@@ -39,7 +39,7 @@ StoragePtr make(std::vector<Tensor::SizesType> sizes, std::vector<Tensor::DimOrd
   impl.sizes = storage->sizes.data();
   impl.strides = storage->strides.data();
   impl.dim_order = storage->order.data();
-  impl.numel = impl.capacity = numel;
+  impl.numel = impl.capacity = static_cast<intptr_t>(numel);
   impl.dtype = static_cast<int8_t>(type);
   impl.rank = static_cast<uint8_t>(storage->sizes.size());
   impl.dynamism = static_cast<uint8_t>(TensorShapeDynamism::DynamicBound);

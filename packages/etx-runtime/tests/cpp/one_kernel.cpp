@@ -39,7 +39,14 @@ extern "C" int run_model(const void* program_bytes, size_t size, float* values) 
   int32_t sizes[] = {1};
   int32_t strides[] = {1};
   const uint8_t order[] = {0};
-  etx_tensor tensor = {values, sizes, strides, order, 1, 1, 6, 1, 0, 0, 0};
+  etx_tensor tensor = {};
+  tensor.data = values;
+  tensor.sizes = sizes;
+  tensor.strides = strides;
+  tensor.dim_order = order;
+  tensor.numel = tensor.capacity = 1;
+  tensor.dtype = 6;
+  tensor.rank = 1;
   etx::Error error = method->set_input(etx::EValue(&tensor), 0);
   if (error == etx::Error::Ok) error = method->execute();
   if (error == etx::Error::Ok) {

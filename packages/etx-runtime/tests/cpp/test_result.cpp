@@ -54,7 +54,14 @@ void resizes() {
   int32_t sizes[] = {4, 6};
   int32_t strides[] = {6, 1};
   const uint8_t order[] = {0, 1};
-  etx_tensor raw = {nullptr, sizes, strides, order, 24, 24, 6, 2, 1, 0, 0};
+  etx_tensor raw = {};
+  raw.sizes = sizes;
+  raw.strides = strides;
+  raw.dim_order = order;
+  raw.numel = raw.capacity = 24;
+  raw.dtype = 6;
+  raw.rank = 2;
+  raw.dynamism = 1;
   const etx::Tensor tensor(&raw);
   CHECK(tensor.resize({8, 3}) == etx::Error::Ok && tensor.stride(0) == 3 && tensor.numel() == 24);
   CHECK(tensor.resize({5, 5}) == etx::Error::NotSupported);

@@ -24,13 +24,13 @@ from etx_backend_arm.firmware.scratch import Place
 BYTES = {
     "state": 184,
     "values": 16,
-    "instructions": 16,
+    "instructions": 12,
     "inputs": 20,
     "outputs": 20,
-    "rebinds": 32,
+    "rebinds": 20,
     "kernels": 4,
     "delegates": 24,
-    "tensors": 40,
+    "tensors": 28,
     "items": 8,
     "lists": 8,
     "slots": 4,
@@ -61,10 +61,9 @@ def method_arena(plan: ExecutionPlan) -> int:
         _count_value(value.val, counts)
     code = plan.chains[0].instructions
     counts["instructions"] = len(code)
-    for instruction in code:
-        call = instruction.instr_args
-        is_call = isinstance(call, KernelCall | DelegateCall)
-        counts["slots"] += len(call.args) if is_call else 2  # type: ignore[union-attr]
+    calls = [i.instr_args for i in code if isinstance(i.instr_args, KernelCall | DelegateCall)]
+    others = [2] if len(calls) < len(code) else []
+    counts["slots"] += max([*others, *(len(call.args) for call in calls)], default=0)
     if any(isinstance(instruction.instr_args, FreeCall) for instruction in code):
         counts["rebinds"] = counts["tensors"]
     return sum((counts[part] * size + 7) // 8 * 8 for part, size in BYTES.items())
@@ -72,9 +71,10 @@ def method_arena(plan: ExecutionPlan) -> int:
 
 def _count_value(value: object, counts: dict[str, int]) -> None:
     if isinstance(value, Tensor):
+        rank = len(value.sizes)
         is_dynamic = value.shape_dynamism != TensorShapeDynamism.STATIC
         counts["tensors"] += 1
-        counts["dims"] += len(value.sizes) * (2 if is_dynamic else 1)
+        counts["dims"] += 2 * rank if is_dynamic else rank if rank != 1 else 0
         has_memory = value.allocation_info is not None or value.data_buffer_idx != 0
         counts["rebinds"] += 0 if has_memory else 1
     elif isinstance(value, IntList):
