@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,30 @@ class Image(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.b(self.function(self.a(x)))
+
+
+class Recurrent(nn.Module):
+    """States of a recurrent layer's steps, from (2, 7, 12)."""
+
+    def __init__(self, kind: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.layer = kind(12, 8, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states: Tensor = self.layer(x)[0]
+        return states
+
+
+class Cells(nn.Module):
+    """The state of two steps of a cell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.LSTMCell(12, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        state: Tensor = self.cell(x[:, 1], self.cell(x[:, 0]))[0]
+        return state
 
 
 @dataclass(frozen=True)
@@ -93,6 +118,9 @@ NETWORKS = {
     "conv_doubled": layer(lambda: nn.ConvTranspose2d(4, 5, 2, stride=2), ops.TRANSPOSE_CONV2D),
     "gelu": rows(lambda a, b: F.gelu(a), ops.ACTIVATION),
     "hardswish": image(F.hardswish, ops.ACTIVATION, 2),
+    "lstm": Small(lambda: Recurrent(nn.LSTM), ROWS, ops.ACTIVATION, 2),
+    "gru": Small(lambda: Recurrent(nn.GRU), ROWS, ops.ACTIVATION),
+    "lstm_cell": Small(Cells, ROWS, ops.ACTIVATION),
     "cat": rows(lambda a, b: torch.cat([a, b], 1), ops.QUANTIZE),
 }
 
@@ -103,7 +131,9 @@ def lowered(name: str) -> tuple[Any, nn.Module, Tensor]:
     torch.manual_seed(3)
     net = small.make().eval()
     inputs = [(torch.randn(small.sizes),) for _ in range(4)]
-    model = quantize(net, inputs, CortexMQuantizer())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The tensor attribute")  # of torch.export, for nn.LSTM
+        model = quantize(net, inputs, CortexMQuantizer())
     return lower_to_cortex_m(to_edge(torch.export.export(model, inputs[0]))), model, inputs[0][0]
 
 

@@ -6,6 +6,9 @@ from __future__ import annotations
 import torch
 from etx_quant import Int8Quantizer
 from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved
+from torch.fx import GraphModule
+
+from etx_backend_arm.cortex_m.recurrent import unroll
 
 aten = torch.ops.aten
 POOLS = {
@@ -24,6 +27,14 @@ MORE = {
 
 
 class CortexMQuantizer(Int8Quantizer):
-    """Annotates for int8 per channel; means keep scale and zero point of their input."""
+    """Annotates for int8 per channel; means keep scale and zero point of their input.
+
+    Recurrent layers become the operators of their steps, at most 256 of them.
+    """
 
     rows = ROWS | POOLS | MORE
+
+    def transform_for_annotation(self, model: GraphModule) -> GraphModule:
+        """Make operators such as have rows."""
+        unroll(model, self._is_rewritten)
+        return super().transform_for_annotation(model)
