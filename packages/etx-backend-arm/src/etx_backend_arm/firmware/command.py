@@ -21,8 +21,9 @@ from etx_schema.operator_names import operator_name
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import read_pte
 
-from etx_backend_arm.firmware.boards import Board, read_board
+from etx_backend_arm.firmware.boards import read_board
 from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools, require_tools
+from etx_backend_arm.firmware.floats import float_calls
 from etx_backend_arm.firmware.image import (
     Case,
     Firmware,
@@ -34,6 +35,7 @@ from etx_backend_arm.firmware.image import (
 from etx_backend_arm.firmware.memory import MemoryNeeds, method_arena, planned_arenas
 from etx_backend_arm.firmware.naming import given_files, name_models
 from etx_backend_arm.firmware.npu import npu_scratch
+from etx_backend_arm.firmware.room import require_room
 from etx_backend_arm.firmware.scratch import RULES, Place, kernel_temporary, place_temporary
 from etx_backend_arm.firmware.stack import stack_of
 from etx_backend_arm.firmware.static_shapes import require_static
@@ -124,6 +126,11 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trusted", action="store_true", help="check only the file's header when it is loaded"
     )
+    parser.add_argument(
+        "--model-at",
+        metavar="ADDRESS",
+        help="where the file lies when the image starts, instead of in it: 0x60000000",
+    )
     parser.add_argument("--sources", metavar="DIR", help="a folder with the packages' sources")
 
 
@@ -188,7 +195,7 @@ def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
         size, note = DEFAULT_STACK, f"assumed: {str(error).splitlines()[0]}"
     firmware = replace(firmware, image=replace(firmware.image, stack=size, stack_is=note))
     write_memory(folder, firmware)
-    _require_room(firmware.image, firmware.target.board)
+    require_room(firmware.image, firmware.target.board)
     return firmware
 
 
@@ -202,7 +209,7 @@ def _run_count(options: argparse.Namespace) -> int:
         with tempfile.TemporaryDirectory(prefix="etx-count-") as scratch:
             folder = Path(scratch) / "firmware"
             _write(folder, firmware, options)
-            found.append(count(folder, firmware.target.board))
+            found.append(count(folder, firmware.target.board, firmware.loads(str(folder))))
     print(table(options.files, found), end="")
     return 0
 
@@ -263,7 +270,8 @@ def _firmware(
         needs = _needs(file, pte, plan, options)
         if has_tests and not is_library:
             case = make_case(file, method, options.input, options.seed)
-        models.append(Model(name, file, method, needs, case, state_of(pte, method)))
+        floats = float_calls(pte, plan)
+        models.append(Model(name, file, method, needs, case, floats, state_of(pte, method)))
     require_own_state(models)
     stack = DEFAULT_STACK if options.stack is None else options.stack
     note = (
@@ -272,7 +280,7 @@ def _firmware(
     if is_library:
         stack, note = 0, "that of your build"
     image = Image(tuple(models), getattr(options, "share_arenas", False), stack, note)
-    _require_room(image, chosen.board)
+    require_room(image, chosen.board)
     return Firmware(
         options.target,
         chosen,
@@ -280,7 +288,19 @@ def _firmware(
         options.tolerance,
         "Minimal" if options.trusted else "Full",
         is_library,
+        None if options.model_at is None else _address(options.model_at),
     )
+
+
+def _address(text: str) -> int:
+    """Return an address in 32 bits. Errors: EtxError for another text."""
+    try:
+        at = int(text, 0)
+    except ValueError:
+        at = -1
+    if not 0 <= at < 1 << 32 or at % 16:
+        raise EtxError(f"--model-at {text}: expected a multiple of 16, such as 0x60000000")
+    return at
 
 
 def _plans(file: Path, asked: str | list[str] | None) -> list[tuple[PteFile, ExecutionPlan]]:
@@ -300,7 +320,7 @@ def _needs(
     """Return what a method takes. Errors: EtxError where it cannot be firmware."""
     require_static(file, pte, plan)
     arenas, method = planned_arenas(plan), method_arena(plan)
-    temporary, hungriest = _temporary(plan, options)
+    temporary, hungriest = _temporary(file, plan, options)
     try:
         temporary = max(temporary, npu_scratch(pte, plan, options.target))
     except EtxError as error:
@@ -320,8 +340,10 @@ def _arena(pte: PteFile, method: str) -> Arena | None:
     return next((arena for arena in arenas if arena.memory_id == 1), None)
 
 
-def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, str]:
+def _temporary(file: Path, plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, str]:
     """Return the bytes of scratch and whose they are."""
+    from etx_backend_arm.firmware.case import measure_temporary
+
     if options.temp is not None:
         return options.temp, "given"
     known = kernel_temporary(plan)
@@ -329,22 +351,10 @@ def _temporary(plan: ExecutionPlan, options: argparse.Namespace) -> tuple[int, s
     if plan.delegates:
         return max(DEFAULT_TEMP, *known.values(), 0), "assumed for delegates: see --temp"
     if others := sorted(n for n in names if not n.startswith(("cortex_m::", *WITHOUT_SCRATCH))):
-        return max(DEFAULT_TEMP, *known.values(), 0), f"assumed for {', '.join(others)}: see --temp"
+        of, least = ", ".join(others), max(known.values(), default=0)
+        found = measure_temporary(file, plan.name or "", options.input, options.seed)
+        if found is None:
+            return max(DEFAULT_TEMP, least), f"assumed for {of}: see --temp"
+        return max(found, least), f"measured on this machine, for {of}"
     hungriest = max(known, key=lambda name: known[name], default="")
     return known.get(hungriest, 0), hungriest
-
-
-def _require_room(image: Image, board: Board) -> None:
-    """Errors: EtxError where a memory of the board has less."""
-    sizes = {board.bank(0): image.beside_arenas()}
-    for block in image.blocks():
-        if block.memory_id:
-            bank = board.bank(block.memory_id)
-            sizes[bank] = sizes.get(bank, 0) + block.size
-    for (name, memory), size in sizes.items():
-        if size > memory.size:
-            files = ", ".join(map(str, image.files()))
-            raise EtxError(
-                f"{files} {'need' if len(image.files()) > 1 else 'needs'} {size:,} bytes of "
-                f"{name.upper()} and {board.name} has {memory.size:,}:\n{image.table()}"
-            )

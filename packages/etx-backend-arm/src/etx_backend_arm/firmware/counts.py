@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import struct
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -31,9 +32,10 @@ class Counts:
     operators: tuple[tuple[str, int], ...]
 
 
-def count(folder: Path, board: Board) -> Counts:
+def count(folder: Path, board: Board, loads: Sequence[str] = ()) -> Counts:
     """Build a project of etx firmware beside it, for three inferences, and count the second's.
 
+    `loads` are words for QEMU, of files that are not linked.
     Errors: EtxError when a tool is missing, or the board returns other numbers than expected.
     """
     require_tools("counting")
@@ -49,7 +51,7 @@ def count(folder: Path, board: Board) -> Counts:
         options = ["-monitor", "none", "-serial", "null", "-icount", "shift=5"]
         semihosting = ["-semihosting-config", "enable=on,target=native"]
         plugins = ["-plugin", f"{plugin},to={written},marks={marks}"]
-        run_tool([*emulator, *options, *semihosting, *plugins])
+        run_tool([*emulator, *options, *semihosting, *loads, *plugins])
         lines = [line.split() for line in written.read_text().splitlines()]
     calls = [(names[int(line[0], 16)], int(line[1])) for line in lines if len(line) == 2]
     size = len(calls) // 3

@@ -100,7 +100,7 @@ def write_headers(folder: Path, firmware: Firmware, plugins: Sequence[str]) -> N
     if not firmware.is_library:
         tests = "".join(_test(model) for model in image.models)
         _write(folder / "etx_tests.h", TESTS.format(tolerance=firmware.tolerance) + tests)
-    _write_blobs(folder / "model", image)
+    _write_blobs(folder / "model", firmware)
 
 
 def _write(path: Path, text: str) -> None:
@@ -108,8 +108,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _file(image: Image, path: Path) -> str:
-    """Return the name of a file: that of its first model."""
-    return f"etx_{next(model.name for model in image.models if model.file == path)}"
+    """Return the symbol of a file."""
+    return f"etx_{image.name_of(path)}"
 
 
 def _model(image: Image, model: Model) -> str:
@@ -157,20 +157,24 @@ def _test(model: Model) -> str:
     return "\n" + "\n".join(lines) + "\n"
 
 
-def _write_blobs(folder: Path, image: Image) -> None:
-    """Write the files and the tests' arrays, and the assembly that links them."""
+def _write_blobs(folder: Path, firmware: Firmware) -> None:
+    """Write the files and the tests' arrays, and the assembly that links or names them."""
     folder.mkdir()
-    blobs = []
+    image, places, blobs, lines = firmware.image, firmware.places(), [], []
     for path in image.files():
-        symbol = _file(image, path)
-        blobs.append((symbol, ".model", f"{symbol.removeprefix('etx_')}.pte"))
-        shutil.copyfile(path, folder / blobs[-1][2])
+        symbol, name = _file(image, path), f"{image.name_of(path)}.pte"
+        shutil.copyfile(path, folder / name)
+        if path not in places:
+            blobs.append((symbol, ".model", name))
+            continue
+        ends = ((symbol, 0), (f"{symbol}_end", path.stat().st_size))
+        for each, more in ends:
+            lines += [f"  .global {each}", f"  .set {each}, {places[path] + more:#x}"]
     for model in image.models:
         for kind, index, array in _arrays(model):
             name = f"{model.name}_{kind}{index}"
             blobs.append((f"etx_{name}", ".test", f"{name}.bin"))
             (folder / blobs[-1][2]).write_bytes(np.ascontiguousarray(array).tobytes())
-    lines = []
     for symbol, section, file in blobs:
         lines += [f'  .section {section}, "a"', "  .balign 16", f"  .global {symbol}, {symbol}_end"]
         lines += [f"{symbol}:", f'  .incbin "{file}"', f"{symbol}_end:"]

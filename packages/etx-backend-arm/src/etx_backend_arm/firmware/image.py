@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from etx_schema.errors import EtxError
 from etx_schema.inspect.memory import memory_of
 from etx_schema.pte import PteFile
 
+from etx_backend_arm.firmware.floats import FloatCall, float_table
 from etx_backend_arm.firmware.memory import MemoryNeeds, rows_of
 from etx_backend_arm.firmware.targets import Target
 
@@ -37,6 +38,7 @@ class Model:
     method: str
     needs: MemoryNeeds
     case: Case = Case()
+    floats: tuple[FloatCall, ...] = ()
     state: frozenset[tuple[int, int, str]] = frozenset()
 
 
@@ -93,6 +95,10 @@ class Image:
         """Return the files, each once."""
         return list(dict.fromkeys(model.file for model in self.models))
 
+    def name_of(self, file: Path) -> str:
+        """Return the name of a file: that of its first model."""
+        return next(model.name for model in self.models if model.file == file)
+
     def beside_arenas(self) -> int:
         """Return the bytes of RAM that are not planned."""
         temporary = sum(block.size for block in self.blocks() if block.memory_id == 0)
@@ -110,7 +116,13 @@ class Image:
         """Return it for JSON."""
         return {
             "methods": [
-                {"name": m.name, "file": str(m.file), "method": m.method, **m.needs.document()}
+                {
+                    "name": m.name,
+                    "file": str(m.file),
+                    "method": m.method,
+                    **m.needs.document(),
+                    "float": [asdict(call) for call in m.floats],
+                }
                 for m in self.models
             ],
             "shared": {b.name: b.size for b in self.blocks() if len(b.models) > 1},
@@ -125,11 +137,13 @@ class Image:
         ends = [("stack", self.stack, self.stack_is), ("RAM", self.ram(), "")]
         if len(self.models) == 1:
             needs = self.models[0].needs
-            return rows_of([*needs.rows(), *ends, ("model, in flash", needs.model, "")])
+            rows = rows_of([*needs.rows(), *ends, ("model, in flash", needs.model, "")])
+            return rows + float_table(self.models[0].floats)
         text = ""
         for model in self.models:
             text += f"{model.name}: {model.method} of {model.file.name}\n"
             text += rows_of([*model.needs.rows(), ("model, in flash", model.needs.model, "")])
+            text += float_table(model.floats)
         shared = [
             (str(block), block.size, f"of {', '.join(block.models)} in turn")
             for block in self.blocks()
@@ -149,6 +163,23 @@ class Firmware:
     tolerance: float
     verification: str
     is_library: bool = False
+    model_at: int | None = None
+
+    def places(self) -> dict[Path, int]:
+        """Return the address of each file that is not linked: in a row from `model_at`."""
+        found, at = {}, self.model_at
+        for file in self.image.files() if at is not None else ():
+            found[file] = at
+            at = (at + file.stat().st_size + 15) // 16 * 16
+        return found
+
+    def loads(self, folder: str) -> list[str]:
+        """Return the words that let QEMU put files of `folder` where they are expected."""
+        words = []
+        for file, at in self.places().items():
+            path = f"{folder}/model/{self.image.name_of(file)}.pte"
+            words += ["-device", f"loader,file={path},addr={at:#x},force-raw=on"]
+        return words
 
 
 def state_of(pte: PteFile, method: str) -> frozenset[tuple[int, int, str]]:

@@ -106,7 +106,7 @@ set_target_properties(firmware PROPERTIES SUFFIX .elf)
 TEST = """
 enable_testing()
 add_test(NAME firmware COMMAND qemu-system-arm -M {board} -kernel $<TARGET_FILE:firmware>
-         -nographic -monitor none -serial null -semihosting-config enable=on,target=native)
+         -nographic -monitor none -serial null -semihosting-config enable=on,target=native{loads})
 set_tests_properties(firmware PROPERTIES TIMEOUT 300)
 """
 MEMORY = """\
@@ -264,7 +264,8 @@ def _cmake(firmware: Firmware, libraries: str, linked: str) -> str:
     )
     text += (MODEL if firmware.is_library else IMAGE).format(linked=linked)
     has_test = board.is_emulated and not firmware.is_library
-    return text + (TEST.format(board=board.name) if has_test else "")
+    loads = "".join(f" {word}" for word in firmware.loads("${CMAKE_CURRENT_LIST_DIR}"))
+    return text + (TEST.format(board=board.name, loads=loads) if has_test else "")
 
 
 def _arm_options(families: dict[str, list[str]], target: Target) -> str:
