@@ -167,8 +167,11 @@ class Firmware:
 
     def places(self) -> dict[Path, int]:
         """Return the address of each file that is not linked: in a row from `model_at`."""
-        found, at = {}, self.model_at
-        for file in self.image.files() if at is not None else ():
+        found: dict[Path, int] = {}
+        if self.model_at is None:
+            return found
+        at = self.model_at
+        for file in self.image.files():
             found[file] = at
             at = (at + file.stat().st_size + 15) // 16 * 16
         return found
