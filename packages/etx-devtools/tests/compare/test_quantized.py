@@ -11,6 +11,7 @@ from etx_devtools.compare import compare
 from etx_exir import to_edge_transform_and_lower
 from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
 from etx_schema import read_pte
+from etx_schema.problem import DEBUG_KEY
 from planted import quantized
 from torch import nn
 
@@ -37,6 +38,16 @@ def test_no_alarm():
     found = {check.operator: check.value for check in report.calls[0].checks}
     assert found["etx::quantized_conv.out"] == "quantize_per_tensor_1.permute(0, 2, 3, 1)"
     assert all(check.made is not None for check in report.calls[0].checks)
+
+
+def test_a_stripped_file_is_compared_by_operator():
+    """Torch has quantizing operators that return what they compute, and none that write it."""
+    program, inputs, content = quantized()
+    pte = read_pte(content)
+    del pte.named_data[DEBUG_KEY]
+    report = compare(pte, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())
+    assert {check.by for check in report.calls[0].checks} == {"operator"}
 
 
 @pytest.mark.parametrize("is_dynamic", [False, True])

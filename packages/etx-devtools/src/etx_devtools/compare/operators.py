@@ -125,7 +125,10 @@ def _operator(name: str) -> OpOverload:
     own = space == NAMESPACE and overload == "out"  # whose out variants have a name alone
     try:
         overloads = getattr(getattr(torch.ops, space), packet)
-        found = getattr(overloads, "default" if own else overload or "default")
+        chosen = "default" if own else overload or "default"
+        if chosen not in overloads.overloads() and chosen.endswith("out"):
+            chosen = chosen[:-3].rstrip("_") or "default"  # which has no out variant in torch
+        found = getattr(overloads, chosen)
     except (AttributeError, RuntimeError) as error:
         raise NoOperatorError(f"torch has no operator {name}") from error
     if torch.Tag.nondeterministic_seeded in found.tags:
