@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).with_name("quantized_graphs.py")
+HERE = Path(__file__).parent
 
 
-def test_targets_agree(request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("script", "count", "what"),
+    [("quantized_graphs.py", 10, "models"), ("quantized_nets.py", 5, "nets")],
+)
+def test_targets_agree(script: str, count: int, what: str, request: pytest.FixtureRequest) -> None:
     python = request.config.getoption("--both")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    command = [python, "-W", "ignore", str(SCRIPT), "10", "0"]
+    command = [python, "-W", "ignore", str(HERE / script), str(count), "0"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    assert "10 models from seed 0, 0 findings" in done.stdout
+    assert f"{count} {what} from seed 0, 0 findings" in done.stdout

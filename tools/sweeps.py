@@ -118,10 +118,15 @@ def xnnpack_samples(session: nox.Session) -> None:
 
 @nox.session(name="quantized-graphs")
 def quantized_graphs(session: nox.Session) -> None:
-    """Draw 400 quantized models for all targets and both runtimes: `-- COUNT SEED`. By hand."""
+    """Draw 400 quantized models for all targets and both runtimes: `-- COUNT SEED`. By hand.
+
+    A tenth as many are nets of all kinds of steps, for all targets on ETX.
+    """
     python = environment(session, "interop-both", *PORT, others=EXECUTORCH, others_no_deps=TOSA)
-    given = session.posargs or ["400", str(random.SystemRandom().randrange(10**6))]
-    run(session, python, "-W", "ignore", ROOT / "interop" / "quantized_graphs.py", *given)
+    count, seed = session.posargs or ["400", str(random.SystemRandom().randrange(10**6))]
+    for script, number in (("nets", int(count) // 10), ("graphs", int(count))):
+        path = ROOT / "interop" / f"quantized_{script}.py"
+        run(session, python, "-W", "ignore", path, number, seed)
 
 
 @nox.session(name="xnnpack-fuzz")

@@ -62,7 +62,7 @@ def captured(model: nn.Module, batch: Batch, dynamic_shapes: Any) -> ExportedPro
 
 
 def check_model(model: object) -> None:
-    """Refuse what is no module, and modules without memory."""
+    """Refuse what is not a module, and modules without memory."""
     if isinstance(model, ExportedProgram):
         raise QuantizationError("model is an ExportedProgram; pass the module, or its .module()")
     if not isinstance(model, nn.Module):
@@ -73,7 +73,7 @@ def check_model(model: object) -> None:
 
 
 def check_quantizer(quantizer: object, recipe: object) -> None:
-    """Refuse what is no quantizer, and one beside a recipe."""
+    """Refuse what is not a quantizer, and one beside a recipe."""
     if quantizer is not None and not isinstance(quantizer, Quantizer):
         raise QuantizationError(
             f"quantizer is {quantizer!r}; expected a quantizer of torchao's pt2e flow, or None; "

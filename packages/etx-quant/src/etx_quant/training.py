@@ -40,7 +40,7 @@ def prepare_training(
     part of it. ``eval`` and ``train`` of the result switch norms and dropouts; those inside of
     attention and of recurrent layers end with ``finish_training``.
 
-    Raises QuantizationError for what is no module, no example or no quantizer, and for a model that
+    Raises QuantizationError for a wrong model, example or quantizer, and for a model that
     torch.export does not capture or of which nothing is quantized.
     """
     check_model(model)

@@ -164,7 +164,9 @@ class ExportSession:
                 data = steps[stage](artifact.data)
                 artifact = PipelineArtifact(data, {**artifact.context, **_notes(data)})
             else:
-                raise ValueError(f"pipeline_stages: {stage!r} is no step, and none is registered")
+                raise ValueError(
+                    f"pipeline_stages: {stage!r} is not a step, and nothing is registered for it"
+                )
             self._artifacts[stage] = artifact
 
     def _transform_source(self, models: dict[str, nn.Module]) -> dict[str, nn.Module]:
