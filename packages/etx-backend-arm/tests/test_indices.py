@@ -92,6 +92,14 @@ def test_the_number_of_the_largest(profile: str, dim: int) -> None:
     np.testing.assert_array_equal(actual, model(x).numpy())
 
 
+@pytest.mark.parametrize("profile", ["INT", "FP", "INT+FP"])
+def test_numbers_of_what_is_not_taken_stay_outside(profile: str) -> None:
+    model = Whole(lambda x: torch.argmax(x, 1).to(torch.int32)).eval()
+    partitioner = TOSAPartitioner(TosaCompileSpec(f"TOSA-1.0+{profile}"))
+    x = integers(3, 4)
+    assert not delegates(lower(model, x, partitioner=partitioner))
+
+
 TYPES = (torch.bool, torch.int8, torch.int16, torch.int32, torch.float32)
 PAIRS = [(a, b) for a in TYPES for b in TYPES if a != b]
 
@@ -116,13 +124,15 @@ def test_conversions_are_those_of_eager(given: torch.dtype, made: torch.dtype) -
 
 
 def test_what_an_npu_lacks_stays_as_it_was() -> None:
-    table, index = nn.Embedding(11, 6), torch.tensor([[1, 2]])
-    model = nn.Sequential(table)
-    for target in ("ethos-u55-128",):
-        partitioner = EthosUPartitioner(EthosUCompileSpec(target))
-        program = lower(model.eval(), index, partitioner=partitioner)
-        names = [n.target.__name__ for n in program.graph.nodes if n.op == "call_function"]
-        assert names == ["embedding.default"]
+    torch.manual_seed(0)
+    inputs = [(torch.randint(0, 30, (2, 5)),) for _ in range(4)]
+    model = quantize(Tokens().eval(), inputs, TOSAQuantizer())
+    partitioner = EthosUPartitioner(EthosUCompileSpec("ethos-u55-128"))
+    program = lower(model, *inputs[0], partitioner=partitioner)
+    names = [n.target.__name__ for n in program.graph.nodes if n.op == "call_function"]
+    assert names.count("embedding.default") == 1
+    assert "_to_dim_order_copy.default" not in names
+    assert len(delegates(program)) == 1
 
 
 def test_delegates_between_conversions_run() -> None:

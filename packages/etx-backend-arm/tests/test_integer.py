@@ -11,6 +11,7 @@ from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantizer import TOSAQuantizer
 from etx_backend_arm.tosa import Op
+from etx_exir.errors import BackendError
 from etx_quant import QuantizationError, quantize, quantize_edges
 from lowered import delegates, largest_step, lower, operators
 from torch import Tensor, nn
@@ -35,6 +36,16 @@ CASES = {
     "avg_pool": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AvgPool2d(3, 2)),
     "max_pool": nn.Sequential(nn.Conv2d(3, 8, 1), nn.MaxPool2d(3, 2, padding=1)),
     "mean": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+    "adaptive": nn.Sequential(nn.Conv2d(3, 8, 1), nn.AdaptiveAvgPool2d((3, 4))),
+    "line": nn.Sequential(
+        nn.Flatten(2),
+        nn.Conv1d(3, 8, 5, stride=2, padding=2),
+        nn.ReLU(),
+        nn.Conv1d(8, 8, 3, groups=8, dilation=2),
+    ),
+    "line_pools": nn.Sequential(
+        nn.Flatten(2), nn.Conv1d(3, 8, 3), nn.AvgPool1d(4), nn.MaxPool1d(3, 2)
+    ),
     "linear": nn.Linear(16, 5),
     "linear_clamp": nn.Sequential(nn.Linear(16, 5), nn.ReLU(), nn.Linear(5, 4, bias=False)),
     "transposed": nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1, output_padding=1),
@@ -85,10 +96,12 @@ def test_a_whole_network_is_one_delegate() -> None:
     assert largest_step(graph, model, x) <= 1
 
 
-def test_floats_stay_outside_of_a_graph_of_integers() -> None:
+def test_floats_are_no_program_of_integers() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU()).eval()
     spec = TosaCompileSpec("TOSA-1.0+INT")
-    assert delegates(lower(model, torch.randn(1, 3, 8, 8), partitioner=TOSAPartitioner(spec))) == []
+    said = r"TOSA-1.0\+INT computes integers.*aten.convolution.default.*is float32; quantize the"
+    with pytest.raises(BackendError, match=said):
+        lower(model, torch.randn(1, 3, 8, 8), partitioner=TOSAPartitioner(spec))
 
 
 def test_a_float_specification_is_refused_by_the_quantizer() -> None:

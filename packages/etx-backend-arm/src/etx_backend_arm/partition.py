@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 from etx_exir import CompileSpec, DelegationSpec, PartitionResult
+from etx_exir.errors import BackendError
 from etx_exir.ir.constants import Constants
+from etx_exir.ir.provenance import source_line
 from etx_exir.partitioners import GroupPartitioner, group_nodes
 from etx_exir.partitioners.duplicates import split_dequantize
 from torch.export import ExportedProgram
@@ -17,6 +19,7 @@ from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.lowering import TOSABackend
 from etx_backend_arm.narrow import narrow_indices, split_constants
 from etx_backend_arm.nodes import TABLE, Profile, why_not
+from etx_backend_arm.nodes.indices import argmax_of
 from etx_backend_arm.quantized import (
     DEQUANTIZE,
     INDEXED,
@@ -66,17 +69,41 @@ class TOSAPartitioner(GroupPartitioner):
         super().__init__(
             DelegationSpec(TOSABackend.__name__, specs), preserve=WHOLE, keep=self._stays_whole
         )
+        self.name = self.compile_spec.tosa_spec
+        """Of what the program is for."""
         self.program: ExportedProgram | None = None
         self.limits: dict[Node, str | None] = {}
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Tag the nodes that TOSA has, and the constants that they use."""
+        """Tag the nodes that TOSA has, and the constants that they use.
+
+        Raises BackendError for floats where only integers are computed and nothing is quantized.
+        """
         self._look = with_quantized(Constants(exported_program).get)
         self.program, self.limits = exported_program, {}
+        if Profile.FP not in self.compile_spec.profiles:
+            self._require_integers(exported_program)
         split_dequantize(exported_program)
         split_constants(exported_program, self._look)
         narrow_indices(exported_program, self._look, self.refusal)
         return super().partition(exported_program)
+
+    def _require_integers(self, program: ExportedProgram) -> None:
+        nodes = [node for node in program.graph.nodes if node.op == "call_function"]
+        if any(node.target in (QUANTIZE, DEQUANTIZE, OF_CHANNELS) for node in nodes):
+            return
+        for node in nodes:
+            held = node.meta.get("val")
+            is_float = isinstance(held, torch.Tensor) and held.dtype == torch.float32
+            if is_float and Profile.INT in TABLE.get(node.target, {}):
+                line = source_line(node)
+                at = f" ({line})" if line else ""
+                raise BackendError(
+                    f"{self.name} computes integers, and nothing of the program is quantized: "
+                    f"{node.target}{at} is float32; quantize the model first, by "
+                    "etx_quant.quantize(model, batches, TOSAQuantizer() or EthosUQuantizer(spec)) "
+                    "or `etx compile --quantize int8 --calibrate FILE.npz`"
+                )
 
     def groups(self, module: GraphModule) -> list[list[Node]]:
         """Return the groups of supported operators, each with its conversions."""
@@ -102,9 +129,11 @@ class TOSAPartitioner(GroupPartitioner):
 
     def integer(self, node: Node) -> str | None:
         """Return why a node has no form in the profile INT, or None when it has one."""
-        spec = self.compile_spec
+        spec, source = self.compile_spec, argmax_of(node)
         if Profile.INT not in spec.profiles:
             return "the program may not use TOSA's profile INT"
+        if source is not None:
+            return self.integer(source)
         reason = why_not(node, self._look, Profile.INT)
         if reason is None and not spec.has("int16") and self._is_wide(node):
             return f"{node.name} is between int16, which {spec.tosa_spec} has not: add +int16"
@@ -132,6 +161,9 @@ class TOSAPartitioner(GroupPartitioner):
     def _floating(self, node: Node) -> str | None:
         if Profile.FP not in self.compile_spec.profiles:
             return "the program may not use TOSA's profile FP"
+        source = argmax_of(node)
+        if source is not None:
+            return self._floating(source)
         return why_not(node, self._look, Profile.FP)
 
     def _bundle(self, node: Node) -> list[Node]:

@@ -14,9 +14,12 @@ from etx_quant import (
     get_symmetric_quantization_config,
 )
 from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved, Recurrent, Row, Table
+from torch.fx import GraphModule
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.nodes import Profile
+from etx_backend_arm.nodes.functions import INVERSES
+from etx_backend_arm.rewrites import rewrite_whole
 
 __all__ = [
     "TOSAQuantizer",
@@ -31,17 +34,28 @@ ALSO_INTEGER: dict[object, Row] = {
         target: replace(row, is_sum=False) if isinstance(row, Arithmetic) else row
         for target, row in ROWS.items()
     },
+    **dict.fromkeys(INVERSES, Arithmetic()),
     aten.bmm.default: Arithmetic(),
+    aten.cos.default: Arithmetic(),
     aten.div.Tensor: Arithmetic(),
     aten.embedding.default: Table(is_whole=True),
     aten.exp.default: Arithmetic(),
     aten.index_select.default: Moved(),
+    aten.floor.default: Arithmetic(),
     aten.layer_norm.default: Arithmetic(takes_one=True),
     aten.lstm.input: Recurrent(is_xnnpack=False, is_whole=True),
     aten.matmul.default: Arithmetic(),
+    aten.log.default: Arithmetic(),
+    aten.log1p.default: Arithmetic(),
     aten.pow.Tensor_Scalar: Arithmetic(),
+    aten.reciprocal.default: Arithmetic(),
     aten.rsqrt.default: Arithmetic(),
     aten.rsub.Scalar: Arithmetic(),
+    aten.sin.default: Arithmetic(),
+    aten.sqrt.default: Arithmetic(),
+    aten.erf.default: Arithmetic(),
+    aten.ceil.default: Arithmetic(),
+    aten.round.default: Arithmetic(),
     aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
 }
 """What runs on a CPU in float at little cost is int8 here: an NPU has nothing else."""
@@ -81,6 +95,11 @@ class TOSAQuantizer(Int8Quantizer):
     """
 
     rows: ClassVar[dict[object, Row]] = ALSO_INTEGER
+
+    def transform_for_annotation(self, model: GraphModule) -> GraphModule:
+        """Take whole operators apart of which each part is quantized."""
+        rewrite_whole(model, self._is_rewritten)
+        return super().transform_for_annotation(model)
 
     def __init__(self, compile_spec: TosaCompileSpec | None = None) -> None:
         super().__init__()

@@ -82,6 +82,18 @@ class Values:
         """Record the value that holds ``node`` in ``layout``."""
         self._names[node, layout] = name
 
+    def define_in(self, node: Node, name: str, layout: str) -> None:
+        """Record a value in a layout; ``nlc`` are lines as images of one row, of rank 3 here."""
+        if layout == "nlc":
+            batch, channels, length = self.shape(node)
+            lines = self.graph.reshape(name, [batch, length, channels], f"{node.name}_nlc")
+            dtype, shape = self.graph.dtype(name), [batch, channels, length]
+            name = self.graph.transpose(lines, [0, 2, 1], f"{node.name}_ncl", shape, dtype)
+            layout = "nchw"
+        elif layout == "nchw":
+            name = self.graph.reshape(name, self.shape(node), node.name)
+        self.define(node, name, layout)
+
     def layout(self, node: Node) -> str:
         """Return a layout in which ``node`` exists already."""
         return "nchw" if (node, "nchw") in self._names else "nhwc"
@@ -169,9 +181,7 @@ class Values:
         low, high = step.bounds
         if form.limits(low, high):
             value = graph.clamp_integers(value, low, high, f"{name}_clamped")
-        if layout == "nchw":
-            value = graph.reshape(value, self.shape(step.result), name)
-        self.define(step.result, value, layout)
+        self.define_in(step.result, value, layout)
 
     def clamp_only(self, step: Step, node: Node) -> None:
         """Emit a step whose operator only limits the range."""

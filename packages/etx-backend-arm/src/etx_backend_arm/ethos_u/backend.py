@@ -69,6 +69,7 @@ class EthosUPartitioner(TOSAPartitioner):
         """Nodes of which no operator is left."""
         specs = [*compile_spec.to_list(), CompileSpec("vela", vela_version().encode())]
         self.delegation_spec = DelegationSpec(EthosUBackend.__name__, specs)
+        self.name = compile_spec.target
 
     def groups(self, module: GraphModule) -> list[list[Node]]:
         """Return groups that compute something: Vela refuses others."""

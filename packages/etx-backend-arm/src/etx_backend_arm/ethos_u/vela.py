@@ -63,12 +63,21 @@ def compile_and_report(
         )
         made = Path(folder, "graph_vela.npz")
         if result.returncode or not made.exists():
-            said = "\n  ".join((result.stdout + result.stderr).strip().splitlines()[-SHOWN:])
+            said = "\n  ".join(_said(result.stdout + result.stderr))
             raise BackendError(f"Vela could not compile the graph for {spec.target}:\n  {said}")
         report = {"vela": found, "target": spec.target}
         report |= report_of(Path(folder), "graph", origins)
         with np.load(made) as arrays:
             return _blob(arrays), report
+
+
+def _said(text: str) -> list[str]:
+    """Return what Vela says of an error: of a traceback or a usage its last line."""
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    if any(line.startswith(("Traceback ", "usage: ")) for line in lines):
+        name, _, rest = lines[-1].partition("Error: ")
+        return [rest.strip("'\"") if rest and " " not in name else lines[-1]]
+    return lines[-SHOWN:]
 
 
 def _blob(arrays: Any) -> EthosUBlob:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,10 +15,10 @@ from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
     float32,
-    integers,
     lowers,
     static_shape,
 )
+from etx_backend_arm.nodes.table import integers as of_integers
 from etx_backend_arm.nodes.windows import Fit, fit
 from etx_backend_arm.quantized import Affine, Look, weight_of
 from etx_backend_arm.tosa import DType, Op, fbs
@@ -25,13 +26,15 @@ from etx_backend_arm.values import DTYPES, PERMS, Values
 
 aten = torch.ops.aten
 HWCM = (2, 3, 0, 1)
+NARROW_STRIDE = 3
+"""The largest of targets with tables of 8 bits."""
 
 
 def plain_2d(node: Node, look: Look) -> str | None:
-    """Only convolutions of images that are not transposed, ungrouped or one channel a group."""
+    """Only convolutions of images or lines that are not transposed, in one group or by channels."""
     transposed = arguments(node)[6]
-    if node.meta["val"].dim() != 4:
-        return f"{node.name} has rank {node.meta['val'].dim()}, CONV2D takes 4"
+    if node.meta["val"].dim() not in (3, 4):
+        return f"{node.name} has rank {node.meta['val'].dim()}, CONV2D takes 4, or 3 as rows of 1"
     if transposed:
         return f"{node.name} is transposed"
     if arguments(node)[8] != 1 and not depthwise(node):
@@ -72,10 +75,37 @@ def int8_weight_by(axis: int) -> Check:
 int8_weight = int8_weight_by(0)
 
 
+def _two(given: Sequence[int], first: int) -> list[int]:
+    return [first, *given] if len(given) == 1 else list(given)
+
+
+def window_of(node: Node) -> tuple[list[int], list[int], list[int]]:
+    """Return stride, padding and dilation, of lines as those of images of one row."""
+    stride, padding, dilation = arguments(node)[3:6]
+    return _two(stride, 1), _two(padding, 0), _two(dilation, 1)
+
+
+def image(values: Values, node: Node, source: Node) -> str:
+    """Return an activation as NHWC: lines are images of one row."""
+    if node.meta["val"].dim() == 4:
+        return values.get(source, "nhwc")
+    graph, value = values.graph, values.get(source)
+    batch, channels, length = graph.shape(value)
+    dtype, name = graph.dtype(value), f"{node.name}_lines"
+    lines = graph.transpose(value, [0, 2, 1], name, [batch, length, channels], dtype)
+    return graph.reshape(lines, [batch, 1, length, channels], f"{node.name}_image")
+
+
+def layout_of(node: Node) -> str:
+    """Return the layout of what an operator makes."""
+    return "nhwc" if node.meta["val"].dim() == 4 else "nlc"
+
+
 def fit_of(node: Node) -> Fit:
     """Return the padding, and what to crop, such that the strides divide."""
-    source, weight, _, stride, padding, dilation = arguments(node)[:6]
-    sizes, kernel = source.meta["val"].shape[2:], weight.meta["val"].shape[2:]
+    source, weight = arguments(node)[:2]
+    stride, padding, dilation = window_of(node)
+    sizes, kernel = (_two(each.meta["val"].shape[2:], 1) for each in (source, weight))
     reach = [dilation[axis] * (kernel[axis] - 1) + 1 for axis in range(2)]
     return fit(list(sizes), reach, stride, padding)
 
@@ -87,20 +117,54 @@ def accumulator(form: Affine) -> DType:
 
 def kernel(node: Node, weight: Tensor) -> Tensor:
     """Return a weight in the order of CONV2D or DEPTHWISE_CONV2D."""
+    weight = weight.unsqueeze(2) if weight.dim() == 3 else weight
     if not depthwise(node):
         return weight.permute(PERMS["nhwc"])
     channels = arguments(node)[8]
     return weight.reshape(channels, -1, *weight.shape[2:]).permute(HWCM)
 
 
+def made_shape(values: Values, node: Node) -> list[int]:
+    """Return the sizes of the result as NHWC."""
+    if node.meta["val"].dim() == 4:
+        return values.shape(node, "nhwc")
+    batch, channels, length = values.shape(node)
+    return [batch, 1, length, channels]
+
+
+def is_of_patches(values: Values, node: Node) -> bool:
+    """Tell whether windows lie side by side, with a stride that the target has not."""
+    (stride, padding, dilation), sizes = window_of(node), node.args[1].meta["val"].shape[2:]  # type: ignore[union-attr]
+    return (
+        values.narrow_tables
+        and not depthwise(node)
+        and max(stride) > NARROW_STRIDE
+        and (stride, padding, dilation) == (_two(sizes, 1), [0, 0], [1, 1])
+    )
+
+
+def patches(values: Values, node: Node, source: str) -> str:
+    """Return windows that lie side by side as channels of one pixel each."""
+    graph, (rows, columns) = values.graph, window_of(node)[0]
+    source = fit_of(node).crop(values, source, f"{node.name}_part")
+    batch, height, width, channels = graph.shape(source)
+    down, across, depth = height // rows, width // columns, columns * channels
+    name, dtype = f"{node.name}_patches", graph.dtype(source)
+    parts = graph.reshape(source, [batch * down, rows, across, depth], f"{name}_parts")
+    shape = [batch * down, across, rows, depth]
+    turned = graph.transpose(parts, [0, 2, 1, 3], f"{name}_turned", shape, dtype)
+    return graph.reshape(turned, [batch, down, across, rows * depth], name)
+
+
 def emit(values: Values, node: Node, operands: list[str], name: str, made: DType) -> str:
     """Add the operator; ``made`` is the type of what it accumulates and returns."""
-    stride, dilation, at = arguments(node)[3], arguments(node)[5], fit_of(node)
+    (stride, _, dilation), at = window_of(node), fit_of(node)
+    shape = made_shape(values, node)
     operands[0] = at.crop(values, operands[0], f"{node.name}_part")
     kind: Any = fbs.DepthwiseConv2dAttribute if depthwise(node) else fbs.Conv2dAttribute
     attribute = kind(pad=at.pads, stride=stride, dilation=dilation, acc_type=made)
     op = Op.DEPTHWISE_CONV2D if depthwise(node) else Op.CONV2D
-    return values.graph.operator(op, attribute, operands, name, values.shape(node, "nhwc"), made)
+    return values.graph.operator(op, attribute, operands, name, shape, made)
 
 
 @lowers(aten.convolution.default, when=(float32, static_shape, plain_2d, weight_is_constant))
@@ -113,18 +177,19 @@ def convolution(values: Values, node: Node) -> None:
     assert offset is not None
     name, zero = node.name, torch.zeros(1)
     operands = [
-        values.get(source, "nhwc"),
+        image(values, node, source),
         values.constant(f"{name}_weight", kernel(node, filters)),
         values.constant(f"{name}_bias", offset),
         values.constant(f"{name}_input_zero_point", zero),
         values.constant(f"{name}_weight_zero_point", zero),
     ]
-    values.define(node, emit(values, node, operands, name, DType.FP32), "nhwc")
+    made = emit(values, node, operands, f"{name}_made", DType.FP32)
+    values.define_in(node, made, layout_of(node))
 
 
 @lowers(
     aten.convolution.default,
-    when=(integers, static_shape, plain_2d, int8_weight),
+    when=(of_integers, static_shape, plain_2d, int8_weight),
     profile=Profile.INT,
 )
 def convolution_int8(values: Values, node: Node) -> None:
@@ -132,13 +197,24 @@ def convolution_int8(values: Values, node: Node) -> None:
     step, weight = values.step(node), values.weight(node.args[1])
     bias = values.parameter(arguments(node)[2])
     name, form = node.name, step.forms[0]
-    filters, zero = values.filters(f"{name}_weight", kernel(node, weight.integers), weight)
+    source, integers = image(values, node, step.sources[0]), kernel(node, weight.integers)
+    is_patched = is_of_patches(values, node)
+    if is_patched:
+        source = patches(values, node, source)
+        integers = integers.reshape(integers.shape[0], 1, 1, -1)
+    filters, zero = values.filters(f"{name}_weight", integers, weight)
     operands = [
-        values.get(step.sources[0], "nhwc"),
+        source,
         filters,
         values.bias(f"{name}_bias", bias, form, weight),
         values.graph.zero_point(form.zero_point, DTYPES[form.dtype]),
         zero,
     ]
-    total = emit(values, node, operands, f"{name}_total", accumulator(form))
-    values.requantize(step, total, (form.scale * weight.scales).tolist(), "nhwc")
+    kind = accumulator(form)
+    if is_patched:
+        attribute = fbs.Conv2dAttribute(pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=kind)
+        shape = made_shape(values, node)
+        total = values.graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, kind)
+    else:
+        total = emit(values, node, operands, f"{name}_total", kind)
+    values.requantize(step, total, (form.scale * weight.scales).tolist(), layout_of(node))

@@ -21,7 +21,24 @@ from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
+INVERSES = (
+    aten.acos.default,
+    aten.acosh.default,
+    aten.asin.default,
+    aten.asinh.default,
+    aten.atan.default,
+    aten.atanh.default,
+    aten.cosh.default,
+    aten.expm1.default,
+    aten.log10.default,
+    aten.log2.default,
+    aten.sign.default,
+    aten.sinh.default,
+    aten.tan.default,
+)
+"""Functions that few networks have: a table in integers."""
 FUNCTIONS = (
+    *INVERSES,
     aten.abs.default,
     aten.add.Scalar,
     aten.add.Tensor,
@@ -269,9 +286,27 @@ def _rsub(f: Floats, x: str) -> str:
     return f.add(f.mul(x, -float(alpha)), float(other))
 
 
+def _tan(f: Floats, x: str) -> str:
+    down = f.reciprocal(f.one(Op.COS, fbs.CosAttribute(), x))
+    return f.mul(f.one(Op.SIN, fbs.SinAttribute(), x), down)
+
+
+def _cosh(f: Floats, x: str) -> str:
+    raised = f.one(Op.EXP, fbs.ExpAttribute(), x)
+    return f.mul(f.add(raised, f.reciprocal(raised)), 0.5)
+
+
+def _logarithm(base: float) -> Formula:
+    return lambda f, x: f.mul(f.one(Op.LOG, fbs.LogAttribute(), x), 1 / math.log(base))
+
+
 FORMULAS: dict[object, Formula] = {
     **DIRECT,
     aten.add.Scalar: _plus,
+    aten.cosh.default: _cosh,
+    aten.log10.default: _logarithm(10.0),
+    aten.log2.default: _logarithm(2.0),
+    aten.tan.default: _tan,
     aten.div.Scalar: lambda f, x: f.mul(x, 1 / float(f.call.arguments[1])),
     aten.elu.default: _elu,
     aten.gelu.default: _gelu,

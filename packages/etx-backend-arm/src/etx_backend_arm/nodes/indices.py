@@ -195,11 +195,19 @@ def largest_at(values: Values, node: Node) -> None:
     values.define(node, graph.reshape(made, values.shape(node), node.name))
 
 
+def argmax_of(node: Node) -> Node | None:
+    """Return what finds the largest value, of a node that makes int32 of its number."""
+    source = node.args[0] if node.target is COPY else None
+    if isinstance(source, Node) and source.target is ARGMAX:
+        return source if node.meta["val"].dtype == torch.int32 else None
+    return None
+
+
 def of_argmax(node: Node, look: Look) -> str | None:
     """It makes int32 of the number of the largest value."""
-    source: Any = node.args[0]
-    if source.target is ARGMAX and node.meta["val"].dtype == torch.int32:
+    if argmax_of(node) is not None:
         return None
+    source: Any = node.args[0]
     return f"{node.name} makes {node.meta['val'].dtype} of {source.meta['val'].dtype}"
 
 

@@ -146,6 +146,19 @@ def joined(values: Values, node: Node) -> None:
     call.same(made)
 
 
+@in_both(aten.stack.default)
+def stacked(values: Values, node: Node) -> None:
+    """Lower to CONCAT of values with one dimension more, in the scale of the result."""
+    call = _plain(values, node)
+    axis = arguments(node)[1] % len(call.shape)
+    one = [*call.shape[:axis], 1, *call.shape[axis + 1 :]]
+    parts = [
+        call.reshape(call.aligned(each), one, f"one_{i}") for i, each in enumerate(call.operands)
+    ]
+    made = call.emit(Op.CONCAT, fbs.ConcatAttribute(axis=axis), parts, "joined", call.shape)
+    call.same(made)
+
+
 @in_both(aten.slice_copy.Tensor)
 def sliced(values: Values, node: Node) -> None:
     """Lower to SLICE; every n-th element is a part of one in groups of n."""
