@@ -27,9 +27,10 @@ def keywords() -> tuple[nn.Module, list[tuple[Tensor, ...]]]:
 
 
 def parts() -> tuple[nn.Module, list[tuple[Tensor, ...]]]:
-    """Return a network whose middle is not for the NPU: a stride of four."""
+    """Return a network whose middle is not for the NPU: a stride of four, windows of five."""
     torch.manual_seed(0)
-    layers = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 4, stride=4), nn.Conv2d(8, 12, 4)
+    middle = nn.Conv2d(8, 8, 5, stride=4, padding=1)
+    layers = nn.Conv2d(3, 8, 3, padding=1), middle, nn.Conv2d(8, 12, 4)
     model = nn.Sequential(layers[0], nn.ReLU(), *layers[1:]).eval()
     return model, [(torch.randn(1, 3, 16, 16),) for _ in range(4)]
 
