@@ -31,6 +31,17 @@ class Net(nn.Module):
         return chosen
 
 
+class Noise(nn.Module):
+    """Uniform and normal numbers in each dtype, of two draws each."""
+
+    def forward(self) -> list[torch.Tensor]:
+        return [
+            draw(65, dtype=dtype)
+            for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+            for draw in (torch.rand, torch.randn, torch.randn)
+        ]
+
+
 @dataclass(frozen=True)
 class Model:
     folder: Path
@@ -51,6 +62,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     to_edge(program).to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan)).save(
         folder / "net.pte"
     )
+    to_edge(torch.export.export(Noise(), ())).to_executorch().save(folder / "noise.pte")
     inputs = [torch.rand(3, 2, 8, 8), -torch.rand(2, 2, 8, 8)]
     for index, x in enumerate(inputs):
         x.numpy().tofile(folder / f"x{index}.bin")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-FAMILIES = "binary;compare;conv;copy;matmul;max_pool;prim;reduce;unary;view"
+FAMILIES = "binary;compare;conv;copy;matmul;max_pool;prim;random;reduce;unary;view"
 BUILDS = HERE.parents[1] / ".build" / "machines"
 
 

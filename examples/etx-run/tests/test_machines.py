@@ -5,8 +5,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import etx_runtime
 import numpy as np
 import pytest
+import torch
 from conftest import SRAM_BYTES, Model
 from machines import Machine
 
@@ -47,6 +49,18 @@ def test_the_numbers_are_those_of_eager(
     dram = "DRAM" if etx_run[0].board else "heap"
     assert 0 < sizes[f"arena 1 in {sram}"] <= SRAM_BYTES
     assert sizes[f"arena 2 in {dram}"] > 0
+
+
+def test_random_numbers_are_the_same_bits(etx_run: tuple[Machine, Path], model: Model) -> None:
+    prefix = f"noise-{etx_run[0].name}-"
+    done = start(etx_run, model, "noise.pte", "--output", prefix)
+    assert done.returncode == 0, done.stdout
+    program = etx_runtime.Runtime.get().load_program(model.folder / "noise.pte")
+    expected = program.load_method("forward").execute([])
+    assert len(expected) == 12
+    for index, numbers in enumerate(expected):
+        bits = torch.from_dlpack(numbers).view(torch.uint8).numpy().tobytes()
+        assert (model.folder / f"{prefix}{index}.bin").read_bytes() == bits, index
 
 
 @pytest.mark.parametrize("temp", ["0", "1", "64", "65536"])
