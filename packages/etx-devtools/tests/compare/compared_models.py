@@ -45,12 +45,30 @@ class Transformer(nn.Module):
         return self.block(self.embedding(ids) * 4.0).mean(1)
 
 
-class Recurrent(nn.Module):
-    """Parts and joins."""
+class Steps(nn.Module):
+    """A GRU as the operators of its steps."""
 
     def __init__(self):
         super().__init__()
-        self.cell = nn.GRU(6, 5, batch_first=True)
+        self.of_input, self.of_state = nn.Linear(6, 15), nn.Linear(5, 15)
+
+    def forward(self, x):
+        state, found = x.new_zeros(1, 5), []
+        for step in self.of_input(x[0]).split(1):
+            gates = zip(step.chunk(3, 1), self.of_state(state).chunk(3, 1), strict=True)
+            (r, of_r), (z, of_z), (n, of_n) = gates
+            new = (n + of_n * (of_r + r).sigmoid()).tanh()
+            state = (state - new) * (of_z + z).sigmoid() + new
+            found.append(state)
+        return torch.cat(found)[None], state[None]
+
+
+class Recurrent(nn.Module):
+    """Parts and joins."""
+
+    def __init__(self, cell):
+        super().__init__()
+        self.cell = cell
 
     def forward(self, x):
         y, last = self.cell(x)
@@ -128,7 +146,8 @@ def rows():
     return {
         "convolutions": (Convolutions().eval(), (draw(1, 3, 8, 8),), None),
         "transformer": (Transformer().eval(), (torch.randint(0, 20, (1, 5)),), None),
-        "recurrent": (Recurrent().eval(), (draw(1, 3, 6),), None),
+        "recurrent": (Recurrent(Steps()).eval(), (draw(1, 3, 6),), None),
+        "layer": (Recurrent(nn.GRU(6, 5, batch_first=True)).eval(), (draw(1, 3, 6),), None),
         "branch": (Branch(), (draw(4, 4).abs(),), None),
         "counter": (Counter(), (draw(3),), None),
         "nested": (Nested(), (pair, {"y": draw(2, 3)}), None),

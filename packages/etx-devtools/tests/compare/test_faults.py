@@ -45,6 +45,12 @@ FAULTS = {
     },
     "NaN in a weight": ("convolutions", weight(CONVOLUTION, 1, 1, to_nan), "depthwise"),
     "NaN in a weight of a cell": ("recurrent", weight("aten::linear.out", 1, 1, to_nan), "cell"),
+    "NaN in a weight of a layer": ("layer", weight("etx::gru.out", 0, 2, to_nan), "cell"),
+    "a wrong weight of a layer": (
+        "layer",
+        weight("etx::gru.out", 0, 3, scaled(0.2, 1.2)),
+        "cell",
+    ),
     "a wrong weight of a cell": (
         "recurrent",
         weight("aten::linear.out", 1, 1, scaled(0.2, 1.2)),
@@ -140,8 +146,15 @@ FAULTS = {
     "a wrong zero point": ("int8", argument(DEQUANTIZE, 2, Int(int_val=9)), ""),
     "a wrong int8 operand": ("int8", swapped("etx::quantized_add.out"), ""),
 }
-OF_TWO = ("a wrong weight of a cell", "memory of a later reader", "memory of a residual")
-"""A cell reads its weight in two steps; what reads memory that was overwritten is wrong, too."""
+OF_TWO = (
+    "a wrong weight of a cell",
+    "NaN in a weight of a layer",
+    "a wrong weight of a layer",
+    "memory of a later reader",
+    "memory of a residual",
+)
+"""A cell reads its weight in two steps, a layer's last state is a part of what it returns; what
+reads memory that was overwritten is wrong, too."""
 OF_TORCH = ("activation.py", "transformer.py", "functional.py")
 
 
