@@ -87,6 +87,8 @@ def wrong_on(name: str, recipes: Sequence[str]) -> Iterator[str]:
     built = build(name)
     Path("net.py").write_text(NET.format(here=str(Path(__file__).parent), name=name))
     np.savez("call.npz", *(np.asarray(each) for each in built.calls[0]))
+    if "float" not in recipes:
+        said(["compile", "net.py:net", "-o", "float.pte"])
     for recipe in recipes:
         quantized = [] if recipe == "float" else ["--quantize", recipe]
         quantized += ["--calibrate", "call.npz"] if recipe == "int8" else []
