@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import etx_runtime
 import numpy as np
 import pytest
 import reference_model
 import torch
 from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.ethos_u.backend import EthosUPartitioner, EthosUQuantizer
+from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
+from etx_backend_arm.lowering import lower_program
 from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantizer import (
     TOSAQuantizer,
@@ -15,10 +19,11 @@ from etx_backend_arm.quantizer import (
     get_symmetric_a16w8_quantization_config,
 )
 from etx_backend_arm.tosa import DType, read_tosa
+from etx_exir import to_edge_transform_and_lower
 from etx_exir.errors import BackendError
 from etx_quant import quantize, quantize_edges
 from integers import Between, integers
-from lowered import delegates, largest_step, lower
+from lowered import delegates, interpreted, largest_step, lower
 from test_forms import MANY, MOVES, TABLES
 from torch import Tensor, nn
 
@@ -89,6 +94,45 @@ def test_operators_of_16_bits(name: str) -> None:
     ):
         steps = np.abs(actual.astype(int) - other.numpy().astype(int)).max()
         assert steps <= STEPS.get(name, 1)
+
+
+NPU = EthosUCompileSpec("ethos-u55-128")
+
+
+@pytest.mark.parametrize("name", ["conv", "depthwise", "mean"])
+def test_an_npu_has_layers_of_16_bits(name: str) -> None:
+    torch.manual_seed(0)
+    shape = (1, 3, 12, 16)
+    quantizer = EthosUQuantizer(NPU)
+    quantizer.set_global(get_symmetric_a16w8_quantization_config())
+    model = quantize(LAYERS[name].eval(), [(torch.randn(shape),) for _ in range(4)], quantizer)
+    quantize_edges(model)
+    on_npu(model, integers(*shape, dtype=torch.int16))
+
+
+@pytest.mark.parametrize("name", ["amax", "maximum", "multiply", "pad", "sum"])
+def test_an_npu_has_operators_of_16_bits(name: str) -> None:
+    model, inputs = wide(name)
+    on_npu(model, *inputs)
+
+
+def on_npu(model: nn.Module, *inputs: Tensor) -> None:
+    """Compare the simulator with the reference model."""
+    exported = torch.export.export(model, inputs)
+    edge = to_edge_transform_and_lower(exported, partitioner=[EthosUPartitioner(NPU)])
+    program = edge.exported_program("forward")
+    assert len(delegates(program)) == 1
+    actual = etx_runtime.load(bytes(edge.to_executorch().buffer))(*(x.numpy() for x in inputs))
+    (expected,) = interpreted(
+        program, *inputs, graph_of=lambda d: lower_program(d.original_module, True).serialize()
+    )
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("name", ["add", "bmm", "subtract"])
+def test_what_vela_has_not_in_16_bits_stays_outside(name: str) -> None:
+    model, inputs = wide(name)
+    assert delegates(lower(model, *inputs, partitioner=EthosUPartitioner(NPU))) == []
 
 
 def test_16_bits_need_the_extension() -> None:

@@ -135,11 +135,12 @@ class TOSAPartitioner(GroupPartitioner):
         if source is not None:
             return self.integer(source)
         reason = why_not(node, self._look, Profile.INT)
-        if reason is None and not spec.has("int16") and self._is_wide(node):
+        if reason is None and not spec.has("int16") and self.is_wide(node):
             return f"{node.name} is between int16, which {spec.tosa_spec} has not: add +int16"
         return reason
 
-    def _is_wide(self, node: Node) -> bool:
+    def is_wide(self, node: Node) -> bool:
+        """Tell whether an operator is between integers of 16 bits."""
         found = find_step(node, self._look)
         return isinstance(found, Step) and found.form.is_wide
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import torch
 from etx_exir import BackendDetails, CompileSpec, DelegationSpec, PreprocessResult
 from etx_exir.ir.provenance import source_line
 from torch.export import ExportedProgram
@@ -25,6 +26,15 @@ __all__ = ["EthosUBackend", "EthosUPartitioner", "EthosUQuantizer"]
 
 CONSTANTS = (Op.CONST, Op.CONST_SHAPE)
 INTEGERS = TosaCompileSpec("TOSA-1.0+INT+int16")
+aten = torch.ops.aten
+NOT_WIDE = (
+    aten.add.Tensor,
+    aten.bmm.default,
+    aten.matmul.default,
+    aten.mm.default,
+    aten.sub.Tensor,
+)
+"""Of int16 Vela 5.2.0 refuses products of matrices, and its sums are not the reference model's."""
 
 
 class EthosUBackend(BackendDetails):
@@ -84,6 +94,8 @@ class EthosUPartitioner(TOSAPartitioner):
         reason = super().integer(node)
         if reason is not None or self.program is None:
             return reason
+        if node.target in NOT_WIDE and self.is_wide(node):
+            return f"{node.name} is between int16, which {self.name} has not for {node.target}"
         if node not in self.limits:
             graph = lower_node(self.program, node, self.target.has_narrow_tables)
             self.limits[node] = over_limit(graph, self.target.family)
