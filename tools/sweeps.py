@@ -206,6 +206,28 @@ def operator_tests(session: nox.Session) -> None:
         run(session, python, scripts / "page.py", *files)
 
 
+@nox.session(name="arm-tests")
+def arm_tests(session: nox.Session) -> None:
+    """Run ExecuTorch's tests of Arm operators, as they lie in its wheel, on ETX. Run by hand.
+
+    `-- add conv2d` runs these files of them, `-- --match tosa_FP` tests of such names; `-- --write`
+    runs them on ExecuTorch, too, and writes docs/arm-tests.md. All of them take hours.
+    """
+    theirs = executorch_folder(session)
+    python = environment(session, "arm-tests", *PORT, others=THEIR_TESTS)
+    scripts, out = ROOT / "interop" / "arm_tests", ROOT / ".build" / "arm-tests"
+    out.mkdir(exist_ok=True)
+    files = (out / "etx.json", out / "executorch.json")
+    names = [name for name in session.posargs if name != "--write"]
+    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
+    if "--write" in session.posargs:
+        others = (*EXECUTORCH, *THEIR_TESTS, "ethos-u-vela==5.1.0", "ml_dtypes")
+        name = "arm-tests-executorch"
+        peer = environment(session, name, others=others, others_no_deps=TOSA)
+        run(session, peer, scripts / "theirs.py", theirs, "--json", files[1], *names)
+        run(session, python, scripts / "page.py", *files)
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """Run PyTorch's samples in six dtypes by a harness: `-s conformance [-- OPTIONS]`. By hand.

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write docs/arm-tests.md: `page.py OURS.json THEIRS.json`, as run.py and theirs.py write them."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "arm-tests.md"
+TARGETS = {
+    "TOSA FP": r"tosa_FP",
+    "TOSA INT": r"tosa_INT|_INT_16a8w|tosa_int",
+    "Ethos-U55": r"u55",
+    "Ethos-U65": r"u65",
+    "Ethos-U85": r"u85",
+    "VGF": r"vgf",
+    "others": r"",
+}
+HEAD = """# ExecuTorch's tests of Arm operators
+
+`python3 noxfile.py -s arm-tests -- --write` calls the tests of ExecuTorch 1.5.1's
+`backends/arm/test/ops`, as they lie in its wheel, on ETX's quantizers and partitioners, then on
+ExecuTorch, and writes this page. A case is a test with one set of its parameters. It passes where
+there is one delegate, the operator is not left beside it, and the result is the quantized model's:
+of TOSA on the reference model, of an Ethos-U55 or U65 on ETX's simulator. On ExecuTorch those need
+Arm's simulator, and are left out there; so are an Ethos-U85 (it is compiled) and VGF on both
+sides, and tests of what ExecuTorch's partitioner does not take. "Known" are failures that its tests
+expect.
+
+"""
+COLUMNS = (
+    "| | cases | ETX: pass | do not | left out | ExecuTorch: pass | do not | known | left out |\n"
+)
+
+
+def target(name: str) -> str:
+    """Return the target that a case is about."""
+    return next(key for key, pattern in TARGETS.items() if re.search(pattern, name))
+
+
+def kind(why: str) -> str:
+    """Return what became of a case."""
+    word = why.partition(":")[0]
+    return "pass" if not why else word if word in ("left out", "known") else "not"
+
+
+def reason(why: str) -> str:
+    """Return why a case does not pass without what is of this case alone."""
+    plain = re.sub(r"\[[^]]*\]|\([^)]*\)|'[^']*'|0x[0-9a-f]+|[-\d.e]*\d", "…", why)
+    return " ".join(plain.split())[:110].replace("|", "\\|")
+
+
+def page(ours: dict[str, str], theirs: dict[str, str]) -> str:
+    """Return the page's text."""
+    text = HEAD + COLUMNS + "| --- |" + " ---: |" * 8 + "\n"
+    for label in [*TARGETS, "all"]:
+        names = [n for n in ours if label in ("all", target(n))]
+        mine = Counter(kind(ours[n]) for n in names)
+        other = Counter(kind(theirs[n]) for n in names if n in theirs)
+        cells = [len(names), *(mine[k] for k in ("pass", "not", "left out"))]
+        cells += [other[k] for k in ("pass", "not", "known", "left out")]
+        text += f"| {label} | {' | '.join(map(str, cells))} |\n"
+    functions: dict[str, list[str]] = {}
+    for name, why in ours.items():
+        functions.setdefault(name.partition("[")[0], []).append(kind(why))
+    whole = sum(set(each) == {"pass"} for each in functions.values())
+    rest = sum("left out" in each for each in functions.values())
+    text += f"\nOf {len(functions)} tests {whole} pass with all their parameters on ETX, "
+    text += f"{rest} are left out.\n"
+    failed = Counter(reason(why) for why in ours.values() if kind(why) == "not")
+    only = [n for n, why in ours.items() if not why and kind(theirs.get(n, "left out")) != "pass"]
+    lost = [n for n, why in ours.items() if kind(why) == "not" and theirs.get(n, "x") == ""]
+    text += f"{len(only)} cases pass on ETX and not on ExecuTorch, {len(lost)} the other way.\n"
+    text += "\nWhy cases do not pass on ETX:\n\n| cases | reason |\n| ---: | --- |\n"
+    for said, count in failed.most_common():
+        text += f"| {count} | {said} |\n"
+    return text
+
+
+def main(ours: str, theirs: str) -> int:
+    """Write the page."""
+    both = [json.loads(Path(name).read_text(encoding="utf-8")) for name in (ours, theirs)]
+    PAGE.write_text(page(*both), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
