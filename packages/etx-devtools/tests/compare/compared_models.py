@@ -147,7 +147,7 @@ def rows():
         "convolutions": (Convolutions().eval(), (draw(1, 3, 8, 8),), None),
         "transformer": (Transformer().eval(), (torch.randint(0, 20, (1, 5)),), None),
         "recurrent": (Recurrent(Steps()).eval(), (draw(1, 3, 6),), None),
-        "layer": (Recurrent(nn.GRU(6, 5, batch_first=True)).eval(), (draw(1, 3, 6),), None),
+        "layers": (Recurrent(nn.LSTM(6, 5, 2, batch_first=True)).eval(), (draw(1, 3, 6),), None),
         "branch": (Branch(), (draw(4, 4).abs(),), None),
         "counter": (Counter(), (draw(3),), None),
         "nested": (Nested(), (pair, {"y": draw(2, 3)}), None),

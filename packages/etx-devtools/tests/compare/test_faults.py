@@ -45,10 +45,10 @@ FAULTS = {
     },
     "NaN in a weight": ("convolutions", weight(CONVOLUTION, 1, 1, to_nan), "depthwise"),
     "NaN in a weight of a cell": ("recurrent", weight("aten::linear.out", 1, 1, to_nan), "cell"),
-    "NaN in a weight of a layer": ("layer", weight("etx::gru.out", 0, 2, to_nan), "cell"),
+    "NaN in a weight of a layer": ("layers", weight("etx::lstm.out", 0, 3, to_nan), "cell"),
     "a wrong weight of a layer": (
-        "layer",
-        weight("etx::gru.out", 0, 3, scaled(0.2, 1.2)),
+        "layers",
+        weight("etx::lstm.out", 1, 4, scaled(0.2, 1.2)),
         "cell",
     ),
     "a wrong weight of a cell": (

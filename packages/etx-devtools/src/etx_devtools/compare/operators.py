@@ -94,7 +94,9 @@ def eager_results(
     except Exception as error:
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise NoOperatorError(f"torch's {name} raised {type(error).__name__}: {line}") from error
-    return dict(zip(results, made if outs else [returned], strict=True))
+    if not outs:
+        made = list(returned) if isinstance(returned, tuple) else [returned]
+    return dict(zip(results, made, strict=True))
 
 
 def _changed(
