@@ -13,6 +13,7 @@ from typing import Any
 SCALARS: dict[str, Any] = {
     "bool": c.c_bool,
     "double": c.c_double,
+    "intptr_t": c.c_ssize_t,
     "size_t": c.c_size_t,
     **{f"{u}int{n}_t": getattr(c, f"c_{u}int{n}") for u in ("", "u") for n in (8, 16, 32, 64)},
 }
@@ -47,6 +48,8 @@ class Header:
 
     def __init__(self, text: str) -> None:
         text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+        wide = r"\1" if c.sizeof(c.c_void_p) > 4 else ""
+        text = re.sub(r"#if UINTPTR_MAX > UINT32_MAX\n(.*?)#endif", wide, text, flags=re.DOTALL)
         self.types = dict(SCALARS)
         self.structs: dict[str, type[c.Structure]] = {}
         self.numbers = {n: int(v) for n, v in re.findall(r"\b(ETX_\w+) = (\d+)", text)}
