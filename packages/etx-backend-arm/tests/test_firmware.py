@@ -85,6 +85,8 @@ def test_scratch_lies_in_the_arena_of_a_method_named_or_not(
             r"expected cortex-m55\+NPU, NPU one of ethos-u55",
         ),
         (("--target", "cortex-m4", "--method", "other"), "has no method 'other'"),
+        (("--target", "cortex-m4", "--temp", -5), "--temp -5: expected bytes, at least 0"),
+        (("--target", "cortex-m4", "--stack", 0), "--stack 0: expected bytes, at least 256"),
         (("--target", "cortex-m4", "--temp", 4 << 20), "bytes of RAM and mps2-an386 has 4,194,304"),
         (("--target", "cortex-m4", "--sources", "."), "has no etx-runtime"),
     ],

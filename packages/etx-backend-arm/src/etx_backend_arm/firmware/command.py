@@ -43,6 +43,7 @@ from etx_backend_arm.firmware.targets import TARGETS, Target, target
 
 DEFAULT_TEMP = 16384
 DEFAULT_STACK = 4096
+LEAST_STACK = 256
 WITHOUT_SCRATCH = ("executorch_prim::", "aten::view_copy", "aten::relu", "aten::permute_copy")
 """Operators besides those of `cortex_m::` whose kernels allocate nothing on any target."""
 
@@ -175,6 +176,10 @@ def _sizes(folder: Path, firmware: Firmware) -> str:
 def _target(options: argparse.Namespace) -> Target:
     """Return the target with its board. Errors: EtxError where there is no such one."""
     found = target(options.target)
+    for name, least in (("temp", 0), ("stack", LEAST_STACK)):
+        given = getattr(options, name)
+        if given is not None and given < least:
+            raise EtxError(f"--{name} {given}: expected bytes, at least {least}")
     if options.board is None:
         return found
     board = read_board(Path(options.board))
