@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whole networks, drawn: integers but for the last operator, and the numbers of torch's model."""
+"""Whole networks, drawn: all integers until the last operator, and the numbers of torch's model."""
 
 from __future__ import annotations
 
