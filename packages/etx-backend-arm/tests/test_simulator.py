@@ -53,6 +53,7 @@ FORMS = [
     "add",
     "add_broadcast",
     "amax",
+    "amin",
     "average",
     "average_padded",
     "bmm",

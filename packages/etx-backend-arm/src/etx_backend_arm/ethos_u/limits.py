@@ -145,6 +145,10 @@ def over_limit(graph: Graph, family: str) -> str | None:
     """Return the first thing in a graph that the family of targets cannot do, or None."""
     if family in WHOLE_PROFILE:
         return None
+    if {Op.DEPTHWISE_CONV2D, Op.MUL} <= {operator.op for operator in graph.operators()}:
+        found = next(o for o in graph.operators() if o.op == Op.DEPTHWISE_CONV2D)
+        if graph.shape(found.inputs[0])[0] > 1:  # Vela 5.2.0 makes wrong commands of it
+            return f"averages of several images with windows of different sizes on {family}"
     for operator in graph.operators():
         if operator.op not in RULES:
             return f"{family} has no {operator.op.name}"
@@ -153,7 +157,7 @@ def over_limit(graph: Graph, family: str) -> str | None:
             continue
         shapes = [graph.shape(name) for name in operator.inputs[:2] if name in graph]
         other = shapes[1] if len(shapes) > 1 else None
-        found = rule(operator.attribute, shapes[0], graph.shape(operator.outputs[0]), other)
-        if found is not None:
-            return f"{operator.op.name} on {family}: {found}"
+        refused = rule(operator.attribute, shapes[0], graph.shape(operator.outputs[0]), other)
+        if refused is not None:
+            return f"{operator.op.name} on {family}: {refused}"
     return None

@@ -90,8 +90,20 @@ def mean(values: Values, node: Node) -> None:
 
 def _extreme(values: Values, node: Node, op: Op) -> None:
     call = Call(values, node, "nchw")
-    value = reduce(call, op, call.get(call.activations[0]), dims_of(node), "extreme")
+    value, dims = call.get(call.activations[0]), dims_of(node)
+    if op is Op.REDUCE_MIN and values.narrow_tables and call.graph.dtype(value) == DType.INT8:
+        turned = _turned(call, value, "turned")
+        value = _turned(call, reduce(call, Op.REDUCE_MAX, turned, dims, "extreme"), "back")
+    else:
+        value = reduce(call, op, value, dims, "extreme")
     call.moved(call.reshape(value, call.shape, "as"))
+
+
+def _turned(call: Call, value: str, suffix: str) -> str:
+    """Return int8 in the reverse order, -1 - x: Vela 5.2.0 makes wrong commands of REDUCE_MIN."""
+    entries = call.values.constant("reverse_order", torch.arange(127, -129, -1).to(torch.int8))
+    shape = call.graph.shape(value)
+    return call.emit(Op.TABLE, fbs.TableAttribute(), [value, entries], suffix, shape)
 
 
 @lowers(aten.amax.default, when=(integers, static_shape), profile=Profile.INT)
