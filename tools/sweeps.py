@@ -186,6 +186,29 @@ def xnnpack_tests(session: nox.Session) -> None:
     run(session, python, scripts / "page.py", *files)
 
 
+@nox.session(name="cortex-m-tests")
+def cortex_m_tests(session: nox.Session) -> None:
+    """Run ExecuTorch's own Cortex-M tests, as they lie in its wheel, on ETX. Run by hand.
+
+    `-- ops/test_add.py` runs a file of them; `-- --write` runs all on ExecuTorch, too, and writes
+    docs/cortex-m-tests.md. Tests that need Arm's simulator are left out by name.
+    """
+    theirs = executorch_folder(session)
+    packages = (*PORT, "etx-backend-arm[aot]")
+    tools, models = (*THEIR_TESTS, "pillow"), MODELS_NO_DEPS[:2]
+    python = environment(session, "cortex-m-tests", *packages, others=tools, others_no_deps=models)
+    scripts, out = ROOT / "interop" / "cortex_m_tests", ROOT / ".build" / "cortex-m-tests"
+    out.mkdir(exist_ok=True)
+    files = (out / "etx.json", out / "executorch.json")
+    names = [name for name in session.posargs if name != "--write"]
+    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
+    if "--write" in session.posargs:
+        name, others = "cortex-m-tests-executorch", (*EXECUTORCH, *tools)
+        peer = environment(session, name, others=others, others_no_deps=(*models, *TOSA))
+        run(session, peer, scripts / "run.py", theirs, "--peer", "--json", files[1])
+        run(session, python, scripts / "page.py", *files)
+
+
 @nox.session(name="operator-tests")
 def operator_tests(session: nox.Session) -> None:
     """Run ExecuTorch's operator suite, as it lies in its wheel, on ETX. Run by hand.
