@@ -16,7 +16,7 @@ import networkx as nx  # type: ignore[import-untyped]
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
-from torch.fx import Node
+from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 
 from etx_exir.ir.constants import Constants
@@ -78,6 +78,7 @@ def expressions_of(constants: Constants, alone: bool = True) -> list[Expression]
         graph = module.graph
         if not constants.reaches(graph):
             continue
+        unread = _unread(graph)
         for node in graph.nodes:
             if node.op == "placeholder":
                 tensor = constants.get(node)
@@ -85,11 +86,24 @@ def expressions_of(constants: Constants, alone: bool = True) -> list[Expression]
                     is_shared = alone and constants.is_shared(node)
                     leaves = frozenset({node})
                     found[node] = Expression(node, _identity(tensor), leaves, tensor, is_shared)
-            elif _is_pure(node) and all(arg in found for arg in node.all_input_nodes):
+            elif (
+                node not in unread
+                and _is_pure(node)
+                and all(arg in found for arg in node.all_input_nodes)
+            ):
                 args = [found[arg] for arg in node.all_input_nodes]
                 leaves = frozenset[Node]().union(*(arg.leaves for arg in args))
                 found[node] = Expression(node, _call_key(node, found), leaves)
     return list(found.values())
+
+
+def _unread(graph: Graph) -> set[Node]:
+    """Return the calls that no file will have, since nothing reads them."""
+    found: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if node.op == "call_function" and found.issuperset(node.users) and _is_pure(node):
+            found.add(node)
+    return found
 
 
 def to_store(items: Iterable[Expression]) -> set[Node]:

@@ -26,6 +26,19 @@ def test_a_large_expansion_is_not_stored():
     assert not FoldConstants().run(program)
 
 
+def test_what_nothing_reads_is_no_reason_to_store():
+    module = Calls(lambda self, x: x + self.w.expand(30, 30), w=torch.randn(30, 1))
+    program = core(module, (torch.randn(30, 30),))
+    (expansion,) = program.graph.find_nodes(
+        op="call_function", target=torch.ops.aten.expand_copy.default
+    )
+    weight = expansion.args[0]
+    with program.graph.inserting_before(expansion):
+        for _ in range(100):
+            program.graph.call_function(torch.ops.aten.neg.default, (weight,)).meta = weight.meta
+    assert not FoldConstants().run(program)
+
+
 def test_arguments_of_a_large_expansion_are_folded():
     module = Calls(lambda self, x: x.matmul(self.w.exp().expand(300, 300)), w=torch.randn(300, 1))
     program = core(module, (torch.randn(2, 300),))
