@@ -415,7 +415,7 @@ class _Call:
             check.reason = "a delegate's result that equals no value of the model"
             return
         try:
-            here = eager_results(self.plan, step, self.memory.read, self.shapes).get(check.slot)
+            here = eager_results(self.plan, step, self._read, self.shapes).get(check.slot)
         except (NoOperatorError, UnknownValueError) as error:
             check.reason = f"a part of an operator of the model, and {error}"
             return
@@ -425,6 +425,16 @@ class _Call:
         check.by, check.made = "operator", distance_of(got, here)
         self.right[check.slot] = here
         check.allowed = tolerance(here, got.dtype, self._reads(step, here))
+
+    def _read(self, slot: int) -> Any:
+        """Return what `slot` holds, of a constant that the model has by that name the model's."""
+        here, value = self.memory.read(slot), self.plan.values[slot].val
+        if not isinstance(value, WireTensor) or value.allocation_info or not value.data_buffer_idx:
+            return here
+        name = self.origins.constant(self.method, value.data_buffer_idx)
+        own = None if name is None else self.reference.constant(name)
+        is_same = own is not None and (own.shape, own.dtype) == (here.shape, here.dtype)
+        return own if is_same else here
 
     def _reads(self, call: KernelCall, result: Tensor) -> int:
         """Return how many elements a result's element may be a sum of."""

@@ -121,6 +121,11 @@ class Reference:
             outputs = _run(self.program.graph_module, dict(bound), keep)
         return found, list(outputs)
 
+    def constant(self, name: str) -> Tensor | None:
+        """Return the parameter, buffer or constant of this name."""
+        found = self.program.state_dict.get(name, self.program.constants.get(name))
+        return found.detach() if isinstance(found, Tensor) else None
+
     def outermost(self, name: str) -> Node | None:
         """Return the node of the outermost graph in which the value `name` is computed."""
         value = self.values.get(name)
