@@ -186,7 +186,16 @@ def test_floats_are_those_of_eager(name: str) -> None:
 @pytest.mark.parametrize(("profile", "threshold"), [("FP", 2.0), ("INT", 20.0)])
 def test_softplus_that_stays_outside_is_taken_apart(profile: str, threshold: float) -> None:
     spec = TosaCompileSpec(f"TOSA-1.0+{profile}")
-    model = Whole(lambda x: F.softplus(x, threshold=threshold)).eval()
-    x = torch.linspace(-4, 4, 20)
-    program = lower(model, x, partitioner=TOSAPartitioner(spec))
+    read = torch.ops.quantized_decomposed.dequantize_per_tensor.default
+
+    def softplus(x: Tensor) -> Tensor:
+        floats = read(x, 0.1, 0, -128, 127, torch.int8) if profile == "INT" else x
+        return F.softplus(floats, threshold=threshold)
+
+    x = (
+        torch.linspace(-40, 40, 20).to(torch.int8)
+        if profile == "INT"
+        else torch.linspace(-4, 4, 20)
+    )
+    program = lower(Whole(softplus).eval(), x, partitioner=TOSAPartitioner(spec))
     assert torch.ops.aten.softplus.default not in {n.target for n in program.graph.nodes}
