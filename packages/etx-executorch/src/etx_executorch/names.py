@@ -371,11 +371,15 @@ BACKENDS = {
         **_of(
             f"{_ARM}.quantizer",
             "TOSAQuantizer",
-            "get_symmetric_a8w4_quantization_config",
             "get_symmetric_a16w8_quantization_config",
         ),
         **_of("etx_quant", "QuantizationConfig", "get_symmetric_quantization_config"),
     },
+    "backends.arm.quantizer.arm_quantizer": _of(
+        f"{_ARM}.quantizer",
+        "get_symmetric_a8w4_quantization_config",
+        "get_symmetric_a16w8_quantization_config",
+    ),
     "backends.arm.tosa.compile_spec": _of(f"{_ARM}.compile_spec", "TosaCompileSpec"),
     "backends.arm.tosa.partitioner": _of(f"{_ARM}.partition", "TOSAPartitioner"),
     "backends.cortex_m.edge_compile_config": _of(_CORTEX_M, "cortex_m_edge_compile_config"),
