@@ -108,8 +108,6 @@ def called(function: Any, row: dict[str, Any]) -> str:
         function(**row)
     except pipelines.LeftOutError as error:
         return f"left out: {error}"
-    except (pytest.skip.Exception, pytest.xfail.Exception) as error:
-        return f"left out: {error}"
     except Exception as error:
         first = str(error).strip().splitlines() or [""]
         return f"{type(error).__name__}: {' '.join(first)[:300]}"
@@ -122,10 +120,13 @@ def outcomes(wheel: Path, only: list[str], match: str) -> Iterator[tuple[str, st
         name = path.stem.removeprefix("test_")
         if only and name not in only:
             continue
+        if name == "custom_shader_lowering":
+            yield name, "left out: it compiles Vulkan shaders by glslc"
+            continue
         try:
             module = importlib.import_module(f"{OPS}.{path.stem}")
         except Exception as error:
-            yield name, f"left out: it is about ExecuTorch's inside ({str(error)[:200]})"
+            yield name, f"cannot be imported: {type(error).__name__}: {str(error)[:200]}"
             continue
         for key, function in list(vars(module).items()):
             if key.startswith("test_") and match in key and callable(function):

@@ -14,22 +14,10 @@ MATERIAL = "executorch.backends.arm.test"
 
 
 def parametrize(
-    name: str,
-    cases: Mapping[str, Any],
-    xfails: Mapping[str, Any] | None = None,
-    skips: Mapping[str, str] | None = None,
-    **_: object,
+    name: str, cases: Mapping[str, Any], *_: object, **__: object
 ) -> Callable[..., Any]:
-    """Run a test for each case by name; what ExecuTorch expects to fail may pass."""
-    rows = []
-    for key, value in cases.items():
-        marks = []
-        if key in (skips or {}):
-            marks.append(pytest.mark.skip(reason=(skips or {})[key]))
-        elif key in (xfails or {}):
-            marks.append(pytest.mark.xfail(reason=str((xfails or {})[key]), strict=False))
-        rows.append(pytest.param(value, id=key, marks=marks))
-    return pytest.mark.parametrize(name, rows)
+    """Run a test for each case by name, also what ExecuTorch skips or expects to fail."""
+    return pytest.mark.parametrize(name, [pytest.param(v, id=k) for k, v in cases.items()])
 
 
 def stand_in() -> None:

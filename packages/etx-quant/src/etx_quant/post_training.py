@@ -250,11 +250,13 @@ def evaluation(model: nn.Module) -> Iterator[None]:
     if model.training:
         try:
             model.eval()
-        except NotImplementedError:  # of what torch.export made
+        except NotImplementedError:  # torch.export gives its modules an eval() that raises it
             move_exported_model_to_eval(model)
-    yield
-    for module in training:
-        module.training = True
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 def check_ranges(observers: dict[Node, Any], number: int) -> None:
