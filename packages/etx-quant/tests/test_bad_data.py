@@ -168,6 +168,13 @@ def test_training_leaves_the_model_as_it_was() -> None:
         prepare_training(model, GOOD[0])  # type: ignore[arg-type]
 
 
+def test_a_refusal_leaves_the_model_in_training() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout()).train()
+    with pytest.raises(QuantizationError, match="does not fit"):
+        quantize(model, [(torch.rand(2, 1, 8, 8),)])
+    assert all(module.training for module in model.modules())
+
+
 def test_an_accuracy_that_is_no_number() -> None:
     with pytest.raises(QuantizationError, match="what accuracy returned is None"):
         quantize(Net().eval(), [GOOD], accuracy=lambda model: None, least_accuracy=0.9)  # type: ignore[arg-type,return-value]
