@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Callable
 
 import nox
 
@@ -186,47 +187,57 @@ def xnnpack_tests(session: nox.Session) -> None:
     run(session, python, scripts / "page.py", *files)
 
 
+def on_both(
+    session: nox.Session, name: str, python: str, peer: Callable[[], str], *peer_script: str
+) -> None:
+    """Run a suite of ExecuTorch's on ETX; with `--write` on ExecuTorch, too, and write its page.
+
+    `peer_script` is what runs it there: a script and its first arguments.
+    """
+    theirs = executorch_folder(session)
+    scripts, out = ROOT / "interop" / name.replace("-", "_"), ROOT / ".build" / name
+    out.mkdir(exist_ok=True)
+    files = (out / "etx.json", out / "executorch.json")
+    names = [word for word in session.posargs if word != "--write"]
+    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
+    if "--write" in session.posargs:
+        script, *words = peer_script
+        run(session, peer(), scripts / script, theirs, *words, "--json", files[1], *names)
+        run(session, python, scripts / "page.py", *files)
+
+
 @nox.session(name="cortex-m-tests")
 def cortex_m_tests(session: nox.Session) -> None:
     """Run ExecuTorch's own Cortex-M tests, as they lie in its wheel, on ETX. Run by hand.
 
-    `-- ops/test_add.py` runs a file of them; `-- --write` runs all on ExecuTorch, too, and writes
+    `-- ops/test_add.py` runs a file of them; `-- --write` runs them on ExecuTorch, too, and writes
     docs/cortex-m-tests.md. Tests that need Arm's simulator are left out by name.
     """
-    theirs = executorch_folder(session)
-    packages = (*PORT, "etx-backend-arm[aot]")
+    name, packages = "cortex-m-tests", (*PORT, "etx-backend-arm[aot]")
     tools, models = (*THEIR_TESTS, "pillow"), MODELS_NO_DEPS[:2]
-    python = environment(session, "cortex-m-tests", *packages, others=tools, others_no_deps=models)
-    scripts, out = ROOT / "interop" / "cortex_m_tests", ROOT / ".build" / "cortex-m-tests"
-    out.mkdir(exist_ok=True)
-    files = (out / "etx.json", out / "executorch.json")
-    names = [name for name in session.posargs if name != "--write"]
-    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
-    if "--write" in session.posargs:
-        name, others = "cortex-m-tests-executorch", (*EXECUTORCH, *tools)
-        peer = environment(session, name, others=others, others_no_deps=(*models, *TOSA))
-        run(session, peer, scripts / "run.py", theirs, "--peer", "--json", files[1])
-        run(session, python, scripts / "page.py", *files)
+    python = environment(session, name, *packages, others=tools, others_no_deps=models)
+
+    def peer() -> str:
+        others, plain = (*EXECUTORCH, *tools), (*models, *TOSA)
+        return environment(session, f"{name}-executorch", others=others, others_no_deps=plain)
+
+    on_both(session, name, python, peer, "run.py", "--peer")
 
 
 @nox.session(name="operator-tests")
 def operator_tests(session: nox.Session) -> None:
     """Run ExecuTorch's operator suite, as it lies in its wheel, on ETX. Run by hand.
 
-    `-- add conv2d` runs these files of it; `-- --write` runs all on ExecuTorch, too, and writes
+    `-- add conv2d` runs these files of it; `-- --write` runs them on ExecuTorch, too, and writes
     docs/operator-tests.md.
     """
-    theirs = executorch_folder(session)
     python = environment(session, "exporter-tests", *PORT, others=THEIR_TESTS)
-    scripts, out = ROOT / "interop" / "operator_tests", ROOT / ".build" / "operator-tests"
-    out.mkdir(exist_ok=True)
-    files = (out / "etx.json", out / "executorch.json")
-    names = [name for name in session.posargs if name != "--write"]
-    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
-    if "--write" in session.posargs:
-        peer = environment(session, "operator-tests-executorch", others=(*EXECUTORCH, "pytest"))
-        run(session, peer, scripts / "run.py", theirs, "--peer", "--json", files[1])
-        run(session, python, scripts / "page.py", *files)
+
+    def peer() -> str:
+        others = (*EXECUTORCH, "pytest")
+        return environment(session, "operator-tests-executorch", others=others)
+
+    on_both(session, "operator-tests", python, peer, "run.py", "--peer")
 
 
 @nox.session(name="arm-tests")
@@ -236,19 +247,13 @@ def arm_tests(session: nox.Session) -> None:
     `-- add conv2d` runs these files of them, `-- --match tosa_FP` tests of such names; `-- --write`
     runs them on ExecuTorch, too, and writes docs/arm-tests.md. All of them take hours.
     """
-    theirs = executorch_folder(session)
     python = environment(session, "arm-tests", *PORT, others=THEIR_TESTS)
-    scripts, out = ROOT / "interop" / "arm_tests", ROOT / ".build" / "arm-tests"
-    out.mkdir(exist_ok=True)
-    files = (out / "etx.json", out / "executorch.json")
-    names = [name for name in session.posargs if name != "--write"]
-    run(session, python, scripts / "run.py", theirs, "--json", files[0], *names)
-    if "--write" in session.posargs:
+
+    def peer() -> str:
         others = (*EXECUTORCH, *THEIR_TESTS, "ethos-u-vela==5.1.0", "ml_dtypes")
-        name = "arm-tests-executorch"
-        peer = environment(session, name, others=others, others_no_deps=TOSA)
-        run(session, peer, scripts / "theirs.py", theirs, "--json", files[1], *names)
-        run(session, python, scripts / "page.py", *files)
+        return environment(session, "arm-tests-executorch", others=others, others_no_deps=TOSA)
+
+    on_both(session, "arm-tests", python, peer, "theirs.py")
 
 
 @nox.session
