@@ -9,8 +9,10 @@ from collections.abc import Mapping
 
 import etx_runtime
 import numpy as np
+import running
 import torch
 from etx_exir import to_edge
+from etx_schema import read_pte
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -38,6 +40,11 @@ def lowered(module, inputs, kwargs=None, config=None, **options):
 def on_device(value):
     """Return nested inputs with arrays for tensors."""
     return pytree.tree_map(lambda x: x.numpy() if isinstance(x, torch.Tensor) else x, value)
+
+
+def operators(buffer):
+    """Return the names of the operators that the file's instructions call, in order."""
+    return running.operators(read_pte(buffer))
 
 
 def assert_same(got, expected, path="result"):

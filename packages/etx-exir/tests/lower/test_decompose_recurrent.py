@@ -7,8 +7,8 @@ import pytest
 import torch
 from etx_exir import ExecutorchBackendConfig, compile, to_edge, to_edge_transform_and_lower
 from etx_exir.ir.recurrent import STEPS
-from etx_schema import EtxError, read_pte
-from on_device import assert_same, export, on_device
+from etx_schema import EtxError
+from on_device import assert_same, export, on_device, operators
 from torch import nn
 from torch.export import Dim
 from toy import ToyPartitioner
@@ -86,13 +86,6 @@ LEFT = {
     "float64": (nn.LSTM(4, 5).double(), (X.double(),)),
     "a computed weight": (Quantized(), (X,)),
 }
-
-
-def operators(buffer):
-    (plan,) = read_pte(buffer).program.execution_plan
-    names = [f"{op.name}.{op.overload}" for op in plan.operators]
-    chain = plan.chains[0].instructions
-    return [names[i.instr_args.op_index] for i in chain if hasattr(i.instr_args, "op_index")]
 
 
 def own(buffer):

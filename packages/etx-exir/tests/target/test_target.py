@@ -90,17 +90,17 @@ def test_dtypes_and_ranks_are_checked():
 def test_advice_names_what_the_compiler_can_do():
     class Kept(nn.Module):
         def forward(self, x):
-            return torch.nn.functional.hardswish(torch.nn.functional.gelu(x))
+            return torch.nn.functional.mish(torch.nn.functional.gelu(x))
 
     program = torch.export.export(Kept(), (torch.randn(4),))
-    kept = EdgeCompileConfig(preserve_ops=[aten.silu.default, aten.hardswish.default])
+    kept = EdgeCompileConfig(preserve_ops=[aten.softplus.default, aten.mish.default])
     with pytest.raises(UnsupportedError) as caught:
         to_edge(program, compile_config=kept).to_executorch(
             ExecutorchBackendConfig(target=target("aten::gelu.out"))
         )
     hints = {problem.subject: problem.hint for problem in caught.value.problems}
-    assert hints["aten::hardswish.out"].startswith(
-        "leave torch.ops.aten.hardswish.default out of preserve_ops, then it is decomposed"
+    assert hints["aten::mish.out"].startswith(
+        "leave torch.ops.aten.mish.default out of preserve_ops, then it is decomposed"
     )
     call = "program.run_decompositions(torch._decomp.get_decompositions([torch.ops.aten.gelu."
     assert f"decompose it before lowering: {call}default]))" in hints["aten::gelu.out"]

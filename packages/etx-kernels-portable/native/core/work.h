@@ -10,7 +10,10 @@
 namespace etx::portable {
 
 /// Multiplications each thread should get; fewer are not worth waking it.
-constexpr int64_t kThreadWork = 256 * 1024;
+constexpr int64_t kThreadWork = 128 * 1024;
+
+/// Multiplications in whose time one element is read that serves only a few.
+constexpr int64_t kReadCost = 4;
 
 /// How many threads `work` multiplications deserve.
 inline int64_t useful_threads(const Context& context, Checked work) {

@@ -13,8 +13,9 @@ from differential.values import COMMON, FLOATING, Draw
 UNARY = tuple(
     """
     abs ceil floor neg relu round sign trunc acos acosh asin asinh atan atanh cos cosh erf erfc
-    exp expm1 log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh isinf isnan
-    logical_not bitwise_not alias_copy detach_copy lift_fresh_copy _conj_physical
+    exp expm1 hardsigmoid hardswish log log10 log1p log2 reciprocal rsqrt sigmoid silu sin sinh
+    sqrt tan tanh isinf isnan logical_not bitwise_not alias_copy detach_copy lift_fresh_copy
+    _conj_physical
     """.split()  # noqa: SIM905
 )
 BINARY = tuple(

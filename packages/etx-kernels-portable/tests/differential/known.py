@@ -292,7 +292,7 @@ ROWS: tuple[Row, ...] = (
         "backward passes",
         lambda c: len({t.dtype for t in c.tensors}) > 1 and "same dtype" in c.detail,
         outcome="strict",
-        example=("aten::convolution.out", 201, 30529),
+        example=("aten::convolution.out", 201, 118),
     ),
     Row(
         "dimensions of nothing",

@@ -87,7 +87,10 @@ EXTRA: tuple[Callable[[], Any], ...] = (
 )
 
 WHOLE: tuple[tuple[Any, ...], ...] = (  # an operator that torch takes apart, and its arguments
+    (aten.clamp.default, A, 0.5, 1.0),
+    (aten.hardsigmoid.default, A),
     (aten.linear.default, A, B, CHANNELS),
+    (aten.silu.default, A),
     (aten.upsample_bilinear2d.vec, IMAGE, None, False, [2.0, 2.0]),
     (aten.upsample_nearest2d.vec, IMAGE, None, [2.0, 2.0]),
     (aten.var.dim, A, [0], True, False),

@@ -86,6 +86,7 @@ class Plugin:
         self.library = c.CDLL(path)
         self.kernels = {kernel.name: kernel for kernel in self._rows()}
         self.called: set[str] = set()
+        self.is_divided = False  # whether the last call gave work to several threads
 
     def _rows(self) -> Iterator[Kernel]:
         for row in rows(self.library):
@@ -105,6 +106,7 @@ class Plugin:
         finally:
             RECORDER.record(kernel.name, kernel.parameters, args, results)
         self.called.add(name)
+        self.is_divided = call.is_divided
         return results
 
     def view(
@@ -154,6 +156,7 @@ class Call:
     threads: int
     temp: bool
     reason: str | None = None
+    is_divided: bool = False
     kept: list[Any] = field(default_factory=list)
     results: list[Callable[[], Any]] = field(default_factory=list)
 
@@ -190,6 +193,7 @@ class Call:
             middle = min(end, begin + max(grain, (end - begin) // 2))
             body(user, begin, middle)
             if middle < end:
+                self.is_divided = True
                 body(user, middle, end)
 
         members = {

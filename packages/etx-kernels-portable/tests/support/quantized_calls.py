@@ -109,6 +109,11 @@ KERNELS["etx::attention.out"] = (
     (HEAD, HEAD, HEAD, torch.ones(2, 2), [], 0.5, False),
     (Out([1, 2, 4], torch.float32),),
 )
+KERNELS["etx::max_pool2d.out"] = (
+    "self kernel_size stride padding dilation ceil_mode out",
+    (torch.ones(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False),
+    (Out([1, 2, 2, 2], torch.float32),),
+)
 STEPS, PAIR = torch.ones(3, 2, 4), torch.ones(2, 2)
 for name, gates, more in (("lstm", 4, ()), ("gru", 3, ()), ("rnn", 1, (False,))):
     biases = torch.ones(2 * gates), torch.ones(2 * gates)

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -20,7 +21,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Kernels of a method follow each other within this time; a sleeping thread takes longer to wake.
-constexpr auto kPatience = std::chrono::microseconds(100);
+constexpr Clock::duration kPatience = std::chrono::microseconds(100);
+/// Most kernels follow each other within this time, and a call that yields takes a microsecond.
+constexpr Clock::duration kLooks = std::chrono::microseconds(25);
 
 /// How many forks lie between the process that loaded this library and this one.
 std::atomic<uint64_t> forks{0};
@@ -50,7 +53,14 @@ uint64_t count_items(int64_t begin, int64_t end) {
 /// Rounded up.
 uint64_t divide(uint64_t a, uint64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 
-/// One `parallel_for`: chunks are taken until none is left.
+/// The chunks [next, end) of one thread, on cache lines of their own.
+struct alignas(128) Lane {
+  std::atomic<uint64_t> next{0};
+  uint64_t end = 0;
+};
+
+/// One `parallel_for`. Each thread takes the chunks of its lane in order, since what it wrote for
+/// the last kernel lies in its cache, and then those that others did not come to.
 struct Job {
   Parallel::Body body;
   void* user;
@@ -58,17 +68,31 @@ struct Job {
   int64_t end;
   uint64_t chunk;
   uint64_t num_chunks;
-  std::atomic<uint64_t> next;
+  Lane* lanes;
+  size_t num_lanes;
 
   int64_t start_of(uint64_t index) const {
     return static_cast<int64_t>(static_cast<uint64_t>(begin) + index * chunk);
   }
 
-  void work() {
-    for (;;) {
-      const uint64_t index = next.fetch_add(1, std::memory_order_relaxed);
-      if (index >= num_chunks) return;
-      body(user, start_of(index), index + 1 == num_chunks ? end : start_of(index + 1));
+  void deal() {
+    const uint64_t each = num_chunks / num_lanes, more = num_chunks % num_lanes;
+    uint64_t first = 0;
+    for (size_t i = 0; i < num_lanes; ++i) {
+      lanes[i].next.store(first, std::memory_order_relaxed);
+      first += each + (i < more ? 1 : 0);
+      lanes[i].end = first;
+    }
+  }
+
+  void work(size_t own) {
+    for (size_t i = 0; i < num_lanes; ++i) {
+      Lane& lane = lanes[(own + i) % num_lanes];
+      while (lane.next.load(std::memory_order_relaxed) < lane.end) {
+        const uint64_t index = lane.next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= lane.end) break;
+        body(user, start_of(index), index + 1 == num_chunks ? end : start_of(index + 1));
+      }
     }
   }
 };
@@ -82,15 +106,17 @@ void relax() {
 #endif
 }
 
-/// Looks at memory only for about a microsecond, then lets other threads run between looks.
+/// Looks at memory only for up to `looks`, then lets other threads run between looks.
 template <typename Condition>
-void spin_until(Condition condition) {
-  for (int i = 0; i < 32; ++i) {
-    if (condition()) return;
-    relax();
-  }
-  const auto limit = Clock::now() + kPatience;
-  while (!condition() && Clock::now() < limit) std::this_thread::yield();
+void spin_until(Clock::duration looks, Condition condition) {
+  const auto start = Clock::now();
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (condition()) return;
+      relax();
+    }
+  } while (Clock::now() < start + looks);
+  while (!condition() && Clock::now() < start + kPatience) std::this_thread::yield();
 }
 
 }  // namespace
@@ -101,9 +127,10 @@ struct ThreadPool::State {
   const uint64_t generation = forks.load(std::memory_order_relaxed);
   /// 0 until the default is needed.
   std::atomic<uint32_t> size;
-  /// Held by the `parallel_for` that has the threads; guards `threads` and `is_closed`.
+  /// Held by the `parallel_for` that has the threads; guards what follows.
   std::mutex users;
   std::vector<std::thread> threads;
+  std::unique_ptr<Lane[]> lanes;  ///< One for each of `threads` and one for the caller.
   bool is_closed = false;
 
   /// Held to sleep and to wake only: who spins needs no lock, nor a system call.
@@ -118,6 +145,8 @@ struct ThreadPool::State {
   std::atomic<size_t> active{0};
   std::atomic<bool> is_waiting{false};
   std::atomic<bool> stopping{false};
+  /// Nothing, where another thread may need the core that looks.
+  std::atomic<Clock::duration> looks{kLooks};
 
   uint32_t limit() {
     uint32_t known = size.load(std::memory_order_relaxed);
@@ -131,7 +160,7 @@ struct ThreadPool::State {
     own_index = index;
     for (;;) {
       const auto is_called = [&] { return round.load() != seen; };
-      spin_until(is_called);
+      spin_until(looks.load(std::memory_order_relaxed), is_called);
       if (!is_called()) {
         std::unique_lock<std::mutex> lock(mutex);
         ++sleeping;
@@ -141,7 +170,7 @@ struct ThreadPool::State {
       seen = round.load();
       if (stopping.load()) return;
       ++active;
-      if (Job* current = job.load()) current->work();
+      if (Job* current = job.load()) current->work(index);
       if (--active == 0 && is_waiting.load()) {
         const std::lock_guard<std::mutex> lock(mutex);
         done.notify_one();
@@ -152,11 +181,11 @@ struct ThreadPool::State {
   void run(Job& current) {
     announce(&current, false);
     is_inside = true;
-    current.work();
+    current.work(0);
     is_inside = false;
     job.store(nullptr);
     const auto is_done = [&] { return active.load() == 0; };
-    spin_until(is_done);
+    spin_until(looks.load(std::memory_order_relaxed), is_done);
     if (is_done()) return;
     std::unique_lock<std::mutex> lock(mutex);
     is_waiting.store(true);
@@ -173,7 +202,11 @@ struct ThreadPool::State {
       threads.clear();
       stopping = false;
     }
+    if (threads.size() == count) return;
+    static const uint32_t cores = usable_cores();
+    looks.store(count < cores ? kLooks : Clock::duration(0), std::memory_order_relaxed);
     try {
+      lanes.reset(new Lane[count + 1]);
       while (threads.size() < count) {
         const auto index = static_cast<uint32_t>(threads.size() + 1);
         threads.emplace_back([this, index, seen = round.load()] { serve(seen, index); });
@@ -268,7 +301,10 @@ void ThreadPool::parallel_for(int64_t begin, int64_t end, int64_t grain, Body bo
   own.fit();
   const uint64_t pieces = (own.threads.size() + uint64_t{1}) * 4;
   const uint64_t chunk = std::max(smallest, divide(count, pieces));
-  Job job{body, user, begin, end, chunk, divide(count, chunk), {0}};
+  if (own.threads.empty()) return body(user, begin, end);
+  Job job{
+      body, user, begin, end, chunk, divide(count, chunk), own.lanes.get(), own.threads.size() + 1};
+  job.deal();
   own.run(job);
 }
 

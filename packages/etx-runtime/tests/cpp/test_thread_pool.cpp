@@ -74,6 +74,41 @@ void several_users(etx::ThreadPool& pool) {
   CHECK(pool.num_threads() == 2);
 }
 
+struct Taken {
+  etx::ThreadPool* pool;
+  std::atomic<uint32_t> arrived{0};
+  std::vector<int64_t> chunks[2];
+};
+
+void take(void* user, int64_t begin, int64_t) {
+  auto* taken = static_cast<Taken*>(user);
+  std::vector<int64_t>& own = taken->chunks[taken->pool->thread()];
+  own.push_back(begin);
+  if (own.size() > 1) return;
+  ++taken->arrived;
+  while (taken->arrived != 2) std::this_thread::yield();
+}
+
+/// Each of two threads takes the chunks of its half in order, before those of the other's.
+void own_parts() {
+  constexpr int64_t kHalf = 32;
+  etx::ThreadPool pool(2);
+  for (int round = 0; round < 20; ++round) {
+    Taken taken;
+    taken.pool = &pool;
+    pool.parallel_for(0, 2 * kHalf, 1, take, &taken);
+    for (int64_t thread : {0, 1}) {
+      const std::vector<int64_t>& chunks = taken.chunks[thread];
+      CHECK(!chunks.empty() && chunks[0] == thread * kHalf);
+      for (size_t i = 1; i < chunks.size(); ++i) {
+        const bool was_own = chunks[i - 1] / kHalf == thread, is_own = chunks[i] / kHalf == thread;
+        CHECK(was_own || !is_own);
+        CHECK(was_own != is_own || chunks[i] > chunks[i - 1]);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -81,5 +116,6 @@ int main() {
   rounds(pool, 500);
   wide_ranges(pool);
   several_users(pool);
+  own_parts();
   return 0;
 }

@@ -17,7 +17,8 @@ INTEGER = ("quantized_", "dynamic_", "weight_only_", "depthwise_", "_int4")
 LAYERS = {
     "avg_pool": "avg_pool2d",
     "conv": "convolution",
-    "max_pool": "max_pool2d_with_indices",
+    "max_pool": "max_pool2d",
+    "max_pool2d_with_indices": "max_pool2d",
     "interpolate": "upsample_bilinear2d",
 }
 

@@ -13,18 +13,12 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 from etx_exir.errors import LoweringError
+from etx_exir.ir.own_ops import define
 
 __all__ = ["GRU", "LSTM", "RNN", "STEPS", "fixed_length"]
 
 _WEIGHTS = "Tensor input_weight, Tensor weight, Tensor? input_bias, Tensor? bias"
 _ORDER = "bool is_batch_first, bool is_reverse"
-_LIBRARY: Any = torch.library.Library("etx", "FRAGMENT")  # type: ignore[no-untyped-call]
-_LIBRARY.define(
-    f"lstm(Tensor input, Tensor state, Tensor cells, {_WEIGHTS}, Tensor? projection, {_ORDER})"
-    " -> (Tensor, Tensor)"
-)
-_LIBRARY.define(f"gru(Tensor input, Tensor state, {_WEIGHTS}, {_ORDER}) -> Tensor")
-_LIBRARY.define(f"rnn(Tensor input, Tensor state, {_WEIGHTS}, {_ORDER}, bool is_relu) -> Tensor")
 
 
 def _lstm(
@@ -125,15 +119,19 @@ def _eager(steps: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-for _name, _steps, _shape in (
-    ("lstm", _lstm, _shapes_of_lstm),
-    ("gru", _gru, _shape_of),
-    ("rnn", _rnn, _shape_of),
-):
-    _LIBRARY.impl(_name, _eager(_steps), "CompositeExplicitAutograd")
-    _LIBRARY.impl(_name, _shape, "Meta")
-LSTM: Any = torch.ops.etx.lstm.default
-GRU: Any = torch.ops.etx.gru.default
-RNN: Any = torch.ops.etx.rnn.default
+LSTM = define(
+    f"lstm(Tensor input, Tensor state, Tensor cells, {_WEIGHTS}, Tensor? projection, {_ORDER})"
+    " -> (Tensor, Tensor)",
+    _eager(_lstm),
+    _shapes_of_lstm,
+)
+GRU = define(
+    f"gru(Tensor input, Tensor state, {_WEIGHTS}, {_ORDER}) -> Tensor", _eager(_gru), _shape_of
+)
+RNN = define(
+    f"rnn(Tensor input, Tensor state, {_WEIGHTS}, {_ORDER}, bool is_relu) -> Tensor",
+    _eager(_rnn),
+    _shape_of,
+)
 STEPS: dict[OpOverload, Callable[..., Any]] = {LSTM: _lstm, GRU: _gru, RNN: _rnn}
 """What each computes by operators of torch, step after step."""

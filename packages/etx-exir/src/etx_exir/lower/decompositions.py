@@ -66,7 +66,10 @@ SIMPLER: frozenset[OpOverload] = frozenset(
         aten.fill.Scalar,
         aten.fill.Tensor,
         aten.floor_divide.default,
+        aten.hardsigmoid.default,
+        aten.hardswish.default,
         aten.ones.default,
+        aten.silu.default,
         aten.sort.default,
         aten.sum.default,
         aten.var.default,
@@ -74,8 +77,8 @@ SIMPLER: frozenset[OpOverload] = frozenset(
         aten.zeros.default,
     }
 )
-"""Decomposed although there are kernels: it is to one operator as fast, which passes and
-ExecuTorch know."""
+"""Decomposed although there are kernels: passes and ExecuTorch know the parts, which are as fast,
+or which `fuse_activations` puts together again."""
 
 
 def _hardsigmoid(self: Tensor) -> Any:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_schema import read_pte
-from on_device import Function, assert_same, export, on_device
+from on_device import Function, assert_same, export, on_device, operators
 from torch import nn
 from torch.export import Dim
 from torch.nn import functional as F
@@ -91,13 +91,6 @@ LEFT = {
 }
 
 
-def operators(buffer):
-    (plan,) = read_pte(buffer).program.execution_plan
-    names = [f"{op.name}.{op.overload}" for op in plan.operators]
-    chain = plan.chains[0].instructions
-    return [names[i.instr_args.op_index] for i in chain if hasattr(i.instr_args, "op_index")]
-
-
 @pytest.mark.parametrize("case", FUSED)
 def test_is_one_operator(case):
     function, inputs = FUSED[case]
@@ -128,32 +121,6 @@ def test_is_left(case):
     manager = to_edge(program).to_executorch()
     assert NAME not in operators(manager.buffer)
     assert_same(etx_runtime.load(manager.buffer)(*on_device((Q, K, V))), LEFT[case](Q, K, V))
-
-
-HALVES = {
-    "plain": (attention, (Q, K, V)),
-    "added": (attention, (Q, K, V, ADDED)),
-    "seen": (attention, (Q, K, V, SEEN[:1] | (torch.arange(L) == 0))),
-    "shared": (lambda *x: attention(*x, enable_gqa=True), (Q, SHARED, SHARED)),
-    "one row": (attention, (Q[:, :, :1], K, V, ADDED)),
-    "twenty rows": (lambda q, k, v: attention(q.repeat(1, 1, 4, 1), k, v), (Q, K, V)),
-}
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("case", HALVES)
-def test_of_half_precision_is_one_operator(case, dtype):
-    function, inputs = HALVES[case]
-    inputs = tuple(x if x.dtype is torch.bool else x.to(dtype) for x in inputs)
-    buffer = to_edge(export(function, inputs)).to_executorch().buffer
-    copies = [name for name in operators(buffer) if "_to_dim_order_copy" in name]
-    assert operators(buffer).count(NAME) == 1
-    assert len(copies) == (inputs[-1].shape == ADDED.shape)  # of the mask
-    method = etx_runtime.Runtime.get().load_program(buffer).load_method("forward")
-    (got,) = method.execute(list(inputs))
-    exact = function(*(x if x.dtype is torch.bool else x.double() for x in inputs))
-    found = torch.as_tensor(got).double()
-    torch.testing.assert_close(found, exact, rtol=0, atol=2 * torch.finfo(dtype).eps)
 
 
 def test_sizes_may_change():

@@ -39,7 +39,9 @@ ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t
       for (int c = 0; c < C; ++c) sum[r][c] = add_product<T>(sum[r][c], xv[r], wv[c]);
     }
   };
-  constexpr int64_t kAhead = 4096 / sizeof(typename E::element);
+  // Beside hints processors fetch less of float32 than without them.
+  constexpr bool fetches = kLanes > 4 && !std::is_same_v<E, Same<float>>;
+  constexpr int64_t kAhead = fetches ? 4096 / sizeof(typename E::element) : 0;
   const int64_t ahead = C * d.w_stride < kAhead ? kAhead : C * d.w_stride;
   int64_t k = 0;
   Vec<T> xv[R], wv[C];
@@ -52,7 +54,7 @@ ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t
       for (int c = 0; c < C; ++c) {
         const auto* const p = w + c * d.w_stride + k + u * L;
         wv[c] = E::load(p);
-        if constexpr (kLanes > 4) prefetch(p + ahead);
+        if constexpr (kAhead != 0) prefetch(p + ahead);
       }
       add(acc[u], xv, wv);
     }
@@ -82,8 +84,12 @@ ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t
       ETX_UNROLL
       for (int u = 1; u < U; ++u) acc[0][r][c] = add_vec<T>(acc[0][r][c], acc[u][r][c]);
     }
-    if constexpr (C == 4 && std::is_same_v<T, float>) {
-      store_four_sums(acc[0][r], bias, y);
+    if constexpr (C % 4 == 0 && std::is_same_v<T, float>) {
+      ETX_UNROLL
+      for (int c = 0; c < C; c += 4) {
+        const VecF sums[4] = {acc[0][r][c], acc[0][r][c + 1], acc[0][r][c + 2], acc[0][r][c + 3]};
+        store_four_sums(sums, bias == nullptr ? nullptr : bias + c, y + c);
+      }
     } else {
       ETX_UNROLL
       for (int c = 0; c < C; ++c) {
@@ -108,6 +114,13 @@ void dot_columns(const Dots<typename E::type>& d, int64_t column) {
 template <typename E>
 inline void dots(const Dots<typename E::type>& d) {
   int64_t column = d.begin;
+  if constexpr (std::is_same_v<E, Same<float>> && !kSmallDots) {
+    // One row of x leaves registers for more streams of w.
+    constexpr int kStreams = 8;
+    for (; d.rows == 1 && column + kStreams <= d.end; column += kStreams) {
+      dot_tile<E, 1, kStreams>(d, 0, column);
+    }
+  }
   for (; column + kDotColumns <= d.end; column += kDotColumns) {
     dot_columns<E, kDotColumns>(d, column);
   }

@@ -52,6 +52,12 @@ inline VecF square_root(VecF x) {
 inline VecF vec_abs(VecF x) { return from_bits(bits(x) & 0x7fffffffu); }
 inline VecF vec_neg(VecF x) { return -x; }
 inline VecF vec_relu(VecF x) { return x < 0.0f ? splat(0.0f) : x; }
+inline VecF zero_to_six(VecF x) {
+  const VecF low = x < 0.0f ? splat(0.0f) : x;
+  return low > 6.0f ? splat(6.0f) : low;
+}
+inline VecF vec_hardsigmoid(VecF x) { return zero_to_six(x + 3.0f) / 6.0f; }
+inline VecF vec_hardswish(VecF x) { return x * zero_to_six(x + 3.0f) / 6.0f; }
 inline VecF vec_reciprocal(VecF x) { return 1.0f / x; }
 inline VecF vec_rsqrt(VecF x) { return 1.0f / square_root(x); }
 inline VecF vec_square(VecF x) { return x * x; }

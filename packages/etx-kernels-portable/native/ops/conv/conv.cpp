@@ -229,6 +229,7 @@ Error convolve_live(Context& context, const ConvShape& s, const LiveTaps& live, 
 
 Error convolve(Context& context, const ConvShape& s, const float* input, const float* weight,
                const float* bias, float* out) {
+  if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
   const bool pointwise = s.is_pointwise() && s.in_channels != 1;
   if (!kIsSmall && !pointwise) {
     const LiveTaps live(s);
@@ -238,7 +239,7 @@ Error convolve(Context& context, const ConvShape& s, const float* input, const f
       return convolve_transposed_by_channels(context, s, input, weight, bias, out);
     }
   }
-  if (!pointwise && !has_few_points(s)) {
+  if (!pointwise) {
     if (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s)) {
       return convolve_any(context, s, input, weight, bias, out);
     }
@@ -246,7 +247,6 @@ Error convolve(Context& context, const ConvShape& s, const float* input, const f
       return convolve_panels(context, s, input, weight, bias, out);
     }
   }
-  if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
   if (!s.transposed && s.in_channels == 1) {
     return depthwise_convolution(context, s, input, weight, bias, out);
   }

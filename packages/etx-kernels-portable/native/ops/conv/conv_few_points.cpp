@@ -39,7 +39,8 @@ bool has_few_points(const ConvShape& s) {
 Error convolve_few_points(Context& context, const ConvShape& s, const float* input,
                           const float* weight, const float* bias, float* out) {
   const int64_t points = s.out_size(), depth = s.in_channels * s.taps();
-  const int64_t threads = useful_threads(context, Checked(s.out_channels) * depth * points);
+  const int64_t threads =
+      useful_threads(context, Checked(s.out_channels) * depth * points * kReadCost);
   const Checked floats = Checked(points) * (Checked(depth) + s.out_channels);
   ETX_ASSIGN(float* const windows, scratch<float>(context, floats.value_or(-1),
                                                   "not enough temporary memory for windows"));

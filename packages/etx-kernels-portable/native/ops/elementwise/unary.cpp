@@ -62,6 +62,11 @@ T trunc_of(T x) {
   return x < 0 ? ceil_of(x) : floor_of(x);
 }
 
+template <typename T>
+T zero_to_six(T x) {
+  return x < 0 ? T(0) : (x > 6 ? T(6) : x);
+}
+
 template <typename Op, typename T>
 constexpr Loop loop_of(Result result) {
   return result == Result::ToBool ? &unary_loop<Op, T, bool> : &unary_loop<Op, T, T>;

@@ -227,8 +227,9 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
 
 Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n) {
-  const int64_t threads = useful_threads(context, Checked(m) * k * n);
   const int64_t rest = m <= dot_rows() ? m : dotted(n, k, m), main = m - rest;
+  const int64_t cost = main == 0 ? kReadCost : 1;
+  const int64_t threads = useful_threads(context, Checked(m) * k * n * cost);
   Gemv d;
   d.x = x + main * k, d.x_stride = k, d.rows = rest;
   d.w = w, d.w_stride = k, d.depth = k;

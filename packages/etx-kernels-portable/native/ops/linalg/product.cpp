@@ -67,7 +67,7 @@ Error multiply_weight(Context& context, const T* x, const void* w, ScalarType dt
     d.x = x, d.x_stride = k, d.rows = m;
     d.w = w, d.w_stride = k, d.depth = k;
     d.bias = bias, d.y = y, d.y_stride = n;
-    const int64_t threads = useful_threads(context, Checked(m) * k * n);
+    const int64_t threads = useful_threads(context, Checked(m) * k * n * kReadCost);
     context.parallel_for(0, n, divide_up(n, threads), [&](int64_t begin, int64_t end) {
       Dots<T> part = d;
       part.begin = begin, part.end = end;

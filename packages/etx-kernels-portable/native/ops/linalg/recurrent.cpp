@@ -61,7 +61,7 @@ struct Layer {
   }
   void plan(const Context& context) {
     const int64_t tile = isa().tile_columns;
-    threads = useful_threads(context, Checked(batch) * states * lines());
+    threads = useful_threads(context, Checked(batch) * states * lines() * kReadCost);
     if (batch > dot_rows()) packed = divide_up(batch, tile) * tile * max(states, width);
   }
 
@@ -217,6 +217,7 @@ Error finish(Context& context, const Given& given, const Tensor& out, Layer& lay
   ETX_TRY(result.prepare(context, out, as));
   layer.y = result.data<float>();
   if (out.numel() == 0) return Error::Ok;
+  layer.plan(context);
   ETX_ASSIGN(float* const memory,
              scratch<float>(context, layer.floats(), "not enough temporary memory for the gates"));
   layer.place(memory);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <cstring>
 #include <limits>
 
 #include <etx/kernel.h>
@@ -48,7 +49,7 @@ Error max_pool(Context& context, const PoolShape& p, const T* x, T* y, int64_t* 
       for (int64_t o = 0; o < w.out_size(); ++o) {
         const auto best = largest_in(p, x + i * w.in_size(), o / w.out[2], o % w.out[2]);
         y[i * w.out_size() + o] = best.value;
-        indices[i * w.out_size() + o] = best.index;
+        if (indices != nullptr) indices[i * w.out_size() + o] = best.index;
       }
     }
   });
@@ -57,21 +58,23 @@ Error max_pool(Context& context, const PoolShape& p, const T* x, T* y, int64_t* 
 
 /// Float32: the taps of a convolution over planes padded with -inf. Large windows take those of a
 /// line first, then the lines: the first largest of the first largest is that of the window.
+/// Without indices all windows do.
 struct MaxTaps {
   static constexpr int64_t kChunk = 4096, kMostTaps = 9;
 
   const PoolShape& shape;
   PaddedPlanes planes;
   int64_t lines;  ///< Of outputs at a time.
-  bool in_steps;
+  bool has_indices, in_steps;
   int32_t* offsets = nullptr;  ///< Of all taps; or those of a line, then those of the lines.
   int32_t* moves = nullptr;    ///< The same in the input.
 
-  explicit MaxTaps(const PoolShape& p) : shape(p), planes(p.window) {
+  MaxTaps(const PoolShape& p, bool with_indices)
+      : shape(p), planes(p.window), has_indices(with_indices) {
     planes.fill = -std::numeric_limits<float>::infinity();
     lines = kChunk / planes.length[2];
     lines = lines < 1 ? 1 : min(lines, p.window.out[1]);
-    in_steps = p.window.taps() > kMostTaps;
+    in_steps = !has_indices || p.window.taps() > kMostTaps;
   }
 
   int64_t taps() const {
@@ -88,7 +91,7 @@ struct MaxTaps {
   }
   int64_t made() const { return lines * planes.length[2] + PaddedPlanes::kSlack; }
   int64_t floats() const {
-    return planes.channel() + PaddedPlanes::kSlack + 2 * rows() + 2 * made();
+    return planes.channel() + PaddedPlanes::kSlack + (has_indices ? 2 : 1) * (rows() + made());
   }
 
   void plan() {
@@ -115,6 +118,15 @@ struct MaxTaps {
     }
   }
 
+  /// to[i] = the largest of from[offsets[t] + i]; NaN where one is.
+  static void largest_of(const float* from, const int32_t* offsets, int64_t taps, float* to,
+                         int64_t n) {
+    const auto size = static_cast<size_t>(n);
+    if (taps == 1) return static_cast<void>(std::memcpy(to, from + *offsets, size * sizeof(float)));
+    isa().maximum(from + offsets[0], from + offsets[1], to, size);
+    for (int64_t t = 2; t < taps; ++t) isa().maximum(to, from + offsets[t], to, size);
+  }
+
   /// `count` lines of outputs from `line` on.
   void run_lines(const float* padded, int64_t line, int64_t count, float* row, float* best,
                  int32_t* at) const {
@@ -126,27 +138,40 @@ struct MaxTaps {
       return;
     }
     int32_t* const row_at = reinterpret_cast<int32_t*>(row + rows());
+    const int64_t points_read = (read(count) - 1) * width + w.out[2];
     for (int64_t phase = 0; phase < planes.phases[1]; ++phase) {
+      const float* const plane = from + phase * planes.phases[2] * planes.plane();
       const int64_t to = phase * read(lines) * width;
-      isa().max_window(from + phase * planes.phases[2] * planes.plane(), nullptr, offsets, moves,
-                       w.kernel[2], row + to, row_at + to, (read(count) - 1) * width + w.out[2]);
+      if (has_indices) {
+        isa().max_window(plane, nullptr, offsets, moves, w.kernel[2], row + to, row_at + to,
+                         points_read);
+      } else {
+        largest_of(plane, offsets, w.kernel[2], row + to, points_read);
+      }
     }
-    isa().max_window(row, row_at, offsets + w.kernel[2], moves + w.kernel[2], w.kernel[1], best, at,
-                     points);
+    const int32_t* const down = offsets + w.kernel[2];
+    if (!has_indices) return largest_of(row, down, w.kernel[1], best, points);
+    isa().max_window(row, row_at, down, moves + w.kernel[2], w.kernel[1], best, at, points);
   }
 
   void run_plane(const float* plane, float* padded, float* y, int64_t* indices) const {
     const ConvShape& w = shape.window;
     float* const row = padded + planes.channel() + PaddedPlanes::kSlack;
-    float* const best = row + 2 * rows();
+    float* const best = row + (has_indices ? 2 : 1) * rows();
     int32_t* const at = reinterpret_cast<int32_t*>(best + made());
+    const auto bytes = static_cast<size_t>(w.out[2]) * sizeof(float);
     planes.copy_channel(plane, padded);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = min(w.out[1] - line, lines);
       run_lines(padded, line, count, row, best, at);
-      for (int64_t i = 0; i < count; ++i, y += w.out[2], indices += w.out[2]) {
+      for (int64_t i = 0; i < count; ++i, y += w.out[2]) {
         const int64_t first = i * planes.length[2];
-        store_line(plane, line + i, best + first, at + first, y, indices);
+        if (!has_indices) {
+          std::memcpy(y, best + first, bytes);
+        } else {
+          const int64_t done = (line + i) * w.out[2];
+          store_line(plane, line + i, best + first, at + first, y, indices + done);
+        }
       }
     }
   }
@@ -155,7 +180,7 @@ struct MaxTaps {
 Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, int64_t* indices) {
   const ConvShape& w = p.window;
   if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
-  MaxTaps work(p);
+  MaxTaps work(p, indices != nullptr);
   const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps());
   ETX_ASSIGN(float* const memory,
              scratch<float>(context, threads * work.floats(),
@@ -173,26 +198,21 @@ Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, i
       const Part part(p.planes, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
         work.run_plane(x + i * w.in_size(), padded, y + i * w.out_size(),
-                       indices + i * w.out_size());
+                       indices == nullptr ? nullptr : indices + i * w.out_size());
       }
     }
   });
   return Error::Ok;
 }
 
-Error max_pool2d_with_indices_out(Context& context, const Tensor& self, IntList kernel_size,
-                                  IntList stride, IntList padding, IntList dilation, bool ceil_mode,
-                                  Tensor& out, Tensor& indices) {
-  PoolShape shape;
-  ETX_TRY(read_pool_shape(context, self, kernel_size, stride, padding, dilation, ceil_mode, shape));
+/// `indices` may be null.
+Error max_pool_of(Context& context, const Tensor& self, const PoolShape& shape, const Tensor& out,
+                  const Tensor* indices) {
   ETX_CHECK(context, out.scalar_type() == self.scalar_type(), InvalidArgument,
             "out must have the dtype of self");
   ETX_CHECK(context, Real::contains(self.scalar_type()), NotSupported,
             "max_pool2d takes floating and integer dtypes");
-  ETX_CHECK(context, indices.scalar_type() == ScalarType::Long, InvalidArgument,
-            "indices must be int64");
   ETX_TRY(resize_pooled(context, self, shape, out));
-  ETX_TRY(resize_pooled(context, self, shape, indices));
   const ScalarType type = wide(self.scalar_type());
   return dispatch(Computed{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -200,13 +220,33 @@ Error max_pool2d_with_indices_out(Context& context, const Tensor& self, IntList 
     ResultOperand result, positions;
     ETX_TRY(read_operand(context, self, type, x));
     ETX_TRY(result.prepare(context, out, type));
-    ETX_TRY(positions.prepare(context, indices, ScalarType::Long));
-    if (shape.planes != 0) {
-      ETX_TRY(max_pool(context, shape, x, result.data<T>(), positions.data<int64_t>()));
+    int64_t* at = nullptr;
+    if (indices != nullptr) {
+      ETX_TRY(positions.prepare(context, *indices, ScalarType::Long));
+      at = positions.data<int64_t>();
     }
-    ETX_TRY(positions.finish(context, indices));
+    if (shape.planes != 0) ETX_TRY(max_pool(context, shape, x, result.data<T>(), at));
+    if (indices != nullptr) ETX_TRY(positions.finish(context, *indices));
     return result.finish(context, out);
   });
+}
+
+Error max_pool2d_with_indices_out(Context& context, const Tensor& self, IntList kernel_size,
+                                  IntList stride, IntList padding, IntList dilation, bool ceil_mode,
+                                  Tensor& out, Tensor& indices) {
+  PoolShape shape;
+  ETX_TRY(read_pool_shape(context, self, kernel_size, stride, padding, dilation, ceil_mode, shape));
+  ETX_CHECK(context, indices.scalar_type() == ScalarType::Long, InvalidArgument,
+            "indices must be int64");
+  ETX_TRY(resize_pooled(context, self, shape, indices));
+  return max_pool_of(context, self, shape, out, &indices);
+}
+
+Error max_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, IntList stride,
+                     IntList padding, IntList dilation, bool ceil_mode, Tensor& out) {
+  PoolShape shape;
+  ETX_TRY(read_pool_shape(context, self, kernel_size, stride, padding, dilation, ceil_mode, shape));
+  return max_pool_of(context, self, shape, out, nullptr);
 }
 
 /// The gradient of each maximum goes to the element it came from.
@@ -256,6 +296,7 @@ Error max_pool2d_with_indices_backward_grad_input(Context& context, const Tensor
 }
 
 constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("etx::max_pool2d.out", max_pool2d_out, Real::bits),
     ETX_KERNEL("aten::max_pool2d_with_indices.out", max_pool2d_with_indices_out, Real::bits),
     ETX_KERNEL("aten::max_pool2d_with_indices_backward.grad_input",
                max_pool2d_with_indices_backward_grad_input, Real::bits),

@@ -12,8 +12,8 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import same_shape, same_size, size, sizes
-from etx_exir.ir.attention import ATTENTION
 from etx_exir.ir.ops import EXPAND, PERMUTATIONS, PERMUTE, VIEW, permutation
+from etx_exir.ir.own_ops import ATTENTION
 from etx_exir.passes.base import NodePass
 
 aten = torch.ops.aten

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from etx_exir.ir.attention import ATTENTION
 from etx_exir.ir.dim_order import CLONE, TO_COPY, dim_order_of
 from etx_exir.ir.ops import EXPAND, PERMUTATIONS, VIEW
+from etx_exir.ir.own_ops import ATTENTION
 from etx_exir.passes.base import NodePass
 
 HALVES = (torch.float16, torch.bfloat16)
@@ -21,6 +21,7 @@ class NarrowAttention(NodePass):
     """Leave conversions to the kernel, which reads a cache of half precision as it lies."""
 
     targets = (TO_COPY,)
+    makes = frozenset({ATTENTION})
 
     def rewrite(self, node: Node, graph: Graph) -> Node | str | None:
         dtype = node.meta["val"].dtype

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``etx::attention``: a softmax between two batched products, whose scores are never all there."""
+"""Operators of namespace ``etx`` that stand for several of torch's, and how one is defined."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["ATTENTION"]
+__all__ = ["ATTENTION", "MAX_POOL2D", "define"]
 
 _LIBRARY: Any = torch.library.Library("etx", "FRAGMENT")  # type: ignore[no-untyped-call]
-_LIBRARY.define(
-    "attention(Tensor query, Tensor key, Tensor value, Tensor? mask, SymInt[] shape, float scale,"
-    " bool is_causal) -> Tensor"
-)
+
+
+def define(schema: str, compute: Callable[..., Any], shape: Callable[..., Any]) -> Any:
+    """Return the operator ``etx::`` of `schema`, computed in eager mode by `compute`.
+
+    `shape` returns results of the shapes and dtypes that `compute` returns.
+    """
+    name = schema.partition("(")[0]
+    _LIBRARY.define(schema)
+    _LIBRARY.impl(name, compute, "CompositeExplicitAutograd")
+    _LIBRARY.impl(name, shape, "Meta")
+    return getattr(torch.ops.etx, name).default
 
 
 def _attention(
@@ -56,6 +64,26 @@ def _shape_of(query: Tensor, key: Tensor, value: Tensor, *_: Any) -> Tensor:
     return query.new_empty((query.shape[0], query.shape[1], value.shape[2]))
 
 
-_LIBRARY.impl("attention", _attention, "CompositeExplicitAutograd")
-_LIBRARY.impl("attention", _shape_of, "Meta")
-ATTENTION: Any = torch.ops.etx.attention.default
+ATTENTION = define(
+    "attention(Tensor query, Tensor key, Tensor value, Tensor? mask, SymInt[] shape, float scale,"
+    " bool is_causal) -> Tensor",
+    _attention,
+    _shape_of,
+)
+
+
+def _max_pool2d(self: Tensor, *window: Any) -> Tensor:
+    """Return the largest element of each window of (C, H, W) or (N, C, H, W), NaN where one is.
+
+    Arguments and shapes are those of torch's operator, without the indices.
+    """
+    largest: Tensor = torch.ops.aten.max_pool2d_with_indices.default(self, *window)[0]
+    return largest
+
+
+MAX_POOL2D = define(
+    "max_pool2d(Tensor self, SymInt[2] kernel_size, SymInt[2] stride=[], SymInt[2] padding=0,"
+    " SymInt[2] dilation=1, bool ceil_mode=False) -> Tensor",
+    _max_pool2d,
+    _max_pool2d,
+)
