@@ -39,9 +39,10 @@ def test_version_is_that_of_the_sources(capsys):
     date, commit = re.findall(r'set\(ETX_XNNPACK_(?:DATE|COMMIT) "([^"]+)"\)', sources)
     assert f"{date} ({commit})" == native.xnnpack_version()
     assert f"(XNNPACK {date} {commit})".encode() in LIBRARY.read_bytes()
-    with pytest.raises(SystemExit):
-        cli.main(["--version"])
-    assert f"XNNPACK {date} ({commit})" in capsys.readouterr().out
+    for words in (["--version"], ["check", "--version"]):
+        with pytest.raises(SystemExit):
+            cli.main(words)
+        assert f"XNNPACK {date} ({commit})" in capsys.readouterr().out
 
 
 def test_plugin_and_target_are_installed():

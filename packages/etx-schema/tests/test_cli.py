@@ -196,9 +196,10 @@ def register_greet(subparsers):
     subparsers.add_parser("greet").set_defaults(run=lambda _: print("hello"))
 
 
-def test_version_lists_what_is_installed(capsys):
+@pytest.mark.parametrize("words", [["--version"], ["check", "--version"]])
+def test_version_lists_what_is_installed(words, capsys):
     with pytest.raises(SystemExit) as caught:
-        cli.main(["--version"])
+        cli.main(words)
     out = capsys.readouterr().out
     assert caught.value.code == 0
     for line in ("etx-schema 0.", "plugins: ", "targets: "):

@@ -7,6 +7,7 @@ import argparse
 import json
 from typing import Any
 
+from etx_schema.commands.versions import Version
 from etx_schema.entry_points import contributions
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.problem import Problem, grouped, report
@@ -31,6 +32,7 @@ def register(subparsers: Any) -> None:
         help="an installed target, a .json file, or a+b for both together; may be repeated",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--version", action=Version, nargs=0, help="list what is installed")
     parser.set_defaults(run=_run)
 
 
