@@ -79,8 +79,8 @@ function(etx_build_xnnpack folder)
 endfunction()
 
 # Imports what lies in <folder> as etx_xnnpack, an interface library with headers and archives; the
-# loops of pthreadpool are the target etx_xnnpack_threads, a function in the place of one of XNNPACK's
-# is etx_xnnpack_packing.
+# loops of pthreadpool are the target etx_xnnpack_threads, which has a function in the place of one of
+# them; a function in the place of one of XNNPACK's is etx_xnnpack_packing.
 function(etx_import_xnnpack folder)
   set(archives)
   foreach(name ${ETX_XNNPACK_LIBRARIES})
@@ -92,7 +92,8 @@ function(etx_import_xnnpack folder)
   add_dependencies(etx_xnnpack etx_xnnpack_threads etx_xnnpack_packing)
   target_link_libraries(
     etx_xnnpack
-    INTERFACE -Wl,--wrap=xnn_pack_f32_gemm_gio_w -Wl,--start-group ${archives}
+    INTERFACE -Wl,--wrap=xnn_pack_f32_gemm_gio_w
+              -Wl,--wrap=pthreadpool_parallelize_2d_tile_2d -Wl,--start-group ${archives}
               $<TARGET_FILE:etx_xnnpack_threads> $<TARGET_FILE:etx_xnnpack_packing> -Wl,--end-group
               m)
 endfunction()

@@ -127,7 +127,7 @@ Error Delegate::load(etx_init_context* context, const void* bytes, size_t size,
   has_fixed_shapes_ = has_fixed_shapes(graph_);
   is_traced_ = context->is_traced;
   const size_t threads = std::max<size_t>(context->num_threads, 8);
-  pool_ = etx_xnnpack_pool_create(std::min(threads, kMostThreads));
+  pool_ = etx_xnnpack_pool_create(std::min(threads, kMostThreads), options.has_weight_panels);
   if (pool_ == nullptr) return fail(Error::MemoryAllocationFailed, "no memory for threads");
   const xnn_status status = xnn_initialize(nullptr);
   if (status != xnn_status_success) {

@@ -135,6 +135,12 @@ Error read_enabled(const etx_option& option, Options* options) {
   return Error::Ok;
 }
 
+Error read_panels(const etx_option& option, Options* options) {
+  if (option.value.tag != ETX_TAG_BOOL) return refuse(option, "a bool");
+  options->has_weight_panels = option.value.payload.as_bool;
+  return Error::Ok;
+}
+
 struct Key {
   const char* name;
   Error (*read)(const etx_option& option, Options* options);
@@ -142,7 +148,7 @@ struct Key {
 constexpr Key kKeys[] = {
     {"workspace_sharing_mode", read_mode}, {"weight_cache_enabled", read_enabled},
     {"packed_cache_path", read_folder},    {"weight_cache_limit", read_limit},
-    {"weight_cache_verify", read_verify},
+    {"weight_cache_verify", read_verify},  {"weight_panels", read_panels},
 };
 
 Error read_option(const etx_option& option, Options* options) {
@@ -151,7 +157,7 @@ Error read_option(const etx_option& option, Options* options) {
   }
   return fail(Error::InvalidArgument,
               "there is no option '%.64s'; expected workspace_sharing_mode, weight_cache_enabled, "
-              "packed_cache_path, weight_cache_limit or weight_cache_verify",
+              "packed_cache_path, weight_cache_limit, weight_cache_verify or weight_panels",
               option.key);
 }
 

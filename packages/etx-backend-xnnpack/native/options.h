@@ -17,6 +17,8 @@ struct Options {
   bool must_verify_weights = false;
   /// False: nowhere, whatever `weight_cache` says.
   bool keeps_weights = true;
+  /// Weights larger than the cache of a core are read in panels.
+  bool has_weight_panels = true;
 };
 
 /// `workspace` is a compile spec, before it the environment's ETX_XNNPACK_WORKSPACE; the other

@@ -51,6 +51,7 @@ def test_modes_of_the_workspace(mode):
         ("workspace_sharing_mode", "all", "is 'all', expected 0 or 'delegate'"),
         ("weight_cache_enabled", 1, "is 1, expected a bool"),
         ("weight_cache_verify", "yes", "is 'yes', expected a bool"),
+        ("weight_panels", 1, "is 1, expected a bool"),
         ("packed_cache_path", False, "is False, expected the path of a folder"),
         ("packed_cache_path", "", "is '', expected the path of a folder"),
         ("weight_cache_limit", -1, "is -1, expected a number of megabytes"),

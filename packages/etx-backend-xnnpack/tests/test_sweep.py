@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("sweep")
     configure(HERE.parent, build, "-DETX_XNNPACK_TESTS=ON")
-    call("cmake", "--build", build, "--target", "sweep", "packing")
+    call("cmake", "--build", build, "--target", "sweep", "packing", "panels")
     return build / "tests" / "cpp" / "sweep"
 
 
@@ -29,6 +29,11 @@ def test_numbers_are_right(sweep: Path) -> None:
 
 def test_what_is_packed_at_run_time_is_padded(sweep: Path) -> None:
     assert "162 cases, 0 failures" in call(sweep.parent / "packing")
+
+
+def test_weights_beyond_the_cache_are_read_in_panels(sweep: Path) -> None:
+    found = call(sweep.parent / "panels")
+    assert ", 0 failures" in found or "no size of a cache is known" in found
 
 
 def test_microkernels_of_this_machine(sweep: Path) -> None:

@@ -13,6 +13,7 @@
 struct owner {
   etx_context* context;
   size_t most_threads;
+  bool has_panels;
 };
 #define OWNER_SIZE PTHREADPOOL_CACHELINE_SIZE
 _Static_assert(sizeof(struct owner) <= OWNER_SIZE, "the pool stays aligned");
@@ -21,7 +22,7 @@ static struct owner* owner_of(struct pthreadpool* pool) {
   return (struct owner*)(void*)((char*)pool - OWNER_SIZE);
 }
 
-struct pthreadpool* etx_xnnpack_pool_create(size_t most_threads) {
+struct pthreadpool* etx_xnnpack_pool_create(size_t most_threads, bool has_panels) {
   const size_t size =
       OWNER_SIZE + sizeof(struct pthreadpool) + most_threads * sizeof(struct thread_info);
   char* memory = aligned_alloc(PTHREADPOOL_CACHELINE_SIZE, size);
@@ -29,6 +30,7 @@ struct pthreadpool* etx_xnnpack_pool_create(size_t most_threads) {
   memset(memory, 0, size);
   struct pthreadpool* pool = (struct pthreadpool*)(void*)(memory + OWNER_SIZE);
   owner_of(pool)->most_threads = most_threads;
+  owner_of(pool)->has_panels = has_panels;
   for (size_t i = 0; i < most_threads; ++i) {
     pool->threads[i].thread_number = i;
     pool->threads[i].threadpool = pool;
@@ -39,6 +41,10 @@ struct pthreadpool* etx_xnnpack_pool_create(size_t most_threads) {
 
 void etx_xnnpack_pool_destroy(struct pthreadpool* pool) {
   if (pool != NULL) free(owner_of(pool));
+}
+
+bool etx_xnnpack_pool_has_panels(struct pthreadpool* pool) {
+  return pool != NULL && owner_of(pool)->has_panels;
 }
 
 size_t etx_xnnpack_pool_use(struct pthreadpool* pool, etx_context* context) {
