@@ -93,9 +93,8 @@ def test_recording(
 def test_state_that_cannot_be_written(tmp_path: Path, runtime: Runtime) -> None:
     (tmp_path / "c.pte").write_bytes(counter())
     absent = tmp_path / "absent" / "s.npz"
-    options = commands_of("run", str(tmp_path / "c.pte"), "--save-state", str(absent))
-    with pytest.raises(FileError, match=r"cannot write .*absent/s\.npz: "):
-        options.run(options)
+    with pytest.raises(FileError, match=r"cannot write .*absent/s\.npz: there is no folder"):
+        commands_of("run", str(tmp_path / "c.pte"), "--save-state", str(absent))
 
 
 @pytest.mark.parametrize("command", ["run", "bench"])

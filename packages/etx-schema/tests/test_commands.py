@@ -209,4 +209,4 @@ def test_strip_writes_nothing_for_a_bad_file(etx, data, tmp_path):
     assert not (tmp_path / "s.pte").exists()
     code, _, err = etx("strip", data / "add.pte", "-o", tmp_path / "no" / "s.pte")
     assert code == 2
-    assert "no such file or folder" in err
+    assert "there is no folder" in err

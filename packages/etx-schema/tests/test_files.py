@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import resource
 import signal
+from pathlib import Path
 
 import pytest
 from etx_schema import FileError, PteFile, read_pte, serialize_pte, write_pte
-from etx_schema.files import write_atomically
+from etx_schema.files import check_folder, check_writable, write_atomically
+from etx_schema.outputs import InPlaceFile, OutputFile, OutputOrDash, refuse_clashes
 from programs import counter
 
 
@@ -183,3 +185,46 @@ def test_large_constants_are_not_copied(tmp_path):
     assert path.stat().st_size > size
     assert len(back.constants) == 1
     assert peak < size // 16
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("absent/m.pte", "there is no folder .*absent; make it, or give another name"),
+        ("m.pte/m.pte", "m.pte is not a folder; make it, or give another name"),
+        ("folder", "it is a directory; give the name of a file"),
+        ("new/", "it is a directory; give the name of a file"),
+        ("n" * 300, "File name too long; give another name"),
+    ],
+)
+def test_what_could_not_be_written_is_said_before(name, reason, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "m.pte").write_bytes(b"kept")
+    with pytest.raises(FileError, match=f"cannot write .*: .*{reason}"):
+        check_writable(f"{tmp_path}/{name}")
+    assert sorted(os.listdir(tmp_path)) == ["folder", "m.pte"]
+
+
+def test_what_can_be_written_is_left_as_it_is(tmp_path):
+    (tmp_path / "m.pte").write_bytes(b"kept")
+    for name in ("m.pte", "new.pte"):
+        check_writable(tmp_path / name)
+    check_writable(os.devnull)
+    check_folder(tmp_path / "a" / "b")
+    assert os.listdir(tmp_path) == ["m.pte"]
+    assert (tmp_path / "m.pte").read_bytes() == b"kept"
+    with pytest.raises(FileError, match=r"cannot write to .*: .*m\.pte is not a folder"):
+        check_folder(tmp_path / "m.pte" / "a")
+
+
+def test_nothing_is_written_over_what_is_read(tmp_path):
+    name = str(tmp_path / "m.pte")
+    Path(name).write_bytes(b"")
+    words = [[f"{name}:Net"], [("x", name)], name, f"x={name}"]
+    for word in words:
+        refuse_clashes([word, InPlaceFile(name)])
+        with pytest.raises(FileError, match="it is read, too; give another name"):
+            refuse_clashes([word, OutputFile(name)])
+    with pytest.raises(FileError, match="it is the name of two outputs; give another"):
+        refuse_clashes([OutputFile(name), OutputFile(f"{tmp_path}/./m.pte")])
+    refuse_clashes([OutputFile(os.devnull), OutputFile(os.devnull), OutputOrDash("-"), None, 3])

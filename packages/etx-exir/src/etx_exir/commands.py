@@ -16,6 +16,7 @@ from typing import Any
 
 from etx_schema import EtxError
 from etx_schema.files import write_atomically
+from etx_schema.outputs import OutputFile, OutputFolder, OutputOrDash, refuse_clashes
 
 from etx_exir.console import CHOICES, Console
 from etx_exir.ir.targets import DEFAULT
@@ -23,6 +24,9 @@ from etx_exir.progress import reporting
 from etx_exir.quantization import add_options, check_options, quantize_sources, write_report
 
 __all__ = ["register"]
+
+BESIDE = object()
+"""Given without a name: beside the file that is written."""
 
 TARGET_HELP = (
     f"what the file must run on (default: {DEFAULT}, all that ETX can do; executorch: what "
@@ -46,7 +50,14 @@ def register(subparsers: Any) -> None:
         epilog="example: etx compile model.py:Net -o net.pte --dump-passes",
     )
     parser.add_argument("source", metavar="MODULE:FACTORY", help="model.py:Net or package.mod:make")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .pte to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=OutputFile,
+        metavar="FILE",
+        required=True,
+        help="the .pte to write",
+    )
     parser.add_argument("--target", metavar="NAME|FILE", default=DEFAULT, help=TARGET_HELP)
     parser.add_argument(
         "--partitioner",
@@ -72,14 +83,18 @@ def register(subparsers: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument(
         "--dump-passes",
+        type=OutputFolder,
         metavar="DIR",
         nargs="?",
-        const="",
+        const=BESIDE,
         help="write the program after each pass that changed it (default: FILE.passes)",
     )
-    parser.add_argument("--stages", metavar="FILE", nargs="?", const="", help=STAGES_HELP)
+    parser.add_argument(
+        "--stages", type=OutputFile, metavar="FILE", nargs="?", const=BESIDE, help=STAGES_HELP
+    )
     parser.add_argument(
         "--weights",
+        type=OutputFile,
         metavar="FILE.ptd",
         help="write the weights to this file, to be loaded beside the program",
     )
@@ -90,6 +105,18 @@ def register(subparsers: Any) -> None:
             type=int,
             help=f"where each {what} may begin in the file: multiples of this power of two",
         )
+    _add_memories(parser)
+    add_options(parser)
+    parser.add_argument(
+        "--progress",
+        choices=CHOICES,
+        default="auto",
+        help="on standard error: on a terminal after two seconds (auto), a line a step, or never",
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_memories(parser: argparse.ArgumentParser) -> None:
     memories = parser.add_mutually_exclusive_group()
     memories.add_argument(
         "--memory-map",
@@ -103,26 +130,21 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--memory-report",
+        type=OutputOrDash,
         metavar="FILE",
         help="draw the memory plan (.svg), or write it as .txt or .json; - prints it",
     )
-    add_options(parser)
-    parser.add_argument(
-        "--progress",
-        choices=CHOICES,
-        default="auto",
-        help="on standard error: on a terminal after two seconds (auto), a line a step, or never",
-    )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run `etx compile`."""
     output = Path(options.output)
-    _check_output(output)
     check_options(options)
-    if options.stages is not None:
-        _check_output(_stages_path(options))
+    if options.stages is BESIDE:
+        options.stages = OutputFile(f"{output}.stages.json")
+    if options.dump_passes is BESIDE:
+        options.dump_passes = OutputFolder(f"{output}.passes")
+    refuse_clashes(vars(options).values())
     if options.memory_report not in (None, "-"):
         from etx_schema.inspect.memory_report import check_output
 
@@ -145,8 +167,7 @@ def run(options: argparse.Namespace) -> int:
     from etx_exir.lower.capture import capture
     from etx_exir.program import to_edge_transform_and_lower
 
-    folder = options.dump_passes
-    dump = None if folder is None else _Dump(Path(folder or f"{output}.passes"))
+    dump = None if options.dump_passes is None else _Dump(Path(options.dump_passes))
     log: Any = None
     with Console(options.progress) as console, reporting(console):
         quantized = None
@@ -172,7 +193,7 @@ def run(options: argparse.Namespace) -> int:
     explained = _explain(edge, result) if options.explain or log is not None else ("", {})
     if log is not None:
         document = log.document(result.buffer, explained[1])
-        write_atomically(_stages_path(options), [json.dumps(document, indent=1).encode()])
+        write_atomically(options.stages, [json.dumps(document, indent=1).encode()])
     _report(options, output, result, explained if options.explain else ("", {}), quantized)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
@@ -191,7 +212,6 @@ def _storing(options: argparse.Namespace) -> dict[str, Any]:
         weights = Path(options.weights)
         if weights.suffix != ".ptd":
             raise EtxError(f"--weights {weights}: expected a name that ends in .ptd")
-        _check_output(weights)
         storing["external_constants"] = lambda _: weights.stem
     return storing
 
@@ -304,18 +324,6 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def _stages_path(options: argparse.Namespace) -> Path:
-    return Path(options.stages or f"{options.output}.stages.json")
-
-
-def _check_output(output: Path) -> None:
-    """Refuse before the long work what can only fail after it."""
-    if output.is_dir():
-        raise EtxError(f"cannot write {output}: it is a directory; give the name of a file")
-    if not output.parent.is_dir():
-        raise EtxError(f"cannot write {output}: there is no folder {output.parent}")
 
 
 def _together(*observers: Any) -> Any:

@@ -23,6 +23,7 @@ from etx_schema import EtxError, EtxWarning
 from etx_schema.calls import Place
 from etx_schema.calls import read_calls as calls_of_files
 from etx_schema.entry_points import contributions, describe, name_of
+from etx_schema.outputs import OutputOrDash
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
@@ -60,6 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--quantize-report",
+        type=OutputOrDash,
         metavar="FILE",
         help="write what each layer lost as .json or .svg; - prints a table",
     )

@@ -12,6 +12,7 @@ from etx_schema.commands import check, memory, show, strip, targets
 from etx_schema.commands.contributed import add_contributed
 from etx_schema.commands.versions import Version
 from etx_schema.errors import EtxError
+from etx_schema.outputs import refuse_clashes
 from etx_schema.streams import complain, flush, tolerant
 
 EXAMPLES = """\
@@ -60,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     options = build_parser(*words[:1]).parse_args(words)
+    refuse_clashes(vars(options).values())
     return int(options.run(options) or 0)
 
 

@@ -52,6 +52,62 @@ def write_atomically(path: PathLike, chunks: Iterable[Blob]) -> None:
         raise FileError(f"cannot write {path}: {_reason(error)}") from error
 
 
+def check_writable(path: PathLike) -> None:
+    """Raise FileError where `write_atomically` could not write `path`; nothing is left there."""
+    name = _path(path, "write")
+    try:
+        if is_stream(name):
+            name.stat()
+        if os.fspath(path).endswith(("/", os.sep)) or _is_directory(name):
+            raise IsADirectoryError
+        if not is_stream(name):
+            _try_in((Path(os.path.realpath(name)) if name.is_symlink() else name).parent)
+    except OSError as error:
+        raise FileError(f"cannot write {path}: {_advice(error)}") from error
+
+
+def check_folder(path: PathLike) -> None:
+    """Raise FileError where files could not be written to the folder `path`, or it not be made."""
+    name = _path(path, "write to")
+    try:
+        nearest = name
+        while nearest != nearest.parent and not _is_there(nearest):
+            nearest = nearest.parent
+        _try_in(nearest)
+    except OSError as error:
+        raise FileError(f"cannot write to {path}: {_advice(error)}") from error
+
+
+def _is_there(path: Path) -> bool:
+    """Tell whether `path` exists. Errors: OSError where no file can have the name."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return path.is_symlink()
+    return True
+
+
+def _is_directory(path: Path) -> bool:
+    return _is_there(path) and path.is_dir()
+
+
+def _try_in(folder: Path) -> None:
+    """Make a file in `folder` and remove it."""
+    if not folder.is_dir():
+        is_there = folder.exists() or folder.is_symlink()
+        said = f"{folder} is not a folder" if is_there else f"there is no folder {folder}"
+        raise NotADirectoryError(None, f"{said}; make it, or give another name")
+    name, handle = _make_beside(folder, 0o600)
+    os.close(handle)
+    os.unlink(name)
+
+
+def _advice(error: OSError) -> str:
+    """Return the reason, and what to do."""
+    reason = _reason(error)
+    return reason if "; " in reason else f"{reason}; give another name"
+
+
 def is_stream(path: PathLike) -> bool:
     """Tell whether `path` is a device, a pipe or a descriptor, which cannot be replaced."""
     if os.path.abspath(path).startswith(("/dev/fd/", "/dev/std", "/proc/")):
@@ -90,6 +146,8 @@ def _make_beside(folder: Path, mode: int) -> tuple[Path, int]:
 
 def _path(path: PathLike, what: str) -> Path:
     """Return `path`; raise FileError where no file of this system can have the name."""
+    if what != "read" and not os.fspath(path):
+        raise FileError(f"cannot {what} '': the name is empty; give one")
     try:
         if b"\0" not in os.fsencode(path):
             return Path(path)

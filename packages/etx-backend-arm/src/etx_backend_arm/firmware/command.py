@@ -18,6 +18,7 @@ from etx_schema.errors import EtxError, ProgramError
 from etx_schema.inspect.arenas import Arena
 from etx_schema.inspect.memory import memory_of
 from etx_schema.operator_names import operator_name
+from etx_schema.outputs import OutputFolder
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import read_pte
 
@@ -63,7 +64,14 @@ def register(subparsers: Any) -> None:
         "etx firmware words=a.pte b.pte --share-arenas --target cortex-m4 -o firmware",
     )
     parser.add_argument("files", nargs="+", metavar="[NAME=]FILE", help="a .pte file")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder of its own")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=OutputFolder,
+        required=True,
+        metavar="DIR",
+        help="a folder of its own",
+    )
     parser.add_argument(
         "--library",
         action="store_true",

@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from etx_schema.outputs import InPlaceFile, OutputFile
+
 BUNDLE_EXAMPLES = """\
 examples:
   etx bundle model.pte --inputs a.npz --inputs b.npz --eager net.py:Net -o model.bpte
@@ -37,7 +39,14 @@ def register_bundle(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", help="a .pte file, or a .bpte, whose cases are kept")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .bpte to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=InPlaceFile,
+        metavar="FILE",
+        required=True,
+        help="the .bpte to write",
+    )
     parser.add_argument(
         "--inputs",
         action="append",
@@ -87,7 +96,9 @@ def register_verify(subparsers: Any) -> None:
         "--data", action="append", default=[], metavar="FILE", help="a .ptd file with weights"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("--junit", metavar="FILE", help="write the results as JUnit's XML")
+    parser.add_argument(
+        "--junit", type=OutputFile, metavar="FILE", help="write the results as JUnit's XML"
+    )
     parser.set_defaults(run=_verify)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
 from etx_schema.errors import naming
+from etx_schema.outputs import OutputFile, refuse_clashes
 
 if TYPE_CHECKING:
     from etx_devtools.compare.report import Report
@@ -167,11 +168,13 @@ def _add_delegates(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--bisect-log",
+        type=OutputFile,
         metavar="FILE",
         help="keep the steps of --bisect in this file; those it has are not compiled again",
     )
     parser.add_argument(
         "--reduce",
+        type=OutputFile,
         metavar="OUT.pte",
         help="write the first wrong instruction as a program of its own, and beside it its inputs "
         "(OUT.npz) and the right result (OUT.expected.npz)",
@@ -210,6 +213,11 @@ def _compare(options: argparse.Namespace) -> Report:
     from etx_devtools.compare.models import is_exported
     from etx_devtools.compare.programs import compare_exported, compare_with_file
 
+    if options.reduce:
+        from etx_devtools.compare.reduce import names_beside
+
+        options.beside = [OutputFile(str(name)) for name in names_beside(options.reduce)[1:]]
+        refuse_clashes(vars(options).values())
     given = (options.inputs, options.method, options.random)
     ran = Ran(options.etdump, options.executorch)
     other_ran = Ran(options.against_etdump, options.against_executorch)

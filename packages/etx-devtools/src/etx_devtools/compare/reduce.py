@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +35,11 @@ from etx_schema import (
     TensorList,
     write_pte,
 )
+from etx_schema.files import write_atomically
 from etx_schema.inspect.reads_writes import effects
 from etx_schema.problem import DEBUG_KEY
 
-__all__ = ["Found", "Overwriting", "write_reduced"]
+__all__ = ["Found", "Overwriting", "names_beside", "write_reduced"]
 
 NUMBERS = {Int: "int_val", Double: "double_val", Bool: "bool_val"}
 ALIGNMENT = 16
@@ -66,22 +68,29 @@ class Found:
     earlier: Overwriting | None = None
 
 
+def names_beside(path: str | Path) -> list[Path]:
+    """Return the files of a reduced program: itself, its inputs, the right result."""
+    target = Path(path)
+    return [target, target.with_suffix(".npz"), target.with_suffix(".expected.npz")]
+
+
 def write_reduced(pte: PteFile, plan: ExecutionPlan, found: Found, path: str | Path) -> list[Path]:
     """Write the program to `path`, its inputs and the right result to `.npz` files beside it.
 
     Return the three paths.
     """
-    target = Path(path)
     writer = _Writer(pte, plan, found)
-    names = [target, target.with_suffix(".npz"), target.with_suffix(".expected.npz")]
-    write_pte(writer.program(), target)
-    np.savez(names[1], **_numbered([writer.before[slot] for slot in writer.inputs]))
-    np.savez(names[2], **_numbered([found.expected[slot] for slot in writer.outputs]))
+    names = names_beside(path)
+    write_pte(writer.program(), names[0])
+    _write_arrays(names[1], [writer.before[slot] for slot in writer.inputs])
+    _write_arrays(names[2], [found.expected[slot] for slot in writer.outputs])
     return names
 
 
-def _numbered(tensors: list[Any]) -> dict[str, Any]:
-    return {str(index): tensor.numpy() for index, tensor in enumerate(tensors)}
+def _write_arrays(path: Path, tensors: list[Any]) -> None:
+    buffer = BytesIO()
+    np.savez(buffer, **{str(index): tensor.numpy() for index, tensor in enumerate(tensors)})
+    write_atomically(path, [buffer.getbuffer()])
 
 
 class _Writer:

@@ -12,6 +12,7 @@ from etx_schema import EtxError, read_pte
 from etx_schema.calls import choose_method, method_names
 from etx_schema.errors import naming
 from etx_schema.files import write_atomically
+from etx_schema.outputs import OutputFile
 
 from etx_devtools.etdump import read_etdump
 from etx_devtools.percentiles import median
@@ -55,7 +56,9 @@ def register(subparsers: Any) -> None:
     shown.add_argument(
         "--executions", type=_positive, default=20, metavar="N", help="to record (default: 20)"
     )
-    shown.add_argument("--trace", metavar="FILE.json", help="also write Chrome trace events")
+    shown.add_argument(
+        "--trace", type=OutputFile, metavar="FILE.json", help="also write Chrome trace events"
+    )
     shown.add_argument("--etdump", metavar="FILE.etdp", help="do not run: read what was recorded")
     shown.add_argument(
         "--tick-ns", type=_number, default=1.0, metavar="X", help="of its clock (default: 1)"

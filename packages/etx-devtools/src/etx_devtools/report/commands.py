@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from etx_schema import EtxError
+from etx_schema.outputs import OutputFile
 
 from etx_devtools.compare.command import add_quantization, quantization
 
@@ -36,7 +37,14 @@ def register(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="a .pte or .bpte file, or two")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .html to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=OutputFile,
+        metavar="FILE",
+        required=True,
+        help="the .html to write",
+    )
     times = parser.add_mutually_exclusive_group()
     times.add_argument(
         "--run", dest="runs", action="store_true", help="measure each instruction, random inputs"
@@ -63,7 +71,10 @@ def register(subparsers: Any) -> None:
         help="what etx compile --stages wrote (default: MODEL.pte.stages.json where it is)",
     )
     parser.add_argument(
-        "--overlay", metavar="FILE", help="also write times, or errors, as model-explorer node data"
+        "--overlay",
+        type=OutputFile,
+        metavar="FILE",
+        help="also write times, or errors, as model-explorer node data",
     )
     parser.add_argument(
         "--json", action="store_true", help="print what the page shows as one JSON document"
@@ -94,11 +105,12 @@ def _report(options: argparse.Namespace) -> None:
         (one, other), names = documents, options.files
         found = compared((names[0], one), (names[1], other))
     text = page(found)
-    write_atomically(options.output, [text.encode()])
     if options.overlay is not None:
         from etx_devtools.report.overlay import overlay
 
         nodes = overlay(options.files[-1], documents[-1])
+    write_atomically(options.output, [text.encode()])
+    if options.overlay is not None:
         write_atomically(options.overlay, [json.dumps(nodes, indent=1).encode()])
     if options.json:
         print(json.dumps(found))

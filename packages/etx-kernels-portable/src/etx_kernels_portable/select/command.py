@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from etx_schema.errors import EtxError
+from etx_schema.outputs import OutputFolder
 
 from etx_kernels_portable import library_path
 from etx_kernels_portable.select.project import (
@@ -40,7 +41,14 @@ def register(subparsers: Any) -> None:
         epilog="example: etx select model.pte -o kernels --static --optimize=-Os --level base",
     )
     parser.add_argument("files", nargs="*", metavar="file", help="a .pte file")
-    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="a folder of its own")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=OutputFolder,
+        required=True,
+        metavar="DIR",
+        help="a folder of its own",
+    )
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--static", action="store_true", help="build libetx_kernels_portable.a")
     kinds.add_argument("--plugin", action="store_true", help="build etx_kernels_portable.so")

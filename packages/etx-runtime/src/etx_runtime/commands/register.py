@@ -7,6 +7,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from etx_schema.outputs import InPlaceFile, OutputFile, OutputFolder
+
 if TYPE_CHECKING:
     from etx_runtime.commands.samples import InputOptions
 
@@ -67,11 +69,17 @@ def register_run(subparsers: Any) -> None:
         "--load-state", metavar="FILE.npz", help="set buffers by name before the first call"
     )
     state.add_argument(
-        "--save-state", metavar="FILE.npz", help="write all buffers after the last call"
+        "--save-state",
+        type=InPlaceFile,
+        metavar="FILE.npz",
+        help="write all buffers after the last call",
     )
     outputs = run.add_argument_group("outputs")
     outputs.add_argument(
-        "--output-dir", metavar="DIR", help="write output_0.npy, … there, or outputs.npz"
+        "--output-dir",
+        type=OutputFolder,
+        metavar="DIR",
+        help="write output_0.npy, … there, or outputs.npz",
     )
     outputs.add_argument(
         "--format",
@@ -90,7 +98,10 @@ def register_run(subparsers: Any) -> None:
     outputs.add_argument("--rtol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
     recording = run.add_argument_group("recording")
     recording.add_argument(
-        "--etdump", metavar="FILE.etdp", help="write what ran and how long, as an ETDump"
+        "--etdump",
+        type=OutputFile,
+        metavar="FILE.etdp",
+        help="write what ran and how long, as an ETDump",
     )
     recording.add_argument(
         "--values",
@@ -100,7 +111,10 @@ def register_run(subparsers: Any) -> None:
         "hash; WHERE is a module or FROM-TO, the instructions they are of (default: none)",
     )
     recording.add_argument(
-        "--debug-buffer", metavar="FILE.bin", help="where they go (default: FILE.bin beside it)"
+        "--debug-buffer",
+        type=OutputFile,
+        metavar="FILE.bin",
+        help="where they go (default: FILE.bin beside it)",
     )
     recording.add_argument(
         "--etdump-threads",

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from etx_schema.files import write_atomically
+from etx_schema.files import check_writable, write_atomically
+from etx_schema.outputs import OutputFile, refuse_clashes
 
 from etx_runtime import bits
 from etx_runtime.commands.expected import compare, read_expected
@@ -29,6 +30,9 @@ from etx_runtime.recorder import Recorder
 from etx_runtime.runtime import Method
 from etx_runtime.threads import get_num_threads, set_num_threads
 from etx_runtime.values import ValueInfo
+
+KEPT = ("outputs", "all")
+"""Values that have a file of their own."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -50,6 +54,8 @@ def run(options: argparse.Namespace) -> int:
         load_state(method, options.load_state)
     if options.save_state:
         check_can_save(method, options.save_state)
+    if options.output_dir:
+        _check_paths(options, len(calls), len(infos))
     try:
         results, times = _execute(method, calls, options.iterations, recorder)
     finally:
@@ -91,6 +97,9 @@ def _recorder(options: argparse.Namespace) -> Recorder | None:
         return Recorder(threads=True)
     if options.etdump:
         selected = select_values(options.values, options.file, options.method)
+        if options.debug_buffer is None and selected.values in KEPT:
+            options.debug_buffer = OutputFile(str(Path(options.etdump).with_suffix(".bin")))
+            refuse_clashes(vars(options).values())
         return Recorder(selected.values, instructions=selected.instructions)
     if options.values != "none" or options.debug_buffer or options.etdump_threads:
         raise InputError(
@@ -103,8 +112,7 @@ def _save(recorder: Recorder | None, options: argparse.Namespace) -> None:
     """Write what was recorded, also of a call that failed."""
     if recorder is None:
         return
-    values = options.debug_buffer or str(Path(options.etdump).with_suffix(".bin"))
-    recorder.save(options.etdump, values if recorder.values in ("outputs", "all") else None)
+    recorder.save(options.etdump, options.debug_buffer if recorder.values in KEPT else None)
 
 
 def _execute(
@@ -208,20 +216,35 @@ def _describe(value: Any, info: ValueInfo) -> dict[str, Any]:
     return row
 
 
+def _check_paths(options: argparse.Namespace, calls: int, outputs: int) -> None:
+    for call in range(calls):
+        for index in range(outputs):
+            path = _path(
+                Path(options.output_dir), options.format, call if calls > 1 else None, index
+            )
+            if path.exists():
+                check_writable(path)
+
+
+def _path(folder: Path, form: str, call: int | None, index: int) -> Path:
+    prefix = "" if call is None else f"call_{call}_"
+    return folder / (f"{prefix}outputs.npz" if form == "npz" else f"{prefix}output_{index}.{form}")
+
+
 def _write(
     folder: Path, form: str, results: list[list[Any]], rows: list[list[dict[str, Any]]]
 ) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for call, outputs in enumerate(results):
-            prefix = f"call_{call}_" if len(results) > 1 else ""
+            number = call if len(results) > 1 else None
             arrays = [bits.as_numpy(value) for value in outputs]
             if form == "npz":
-                path = folder / f"{prefix}outputs.npz"
-                write_npz(path, {f"output_{i}": array for i, array in enumerate(arrays)})
+                named = {f"output_{i}": array for i, array in enumerate(arrays)}
+                write_npz(_path(folder, form, number, 0), named)
             for index, array in enumerate(arrays):
+                path = _path(folder, form, number, index)
                 if form != "npz":
-                    path = folder / f"{prefix}output_{index}.{form}"
                     write_atomically(path, [_array_bytes(form, array)])
                 rows[call][index]["path"] = str(path)
     except OSError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from etx_schema.errors import EtxError, ProgramError
+from etx_schema.outputs import OutputFile
 
 
 def register(subparsers: Any) -> None:
@@ -23,7 +24,11 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("files", nargs="+", metavar="file", help="a .pte file")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write a picture (.svg), text (.txt) or .json"
+        "-o",
+        "--output",
+        type=OutputFile,
+        metavar="FILE",
+        help="write a picture (.svg), text (.txt) or .json",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--target", metavar="CPU[+NPU]", help="as of etx firmware")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from etx_schema.files import is_stream
+from etx_schema.outputs import InPlaceFile
 
 
 def register(subparsers: Any) -> None:
@@ -22,7 +23,14 @@ def register(subparsers: Any) -> None:
         epilog="example: etx strip model.pte -o small.pte",
     )
     parser.add_argument("file", help="a .pte file")
-    parser.add_argument("-o", "--output", metavar="FILE", required=True, help="the .pte to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=InPlaceFile,
+        metavar="FILE",
+        required=True,
+        help="the .pte to write",
+    )
     parser.set_defaults(run=_run)
 
 

@@ -18,11 +18,9 @@ SHOWN = 12
 
 
 def check_output(path: str) -> None:
-    """Refuse a report that could not be written."""
+    """Refuse a report to a name that does not say its form."""
     if Path(path).suffix not in (".svg", ".txt", ".json"):
         raise EtxError(f"a memory report to {path}: the name must end in .svg, .txt or .json")
-    if Path(path).is_dir() or not Path(path).absolute().parent.is_dir():
-        raise EtxError(f"cannot write {path}: the folder does not exist, or the path is a folder")
 
 
 def write_report(
