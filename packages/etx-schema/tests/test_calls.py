@@ -148,3 +148,22 @@ def test_the_method_is_forward_or_the_only_one() -> None:
         choose_method(["a"], "c")
     with pytest.raises(EtxError, match="it has: none"):
         choose_method([], None)
+
+
+def test_numbers_of_another_machine_are_read(tmp_path: Path) -> None:
+    x = np.arange(3, dtype=">f4")
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", x=x, y=np.asfortranarray(np.ones((2, 3), ">i8")))
+    for file in ("x.npy", "x.npz"):
+        for array in read_arrays(str(tmp_path / file)).values():
+            assert array.dtype.isnative
+    assert read_arrays(str(tmp_path / "x.npy"))[""].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "array", [np.array(["a"]), np.array([b"a"]), np.zeros(1, "M8[s]"), np.zeros(1, "f4,i4")]
+)
+def test_what_is_no_number_is_refused(array: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", array)
+    with pytest.raises(EtxError, match=r"x\.npy cannot be read as .*, not one of numbers"):
+        read_arrays(str(tmp_path / "x.npy"))

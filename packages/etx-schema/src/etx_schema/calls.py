@@ -64,7 +64,7 @@ def method_names(pte: PteFile) -> list[str]:
 def read_arrays(path: str) -> dict[str, Array]:
     """Return the arrays of an `.npz` by key; that of a `.npy`, or a `.bin`'s bytes, has none.
 
-    Raw bytes have the dtype V1. Errors: EtxError.
+    Raw bytes have the dtype V1; numbers have this machine's byte order. Errors: EtxError.
     """
     import numpy as np
 
@@ -74,12 +74,12 @@ def read_arrays(path: str) -> dict[str, Array]:
         with open(path, "rb") as file:
             content = np.load(file, allow_pickle=False)
             if isinstance(content, np.ndarray):
-                return {"": content}
+                return {"": _numbers(content)}
             arrays = {key: content[key] for key in content.files}
             for key, array in arrays.items():
                 if not isinstance(array, np.ndarray):
                     raise ValueError(f"{key!r} in it is not an array")
-            return arrays
+            return {key: _numbers(array) for key, array in arrays.items()}
     except FileNotFoundError as error:
         raise EtxError(f"{path}: no such file") from error
     except Exception as error:  # NumPy's parsers raise what theirs raise
@@ -88,6 +88,13 @@ def read_arrays(path: str) -> dict[str, Array]:
             reason = "it is another file, or holds Python objects"
         kinds = "a .npy or .npz without pickled objects, or a raw .bin"
         raise EtxError(f"{path} cannot be read as {kinds}: {reason}") from error
+
+
+def _numbers(array: Array) -> Array:
+    """Return an array in this machine's byte order. Errors: ValueError for one of no numbers."""
+    if array.dtype.kind in "SUMm" or array.dtype.names:
+        raise ValueError(f"its dtype is {array.dtype}, not one of numbers")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def read_calls(

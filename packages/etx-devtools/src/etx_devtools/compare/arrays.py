@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.utils.dlpack
+from etx_schema import EtxError
 from torch import Tensor
 
 from etx_devtools.compare.metrics import Distance, distance
@@ -21,13 +22,19 @@ def dtype_text(dtype: torch.dtype) -> str:
 
 
 def as_tensor(value: Any) -> Any:
-    """Return an array as a tensor over its memory, and anything else as it is."""
+    """Return an array as a tensor over its memory, and anything else as it is.
+
+    Errors: EtxError for an array of no numbers.
+    """
     if isinstance(value, (Tensor, bool, int, float, str)) or value is None:
         return value
     if isinstance(value, np.ndarray):
-        if not value.flags.writeable:
-            value = value.copy()
-        return torch.from_numpy(value)
+        if not (value.flags.writeable and value.dtype.isnative):
+            value = value.astype(value.dtype.newbyteorder("="))
+        try:
+            return torch.from_numpy(value)
+        except TypeError as error:
+            raise EtxError(f"an array of {value.dtype} is not a tensor of numbers") from error
     tensor: Tensor = torch.utils.dlpack.from_dlpack(value)
     return tensor
 
