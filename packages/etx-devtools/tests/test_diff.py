@@ -245,6 +245,8 @@ def test_command(before, tmp_path, capsys):
     document = json.loads(capsys.readouterr().out)
     assert document["exceeded"] == ["error is 1 (was 0), error>0.5 allows 0.5"]
     assert not document["same"]
+    assert cli.main(["diff", str(one), str(THEIRS.parent / "add.pte"), "--run"]) == 2
+    assert f"add.pte does not take those of {one}: forward takes " in capsys.readouterr().err
     assert cli.main(["diff", str(one), str(tmp_path / "c.pte")]) == 2
     other.write_bytes(b"nothing at all")
     assert cli.main(["diff", str(one), str(other)]) == 2

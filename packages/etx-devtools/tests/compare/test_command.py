@@ -193,10 +193,10 @@ def test_no_such_model(files, capsys):
         etx(capsys, "net.pte", "--eager", "net.py:nut")
 
 
-def record(name, values):
+def record(name, values, factor=1):
     method = etx_runtime.Runtime.get().load_program(name).load_method("forward")
     recorder = etx_runtime.Recorder(values)
-    method.trace([x.numpy() for x in rows()["convolutions"][1]], recorder)
+    method.trace([factor * x.numpy() for x in rows()["convolutions"][1]], recorder)
     recorder.save("device.etdp", "device.bin")
 
 
@@ -213,6 +213,12 @@ def test_what_a_device_recorded(files, capsys):
     assert code == 1
     assert "makes an error: aten::sigmoid.out" in text.splitlines()[0]
     assert "the kernel computes something else" in text
+    assert "other inputs" not in text
+    record("net.pte", "all", factor=2)
+    code, text = etx(capsys, *words)
+    assert code == 1
+    assert "instruction 0 is the first that makes an error" in text
+    assert "else than torch's operator, or the recorded call had other inputs than these" in text
     np.savez("two.npz", **{str(i): np.ones((1, 3, 8, 8), np.float32) for i in range(2)})
     with pytest.raises(EtxError, match="inputs of more calls"):
         etx(capsys, *words, "--inputs", "two.npz")

@@ -64,11 +64,16 @@ class Ran:
 
 
 class Dump:
-    """The executions in an ETDump, one after the other; EtxError after the last."""
+    """The executions in an ETDump, one after the other; EtxError after the last.
 
-    def __init__(self, pte: PteFile, method: str, etdump: Path, values: Path) -> None:
+    `is_recorded`: others gave the inputs, which a dump does not hold.
+    """
+
+    def __init__(
+        self, pte: PteFile, method: str, etdump: Path, values: Path, is_recorded: bool = True
+    ) -> None:
         plan = pte.program.execution_plan[find_method(pte, method)]
-        self.path, self.turn = etdump, 0
+        self.path, self.turn, self.is_recorded = etdump, 0, is_recorded
         with naming(etdump):
             runs = read_etdump(etdump)
             if not values.exists():
@@ -106,7 +111,7 @@ def on_executorch(python: str, pte: PteFile, method: str, calls: Sequence[Sequen
         if done.returncode:
             said = (done.stderr.strip() or "no message").splitlines()[-1]
             raise EtxError(f"ExecuTorch at {python} ended with {done.returncode}: {said}")
-        return Dump(pte, method, dump, values)
+        return Dump(pte, method, dump, values, is_recorded=False)
 
 
 def _save(path: Path, calls: Sequence[Sequence[Any]]) -> None:

@@ -36,6 +36,10 @@ __all__ = ["Execution", "Session"]
 
 BY_ROUNDING = 2.0
 NUMBERS = (bool, int, float)
+OTHER_INPUTS = (
+    "the recorded call had other inputs than these, which a dump does not hold: record it with "
+    "inputs of its own (`etx run --input`), and give the same with --inputs"
+)
 QUANTIZE = "quantized_decomposed.quantize"
 Execution = Callable[[Sequence[Any]], Recording]
 """Executes the method with flat inputs, or tells what a device did with them."""
@@ -82,6 +86,7 @@ class _Call:
         tensors = [_own(as_tensor(item)) for item in inputs]
         eager = self.reference.bind(tensors)
         self.recording = session.source(list(inputs))
+        self.is_recorded = getattr(session.source, "is_recorded", False)
         self.memory = Memory(session.pte, self.plan, tensors, session.arenas)
         held = {name: self.memory.read(slot) for name, slot in self.state.items()}
         self.held = held
@@ -378,6 +383,7 @@ class _Call:
             check,
             f"its result is {check.dtype}{list(check.shape)}, the model's {note.name!r} is "
             f"{dtype_text(expected.dtype)}{list(expected.shape)}",
+            self.is_recorded,
         )
 
     def _is_random(self, value: Value, note: Note) -> bool:
@@ -460,7 +466,9 @@ class _Call:
         far = distance_of(got, here)
         allowed = tolerance(here, got.dtype, self._reads(step, here))
         if far.problem or not far.max_abs <= allowed:
-            return "the kernel computes something else than torch's operator"
+            reads = {*step.args} & {*self.plan.inputs}
+            other = f", or {OTHER_INPUTS}" if reads and self.is_recorded else ""
+            return f"the kernel computes something else than torch's operator{other}"
         return (
             "the kernel is right: the weights, arguments or operator in the file differ from the "
             "model's"
@@ -490,12 +498,13 @@ class _Call:
         return found
 
 
-def _stranger(check: Check, what: str) -> EtxError:
+def _stranger(check: Check, what: str, is_recorded: bool = False) -> EtxError:
+    other = f"; or {OTHER_INPUTS}" if is_recorded else ""
     where = ", ".join(filter(None, (check.operator, f"{check.module} {check.source}".strip())))
     return EtxError(
         f"the model is not the one of this file: instruction {check.instruction} ({where}): "
         f"{what}; give the module that the file was compiled from, with the same dynamic shapes "
-        "and --quantize"
+        f"and --quantize{other}"
     )
 
 

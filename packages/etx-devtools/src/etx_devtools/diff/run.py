@@ -30,7 +30,14 @@ def run_both(files: tuple[str, str], method: str | None = None) -> dict[str, Any
         raise EtxError(f"--run needs etx-runtime and etx-kernels-portable ({error})") from error
     methods = [measure_load(path, [], method)[0] for path in files]
     (inputs,) = prepare_calls(methods[0], InputOptions())
-    outputs = [each.execute(inputs) for each in methods]
+    outputs = [methods[0].execute(inputs)]
+    try:
+        outputs.append(methods[1].execute(inputs))
+    except EtxError as error:
+        raise EtxError(
+            f"--run gives both files the same inputs, and {files[1]} does not take those of "
+            f"{files[0]}: {error}; leave out --run"
+        ) from error
     differences: list[float | None] = []
     for info, one, other in zip(methods[0].outputs, *outputs, strict=False):
         row = compare_tensor(np.asarray(other), info.dtype or "", np.asarray(one), 0.0, 0.0)
