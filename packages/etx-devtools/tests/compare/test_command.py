@@ -160,6 +160,9 @@ def test_metrics_of_ones_own(files, capsys, tmp_path):
         .keys()
         .isdisjoint({"own", "problem"})
     )
+    (tmp_path / "metric.py").write_text("def energy(got):\n    return got\n")
+    with pytest.raises(EtxError, match="the metric energy: TypeError: "):
+        etx(capsys, *words)
     with pytest.raises(EtxError, match="has no function or class 'other'"):
         etx(capsys, *words[:3], "--metric", "metric.py:other")
 

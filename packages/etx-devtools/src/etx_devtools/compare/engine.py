@@ -37,7 +37,8 @@ __all__ = ["Execution", "Session"]
 BY_ROUNDING = 2.0
 NUMBERS = (bool, int, float)
 OTHER_INPUTS = (
-    "the recorded call had other inputs than these, which a dump does not hold: record it with "
+    "the recorded call had other inputs than these, which a dump does not hold, or was of another "
+    "program: record it with "
     "inputs of its own (`etx run --input`), and give the same with --inputs"
 )
 QUANTIZE = "quantized_decomposed.quantize"

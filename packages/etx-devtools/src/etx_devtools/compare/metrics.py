@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from etx_schema import EtxError
 
 __all__ = ["METRICS", "Distance", "Metric", "distance", "measuring"]
 
@@ -72,7 +73,15 @@ def distance(got: Array, expected: Array, dtype: str = "float32") -> Distance:
     found, metrics = _distance(got, expected, dtype), _OWN.get({})
     if found.problem or not metrics:
         return found
-    return replace(found, own={name: float(own(got, expected)) for name, own in metrics.items()})
+    return replace(found, own={name: _own(name, of, got, expected) for name, of in metrics.items()})
+
+
+def _own(name: str, metric: Metric, got: Any, expected: Any) -> float:
+    """Return what a function of the user's returns. Errors: EtxError with its name."""
+    try:
+        return float(metric(got, expected))
+    except Exception as error:
+        raise EtxError(f"the metric {name}: {type(error).__name__}: {error}") from error
 
 
 def _distance(got: Array, expected: Array, dtype: str) -> Distance:
