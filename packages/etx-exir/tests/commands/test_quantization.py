@@ -208,7 +208,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "counts": ({"x": np.ones((4, 3)), "at": [0]}, "different numbers of calls: x 2, at 1"),
     "shape": ({"x": np.ones((3, 3)), "at": [0]}, r"\[3, 3\]; expected \[2, 3\]"),
     "dtype": ({"x": np.ones((2, 3), I64), "at": [0]}, "int64, the model's input is torch.float32"),
-    "text": ({"x": np.full((2, 3), "a"), "at": [0]}, "no dtype <U1"),
+    "text": ({"x": np.full((2, 3), "a"), "at": [0]}, "its dtype is <U1, not one of numbers"),
 }
 
 
