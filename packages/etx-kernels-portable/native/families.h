@@ -38,8 +38,10 @@
   X(unary) \
   X(conj) \
   X(conv) \
+  X(narrow_conv) \
   X(conv_backward) \
   X(matmul) \
+  X(narrow_linear) \
   X(attention) \
   X(recurrent) \
   X(prim) \

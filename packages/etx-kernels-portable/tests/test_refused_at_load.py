@@ -242,5 +242,5 @@ def test_numbers_that_change_are_checked_when_it_runs() -> None:
 def test_every_operator_is_swept() -> None:
     assert DTYPES.keys() >= set(OTHERS)
     own = {name for name in PLUGIN.kernels if name.startswith("etx::")}
-    others = (f"etx::{name}.out" for name in ("attention", "lstm", "gru", "max_pool2d", "rnn"))
-    assert own == {*INTEGER_CALLS, *others}  # which check nothing that is constant
+    unchecked = ("attention", "lstm", "gru", "max_pool2d", "rnn", "narrow_linear", "narrow_conv")
+    assert own == {*INTEGER_CALLS, *(f"etx::{name}.out" for name in unchecked)}

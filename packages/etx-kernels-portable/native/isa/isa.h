@@ -39,7 +39,9 @@ struct Gemm {
   enum class Store : uint8_t { Rows, Transposed, Grid };
 
   const float* a = nullptr;
-  int64_t a_stride = 0;              ///< Between rows of A.
+  const uint16_t* a_half = nullptr;  ///< A in bfloat16, in place of `a`: rows are gathered.
+  bool of_pairs = false;  ///< Elements of A and B are pairs of bfloat16: a product for `pairs()`.
+  int64_t a_stride = 0;   ///< Between rows of A.
   const int32_t* a_index = nullptr;  ///< Where the elements of a row lie; null: next to each other.
   const float* b = nullptr;
   int64_t b_stride = 0;              ///< Between rows of B.
@@ -57,7 +59,7 @@ struct Gemm {
   /// Columns handled before the next rows are; a multiple of `tile_columns`.
   int64_t column_block = 0;
   /// Where rows of A are gathered: `tile_rows * scratch_stride(depth)` floats. Null: not gathered;
-  /// needed when there is an `a_index`.
+  /// needed when there is an `a_index` or `a_half`.
   float* scratch = nullptr;
   Store store = Store::Rows;
   int64_t box[2] = {0, 0};       ///< Height and width of the box.

@@ -35,6 +35,10 @@ UNDRAWN = {
     "etx::attention.out": "torch has none; cases/attention.py compares with the definition",
     "etx::max_pool2d.out": "torch has none; tests/test_math.py compares with the one with indices",
     **dict.fromkeys(
+        (f"etx::narrow_{n}.out" for n in ("linear", "conv")),
+        "torch has none; cases/narrow.py compares with the definition",
+    ),
+    **dict.fromkeys(
         (f"etx::{n}.out" for n in ("lstm", "gru", "rnn")),
         "torch has none; cases/recurrent.py compares with the definition",
     ),

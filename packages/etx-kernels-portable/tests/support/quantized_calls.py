@@ -114,6 +114,17 @@ KERNELS["etx::max_pool2d.out"] = (
     (torch.ones(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False),
     (Out([1, 2, 2, 2], torch.float32),),
 )
+NARROW = torch.ones(2, 4, dtype=torch.bfloat16)
+KERNELS["etx::narrow_linear.out"] = (
+    "input weight bias out",
+    (X, NARROW, ROWS),
+    (Out([2, 2], torch.float32),),
+)
+KERNELS["etx::narrow_conv.out"] = (
+    "input weight bias stride padding dilation groups out",
+    (torch.ones(1, 4, 3, 3), NARROW[..., None, None], ROWS, [1, 1], [0, 0], [1, 1], 1),
+    (Out([1, 2, 3, 3], torch.float32),),
+)
 STEPS, PAIR = torch.ones(3, 2, 4), torch.ones(2, 2)
 for name, gates, more in (("lstm", 4, ()), ("gru", 3, ()), ("rnn", 1, (False,))):
     biases = torch.ones(2 * gates), torch.ones(2 * gates)

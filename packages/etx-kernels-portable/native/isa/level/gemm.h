@@ -5,6 +5,9 @@
 /// The matrix product of the `Isa` table: register tiles of kTileRows x kTileColumns.
 
 #include "isa/isa.h"
+#if !defined(ETX_GEMM_OF_PAIRS)
+#include "isa/level/halves.h"
+#endif
 #include "isa/level/row_pointers.h"
 #include "isa/level/transpose.h"
 #include "isa/simd.h"
@@ -36,6 +39,22 @@ struct Tile {
   const float* next;  ///< What will be read soon: a cache line is fetched at each step.
 };
 
+#if defined(ETX_GEMM_OF_PAIRS)
+/// Of fewer sizes than tiles of floats, whose code is smaller.
+constexpr int fewer_rows(int rows) { return rows > 4 ? rows - 4 : 1; }
+inline int64_t next_rows(int64_t left, int64_t) {
+  return left >= kTileRows ? kTileRows : (left < 4 ? 1 : left / 4 * 4);
+}
+inline VecF add_products(VecF sum, VecF b, float a) {
+  return (VecF)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_ps(a), (__m512bh)b);
+}
+#else
+constexpr int fewer_rows(int rows) { return rows - 1; }
+/// All tiles have about as many rows.
+inline int64_t next_rows(int64_t left, int64_t tiles) { return left / tiles; }
+inline VecF add_products(VecF sum, VecF b, float a) { return sum + b * a; }
+#endif
+
 /// M rows times V vectors of columns. Small tiles keep U independent sums, so that additions do
 /// not wait for each other.
 template <int M, int V, bool indexed>
@@ -66,7 +85,7 @@ void run_tile(const Tile& t) {
     for (int i = 0; i < M; ++i) {
       const float s = rows.at(i, k);
       ETX_UNROLL
-      for (int v = 0; v < V; ++v) sum[i][v] = sum[i][v] + bv[v] * s;
+      for (int v = 0; v < V; ++v) sum[i][v] = add_products(sum[i][v], bv[v], s);
     }
     prefetch(next);
     next += 16;
@@ -96,12 +115,17 @@ inline void run_rows(int64_t rows, const Tile& t) {
   if (rows == M) {
     run_tile<M, V, indexed>(t);
   } else if constexpr (M > 1) {
-    run_rows<V, indexed, M - 1>(rows, t);
+    run_rows<V, indexed, fewer_rows(M)>(rows, t);
   }
 }
 
 inline void run(int64_t rows, int64_t columns, const Tile& t) {
+#if defined(ETX_GEMM_OF_PAIRS)
+  constexpr bool wide = true;
+  (void)columns;
+#else
   const bool wide = columns > kLanes;
+#endif
   if (t.b_index == nullptr) {
     wide ? run_rows<2, false>(rows, t) : run_rows<1, false>(rows, t);
   } else {
@@ -178,11 +202,17 @@ ETX_NOINLINE int64_t gather(const Gemm& g, int64_t row, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i) {
     const float* const from = g.a + (row + i) * g.a_stride;
     float* const to = g.scratch + i * stride;
-    if (g.a_index == nullptr) {
-      copy_floats(from, to, g.depth);
-    } else {
-      for (int64_t k = 0; k < g.depth; ++k) to[k] = from[g.a_index[k]];
+#if !defined(ETX_GEMM_OF_PAIRS)
+    if (g.a_half != nullptr) {
+      from_bfloat16(g.a_half + (row + i) * g.a_stride, to, static_cast<size_t>(g.depth));
+      continue;
     }
+    if (g.a_index != nullptr) {
+      for (int64_t k = 0; k < g.depth; ++k) to[k] = from[g.a_index[k]];
+      continue;
+    }
+#endif
+    copy_floats(from, to, g.depth);
   }
   return stride;
 }
@@ -190,17 +220,19 @@ ETX_NOINLINE int64_t gather(const Gemm& g, int64_t row, int64_t rows) {
 void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t end) {
   alignas(64) float buffer[kTileRows * kTileColumns];
   Tile t;
-  t.a = g.a + row * g.a_stride;
   t.a_stride = g.a_stride;
   t.b_stride = g.b_stride;
   t.b_index = g.b_index;
   t.depth = g.depth;
   t.bias = g.bias == nullptr ? nullptr : g.bias + row;
-  t.next = g.a_index == nullptr ? t.a + rows * g.a_stride : g.scratch;
   if (g.scratch != nullptr) {
     t.a_stride = gather(g, row, rows);
     t.a = g.scratch;
+  } else {
+    t.a = g.a + row * g.a_stride;
   }
+  const bool lies_so = g.a_index == nullptr && g.a_half == nullptr;
+  t.next = lies_so ? g.a + (row + rows) * g.a_stride : g.scratch;
   for (int64_t column = begin; column < end; column += kTileColumns) {
     const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
     t.b = g.b + column / kTileColumns * g.panel_stride;
@@ -226,9 +258,10 @@ void gemm(const Gemm& g) {
   for (int64_t begin = g.column_begin; begin < g.column_end; begin += g.column_block) {
     const int64_t left = g.column_end - begin;
     const int64_t end = begin + (left < g.column_block ? left : g.column_block);
-    for (int64_t tile = 0; tile < tiles; ++tile) {
-      const int64_t first = tile * rows / tiles, last = (tile + 1) * rows / tiles;
-      gemm_rows(g, g.row_begin + first, last - first, begin, end);
+    for (int64_t first = 0, tile = 0; first < rows; ++tile) {
+      const int64_t count = next_rows(rows - first, tiles - tile);
+      gemm_rows(g, g.row_begin + first, count, begin, end);
+      first += count;
     }
   }
 }

@@ -85,7 +85,7 @@ void to_half(const float* x, uint16_t* y, size_t n) {
   for (; i < n; ++i) y[i] = one_to_half(x[i]);
 }
 
-void from_bfloat16(const uint16_t* x, float* y, size_t n) {
+ETX_NOINLINE void from_bfloat16(const uint16_t* x, float* y, size_t n) {
   for (size_t i = 0; i < n; ++i) y[i] = float_of(static_cast<uint32_t>(x[i]) << 16);
 }
 

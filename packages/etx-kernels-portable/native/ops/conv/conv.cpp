@@ -262,7 +262,13 @@ Error convolve(Context& context, const ConvShape& s, const float* input, const f
 }
 
 void round_to_half(float* x, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) x[i] = Half(x[i]);
+  constexpr int64_t kMost = 256;
+  uint16_t halves[kMost];
+  for (int64_t i = 0; i < n; i += kMost) {
+    const auto count = static_cast<size_t>(min(kMost, n - i));
+    isa().to_half(x + i, halves, count);
+    isa().from_half(halves, x + i, count);
+  }
 }
 
 /// One plane of a transposed convolution in float16, whose sums ATen rounds after each tap.

@@ -5,8 +5,9 @@
 
 #include "core/min_max.h"
 #include "core/scratch.h"
+#include "isa/pairs.h"
 #include "ops/conv/padded_planes.h"
-#include "ops/linalg/gemm.h"
+#include "selection.h"
 
 namespace etx::portable {
 namespace {
@@ -47,16 +48,19 @@ void add_steps(const ConvShape& s, Sweep& sweep) {
   }
 }
 
-Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTables& tables) {
+Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTables& tables,
+                   bool channels_last) {
   Sweep sweep;
+  const int64_t step = channels_last ? s.in_channels : 1;
+  const int64_t next = channels_last ? 1 : s.taps();
   for_each_tap(s, [&](int64_t tap, const int64_t (&at)[kAxes]) {
-    tables.b[tap] = static_cast<int32_t>(planes.offset(at));
+    int32_t offset = static_cast<int32_t>(planes.offset(at));
+    for (int64_t c = 0; c < s.in_channels; ++c) {
+      tables.b[tap * step + c * next] = offset;
+      offset += static_cast<int32_t>(planes.channel());
+    }
   });
-  const int64_t taps = s.taps();
-  sweep.depth = s.in_channels * taps;
-  for (int64_t k = taps; k < sweep.depth; ++k) {
-    tables.b[k] = tables.b[k - taps] + static_cast<int32_t>(planes.channel());
-  }
+  sweep.depth = s.in_channels * s.taps();
   for (int a = 0; a < kAxes; ++a) sweep.valid[a] = s.out[a];
   add_steps(s, sweep);
   sweep.columns = planes.sweep(s.out);
@@ -102,15 +106,18 @@ int64_t used_phases(const ConvShape& s, int axis) { return min(s.out[axis], s.st
 
 /// What the products of one call share.
 struct Workspace {
-  const ConvShape& shape;
+  const ConvShape& shape;  ///< With half of the channels where they are of pairs.
+  const Rows& weight;
   PaddedPlanes planes;
   int64_t threads;
   float* padded = nullptr;
   float* gathered = nullptr;
+  float* paired = nullptr;  ///< A channel of pairs for each thread.
   IndexTables tables{nullptr, nullptr};
 
-  Workspace(Context& context, const ConvShape& s)
+  Workspace(Context& context, const ConvShape& s, const Rows& rows)
       : shape(s),
+        weight(rows),
         planes(s),
         threads(useful_threads(
             context, Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())) {}
@@ -125,33 +132,45 @@ struct Workspace {
               NotSupported, "the padded input of one image must have less than 2^31 elements");
     const int64_t floats = padded_floats.value_or(0);
     const int64_t index = 2 * depth() + 16, rows = gemm_scratch(depth(), threads);
-    ETX_ASSIGN(padded, scratch<float>(context, floats + PaddedPlanes::kSlack + index + rows,
+    const int64_t pairs = weight.of_pairs ? threads * shape.in_size() : 0;
+    ETX_ASSIGN(padded, scratch<float>(context, floats + PaddedPlanes::kSlack + index + rows + pairs,
                                       "not enough temporary memory for the padded input"));
     float* const slack = padded + floats;
     memset(slack, 0, PaddedPlanes::kSlack * sizeof(float));
     tables.b = reinterpret_cast<int32_t*>(slack + PaddedPlanes::kSlack);
     tables.a = shape.transposed ? tables.b + depth() : nullptr;
     gathered = slack + PaddedPlanes::kSlack + index;
+    paired = gathered + rows;
     return Error::Ok;
   }
 
   void pad(Context& context, const float* image) const {
-    context.parallel_for(
-        0, channels(), divide_up(channels(), threads), [&](int64_t begin, int64_t end) {
-          for (int64_t c = begin; c < end; ++c) {
-            planes.copy_channel(image + c * shape.in_size(), padded + c * planes.channel());
+    const int64_t size = shape.in_size();
+    context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) {
+        const Part part(channels(), 1, job, threads);
+        for (int64_t c = part.begin; c < part.end; ++c) {
+          const float* from = image + c * size;
+          if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
+            if (weight.of_pairs) {
+              from = image + 2 * c * size;
+              pairs()->interleave(from, from + size, paired + job * size, size);
+              from = paired + job * size;
+            }
           }
-        });
+          planes.copy_channel(from, padded + c * planes.channel());
+        }
+      }
+    });
   }
 
   /// Runs `sweep` for one image, whose padded planes are ready.
-  void run(Context& context, const Sweep& sweep, const float* weight, const float* bias,
-           float* out) const {
+  void run(Context& context, const Sweep& sweep, const float* bias, float* out) const {
     if (sweep.columns <= 0) return;
     for (int64_t group = 0; group < shape.groups; ++group) {
       const int64_t row = group * shape.out_channels;
       Gemm g;
-      g.a = weight + group * shape.out_channels * depth();
+      weight.set(g, group * shape.out_channels * depth());
       g.a_stride = shape.transposed ? shape.taps() : depth();
       g.a_index = tables.a;
       g.b = padded + group * shape.in_channels * planes.channel();
@@ -164,7 +183,8 @@ struct Workspace {
       g.row_end = shape.out_channels;
       g.column_end = sweep.columns;
       g.column_block = column_block(4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
-      const bool gather = shape.transposed || should_gather(sweep.depth, sweep.columns);
+      const bool gather =
+          shape.transposed || weight.halves != nullptr || should_gather(sweep.depth, sweep.columns);
       g.scratch = gather ? gathered : nullptr;
       g.store = Gemm::Store::Grid;
       g.box[0] = planes.length[1], g.box[1] = planes.length[2];
@@ -174,20 +194,20 @@ struct Workspace {
   }
 };
 
-}  // namespace
-
-Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
-                        const float* weight, const float* bias, float* out) {
-  Workspace work(context, shape);
+Error convolve_sweeping(Context& context, const ConvShape& shape, const float* input,
+                        const Rows& weight, const float* bias, float* out) {
+  Workspace work(context, shape, weight);
   ETX_TRY(work.allocate(context));
-  const int64_t in_image = work.channels() * shape.in_size();
+  const int64_t in_image = (weight.of_pairs ? 2 : 1) * work.channels() * shape.in_size();
   const int64_t out_image = shape.groups * shape.out_channels * shape.out_size();
   Sweep sweep;
-  if (!shape.transposed) sweep = plan_forward(shape, work.planes, work.tables);
+  if (!shape.transposed) {
+    sweep = plan_forward(shape, work.planes, work.tables, weight.is_narrow());
+  }
   for (int64_t n = 0; n < shape.batch; ++n) {
     work.pad(context, input + n * in_image);
     if (!shape.transposed) {
-      work.run(context, sweep, weight, bias, out + n * out_image);
+      work.run(context, sweep, bias, out + n * out_image);
       continue;
     }
     const int64_t phases[kAxes] = {used_phases(shape, 0), used_phases(shape, 1),
@@ -200,10 +220,24 @@ Error sweep_convolution(Context& context, const ConvShape& shape, const float* i
         phase[a] = (first[a] + shape.padding[a]) % shape.stride[a];
       }
       sweep = plan_transposed(shape, work.planes, phase, work.tables);
-      work.run(context, sweep, weight, bias, out + n * out_image);
+      work.run(context, sweep, bias, out + n * out_image);
     }
   }
   return Error::Ok;
+}
+
+}  // namespace
+
+Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
+                        const float* weight, const float* bias, float* out) {
+  return convolve_sweeping(context, shape, input, weight, bias, out);
+}
+
+Error sweep_narrow(Context& context, const ConvShape& shape, const float* input, const Rows& weight,
+                   const float* bias, float* out) {
+  ConvShape halved = shape;
+  if (weight.of_pairs) halved.in_channels /= 2;
+  return convolve_sweeping(context, halved, input, weight, bias, out);
 }
 
 }  // namespace etx::portable

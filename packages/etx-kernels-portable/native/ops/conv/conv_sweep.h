@@ -3,6 +3,7 @@
 #define ETX_PORTABLE_CONV_SWEEP_H_
 
 #include "ops/conv/conv_shape.h"
+#include "ops/linalg/gemm.h"
 
 namespace etx::portable {
 
@@ -10,6 +11,11 @@ namespace etx::portable {
 /// the padded planes of the input, addressed through an index. `bias` may be null.
 Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
                         const float* weight, const float* bias, float* out);
+
+/// The same for a weight in bfloat16 whose channels of the input lie last, (O, taps, I), and an
+/// even number of these where it is of pairs. Not transposed.
+Error sweep_narrow(Context& context, const ConvShape& shape, const float* input, const Rows& weight,
+                   const float* bias, float* out);
 
 /// The same for groups of a single input channel, which are not matrix products. Not transposed.
 Error depthwise_convolution(Context& context, const ConvShape& shape, const float* input,

@@ -3,9 +3,18 @@
 
 #include "core/min_max.h"
 #include "core/scratch.h"
+#include "isa/pairs.h"
+#include "selection.h"
 
 namespace etx::portable {
 namespace {
+
+void run_loop(const Gemm& g) {
+  if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
+    if (g.of_pairs) return pairs()->gemm(g);
+  }
+  isa().gemm(g);
+}
 
 /// One product with B read in place, except the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
@@ -19,9 +28,10 @@ struct InPlaceProduct {
     return columns % isa().tile_columns == 0 ? 0 : k * isa().tile_columns;
   }
 
-  Gemm gemm(const float* a, const float* b, float* c) const {
+  Gemm gemm(const Rows& a, const float* b, float* c) const {
     Gemm g;
-    g.a = a, g.a_stride = k;
+    a.set(g);
+    g.a_stride = k;
     g.b = b, g.b_stride = n, g.panel_stride = isa().tile_columns;
     g.c = c, g.c_stride = n;
     g.depth = k, g.row_end = m, g.column_end = full();
@@ -37,7 +47,7 @@ struct InPlaceProduct {
     if (full() == columns) return;
     g.b = tail, g.b_stride = isa().tile_columns, g.panel_stride = 0;
     g.column_begin = full(), g.column_end = columns;
-    isa().gemm(g);
+    run_loop(g);
   }
 };
 
@@ -107,7 +117,7 @@ void run_parts(Context& context, const Gemm& g, int64_t threads, const Rest& res
         const Part p(rows, 1, job, jobs);
         part.row_begin = p.begin, part.row_end = p.end;
       }
-      isa().gemm(part);
+      run_loop(part);
       if (!by_columns || job == jobs - 1) rest(part);
     }
   });
@@ -122,7 +132,7 @@ bool should_gather(int64_t depth, int64_t columns) {
 
 void run_gemm(Context& context, const Gemm& g, int64_t threads) {
   if (threads <= 1) {
-    isa().gemm(g);
+    run_loop(g);
     return;
   }
   const int64_t columns = g.column_end - g.column_begin, rows = g.row_end - g.row_begin;
@@ -138,16 +148,17 @@ void run_gemm(Context& context, const Gemm& g, int64_t threads) {
         const Part p(rows, 1, job, threads);
         part.row_begin = g.row_begin + p.begin, part.row_end = g.row_begin + p.end;
       }
-      isa().gemm(part);
+      run_loop(part);
     }
   });
 }
 
-Error multiply(Context& context, const float* a, const float* b, const float* bias, float* c,
+Error multiply(Context& context, const Rows& a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n) {
-  if (n == 1) return multiply_transposed(context, b, a, bias, c, 1, k, m);
+  if (n == 1 && !a.is_narrow()) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  DottedColumns dots{m, k, n, dotted(m, k, n), a, bias, c, nullptr};
+  const int64_t behind = a.is_narrow() ? 0 : dotted(m, k, n);
+  DottedColumns dots{m, k, n, behind, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;
@@ -155,7 +166,7 @@ Error multiply(Context& context, const float* a, const float* b, const float* bi
   const int64_t panels = divide_up(product.columns, isa().tile_columns);
   const int64_t packed =
       packs ? panels * isa().tile_columns * k : InPlaceProduct::tail_floats(k, product.columns);
-  const bool gather = packs || (should_gather(k, n) && m > 1);
+  const bool gather = packs || a.halves != nullptr || (should_gather(k, n) && m > 1);
   const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, packed + gathered + dots.floats(),
                                                "not enough temporary memory to multiply"));
@@ -225,14 +236,15 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
   return Error::Ok;
 }
 
-Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
+Error multiply_transposed(Context& context, const float* x, const Rows& w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n) {
-  const int64_t rest = m <= dot_rows() ? m : dotted(n, k, m), main = m - rest;
+  const int64_t few = m <= dot_rows() ? m : dotted(n, k, m);
+  const int64_t rest = w.is_narrow() ? 0 : few, main = m - rest;
   const int64_t cost = main == 0 ? kReadCost : 1;
   const int64_t threads = useful_threads(context, Checked(m) * k * n * cost);
   Gemv d;
   d.x = x + main * k, d.x_stride = k, d.rows = rest;
-  d.w = w, d.w_stride = k, d.depth = k;
+  d.w = w.floats, d.w_stride = k, d.depth = k;
   d.bias = bias, d.y = y + main * n, d.y_stride = n;
   const auto dots = [&](int64_t begin, int64_t end) {
     Gemv part = d;
@@ -244,7 +256,7 @@ Error multiply_transposed(Context& context, const float* x, const float* w, cons
     return Error::Ok;
   }
   const int64_t panels = divide_up(main, isa().tile_columns);
-  const bool gather = should_gather(k, m);
+  const bool gather = w.halves != nullptr || should_gather(k, m);
   const int64_t packed_floats = panels * isa().tile_columns * k;
   const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
   ETX_ASSIGN(float* const packed, scratch<float>(context, packed_floats + gathered,
@@ -254,7 +266,8 @@ Error multiply_transposed(Context& context, const float* x, const float* w, cons
     isa().pack_transposed(x + first * k, k, min(last, main) - first, k, packed + first * k);
   });
   Gemm g;
-  g.a = w, g.a_stride = k;
+  w.set(g);
+  g.a_stride = k;
   g.b = packed, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
   g.bias = bias;
   g.c = y, g.c_stride = n, g.store = Gemm::Store::Transposed;

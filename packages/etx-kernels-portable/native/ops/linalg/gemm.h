@@ -32,13 +32,31 @@ inline int64_t gemm_scratch(int64_t depth, int64_t threads) {
   return threads * isa().tile_rows * scratch_stride(depth);
 }
 
+/// Rows of A: floats, or bfloat16 numbers, or pairs of these, for which B is pairs, too.
+struct Rows {
+  const float* floats = nullptr;
+  const uint16_t* halves = nullptr;
+  bool of_pairs = false;
+
+  Rows(const float* rows) : floats(rows) {}  // NOLINT(google-explicit-constructor)
+  Rows(const uint16_t* rows, bool as_pairs) : halves(rows), of_pairs(as_pairs) {
+    if (as_pairs) floats = reinterpret_cast<const float*>(rows), halves = nullptr;
+  }
+  bool is_narrow() const { return halves != nullptr || of_pairs; }
+  void set(Gemm& g, int64_t first = 0) const {
+    g.a = floats == nullptr ? nullptr : floats + first;
+    g.a_half = halves == nullptr ? nullptr : halves + first;
+    g.of_pairs = of_pairs;
+  }
+};
+
 /// Runs `g` on `threads` threads, split by columns or by rows. `g.scratch`, if any, holds
 /// `gemm_scratch` floats.
 void run_gemm(Context& context, const Gemm& g, int64_t threads);
 
 /// c = a b + bias for row-major float32 matrices: a is m x k, b is k x n; bias has one value per
 /// row or is null.
-Error multiply(Context& context, const float* a, const float* b, const float* bias, float* c,
+Error multiply(Context& context, const Rows& a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n);
 
 /// The same without bias for `batch` matrices that follow each other.
@@ -51,7 +69,7 @@ void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t
 int64_t alone_floats(int64_t m, int64_t k, int64_t n);
 
 /// y = x w^T + bias: x is m x k, w is n x k, bias (n values) may be null.
-Error multiply_transposed(Context& context, const float* x, const float* w, const float* bias,
+Error multiply_transposed(Context& context, const float* x, const Rows& w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n);
 
 }  // namespace etx::portable

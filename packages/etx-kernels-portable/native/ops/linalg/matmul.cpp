@@ -207,10 +207,10 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
     ETX_TRY(result.prepare(context, out, type));
     if (m == 0 || n == 0) return result.finish(context, out);
     if constexpr (std::is_same_v<T, float>) {
-      if (const Pairs* const pairs = pairs_for(dtype, k); pairs != nullptr && m > dot_rows()) {
+      if (pairs_for(dtype, k) != nullptr && m > dot_rows()) {
         const void* rows;
         ETX_TRY(read_operand(context, input, dtype, rows));
-        ETX_TRY(multiply_weight_pairs(context, *pairs, rows, w, b, result.data<T>(), m, k, n));
+        ETX_TRY(multiply_weight_pairs(context, rows, w, b, result.data<T>(), m, k, n));
         return result.finish(context, out);
       }
     }

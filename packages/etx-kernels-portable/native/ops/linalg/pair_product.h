@@ -24,8 +24,8 @@ inline const Pairs* pairs_for(ScalarType type, int64_t depth) {
 }
 
 /// y = x w^T + bias: x is m x k, w is n x k, bias (n values) may be null.
-Error multiply_weight_pairs(Context& context, const Pairs& pairs, const void* x, const void* w,
-                            const float* bias, float* y, int64_t m, int64_t k, int64_t n);
+Error multiply_weight_pairs(Context& context, const void* x, const void* w, const float* bias,
+                            float* y, int64_t m, int64_t k, int64_t n);
 
 /// c = a b + bias for `batch` row-major matrices that follow each other; bias has one value per
 /// row or is null.
