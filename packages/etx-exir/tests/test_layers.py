@@ -13,6 +13,7 @@ LAYERS = (
     "ir",
     "analysis",
     "integer",
+    "narrow",
     "passes",
     "lower",
     "target",

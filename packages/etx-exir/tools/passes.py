@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tools"))
 from etx_exir.passes import PIPELINE, Pass
 from etx_exir.passes.fuse import WHOLE
 from etx_exir.passes.integer import INTEGER
+from etx_exir.passes.narrow import NARROW
 
 from generated import write_or_check
 
@@ -43,14 +44,21 @@ And then, for a target that has attention as one operator, as `etx` does:
 """
 
 
+HALF = """
+With `--precision bf16`, at the end:
+
+"""
+
+
 def page() -> str:
     """Return the page; a pass that runs again is named where it ran first."""
     general = dict.fromkeys(type(item) for item in PIPELINE)
-    integer, own = (
+    integer, own, half = (
         [kind for item in items if (kind := type(item)) not in general]
-        for items in (INTEGER, WHOLE)
+        for items in (INTEGER, WHOLE, NARROW)
     )
-    return HEAD + listed(general) + BETWEEN + listed(integer) + LAST + listed(own)
+    parts = ((HEAD, general), (BETWEEN, integer), (LAST, own), (HALF, half))
+    return "".join(head + listed(kinds) for head, kinds in parts)
 
 
 def listed(kinds: Iterable[type[Pass]]) -> str:

@@ -19,7 +19,7 @@ from etx_schema.files import write_atomically
 from etx_schema.outputs import OutputFile, OutputFolder, OutputOrDash, refuse_clashes
 
 from etx_exir.console import CHOICES, Console
-from etx_exir.ir.targets import DEFAULT
+from etx_exir.ir.targets import DEFAULT, PRECISIONS
 from etx_exir.progress import reporting
 from etx_exir.quantization import add_options, check_options, quantize_sources, write_report
 
@@ -31,6 +31,10 @@ BESIDE = object()
 TARGET_HELP = (
     f"what the file must run on (default: {DEFAULT}, all that ETX can do; executorch: what "
     "ExecuTorch can do, too)"
+)
+PRECISION_HELP = (
+    "in what weights are stored: float32, or bf16, half as large, whose largest error on the "
+    "example inputs is printed, with what stays float32 (default: float32)"
 )
 STAGES_HELP = (
     "write what each pass changed, and what --explain says, for etx report (default: "
@@ -106,6 +110,9 @@ def register(subparsers: Any) -> None:
             help=f"where each {what} may begin in the file: multiples of this power of two",
         )
     _add_memories(parser)
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default=PRECISIONS[0], help=PRECISION_HELP
+    )
     add_options(parser)
     parser.add_argument(
         "--progress",
@@ -185,8 +192,18 @@ def run(options: argparse.Namespace) -> int:
         target = _target(options, edge)
         with _warnings_as_lines():
             result = edge.to_executorch(
-                ExecutorchBackendConfig(memory_planning_pass=planning, target=target, **storing)
+                ExecutorchBackendConfig(
+                    memory_planning_pass=planning,
+                    target=target,
+                    precision=options.precision,
+                    **storing,
+                )
             )
+        narrow = None
+        if options.precision != PRECISIONS[0]:
+            from etx_exir.precision import Precision
+
+            narrow = Precision.of(programs, result)
         if options.weights is not None:
             result.write_tensor_data_to_file(Path(options.weights).parent)
         result.save(output)
@@ -194,7 +211,8 @@ def run(options: argparse.Namespace) -> int:
     if log is not None:
         document = log.document(result.buffer, explained[1])
         write_atomically(options.stages, [json.dumps(document, indent=1).encode()])
-    _report(options, output, result, explained if options.explain else ("", {}), quantized)
+    explained = explained if options.explain else ("", {})
+    _report(options, output, result, explained, quantized, narrow)
     if options.memory_report is not None:
         _report_memory(result, output.name, options.memory_report)
     return 0
@@ -237,6 +255,7 @@ def _report(
     result: Any,
     explained: tuple[str, dict[str, Any]],
     quantized: Any,
+    narrow: Any = None,
 ) -> None:
     from etx_schema.targets.peer import PEER, compare
 
@@ -259,6 +278,8 @@ def _report(
         facts["quantization"] = quantized.document()
         if options.quantize_report not in (None, "-" if options.json else None):
             write_report(quantized, options.quantize_report)
+    if narrow is not None:
+        facts["precision"] = narrow.document()
     text, document = explained
     if options.json:
         print(json.dumps({**facts, "methods": document} if document else facts, indent=1))
@@ -274,6 +295,8 @@ def _report(
         print(summary)
     if quantized is not None and options.quantize_report != "-":
         print(quantized.summary())
+    if narrow is not None:
+        print(narrow.summary())
     if peer is not None:
         print(f"it {peer['text']}")
 

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from torch.fx import Node
 
 from etx_exir.errors import ConfigError
-from etx_exir.ir.targets import DEFAULT
+from etx_exir.ir.targets import DEFAULT, PRECISIONS
 
 __all__ = ["EdgeCompileConfig", "ExecutorchBackendConfig", "config_from"]
 
@@ -60,6 +60,7 @@ class ExecutorchBackendConfig:
     a `.ptd` file) or a function from a node to the tag of its file, None meaning inside.
     `extract_delegate_segments=False` stores delegates in the program's tables. `target` is what
     the program is made for and checked against: a name, a `.json` file, or None for no check.
+    `precision="bf16"` stores weights of layers in bfloat16, which a processor may multiply faster.
 
     `run_reinplace_pass` and `enable_non_cpu_memory_planning` change nothing: results lie in place
     wherever that is safe, and all memory is planned. What replaces a step of ExecuTorch's own is
@@ -87,6 +88,7 @@ class ExecutorchBackendConfig:
     reinplace_extra_ops: Any = None
     emit_debug: bool = True
     target: str | Target | None = DEFAULT
+    precision: str = PRECISIONS[0]
 
     def __post_init__(self) -> None:
         for name, reason in REFUSED.items():
@@ -98,6 +100,12 @@ class ExecutorchBackendConfig:
                 f"dynamic_memory_planning_mode={mode!r}: expected UPPER_BOUND; memory is planned"
                 " for the largest sizes"
             )
+        if self.precision not in PRECISIONS:
+            raise ConfigError(
+                f"precision={self.precision!r}: expected one of {', '.join(PRECISIONS)}"
+            )
+        if self.target is None and self.precision != PRECISIONS[0]:
+            raise ConfigError(f"precision={self.precision!r} needs a target, whose kernels read it")
         for name in ("segment_alignment", "constant_tensor_alignment", "delegate_alignment"):
             value = getattr(self, name)
             if value is not None and (value < 1 or value & (value - 1)):

@@ -241,7 +241,7 @@ class EdgeProgramManager:
             kept = self._config.preserve_ops
             for name, program in programs.items():
                 with naming(name):
-                    programs[name] = fit(program, target, kept, self._observer)
+                    programs[name] = fit(program, target, kept, self._observer, config.precision)
         else:
             programs = {name: in_steps(program) for name, program in programs.items()}
         if config.passes:

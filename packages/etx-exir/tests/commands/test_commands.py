@@ -53,6 +53,16 @@ def broken():
 def number():
     return 3
 
+class Spread(torch.nn.Module):
+    example_inputs = (torch.ones(1, 2, 4, 4),)
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Conv2d(2, 2, 3, padding=1, groups=2)
+
+    def forward(self, x):
+        return self.layer(x) @ x
+
 class Branching(torch.nn.Module):
     example_inputs = (torch.ones(2),)
 
@@ -111,6 +121,24 @@ def test_a_backend_of_ones_own_is_warned_of_in_a_line(model, capsys):
     line = "etx: the device must have backend ToyBackend; to have this checked, lower for a .json "
     document = '{"name": "mine", "extends": ["etx"], "backends": ["ToyBackend"]}'
     assert capsys.readouterr().err == f"{line}file with {document}\n"
+
+
+def test_precision_says_what_stays_and_how_far_results_are(model, capsys):
+    etx(f"{model}:Net", "-o", "net.pte", "--precision", "bf16")
+    out = capsys.readouterr().out
+    assert "1 layers have their weights in bfloat16; what stays float32:" in out
+    assert "2 others" in out
+    found = re.search(r"largest error of forward relative to eager: ([\d.e+-]+) of the", out)
+    assert 0 < float(found[1]) < 0.01
+    etx(f"{model}:Spread", "-o", "net.pte", "--precision", "bf16", "--json")
+    document = json.loads(capsys.readouterr().out)["precision"]
+    assert [(row["operator"], row["times"]) for row in document["float32"]] == [
+        ("aten.convolution.default", 1),
+        ("aten.bmm.default", 1),
+    ]
+    assert "one channel" in document["float32"][0]["reason"]
+    assert document["layers"] == 0
+    assert document["errors"] == {"forward": 0.0}
 
 
 def test_progress_where_there_is_no_terminal(model, capsys):

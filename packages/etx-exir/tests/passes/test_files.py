@@ -10,6 +10,7 @@ from etx_exir.passes import PIPELINE
 from etx_exir.passes.fit import fitting
 from etx_exir.passes.fuse import WHOLE
 from etx_exir.passes.integer import INTEGER
+from etx_exir.passes.narrow import NARROW
 
 HERE, FOLDER = Path(__file__).parent, Path(etx_exir.passes.__file__).parent
 FILES = {
@@ -20,7 +21,7 @@ FILES = {
 
 
 def test_the_folder_holds_passes_only():
-    run = (*PIPELINE, *fitting({}), *INTEGER, *WHOLE)
+    run = (*PIPELINE, *fitting({}), *INTEGER, *WHOLE, *NARROW)
     assert {f"etx_exir.passes.{name}" for name in FILES} == {type(p).__module__ for p in run}
 
 

@@ -9,9 +9,11 @@ from functools import cache
 from etx_schema.targets import etx, executorch
 from etx_schema.targets.installed import DEFAULT
 
-__all__ = ["CARRIED", "DEFAULT", "default_operators", "etx", "executorch"]
+__all__ = ["CARRIED", "DEFAULT", "PRECISIONS", "default_operators", "etx", "executorch"]
 
 CARRIED = {"etx": etx(), "executorch": executorch()}
+PRECISIONS = ("float32", "bf16")
+"""In what weights of float32 are stored: as they are, or in half."""
 
 
 @cache

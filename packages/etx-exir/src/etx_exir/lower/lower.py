@@ -27,6 +27,7 @@ from etx_exir.passes.base import recompile
 from etx_exir.passes.fit import fitting
 from etx_exir.passes.fuse import whole
 from etx_exir.passes.integer import integer
+from etx_exir.passes.narrow import narrow
 from etx_exir.progress import naming, report
 
 __all__ = ["Observer", "fit", "in_steps", "lower", "lower_all", "lower_kept", "run_passes"]
@@ -154,13 +155,14 @@ def fit(
     target: Target,
     preserved: Iterable[OpOverload] = (),
     observer: Observer | None = None,
+    precision: str = "float32",
 ) -> ExportedProgram:
     """Return `program` with what `etx` has kernels for, but `target` lacks, decomposed.
 
     Arguments that a kernel does not convert are converted before; what ExecuTorch's kernels
     compute otherwise is spelled so that they do not; where `target` has integer operators, what
-    is quantized is computed by them, where it has attention, that is one. The given program stays
-    as it is.
+    is quantized is computed by them, where it has attention, that is one. Weights are stored in
+    `precision`. The given program stays as it is.
     """
     kernels = target.operators
     lacking = whole_operators() - whole_operators(kernels) - frozenset(preserved)
@@ -169,7 +171,8 @@ def fit(
     nodes = [node for graph in graphs for node in graph.graph.nodes]
     used = {node.target for node in nodes} & lacking
     cast = CastArguments(kernels)
-    own = (*integer(kernels, nodes), *whole(kernels, nodes))
+    narrowing = narrow(kernels, precision)
+    own = (*integer(kernels, nodes), *whole(kernels, nodes), *narrowing)
     peer = fitting(kernels) if PEER in target.runtime else own
     if not used and not peer and not any(map(cast.wants, nodes)):
         return program
