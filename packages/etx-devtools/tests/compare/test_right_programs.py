@@ -8,7 +8,7 @@ import torch
 from compared_models import content, exported, rows
 from etx_devtools.compare import compare
 from etx_devtools.compare.writes import without_simple_writes
-from etx_exir import to_edge
+from etx_exir import ExecutorchBackendConfig, to_edge
 from torch import nn
 
 
@@ -68,6 +68,37 @@ def test_half_precision():
     program = torch.export.export(module, inputs)
     report = compare(to_edge(program).to_executorch().pte_file, program, [inputs])
     assert report.first is None, "\n".join(report.lines())
+
+
+class Tokens(nn.Module):
+    """An embedding, a convolution and linear layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.mix = nn.Embedding(40, 32), nn.Conv1d(32, 24, 3, padding=1)
+        self.wide, self.head = nn.Linear(24, 256), nn.Linear(256, 5)
+
+    def forward(self, tokens):
+        mixed = self.mix(self.rows(tokens).transpose(1, 2)).transpose(1, 2)
+        return self.head(self.wide(mixed).relu()).log_softmax(-1)
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_weights_in_half(is_wrong):
+    """A layer is as right as its weights are; another weight is wrong all the same."""
+    torch.manual_seed(0)
+    model = Tokens().eval()
+    inputs = (torch.randint(40, (2, 12)),)
+    program = torch.export.export(model, inputs)
+    edge = to_edge(program)
+    pte = edge.to_executorch(ExecutorchBackendConfig(precision="bf16")).pte_file
+    if is_wrong:
+        program.state_dict["wide.weight"].data[3] *= 1.5
+    report = compare(pte, program, [inputs])
+    assert (report.first is not None) == is_wrong, "\n".join(report.lines())
+    if is_wrong:
+        assert report.first[1].operator == "etx::narrow_linear.out"
+        assert report.first[1].module == "wide"
 
 
 class InPlace(nn.Module):

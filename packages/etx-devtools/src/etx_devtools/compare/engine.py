@@ -12,6 +12,7 @@ from etx_exir.ir.equal_values import INNER
 from etx_exir.ir.provenance import module_path, source_line
 from etx_schema import DelegateCall, EtxError, ExecutionPlan, JumpFalseCall, KernelCall, PteFile
 from etx_schema import Tensor as WireTensor
+from etx_schema.dtypes import dtype_name
 from etx_schema.inspect.reads_writes import effects
 from etx_schema.problem import Origins
 from torch import Tensor
@@ -30,7 +31,7 @@ from etx_devtools.compare.operators import NoOperatorError, eager_results
 from etx_devtools.compare.record import Recording, find_method, shapes_of
 from etx_devtools.compare.reduce import Found, Overwriting
 from etx_devtools.compare.reference import UNDEFINED, Reference, Value
-from etx_devtools.compare.tolerance import reduction_length, tolerance
+from etx_devtools.compare.tolerance import reads_weight, reduction_length, tolerance
 
 __all__ = ["Execution", "Session"]
 
@@ -68,9 +69,24 @@ class Session:
         check_inputs(method, self.plan, reference.inputs())
         self.notes = notes_of(pte, method)
         self.origins = Origins.of(pte.named_data)
+        self.is_narrow = self._has_narrow_weights()
         self.arenas = initial_arenas(pte, self.plan)
         self.state = {name: slot for slot, name in state_slots(self.plan)}
         self.calls = 0
+
+    def _has_narrow_weights(self) -> bool:
+        """Tell whether the file holds constants in bfloat16 that are not the model's."""
+        for item in self.plan.values:
+            value = item.val
+            if not isinstance(value, WireTensor) or not value.data_buffer_idx:
+                continue
+            if dtype_name(value.scalar_type) != "bfloat16":
+                continue
+            name = self.origins.constant(self.method, value.data_buffer_idx)
+            own = None if name is None else self.reference.constant(name)
+            if own is None or own.dtype is not torch.bfloat16:
+                return True
+        return False
 
     def call(self, inputs: Sequence[Any]) -> Comparison:
         """Execute the method once with all its values recorded and compare each of them."""
@@ -324,14 +340,15 @@ class _Call:
         if here.shape != got.shape:
             check.reason = "another branch or loop ran than in the model"
             return
-        length = reduction_length(nodes)
+        length = self._length(got.dtype, nodes)
         check.by, check.made = "value", distance_of(got, here)
         self.right[check.slot] = here
-        check.allowed = tolerance(here, got.dtype, length)
+        unit = self._unit(got.dtype, nodes)
+        check.allowed = tolerance(here, unit, length)
         if check.wrong:
             wide = self._wide(value, note)
             step = 1.0 if value.operator.startswith(QUANTIZE) else 0.0
-            check.allowed = max(step, tolerance(here, got.dtype, length, wide))
+            check.allowed = max(step, tolerance(here, unit, length, wide))
         if check.wrong and any(str(n.target).startswith(QUANTIZE) for n in nodes[:-1]):
             check.allowed = max(check.allowed, self._rounding(check, value, note, here))
         if check.wrong:
@@ -361,7 +378,18 @@ class _Call:
         if here.shape == got.shape:
             check.made = distance_of(got, here)
             self.right[check.slot] = here
-            check.allowed = max(check.allowed, tolerance(here, got.dtype, reduction_length(taken)))
+            unit, length = self._unit(got.dtype, taken), self._length(got.dtype, taken)
+            check.allowed = max(check.allowed, tolerance(here, unit, length))
+
+    def _unit(self, dtype: torch.dtype, nodes: Sequence[Node]) -> torch.dtype:
+        """Return the dtype to whose last bits a value of `dtype` is right: of layers, whose weights
+        may be narrower than the model's, that of the weights."""
+        is_narrow = dtype is torch.float32 and self.session.is_narrow and reads_weight(nodes)
+        return torch.bfloat16 if is_narrow else dtype
+
+    def _length(self, dtype: torch.dtype, nodes: Sequence[Node]) -> int:
+        """Return how many roundings to `_unit` add up: sums of narrow numbers are float32."""
+        return reduction_length(nodes) if self._unit(dtype, nodes) is dtype else 1
 
     def _add_layer(self, check: Check, note: Note, got: Tensor, expected: Any) -> None:
         pairs = self.session.layers

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
-__all__ = ["reduction_length", "tolerance"]
+__all__ = ["reads_weight", "reduction_length", "tolerance"]
 
 EPSILON = {torch.float16: 2.0**-10, torch.bfloat16: 2.0**-7, torch.float64: 2.0**-40}
 SINGLE = 2.0**-23
@@ -25,6 +25,12 @@ PRODUCTS = ("mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "einsum", "dot"
 def reduction_length(nodes: Iterable[Node]) -> int:
     """Return how many elements the longest sum among `nodes` has."""
     return max((_length(node) for node in nodes), default=1)
+
+
+def reads_weight(nodes: Iterable[Node]) -> bool:
+    """Tell whether one of `nodes` is a layer: a product, a convolution, an embedding."""
+    names = {_name(node) for node in nodes}
+    return any("conv" in name or "embedding" in name or name in PRODUCTS for name in names)
 
 
 def tolerance(reference: Tensor, dtype: torch.dtype, length: int, wide: Any = None) -> float:
@@ -69,8 +75,12 @@ def _magnitudes(tensor: Tensor) -> Tensor:
     return single.nan_to_num(0.0, 0.0, 0.0)
 
 
+def _name(node: Node) -> str:
+    return getattr(node.target, "__name__", str(node.target)).partition(".")[0]
+
+
 def _length(node: Node) -> int:
-    name = getattr(node.target, "__name__", str(node.target)).partition(".")[0]
+    name = _name(node)
     inputs = [_size(arg) for arg in node.all_input_nodes]
     shapes = [shape for shape in inputs if shape is not None]
     out = _size(node)
