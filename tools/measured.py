@@ -44,7 +44,20 @@ def digits(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure both sides, interleaved; writes JSON and a table. Run by hand."""
+    """Measure both sides, interleaved; writes JSON and a table. Run by hand.
+
+    `-- operators` measures operators of models in all dtypes next to torch, onnxruntime, XNNPACK
+    and ExecuTorch instead; `-- operators linear --dtypes float32` some of them.
+    """
+    if session.posargs[:1] == ["operators"]:
+        packages = (COMPILER, *DEVICE, "etx-backend-xnnpack[aot]")
+        others = (*EXECUTORCH, "ml_dtypes", "protobuf")
+        bare = tuple(onnx_requirements())
+        python = environment(session, "bench-sweep", *packages, others=others, others_no_deps=bare)
+        script = ROOT / "benchmarks" / "sweep.py"
+        words = session.posargs[1:]
+        run(session, python, "-W", "ignore", script, *words, OMP_NUM_THREADS="1")
+        return
     _, sides = both_sides(session)
     tools = ("numpy", "cmake==4.4.4", "ninja==1.13.2", *flatc())
     folder = Path(environment(session, "bench", others=tools)).parent
@@ -77,15 +90,18 @@ def operators(session: nox.Session) -> None:
     run(session, python, ROOT / "benchmarks" / "operators.py", *session.posargs)
 
 
+def onnx_requirements() -> list[str]:
+    """Return onnxruntime and what writes models for it."""
+    peers = requirements("requirements-peers.txt")
+    return [line for line in peers if line.startswith(("onnx==", "onnxruntime=="))]
+
+
 @nox.session
 def shapes(session: nox.Session) -> None:
     """Compile operators of 330 random shapes, next to onnxruntime: finds cliffs. Run by hand."""
-    peers = requirements("requirements-peers.txt")
-    bare = [line for line in peers if line.startswith(("onnx==", "onnxruntime=="))]
+    bare = tuple(onnx_requirements())
     others = (*LITERT, "ml_dtypes", "protobuf")
-    python = environment(
-        session, "shapes", COMPILER, *DEVICE, others=others, others_no_deps=tuple(bare)
-    )
+    python = environment(session, "shapes", COMPILER, *DEVICE, others=others, others_no_deps=bare)
     script = ROOT / "benchmarks" / "shapes.py"
     run(session, python, "-W", "ignore", script, *session.posargs, OMP_NUM_THREADS="1")
 
