@@ -28,5 +28,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang" AND CMAKE_SYSTEM_PROCESSOR MATCHES 
     target_compile_definitions(etx_kernels_portable PRIVATE ETX_ISA_X86_PAIRS)
     etx_add_level_object(pairs pairs_level.cpp -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2
                          -mavx512bf16 -mfma -mf16c -mprefer-vector-width=512)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND ETX_KERNELS_OPTIMIZE STREQUAL "-O3")
+      target_compile_options(etx_isa_pairs PRIVATE -O2)
+    endif()
   endif()
 endif()

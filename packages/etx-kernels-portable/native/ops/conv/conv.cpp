@@ -20,7 +20,7 @@ namespace {
 
 /// out += w * in for one tap and one pair of channels.
 template <typename T>
-void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
+[[gnu::noinline]] void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
   const auto [z, y, x] = TapReach(s, tap);
   for (int64_t cz = z.begin; cz < z.end; ++cz) {
     for (int64_t cy = y.begin; cy < y.end; ++cy) {
