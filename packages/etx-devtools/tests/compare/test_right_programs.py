@@ -70,6 +70,15 @@ def test_half_precision():
     assert report.first is None, "\n".join(report.lines())
 
 
+def test_a_mean_that_cancels():
+    torch.manual_seed(0)
+    module = nn.Sequential(*(nn.LayerNorm(96, elementwise_affine=False) for _ in range(4)))
+    inputs = (torch.randn(49, 96),)
+    program = torch.export.export(module, inputs)
+    report = compare(to_edge(program).to_executorch().pte_file, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())
+
+
 class Tokens(nn.Module):
     """An embedding, a convolution and linear layers."""
 

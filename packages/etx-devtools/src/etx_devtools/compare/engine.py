@@ -450,16 +450,29 @@ class _Call:
             check.reason = "a delegate's result that equals no value of the model"
             return
         try:
-            here = eager_results(self.plan, step, self._read, self.shapes).get(check.slot)
+            found = self._again(step, check.slot, self._read, got.dtype)
         except (NoOperatorError, UnknownValueError) as error:
             check.reason = f"a part of an operator of the model, and {error}"
             return
-        if not isinstance(here, Tensor):
+        if found is None:
             check.reason = "not a result"
             return
+        here, check.allowed = found
         check.by, check.made = "operator", distance_of(got, here)
         self.right[check.slot] = here
-        check.allowed = tolerance(here, got.dtype, self._reads(step, here))
+
+    def _again(
+        self, step: KernelCall, slot: int, read: Callable[[int], Any], dtype: torch.dtype
+    ) -> tuple[Tensor, float] | None:
+        """Return what torch's operator makes of what `read` gives, and how far off one may be."""
+        here = eager_results(self.plan, step, read, self.shapes).get(slot)
+        if not isinstance(here, Tensor):
+            return None
+        try:
+            wide = eager_results(self.plan, step, read, self.shapes, wide=True).get(slot)
+        except (NoOperatorError, RuntimeError):
+            wide = None
+        return here, tolerance(here, dtype, self._reads(step, here), wide)
 
     def _read(self, slot: int) -> Any:
         """Return what `slot` holds, of a constant that the model has by that name the model's."""
@@ -487,13 +500,13 @@ class _Call:
         if not isinstance(step, KernelCall):
             return "inside the delegate"
         try:
-            here = eager_results(self.plan, step, self.memory.read, self.shapes).get(check.slot)
+            found = self._again(step, check.slot, self.memory.read, got.dtype)
         except (NoOperatorError, UnknownValueError):
             return ""
-        if not isinstance(here, Tensor):
+        if found is None:
             return ""
+        here, allowed = found
         far = distance_of(got, here)
-        allowed = tolerance(here, got.dtype, self._reads(step, here))
         if far.problem or not far.max_abs <= allowed:
             reads = {*step.args} & {*self.plan.inputs}
             other = f", or {OTHER_INPUTS}" if reads and self.is_recorded else ""

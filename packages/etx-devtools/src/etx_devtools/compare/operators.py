@@ -44,14 +44,21 @@ class NoOperatorError(Exception):
 def eager_results(
     plan: ExecutionPlan,
     call: KernelCall,
-    lookup: Callable[[int], Any],
+    read: Callable[[int], Any],
     shapes: Mapping[int, Sequence[int]],
+    wide: bool = False,
 ) -> dict[int, Any]:
     """Return what torch computes for the results of `call`, by slot.
 
-    `lookup` returns the tensor or number of a slot before the instruction ran; `shapes` are those
-    that the results have.
+    `read` returns the tensor or number of a slot before the instruction ran; `shapes` are those
+    that the results have; `wide`: floats are computed in float64.
     """
+
+    def lookup(slot: int) -> Any:
+        value = read(slot)
+        is_float = isinstance(value, Tensor) and value.is_floating_point()
+        return value.double() if wide and is_float else value
+
     name = operator_name(plan, call.op_index)
     results, _ = split_results(plan, call.args)
     if name in COPIES:
@@ -83,7 +90,7 @@ def eager_results(
         return _changed(name, results[0], positional, keywords)
     if any(isinstance(plan.values[slot].val, (TensorList, type(None))) for slot in results):
         raise NoOperatorError(f"{name} has results that are not tensors")
-    made = [_empty(_tensor(plan, slot), shapes.get(slot)) for slot in results]
+    made = [_empty(_tensor(plan, slot), shapes.get(slot), wide) for slot in results]
     if len(outs) == 1 and "List" in str(outs[0].type):
         keywords[outs[0].name] = made
     elif outs:
@@ -110,8 +117,10 @@ def _changed(
     return {slot: written}
 
 
-def _empty(value: WireTensor, shape: Sequence[int] | None) -> Tensor:
-    return torch.empty(list(value.sizes if shape is None else shape), dtype=dtype_of(value))
+def _empty(value: WireTensor, shape: Sequence[int] | None, wide: bool) -> Tensor:
+    dtype = dtype_of(value)
+    sizes = list(value.sizes if shape is None else shape)
+    return torch.empty(sizes, dtype=torch.float64 if wide and dtype.is_floating_point else dtype)
 
 
 def _tensor(plan: ExecutionPlan, slot: int) -> WireTensor:
