@@ -8,12 +8,12 @@ import json
 import os
 import shlex
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from etx_schema.errors import EtxError
 from etx_schema.outputs import OutputFolder
+from etx_schema.stopping import replace_folder, scratch_folder, stopping
 
 from etx_kernels_portable import library_path
 from etx_kernels_portable.select.project import (
@@ -72,6 +72,7 @@ def register(subparsers: Any) -> None:
     parser.set_defaults(run=_run)
 
 
+@stopping()
 def _run(options: argparse.Namespace) -> int:
     if not options.files and not options.operator:
         raise EtxError("nothing is selected: name .pte files, or operators with --operator")
@@ -82,15 +83,11 @@ def _run(options: argparse.Namespace) -> int:
         library = families(sources, library_path())
         chosen = select(options.files, options.operator, options.dtype, library, options.dim_orders)
         target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        work = scratch / target.name
-        try:
+        with scratch_folder(f".{target.name}-", target.parent) as scratch:
+            work = scratch / target.name
             work.mkdir()
             measured = _make(work, sources, chosen, options)
-            shutil.rmtree(target, ignore_errors=True)
-            os.replace(work, target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            replace_folder(work, target)
     _print(options, chosen, measured)
     return 0
 

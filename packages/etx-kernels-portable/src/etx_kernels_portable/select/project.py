@@ -9,12 +9,12 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from etx_schema.errors import EtxError
+from etx_schema.stopping import scratch_folder, start_child
 
 from etx_kernels_portable import __version__
 from etx_kernels_portable.select.selection import Selection
@@ -56,8 +56,8 @@ def open_sources(given: str | None) -> Iterator[Path]:
 
     Errors: EtxError when there is none, or one of another version.
     """
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = _unpacked(Path(given), Path(scratch)) if given else _checkout()
+    with scratch_folder() as scratch:
+        folder = _unpacked(Path(given), scratch) if given else _checkout()
         version = folder / "src" / "etx_kernels_portable" / "_version.py"
         if not (folder / "native" / "families.h").is_file() or not version.is_file():
             raise EtxError(
@@ -168,17 +168,15 @@ def _run(*command: object) -> None:
     if shutil.which(words[0]) is None:
         raise EtxError(f"{words[0]} is not on the path: install it, or build the project elsewhere")
     printed: list[str] = []
-    process = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    assert process.stdout is not None
-    for line in process.stdout:
-        printed.append(line)
-        if sys.stderr.isatty():
-            print(f"\r{line.strip()[:78]:78}", end="", file=sys.stderr, flush=True)
+    with start_child(words, stderr=subprocess.STDOUT) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            printed.append(line)
+            if sys.stderr.isatty():
+                print(f"\r{line.strip()[:78]:78}", end="", file=sys.stderr, flush=True)
     if sys.stderr.isatty():
         print(f"\r{'':78}\r", end="", file=sys.stderr, flush=True)
-    if process.wait() != 0:
+    if process.returncode != 0:
         if missing := NOT_FOUND.search("".join(printed)):
             raise EtxError(
                 f"the compiler {missing[1] or 'for C++'} is not in PATH: install it, or name "

@@ -6,13 +6,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
-import tempfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 from etx_schema.errors import EtxError
+from etx_schema.stopping import run_child, scratch_folder
 
 from etx_kernels_portable.select.elf import Section, read_sections, text_at
 
@@ -46,12 +45,12 @@ def sizes(library: Path, compiler: str) -> Sizes:
 
     A linker is asked for what hangs on the plugin's table. Errors: EtxError when it fails.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder() as folder:
         table, linked = os.path.join(folder, "map"), os.path.join(folder, "linked.o")
         options = f"--gc-sections,--unique,-u,{SYMBOL},-e,{SYMBOL},-Map={table}"
         command = [*shlex.split(compiler), "-nostdlib", "-r", f"-Wl,{options}"]
         command += ["-o", linked, str(library)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        done = run_child(command)
         if done.returncode != 0:
             raise EtxError(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
         sources = read_map(Path(table).read_text(encoding="utf-8", errors="replace"))
