@@ -168,6 +168,21 @@ def test_two_networks_in_one_image(folder: Path, name: str) -> None:
     assert arenas[-1][1] == "  (of kws_executorch, digits in turn)"
 
 
+def test_a_model_is_read_from_the_debugger_s_file(tmp_path: Path) -> None:
+    sources = ("--sources", PACKAGES, "--model-at", "semihosting", "--trusted")
+    folder = tmp_path / "f"
+    done = etx("firmware", KEYWORDS, "--target", "cortex-m4", "-o", folder, *sources)
+    assert done.returncode == 0, done.stderr
+    build_firmware(folder, tmp_path / "build", [])
+    assert "PASSED" in run("ctest", "--test-dir", tmp_path / "build", "-V")
+    (folder / "model" / "model.pte").write_bytes(b"too short")
+    failed = subprocess.run(
+        ["ctest", "--test-dir", str(tmp_path / "build"), "-V"], capture_output=True, text=True
+    )
+    assert failed.returncode != 0
+    assert "the debugger gives no file, or one of another size: " in failed.stdout
+
+
 def test_pages_run(tmp_path: Path) -> None:
     """The commands of both pages, one after the other, with a checkout at `packages`."""
     (tmp_path / "packages").symlink_to(PACKAGES)
@@ -186,6 +201,6 @@ def test_pages_run(tmp_path: Path) -> None:
                 assert done.returncode == 0, block.text + done.stdout + done.stderr
                 printed += done.stdout
     assert printed.count("PASSED") == 2
-    assert printed.count("one inference") == 1
+    assert printed.count("one inference") == 2
     assert (tmp_path / "product" / "build" / "firmware.elf").is_file()
     assert (tmp_path / "etx" / "CMakeLists.txt").is_file()

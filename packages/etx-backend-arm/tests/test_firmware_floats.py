@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
+from etx_backend_arm.firmware import command
+from etx_backend_arm.firmware.counts import Counts, aligned
+from etx_backend_arm.firmware.counts import table as count_table
 from etx_backend_arm.firmware.floats import INTEGER, float_calls, float_table
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
@@ -120,3 +123,45 @@ def test_an_address_that_cannot_be_is_refused(net: Path, tmp_path: Path, address
     with pytest.raises(EtxError, match="expected a multiple of 16, such as 0x60000000"):
         refused(net, *WORDS, "-o", tmp_path / "f", f"--model-at={address}")
     assert not (tmp_path / "f").exists()
+
+
+def test_a_model_is_read_by_semihosting(net: Path, tmp_path: Path) -> None:
+    assert firmware(net, *WORDS, "-o", tmp_path / "f", "--model-at", "semihosting") == 0
+    blobs = (tmp_path / "f" / "model" / "blobs.S").read_text()
+    assert f"etx_model:\n  .space {net.stat().st_size}\netx_model_end:" in blobs
+    assert 'incbin "model.pte"' not in blobs
+    assert "X(model)" in (tmp_path / "f" / "etx_firmware.h").read_text()
+    assert "model, in RAM, too" in (tmp_path / "f" / "memory.txt").read_text()
+
+
+def test_a_library_reads_no_model(net: Path, tmp_path: Path) -> None:
+    refused: Callable[..., int] = firmware
+    with pytest.raises(EtxError, match="--model-at semihosting is of an image, and --library"):
+        refused(net, *WORDS, "-o", tmp_path / "f", "--library", "--model-at", "semihosting")
+
+
+def test_memory_of_a_target_takes_the_options_of_its_firmware(
+    net: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "have_tools", lambda names: False)
+    given = ("--temp", 640, "--stack", 2048, "--method", "forward", "--model-at", "semihosting")
+    memory(net, "--target", "cortex-m4", "--json", *given)
+    found = json.loads(capsys.readouterr().out)
+    assert found["stack"] == 2048
+    assert [each["method"] for each in found["methods"]] == ["forward"]
+    assert found["methods"][0]["temporary"] == 640
+    assert found["ram"] > found["model"] == net.stat().st_size
+    refused: Callable[..., None] = memory
+    with pytest.raises(EtxError, match="--temp is of a target: add --target"):
+        refused(net, "--temp", 640)
+
+
+def test_operators_of_two_files_have_rows_together() -> None:
+    before = Counts(9, (("conv", 4), ("add", 3), ("relu", 2)))
+    after = Counts(6, (("conv", 5), ("relu", 1)))
+    rows = [("conv", [4, 5]), ("add", [3, None]), ("relu", [2, 1])]
+    assert aligned([before, after]) == rows
+    lines = count_table(["a.pte", "b.pte"], [before, after]).splitlines()
+    assert lines[1].split() == ["0", "conv", "4", "5", "+25.0%"]
+    assert lines[2].split() == ["1", "add", "3"]
+    assert lines[4].split() == ["one", "inference", "9", "6", "-33.3%"]

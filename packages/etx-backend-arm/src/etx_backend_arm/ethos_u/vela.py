@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from etx_exir.errors import BackendError
+from etx_schema.stopping import run_child, scratch_folder, stopping
 
 from etx_backend_arm.ethos_u.blob import EthosUBlob, Port
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
@@ -52,15 +51,13 @@ def compile_and_report(
 ) -> tuple[EthosUBlob, dict[str, Any]]:
     """Return what Vela makes of a TOSA file, and what it estimates (``report.report_of``)."""
     found = vela_version()
-    with tempfile.TemporaryDirectory() as folder:
+    with stopping(), scratch_folder() as folder:
         path = Path(folder, "graph.tosa")
         path.write_bytes(graph)
         command = [sys.executable, "-m", "ethosu.vela", str(path), *spec.flags]
         command += ["--output-format=raw", f"--output-dir={folder}", "--verbose-performance"]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        result = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=environment
-        )
+        result = run_child(command, env=environment)
         made = Path(folder, "graph_vela.npz")
         if result.returncode or not made.exists():
             said = "\n  ".join(_said(result.stdout + result.stderr))

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from etx_schema.errors import EtxError
+from etx_schema.stopping import run_child
 
 TOOLS = {
     "cmake": "pip install cmake",
@@ -46,7 +46,7 @@ def run_tool(command: list[str]) -> str:
     """Return what a command prints. Errors: EtxError with it, where the command fails."""
     cache = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"}
     environment = {**cache, **os.environ, "LC_ALL": "C"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = run_child(command, env=environment)
     if done.returncode != 0:
         output = (done.stdout + done.stderr)[-3000:]
         raise EtxError(f"{' '.join(command)} failed with code {done.returncode}:\n{output}")

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 from etx_runtime import Method, Runtime
 from etx_runtime.commands.samples import InputOptions, prepare_calls
+from etx_schema.stopping import run_child
 
 from etx_backend_arm.firmware.image import Case
 
@@ -36,7 +36,7 @@ def measure_temporary(model: Path, method: str, files: list[str], seed: int) -> 
     In a process of its own. None where there is no such call.
     """
     command = [sys.executable, "-c", MEASURE, str(model), method, str(seed), *files]
-    done = subprocess.run(command, env=os.environ | PLAIN, capture_output=True, text=True)
+    done = run_child(command, env=os.environ | PLAIN)
     return int(done.stdout) if done.returncode == 0 else None
 
 

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etx_schema._generated.program import ExecutionPlan
 from etx_schema.calls import choose_method
@@ -21,6 +19,7 @@ from etx_schema.operator_names import operator_name
 from etx_schema.outputs import OutputFolder
 from etx_schema.pte import PteFile
 from etx_schema.pte_reader import read_pte
+from etx_schema.stopping import replace_folder, scratch_folder, stopping
 
 from etx_backend_arm.firmware.boards import read_board
 from etx_backend_arm.firmware.build import BUILDING, build_firmware, have_tools, require_tools
@@ -42,9 +41,13 @@ from etx_backend_arm.firmware.stack import stack_of
 from etx_backend_arm.firmware.static_shapes import require_static
 from etx_backend_arm.firmware.targets import TARGETS, Target, target
 
+if TYPE_CHECKING:
+    from etx_backend_arm.firmware.counts import Counts
+
 DEFAULT_TEMP = 16384
 DEFAULT_STACK = 4096
 LEAST_STACK = 256
+SEMIHOSTING = "semihosting"
 WITHOUT_SCRATCH = ("executorch_prim::", "aten::view_copy", "aten::relu", "aten::permute_copy")
 """Operators besides those of `cortex_m::` whose kernels allocate nothing on any target."""
 
@@ -138,11 +141,13 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model-at",
         metavar="ADDRESS",
-        help="where the file lies when the image starts, instead of in it: 0x60000000",
+        help="where the file lies when the image starts, instead of in it: 0x60000000; or "
+        "semihosting: it is read into RAM through a debugger or emulator",
     )
     parser.add_argument("--sources", metavar="DIR", help="a folder with the packages' sources")
 
 
+@stopping()
 def _run(options: argparse.Namespace) -> int:
     folder = Path(options.output)
     from etx_backend_arm.firmware.headers import HEADER
@@ -156,8 +161,7 @@ def _run(options: argparse.Namespace) -> int:
         raise EtxError(f"{folder} exists and was not written by etx firmware: give another folder")
     firmware = _firmware(options.files, options)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
+    with scratch_folder(f".{folder.name}-", folder.parent) as scratch:
         work = scratch / folder.name
         _write(work, firmware, options)
         if (folder / "main.cpp").is_file() and not firmware.is_library:
@@ -166,10 +170,7 @@ def _run(options: argparse.Namespace) -> int:
         if is_bounded and have_tools(BUILDING):
             firmware = _bound_stack(work, firmware)
         sizes = _sizes(work, firmware) if options.size else ""
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(work, folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        replace_folder(work, folder)
     print(f"{folder}: firmware for {options.target}\n{firmware.image.table()}{sizes}", end="")
     return 0
 
@@ -213,20 +214,47 @@ def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
 
 
 def _run_count(options: argparse.Namespace) -> int:
-    from etx_backend_arm.firmware.counts import count, table
+    from etx_backend_arm.firmware.counts import table
 
-    require_tools("counting")
-    found = []
-    for file in options.files:
-        firmware = _firmware([file], options)
-        with tempfile.TemporaryDirectory(prefix="etx-count-") as scratch:
-            folder = Path(scratch) / "firmware"
-            _write(folder, firmware, options)
-            found.append(count(folder, firmware.target.board, firmware.loads(str(folder))))
-    print(table(options.files, found), end="")
+    print(table(options.files, _counts(options.files, options)), end="")
     return 0
 
 
+def target_counts(files: Sequence[str], words: list[str]) -> tuple[str, list[dict[str, Any]]]:
+    """Return what files execute on an emulated target, as a table and for JSON.
+
+    Of `etx bench --target`; `words` are options of `etx count`. Errors: EtxError as of that.
+    """
+    from etx_backend_arm.firmware.counts import table
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--method")
+    _add_options(parser)
+    found = _counts(files, parser.parse_args(words))
+    rows = [
+        {"file": file, "instructions": each.total, "operators": each.operators}
+        for file, each in zip(files, found, strict=True)
+    ]
+    return table(list(files), found), rows
+
+
+@stopping()
+def _counts(files: Sequence[str], options: argparse.Namespace) -> list[Counts]:
+    """Count each file. Errors: EtxError where a tool is missing, or as of `etx firmware`."""
+    from etx_backend_arm.firmware.counts import count
+
+    require_tools("counting")
+    found = []
+    for file in files:
+        firmware = _firmware([file], options)
+        with scratch_folder("etx-count-") as scratch:
+            folder = scratch / "firmware"
+            _write(folder, firmware, options)
+            found.append(count(folder, firmware.target.board, firmware.loads(str(folder))))
+    return found
+
+
+@stopping()
 def target_memory(files: Sequence[str], words: list[str]) -> Image:
     """Return what methods take on a target: of `etx memory --target`, without running them.
 
@@ -247,8 +275,8 @@ def target_memory(files: Sequence[str], words: list[str]) -> Image:
         if options.sources is not None:
             raise
         return replace(firmware.image, stack_is=f"assumed, not bounded: {error}")
-    with tempfile.TemporaryDirectory(prefix="etx-memory-") as scratch:
-        folder = Path(scratch) / "firmware"
+    with scratch_folder("etx-memory-") as scratch:
+        folder = scratch / "firmware"
         _write(folder, firmware, options)
         return _bound_stack(folder, firmware).image
 
@@ -292,7 +320,11 @@ def _firmware(
     )
     if is_library:
         stack, note = 0, "that of your build"
-    image = Image(tuple(models), getattr(options, "share_arenas", False), stack, note)
+    is_read = options.model_at == SEMIHOSTING
+    if is_read and is_library:
+        raise EtxError(f"--model-at {SEMIHOSTING} is of an image, and --library makes none")
+    is_shared = getattr(options, "share_arenas", False)
+    image = Image(tuple(models), is_shared, stack, note, is_read)
     require_room(image, chosen.board)
     return Firmware(
         options.target,
@@ -301,7 +333,7 @@ def _firmware(
         options.tolerance,
         "Minimal" if options.trusted else "Full",
         is_library,
-        None if options.model_at is None else _address(options.model_at),
+        None if options.model_at is None or is_read else _address(options.model_at),
     )
 
 
@@ -312,7 +344,9 @@ def _address(text: str) -> int:
     except ValueError:
         at = -1
     if not 0 <= at < 1 << 32 or at % 16:
-        raise EtxError(f"--model-at {text}: expected a multiple of 16, such as 0x60000000")
+        raise EtxError(
+            f"--model-at {text}: expected a multiple of 16, such as 0x60000000, or {SEMIHOSTING}"
+        )
     return at
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 import struct
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
 
 from etx_schema.errors import EtxError
+from etx_schema.stopping import scratch_folder
 
 from etx_backend_arm.firmware.boards import Board
 from etx_backend_arm.firmware.build import build_firmware, require_tools, run_tool
@@ -32,26 +33,29 @@ class Counts:
     operators: tuple[tuple[str, int], ...]
 
 
-def count(folder: Path, board: Board, loads: Sequence[str] = ()) -> Counts:
+def count(
+    folder: Path, board: Board, loads: Sequence[str] = (), options: Sequence[str] = ()
+) -> Counts:
     """Build a project of etx firmware beside it, for three inferences, and count the second's.
 
-    `loads` are words for QEMU, of files that are not linked.
+    `loads` are words for QEMU, of files that are not linked, `options` those of CMake.
     Errors: EtxError when a tool is missing, or the board returns other numbers than expected.
     """
     require_tools("counting")
     if not board.is_emulated:
         raise EtxError(f"the board {board.name} names no machine of QEMU, and counting needs one")
-    image = build_firmware(folder, folder.parent / "count", ["-DETX_FIRMWARE_ITERATIONS=3"])
+    given = ["-DETX_FIRMWARE_ITERATIONS=3", *options]
+    image = build_firmware(folder, folder.parent / "count", given)
     names = _kernels(image, board)
-    with tempfile.TemporaryDirectory() as scratch:
-        plugin, written = Path(scratch) / "instructions.so", Path(scratch) / "counts"
+    with scratch_folder() as scratch:
+        plugin, written = scratch / "instructions.so", scratch / "counts"
         run_tool(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(PLUGIN)])
         marks = ":".join(f"{address:x}" for address in names)
         emulator = ["qemu-system-arm", "-M", board.name, "-kernel", str(image), "-nographic"]
-        options = ["-monitor", "none", "-serial", "null", "-icount", "shift=5"]
+        emulator += ["-monitor", "none", "-serial", "null", "-icount", "shift=5"]
         semihosting = ["-semihosting-config", "enable=on,target=native"]
         plugins = ["-plugin", f"{plugin},to={written},marks={marks}"]
-        run_tool([*emulator, *options, *semihosting, *loads, *plugins])
+        run_tool([*emulator, *semihosting, *loads, *plugins])
         lines = [line.split() for line in written.read_text().splitlines()]
     calls = [(names[int(line[0], 16)], int(line[1])) for line in lines if len(line) == 2]
     size = len(calls) // 3
@@ -74,16 +78,45 @@ def compare(before: Counts, after: Counts, tolerance: float) -> list[str]:
 
 
 def table(files: list[str], counts: list[Counts]) -> str:
-    """Return instructions by operator: a row an operator, a column a file."""
+    """Return instructions by operator: a row an operator, a column a file.
+
+    Equal operators of files, in their order, have a row together; of two files the change is told.
+    """
     width = max(12, *(len(Path(file).name) for file in files)) + 1
     lines = [" " * 52 + "".join(f"{Path(file).name:>{width}}" for file in files)]
-    for i in range(max(len(c.operators) for c in counts)):
-        cells = [c.operators[i] if i < len(c.operators) else ("", 0) for c in counts]
-        names = list(dict.fromkeys(name for name, _ in cells if name))
-        numbers = "".join(f"{number:>{width},}" for _, number in cells)
-        lines.append(f"{i:3} {' / '.join(names):48}{numbers}")
-    lines.append(f"{'one inference':52}" + "".join(f"{c.total:>{width},}" for c in counts))
+    totals: list[int | None] = [each.total for each in counts]
+    rows = [*aligned(counts), ("one inference", totals)]
+    for i, (name, cells) in enumerate(rows):
+        label = f"{i:3} {name:48}" if i + 1 < len(rows) else f"{name:52}"
+        numbers = "".join(f"{'' if n is None else format(n, ','):>{width}}" for n in cells)
+        lines.append((label + numbers + _change(cells)).rstrip())
     return "\n".join(lines) + "\n(instructions in QEMU, not cycles)\n"
+
+
+def aligned(counts: Sequence[Counts]) -> list[tuple[str, list[int | None]]]:
+    """Return the operators of several files in one order: what is not in a file is None there."""
+    rows: list[tuple[str, list[int | None]]] = []
+    for done, each in enumerate(counts):
+        names = [name for name, _ in each.operators]
+        merged: list[tuple[str, list[int | None]]] = []
+        matcher = SequenceMatcher(None, [name for name, _ in rows], names, autojunk=False)
+        for kind, i, i_end, j, j_end in matcher.get_opcodes():
+            if kind == "equal":
+                pairs = zip(rows[i:i_end], each.operators[j:j_end], strict=True)
+                merged += [(name, [*cells, number]) for (name, cells), (_, number) in pairs]
+            else:
+                merged += [(name, [*cells, None]) for name, cells in rows[i:i_end]]
+                merged += [(n, [*[None] * done, number]) for n, number in each.operators[j:j_end]]
+        rows = merged
+    return rows
+
+
+def _change(cells: list[int | None]) -> str:
+    known = [number for number in cells if number is not None]
+    if len(known) != 2 or len(cells) != 2:
+        return ""
+    before, after = known
+    return f"{(after - before) / max(before, 1):>+9.1%}" if after != before else f"{'=':>9}"
 
 
 def _moved(rows: list[tuple[str, int, int]], tolerance: float) -> list[str]:
@@ -98,8 +131,8 @@ def _kernels(image: Path, board: Board) -> dict[int, str]:
     """Return the name of each kernel by the address of its first instruction."""
     symbols = run_tool(["arm-none-eabi-nm", "-C", str(image)])
     found = {int(address, 16) & ~1 for address in KERNEL.findall(symbols)}
-    with tempfile.TemporaryDirectory() as scratch:
-        flat = Path(scratch) / "text"
+    with scratch_folder() as scratch:
+        flat = scratch / "text"
         copy = ["arm-none-eabi-objcopy", "-O", "binary", "-j", ".text"]
         run_tool([*copy, str(image), str(flat)])
         text = flat.read_bytes()

@@ -23,6 +23,7 @@ IMAGE = """\
 #define ETX_FIRMWARE_VERIFY {verification}
 #define ETX_FIRMWARE_PLUGINS(X) {plugins}
 #define ETX_FIRMWARE_REGISTRY {registry}
+#define ETX_FIRMWARE_READ(X) {read}
 #define ETX_DECLARE_PLUGIN(name) const etx_plugin* etx_plugin_##name(void);
 #define ETX_CALL_PLUGIN(name) etx_plugin_##name(),
 extern "C" {{
@@ -81,6 +82,7 @@ def write_headers(folder: Path, firmware: Firmware, plugins: Sequence[str]) -> N
         models=" ".join(f"X({model.name})" for model in image.models),
         verification=firmware.verification,
         plugins=" ".join(f"X({name})" for name in plugins),
+        read=" ".join(f"X({image.name_of(f)})" for f in image.files() if image.is_read),
         registry="etx::Registry" if firmware.target.npu else "etx::Registry::of_kernels",
     )
     _write(folder / HEADER, text)
@@ -164,6 +166,11 @@ def _write_blobs(folder: Path, firmware: Firmware) -> None:
     for path in image.files():
         symbol, name = _file(image, path), f"{image.name_of(path)}.pte"
         shutil.copyfile(path, folder / name)
+        if image.is_read:
+            lines += ['  .section .arenas, "aw", %nobits', "  .balign 16"]
+            lines += [f"  .global {symbol}, {symbol}_end", f"{symbol}:"]
+            lines += [f"  .space {path.stat().st_size}", f"{symbol}_end:"]
+            continue
         if path not in places:
             blobs.append((symbol, ".model", name))
             continue

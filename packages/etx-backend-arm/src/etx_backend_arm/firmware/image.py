@@ -63,6 +63,8 @@ class Image:
     is_shared: bool = False
     stack: int = 0
     stack_is: str = ""
+    is_read: bool = False
+    """Whether the files are read into RAM when the image starts."""
 
     def blocks(self) -> list[Block]:
         """Return the arrays of RAM but the methods' arenas.
@@ -102,13 +104,14 @@ class Image:
     def beside_arenas(self) -> int:
         """Return the bytes of RAM that are not planned."""
         temporary = sum(block.size for block in self.blocks() if block.memory_id == 0)
-        return temporary + sum(model.needs.method for model in self.models) + self.stack
+        files = self.models_size() if self.is_read else 0
+        return temporary + sum(model.needs.method for model in self.models) + self.stack + files
 
     def ram(self) -> int:
         """Return the bytes that are written at run time."""
         return self.beside_arenas() + sum(b.size for b in self.blocks() if b.memory_id)
 
-    def flash(self) -> int:
+    def models_size(self) -> int:
         """Return the bytes of the files."""
         return sum({model.file: model.needs.model for model in self.models}.values())
 
@@ -129,27 +132,29 @@ class Image:
             "stack": self.stack,
             "stack_is": self.stack_is,
             "ram": self.ram(),
-            "model": self.flash(),
+            "model": self.models_size(),
+            "model_is_read": self.is_read,
         }
 
     def table(self) -> str:
         """Return it as text, a line each: of several models each one's, then the sum."""
+        where = "in RAM, too" if self.is_read else "in flash"
         ends = [("stack", self.stack, self.stack_is), ("RAM", self.ram(), "")]
         if len(self.models) == 1:
             needs = self.models[0].needs
-            rows = rows_of([*needs.rows(), *ends, ("model, in flash", needs.model, "")])
+            rows = rows_of([*needs.rows(), *ends, (f"model, {where}", needs.model, "")])
             return rows + float_table(self.models[0].floats)
         text = ""
         for model in self.models:
             text += f"{model.name}: {model.method} of {model.file.name}\n"
-            text += rows_of([*model.needs.rows(), ("model, in flash", model.needs.model, "")])
+            text += rows_of([*model.needs.rows(), (f"model, {where}", model.needs.model, "")])
             text += float_table(model.floats)
         shared = [
             (str(block), block.size, f"of {', '.join(block.models)} in turn")
             for block in self.blocks()
             if len(block.models) > 1
         ]
-        last = ("models, in flash", self.flash(), "")
+        last = (f"models, {where}", self.models_size(), "")
         return f"{text}together\n{rows_of([*shared, *ends, last])}"
 
 

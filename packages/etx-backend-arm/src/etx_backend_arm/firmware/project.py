@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,8 +19,10 @@ from etx_schema.errors import EtxError
 from etx_schema.operator_names import operator_name
 from etx_schema.problem import Origins
 from etx_schema.pte_reader import read_pte
+from etx_schema.stopping import scratch_folder
 
 from etx_backend_arm import __version__
+from etx_backend_arm.firmware.build import run_tool
 from etx_backend_arm.firmware.headers import write_headers
 from etx_backend_arm.firmware.image import Firmware
 from etx_backend_arm.firmware.targets import Target
@@ -40,6 +40,7 @@ RUNTIME_PARTS = (
 ARM_PARTS = (
     "CMakeLists.txt",
     "LICENSE",
+    "cmake/clang.cmake",
     "native/plugin.cpp",
     "native/cortex_m",
     "native/ethos_u",
@@ -94,7 +95,8 @@ IMAGE = """\
 set(ETX_FIRMWARE_ITERATIONS 1 CACHE STRING "Calls of the model, on the same inputs")
 add_executable(firmware main.cpp board/startup.cpp model/blobs.S)
 target_include_directories(firmware PRIVATE . board model)
-target_compile_definitions(firmware PRIVATE ETX_FIRMWARE_ITERATIONS=${{ETX_FIRMWARE_ITERATIONS}})
+target_compile_definitions(firmware PRIVATE ETX_FIRMWARE_ITERATIONS=${{ETX_FIRMWARE_ITERATIONS}}
+                           ETX_FIRMWARE_FOLDER="${{CMAKE_CURRENT_LIST_DIR}}/model/")
 target_compile_options(firmware PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti
                                         -ffunction-sections -fdata-sections>)
 target_link_libraries(firmware PRIVATE etx::core {linked})
@@ -138,21 +140,21 @@ def package_sources(given: str | None) -> Iterator[Path]:
     Errors: EtxError when there is none.
     """
     folder = Path(given) if given else Path(__file__).resolve().parents[4]
-    with tempfile.TemporaryDirectory() as scratch:
+    with scratch_folder() as scratch:
         for name in PACKAGES:
             archives = sorted(folder.glob(f"{name.replace('-', '_')}-*.tar.gz"))
             if (folder / name).is_dir():
-                (Path(scratch) / name).symlink_to((folder / name).resolve())
+                (scratch / name).symlink_to((folder / name).resolve())
             elif archives:
-                shutil.unpack_archive(archives[-1], Path(scratch) / "archives", filter="data")
-                unpacked = Path(scratch) / "archives" / archives[-1].name[: -len(".tar.gz")]
-                (Path(scratch) / name).symlink_to(unpacked)
+                shutil.unpack_archive(archives[-1], scratch / "archives", filter="data")
+                unpacked = scratch / "archives" / archives[-1].name[: -len(".tar.gz")]
+                (scratch / name).symlink_to(unpacked)
             else:
                 raise EtxError(
                     f"{folder} has no {name}: give a folder with the sources of "
                     f"{', '.join(PACKAGES)}, or with their source archives, by --sources"
                 )
-        yield Path(scratch)
+        yield scratch
 
 
 def require_sources(given: str | None) -> None:
@@ -331,5 +333,5 @@ def _write_readers(folder: Path) -> None:
     for name in ("program", "flat_tensor", "bundled_program"):
         command = [str(root / "bin" / "flatc"), "--cpp", "--scoped-enums", "--reflect-types"]
         files = ["-o", str(folder), str(Path(fbs_dir()) / f"{name}.fbs")]
-        subprocess.run([*command, *files], check=True, capture_output=True)
+        run_tool([*command, *files])
     shutil.copytree(root / "include" / "flatbuffers", folder / "flatbuffers")

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import re
 import struct
-import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from etx_schema import fbs_dir
 from etx_schema.errors import EtxError
+
+from etx_backend_arm.firmware.build import run_tool
 
 FUNCTION = re.compile(r"^([0-9a-f]{8}) <(.+)>:$")
 LINE = re.compile(r"^ *([0-9a-f]+):\t[0-9a-f ]+\t(\S+)(?:\t([^@]*))?")
@@ -114,12 +115,7 @@ def _depth(name: str, tables: Mapping[str, set[str]]) -> int:
 
 def read_functions(image: Path) -> dict[str, Function]:
     """Return the functions of an image by name, those of equal address under one."""
-    text = subprocess.run(
-        ["arm-none-eabi-objdump", "-d", "--section=.text", str(image)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    text = run_tool(["arm-none-eabi-objdump", "-d", "--section=.text", str(image)])
     words = _words(image)
     functions: dict[str, Function] = {}
     places: dict[int, str] = {}

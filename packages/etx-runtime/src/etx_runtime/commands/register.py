@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from etx_schema.outputs import InPlaceFile, OutputFile, OutputFolder
 
+from etx_runtime.commands.target import GIVEN, add_target, bench_target
+from etx_runtime.errors import InputError
+
 if TYPE_CHECKING:
     from etx_runtime.commands.samples import InputOptions
 
@@ -39,6 +42,7 @@ examples:
   etx bench model.pte --threads 1 --seconds 5
   etx bench float.pte int8.pte --shape 1,3,224,224    two files in turns
   etx bench model.pte --iterations 100 --warmup 10 --json
+  etx bench a.pte b.pte --target cortex-m4            instructions by operator, in QEMU
 
 A time is that of one call from Python: setting the inputs and executing, without copying outputs.
 Times of operators come from calls of their own, in which each instruction is timed.
@@ -147,6 +151,7 @@ def register_bench(subparsers: Any) -> None:
         "--warmup", type=_natural, default=3, metavar="N", help="calls before (default: 3)"
     )
     bench.add_argument("--operators", action="store_true", help="also times by operator")
+    add_target(bench)
     bench.set_defaults(run=_bench)
 
 
@@ -294,7 +299,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _bench(options: argparse.Namespace) -> None:
+    options.inputs = input_options(options)
+    if options.target is not None:
+        bench_target(options)
+        return
+    for name in GIVEN[:2]:
+        if getattr(options, name) is not None:
+            raise InputError(f"--{name} is of a target: add --target, such as --target cortex-m4")
     from etx_runtime.commands.bench import bench
 
-    options.inputs = input_options(options)
     bench(options)

@@ -11,6 +11,15 @@ from typing import Any
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.outputs import OutputFile
 
+GIVEN = {
+    "board": "FILE",
+    "sources": "DIR",
+    "temp": "BYTES",
+    "stack": "BYTES",
+    "model-at": "ADDRESS",
+}
+"""Options that are of a target."""
+
 
 def register(subparsers: Any) -> None:
     """Add the command."""
@@ -32,8 +41,11 @@ def register(subparsers: Any) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--target", metavar="CPU[+NPU]", help="as of etx firmware")
-    parser.add_argument("--board", metavar="FILE", help="with --target: as of etx firmware")
-    parser.add_argument("--sources", metavar="DIR", help="with --target: as of etx firmware")
+    for name, metavar in GIVEN.items():
+        parser.add_argument(f"--{name}", metavar=metavar, help="with --target: as of etx firmware")
+    parser.add_argument(
+        "--method", action="append", metavar="NAME", help="with --target: one of several"
+    )
     parser.add_argument(
         "--share-arenas", action="store_true", help="with --target: as of etx firmware"
     )
@@ -44,9 +56,8 @@ def _run(options: argparse.Namespace) -> None:
     if options.target is not None:
         _print_target(options)
         return
-    for name in ("board", "sources", "share_arenas"):
-        if getattr(options, name):
-            flag = name.replace("_", "-")
+    for flag in (*GIVEN, "method", "share-arenas"):
+        if _given(options, flag) not in (None, False):
             raise EtxError(f"--{flag} is of a target: add --target, such as --target cortex-m4")
     if len(options.files) > 1:
         raise EtxError("several files are one image of a target: add --target, or give one file")
@@ -70,6 +81,10 @@ def _run(options: argparse.Namespace) -> None:
         print(*lines(methods, name), sep="\n")
 
 
+def _given(options: argparse.Namespace, flag: str) -> Any:
+    return getattr(options, flag.replace("-", "_"))
+
+
 def _print_target(options: argparse.Namespace) -> None:
     """Print what the methods need on a microcontroller."""
     from etx_schema.entry_points import contributions
@@ -84,9 +99,10 @@ def _print_target(options: argparse.Namespace) -> None:
     except Exception as error:
         raise EtxError(f"--target: {providers[0].value} cannot be loaded: {error}") from error
     words = ["--target", options.target, *(["--share-arenas"] if options.share_arenas else [])]
-    for name in ("board", "sources"):
-        if getattr(options, name) is not None:
-            words += [f"--{name}", getattr(options, name)]
+    for flag in GIVEN:
+        if (value := _given(options, flag)) is not None:
+            words.append(f"--{flag}={value}")
+    words += [f"--method={name}" for name in options.method or ()]
     needs = needs_of(options.files, words)
     if options.json:
         print(json.dumps({"target": options.target, **needs.document()}))

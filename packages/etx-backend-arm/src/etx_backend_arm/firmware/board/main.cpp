@@ -102,6 +102,14 @@ void print_size(const char* name, size_t size) {
   print(" bytes\n");
 }
 
+/// Reads a model into the RAM that is there for it, where no other code does.
+[[maybe_unused]] bool read_model(const char* name, const uint8_t* begin, const uint8_t* end) {
+  const bool is_read = etx_board::read_file(name, const_cast<uint8_t*>(begin), end);
+  if (!is_read) print("FAILED: the debugger gives no file, or one of another size: ");
+  if (!is_read) print(name);
+  return is_read;
+}
+
 /// A model, loaded, and its test.
 struct Loaded {
   Loaded(const etx_firmware::Model& given, const etx_firmware::Test& its_test,
@@ -163,6 +171,9 @@ struct Loaded {
 
 int main() {
   Failures failures;
+#define ETX_READ(name) \
+  if (!read_model(ETX_FIRMWARE_FOLDER #name ".pte", etx_##name, etx_##name##_end)) return 1;
+  ETX_FIRMWARE_READ(ETX_READ)
   const etx_plugin* const plugins[] = {ETX_FIRMWARE_PLUGINS(ETX_CALL_PLUGIN)};
   const auto registry = ETX_FIRMWARE_REGISTRY(
       etx::Span<const etx_plugin* const>(plugins, sizeof(plugins) / sizeof(plugins[0])));

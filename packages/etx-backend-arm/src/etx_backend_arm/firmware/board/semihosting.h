@@ -8,10 +8,11 @@
 /// A product replaces these functions by its own.
 namespace etx_board {
 
-inline void call(uint32_t operation, const void* argument) {
+inline uint32_t call(uint32_t operation, const void* argument) {
   register uint32_t r0 asm("r0") = operation;
   register const void* r1 asm("r1") = argument;
   asm volatile("bkpt 0xAB" : "+r"(r0) : "r"(r1) : "memory");
+  return r0;
 }
 
 inline void print(const char* text) { call(0x04, text); }
@@ -34,6 +35,22 @@ inline void print_number(int32_t number) {
   } while (rest != 0);
   if (number < 0) *--at = '-';
   print(at);
+}
+
+/// Reads the debugger's file of this name; false where it is not of this size.
+inline bool read_file(const char* name, uint8_t* begin, const uint8_t* end) {
+  const auto word = [](const void* at) { return reinterpret_cast<uint32_t>(at); };
+  uint32_t length = 0;
+  while (name[length] != '\0') ++length;
+  const uint32_t open[] = {word(name), 1, length};
+  const uint32_t handle = call(0x01, open);
+  if (handle == 0xFFFFFFFFu) return false;
+  const auto size = static_cast<uint32_t>(end - begin);
+  const bool has_size = call(0x0C, &handle) == size;
+  const uint32_t block[] = {handle, word(begin), size};
+  const bool is_read = has_size && call(0x06, block) == 0;
+  call(0x02, &handle);
+  return is_read;
 }
 
 constexpr uint32_t kPaint = 0xA5A5A5A5;
