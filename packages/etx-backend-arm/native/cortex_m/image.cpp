@@ -69,7 +69,7 @@ Error read_window(Context& context, IntList kernel, IntList stride, IntList padd
   return Error::Ok;
 }
 
-int32_t output_size(const Window& w, int direction, int32_t input, bool rounds_up) {
+int output_size(const Window& w, int direction, int input, bool rounds_up) {
   const int32_t padding = w.padding[direction], stride = w.stride[direction];
   const int32_t room = input + 2 * padding - w.dilation[direction] * (w.kernel[direction] - 1) - 1;
   if (room < 0) return -1;
@@ -93,8 +93,7 @@ Error read_epilogue(Context& context, int64_t input_offset, int64_t output_offse
 }
 
 Error read_constants(Context& context, const Tensor& weight, const std::optional<Tensor>& bias,
-                     const Tensor& multipliers, const Tensor& shifts, int32_t channels,
-                     Layer& layer) {
+                     const Tensor& multipliers, const Tensor& shifts, int channels, Layer& layer) {
   ETX_CHECK(context,
             weight.scalar_type() == ScalarType::Char && weight.dim() == 4 && weight.is_contiguous(),
             InvalidArgument, "weight must be contiguous int8 of rank 4");

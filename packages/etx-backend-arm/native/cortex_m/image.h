@@ -6,6 +6,8 @@
 
 #include "cortex_m/fixed_point.h"
 
+/// Functions of this header have `int` for int32_t: another compiler may build their callers, and
+/// int32_t is another type for it (cmake/clang.cmake).
 namespace etx::cortex_m {
 
 /// Whose order of dimensions a tensor of images has; in memory channels are always the last.
@@ -32,7 +34,7 @@ Error read_window(Context& context, IntList kernel, IntList stride, IntList padd
                   IntList dilation, Window& window);
 
 /// The output's height or width, or -1 where the window does not fit.
-int32_t output_size(const Window& window, int direction, int32_t input, bool rounds_up);
+int output_size(const Window& window, int direction, int input, bool rounds_up);
 
 /// Points [begin, end) of a window in one direction that lie inside, and where the first is.
 struct Reach {
@@ -75,8 +77,7 @@ Error read_epilogue(Context& context, int64_t input_offset, int64_t output_offse
 
 /// Takes the constants of a layer with `channels` outputs. Errors: InvalidArgument.
 Error read_constants(Context& context, const Tensor& weight, const std::optional<Tensor>& bias,
-                     const Tensor& multipliers, const Tensor& shifts, int32_t channels,
-                     Layer& layer);
+                     const Tensor& multipliers, const Tensor& shifts, int channels, Layer& layer);
 
 }  // namespace etx::cortex_m
 
