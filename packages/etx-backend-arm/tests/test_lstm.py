@@ -96,6 +96,15 @@ def test_an_npu_with_narrow_tables_equals_the_reference_model(name: str) -> None
         np.testing.assert_array_equal(actual, expected)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_an_ethos_u85_has_tables_of_16_bits_in_one_delegate(name: str) -> None:
+    model, x = quantized(name)
+    partitioner = EthosUPartitioner(EthosUCompileSpec("ethos-u85-256"))
+    program = torch.export.export(model, (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    assert len(delegates(edge.exported_program("forward"))) == 1
+
+
 def test_another_first_state_is_taken_apart() -> None:
     torch.manual_seed(0)
     model, x = Lstm("rows", start=True).eval(), torch.randn(SHAPE)

@@ -114,7 +114,9 @@ def test_an_npu_has_layers_of_16_bits(name: str) -> None:
     on_npu(model, integers(*shape, dtype=torch.int16))
 
 
-@pytest.mark.parametrize("name", ["amax", "maximum", "multiply", "pad", "sum"])
+@pytest.mark.parametrize(
+    "name", ["add", "add_broadcast", "amax", "maximum", "multiply", "pad", "subtract", "sum"]
+)
 def test_an_npu_has_operators_of_16_bits(name: str) -> None:
     model, inputs = wide(name)
     on_npu(model, *inputs)
@@ -126,14 +128,34 @@ def on_npu(model: nn.Module, *inputs: Tensor) -> None:
     edge = to_edge_transform_and_lower(exported, partitioner=[EthosUPartitioner(NPU)])
     program = edge.exported_program("forward")
     assert len(delegates(program)) == 1
-    actual = etx_runtime.load(bytes(edge.to_executorch().buffer))(*(x.numpy() for x in inputs))
-    (expected,) = interpreted(
+    made = etx_runtime.load(bytes(edge.to_executorch().buffer))(*(x.numpy() for x in inputs))
+    expected = interpreted(
         program, *inputs, graph_of=lambda d: lower_program(d.original_module, True).serialize()
     )
-    np.testing.assert_array_equal(actual, expected)
+    for actual, other in zip(made if isinstance(made, list) else [made], expected, strict=True):
+        np.testing.assert_array_equal(actual, other)
 
 
-@pytest.mark.parametrize("name", ["add", "bmm", "subtract"])
+def test_parts_of_products_of_16_bits() -> None:
+    class Parts(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return torch.cat([(x * y)[:, 1:3], (x + y)[:, :2]], 1)
+
+    quantizer = EthosUQuantizer(NPU)
+    quantizer.set_global(get_symmetric_a16w8_quantization_config())
+    torch.manual_seed(0)
+    batches = [(torch.randn(2, 4, 5), torch.randn(2, 4, 5)) for _ in range(4)]
+    model = quantize(Parts().eval(), batches, quantizer)
+    quantize_edges(model)
+    on_npu(model, *(integers(2, 4, 5, seed=i, dtype=torch.int16) for i in range(2)))
+
+
+def test_sums_of_sums_of_16_bits() -> None:
+    inputs = [integers(2, 3, 5, seed=i, dtype=torch.int16) for i in range(3)]
+    on_npu(Between(lambda x, y, z: [x + y, (y - z) * x], *inputs).eval(), *inputs)
+
+
+@pytest.mark.parametrize("name", ["bmm", "matmul"])
 def test_what_vela_has_not_in_16_bits_stays_outside(name: str) -> None:
     model, inputs = wide(name)
     assert delegates(lower(model, *inputs, partitioner=EthosUPartitioner(NPU))) == []

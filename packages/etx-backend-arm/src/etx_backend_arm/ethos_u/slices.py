@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``RESCALE(SLICE(x))`` -> ``RESCALE(SLICE(x) + 0)``, for all that moves and on either side.
 
+Sums of int16, too: Vela 5.2.0 takes their RESCALEs in, and scales the operands by another rule.
+
 Of a RESCALE of int32 and a SLICE, CONCAT, PAD or TILE next to it Vela 5.2.0 makes one elementwise
 command that reads or writes the whole tensor in the place of a part, or a part for the whole.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
-from etx_backend_arm.tosa import DType, Graph, Op, fbs
+from etx_backend_arm.tosa import DType, Graph, NanPropagationMode, Op, fbs
 
 __all__ = ["keep_slices_apart"]
 
@@ -50,7 +54,12 @@ def _must_be_apart(
     while before is not None and before.op == Op.RESHAPE:
         before = makers.get(before.inputs[0])
     others = MOVES if each.op == Op.RESCALE else (Op.RESCALE,)
-    if before is None or before.op not in others:
+    if before is None:
+        return False
+    if each.op == Op.RESCALE and before.op in (Op.ADD, Op.SUB):
+        operands = [makers[name].op for name in before.inputs if name in makers]
+        return graph.dtype(each.outputs[0]) == DType.INT16 and Op.RESCALE in operands
+    if before.op not in others:
         return False
     rescale = before if before.op == Op.RESCALE else each
     if rescale is before and _is_taken_in(before, makers):
@@ -64,8 +73,10 @@ def _is_taken_in(rescale: fbs.TosaOperator, makers: dict[str, fbs.TosaOperator])
 
 
 def _unchanged(graph: Graph, value: str, name: str) -> list[fbs.TosaOperator]:
-    """Return operators that copy a value: a sum with zero, or a table of the integers."""
+    """Return operators that copy a value: a sum with zero, a table of the integers, a pool."""
     shape, dtype = graph.shape(value), graph.dtype(value)
+    if dtype == DType.INT16:
+        return _pooled(graph, value, name)
     count = len(graph.operators())
     graph.tensor(name, shape, dtype)
     if dtype == DType.INT8:
@@ -74,9 +85,26 @@ def _unchanged(graph: Graph, value: str, name: str) -> list[fbs.TosaOperator]:
         op: Op = Op.TABLE
         attribute: fbs.TableAttribute | fbs.AddAttribute = fbs.TableAttribute()
     else:
-        size = {DType.INT16: 2, DType.INT32: 4}[dtype]
-        other = graph.constant(f"zero_{len(shape)}", [1] * len(shape), dtype, bytes(size))
+        other = graph.constant(f"zero_{len(shape)}", [1] * len(shape), dtype, bytes(4))
         op, attribute = Op.ADD, fbs.AddAttribute()
     constants = list(graph.operators()[count:])
     made = fbs.TosaOperator(op=op, attribute=attribute, inputs=[value, other], outputs=[name])
     return [*constants, made]
+
+
+def _pooled(graph: Graph, value: str, name: str) -> list[fbs.TosaOperator]:
+    """Return the maxima of windows of one point, as of an image of one row."""
+    shape, dtype, count = graph.shape(value), graph.dtype(value), len(graph.operators())
+    image = [1, 1, prod(shape[:-1]), shape[-1]]
+    pool = fbs.MaxPool2dAttribute(
+        kernel=[1, 1], stride=[1, 1], pad=[0, 0, 0, 0], nan_mode=NanPropagationMode.PROPAGATE
+    )
+    steps = [
+        (Op.RESHAPE, fbs.ReshapeAttribute(), image, f"{name}_image"),
+        (Op.MAX_POOL2D, pool, image, f"{name}_pooled"),
+        (Op.RESHAPE, fbs.ReshapeAttribute(), shape, name),
+    ]
+    for op, attribute, sizes, output in steps:
+        operands = [value, graph.shape_constant(sizes)] if op == Op.RESHAPE else [value]
+        value = graph.operator(op, attribute, operands, output, sizes, dtype)
+    return list(graph.operators()[count:])
