@@ -316,6 +316,17 @@ def test_a_dump_from_elsewhere(
     assert [seen.instruction for seen in run.seen[:-1]] == [0, 1, 2, 3, 4]
 
 
+def test_a_dump_of_another_program(model: Path, tmp_path: Path) -> None:
+    other = torch.export.export(torch.nn.Sequential(Block(), torch.nn.Tanh()), (torch.ones(4, 8),))
+    to_edge(other).to_executorch().save(str(tmp_path / "other.pte"))
+    recorder = Recorder()
+    method = Runtime.get().load_program(tmp_path / "other.pte").load_method("forward")
+    method.trace([np.ones((4, 8), "f4")], recorder)
+    recorder.save(tmp_path / "other.etdp")
+    with pytest.raises(EtxError, match=r"tanh\.out at instruction 2, which calls aten::linear\.out"):
+        profile(str(model), "--etdump", str(tmp_path / "other.etdp"))
+
+
 @pytest.mark.parametrize(
     ("values", "kept"),
     [

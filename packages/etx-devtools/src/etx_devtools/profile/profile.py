@@ -217,9 +217,20 @@ def _add(steps: list[Step], run: Run, tick_ms: float) -> None:
         step = _step_of(steps, span)
         if span.delegate_id is not None:
             _add_part(step, span, tick_ms)
-        elif not span.name.startswith(KERNEL):
+        elif span.name.startswith(KERNEL):
+            _check_kernel(step, span.name.removeprefix(KERNEL))
+        else:
             step.ms[-1] += tick_ms * span.ticks
             step.calls += 1
+
+
+def _check_kernel(step: Step, recorded: str) -> None:
+    """Refuse an event of another operator than the instruction's; its namespace is not told."""
+    if recorded.rpartition("::")[2] != step.name.rpartition("::")[2]:
+        raise EtxError(
+            f"the dump has an event of {recorded} at instruction {step.index}, which calls "
+            f"{step.name} in the program: is it another program's?"
+        )
 
 
 def _step_of(steps: list[Step], span: Span | ThreadSpan) -> Step:
