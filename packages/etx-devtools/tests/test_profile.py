@@ -323,7 +323,9 @@ def test_a_dump_of_another_program(model: Path, tmp_path: Path) -> None:
     method = Runtime.get().load_program(tmp_path / "other.pte").load_method("forward")
     method.trace([np.ones((4, 8), "f4")], recorder)
     recorder.save(tmp_path / "other.etdp")
-    with pytest.raises(EtxError, match=r"tanh\.out at instruction 2, which calls aten::linear\.out"):
+    with pytest.raises(
+        EtxError, match=r"tanh\.out at instruction 2, which calls aten::linear\.out"
+    ):
         profile(str(model), "--etdump", str(tmp_path / "other.etdp"))
 
 

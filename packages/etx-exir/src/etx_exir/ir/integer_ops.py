@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from etx_exir.ir import integer_shapes as shape_of
+from etx_exir.ir.own_ops import define
 from etx_exir.ir.packed_weights import unpack, unpack_int4
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
 ]
 
 NAMESPACE = "etx"
-_LIBRARY: Any = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 _LAYER = "Tensor input, Tensor weight, Tensor weight_sums, Tensor? bias, Tensor scale"
 _OUTPUT = "int output_zero_point, int output_min, int output_max"
 _WINDOW = "int[] kernel_size, int[] stride, int[] padding"
@@ -58,10 +58,7 @@ def _define(
     shape: Callable[..., Tensor],
     tags: Sequence[Any] = (),
 ) -> Any:
-    _LIBRARY.define(f"{name}({arguments}) -> Tensor", tags=tuple(tags))
-    _LIBRARY.impl(name, function, "CompositeExplicitAutograd")
-    _LIBRARY.impl(name, shape, "Meta")
-    return getattr(getattr(torch.ops, NAMESPACE), name).default
+    return define(f"{name}({arguments}) -> Tensor", function, shape, tags)
 
 
 def requantize(value: Tensor, zero_point: int, low: int, high: int) -> Tensor:

@@ -14,13 +14,18 @@ __all__ = ["ATTENTION", "MAX_POOL2D", "define"]
 _LIBRARY: Any = torch.library.Library("etx", "FRAGMENT")  # type: ignore[no-untyped-call]
 
 
-def define(schema: str, compute: Callable[..., Any], shape: Callable[..., Any]) -> Any:
+def define(
+    schema: str,
+    compute: Callable[..., Any],
+    shape: Callable[..., Any],
+    tags: Sequence[torch.Tag] = (),
+) -> Any:
     """Return the operator ``etx::`` of `schema`, computed in eager mode by `compute`.
 
     `shape` returns results of the shapes and dtypes that `compute` returns.
     """
     name = schema.partition("(")[0]
-    _LIBRARY.define(schema)
+    _LIBRARY.define(schema, tags=tuple(tags))
     _LIBRARY.impl(name, compute, "CompositeExplicitAutograd")
     _LIBRARY.impl(name, shape, "Meta")
     return getattr(torch.ops.etx, name).default

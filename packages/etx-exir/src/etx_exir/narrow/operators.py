@@ -14,14 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["NARROW_CONV", "NARROW_LINEAR"]
+from etx_exir.ir.own_ops import define
 
-_LIBRARY: Any = torch.library.Library("etx", "FRAGMENT")  # type: ignore[no-untyped-call]
-_LIBRARY.define("narrow_linear(Tensor input, Tensor weight, Tensor? bias) -> Tensor")
-_LIBRARY.define(
-    "narrow_conv(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding,"
-    " SymInt[] dilation, SymInt groups) -> Tensor"
-)
+__all__ = ["NARROW_CONV", "NARROW_LINEAR"]
 
 
 def _rounded(input: Tensor) -> Tensor:
@@ -63,11 +58,14 @@ def _conv_shape(input: Tensor, weight: Tensor, bias: Tensor | None, *window: Any
     return input.new_empty((input.shape[0], weight.shape[0], *sizes))
 
 
-for _name, _function, _shape in (
-    ("narrow_linear", _narrow_linear, _linear_shape),
-    ("narrow_conv", _narrow_conv, _conv_shape),
-):
-    _LIBRARY.impl(_name, _function, "CompositeExplicitAutograd")
-    _LIBRARY.impl(_name, _shape, "Meta")
-NARROW_LINEAR: Any = torch.ops.etx.narrow_linear.default
-NARROW_CONV: Any = torch.ops.etx.narrow_conv.default
+NARROW_LINEAR = define(
+    "narrow_linear(Tensor input, Tensor weight, Tensor? bias) -> Tensor",
+    _narrow_linear,
+    _linear_shape,
+)
+NARROW_CONV = define(
+    "narrow_conv(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding,"
+    " SymInt[] dilation, SymInt groups) -> Tensor",
+    _narrow_conv,
+    _conv_shape,
+)
