@@ -200,13 +200,15 @@ ETX_NOINLINE void finish(const Gemm& g, const float* t, int64_t row, int64_t row
 ETX_NOINLINE int64_t gather(const Gemm& g, int64_t row, int64_t rows) {
   const int64_t stride = scratch_stride(g.depth);
   for (int64_t i = 0; i < rows; ++i) {
-    const float* const from = g.a + (row + i) * g.a_stride;
     float* const to = g.scratch + i * stride;
 #if !defined(ETX_GEMM_OF_PAIRS)
     if (g.a_half != nullptr) {
       from_bfloat16(g.a_half + (row + i) * g.a_stride, to, static_cast<size_t>(g.depth));
       continue;
     }
+#endif
+    const float* const from = g.a + (row + i) * g.a_stride;
+#if !defined(ETX_GEMM_OF_PAIRS)
     if (g.a_index != nullptr) {
       for (int64_t k = 0; k < g.depth; ++k) to[k] = from[g.a_index[k]];
       continue;
