@@ -122,12 +122,12 @@ def eager(case: Case, exported: Any) -> Call:
     return Call(lambda: case.module(*case.inputs))
 
 
-def on_onnxruntime(case: Case, exported: Any) -> Call:
-    """Return a call of onnxruntime, inputs and output bound."""
+def on_onnxruntime(case: Case, exported: Any) -> Call | str:
+    """Return a call of onnxruntime, inputs and output bound, or why there is none."""
     import onnxruntime
 
     if case.dtype == "bfloat16":
-        raise NotImplementedError("numpy has no bfloat16 to give it")
+        return "numpy has no bfloat16 to give it"
     file = io.BytesIO()
     names = [f"x{i}" for i in range(len(case.inputs))]
     form = {"dynamo": False, "opset_version": 18, "input_names": names}
@@ -150,15 +150,15 @@ def on_onnxruntime(case: Case, exported: Any) -> Call:
     return Call(once)
 
 
-def xnnpack(case: Case, exported: Any) -> Call:
-    """Return a call of the operator in XNNPACK, as etx-backend-xnnpack delegates it."""
+def xnnpack(case: Case, exported: Any) -> Call | str:
+    """Return a call of the operator in XNNPACK as it is delegated, or why there is none."""
     from etx_backend_xnnpack import XnnpackPartitioner
     from etx_exir.delegation.info import get_delegation_info
 
     edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
     info = get_delegation_info(edge.exported_program().graph_module)
     if info.num_delegated_subgraphs == 0:
-        raise NotImplementedError("XNNPACK does not take it")
+        return "XNNPACK does not take it"
     return on_etx(edge.to_executorch().buffer, case)
 
 
@@ -174,7 +174,7 @@ def on_executorch(case: Case, exported: Any) -> Call:
     return Call(lambda: held[1].execute(inputs))
 
 
-SIDES: dict[str, Callable[[Case, Any], Call]] = {
+SIDES: dict[str, Callable[[Case, Any], Call | str]] = {
     "etx": etx,
     "torch": eager,
     "onnxruntime": on_onnxruntime,
@@ -223,7 +223,7 @@ def measure(case: Case, peers: list[str], peak: Peak, rounds: int) -> Row | None
     """Prepare each peer, compare, time; None where eager has no such operator."""
     try:
         expected = results(case.module(*case.inputs))
-    except (RuntimeError, NotImplementedError):
+    except RuntimeError:  # torch has no kernel for the dtype
         return None
     exported = torch.export.export(case.module, case.inputs)
     calls: dict[str, Call] = {}
@@ -231,6 +231,9 @@ def measure(case: Case, peers: list[str], peak: Peak, rounds: int) -> Row | None
     for peer in peers:
         try:
             call = SIDES[peer](case, exported)
+            if isinstance(call, str):
+                missing[peer] = call
+                continue
             got = results(call.once())
         except Exception as error:
             # Exporters and sessions of peers raise types of their own; the reason is in the JSON.

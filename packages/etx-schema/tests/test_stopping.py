@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -12,8 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 
 STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 BEGIN = """
@@ -57,14 +56,6 @@ def wait_for(process: subprocess.Popen[str], word: str) -> None:
     assert process.stdout.readline().strip() == word
 
 
-def is_running(number: int) -> bool:
-    try:
-        state = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 @pytest.mark.parametrize("number", STOPS)
 def test_clean_up_runs_and_the_process_ends_by_the_signal(
     number: signal.Signals, tmp_path: Path, started: list[subprocess.Popen[str]]
@@ -82,19 +73,23 @@ with stopping(), scratch_folder() as folder:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 @pytest.mark.parametrize("number", STOPS)
 def test_children_and_theirs_end(
     number: signal.Signals, tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:
-    command = ["sh", "-c", "sleep 321 & echo $$ $! > pids.new; mv pids.new pids; wait"]
+    """A pipe that they hold open ends with the last of them."""
+    os.mkfifo(tmp_path / "alive")
+    pipe = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    command = ["sh", "-c", "exec 3>alive; sleep 321 & echo ready >&3; wait"]
     process = start(started, f"with stopping(): run_child({command!r})", tmp_path)
-    pids = tmp_path / "pids"
-    while not pids.exists():
+    while not select.select([pipe], [], [], 0.01)[0] or os.read(pipe, 16) != b"ready\n":
         time.sleep(0.01)
+    with pytest.raises(BlockingIOError):
+        os.read(pipe, 1)
     process.send_signal(number)
     assert process.wait(20) == -number
-    assert not [each for each in map(int, pids.read_text().split()) if is_running(each)]
+    assert os.read(pipe, 1) == b""
+    os.close(pipe)
 
 
 def test_what_is_held_is_finished_first(
