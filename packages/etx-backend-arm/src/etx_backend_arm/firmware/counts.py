@@ -60,7 +60,10 @@ def count(
     calls = [(names[int(line[0], 16)], int(line[1])) for line in lines if len(line) == 2]
     size = len(calls) // 3
     if size == 0 or len(calls) != 3 * size:
-        raise EtxError(f"{folder}: the emulator saw {len(calls)} calls in three inferences")
+        raise EtxError(
+            f"{folder}: the emulator saw {len(calls)} calls in three inferences; only kernels of "
+            "etx-backend-arm are seen, so count a model quantized with CortexMQuantizer"
+        )
     ends = [number for _, number in calls[size + 1 : 2 * size + 1]]
     second = calls[size : 2 * size]
     operators = tuple((n, end - at) for (n, at), end in zip(second, ends, strict=True))
