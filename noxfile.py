@@ -98,6 +98,7 @@ def tests(session: nox.Session) -> None:
     names = sorted(PROJECTS, key=lambda name: SLOWEST.index(name) if name in SLOWEST else 9)
     steps: dict[str, list[object]] = {"tests/": [*NOX, "root-tests"]}
     absent, browser = missing_compilers(), missing_browser()
+    missing(lambda: [] if shutil.which("ccache") else ["ccache"])
     if not absent:
         steps["machines"] = [*NOX, "machines"]
     steps |= {name: [*tox, name.removeprefix("etx-")] for name in names}

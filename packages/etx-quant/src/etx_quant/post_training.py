@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import move_exported_model_to_eval
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
@@ -222,7 +223,9 @@ def in_evaluation(converted: GraphModule) -> GraphModule:
 
     The float weights that integers have replaced are dropped.
     """
-    move_exported_model_to_eval(converted)
+    stop_training(converted)
+    converted.graph.eliminate_dead_code()
+    converted.recompile()
     drop_unread(converted)
 
     def stay(self: GraphModule, mode: bool = True) -> GraphModule:
@@ -230,6 +233,18 @@ def in_evaluation(converted: GraphModule) -> GraphModule:
 
     converted.eval = converted.train = MethodType(stay, converted)  # type: ignore[method-assign]
     return converted
+
+
+def stop_training(exported: nn.Module) -> None:
+    """Replace what only trains, where there is any: torchao traces its patterns at each call."""
+    graph = getattr(exported, "graph", None)
+    nodes = graph.nodes if graph is not None else ()
+    if any(isinstance(node.target, OpOverload) and _trains(node.target) for node in nodes):
+        move_exported_model_to_eval(exported)
+
+
+def _trains(op: OpOverload) -> bool:
+    return "dropout" in op._schema.name or "batch_norm" in op._schema.name
 
 
 def drop_unread(model: GraphModule) -> None:
@@ -251,7 +266,7 @@ def evaluation(model: nn.Module) -> Iterator[None]:
         try:
             model.eval()
         except NotImplementedError:  # torch.export gives its modules an eval() that raises it
-            move_exported_model_to_eval(model)
+            stop_training(model)
     try:
         yield
     finally:

@@ -8,13 +8,15 @@ import operator
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import torch
+from torch._export.utils import _collect_all_valid_cia_ops, _special_op_to_preserve_cia
 from torch._ops import OpOverload
 from torch.export import ExportedProgram, default_decompositions
-from torch.fx import Node
+from torch.export.exported_program import _decompose_exported_program
+from torch.fx import GraphModule, Node
 
 from etx_exir.errors import LoweringError
 from etx_exir.ir.equal_values import note_exported
@@ -34,7 +36,7 @@ from etx_exir.lower.tokens import remove_tokens
 from etx_exir.lower.unalias_loops import unalias_loops
 from etx_exir.passes import PIPELINE
 
-__all__ = ["decompose", "decomposition_table", "whole_operators"]
+__all__ = ["decompose", "decomposition_table", "run_decompositions", "whole_operators"]
 
 Table = dict[Any, Callable[..., Any]]
 
@@ -91,8 +93,7 @@ def decomposition_table(
     preserved: Iterable[OpOverload] = (), kernels: Container[str] | None = None
 ) -> Table:
     """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
-    composites = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
-    table = {**_of_torch(frozenset(composites)), **OURS}
+    table = {**_of_torch(_registered()), **OURS}
     table.update(quantized())
     for op in (*whole_operators(kernels), *preserved):
         table.pop(op, None)
@@ -139,11 +140,55 @@ def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         spelled, names = plain(program)
-        result: ExportedProgram = unalias_loops(spelled).run_decompositions(table)
+        result: ExportedProgram = run_decompositions(unalias_loops(spelled), table)
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     restore(result, names, program)
     return result
+
+
+def run_decompositions(program: ExportedProgram, table: Table) -> ExportedProgram:
+    """Return what ``program.run_decompositions(table)`` does.
+
+    That lists torch's 500 composite operators each time and overrides every one while it traces.
+    Here they are listed once, and those are overridden that stand in the program, are kept, or
+    decompose into something else than their own kernel does.
+    """
+    composites = _composites(_registered())
+    overridden = {op: _special_op_to_preserve_cia for op in composites if op not in table}
+    met = set(_targets(program))
+    for op in composites & table.keys():
+        if op in met or not _is_own_kernel(op, table[op]):
+            overridden[op] = table[op]
+    result: ExportedProgram = _decompose_exported_program(
+        program,
+        cia_to_decomp=overridden,
+        python_decomp_table={op: f for op, f in table.items() if op not in composites},
+        joint_loss_index=None,
+        decompose_custom_triton_ops=False,
+    )
+    return result
+
+
+def _registered() -> frozenset[str]:
+    """Return what names the composite operators: those registered, and namespaces that are open."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+    return frozenset((*names, *torch.ops._dir))
+
+
+@lru_cache(maxsize=1)
+def _composites(_registered: frozenset[str]) -> frozenset[Any]:
+    return frozenset(_collect_all_valid_cia_ops())
+
+
+def _targets(program: ExportedProgram) -> Iterator[Any]:
+    for module in program.graph_module.modules():
+        if isinstance(module, GraphModule):
+            yield from (node.target for node in module.graph.nodes)
+
+
+def _is_own_kernel(op: OpOverload, decomposition: Callable[..., Any]) -> bool:
+    return isinstance(decomposition, partial) and decomposition.keywords.get("kernel") is op
 
 
 @contextmanager
