@@ -22,6 +22,7 @@ import numpy as np
 from etx_schema.cli import main as etx
 from modelset import build
 from names import ROWS
+from reference import leaves
 
 RECIPES = ("float", "int8", "int8-dynamic", "int8-weight", "int4")
 BACKENDS = ("", "xnnpack")
@@ -86,7 +87,7 @@ def wrong_on(name: str, recipes: Sequence[str]) -> Iterator[str]:
     """Yield what goes wrong with a model, in the current folder."""
     built = build(name)
     Path("net.py").write_text(NET.format(here=str(Path(__file__).parent), name=name))
-    np.savez("call.npz", *(np.asarray(each) for each in built.calls[0]))
+    np.savez("call.npz", *leaves(built.calls[0]))
     if "float" not in recipes:
         said(["compile", "net.py:net", "-o", "float.pte"])
     for recipe in recipes:

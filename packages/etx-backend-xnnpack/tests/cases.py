@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from case import Call, Case, Shape, With, function, in_half, layer
 from hidden import HIDDEN
-from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer
+from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer, seen_once, seen_twice
 from torch import nn
 from torch.nn import functional as F
 
@@ -153,15 +153,8 @@ ATTENTION = [
         "attention_causal", lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True), Q
     ),
     function("attention_mask", F.scaled_dot_product_attention, Q, K, K, (2, 1, 5, 7)),
-    function(
-        "attention_seen",
-        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m > -0.3),
-        Q,
-        K,
-        K,
-        (2, 1, 5, 7),
-        outside=ADDED_MASK,
-    ),
+    function("attention_seen", seen_once, Q, K, K, (2, 1, 5, 7), outside=ADDED_MASK),
+    function("attention_seen_twice", seen_twice, Q, K, K, (2, 1, 5, 7), outside=ADDED_MASK),
     function(
         "attention_hidden_rows",
         lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m > 0.3),

@@ -12,13 +12,16 @@ from etx_exir import EdgeProgramManager, to_edge_transform_and_lower
 def lower(case: Case) -> EdgeProgramManager:
     """Return the program of `case` with what XNNPACK takes delegated, heavy or not."""
     with torch.no_grad():
-        module = case.module()
-        program = torch.export.export(
-            module, case.arguments()[0], dynamic_shapes=dynamic_shapes(case)
-        )
         return to_edge_transform_and_lower(
-            program, partitioner=[XnnpackPartitioner(heavy_only=False)]
+            export(case), partitioner=[XnnpackPartitioner(heavy_only=False)]
         )
+
+
+def export(case: Case) -> torch.export.ExportedProgram:
+    """Return the exported program of `case`."""
+    return torch.export.export(
+        case.module(), case.arguments()[0], dynamic_shapes=dynamic_shapes(case)
+    )
 
 
 def dynamic_shapes(case: Case) -> object:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 
@@ -25,6 +25,18 @@ class Attention(nn.Module):
         mixed = F.scaled_dot_product_attention(q, k, v)
         result: torch.Tensor = self.out(mixed.transpose(1, 2).reshape(batch, rows, width))
         return result
+
+
+def seen_once(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Attention that sees what a comparison says."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask > -0.3)
+
+
+def seen_twice(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Two attentions in a row that see the same of `k` and `v`."""
+    seen = mask > -0.3
+    q = F.scaled_dot_product_attention(q.cos(), k, v, attn_mask=seen)
+    return F.scaled_dot_product_attention(q.cos(), k, v, attn_mask=seen)
 
 
 class Encoder(nn.Module):

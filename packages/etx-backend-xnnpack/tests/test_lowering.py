@@ -36,8 +36,9 @@ from etx_exir import (
 )
 from etx_exir.delegation.explain import outside
 from etx_exir.ir.constants import Constants
+from etx_exir.ir.equal_values import note_of
 from etx_schema import NamedBlob, Table
-from lowered import lower
+from lowered import export, lower
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -213,6 +214,20 @@ def test_every_part_has_a_cost(case: Case) -> None:
     assert found.inside > 0
     assert found.own > 0
     assert found.crossing >= figures()["call"] > 0
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if "attention" in case.name], ids=lambda case: case.name
+)
+def test_what_a_result_is_said_to_equal_is_like_it(case: Case) -> None:
+    """A mask that is added is not the one that says what is seen."""
+    values = {node.name: node.meta.get("val") for node in export(case).graph.nodes}
+    edge = lowered(case)
+    inside = [delegate.original_module for delegate in delegates(edge)]
+    nodes = [node for part in (edge.exported_program(), *inside) for node in part.graph.nodes]
+    noted = [(node.meta["val"], values.get(note_of(node))) for node in nodes if note_of(node)]
+    alike = [(r.dtype, v.dtype) for r, v in noted if isinstance(v, torch.Tensor)]
+    assert all(result == value for result, value in alike), alike
 
 
 def test_layers_that_share_a_chain_can_be_delegates_of_their_own() -> None:

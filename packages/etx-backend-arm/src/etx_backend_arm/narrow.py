@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import torch
 from etx_exir.ir.constants import fake_mode_of
+from etx_exir.ir.equal_values import forget, place_beside
 from etx_exir.passes.base import name_outputs, propagate
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -60,7 +61,8 @@ def _before(
     program: ExportedProgram, node: Node, index: Node, refusal: Callable[[Node], str | None]
 ) -> None:
     made = _conversion(program, index, node.prev, torch.int32)
-    made.meta |= {key: value for key, value in node.meta.items() if key != "val"}
+    forget([made])
+    place_beside(made, node)
     node.replace_input_with(index, made)
     if refusal(node) is not None:
         node.replace_input_with(made, index)

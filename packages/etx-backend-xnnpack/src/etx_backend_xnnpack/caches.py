@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import torch
+from etx_exir.ir.equal_values import place_beside
 from etx_exir.passes.base import NodePass
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
@@ -74,7 +75,7 @@ class CachesBeside(NodePass):
             joined = graph.call_function(aten.cat.default, ([hidden, seen], -1))
         for new in (low, hidden, seen, joined):
             self.propagate(new)
-            new.meta.update({k: v for k, v in mask.meta.items() if k != "val"})
+            place_beside(new, mask)
         return joined
 
 

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import torch
+from etx_exir.ir.equal_values import place_beside
 from etx_exir.passes.base import NodePass
 from torch.fx import Graph, Node
 
@@ -52,5 +53,5 @@ class AddedMasks(NodePass):
             added = graph.call_function(aten.where.self, (mask, numbers[1], numbers[0]))
         for new in (*numbers, added):
             self.propagate(new)
-            new.meta.update({k: v for k, v in mask.meta.items() if k != "val"})
+            place_beside(new, mask)
         return added

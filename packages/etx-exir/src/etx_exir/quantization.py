@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -200,17 +201,24 @@ def read_calls(path: Path, source: Source) -> list[Any]:
     (example,) = _example(source)
     named = example
     if not isinstance(example, dict):
-        names = _padded(_parameters(source), len(example))
-        named = dict(zip(names, example, strict=True))
-    tensors = {name: like for name, like in named.items() if isinstance(like, Tensor)}
-    places = [Place(name, tuple(like.shape)) for name, like in tensors.items()]
+        named = dict(zip(_padded(_parameters(source), len(example)), example, strict=True))
+    leaves, tree = pytree.tree_flatten_with_path(named)
+    tensors = {i: like for i, (_, like) in enumerate(leaves) if isinstance(like, Tensor)}
+    names = {i: _flat_name(leaves[i][0]) for i in tensors}
+    places = [Place(names[i], tuple(like.shape)) for i, like in tensors.items()]
     calls = []
     for arrays in calls_of_files([str(path)], places, must_fit=True):
-        call = dict(named)
-        for index, (name, like) in enumerate(tensors.items()):
-            call[name] = _converted(f"{path}, input {name!r}", arrays[index], like)
+        values = [leaf for _, leaf in leaves]
+        for place, (i, like) in enumerate(tensors.items()):
+            values[i] = _converted(f"{path}, input {names[i]!r}", arrays[place], like)
+        call = pytree.tree_unflatten(values, tree)
         calls.append(call if isinstance(example, dict) else tuple(call.values()))
     return calls
+
+
+def _flat_name(path: pytree.KeyPath) -> str:
+    """Return what torch.export calls an input inside of an argument: `features_left`, `pair_0`."""
+    return "_".join(re.findall(r"\w+", pytree.keystr(path)))
 
 
 def _padded(names: Sequence[str], length: int) -> list[str]:

@@ -202,6 +202,32 @@ def test_arrays_become_calls(tmp_path: Path) -> None:
     assert call.keys() == {"x", "at"}
 
 
+class Inside(nn.Module):
+    def forward(self, features: dict[str, torch.Tensor], pair: tuple[Any, ...]) -> torch.Tensor:
+        return features["left"] + pair[0] * pair[1]
+
+
+@pytest.mark.parametrize(
+    "keys", [("features_left", "pair_0", "pair_1"), ("arr_0", "arr_1", "arr_2")]
+)
+@pytest.mark.parametrize("by_name", [False, True])
+def test_arrays_are_leaves_of_arguments(
+    keys: tuple[str, ...], by_name: bool, tmp_path: Path
+) -> None:
+    x, y, z = (torch.full((2, 3), float(i)) for i in range(3))
+    inputs = ({"left": x}, (y, z))
+    kwargs = dict(zip(("features", "pair"), inputs, strict=True)) if by_name else {}
+    source = Source(Inside(), () if by_name else inputs, kwargs, None)
+    np.savez(tmp_path / "data.npz", **{k: np.full((2, 3), i, F32) for i, k in enumerate(keys)})
+    (call,) = read_calls(tmp_path / "data.npz", source)
+    features, (first, second) = call.values() if isinstance(call, dict) else call
+    assert isinstance(call, dict) == by_name
+    assert [float(each[0, 0]) for each in (features["left"], first, second)] == [0, 1, 2]
+    if not by_name:
+        program = torch.export.export(source.module, inputs)
+        assert list(program.graph_signature.user_inputs) == ["features_left", "pair_0", "pair_1"]
+
+
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "other name": ({"y": [1]}, "the array .y. is of no input; there are x, at"),
     "missing": ({"x": np.ones((2, 3))}, "no array of input at; it has 'x'"),

@@ -21,7 +21,17 @@ from torch.fx import Graph, GraphModule, Node
 
 from etx_exir.ir.ops import PERMUTATIONS, permutation
 
-__all__ = ["EQUALS", "INNER", "Note", "forget", "inherit", "note_exported", "note_of", "scale"]
+__all__ = [
+    "EQUALS",
+    "INNER",
+    "Note",
+    "forget",
+    "inherit",
+    "note_exported",
+    "note_of",
+    "place_beside",
+    "scale",
+]
 
 EQUALS = "equals"
 INNER = "#"
@@ -72,6 +82,11 @@ def forget(nodes: Iterable[Node]) -> None:
     """Take away the notes of `nodes`, whose values have become others."""
     for node in nodes:
         node.meta.pop(EQUALS, None)
+
+
+def place_beside(new: Node, node: Node) -> None:
+    """Let `new` come from the module and source line of `node`, whose value it does not hold."""
+    new.meta.update({key: item for key, item in node.meta.items() if key not in ("val", EQUALS)})
 
 
 def scale(nodes: Iterable[Node], factor: float) -> None:
