@@ -9,7 +9,7 @@ from compared_models import exported
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.compare import compare
 from etx_exir import to_edge_transform_and_lower
-from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
+from etx_quant import Int8Quantizer, XNNPACKQuantizer, get_symmetric_quantization_config, quantize
 from etx_schema import read_pte
 from etx_schema.problem import DEBUG_KEY
 from planted import quantized
@@ -29,6 +29,22 @@ def test_noise_by_design_and_of_the_runtime():
         assert abs(layer.device - layer.design) < 3
     assert found["linear"].module == "head"
     assert "signal to noise in dB" in "\n".join(report.lines())
+
+
+def test_a_batch_norm_is_of_the_layer_that_it_became_part_of():
+    """Behind an activation it is part of the next layer: the activation keeps its value."""
+    torch.manual_seed(0)
+    layers = (nn.Conv2d(3, 8, 3), nn.ReLU(), nn.BatchNorm2d(8), nn.Conv2d(8, 4, 3))
+    model = nn.Sequential(*layers, nn.BatchNorm2d(4)).train()
+    for _ in range(20):
+        model(torch.randn(8, 3, 9, 9) * 3 + 1)
+    inputs = (torch.randn(1, 3, 9, 9) * 3 + 1,)
+    int8 = quantize(model.eval(), [inputs], Int8Quantizer())
+    program, floating = (torch.export.export(made, inputs) for made in (int8, model))
+    pte = to_edge_transform_and_lower(program).to_executorch().pte_file
+    (call,) = compare(pte, program, [inputs], floating=floating).calls
+    assert {layer.float_value for layer in call.layers} == {"relu", "batch_norm_1"}
+    assert all(20 < layer.design < 60 for layer in call.layers), call.layers
 
 
 def test_no_alarm():

@@ -24,7 +24,9 @@ __all__ = ["Layer", "Layers"]
 
 QUANTIZE = "quantized_decomposed.quantize_per_tensor"
 DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor"
-NORMS = ("batch_norm", "_native_batch_norm")
+NORMS = ("batch_norm",)
+WEIGHTED = ("conv", "linear", "mm")
+"""A batch norm behind one of these has become part of it; behind another, of the next layer."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Layers:
             other = places.get(_place(node, counts)) if "quantize" not in str(node.target) else None
             if other is None:
                 continue
-            for user in list(other.users):
-                if any(n in str(user.target) for n in NORMS) and user.target not in kept:
+            for user in list(other.users) if _names(other, WEIGHTED) else ():
+                if _names(user, NORMS) and user.target not in kept:
                     other = user
             for same in _same(node):
                 name = quantized.names.get(same)
@@ -100,6 +102,10 @@ class Layers:
 
 def _calls(side: Reference) -> Iterator[Node]:
     yield from (n for n in side.program.graph.nodes if n.op == "call_function")
+
+
+def _names(node: Node, parts: Sequence[str]) -> bool:
+    return any(part in str(node.target) for part in parts)
 
 
 def _same(node: Node) -> Iterator[Node]:
