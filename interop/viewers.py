@@ -88,7 +88,7 @@ def check_netron(path: Path, browser: str, folder: Path) -> str:
     own = [label for label in labels(path) if label.startswith("etx::")]
     if own:
         refusal = f"Operator schema for '{own[0]}.out' not found"
-        assert refusal in html.unescape(page), f"{path.name}: Netron draws {own[0]} now: say so"
+        assert refusal in html.unescape(page), f"{path.name}: Netron says no more: {refusal}"
         return f"no schema of {own[0]}"
     shown = re.findall(r"<text[^>]*>([^<]+)</text>", page)
     names = [label.partition("::")[2] or label for label in labels(path)]

@@ -18,6 +18,7 @@ from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantizer import TOSAQuantizer
 from etx_backend_arm.tosa import Op
 from etx_exir import to_edge_transform_and_lower
+from etx_exir.ir.equal_values import note_of
 from etx_quant import quantize
 from integers import integers
 from lowered import delegates, lower, operators
@@ -121,6 +122,16 @@ def test_conversions_are_those_of_eager(given: torch.dtype, made: torch.dtype) -
     (delegate,) = delegates(lower(model, x, partitioner=TOSAPartitioner(spec)))
     (actual,) = reference_model.run(delegate.processed_bytes, x.numpy())
     np.testing.assert_array_equal(actual, model(x).numpy())
+
+
+def test_narrow_indices_are_not_said_to_equal_what_they_choose() -> None:
+    """They come from the line of the operator that they are made for."""
+    partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
+    program = lower(Tokens().eval(), torch.randint(0, 30, (2, 5)), partitioner=partitioner)
+    (made,) = (n for n in program.graph.nodes if "_to_dim_order_copy" in str(n.target))
+    assert made.meta["val"].dtype == torch.int32
+    assert note_of(made) is None
+    assert "self.words(index)" in made.meta["stack_trace"]
 
 
 def test_what_an_npu_lacks_stays_as_it_was() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import torch
 from etx_exir.ir.constants import fake_mode_of
-from etx_exir.ir.equal_values import forget, place_beside
+from etx_exir.ir.equal_values import place_beside
 from etx_exir.passes.base import name_outputs, propagate
 from torch.export import ExportedProgram
 from torch.fx import Node
@@ -52,7 +52,6 @@ def _conversion(program: ExportedProgram, source: Node, after: Node, dtype: torc
         made: Node = program.graph.call_function(
             COPY, (source,), {"dtype": dtype, "dim_order": order}
         )
-    made.meta = {key: value for key, value in after.meta.items() if key != "val"}
     propagate(made, fake_mode_of(program))
     return made
 
@@ -61,7 +60,6 @@ def _before(
     program: ExportedProgram, node: Node, index: Node, refusal: Callable[[Node], str | None]
 ) -> None:
     made = _conversion(program, index, node.prev, torch.int32)
-    forget([made])
     place_beside(made, node)
     node.replace_input_with(index, made)
     if refusal(node) is not None:
@@ -73,6 +71,8 @@ def _behind(program: ExportedProgram, node: Node, refusal: Callable[[Node], str 
     users = [user for user in node.users if not _is_narrow(user)]
     narrow = _conversion(program, node, node, torch.int32)
     whole = _conversion(program, narrow, narrow, torch.int64)
+    for made in (narrow, whole):
+        made.meta.update({key: item for key, item in node.meta.items() if key != "val"})
     for user in users:
         user.replace_input_with(node, whole)
     if refusal(node) is None and users:

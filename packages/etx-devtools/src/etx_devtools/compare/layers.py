@@ -24,9 +24,8 @@ __all__ = ["Layer", "Layers"]
 
 QUANTIZE = "quantized_decomposed.quantize_per_tensor"
 DEQUANTIZE = "quantized_decomposed.dequantize_per_tensor"
-NORMS = ("batch_norm",)
-WEIGHTED = ("conv", "linear", "mm")
-"""A batch norm behind one of these has become part of it; behind another, of the next layer."""
+LAYERS = ("aten.conv", "aten.linear")
+"""A batch norm behind one of these has become part of it; behind another it is a layer's own."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ class Layers:
             other = places.get(_place(node, counts)) if "quantize" not in str(node.target) else None
             if other is None:
                 continue
-            for user in list(other.users) if _names(other, WEIGHTED) else ():
-                if _names(user, NORMS) and user.target not in kept:
-                    other = user
+            if str(other.target).startswith(LAYERS):
+                norms = (user for user in other.users if "batch_norm" in str(user.target))
+                other = next((norm for norm in norms if norm.target not in kept), other)
             for same in _same(node):
                 name = quantized.names.get(same)
                 if name is not None and other in self.float.names:
@@ -102,10 +101,6 @@ class Layers:
 
 def _calls(side: Reference) -> Iterator[Node]:
     yield from (n for n in side.program.graph.nodes if n.op == "call_function")
-
-
-def _names(node: Node, parts: Sequence[str]) -> bool:
-    return any(part in str(node.target) for part in parts)
 
 
 def _same(node: Node) -> Iterator[Node]:
