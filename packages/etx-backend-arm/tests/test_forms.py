@@ -93,6 +93,14 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         lambda x: F.interpolate(x, (11, 15), mode="bilinear", align_corners=True),
         ONE,
     ),
+    "bilinear_of_one_row": (
+        lambda x: F.interpolate(x, (5, 7), mode="bilinear", align_corners=True),
+        ((1, 4, 1, 3),),
+    ),
+    "bilinear_to_one_row": (
+        lambda x: F.interpolate(x, (1, 9), mode="bilinear", align_corners=True),
+        ((1, 4, 6, 5),),
+    ),
     "bmm": (torch.bmm, (ROWS, (3, 20, 4))),
     "layer_norm": (lambda x: F.layer_norm(x, (20,)), (ROWS,)),
     "layer_norm_planes": (lambda x: F.layer_norm(x, (7, 20)), (ROWS,)),
@@ -117,13 +125,23 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 }
 FILTERS = torch.linspace(-1, 1, 60).reshape(4, 3, 5)
 FLOATS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "arc_cosine": (lambda x: torch.acos(torch.tanh(x)), ONE),
+    "arc_sine": (lambda x: torch.asin(torch.tanh(x)), ONE),
+    "area_cosine": (lambda x: torch.acosh(x.abs() + 1), ONE),
+    "area_tangent": (lambda x: torch.atanh(torch.tanh(x) * 0.9), ONE),
+    "error_inverse": (lambda x: torch.erfinv(torch.tanh(x) * 0.99), ONE),
+    "exponential_less_one": (torch.expm1, ONE),
+    "hyperbolic_sine": (torch.sinh, ONE),
+    "logarithm_of_one_more": (lambda x: torch.log1p(x.abs()), ONE),
+    "logit": (lambda x: torch.logit(torch.sigmoid(x), 1e-3), ONE),
+    "rounded": (lambda x: torch.round(x * 4), ONE),
+    "sign": (torch.sign, ONE),
     "line": (lambda x: F.conv1d(x, FILTERS, stride=2, padding=1, dilation=2), ((2, 3, 20),)),
     "mish_floats": (F.mish, ONE),
     "softplus_floats": (F.softplus, ONE),
     "softplus_steep": (lambda x: F.softplus(x * 20, beta=3, threshold=30), ONE),
     "quotient": (torch.div, (IMAGE, IMAGE)),
 }
-INTEGERS_ONLY = ("arctangent", "area")
 MANY = {**{name: (each, ONE) for name, each in FUNCTIONS.items()}, **MOVES, **OTHERS, **FLOATS}
 
 
@@ -177,10 +195,42 @@ def test_integers_are_those_of_the_quantized_program(name: str) -> None:
     assert max(steps) <= (0 if name in TABLES else 1)
 
 
-@pytest.mark.parametrize("name", [name for name in MANY if name not in INTEGERS_ONLY])
+@pytest.mark.parametrize("name", MANY)
 def test_floats_are_those_of_eager(name: str) -> None:
     for actual, expected in results(name, "FP"):
         torch.testing.assert_close(torch.from_numpy(actual), expected, rtol=1e-5, atol=1e-5)
+
+
+SPECIAL = (0.0, 0.5, 1.0, 1.5, 2.5, 88.0, 9999.0, 1e4, 1e20, 3e38, float("inf"))
+WITH_ENDS = (
+    torch.acos,
+    torch.acosh,
+    torch.asin,
+    torch.asinh,
+    torch.atan,
+    torch.atanh,
+    torch.cosh,
+    torch.erfinv,
+    torch.expm1,
+    torch.log1p,
+    torch.logit,
+    torch.relu,
+    torch.round,
+    torch.sign,
+    torch.sinh,
+    torch.sqrt,
+)
+
+
+@pytest.mark.parametrize("function", WITH_ENDS, ids=lambda each: each.__name__)
+def test_ends_of_functions_are_those_of_eager(function: Function) -> None:
+    x = torch.tensor([*SPECIAL, *(-each for each in SPECIAL), float("nan")])
+    program = lower(Whole(function), x, partitioner=TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP")))
+    (delegate,) = delegates(program)
+    (actual,) = reference_model.run(delegate.processed_bytes, x.numpy())
+    torch.testing.assert_close(
+        torch.from_numpy(actual), function(x), rtol=1e-6, atol=1e-6, equal_nan=True
+    )
 
 
 @pytest.mark.parametrize(("profile", "threshold"), [("FP", 2.0), ("INT", 20.0)])

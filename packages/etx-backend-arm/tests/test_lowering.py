@@ -67,14 +67,15 @@ def test_the_rest_of_the_program_stays_outside() -> None:
 @pytest.mark.parametrize(
     ("model", "reason"),
     [
-        (nn.Conv2d(4, 4, 3, groups=2), "has 2 groups"),
+        (nn.Conv2d(520, 260, 1, groups=130), "has 130 groups"),
         (nn.ConvTranspose2d(4, 4, 3, groups=2), "has 2 groups and a dilation of [1, 1]"),
         (nn.Conv2d(4, 4, 3).double(), "torch.float64"),
     ],
 )
 def test_a_node_that_stays_out_says_why(model: nn.Module, reason: str) -> None:
     dtype = next(model.parameters()).dtype
-    program = lower(model.eval(), torch.randn(1, 4, 10, 10, dtype=dtype))
+    channels = model.in_channels
+    program = lower(model.eval(), torch.randn(1, channels, 10, 10, dtype=dtype))
     assert delegates(program) == []
     (node,) = [n for n in program.graph.nodes if n.target is torch.ops.aten.convolution.default]
     constants = Constants(program)

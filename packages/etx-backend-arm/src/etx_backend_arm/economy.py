@@ -209,7 +209,7 @@ class _Rewriter:
         output = str(each.outputs[0])
         whole = tuple(self.graph.shape(inputs[0] if each.op in REDUCTIONS else output))
         attribute: object = each.attribute
-        if prod(shape) != prod(whole) or (each.op == Op.RESCALE and shape[-1] != whole[-1]):
+        if prod(shape) != prod(whole) or (each.op == Op.RESCALE and shape[-1:] != whole[-1:]):
             return False
         place = _places(shape, whole)
         made = shape

@@ -15,6 +15,7 @@ from etx_exir.partitioners.duplicates import split_dequantize
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from etx_backend_arm.around_views import enclose_views
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.lowering import TOSABackend
 from etx_backend_arm.narrow import narrow_indices, split_constants
@@ -34,11 +35,13 @@ from etx_backend_arm.quantized import (
     weight_of,
     with_quantized,
 )
+from etx_backend_arm.rewrites import take_apart
 
 __all__ = ["TOSAPartitioner", "partitioner"]
 
 aten = torch.ops.aten
 WHOLE = (
+    aten.erfinv.default,
     aten.hardsigmoid.default,
     aten.hardswish.default,
     aten.layer_norm.default,
@@ -51,7 +54,7 @@ WHOLE = (
     aten.softplus.default,
 )
 """Operators of the table that the compiler would take apart."""
-FLOATS_TOO = (aten.mish.default, aten.softplus.default)
+FLOATS_TOO = (aten.erfinv.default, aten.mish.default, aten.softplus.default)
 """Those of them that floats have as one row, too."""
 
 
@@ -83,9 +86,11 @@ class TOSAPartitioner(GroupPartitioner):
         self.program, self.limits = exported_program, {}
         if Profile.FP not in self.compile_spec.profiles:
             self._require_integers(exported_program)
+        enclose_views(exported_program)
         split_dequantize(exported_program)
         split_constants(exported_program, self._look)
         narrow_indices(exported_program, self._look, self.refusal)
+        take_apart(exported_program, self.refusal)
         return super().partition(exported_program)
 
     def _require_integers(self, program: ExportedProgram) -> None:

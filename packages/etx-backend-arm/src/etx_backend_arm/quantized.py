@@ -40,8 +40,13 @@ FILLED = (aten.full.default, aten.zeros.default)
 Look = Callable[[object], "Tensor | None"]
 
 
-INDEXED = (aten.embedding.default, aten.index.Tensor, aten.index_select.default)
-"""What reads numbers of rows beside values."""
+INDEXED = (
+    aten.embedding.default,
+    aten.index.Tensor,
+    aten.index_select.default,
+    aten.where.self,
+)
+"""What reads numbers of rows, or truths, beside values."""
 
 
 @dataclass(frozen=True)
@@ -190,9 +195,9 @@ def split_of(node: Node) -> Node | None:
 
 
 def is_index(node: Node) -> bool:
-    """Tell whether the elements of a node's tensor are numbers of rows."""
+    """Tell whether the elements of a node's tensor are numbers of rows, or truths."""
     held = node.meta["val"]
-    return isinstance(held, Tensor) and held.dtype in (torch.int32, torch.int64)
+    return isinstance(held, Tensor) and held.dtype in (torch.int32, torch.int64, torch.bool)
 
 
 def find_step(node: Node, look: Look) -> Step | str:

@@ -13,12 +13,25 @@ from etx_quant import (
     QuantizationError,
     get_symmetric_quantization_config,
 )
-from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved, Recurrent, Row, Table
+from etx_quant.config import EPS
+from etx_quant.rows import (
+    FROM_ZERO_TO_ONE,
+    ROWS,
+    Arithmetic,
+    Compared,
+    Moved,
+    Recurrent,
+    Row,
+    Split,
+    Table,
+    Weighted,
+)
 from torch.fx import GraphModule
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.nodes import Profile
 from etx_backend_arm.nodes.functions import INVERSES
+from etx_backend_arm.nodes.logic import COMPARISONS
 from etx_backend_arm.rewrites import rewrite_whole
 
 __all__ = [
@@ -29,22 +42,37 @@ __all__ = [
 
 
 aten = torch.ops.aten
+
+
+def _without_floats(row: Row) -> Row:
+    """Return a row for what has no floats to fall back to."""
+    if isinstance(row, Arithmetic):
+        return replace(row, is_sum=False)
+    return replace(row, of_inputs=True) if isinstance(row, (Moved, Split)) else row
+
+
 ALSO_INTEGER: dict[object, Row] = {
-    **{
-        target: replace(row, is_sum=False) if isinstance(row, Arithmetic) else row
-        for target, row in ROWS.items()
-    },
+    **{target: _without_floats(row) for target, row in ROWS.items()},
     **dict.fromkeys(INVERSES, Arithmetic()),
+    **{
+        target: Compared()
+        for packet in COMPARISONS
+        for target in (packet.Tensor, packet.Scalar)  # type: ignore[attr-defined]
+    },
+    aten.amin.default: Moved(of_inputs=True),
     aten.bmm.default: Arithmetic(),
+    aten.conv3d.default: Weighted(),
+    aten.conv3d.padding: Weighted(),
     aten.cos.default: Arithmetic(),
     aten.div.Tensor: Arithmetic(),
     aten.embedding.default: Table(is_whole=True),
     aten.exp.default: Arithmetic(),
-    aten.index_select.default: Moved(),
+    aten.index_select.default: Moved(of_inputs=True),
     aten.floor.default: Arithmetic(),
     aten.layer_norm.default: Arithmetic(takes_one=True),
     aten.lstm.input: Recurrent(is_xnnpack=False, is_whole=True),
     aten.matmul.default: Arithmetic(),
+    aten.mm.default: Arithmetic(),
     aten.log.default: Arithmetic(),
     aten.log1p.default: Arithmetic(),
     aten.pow.Tensor_Scalar: Arithmetic(),
@@ -57,6 +85,7 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.ceil.default: Arithmetic(),
     aten.round.default: Arithmetic(),
     aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
+    aten.where.self: Moved(of_inputs=True),
 }
 """What runs on a CPU in float at little cost is int8 here: an NPU has nothing else."""
 
@@ -67,16 +96,24 @@ def get_symmetric_a16w8_quantization_config(
     is_dynamic: bool = False,
     weight_qmin: int = -127,
     weight_qmax: int = 127,
+    epsilon: float = EPS,
 ) -> QuantizationConfig:
-    """Return int16 activations around zero, and int8 weights: needs TOSA's extension int16."""
+    """Return int16 activations around zero, and int8 weights: needs TOSA's extension int16.
+
+    ``epsilon`` is the least scale of an activation.
+    """
     base = get_symmetric_quantization_config(
         is_per_channel, is_qat, is_dynamic, -(2**15) + 1, 2**15 - 1, weight_qmin, weight_qmax
     )
+    made = base.input_activation.observer_or_fake_quant_ctr.p
     activation = replace(
-        base.input_activation, dtype=torch.int16, qscheme=torch.per_tensor_symmetric
+        base.input_activation,
+        dtype=torch.int16,
+        qscheme=torch.per_tensor_symmetric,
+        observer_or_fake_quant_ctr=made.func.with_args(**{**made.keywords, "eps": epsilon}),
     )
-    made = None if is_dynamic else activation
-    return QuantizationConfig(activation, made, base.weight, None, is_qat)
+    output = None if is_dynamic else activation
+    return QuantizationConfig(activation, output, base.weight, None, is_qat)
 
 
 def get_symmetric_a8w4_quantization_config(

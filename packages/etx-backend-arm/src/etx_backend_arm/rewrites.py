@@ -2,22 +2,38 @@
 """Whole operators as smaller ones, before they are quantized: an NPU has no others.
 
 ``scaled_dot_product_attention(q, k, v)`` -> ``matmul(softmax(matmul(q, k') * s), v)``,
-``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``, ``gru(x)`` -> its gates, a step at a time.
+``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``, ``gru(x)`` -> its gates, a step at a time,
+``addmm(b, x, y)`` -> ``mm(x, y) + b``, ``glu(x)`` -> ``x[:n] * sigmoid(x[n:])``,
+``x / y`` -> ``x * reciprocal(y)``, ``max(x, d).values`` -> ``amax(x, d)``, ``scatter(x, y)`` ->
+``cat(x[:i], y, x[j:])``, ``var(x)`` -> ``mean((x - mean(x))^2)``.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import torch
+from etx_exir.ir.constants import fake_mode_of
+from etx_exir.ir.equal_values import place_beside
+from etx_exir.passes.base import name_outputs, propagate
+from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
-__all__ = ["rewrite_whole"]
+__all__ = ["rewrite_whole", "take_apart"]
 
 aten = torch.ops.aten
+COPIES = {
+    aten.slice.Tensor: aten.slice_copy.Tensor,
+    aten.unsqueeze.default: aten.unsqueeze_copy.default,
+}
+"""Operators of exported programs in their lowered form."""
+EXTREMES = (aten.max.dim, aten.min.dim)
+MOST_WINDOWS = 64
+"""Adaptive pools of more windows of unequal sizes stay as they are."""
 
 
 def rewrite_whole(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
@@ -26,12 +42,24 @@ def rewrite_whole(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
         for node in model.graph.find_nodes(op="call_function", target=target):
             if is_taken(node):
                 with model.graph.inserting_before(node):
-                    rewrite(_Writer(node))
+                    rewrite(Writer(node))
     model.graph.eliminate_dead_code()
     model.recompile()
 
 
-class _Writer:
+def take_apart(program: ExportedProgram, refusal: Callable[[Node], str | None]) -> None:
+    """Rewrite operators of a lowered program that have a refusal, where their parts have none."""
+    count = len(program.graph.nodes)
+    for target, rewrite in LOWERED.items():
+        for node in program.graph.find_nodes(op="call_function", target=target):
+            if refusal(node) is not None:
+                with program.graph.inserting_before(node):
+                    rewrite(_LoweredWriter(node, program, refusal))
+    if len(program.graph.nodes) != count:
+        name_outputs(program)
+
+
+class Writer:
     """Adds operators in the place of a node."""
 
     def __init__(self, node: Node) -> None:
@@ -53,8 +81,54 @@ class _Writer:
         self.node.replace_all_uses_with(made)
         self.node.graph.erase_node(self.node)
 
+    def picked(self, made: Node) -> None:
+        """Let a value take the place of the first result, the only one that is read."""
+        for user in list(self.node.users):
+            user.replace_all_uses_with(made)
+            self.node.graph.erase_node(user)
+        self.node.graph.erase_node(self.node)
 
-def _attention(w: _Writer) -> None:
+
+class _LoweredWriter(Writer):
+    """Adds operators of a lowered program, which stay where none of them has a refusal."""
+
+    def __init__(
+        self, node: Node, program: ExportedProgram, refusal: Callable[[Node], str | None]
+    ) -> None:
+        super().__init__(node)
+        self.program, self.refusal, self.added = program, refusal, list[Node]()
+
+    def call(self, target: Any, *args: Any) -> Node:
+        """Add an operator in its lowered form."""
+        if target is aten.mul.Tensor and not isinstance(args[1], Node):
+            target = aten.mul.Scalar
+        made: Node = self.node.graph.call_function(COPIES.get(target, target), args)
+        propagate(made, fake_mode_of(self.program))
+        place_beside(made, self.node)
+        self.added.append(made)
+        return made
+
+    def _is_refused(self, made: Node) -> bool:
+        if not any(self.refusal(each) for each in self.added):
+            user = next(iter(self.node.users)) if self.node.target in EXTREMES else self.node
+            made.meta.update({key: item for key, item in user.meta.items() if key != "val"})
+            return False
+        for each in reversed(self.added):
+            self.node.graph.erase_node(each)
+        return True
+
+    def done(self, made: Node) -> None:
+        """Let a value take the place of the node if all of it is taken."""
+        if not self._is_refused(made):
+            super().done(made)
+
+    def picked(self, made: Node) -> None:
+        """Let a value take the place of the first result if all of it is taken."""
+        if not self._is_refused(made):
+            super().picked(made)
+
+
+def _attention(w: Writer) -> None:
     given = w.given
     if given["attn_mask"] is not None or given["is_causal"] or given["dropout_p"]:
         return
@@ -67,7 +141,7 @@ def _attention(w: _Writer) -> None:
     w.done(w.call(aten.matmul.default, w.call(aten.softmax.int, scores, -1), value))
 
 
-def _average(w: _Writer) -> None:
+def _average(w: Writer) -> None:
     given = w.given
     sizes = [[1, *given[name]] if given[name] else [] for name in ("kernel_size", "stride")]
     image = w.call(aten.unsqueeze.default, given["self"], -2)
@@ -75,7 +149,7 @@ def _average(w: _Writer) -> None:
     w.done(w.call(aten.squeeze.dim, w.call(aten.avg_pool2d.default, image, *sizes, *rest), -2))
 
 
-def _largest(w: _Writer) -> None:
+def _largest(w: Writer) -> None:
     given = w.given
     sizes = [[1, *given[name]] if given[name] else [] for name in ("kernel_size", "stride")]
     image = w.call(aten.unsqueeze.default, given["self"], -2)
@@ -83,19 +157,143 @@ def _largest(w: _Writer) -> None:
     w.done(w.call(aten.squeeze.dim, w.call(aten.max_pool2d.default, image, *sizes, *rest), -2))
 
 
-def _adaptive(w: _Writer) -> None:
-    given = w.given["self"].meta["val"].shape[-2:]
-    made = w.node.meta["val"].shape[-2:]
-    if w.node.meta["val"].dim() != 4 or any(n % m for n, m in zip(given, made, strict=True)):
+def _adaptive(w: Writer) -> None:
+    x = w.given["self"]
+    given, made = x.meta["val"].shape[-2:], w.node.meta["val"].shape[-2:]
+    if w.node.meta["val"].dim() != 4 or made.numel() > MOST_WINDOWS:
         return
     if list(made) == [1, 1]:
-        w.done(w.call(aten.mean.dim, w.given["self"], [-1, -2], True))
+        w.done(w.call(aten.mean.dim, x, [-1, -2], True))
         return
-    size = [int(n // m) for n, m in zip(given, made, strict=True)]
-    w.done(w.call(aten.avg_pool2d.default, w.given["self"], size, size))
+    if all(n % m == 0 for n, m in zip(given, made, strict=True)):
+        size = [int(n // m) for n, m in zip(given, made, strict=True)]
+        w.done(w.call(aten.avg_pool2d.default, x, size, size))
+        return
+    rows = []
+    for top, bottom in _windows(*map(int, (given[0], made[0]))):
+        band = _part(w, x, -2, top, bottom)
+        columns = (_part(w, band, -1, *each) for each in _windows(int(given[1]), int(made[1])))
+        means = [w.call(aten.mean.dim, each, [-1, -2], True) for each in columns]
+        rows.append(w.call(aten.cat.default, means, -1))
+    w.done(w.call(aten.cat.default, rows, -2))
 
 
-def _gru(w: _Writer) -> None:
+def _windows(given: int, made: int) -> list[tuple[int, int]]:
+    """Return where the windows of an adaptive pool begin and end."""
+    return [(i * given // made, -(-(i + 1) * given // made)) for i in range(made)]
+
+
+def _part(w: Writer, x: Node, dim: int, begin: int, end: int) -> Node:
+    if begin == 0 and end == x.meta["val"].shape[dim]:
+        return x
+    return w.call(aten.slice.Tensor, x, dim, begin, end)
+
+
+def _addmm(w: Writer) -> None:
+    offset, product = w.given["self"], w.call(aten.mm.default, w.given["mat1"], w.given["mat2"])
+    scaled = [(offset, w.given["beta"]), (product, w.given["alpha"])]
+    parts = [x if by == 1 else w.call(aten.mul.Tensor, x, by) for x, by in scaled]
+    w.done(w.call(aten.add.Tensor, *parts))
+
+
+def _glu(w: Writer) -> None:
+    x, dim = w.given["self"], w.given["dim"]
+    size = x.meta["val"].shape[dim]
+    first, second = (_part(w, x, dim, *ends) for ends in ((0, size // 2), (size // 2, size)))
+    w.done(w.call(aten.mul.Tensor, first, w.call(aten.sigmoid.default, second)))
+
+
+def _of_all(target: Any) -> Callable[[Writer], None]:
+    def rewrite(w: Writer) -> None:
+        x = w.given["self"]
+        dims = list(range(x.meta["val"].dim()))
+        if dims:
+            w.done(w.call(target, x, dims, False))
+
+    return rewrite
+
+
+def _matmul(w: Writer) -> None:
+    """Of vectors, and of batches of different shapes, as a product of batches of one shape."""
+    first, second = list(w.given.values())
+    shapes = [list(each.meta["val"].shape) for each in (first, second)]
+    if min(map(len, shapes)) > 1 and shapes[0][:-2] == shapes[1][:-2]:
+        return
+    x = first if len(shapes[0]) > 1 else w.call(aten.unsqueeze.default, first, 0)
+    y = second if len(shapes[1]) > 1 else w.call(aten.unsqueeze.default, second, -1)
+    pair, ends = [x, y], [list(each.meta["val"].shape) for each in (x, y)]
+    batch = list(torch.broadcast_shapes(ends[0][:-2], ends[1][:-2]))  # type: ignore[no-untyped-call]
+    for i, (each, end) in enumerate(zip((x, y), ends, strict=True)):
+        if end[:-2] != batch:
+            pair[i] = w.call(aten.expand.default, each, [*batch, *end[-2:]])
+    made = w.call(aten.matmul.default, *pair)
+    if len(shapes[1]) == 1:
+        made = w.call(aten.squeeze.dim, made, -1)
+    if len(shapes[0]) == 1:
+        made = w.call(aten.squeeze.dim, made, -1 if len(shapes[1]) == 1 else -2)
+    w.done(made)
+
+
+def _quotient(w: Writer) -> None:
+    first, second = w.given["self"], w.given["other"]
+    if not isinstance(second, Node) or second.op == "get_attr":
+        return
+    w.done(w.call(aten.mul.Tensor, first, w.call(aten.reciprocal.default, second)))
+
+
+def _extreme(target: Any) -> Callable[[Writer], None]:
+    def rewrite(w: Writer) -> None:
+        for user in list(w.node.users):
+            if not user.users:
+                w.node.graph.erase_node(user)
+        if w.node.users and all(user.args[1] == 0 for user in w.node.users):
+            w.picked(w.call(target, w.given["self"], [w.given["dim"]], w.given["keepdim"]))
+
+    return rewrite
+
+
+def _put(w: Writer, part: Node, dim: int, begin: int, end: int) -> None:
+    """Let ``part`` stand in a tensor from ``begin`` to ``end``."""
+    x = w.given["self"]
+    size = x.meta["val"].shape[dim]
+    before = [_part(w, x, dim, 0, begin)] if begin > 0 else []
+    behind = [_part(w, x, dim, end, size)] if end < size else []
+    parts = [*before, part, *behind]
+    w.done(part if len(parts) == 1 else w.call(aten.cat.default, parts, dim))
+
+
+def _slice_scatter(w: Writer) -> None:
+    given = w.given
+    size = given["self"].meta["val"].shape[given["dim"]]
+    begin, end, step = slice(given["start"], given["end"], given["step"]).indices(size)
+    if step == 1 and end > begin:
+        _put(w, given["src"], given["dim"], begin, end)
+
+
+def _select_scatter(w: Writer) -> None:
+    given = w.given
+    index = given["index"] % given["self"].meta["val"].shape[given["dim"]]
+    row = w.call(aten.unsqueeze.default, given["src"], given["dim"])
+    _put(w, row, given["dim"], index, index + 1)
+
+
+def _variance(w: Writer) -> None:
+    given = w.given
+    x = given["self"]
+    shape = x.meta["val"].shape
+    dims = sorted(d % len(shape) for d in given["dim"] or range(len(shape)))
+    correction = given.get("correction", 1 if given.get("unbiased", True) else 0)
+    count = prod(int(shape[d]) for d in dims)
+    divisor = count - (1 if correction is None else correction)
+    if divisor <= 0:
+        return
+    apart = w.call(aten.sub.Tensor, x, w.call(aten.mean.dim, x, dims, True))
+    squares = w.call(aten.mul.Tensor, apart, apart)
+    made = w.call(aten.mean.dim, squares, dims, given["keepdim"])
+    w.done(made if divisor == count else w.call(aten.mul.Tensor, made, count / divisor))
+
+
+def _gru(w: Writer) -> None:
     given = w.given
     x, state, parameters = given["input"], given["hx"], given["params"]
     each = 4 if given["has_biases"] else 2
@@ -123,7 +321,7 @@ def _gru(w: _Writer) -> None:
 
 
 def _direction(
-    w: _Writer, x: Node, state: Node, held: list[Node], time: int, is_back: bool
+    w: Writer, x: Node, state: Node, held: list[Node], time: int, is_back: bool
 ) -> list[Node]:
     """Return the states of one layer in one direction, in the order of time."""
     biases: Sequence[Node | None] = held[2:] or [None, None]
@@ -146,15 +344,45 @@ def _direction(
     return [rows[t] for t in range(count)]
 
 
-def _thirds(w: _Writer, value: Node) -> list[Node]:
+def _thirds(w: Writer, value: Node) -> list[Node]:
     size = value.meta["val"].shape[-1] // 3
     return [w.call(aten.slice.Tensor, value, -1, i * size, (i + 1) * size) for i in range(3)]
 
 
-REWRITES: dict[Any, Callable[[_Writer], None]] = {
+REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.adaptive_avg_pool2d.default: _adaptive,
+    aten.addmm.default: _addmm,
     aten.avg_pool1d.default: _average,
+    aten.div.Tensor: _quotient,
+    aten.dot.default: _matmul,
+    aten.glu.default: _glu,
     aten.gru.input: _gru,
+    aten.matmul.default: _matmul,
+    aten.max.dim: _extreme(aten.amax.default),
     aten.max_pool1d.default: _largest,
+    aten.mean.default: _of_all(aten.mean.dim),
+    aten.min.dim: _extreme(aten.amin.default),
+    aten.mv.default: _matmul,
     aten.scaled_dot_product_attention.default: _attention,
+    aten.select_scatter.default: _select_scatter,
+    aten.slice_scatter.default: _slice_scatter,
+    aten.sum.default: _of_all(aten.sum.dim_IntList),
+    aten.var.correction: _variance,
+    aten.var.dim: _variance,
+}
+LOWERED: dict[Any, Callable[[Writer], None]] = {
+    aten._adaptive_avg_pool2d.default: _adaptive,
+    **{
+        target: REWRITES[target]
+        for target in (
+            aten.addmm.default,
+            aten.glu.default,
+            aten.max.dim,
+            aten.mean.default,
+            aten.min.dim,
+            aten.select_scatter.default,
+            aten.slice_scatter.default,
+            aten.var.correction,
+        )
+    },
 }

@@ -83,12 +83,19 @@ class Values:
         self._names[node, layout] = name
 
     def define_in(self, node: Node, name: str, layout: str) -> None:
-        """Record a value in a layout; ``nlc`` are lines as images of one row, of rank 3 here."""
+        """Record a value in a layout; ``nlc`` are lines as images of one row, of rank 3 here.
+
+        ``ndhwc`` are volumes, which are put in the program's order.
+        """
         if layout == "nlc":
             batch, channels, length = self.shape(node)
             lines = self.graph.reshape(name, [batch, length, channels], f"{node.name}_nlc")
             dtype, shape = self.graph.dtype(name), [batch, channels, length]
             name = self.graph.transpose(lines, [0, 2, 1], f"{node.name}_ncl", shape, dtype)
+            layout = "nchw"
+        elif layout == "ndhwc":
+            shape, dtype = self.shape(node), self.graph.dtype(name)
+            name = self.graph.transpose(name, [0, 4, 1, 2, 3], f"{node.name}_ncdhw", shape, dtype)
             layout = "nchw"
         elif layout == "nchw":
             name = self.graph.reshape(name, self.shape(node), node.name)
@@ -105,8 +112,8 @@ class Values:
             node = node.args[0]
         tensor = self.parameter(node)
         if tensor is not None:
-            order = PERMS["nhwc"] if layout == "nhwc" else range(tensor.dim())
-            return self.constant(f"{node.name}_{layout}", tensor.permute(*order))
+            order = PERMS["nhwc"] if layout == "nhwc" else tuple(range(tensor.dim()))
+            return self.constant(f"{node.name}_{layout}", tensor.permute(order))
         if (node, layout) not in self._names:
             other = self._names[node, self.layout(node)]
             name = f"{node.name}_{layout}"

@@ -31,6 +31,7 @@ from etx_quant.rows import (
     NORMS,
     ROWS,
     Arithmetic,
+    Compared,
     Moved,
     Recurrent,
     Row,
@@ -334,13 +335,16 @@ def _is_large(argument: object, model: GraphModule) -> bool:
     return not bool((value.abs() <= LARGE).all())
 
 
-def annotate_moved(node: Node, row: Row, config: QuantizationConfig, model: GraphModule) -> None:
+def annotate_moved(
+    node: Node, row: Moved | Split, config: QuantizationConfig, model: GraphModule
+) -> None:
     """Give inputs and result one scale, where a quantized value is moved."""
+    if any(_is_large(each, model) for each in node.all_input_nodes):
+        return
     if any(map(_is_quantized, _float_inputs(node))) and _moves_only(node):
         inputs = _float_inputs(node)
-        if all(n.op == "placeholder" for n in inputs):
-            return
-        _share(node, config)
+        if row.of_inputs or any(n.op != "placeholder" for n in inputs):
+            _share(node, config)
 
 
 def _moves_only(node: Node) -> bool:
@@ -362,6 +366,19 @@ def _share(node: Node, config: QuantizationConfig) -> None:
     if node not in results:
         node.meta[KEY] = QuantizationAnnotation(_annotated=True)
     node.meta[KEY].input_qspec_map = specs
+
+
+def annotate_compared(node: Node, row: Row, config: QuantizationConfig, model: GraphModule) -> None:
+    """Give what is compared one scale."""
+    inputs = _float_inputs(node)
+    if len(inputs) < len(node.all_input_nodes) or not any(map(_is_quantized, inputs)):
+        return
+    if any(_is_large(argument, model) for argument in node.args):
+        return
+    shared = SharedQuantizationSpec((inputs[0], node))
+    specs: dict[Node, QuantizationSpecBase | None] = dict.fromkeys(inputs, shared)
+    specs[inputs[0]] = _edge(inputs[0], config)
+    node.meta[KEY] = QuantizationAnnotation(specs, _annotated=True)
 
 
 def move_forward(node: Node, row: Row, config: QuantizationConfig) -> None:
@@ -412,6 +429,7 @@ CONVOLUTIONS = frozenset(
 ANNOTATORS: dict[type, Callable[..., None]] = {
     Weighted: annotate_weighted,
     Arithmetic: annotate_arithmetic,
+    Compared: annotate_compared,
     Moved: annotate_moved,
     Recurrent: annotate_recurrent,
     Split: annotate_moved,

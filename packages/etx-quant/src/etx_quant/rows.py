@@ -16,6 +16,7 @@ __all__ = [
     "NORMS",
     "ROWS",
     "Arithmetic",
+    "Compared",
     "Moved",
     "Recurrent",
     "Row",
@@ -63,12 +64,24 @@ class Arithmetic(Row):
 
 @dataclass(frozen=True)
 class Moved(Row):
-    """It moves or selects values: results and tensor arguments share one scale and zero point."""
+    """It moves or selects values: results and tensor arguments share one scale and zero point.
+
+    ``of_inputs``: also of the model's inputs, as where nothing but integers is computed.
+    """
+
+    of_inputs: bool = False
+
+
+@dataclass(frozen=True)
+class Compared(Row):
+    """It makes truths of tensor arguments, which share one scale and zero point."""
 
 
 @dataclass(frozen=True)
 class Split(Row):
-    """It moves values of argument 0 into several results."""
+    """It moves values of argument 0 into several results; ``of_inputs`` as of ``Moved``."""
+
+    of_inputs: bool = False
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.fx import Node
 
@@ -18,7 +20,7 @@ from etx_backend_arm.quantized import Look, clamp_of
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
-LARGEST = float(torch.finfo(torch.float32).max)
+LARGEST = math.inf
 CHECKS = (float32, static_shape)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -20,25 +20,26 @@ from etx_backend_arm.nodes.table import (
 )
 from etx_backend_arm.nodes.table import integers as of_integers
 from etx_backend_arm.nodes.windows import Fit, fit
-from etx_backend_arm.quantized import Affine, Look, weight_of
+from etx_backend_arm.quantized import Affine, Look, Weight, weight_of
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, PERMS, Values
 
 aten = torch.ops.aten
 HWCM = (2, 3, 0, 1)
+MOST_GROUPS = 128
 NARROW_STRIDE = 3
 """The largest of targets with tables of 8 bits."""
 
 
 def plain_2d(node: Node, look: Look) -> str | None:
-    """Only convolutions of images or lines that are not transposed, in one group or by channels."""
+    """Convolutions of images or lines that are not transposed, in few groups or by channels."""
     transposed = arguments(node)[6]
     if node.meta["val"].dim() not in (3, 4):
         return f"{node.name} has rank {node.meta['val'].dim()}, CONV2D takes 4, or 3 as rows of 1"
     if transposed:
         return f"{node.name} is transposed"
-    if arguments(node)[8] != 1 and not depthwise(node):
-        return f"{node.name} has {arguments(node)[8]} groups, TOSA takes 1 or one a channel"
+    if groups_of(node) > MOST_GROUPS:
+        return f"{node.name} has {groups_of(node)} groups, at most {MOST_GROUPS} are taken apart"
     return None
 
 
@@ -47,6 +48,11 @@ def depthwise(node: Node) -> bool:
     source, groups = node.args[0], arguments(node)[8]
     assert isinstance(source, Node)
     return bool(groups > 1 and groups == source.meta["val"].shape[1])
+
+
+def groups_of(node: Node) -> int:
+    """Return how many convolutions it is: TOSA has those in one group and depthwise ones."""
+    return 1 if depthwise(node) else int(arguments(node)[8])
 
 
 def weight_is_constant(node: Node, look: Look) -> str | None:
@@ -159,12 +165,29 @@ def patches(values: Values, node: Node, source: str) -> str:
 def emit(values: Values, node: Node, operands: list[str], name: str, made: DType) -> str:
     """Add the operator; ``made`` is the type of what it accumulates and returns."""
     (stride, _, dilation), at = window_of(node), fit_of(node)
-    shape = made_shape(values, node)
+    *shape, channels = made_shape(values, node)
+    shape.append(channels // groups_of(node))
     operands[0] = at.crop(values, operands[0], f"{node.name}_part")
     kind: Any = fbs.DepthwiseConv2dAttribute if depthwise(node) else fbs.Conv2dAttribute
     attribute = kind(pad=at.pads, stride=stride, dilation=dilation, acc_type=made)
     op = Op.DEPTHWISE_CONV2D if depthwise(node) else Op.CONV2D
     return values.graph.operator(op, attribute, operands, name, shape, made)
+
+
+def in_groups(values: Values, node: Node, source: str, one: Callable[[int, str], str]) -> str:
+    """Return what ``one`` makes of each group's channels of an NHWC value, joined."""
+    groups, graph = groups_of(node), values.graph
+    if groups == 1:
+        return one(0, source)
+    parts, size = [], graph.shape(source)
+    size[-1] //= groups
+    for i in range(groups):
+        begin = graph.shape_constant([0, 0, 0, i * size[-1]])
+        operands, name = [source, begin, graph.shape_constant(size)], f"{node.name}_group_{i}"
+        dtype, attribute = graph.dtype(source), fbs.SliceAttribute()
+        parts.append(one(i, graph.operator(Op.SLICE, attribute, operands, name, size, dtype)))
+    name, dtype, shape = f"{node.name}_joined", graph.dtype(parts[0]), made_shape(values, node)
+    return graph.operator(Op.CONCAT, fbs.ConcatAttribute(axis=3), parts, name, shape, dtype)
 
 
 @lowers(aten.convolution.default, when=(float32, static_shape, plain_2d, weight_is_constant))
@@ -175,15 +198,20 @@ def convolution(values: Values, node: Node) -> None:
     assert filters is not None
     offset = values.parameter(bias) if bias is not None else torch.zeros(filters.shape[0])
     assert offset is not None
-    name, zero = node.name, torch.zeros(1)
-    operands = [
-        image(values, node, source),
-        values.constant(f"{name}_weight", kernel(node, filters)),
-        values.constant(f"{name}_bias", offset),
-        values.constant(f"{name}_input_zero_point", zero),
-        values.constant(f"{name}_weight_zero_point", zero),
-    ]
-    made = emit(values, node, operands, f"{name}_made", DType.FP32)
+    parts = [each.chunk(groups_of(node)) for each in (filters, offset)]
+
+    def one(i: int, part: str) -> str:
+        name, zero = f"{node.name}_{i}", torch.zeros(1)
+        operands = [
+            part,
+            values.constant(f"{name}_weight", kernel(node, parts[0][i])),
+            values.constant(f"{name}_bias", parts[1][i]),
+            values.constant(f"{name}_input_zero_point", zero),
+            values.constant(f"{name}_weight_zero_point", zero),
+        ]
+        return emit(values, node, operands, f"{name}_made", DType.FP32)
+
+    made = in_groups(values, node, image(values, node, source), one)
     values.define_in(node, made, layout_of(node))
 
 
@@ -195,26 +223,52 @@ def convolution(values: Values, node: Node) -> None:
 def convolution_int8(values: Values, node: Node) -> None:
     """Lower to int8 by int8 with an int32 bias, or int16 with an int48 one, then RESCALE."""
     step, weight = values.step(node), values.weight(node.args[1])
-    bias = values.parameter(arguments(node)[2])
-    name, form = node.name, step.forms[0]
-    source, integers = image(values, node, step.sources[0]), kernel(node, weight.integers)
-    is_patched = is_of_patches(values, node)
-    if is_patched:
-        source = patches(values, node, source)
-        integers = integers.reshape(integers.shape[0], 1, 1, -1)
-    filters, zero = values.filters(f"{name}_weight", integers, weight)
-    operands = [
-        source,
-        filters,
-        values.bias(f"{name}_bias", bias, form, weight),
-        values.graph.zero_point(form.zero_point, DTYPES[form.dtype]),
-        zero,
-    ]
+    bias, graph = values.parameter(arguments(node)[2]), values.graph
+    form, groups, is_patched = step.forms[0], groups_of(node), is_of_patches(values, node)
     kind = accumulator(form)
-    if is_patched:
-        attribute = fbs.Conv2dAttribute(pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=kind)
-        shape = made_shape(values, node)
-        total = values.graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, kind)
-    else:
-        total = emit(values, node, operands, f"{name}_total", kind)
-    values.requantize(step, total, (form.scale * weight.scales).tolist(), layout_of(node))
+    weights = [weight] if groups == 1 else _parts_of(weight, groups)
+    biases = [bias] if bias is None or groups == 1 else bias.chunk(groups)
+
+    def total(i: int, source: str) -> str:
+        name, part = f"{node.name}_{i}", weights[i]
+        integers = kernel(node, part.integers)
+        if is_patched:
+            source = patches(values, node, source)
+            integers = integers.reshape(integers.shape[0], 1, 1, -1)
+        filters, zero = values.filters(f"{name}_weight", integers, part)
+        operands = [
+            source,
+            filters,
+            values.bias(f"{name}_bias", biases[i % len(biases)], form, part),
+            graph.zero_point(form.zero_point, DTYPES[form.dtype]),
+            zero,
+        ]
+        if is_patched:
+            attribute = fbs.Conv2dAttribute(
+                pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=kind
+            )
+            shape = made_shape(values, node)
+            return graph.operator(Op.CONV2D, attribute, operands, f"{name}_total", shape, kind)
+        return emit(values, node, operands, f"{name}_total", kind)
+
+    def scaled(i: int, source: str) -> str:
+        made, own = total(i, source), step.form
+        ratios = (form.scale * weights[i].scales / own.scale).tolist()
+        name = f"{node.name}_{i}_rescaled"
+        return graph.rescale(made, ratios, (0, own.zero_point), name, DTYPES[own.dtype])
+
+    source = image(values, node, step.sources[0])
+    if groups == 1:
+        scales = (form.scale * weight.scales).tolist()
+        values.requantize(step, total(0, source), scales, layout_of(node))
+        return
+    made = in_groups(values, node, source, scaled)
+    own = step.form
+    values.requantize(step, made, [own.scale], layout_of(node), own.zero_point)
+
+
+def _parts_of(weight: Weight, groups: int) -> list[Weight]:
+    """Return the weights of groups of output channels."""
+    scales = weight.scales.expand(weight.integers.shape[0]).chunk(groups)
+    parts = zip(weight.integers.chunk(groups), scales, strict=True)
+    return [Weight(part, each, weight.axis, weight.is_narrow) for part, each in parts]

@@ -29,9 +29,11 @@ INVERSES = (
     aten.atan.default,
     aten.atanh.default,
     aten.cosh.default,
+    aten.erfinv.default,
     aten.expm1.default,
     aten.log10.default,
     aten.log2.default,
+    aten.logit.default,
     aten.sign.default,
     aten.sinh.default,
     aten.tan.default,
@@ -212,7 +214,7 @@ def _operator(op: Op, attribute: Callable[[], Any]) -> Formula:
 
 
 LEAST_THRESHOLD = 20
-LARGEST = float(torch.finfo(torch.float32).max)
+LARGEST = math.inf
 DIRECT: dict[object, Formula] = {
     aten.abs.default: _operator(Op.ABS, fbs.AbsAttribute),
     aten.ceil.default: _operator(Op.CEIL, fbs.CeilAttribute),
@@ -227,7 +229,6 @@ DIRECT: dict[object, Formula] = {
     aten.sigmoid.default: _operator(Op.SIGMOID, fbs.SigmoidAttribute),
     aten.silu.default: lambda f, x: f.mul(x, f.one(Op.SIGMOID, fbs.SigmoidAttribute(), x)),
     aten.sin.default: _operator(Op.SIN, fbs.SinAttribute),
-    aten.sqrt.default: lambda f, x: f.one(Op.POW, fbs.PowAttribute(), x, f.number(0.5)),
     aten.tanh.default: _operator(Op.TANH, fbs.TanhAttribute),
 }
 
@@ -291,11 +292,6 @@ def _tan(f: Floats, x: str) -> str:
     return f.mul(f.one(Op.SIN, fbs.SinAttribute(), x), down)
 
 
-def _cosh(f: Floats, x: str) -> str:
-    raised = f.one(Op.EXP, fbs.ExpAttribute(), x)
-    return f.mul(f.add(raised, f.reciprocal(raised)), 0.5)
-
-
 def _logarithm(base: float) -> Formula:
     return lambda f, x: f.mul(f.one(Op.LOG, fbs.LogAttribute(), x), 1 / math.log(base))
 
@@ -303,7 +299,6 @@ def _logarithm(base: float) -> Formula:
 FORMULAS: dict[object, Formula] = {
     **DIRECT,
     aten.add.Scalar: _plus,
-    aten.cosh.default: _cosh,
     aten.log10.default: _logarithm(10.0),
     aten.log2.default: _logarithm(2.0),
     aten.tan.default: _tan,

@@ -39,13 +39,16 @@ def nearest_axis(given: int, made: int) -> Axis:
 
 
 def bilinear_axis(given: int, made: int, corners: bool) -> Axis:
-    """Return the scale of (i + 0.5) * given / made - 0.5, or of the corners kept."""
-    if corners:
-        most, least = max(made - 1, 1), given - 1
-        shared = gcd(most, least) or 1
+    """Return the scale of (i + 0.5) * given / made - 0.5, or of the corners kept.
+
+    One pixel is the same everywhere, whatever its scale: RESIZE has none of zero.
+    """
+    if corners and given > 1 and made > 1:
+        most, least = made - 1, given - 1
+        shared = gcd(most, least)
         up, down, offset = most // shared, least // shared, 0
-        if least == 0:
-            up, down = 1, 1
+    elif corners and given > 1:
+        up, down, offset = 1, given, 0
     else:
         shared = gcd(made, given)
         up, down = 2 * made // shared, 2 * given // shared

@@ -17,19 +17,20 @@ __all__ = ["Fit", "fit"]
 
 @dataclass(frozen=True)
 class Fit:
-    """Padding (top, bottom, left, right), and how many rows and columns are cut off behind."""
+    """Padding (top, bottom, left, right, of volumes those of depth first), and what is cut off."""
 
     pads: list[int]
     cut: list[int]
 
     def crop(self, values: Values, source: str, name: str) -> str:
-        """Return an NHWC value without the rows and columns that no window reaches."""
+        """Return a value, channels last, without the rows and columns that no window reaches."""
         if not any(self.cut):
             return source
         graph = values.graph
-        batch, height, width, channels = graph.shape(source)
-        size = [batch, height - self.cut[0], width - self.cut[1], channels]
-        operands = [source, graph.shape_constant([0] * 4), graph.shape_constant(size)]
+        batch, *given, channels = graph.shape(source)
+        kept = [size - cut for size, cut in zip(given, self.cut, strict=True)]
+        size = [batch, *kept, channels]
+        operands = [source, graph.shape_constant([0] * len(size)), graph.shape_constant(size)]
         dtype: DType = graph.dtype(source)
         return graph.operator(Op.SLICE, fbs.SliceAttribute(), operands, name, size, dtype)
 
@@ -53,11 +54,11 @@ def fit(
 ) -> Fit:
     """Pad behind as far as the last window reaches, or take off what no window reaches.
 
-    ``sizes`` are height and width, ``reach`` those of a window with its gaps, ``made`` how many
-    windows there are, by default as many as fit.
+    ``sizes`` are those of an image or a volume, ``reach`` those of a window with its gaps, ``made``
+    how many windows there are, by default as many as fit.
     """
     pads, cut = [], []
-    for axis in range(2):
+    for axis in range(len(sizes)):
         room = sizes[axis] + padding[axis]
         count = made[axis] if made else (room + padding[axis] - reach[axis]) // stride[axis] + 1
         rest = (count - 1) * stride[axis] + reach[axis] - room
