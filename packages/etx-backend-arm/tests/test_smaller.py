@@ -26,6 +26,10 @@ BOTH: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         lambda b, x, y: torch.addmm(b, x, y, beta=0.5, alpha=2.0),
         ((4,), (3, 5), (5, 4)),
     ),
+    "between_tensors": (
+        lambda x, low, high: torch.clamp(x, low, high),
+        ((3, 4, 5), (4, 1), (5,)),
+    ),
     "glu": (lambda x: F.glu(x, 1), ((2, 6, 5),)),
     "groups": (nn.Conv2d(8, 12, 3, groups=2, padding=1, stride=2), ((2, 8, 9, 10),)),
     "groups_of_lines": (nn.Conv1d(9, 6, 3, groups=3, dilation=2, bias=False), ((2, 9, 20),)),
@@ -57,6 +61,11 @@ QUANTIZED: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "inputs_moved": (lambda x: x.permute(0, 2, 3, 1), (IMAGE,)),
     "inputs_pooled": (lambda x: F.max_pool2d(x, 2), (IMAGE,)),
     "inputs_split": (lambda x: x.split(2, 1)[1], (IMAGE,)),
+    "padded_by_more": (
+        nn.Sequential(nn.Hardtanh(0, 0.5), nn.ConstantPad2d(1, 3.0), nn.Conv2d(3, 2, 3)),
+        (IMAGE,),
+    ),
+    "plus_number": (lambda x: torch.ops.aten.add.Scalar(x, 1.5, 2), (IMAGE,)),
     "views_between": (Whole(lambda x: x.reshape(8)), ((2, 4),)),
 }
 

@@ -59,7 +59,20 @@ ALSO_INTEGER: dict[object, Row] = {
         for packet in COMPARISONS
         for target in (packet.Tensor, packet.Scalar)  # type: ignore[attr-defined]
     },
-    aten.amin.default: Moved(of_inputs=True),
+    **{
+        target: Moved(of_inputs=True)
+        for target in (
+            aten.amin.default,
+            aten.detach_copy.default,
+            aten.expand_copy.default,
+            aten.permute_copy.default,
+            aten.select_copy.int,
+            aten.slice_copy.Tensor,
+            aten.squeeze_copy.dim,
+            aten.unsqueeze_copy.default,
+            aten.view_copy.default,
+        )
+    },
     aten.bmm.default: Arithmetic(),
     aten.conv3d.default: Weighted(),
     aten.conv3d.padding: Weighted(),

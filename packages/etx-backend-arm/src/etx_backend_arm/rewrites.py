@@ -5,7 +5,8 @@
 ``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``, ``gru(x)`` -> its gates, a step at a time,
 ``addmm(b, x, y)`` -> ``mm(x, y) + b``, ``glu(x)`` -> ``x[:n] * sigmoid(x[n:])``,
 ``x / y`` -> ``x * reciprocal(y)``, ``max(x, d).values`` -> ``amax(x, d)``, ``scatter(x, y)`` ->
-``cat(x[:i], y, x[j:])``, ``var(x)`` -> ``mean((x - mean(x))^2)``.
+``cat(x[:i], y, x[j:])``, ``var(x)`` -> ``mean((x - mean(x))^2)``, ``clamp(x, a, b)`` ->
+``minimum(maximum(x, a), b)``.
 """
 
 from __future__ import annotations
@@ -160,7 +161,7 @@ def _largest(w: Writer) -> None:
 def _adaptive(w: Writer) -> None:
     x = w.given["self"]
     given, made = x.meta["val"].shape[-2:], w.node.meta["val"].shape[-2:]
-    if w.node.meta["val"].dim() != 4 or made.numel() > MOST_WINDOWS:
+    if w.node.meta["val"].dim() != 4:
         return
     if list(made) == [1, 1]:
         w.done(w.call(aten.mean.dim, x, [-1, -2], True))
@@ -168,6 +169,8 @@ def _adaptive(w: Writer) -> None:
     if all(n % m == 0 for n, m in zip(given, made, strict=True)):
         size = [int(n // m) for n, m in zip(given, made, strict=True)]
         w.done(w.call(aten.avg_pool2d.default, x, size, size))
+        return
+    if made.numel() > MOST_WINDOWS:
         return
     rows = []
     for top, bottom in _windows(*map(int, (given[0], made[0]))):
@@ -232,6 +235,24 @@ def _matmul(w: Writer) -> None:
     if len(shapes[0]) == 1:
         made = w.call(aten.squeeze.dim, made, -1 if len(shapes[1]) == 1 else -2)
     w.done(made)
+
+
+def _by_number(target: Any) -> Callable[[Writer], None]:
+    def rewrite(w: Writer) -> None:
+        x, other, *alpha = w.given.values()
+        if alpha and alpha[0] != 1:
+            other = other * alpha[0]
+        w.done(w.call(target, x, other))
+
+    return rewrite
+
+
+def _between(w: Writer) -> None:
+    made, low, high = w.given.values()
+    for target, bound in ((aten.maximum.default, low), (aten.minimum.default, high)):
+        made = made if bound is None else w.call(target, made, bound)
+    if made.meta["val"].shape == w.node.meta["val"].shape:
+        w.done(made)
 
 
 def _quotient(w: Writer) -> None:
@@ -351,8 +372,11 @@ def _thirds(w: Writer, value: Node) -> list[Node]:
 
 REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.adaptive_avg_pool2d.default: _adaptive,
+    aten.add.Scalar: _by_number(aten.add.Tensor),
     aten.addmm.default: _addmm,
     aten.avg_pool1d.default: _average,
+    aten.clamp.Tensor: _between,
+    aten.div.Scalar: _by_number(aten.div.Tensor),
     aten.div.Tensor: _quotient,
     aten.dot.default: _matmul,
     aten.glu.default: _glu,
@@ -362,10 +386,12 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.max_pool1d.default: _largest,
     aten.mean.default: _of_all(aten.mean.dim),
     aten.min.dim: _extreme(aten.amin.default),
+    aten.mul.Scalar: _by_number(aten.mul.Tensor),
     aten.mv.default: _matmul,
     aten.scaled_dot_product_attention.default: _attention,
     aten.select_scatter.default: _select_scatter,
     aten.slice_scatter.default: _slice_scatter,
+    aten.sub.Scalar: _by_number(aten.sub.Tensor),
     aten.sum.default: _of_all(aten.sum.dim_IntList),
     aten.var.correction: _variance,
     aten.var.dim: _variance,
@@ -376,6 +402,7 @@ LOWERED: dict[Any, Callable[[Writer], None]] = {
         target: REWRITES[target]
         for target in (
             aten.addmm.default,
+            aten.clamp.Tensor,
             aten.glu.default,
             aten.max.dim,
             aten.mean.default,

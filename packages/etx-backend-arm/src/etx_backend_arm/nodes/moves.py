@@ -260,10 +260,10 @@ def repeated(values: Values, node: Node) -> None:
 
 @in_both(aten.constant_pad_nd.default)
 def surrounded(values: Values, node: Node) -> None:
-    """Lower to PAD, and to SLICE where padding is negative."""
+    """Lower to PAD in the scale of the result, and to SLICE where padding is negative."""
     call = Call(values, node)
     _, given, number = arguments(node)
-    source = call.get(call.activations[0])
+    source = call.aligned(call.activations[0])
     shape = call.graph.shape(source)
     pads = [(0, 0)] * len(shape)
     for i in range(len(given) // 2):
@@ -271,9 +271,9 @@ def surrounded(values: Values, node: Node) -> None:
     begin = [max(-before, 0) for before, _ in pads]
     size = [n + min(a, 0) + min(b, 0) for n, (a, b) in zip(shape, pads, strict=True)]
     made = cut(call, source, begin, size, "part")
-    point = call.form(call.activations[0]).integer(float(number)) if call.step else float(number)
+    point = call.step.form.integer(float(number)) if call.step else float(number)
     around = [(max(before, 0), max(behind, 0)) for before, behind in pads]
-    call.moved(padded(call, made, around, point, "padded"))
+    call.same(padded(call, made, around, point, "padded"))
 
 
 @in_both(aten.flip.default)
