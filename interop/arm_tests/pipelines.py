@@ -161,8 +161,8 @@ class Tester:
             program = self.edge.exported_program()
             kinds = [spec.kind for spec in program.graph_signature.output_specs]
             made = interpreted(program, *pytree.tree_leaves(inputs))
-            wanted = [kind == OutputKind.USER_OUTPUT for kind in kinds]
-            return list(compress(made, wanted))
+            live = [kind == OutputKind.USER_OUTPUT for kind in kinds]
+            return list(compress(made, live))
         if self.compile_spec.family == "ethos-u85":
             self.edge.to_executorch()
             raise LeftOutError("compiled; no simulator of an Ethos-U85 is here")
