@@ -250,7 +250,7 @@ def arm_tests(session: nox.Session) -> None:
     python = environment(session, "arm-tests", *PORT, others=THEIR_TESTS)
 
     def peer() -> str:
-        others = (*EXECUTORCH, *THEIR_TESTS, "ethos-u-vela==5.1.0", "ml_dtypes")
+        others = (*EXECUTORCH, *THEIR_TESTS, "ethos-u-vela==5.2.0", "ml_dtypes")
         return environment(session, "arm-tests-executorch", others=others, others_no_deps=TOSA)
 
     on_both(session, "arm-tests", python, peer, "theirs.py")

@@ -43,11 +43,12 @@ def _conv(draw: random.Random, channels: int, outputs: int, same: bool = False) 
     return nn.Conv2d(channels, outputs, kernel, groups=groups, bias=draw.random() < 0.8, **window)
 
 
-def _step(draw: random.Random, x: Tensor) -> Step:
-    """Draw what follows an image."""
+def _step(draw: random.Random, x: Tensor, more: tuple[str, ...] = ()) -> Step:
+    """Draw what follows an image: one of many kinds, or of ``more``."""
     channels, height, width = x.shape[1:]
     kinds = ["conv", "conv", "bent", "sum", "cat", "pad", "softmax", "turn", "up"]
     kinds += ["max", "mean"] if min(height, width) >= 4 else []
+    kinds += more
     kind = draw.choice(kinds)
     bent, beside = draw.choice(BENT), _conv(draw, channels, channels, same=True)
     if kind == "conv":
@@ -67,7 +68,21 @@ def _step(draw: random.Random, x: Tensor) -> Step:
     if kind == "mean":
         stride, padding = draw.choice([1, 2]), draw.choice([0, 1])
         return Step(lambda x: F.avg_pool2d(x, 2, stride, padding, count_include_pad=False))
+    if kind == "transposed":
+        size = draw.choice([2, 3])
+        layer = nn.ConvTranspose2d(channels, draw.choice([channels, 3]), size, 2, size // 3)
+        return Step(lambda x, layer: layer(x), layer)
+    if kind == "parts":
+        whole = channels // 2 * 2
+        layers = [_conv(draw, whole // 2, draw.choice([2, 3])) for _ in range(2)] if whole else []
+        return Step(_parts, *layers)
+    if kind == "groups":
+        layer = nn.Conv2d(channels, 2 * channels, 3, padding=1, groups=1 if channels % 2 else 2)
+        return Step(lambda x, layer: layer(x), layer)
+    begin = draw.randrange(min(channels, height))
     functions: dict[str, Function] = {
+        "part": lambda x: x[:, begin:],
+        "rows": lambda x: x[:, :, begin:],
         "bent": bent,
         "softmax": lambda x: x.softmax(1),
         "turn": lambda x: x.transpose(2, 3),
@@ -76,7 +91,17 @@ def _step(draw: random.Random, x: Tensor) -> Step:
     return Step(functions[kind])
 
 
-def draw_network(seed: int) -> tuple[nn.Module, list[tuple[Tensor]]]:
+def _parts(x: Tensor, *layers: nn.Module) -> Tensor:
+    """Give each layer its part of the channels; join what is of one size."""
+    if not layers:
+        return x
+    size = x.shape[1] // 2
+    made = [layer(x[:, i * size : (i + 1) * size]) for i, layer in enumerate(layers)]
+    least = [min(sizes) for sizes in zip(*(each.shape[2:] for each in made), strict=True)]
+    return torch.cat([each[:, :, : least[0], : least[1]] for each in made], 1)
+
+
+def draw_network(seed: int, more: tuple[str, ...] = ()) -> tuple[nn.Module, list[tuple[Tensor]]]:
     """Return a network of up to six steps behind a convolution, and inputs of it."""
     draw = random.Random(seed)
     torch.manual_seed(seed)
@@ -88,7 +113,7 @@ def draw_network(seed: int) -> tuple[nn.Module, list[tuple[Tensor]]]:
         for _ in range(draw.randint(2, 6)):
             if min(x.shape[2:]) < 3:
                 break
-            step = _step(draw, x)
+            step = _step(draw, x, more)
             if 0 < step(x).numel() <= 4000:
                 steps.append(step)
                 x = step(x)

@@ -92,6 +92,8 @@ def _transposed_conv(
 def _resize(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
     if attribute.mode != ResizeMode.NEAREST:
         return "interpolation, which Vela takes only where no scale changes"
+    if source[0] != 1:
+        return f"{source[0]} images; one"
     factors = [made[axis] // source[axis] for axis in (1, 2)]
     return None if set(factors) <= {2, 4, 8} else f"factors {factors}; 2, 4 or 8"
 

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``RESCALE(SLICE(x))`` -> ``RESCALE(SLICE(x) + 0)``, for all that moves and on either side.
 
+``CONV(SLICE(x))`` -> ``CONV(SLICE(x) + 0)`` of several images with padding, and of transposed
+convolutions: the commands that Vela 5.2.0 makes of it read beside the part.
+
 Sums of int16, too: Vela 5.2.0 takes their RESCALEs in, and scales the operands by another rule.
+
+``PAD(CONV(x))`` -> ``PAD(CONV(x) + 0)`` of transposed convolutions and of depthwise ones with
+several filters a channel, which Vela 5.2.0 pads wrongly.
 
 Of a RESCALE of int32 and a SLICE, CONCAT, PAD or TILE next to it Vela 5.2.0 makes one elementwise
 command that reads or writes the whole tensor in the place of a part, or a part for the whole.
@@ -10,6 +16,7 @@ command that reads or writes the whole tensor in the place of a part, or a part 
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +26,14 @@ __all__ = ["keep_slices_apart"]
 
 SUMS = (Op.CONV2D, Op.DEPTHWISE_CONV2D, Op.TRANSPOSE_CONV2D, Op.MATMUL, Op.AVG_POOL2D)
 """What takes a RESCALE in."""
+WINDOWS = (
+    Op.AVG_POOL2D,
+    Op.CONV2D,
+    Op.DEPTHWISE_CONV2D,
+    Op.MAX_POOL2D,
+    Op.TRANSPOSE_CONV2D,
+)
+"""What can read beside an image; the last always does."""
 MOVES = (Op.CONCAT, Op.PAD, Op.REVERSE, Op.SLICE, Op.TILE)
 
 
@@ -48,11 +63,14 @@ def keep_slices_apart(graph: Graph) -> None:
 def _must_be_apart(
     graph: Graph, each: fbs.TosaOperator, source: str, makers: dict[str, fbs.TosaOperator]
 ) -> bool:
-    if each.op != Op.RESCALE and each.op not in MOVES:
+    if each.op != Op.RESCALE and each.op not in MOVES and each.op not in WINDOWS:
         return False
     before = makers.get(source)
     while before is not None and before.op == Op.RESHAPE:
         before = makers.get(before.inputs[0])
+    if each.op in WINDOWS:
+        is_part = before is not None and before.op == Op.SLICE
+        return is_part and _reads_beside(each, graph.shape(source)[0])
     others = MOVES if each.op == Op.RESCALE else (Op.RESCALE,)
     if before is None:
         return False
@@ -63,8 +81,20 @@ def _must_be_apart(
         return False
     rescale = before if before.op == Op.RESCALE else each
     if rescale is before and _is_taken_in(before, makers):
-        return False
+        return each.op == Op.PAD and _is_spread(graph, makers[before.inputs[0]])
     return DType.INT32 in (graph.dtype(rescale.inputs[0]), graph.dtype(rescale.outputs[0]))
+
+
+def _reads_beside(each: fbs.TosaOperator, images: int) -> bool:
+    attribute: Any = each.attribute
+    return each.op == Op.TRANSPOSE_CONV2D or (images > 1 and any(attribute.pad))
+
+
+def _is_spread(graph: Graph, each: fbs.TosaOperator) -> bool:
+    """Tell whether Vela takes an operator apart, and pads one part of it for the whole."""
+    if each.op == Op.DEPTHWISE_CONV2D:
+        return graph.shape(each.inputs[1])[3] > 1
+    return each.op == Op.TRANSPOSE_CONV2D
 
 
 def _is_taken_in(rescale: fbs.TosaOperator, makers: dict[str, fbs.TosaOperator]) -> bool:
