@@ -65,6 +65,15 @@ def test_comparisons(function: Function, dtype: torch.dtype) -> None:
     assert_delegated(lambda x: function(x, number), [first], profile)
 
 
+def test_a_number_beyond_integers_stays_outside() -> None:
+    (x,) = drawn(torch.int32, (3, 4))
+    for number in (float("inf"), 0.5, 2**40):
+        spec = TosaCompileSpec("TOSA-1.0+INT")
+        model = Whole(lambda x, n=number: torch.gt(x, n))
+        program = lower(model, x, partitioner=TOSAPartitioner(spec))
+        assert CALL_DELEGATE not in {n.target for n in program.graph.nodes}
+
+
 def test_comparisons_with_nan() -> None:
     x = torch.tensor([float("nan"), 1.0, float("inf"), -float("inf")])
     for function in COMPARISONS:
@@ -108,6 +117,7 @@ def test_comparisons_of_quantized_numbers(function: Function) -> None:
     for number in (0, 0.25, -99.0, 99):
         assert_delegated(lambda x, n=number: function(x, n), [x], "INT", quantized=True)
     assert_delegated(lambda x: function(torch.relu(x), 0), [x], "INT", quantized=True)
+    assert_delegated(lambda x: function(x, x), [x], "INT", quantized=True)
 
 
 def test_choices_of_quantized_numbers() -> None:

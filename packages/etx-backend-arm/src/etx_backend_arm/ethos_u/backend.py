@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from etx_exir import BackendDetails, CompileSpec, DelegationSpec, PreprocessResult
 from etx_exir.ir.provenance import source_line
+from etx_quant.rows import Compared, Row
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
@@ -103,7 +106,16 @@ class EthosUPartitioner(TOSAPartitioner):
 
 
 class EthosUQuantizer(TOSAQuantizer):
-    """Annotates for int8 per channel unless ``set_global`` and its like say otherwise."""
+    """Annotates for int8 per channel unless ``set_global`` and its like say otherwise.
+
+    Comparisons and choices stay on the CPU, and what they read as it is.
+    """
+
+    rows: ClassVar[dict[object, Row]] = {
+        target: row
+        for target, row in TOSAQuantizer.rows.items()
+        if not isinstance(row, Compared) and target is not torch.ops.aten.where.self
+    }
 
     def __init__(self, compile_spec: EthosUCompileSpec) -> None:
         super().__init__(INTEGERS)

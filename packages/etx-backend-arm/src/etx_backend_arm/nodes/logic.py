@@ -86,7 +86,7 @@ def _fits(number: float, types: set[torch.dtype]) -> bool:
         return number in (0, 1)
     if types <= set(INTEGERS):
         bounds = torch.iinfo(next(iter(types)))
-        return number == int(number) and bounds.min <= number <= bounds.max
+        return bounds.min <= number <= bounds.max and number == int(number)
     return types == {torch.float32}
 
 
@@ -134,7 +134,9 @@ class Operands:
 
     def wide(self, node: Any, scale: float) -> str:
         """Return integers above their zero point as int32, times ``scale``."""
-        call = self.call
+        call, made = self.call, self.call.fresh(f"wide_{node.name}")
+        if made in call.graph:
+            return made
         point, name = call.form(node).zero_point, self._of_rank(call.get(node), node)
         return call.wide(name, scale, point, f"wide_{node.name}")
 
@@ -200,9 +202,8 @@ def any_of(values: Values, node: Node) -> None:
     """Lower to REDUCE_ANY along each dimension."""
     call = Call(values, node, "nchw")
     value = call.get(call.operands[0])
-    for dim in (
-        range(call.operands[0].meta["val"].dim()) if node.target is ANY[0] else dims_of(node)
-    ):
+    whole = range(len(call.graph.shape(value)))
+    for dim in whole if node.target is ANY[0] else dims_of(node):
         shape = call.graph.shape(value)
         shape[dim] = 1
         value = call.emit(
