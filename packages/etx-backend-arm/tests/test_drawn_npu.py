@@ -23,6 +23,8 @@ from etx_quant import quantize
 SPEC = EthosUCompileSpec("ethos-u55-128")
 MORE = ("part", "part", "parts", "rows", "groups", "transposed")
 FIRST = int(os.environ.get("ETX_SEED", "0")) * 10
+FOUND = (229, 287, 292, 566, 992)
+"""Of the first thousand those that were wrong once, or read or wrote what is not theirs."""
 LEAST = 18.0
 """Decibels between both: each of up to eight operators rounds in its own way."""
 
@@ -43,7 +45,7 @@ def decibels(seed: int) -> tuple[float, int]:
     return 10 * float(np.log10(max((expected**2).sum(), 1e-20) / power)), count
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + 10))
+@pytest.mark.parametrize("seed", [*range(FIRST, FIRST + 10), *FOUND])
 def test_network_is_that_of_the_quantized_model(seed: int) -> None:
     near, count = decibels(seed)
     assert count >= 1

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``RESCALE(SLICE(x))`` -> ``RESCALE(SLICE(x) + 0)``, for all that moves and on either side.
 
-``CONV(SLICE(x))`` -> ``CONV(SLICE(x) + 0)`` of several images with padding, and of transposed
-convolutions: the commands that Vela 5.2.0 makes of it read beside the part.
+``CONV(SLICE(x))`` -> ``CONV(SLICE(x) + 0)`` of several images with padding, of depthwise ones with
+padding and several filters a channel, and of transposed ones: the commands that Vela 5.2.0 makes of
+it read beside the part.
 
 Sums of int16, too: Vela 5.2.0 takes their RESCALEs in, and scales the operands by another rule.
 
@@ -70,7 +71,7 @@ def _must_be_apart(
         before = makers.get(before.inputs[0])
     if each.op in WINDOWS:
         is_part = before is not None and before.op == Op.SLICE
-        return is_part and _reads_beside(each, graph.shape(source)[0])
+        return is_part and _reads_beside(graph, each)
     others = MOVES if each.op == Op.RESCALE else (Op.RESCALE,)
     if before is None:
         return False
@@ -85,9 +86,12 @@ def _must_be_apart(
     return DType.INT32 in (graph.dtype(rescale.inputs[0]), graph.dtype(rescale.outputs[0]))
 
 
-def _reads_beside(each: fbs.TosaOperator, images: int) -> bool:
+def _reads_beside(graph: Graph, each: fbs.TosaOperator) -> bool:
     attribute: Any = each.attribute
-    return each.op == Op.TRANSPOSE_CONV2D or (images > 1 and any(attribute.pad))
+    is_one = graph.shape(each.inputs[0])[0] == 1
+    if each.op == Op.TRANSPOSE_CONV2D:
+        return True
+    return any(attribute.pad) and (not is_one or _is_spread(graph, each))
 
 
 def _is_spread(graph: Graph, each: fbs.TosaOperator) -> bool:
