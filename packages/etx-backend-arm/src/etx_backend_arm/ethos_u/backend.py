@@ -100,9 +100,7 @@ class EthosUPartitioner(TOSAPartitioner):
         if node.target in NOT_WIDE and self.is_wide(node):
             return f"{node.name} is between int16, which {self.name} has not for {node.target}"
         if node.target in SOFTMAX and node.meta["val"].shape[arguments(node)[1]] == 1:
-            return (
-                f"{node.name} is a softmax of one number, which Vela writes beside its memory"
-            )
+            return f"{node.name} is a softmax of one number, which Vela writes beside its memory"
         if node not in self.limits:
             graph = lower_node(self.program, node, self.target.has_narrow_tables)
             self.limits[node] = over_limit(graph, self.target.family)
