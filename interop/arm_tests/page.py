@@ -28,7 +28,7 @@ there is one delegate, the operator is not left beside it, and the result is the
 of TOSA on the reference model, of an Ethos-U55 or U65 on ETX's simulator. On ExecuTorch those need
 Arm's simulator, and are left out there; so are an Ethos-U85 (it is compiled) and VGF on both
 sides, and tests of what ExecuTorch's partitioner does not take. "Known" are failures that its tests
-expect. Its columns are of the cases that were called there: files drawn by chance where not all.
+expect. Its columns are of the cases that were called there: where not all, the first files.
 
 """
 COLUMNS = (
@@ -49,7 +49,7 @@ def kind(why: str) -> str:
 
 def reason(why: str) -> str:
     """Return why a case does not pass without what is of this case alone."""
-    plain = re.sub(r"\[[^]]*\]|\([^)]*\)|'[^']*'|0x[0-9a-f]+|[-\d.e]*\d", "…", why)
+    plain = re.sub(r"/\S+/|\[[^]]*\]|\([^)]*\)|'[^']*'|0x[0-9a-f]+|[-\d.e]*\d", "…", why)
     return " ".join(plain.split())[:110].replace("|", "\\|")
 
 

@@ -42,6 +42,7 @@ BOTH: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "quotient": (lambda x, y: x / (y.abs() + 1), (IMAGE, IMAGE)),
     "smallest_kept": (lambda x: x.min(-1, keepdim=True)[0], (IMAGE,)),
     "sum_of_all": (torch.sum, ((3, 4),)),
+    "transposed_without_bias": (nn.ConvTranspose2d(3, 5, 3, 2, bias=False), (IMAGE,)),
     "variance": (lambda x: x.var(1), (IMAGE,)),
     "variance_of_all": (lambda x: x.var((0, 1), correction=0, keepdim=True), ((3, 4, 5),)),
     "vector_by_matrix": (nn.Linear(8, 5), ((8,),)),

@@ -64,10 +64,11 @@ def transposed(values: Values, node: Node) -> None:
         made = DType.FP32
     else:
         form, held = call.form(source), values.weight(weight)
-        graph = call.graph
+        graph, outputs = call.graph, held.integers.shape[1]
+        offset = torch.zeros(outputs) if bias is None else values.parameter(bias)
         operands += [
             values.constant(f"{name}_weight", held.integers.permute(OHWI)),
-            values.bias(f"{name}_bias", values.parameter(bias), form, held),
+            values.bias(f"{name}_bias", offset, form, held),
             graph.zero_point(form.zero_point, DType.INT8),
             graph.zero_point(0, DType.INT8),
         ]
