@@ -81,7 +81,7 @@ def page(ours: dict[str, str], theirs: dict[str, str]) -> str:
     text += (
         f"Of {len(both)} cases that were called on both {mine} pass on ETX, {other} on ExecuTorch: "
     )
-    text += f"{len(only)} on ETX alone, {len(lost)} on ExecuTorch alone.\n"
+    text += f"{len(only)} only on ETX, {len(lost)} only on ExecuTorch.\n"
     text += "\nWhy cases do not pass on ETX:\n\n| cases | reason |\n| ---: | --- |\n"
     for said, count in failed.most_common():
         text += f"| {count} | {said} |\n"
