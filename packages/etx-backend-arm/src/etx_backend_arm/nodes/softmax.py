@@ -20,6 +20,14 @@ aten = torch.ops.aten
 TARGETS = (aten.softmax.int, aten._softmax.default)
 
 
+def _of_one(call: Call) -> None:
+    """Whatever the number is, it is looked up that its share is 1."""
+    assert call.step is not None
+    share = torch.full((256,), call.step.form.integer(1.0), dtype=torch.int8)
+    operands = [call.get(call.activations[0]), call.values.constant(call.fresh("share"), share)]
+    call.same(call.emit(Op.TABLE, fbs.TableAttribute(), operands, "shared", call.shape))
+
+
 @lowers(TARGETS[0], when=(quantized, static_shape), profile=Profile.INT)
 @lowers(TARGETS[1], when=(quantized, static_shape), profile=Profile.INT)
 def softmax_int8(values: Values, node: Node) -> None:
@@ -30,6 +38,9 @@ def softmax_int8(values: Values, node: Node) -> None:
     than 512 exponents, each is less by the factor that keeps their sum in int32.
     """
     call = Call(values, node, "nchw")
+    if call.shape[arguments(node)[1]] == 1:
+        _of_one(call)
+        return
     if values.narrow_tables:
         _of_narrow_tables(call)
         return
