@@ -67,7 +67,10 @@ QUANTIZED: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
         (IMAGE,),
     ),
     "plus_number": (lambda x: torch.ops.aten.add.Scalar(x, 1.5, 2), (IMAGE,)),
-    "views_between": (Whole(lambda x: x.reshape(8)), ((2, 4),)),
+    "views_around_layer": (
+        nn.Sequential(nn.Flatten(0), nn.Linear(8, 6), nn.Unflatten(0, (2, 3))),
+        ((2, 4),),
+    ),
 }
 
 
