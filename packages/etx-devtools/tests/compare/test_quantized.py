@@ -86,3 +86,32 @@ def test_no_alarm_of_a_delegate(is_dynamic):
     other = quantize(model, [inputs], XNNPACKQuantizer().set_global(config))
     report = compare(pte, torch.export.export(other, inputs), [inputs])
     assert report.first is not None
+
+
+class Cached(nn.Module):
+    """Layers whose rows are written into a cache."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(24, 24) for _ in range(6)))
+        self.register_buffer("cache", torch.zeros(1, 9, 24))
+
+    def forward(self, x, position):
+        self.cache[:, position] = self.layers(x)
+        return self.cache * 1.5
+
+
+def test_what_a_delegate_writes_into_a_cache_is_a_value_of_the_model():
+    """It is rounded otherwise inside; what the buffer becomes is right by what was written."""
+    torch.manual_seed(0)
+    inputs = (torch.randn(4, 24), torch.tensor([5, 0, 2, 3]))
+    config = get_symmetric_quantization_config(is_per_channel=True)
+    int8 = quantize(Cached(), [inputs], XNNPACKQuantizer().set_global(config))
+    program = torch.export.export(int8, inputs)
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    report = compare(edge.to_executorch().pte_file, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())
+    checks = report.calls[0].checks
+    (written,) = (check for check in checks if "(-1, 0, 1)" in check.value)
+    assert written.operator == "delegate XnnpackBackend"
+    assert all(check.by for check in checks)

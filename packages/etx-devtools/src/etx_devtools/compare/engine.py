@@ -241,8 +241,6 @@ class _Call:
             far = distance_of(got, right)
             if far.max_abs <= tolerance(right, got.dtype, max(1, *right.shape, 1)):
                 continue
-            if far.max_abs <= self._rounding_of_state(value, right):
-                continue
             written = [item.instruction for item in self.memory.log if item.slot == slot]
             maker = [c.instruction for c in self.checks if c.value == value]
             place = ([n for n in written if n >= 0] or maker or [len(self.steps) - 1])[-1]
@@ -250,17 +248,6 @@ class _Call:
             check.made, check.by = check.made or far, check.by or "value"
             if not check.source and value in self.reference.values:
                 _place(check, self.reference.values[value])
-
-    def _rounding_of_state(self, name: str, here: Tensor) -> float:
-        """Return how far off a buffer's new value is where a delegate rounds integers otherwise."""
-        value = self.reference.values.get(name)
-        if value is None:
-            return 0.0
-        nodes = self.reference.local(value, self.cuts, self.bound)[1]
-        if not any(str(node.target).startswith(QUANTIZE) for node in nodes):
-            return 0.0
-        several = self.reference.rounding(value, self.cuts, self.bound, True)
-        return BY_ROUNDING * max(distance_of(item, here).max_abs for item in several)
 
     def _find_clobbered(self, number: int) -> None:
         for slot in self.effects[number].reads:
@@ -328,6 +315,8 @@ class _Call:
         source = self.within if self.within is not None and INNER in note.name else self.expected
         exported = source.take(note.name)
         expected = _number_or_tensor(exported)
+        if not note.holds(got):
+            raise _stranger(check, f"it has {got.dim()} dimensions, its note {list(note.order)}")
         if isinstance(expected, Tensor):
             expected = note.apply(expected) if note.fits(expected) else expected
             self._check_kind(check, note, expected, got)

@@ -14,7 +14,10 @@ __all__ = ["Note", "Notes", "notes_of"]
 
 @dataclass(frozen=True)
 class Note:
-    """A slot holds `factor` times the exported value `name`, its dimensions in `order`."""
+    """A slot holds `factor` times the exported value `name`, its dimensions in `order`.
+
+    -1 in `order` is a dimension of size 1 that the exported value lacks.
+    """
 
     name: str
     factor: float = 1.0
@@ -26,7 +29,10 @@ class Note:
 
     def apply(self, value: Tensor) -> Tensor:
         """Return what the slot holds where the exported value is `value`."""
-        moved = value.permute(self.order) if self.order else value
+        moved = value
+        if self.order:
+            moved = moved.permute(self._kept)
+            moved = moved[tuple(None if dim < 0 else slice(None) for dim in self.order)]
         return moved * self.factor if self.factor != 1 else moved
 
     def undo(self, held: Tensor) -> Tensor:
@@ -34,11 +40,22 @@ class Note:
         plain = held / self.factor if self.factor != 1 else held
         if not self.order:
             return plain
-        return plain.permute([self.order.index(dim) for dim in range(plain.dim())])
+        plain = plain[tuple(0 if dim < 0 else slice(None) for dim in self.order)]
+        return plain.permute([self._kept.index(dim) for dim in range(plain.dim())])
 
     def fits(self, value: Tensor) -> bool:
         """Whether `value` has the dimensions that are permuted."""
-        return not self.order or sorted(self.order) == list(range(value.dim()))
+        return not self.order or sorted(self._kept) == list(range(value.dim()))
+
+    def holds(self, held: Tensor) -> bool:
+        """Whether `held` has as many dimensions as there are after the permutation."""
+        return not self.order or (
+            held.dim() == len(self.order) and sorted(self._kept) == list(range(len(self._kept)))
+        )
+
+    @property
+    def _kept(self) -> list[int]:
+        return [dim for dim in self.order if dim >= 0]
 
 
 @dataclass

@@ -68,7 +68,7 @@ class FileSide:
         for slot, got in step.values:
             if isinstance(got, Tensor):
                 note = self.notes.get(slot, Note(""))
-                plain = note.undo(got) if note.name and note.fits(got) else got
+                plain = note.undo(got) if note.name and note.holds(got) else got
                 yield SideValue(step.instruction, slot, note.name, where, plain)
 
     def after(self, step: Step) -> None:

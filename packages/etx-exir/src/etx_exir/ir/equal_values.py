@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
-from etx_exir.ir.ops import PERMUTATIONS, permutation
+from etx_exir.ir.ops import PERMUTATIONS, VIEW, permutation
 
 __all__ = [
     "EQUALS",
@@ -37,7 +37,10 @@ EQUALS = "equals"
 INNER = "#"
 """Stands in the names of parts of a decomposed operator, between its name and the part's place."""
 Note = str | tuple[str, float] | tuple[str, float, list[int]]
-"""The name of an exported value; the factor by which the result is larger; how it is permuted."""
+"""The name of an exported value; the factor by which the result is larger; how it is permuted.
+
+-1 among the dimensions is one of size 1 that the exported value lacks.
+"""
 
 NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
 TRACED = "ExportedProgram.module()"
@@ -50,12 +53,17 @@ def note_of(node: Node) -> Note | None:
 
 
 def inherit(fresh: Iterable[Node], old: Node, new: Node) -> None:
-    """Let `new`, which takes the place of `old`, have its note, and the other `fresh` ones none."""
+    """Let `new`, which takes the place of `old`, have its note, and the other `fresh` ones none.
+
+    Of the latter, those have one that hold a noted value in another order, or with more dimensions.
+    """
     note = note_of(old)
     kept = new if any(new is node for node in fresh) else None
     forget(node for node in fresh if node is not kept)
     if kept is not None:
         forget([kept])
+    for node in fresh:
+        _note_widened(node, fresh)
     if note is not None:
         if _is_inner(note_of(new)) and not _is_inner(note):
             forget([new])
@@ -76,6 +84,20 @@ def _note_permuted(node: Node, fresh: Iterable[Node]) -> None:
         return
     order = permutation(node)
     source.meta[EQUALS] = (note, 1.0, [order.index(dim) for dim in range(len(order))])
+
+
+def _note_widened(node: Node, fresh: Iterable[Node]) -> None:
+    """Note of a new view that puts dimensions of 1 before those of a value that it holds that."""
+    source: Any = node.args[0] if node.target is VIEW else None
+    if source is None or any(source is item for item in fresh) or "val" not in node.meta:
+        return
+    note, sizes, before = note_of(source), *(tuple(n.meta["val"].shape) for n in (node, source))
+    added = len(sizes) - len(before)
+    if note is None or added <= 0 or str(sizes) != str((1,) * added + before):
+        return
+    name, factor, *order = note if isinstance(note, tuple) else (note, 1.0)
+    (kept,) = order or [list(range(len(before)))]
+    node.meta[EQUALS] = (name, factor, [-1] * added + kept)
 
 
 def forget(nodes: Iterable[Node]) -> None:

@@ -24,7 +24,7 @@ from torch.utils import _pytree as pytree
 from etx_exir.errors import LoweringError, where
 from etx_exir.ir.constants import Constants, fake_mode_of
 from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.ir.equal_values import forget, inherit
+from etx_exir.ir.equal_values import inherit
 from etx_exir.ir.ops import VIEW_OF
 from etx_exir.ir.provenance import DECLINED
 from etx_exir.ir.stand_in import put_in_place
@@ -209,13 +209,12 @@ class NodePass(Pass):
                 fresh = [item for item in fresh if item is not new[index]]
                 user.replace_all_uses_with(new[index])
                 graph.erase_node(user)
-        elif new is not node:
+        else:
             inherit(fresh, node, new)
-            node.replace_all_uses_with(new)
+            if new is not node:
+                node.replace_all_uses_with(new)
         if new is not node:
             graph.erase_node(node)
-        else:
-            forget(fresh)
         return True
 
     def _note(self, node: Node, reason: str | None) -> None:
