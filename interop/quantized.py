@@ -8,6 +8,7 @@ usage: quantized.py FOLDER MODEL...; with --list the models are printed.
 
 from __future__ import annotations
 
+import copy
 import json
 import sys
 from collections.abc import Callable
@@ -25,6 +26,14 @@ from etx_quant import (
 )
 from modelset import build
 from reference import record
+from torchao.quantization import (
+    Int8DynamicActivationIntxWeightConfig,
+    IntxWeightOnlyConfig,
+    PerAxis,
+    PerGroup,
+    quantize_,
+)
+from torchao.utils import unwrap_tensor_subclass
 
 PER_CHANNEL = get_symmetric_quantization_config(is_per_channel=True)
 ROWS = get_weight_quantization_config(is_dynamic=True)
@@ -32,17 +41,41 @@ TABLE = get_embedding_quantization_config()
 EMBEDDING = torch.ops.aten.embedding
 MANY = 32
 
-MODELS: dict[str, tuple[str, Callable[[], Any]]] = {
-    "mobilenet_v2_int8": ("mobilenet_v2", lambda: Int8Quantizer()),
+
+def by(quantizer: Callable[[], Any]) -> Callable[[Any], torch.nn.Module]:
+    """Return what quantizes a model of the set by the pt2e flow."""
+
+    def quantized(built: Any) -> torch.nn.Module:
+        calibration = [built.example, *built.calls]
+        return quantize(built.module, calibration, quantizer(), dynamic_shapes=built.dynamic_shapes)
+
+    return quantized
+
+
+def by_torchao(built: Any) -> torch.nn.Module:
+    """Quantize layers to int4 in groups, rows by their own range, and the vocabulary to int8."""
+    module = copy.deepcopy(built.module)
+    layers = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    )
+    tables = IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0))
+    quantize_(module, layers)
+    quantize_(module, tables, lambda item, _: getattr(item, "num_embeddings", 0) > 1000)
+    return unwrap_tensor_subclass(module)
+
+
+MODELS: dict[str, tuple[str, Callable[[Any], torch.nn.Module]]] = {
+    "mobilenet_v2_int8": ("mobilenet_v2", by(lambda: Int8Quantizer())),
     "mobilenet_v3_small_int8": (
         "mobilenet_v3_small",
-        lambda: XNNPACKQuantizer().set_global(PER_CHANNEL),
+        by(lambda: XNNPACKQuantizer().set_global(PER_CHANNEL)),
     ),
-    "crepe_int8": ("crepe", lambda: Int8Quantizer()),
+    "crepe_int8": ("crepe", by(lambda: Int8Quantizer())),
     "minilm_int8_rows": (
         "minilm",
-        lambda: Int8Quantizer().set_global(ROWS).set_operator_type(EMBEDDING, TABLE),
+        by(lambda: Int8Quantizer().set_global(ROWS).set_operator_type(EMBEDDING, TABLE)),
     ),
+    "decoder_torchao": ("decoder", by_torchao),
 }
 
 
@@ -64,11 +97,10 @@ def main(root: Path, names: list[str]) -> None:
     for name in names:
         folder = root / name
         folder.mkdir(exist_ok=True)
-        source, quantizer = MODELS[name]
+        source, quantizing = MODELS[name]
         built = build(source)
-        calibration = [built.example, *built.calls]
         shapes = built.dynamic_shapes
-        quantized = quantize(built.module, calibration, quantizer(), dynamic_shapes=shapes)
+        quantized = quantizing(built)
         record(quantized, built.calls, folder)
         record(quantized, many(built.calls), folder / "many")
         record(built.module, many(built.calls), folder / "many" / "float")

@@ -15,6 +15,7 @@ from etx_exir.passes.integer import INTEGER
 from programs import counts, edge
 from torch import Tensor, nn
 from torch.export import ExportedProgram
+from torch.nn import functional as F
 
 ops = torch.ops.quantized_decomposed
 STEP = 0.05
@@ -63,6 +64,17 @@ class Weight(nn.Module):
         return ops.dequantize_per_channel.default(
             self.integers, self.scales, self.zeros, self.axis, *bounds
         )
+
+
+class Table(nn.Module):
+    """Twice the rows of a quantized table."""
+
+    def __init__(self, weight: nn.Module) -> None:
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, indices: Tensor) -> Tensor:
+        return F.embedding(indices, self.weight()) * 2
 
 
 class Quantized(nn.Module):

@@ -1,44 +1,197 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models that torchao's own configurations quantize compile, run and stay small."""
+"""Models that ``torchao.quantize_`` quantizes become the same operators as those of etx-quant."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import etx_runtime
 import pytest
 import torch
-from etx_exir import compile
-from torch import nn
+from etx_exir import ExecutorchBackendConfig, compile, to_edge
+from etx_schema import KernelCall, PteFile, serialize_pte
+from etx_schema.operator_names import operator_name
+from torch import Tensor, nn
 from torchao.quantization import (
     Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
     Int8WeightOnlyConfig,
     IntxWeightOnlyConfig,
+    MappingType,
+    PerAxis,
     PerGroup,
     quantize_,
 )
 
-CONFIGS = {
-    "int8 weights": Int8WeightOnlyConfig(),
-    "int4 weights": IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(32)),
-    "8da4w": Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+DYNAMIC, DYNAMIC_INT4 = "etx::dynamic_linear.out", "etx::dynamic_linear_int4.out"
+WEIGHTS, WEIGHTS_INT4 = "etx::weight_only_linear.out", "etx::weight_only_linear_int4.out"
+
+
+def dynamic(bits: torch.dtype, granularity: Any, **others: Any) -> Any:
+    return Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=bits, weight_granularity=granularity, **others
+    )
+
+
+def weights(bits: torch.dtype, granularity: Any, **others: Any) -> Any:
+    return IntxWeightOnlyConfig(weight_dtype=bits, granularity=granularity, **others)
+
+
+INTEGER = {
+    "int8 weights": (Int8WeightOnlyConfig(), WEIGHTS),
+    "8w, channels": (weights(torch.int8, PerAxis(0)), WEIGHTS),
+    "4w, channels": (weights(torch.int4, PerAxis(0)), WEIGHTS_INT4),
+    "4w, groups": (weights(torch.int4, PerGroup(32)), WEIGHTS_INT4),
+    "2w, groups": (weights(torch.int2, PerGroup(32)), WEIGHTS_INT4),
+    "8da8w": (dynamic(torch.int8, PerAxis(0)), DYNAMIC),
+    "8da4w, channels": (dynamic(torch.int4, PerAxis(0)), DYNAMIC_INT4),
+    "8da4w, groups": (dynamic(torch.int4, PerGroup(32)), DYNAMIC_INT4),
+    "8da4w, all of int4": (
+        dynamic(
+            torch.int4,
+            PerGroup(64),
+            weight_mapping_type=MappingType.SYMMETRIC_NO_CLIPPING_ERR,
+        ),
+        DYNAMIC_INT4,
     ),
-    "8da8w": Int8DynamicActivationInt8WeightConfig(),
+    "8da4w, scales of two bytes": (
+        dynamic(torch.int4, PerGroup(32), weight_scale_dtype=torch.bfloat16),
+        DYNAMIC_INT4,
+    ),
 }
+IN_FLOAT = {
+    "8da8w, by _int_mm": Int8DynamicActivationInt8WeightConfig(),
+    "8da4w, zero points": dynamic(
+        torch.int4, PerGroup(32), weight_mapping_type=MappingType.ASYMMETRIC
+    ),
+    "8w, groups": weights(torch.int8, PerGroup(32)),
+}
+"""Forms that no integer operator has: they run, and dequantize weights at each call."""
+CONFIGS = {name: config for name, (config, _) in INTEGER.items()} | IN_FLOAT
 BYTES = 128 * 192 + 192 * 64
 SCALES = 4 * (BYTES // 32 + 192 + 64) * 2
 PROGRAM = 20_000
 
 
+def quantized(config: Any, dtype: torch.dtype = torch.float32) -> tuple[Any, Any, Any]:
+    """Return a program with a dynamic number of rows, inputs and what eager makes of them."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(128, 192), nn.SiLU(), nn.Linear(192, 64)).eval().to(dtype)
+    x = torch.randn(2, 10, 128, dtype=dtype)
+    quantize_(model, config)
+    rows = torch.export.Dim("rows", max=16)
+    with torch.no_grad():
+        return torch.export.export(model, (x,), dynamic_shapes=({1: rows},)), x, model(x)
+
+
+def operators(pte: PteFile) -> list[str]:
+    (plan,) = pte.program.execution_plan
+    calls = [step.instr_args for step in plan.chains[0].instructions]
+    return [operator_name(plan, call.op_index) for call in calls if isinstance(call, KernelCall)]
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_compiles_and_runs(name: str) -> None:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(128, 192), nn.SiLU(), nn.Linear(192, 64)).eval()
-    x = torch.randn(20, 128)
-    quantize_(model, CONFIGS[name])
-    with torch.no_grad():
-        expected = model(x)
-        buffer = compile(torch.export.export(model, (x,))).buffer
+    program, x, expected = quantized(CONFIGS[name])
+    buffer = compile(program).buffer
     got = torch.as_tensor(etx_runtime.load(buffer)(x))
     torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
     assert len(buffer) < BYTES + SCALES + PROGRAM
+
+
+@pytest.mark.parametrize("name", INTEGER)
+def test_weights_are_read_as_integers(name: str) -> None:
+    """No instruction makes a float of them, and int4 takes half a byte."""
+    config, operator = INTEGER[name]
+    program, _, _ = quantized(config)
+    result = to_edge(program).to_executorch()
+    assert operators(result.pte_file).count(operator) == 2
+    assert not any("dequantize" in name for name in operators(result.pte_file))
+    stored = BYTES // 2 + SCALES if "int4" in operator else BYTES + SCALES
+    assert sum(map(len, result.pte_file.constants)) < stored
+    (plan,) = result.pte_file.program.execution_plan
+    assert sum(plan.non_const_buffer_sizes) < 3 * 4 * 32 * 192
+
+
+@pytest.mark.parametrize("name", INTEGER)
+def test_a_file_for_both_runtimes(name: str) -> None:
+    program, x, expected = quantized(INTEGER[name][0])
+    result = to_edge(program).to_executorch(ExecutorchBackendConfig(target="executorch"))
+    assert not any(name.startswith("etx::") for name in operators(result.pte_file))
+    got = torch.as_tensor(etx_runtime.load(serialize_pte(result.pte_file))(x))
+    torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", INTEGER)
+def test_a_model_in_half_precision(name: str, dtype: torch.dtype) -> None:
+    config, operator = INTEGER[name]
+    program, x, expected = quantized(config, dtype)
+    result = to_edge(program).to_executorch()
+    assert operators(result.pte_file).count(operator) == 2
+    got = torch.as_tensor(etx_runtime.load(result.buffer)(x))
+    assert got.dtype is dtype
+    torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-2)
+
+
+TABLES = {
+    "int8, channels": (torch.int8, PerAxis(0), "embedding_byte"),
+    "int8, groups": (torch.int8, PerGroup(32), "embedding_byte"),
+    "int4, channels": (torch.int4, PerAxis(0), "embedding_4bit"),
+    "int4, groups": (torch.int4, PerGroup(32), "embedding_4bit"),
+    "int2, groups": (torch.int2, PerGroup(32), "embedding_2bit"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_of_a_table_are_dequantized_as_they_are_read(name: str, dtype: torch.dtype) -> None:
+    bits, granularity, operator = TABLES[name]
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(50, 64), nn.SiLU()).to(dtype)
+    config = weights(bits, granularity)
+    quantize_(model, config, lambda module, _: isinstance(module, nn.Embedding))
+    x = torch.tensor([[1, 2, 49]])
+    result = to_edge(torch.export.export(model, (x,))).to_executorch()
+    assert operators(result.pte_file)[0] == f"quantized_decomposed::{operator}.out"
+    got = torch.as_tensor(etx_runtime.load(result.buffer)(x))
+    near = 1e-5 if dtype is torch.float32 else 2e-2
+    torch.testing.assert_close(got, model(x), rtol=near, atol=near)
+
+
+class Rounded(nn.Module):
+    """What torchao's operators make of a tensor in blocks, and its scales where they are asked."""
+
+    def __init__(self, block: tuple[int, ...], mapping: str, low: int, scales: bool) -> None:
+        super().__init__()
+        self.block, self.mapping, self.low, self.scales = block, mapping, low, scales
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        ops, bounds = torch.ops.torchao, (self.low, 127)
+        scale, zero = ops.choose_qparams_affine(
+            x, self.mapping, self.block, torch.int8, *bounds, 1e-5, torch.float32, torch.int8
+        )
+        values = ops.quantize_affine(x, self.block, scale, zero, torch.int8, *bounds)
+        real = ops.dequantize_affine(values, self.block, scale, zero, torch.int8, *bounds)
+        return (real, scale) if self.scales else (real,)
+
+
+@pytest.mark.parametrize("scales", [False, True])
+@pytest.mark.parametrize("low", [-128, -127])
+@pytest.mark.parametrize("mapping", ["ASYMMETRIC", "SYMMETRIC"])
+@pytest.mark.parametrize("block", [(1, 12), (1, 4), (6, 12), (2, 12), (6, 1)])
+def test_any_blocks_of_an_activation(
+    block: tuple[int, ...], mapping: str, low: int, scales: bool
+) -> None:
+    """Those of one row each are the flow's own operators; ties may be rounded otherwise there."""
+    x = torch.randn(6, 12, generator=torch.Generator().manual_seed(0))
+    model = Rounded(block, mapping, low, scales)
+    expected = model(x)
+    found = compile(torch.export.export(model, (x,))).buffer
+    program = etx_runtime.load(found)
+    got = program(x)
+    got = got if isinstance(got, tuple) else (got,)
+    for one, other in zip(map(torch.as_tensor, got), expected, strict=True):
+        assert one.shape == other.shape
+        assert one.dtype == other.dtype
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=float(x.abs().max()) / 100)

@@ -8,12 +8,17 @@ import torch
 from compared_models import exported
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.compare import compare
-from etx_exir import to_edge_transform_and_lower
+from etx_exir import ExecutorchBackendConfig, to_edge_transform_and_lower
 from etx_quant import Int8Quantizer, XNNPACKQuantizer, get_symmetric_quantization_config, quantize
 from etx_schema import read_pte
 from etx_schema.problem import DEBUG_KEY
 from planted import quantized
 from torch import nn
+from torchao.quantization import (
+    Int8DynamicActivationIntxWeightConfig,
+    PerGroup,
+    quantize_,
+)
 
 
 def test_noise_by_design_and_of_the_runtime():
@@ -85,6 +90,32 @@ def test_no_alarm_of_a_delegate(is_dynamic):
     model[2].weight.data[:, 3] *= -1
     other = quantize(model, [inputs], XNNPACKQuantizer().set_global(config))
     report = compare(pte, torch.export.export(other, inputs), [inputs])
+    assert report.first is not None
+
+
+@pytest.mark.parametrize("target", ["etx", "executorch", "xnnpack"])
+def test_no_alarm_of_what_torchao_quantizes(target):
+    """XNNPACK has the scales of groups in bfloat16: a result is as exact as they are."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 96), nn.SiLU(), nn.Linear(96, 64), nn.Linear(64, 8))
+    inputs = (torch.randn(5, 64),)
+    floating = torch.export.export(model.eval(), inputs)
+    config = Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    )
+    quantize_(model, config)
+    program = torch.export.export(model, inputs)
+    parts = [XnnpackPartitioner()] if target == "xnnpack" else []
+    edge = to_edge_transform_and_lower(program, partitioner=parts)
+    kind = "executorch" if target == "executorch" else "etx"
+    pte = edge.to_executorch(ExecutorchBackendConfig(target=kind)).pte_file
+    report = compare(pte, program, [inputs], floating=floating)
+    assert report.first is None, "\n".join(report.lines())
+    (call,) = report.calls
+    assert all(check.by == "value" for check in call.checks)
+    assert call.layers[-1].float_value == "linear_2"
+    model[2].weight.scale.data[3] *= -1
+    report = compare(pte, torch.export.export(model, inputs), [inputs])
     assert report.first is not None
 
 

@@ -11,6 +11,7 @@ from etx_exir.lower.lower import run_passes
 from etx_exir.lower.verify import Dialect, verify
 from etx_exir.passes import PIPELINE
 from programs import Calls, Masked, assert_like_eager, counts
+from quantized_programs import Table, Weight
 from torch import nn
 from torch.nn import functional as F
 
@@ -66,6 +67,7 @@ REPLACES = {
         (torch.randn(2, 3), torch.tensor([1, 4])),
     ),
     "expand_powers": (Calls(lambda x: x**2), (IMAGE,)),
+    "fuse_embedding": (Table(Weight(10, 24)), (torch.tensor([1, 9, 0]),)),
     "linear_of_vectors": (
         Calls(lambda self, x: F.linear(x, self.w), w=torch.eye(3)),
         (IMAGE[0, 0, 0, :3],),

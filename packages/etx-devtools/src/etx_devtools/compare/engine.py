@@ -12,7 +12,6 @@ from etx_exir.ir.equal_values import INNER
 from etx_exir.ir.provenance import module_path, source_line
 from etx_schema import DelegateCall, EtxError, ExecutionPlan, JumpFalseCall, KernelCall, PteFile
 from etx_schema import Tensor as WireTensor
-from etx_schema.dtypes import dtype_name
 from etx_schema.inspect.reads_writes import effects
 from etx_schema.problem import Origins
 from torch import Tensor
@@ -26,6 +25,7 @@ from etx_devtools.compare.layers import Layer, Layers
 from etx_devtools.compare.loops import Loops
 from etx_devtools.compare.memory import Memory, UnknownValueError, initial_arenas, state_slots
 from etx_devtools.compare.metrics import Distance
+from etx_devtools.compare.narrow import has_narrow_weights
 from etx_devtools.compare.notes import Note, notes_of
 from etx_devtools.compare.operators import NoOperatorError, eager_results
 from etx_devtools.compare.record import Recording, find_method, shapes_of
@@ -42,7 +42,7 @@ OTHER_INPUTS = (
     "program: record it with "
     "inputs of its own (`etx run --input`), and give the same with --inputs"
 )
-QUANTIZE = "quantized_decomposed.quantize"
+QUANTIZE = ("quantized_decomposed.quantize", "torchao.quantize_affine")
 Execution = Callable[[Sequence[Any]], Recording]
 """Executes the method with flat inputs, or tells what a device did with them."""
 
@@ -69,24 +69,10 @@ class Session:
         check_inputs(method, self.plan, reference.inputs())
         self.notes = notes_of(pte, method)
         self.origins = Origins.of(pte.named_data)
-        self.is_narrow = self._has_narrow_weights()
+        self.is_narrow = has_narrow_weights(self.plan, method, self.origins, reference)
         self.arenas = initial_arenas(pte, self.plan)
         self.state = {name: slot for slot, name in state_slots(self.plan)}
         self.calls = 0
-
-    def _has_narrow_weights(self) -> bool:
-        """Tell whether the file holds constants in bfloat16 that are not the model's."""
-        for item in self.plan.values:
-            value = item.val
-            if not isinstance(value, WireTensor) or not value.data_buffer_idx:
-                continue
-            if dtype_name(value.scalar_type) != "bfloat16":
-                continue
-            name = self.origins.constant(self.method, value.data_buffer_idx)
-            own = None if name is None else self.reference.constant(name)
-            if own is None or own.dtype is not torch.bfloat16:
-                return True
-        return False
 
     def call(self, inputs: Sequence[Any]) -> Comparison:
         """Execute the method once with all its values recorded and compare each of them."""

@@ -24,7 +24,12 @@ from etx_devtools.compare.writes import mutates, without_simple_writes
 
 __all__ = ["Reference", "Value", "walk"]
 
-QUANTIZE = ("quantized_decomposed.quantize_per_tensor", "quantized_decomposed.quantize_per_token")
+OF_BLOCKS = "torchao.quantize_affine"
+QUANTIZE = (
+    "quantized_decomposed.quantize_per_tensor",
+    "quantized_decomposed.quantize_per_token",
+    OF_BLOCKS,
+)
 SHAKEN, SHAKES = 0.03, 3
 Keep = Callable[[Node, Any], None]
 """Told of each node of any graph, with its result."""
@@ -447,13 +452,15 @@ def _shaken(node: Node, known: Mapping[Node, Any], noise: Noise) -> Mapping[Node
     """Return what nodes hold, with noise of a share of a step in what `node` quantizes."""
     if noise == NO_NOISE or not str(node.target).startswith(QUANTIZE):
         return known
-    first, scale = node.args[:2]
+    first, scale = node.args[0], node.args[2 if str(node.target).startswith(OF_BLOCKS) else 1]
     step: Any = known[scale] if isinstance(scale, Node) else scale
     value = known[first] if isinstance(first, Node) else None
     if not isinstance(first, Node) or not isinstance(value, Tensor):
         return known
     if not value.dtype.is_floating_point:
         return known
+    if isinstance(step, Tensor) and step.numel() * value.shape[-1] == value.numel():
+        step = step.reshape(*value.shape[:-1], 1)
     share = (torch.rand_like(value) * 2 - 1) * noise[isinstance(scale, Node)]
     return {**known, first: value + (share * step).to(value.dtype)}
 

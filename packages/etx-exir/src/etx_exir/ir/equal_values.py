@@ -166,8 +166,9 @@ def _note_group(call: Node, group: list[Node], path: str) -> None:
         whole = [node for node in group if isinstance(node.meta.get("val"), (tuple, list))]
         if whole and len(whole[-1].meta["val"]) == len(value):
             for index, node in _parts(whole[-1]).items():
-                if index in parts:
-                    node.meta[EQUALS] = path + parts[index].name
+                part = parts.get(index)
+                if part is not None and _is_part(node.meta.get("val"), part.meta.get("val")):
+                    node.meta[EQUALS] = path + part.name
     elif isinstance(value, NUMBERS):
         group[-1].meta[EQUALS] = path + call.name
     for index, node in enumerate(group):
@@ -179,6 +180,10 @@ def _note_group(call: Node, group: list[Node], path: str) -> None:
 def _parts(node: Node) -> Mapping[Any, Node]:
     users = [user for user in node.users if user.target is operator.getitem]
     return {user.args[1]: user for user in users}
+
+
+def _is_part(value: Any, other: Any) -> bool:
+    return _is_like(value, other) if isinstance(other, Tensor) else True
 
 
 def _is_like(value: Any, other: Tensor) -> bool:

@@ -19,6 +19,7 @@ from torch.export.exported_program import _decompose_exported_program
 from torch.fx import GraphModule, Node
 
 from etx_exir.errors import LoweringError
+from etx_exir.integer.affine import is_affine, spell_affine
 from etx_exir.ir.equal_values import note_exported
 from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
@@ -120,6 +121,9 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
         note_writers(program, copied)
         return copied
     source, first = program, None
+    if is_affine(program):
+        source = copy_program(program)
+        spell_affine(source)
     while True:
         try:
             result = _decomposed(source, complex_by_parts(table))

@@ -37,12 +37,10 @@ def _dequantize_per_channel_group(
     output_dtype: torch.dtype,
 ) -> Any:
     """Take each group as a channel: dequantize_per_channel of the rows of [groups, group_size]."""
-    scale = scales.reshape(-1)
-    zero = torch.zeros_like(scale, dtype=torch.int64) if zero_points is None else zero_points
     groups = NAMESPACE.dequantize_per_channel.default(
         input.reshape(-1, group_size),
-        scale,
-        zero.reshape(-1),
+        scales.reshape(-1),
+        None if zero_points is None else zero_points.reshape(-1),
         0,
         quant_min,
         quant_max,

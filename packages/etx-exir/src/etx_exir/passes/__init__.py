@@ -8,6 +8,7 @@ from etx_exir.passes.fuse.absorb_batch_norm import AbsorbBatchNorm
 from etx_exir.passes.fuse.add_bias import AddBias
 from etx_exir.passes.fuse.fold_scale import FoldScale
 from etx_exir.passes.fuse.fuse_batch_norm import FuseBatchNorm
+from etx_exir.passes.fuse.fuse_embedding import FuseEmbedding
 from etx_exir.passes.fuse.linear_from_products import LinearFromProducts
 from etx_exir.passes.normalize.align_index_put import AlignIndexPut
 from etx_exir.passes.normalize.copy_views import CopyViews
@@ -62,6 +63,7 @@ PIPELINE: tuple[Pass, ...] = (
     FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),
     AbsorbBatchNorm(),  # what no layer before it took
+    FuseEmbedding(),  # after folding, since it reads weights and scales
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     ShareConstants(),  # before expressions of equal constants are compared
     CommonSubexpressions(),

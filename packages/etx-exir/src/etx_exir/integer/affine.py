@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ``torchao.quantize_`` makes of layers, by the operators of the pt2e flow.
+
+``dequantize_affine`` of a weight becomes ``dequantize_per_channel`` or ``…_channel_group``; a range
+of each row, chosen at run time, ``choose_qparams_per_token_asymmetric``, ``quantize_per_token`` and
+``dequantize_per_token``; a product of int8 weights that is scaled afterwards, ``linear`` of what is
+dequantized before. Other forms are left to torchao's decompositions.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.ao.quantization.fx._decomposed
+from torch import Tensor
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from etx_exir.integer.scales import INT8, called
+from etx_exir.ir.constants import Constants
+from etx_exir.ir.control_flow_graphs import graph_modules
+from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, permutation
+
+__all__ = ["is_affine", "spell_affine"]
+
+aten = torch.ops.aten
+decomposed = torch.ops.quantized_decomposed
+CHOOSE, QUANTIZE, DEQUANTIZE = (
+    f"torchao.{name}_affine.default" for name in ("choose_qparams", "quantize", "dequantize")
+)
+TO_CHANNELS = decomposed.dequantize_per_channel.default
+TO_GROUPS = decomposed.dequantize_per_channel_group.default
+
+
+def is_affine(program: ExportedProgram) -> bool:
+    """Tell whether `program` has operators that `spell_affine` may replace."""
+    return any(called(node) == DEQUANTIZE or _integers(node) for node in _nodes(program))
+
+
+def spell_affine(program: ExportedProgram) -> None:
+    """Put others in the places of such operators."""
+    constants = Constants(program)
+    for node in list(_nodes(program)):
+        if called(node) == DEQUANTIZE:
+            _ = _spell_rows(node) or _spell_weight(node, constants)
+        elif node.target is aten.mul.Tensor:
+            _spell_product(node)
+
+
+def _nodes(program: ExportedProgram) -> Iterator[Node]:
+    for module in graph_modules(program.graph_module):
+        yield from module.graph.nodes
+
+
+def _arguments(node: Node) -> dict[str, Any]:
+    target: Any = node.target
+    schema = target._schema.arguments
+    given = {item.name: item.default_value for item in schema if item.has_default_value()}
+    return given | {a.name: x for a, x in zip(schema, node.args, strict=False)} | node.kwargs
+
+
+def _bounds(given: Mapping[str, Any]) -> tuple[int, int]:
+    low, high = given["quant_min"], given["quant_max"]
+    return int(INT8[0] if low is None else low), int(INT8[1] if high is None else high)
+
+
+def _spell_weight(node: Node, constants: Constants) -> bool:
+    """Write what dequantizes a tensor of int8, if a channel or a group of it has one scale."""
+    given = _arguments(node)
+    weight, scale, zero = given["input"], given["scale"], given["zero_point"]
+    shape, block = tuple(weight.meta["val"].shape), tuple(given["block_size"])
+    is_real = zero is not None and zero.meta["val"].is_floating_point()
+    if given["input_dtype"] is not torch.int8 or is_real or block[:1] != (1,):
+        return False
+    bounds, dtype = (*_bounds(given), torch.int8), given["output_dtype"]
+    call: tuple[Any, tuple[Any, ...], dict[str, Any]]
+    if block[1:] == shape[1:]:
+        sizes, call = [shape[0]], (TO_CHANNELS, (0, *bounds), {"out_dtype": dtype})
+    elif len(shape) == 2 and shape[1] % block[1] == 0:
+        sizes = [shape[0], shape[1] // block[1]]
+        call = (TO_GROUPS, (*bounds, block[1], dtype), {})
+    else:
+        return False
+    with node.graph.inserting_before(node):
+        parameters = [_shaped(scale, sizes), None]
+        if zero is not None and not _is_zero(zero, constants):
+            wide = node.graph.call_function(aten.to.dtype, (_shaped(zero, sizes), torch.int64))
+            parameters[1] = wide
+    target, args, kwargs = call
+    _become(node, target, (weight, *parameters, *args), kwargs)
+    return True
+
+
+def _is_zero(node: Node, constants: Constants) -> bool:
+    """Tell whether `node` is a tensor of zeros: a constant, or a part of a quantized weight."""
+    if called(node) == "export.access_subclass_inner_tensor.default":
+        whole, name = node.args
+        found = getattr(constants.get(whole), str(name), None)
+    else:
+        found = constants.get(node)
+    return isinstance(found, Tensor) and not bool(found.any())
+
+
+def _shaped(node: Node, sizes: list[int]) -> Node:
+    if list(node.meta["val"].shape) == sizes:
+        return node
+    return node.graph.call_function(VIEW, (node, sizes))
+
+
+def _spell_rows(node: Node) -> bool:
+    """Write what is rounded to int8 with the range of each of its rows."""
+    after = _arguments(node)
+    quantize: Any = after["input"]
+    if called(quantize) != QUANTIZE:
+        return False
+    before = _arguments(quantize)
+    x, scale, zero = before["input"], before["scale"], before["zero_point"]
+    if not _are_chosen(scale, zero) or (scale, zero) != (after["scale"], after["zero_point"]):
+        return False
+    choose: Any = scale.args[0]
+    chosen = _arguments(choose)
+    row = [*[1] * (x.meta["val"].dim() - 1), x.meta["val"].shape[-1]]
+    if any([*g["block_size"]] != row or _bounds(g) != INT8 for g in (chosen, before, after)):
+        return False
+    dtypes = {chosen["target_dtype"], before["output_dtype"], after["input_dtype"]}
+    if chosen["mapping_type"] != "ASYMMETRIC" or chosen["input"] is not x or dtypes != {torch.int8}:
+        return False
+    if {*scale.users, *zero.users} != {quantize, node} or {*choose.users} != {scale, zero}:
+        return False
+    how = (scale, zero, *INT8, torch.int8)
+    _become(choose, decomposed.choose_qparams_per_token_asymmetric.default, (x, torch.int8))
+    _become(quantize, decomposed.quantize_per_token.default, (x, *how))
+    to_float = (quantize, *how, after["output_dtype"])
+    _become(node, decomposed.dequantize_per_token.default, to_float)
+    return True
+
+
+def _are_chosen(scale: Any, zero: Any) -> bool:
+    picks = [node for node in (scale, zero) if getattr(node, "target", None) is operator.getitem]
+    return (
+        len(picks) == 2
+        and [node.args[1] for node in picks] == [0, 1]
+        and scale.args[0] is zero.args[0]
+        and called(scale.args[0]) == CHOOSE
+    )
+
+
+def _spell_product(node: Node) -> None:
+    """Write ``mm(x, float(w.t())) * scales``, which multiplies each column, as a linear layer."""
+    product, scale = node.args
+    weight = _integers(product)
+    value = scale.meta["val"] if isinstance(scale, Node) else None
+    if weight is None or value is None or not isinstance(product, Node):
+        return
+    dtype = product.meta["val"].dtype
+    sizes = weight.meta["val"].shape[:1]
+    if len(product.users) != 1 or value.dtype is not dtype or value.shape != sizes:
+        return
+    with node.graph.inserting_before(node):
+        args = (weight, scale, None, 0, *INT8, torch.int8)
+        real = node.graph.call_function(TO_CHANNELS, args, {"out_dtype": dtype})
+    _become(node, aten.linear.default, (product.args[0], real))
+
+
+def _integers(node: Any) -> Node | None:
+    """Return the int8 matrix of which ``node`` multiplies rows by the float form."""
+    if called(node) != "aten.mm.default" or called(node.args[1]) != "aten.to.dtype":
+        return None
+    moved: Any = node.args[1].args[0]
+    is_turned = MOVES_OF.get(getattr(moved, "target", None)) is Moves.PERMUTE
+    weight = moved.args[0] if is_turned and permutation(moved) == [1, 0] else None
+    is_int8 = isinstance(weight, Node) and weight.meta["val"].dtype is torch.int8
+    return weight if is_int8 else None
+
+
+def _become(node: Node, target: Any, args: tuple[Any, ...], kwargs: Any = None) -> None:
+    node.target, node.args, node.kwargs = target, args, kwargs or {}
