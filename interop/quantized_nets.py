@@ -6,6 +6,7 @@ for XNNPACK and for both runtimes with the quantized module, and that with the f
 
 from __future__ import annotations
 
+import copy
 import random
 import sys
 import traceback
@@ -25,6 +26,14 @@ from etx_quant import (
     compare,
     get_symmetric_quantization_config,
     quantize,
+)
+from torchao.quantization import (
+    Int8DynamicActivationIntxWeightConfig,
+    Int8WeightOnlyConfig,
+    IntxWeightOnlyConfig,
+    PerAxis,
+    PerGroup,
+    quantize_,
 )
 
 CALLS, MOST, GROUP = 3, 8, 8
@@ -50,13 +59,43 @@ RECIPES: dict[str, tuple[int, Callable[[], Options]]] = {
 }
 """How often each is drawn, and the options of `quantize`."""
 
-LEAST = {"int4": 12.0}
+
+TORCHAO: dict[str, Any] = {
+    "torchao 8da8w": Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int8, weight_granularity=PerAxis(0)
+    ),
+    "torchao 8da4w": Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(GROUP)
+    ),
+    "torchao 8w": IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0)),
+    "torchao 4w": IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(GROUP)),
+    "torchao int8": Int8WeightOnlyConfig(),
+}
+"""Configurations of `torchao.quantize_`, for layers; those of weights only, for tables, too."""
+
+LEAST = {"int4": 12.0, "torchao 8da4w": 12.0, "torchao 4w": 12.0}
 """In decibels, of the module to the float net: 20 unless said."""
 
 
 def inputs(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return an image and indices for each of a batch."""
     return torch.randn(batch, 3, SIDE, SIDE), torch.randint(0, 10, (batch, 4))
+
+
+def by_torchao(net: torch.nn.Module, config: Any) -> torch.nn.Module:
+    """Return a copy whose layers, and tables where it is of weights, `config` quantizes."""
+    quantized = copy.deepcopy(net)
+    group = getattr(getattr(config, "granularity", None), "group_size", 1)
+    group = getattr(getattr(config, "weight_granularity", None), "group_size", group)
+    kinds: tuple[type, ...] = (torch.nn.Linear,)
+    if isinstance(config, IntxWeightOnlyConfig):
+        kinds = (torch.nn.Linear, torch.nn.Embedding)
+
+    def is_chosen(module: torch.nn.Module, _: str) -> bool:
+        return type(module) in kinds and module.weight.shape[1] % group == 0
+
+    quantize_(quantized, config, is_chosen)
+    return quantized
 
 
 def files(quantized: torch.nn.Module, call: tuple[Any, ...], options: Options) -> dict[str, bytes]:
@@ -79,14 +118,18 @@ def attempt(seed: int) -> tuple[str, float, dict[str, float]]:
     draw = random.Random(seed)
     torch.manual_seed(seed)
     net = Net(draw).eval()
-    (recipe,) = draw.choices(list(RECIPES), [weight for weight, _ in RECIPES.values()])
+    weights = [weight for weight, _ in RECIPES.values()]
+    (recipe,) = draw.choices([*RECIPES, *TORCHAO], [*weights, *[1] * len(TORCHAO)])
     calls = [inputs(2) for _ in range(CALLS)]
     options: Options = {}
     name = f"{recipe}, {' > '.join(net.kinds)} > {net.result}"
     if draw.random() < 0.3:
         batch = torch.export.Dim("batch", min=1, max=MOST)
         options, name = {"dynamic_shapes": ({0: batch}, {0: batch})}, f"{name}, batches change"
-    quantized = quantize(net, calls, **RECIPES[recipe][1](), **options)
+    if recipe in TORCHAO:
+        quantized = by_torchao(net, TORCHAO[recipe])
+    else:
+        quantized = quantize(net, calls, **RECIPES[recipe][1](), **options)
     lowered = files(quantized, calls[0], options)
     kept = compare(net, quantized, calls).sqnr
     if options:
