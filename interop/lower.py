@@ -58,6 +58,7 @@ def exported(name: str, written: Path) -> torch.export.ExportedProgram:
     """Return the program of a model, the `written` one if there is one: it may be quantized."""
     if written.exists():
         import_module("torch.ao.quantization.fx._decomposed")  # registers quantized_decomposed
+        import_module("torchao.quantization")  # and torchao
         return torch.export.load(written)
     built = build(name)
     return torch.export.export(built.module, built.example, dynamic_shapes=built.dynamic_shapes)

@@ -25,8 +25,17 @@ def sqnr(exact: list[np.ndarray], other: list[np.ndarray]) -> float:
     return 10 * math.log10(signal / noise) if noise else math.inf
 
 
+REFUSED = {("decoder_torchao", "executorch"): "torchao::dequantize_affine"}
+"""ExecuTorch has kernels of torchao's operators within delegates only."""
+
+
 @pytest.mark.parametrize("exporter", EXPORTERS)
 def test_a_file_for_both_agrees_on_both(quantized: str, exporter: str, integers: Workshop) -> None:
+    if (quantized, exporter) in REFUSED:
+        error = (integers.folder / quantized / f"{exporter}.error").read_text()
+        assert "Missing out variants" in error
+        assert REFUSED[quantized, exporter] in error
+        return
     ours = outputs(integers, quantized, f"{exporter}.etx")
     theirs = outputs(integers, quantized, f"{exporter}.executorch")
     expected = outputs(integers, quantized, "calls")
