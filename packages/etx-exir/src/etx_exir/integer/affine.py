@@ -68,11 +68,14 @@ def _bounds(given: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _spell_weight(node: Node, constants: Constants) -> bool:
-    """Write what dequantizes a tensor of int8, if a channel or a group of it has one scale."""
+    """Write what dequantizes stored int8, if a channel or a group of it has one scale."""
     given = _arguments(node)
     weight, scale, zero = given["input"], given["scale"], given["zero_point"]
     shape, block = tuple(weight.meta["val"].shape), tuple(given["block_size"])
     is_real = zero is not None and zero.meta["val"].is_floating_point()
+    is_static = all(isinstance(size, int) for size in shape)
+    if called(weight) == QUANTIZE or not is_static:
+        return False
     if given["input_dtype"] is not torch.int8 or is_real or block[:1] != (1,):
         return False
     bounds, dtype = (*_bounds(given), torch.int8), given["output_dtype"]
