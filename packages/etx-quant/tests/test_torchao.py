@@ -22,6 +22,7 @@ from torchao.quantization import (
     PerGroup,
     quantize_,
 )
+from torchao.utils import unwrap_tensor_subclass
 
 DYNAMIC, DYNAMIC_INT4 = "etx::dynamic_linear.out", "etx::dynamic_linear_int4.out"
 WEIGHTS, WEIGHTS_INT4 = "etx::weight_only_linear.out", "etx::weight_only_linear_int4.out"
@@ -132,6 +133,32 @@ def test_a_model_in_half_precision(name: str, dtype: torch.dtype) -> None:
     got = torch.as_tensor(etx_runtime.load(result.buffer)(x))
     assert got.dtype is dtype
     torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-2)
+
+
+class Branches(nn.Module):
+    """A layer in the one branch, and in the other one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 32)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cond(x.sum() > 0, self.layer, lambda x: self.layer(x * 2) - 1, (x,))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_weights_in_branches_are_read_as_integers(sign: int) -> None:
+    model = Branches().eval()
+    quantize_(model, dynamic(torch.int4, PerGroup(32)))
+    model = unwrap_tensor_subclass(model)
+    x = sign * torch.rand(3, 64, generator=torch.Generator().manual_seed(0))
+    result = to_edge(torch.export.export(model, (x,))).to_executorch()
+    (plan,) = result.pte_file.program.execution_plan
+    names = {operator.name for operator in plan.operators}
+    assert "etx::dynamic_linear_int4" in names
+    assert not any("dequantize" in name for name in names)
+    got = torch.as_tensor(etx_runtime.load(result.buffer)(x))
+    torch.testing.assert_close(got, model(x), rtol=1e-5, atol=1e-5)
 
 
 TABLES = {

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.fx import Node
 
 from etx_exir.ir.constants import Constants
+from etx_exir.ir.ops import RESHAPES
 
 PREFIX = "quantized_decomposed."
 QUANTIZE = f"{PREFIX}quantize_per_tensor.default"
@@ -101,13 +102,13 @@ def weight_of(node: object, constants: Constants) -> Weight | str:
         return "the weight is not quantized"
     assert isinstance(node, Node)
     args: Any = node.args
-    value = constants.get(args[0])
+    value = stored(args[0], constants)
     if value is None or value.dtype is not torch.int8:
         return "the weight is not an int8 constant"
     if name == DEQUANTIZE:
         axis, scales, zeros = None, args[1], args[2]
     else:
-        scales, zeros, axis = constants.get(args[1]), constants.get(args[2]), args[3]
+        scales, zeros, axis = stored(args[1], constants), stored(args[2], constants), args[3]
         if scales is None or (zeros is None and args[2] is not None):
             return "the scales of the weight are not constants"
         axis %= value.dim()
@@ -116,4 +117,17 @@ def weight_of(node: object, constants: Constants) -> Weight | str:
     numbers = torch.as_tensor(scales, dtype=torch.float64)
     if not bool((numbers > 0).all() & numbers.isfinite().all()):
         return "a scale of the weight is not a positive number"
-    return Weight(value, numbers, axis, constants.name(args[0]))
+    return Weight(value, numbers, axis, constants.name(_seen_through(args[0])))
+
+
+def stored(node: Any, constants: Constants) -> Tensor | None:
+    """Return the constant that `node` is, or is a view of: those in branches are not folded."""
+    source = _seen_through(node)
+    found = constants.get(source)
+    return found if found is None or source is node else found.reshape(node.meta["val"].shape)
+
+
+def _seen_through(node: Any) -> Any:
+    while isinstance(node, Node) and node.target in RESHAPES:
+        node = node.args[0]
+    return node
