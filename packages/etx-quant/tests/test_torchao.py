@@ -13,6 +13,7 @@ from etx_schema import KernelCall, PteFile, serialize_pte
 from etx_schema.operator_names import operator_name
 from torch import Tensor, nn
 from torchao.quantization import (
+    Int8DynActInt4WeightQuantizer,
     Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
     Int8WeightOnlyConfig,
@@ -133,6 +134,18 @@ def test_a_model_in_half_precision(name: str, dtype: torch.dtype) -> None:
     got = torch.as_tensor(etx_runtime.load(result.buffer)(x))
     assert got.dtype is dtype
     torch.testing.assert_close(got, expected, rtol=2e-2, atol=2e-2)
+
+
+def test_layers_that_quantize_without_gradients() -> None:
+    """Those that torchao's older quantizer swaps in: a part of their graph is nested."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 32, bias=False), nn.Linear(32, 64, bias=False)).eval()
+    model = Int8DynActInt4WeightQuantizer(groupsize=32).quantize(model)
+    x = torch.randn(3, 64)
+    result = to_edge(torch.export.export(model, (x,))).to_executorch()
+    assert operators(result.pte_file) == [DYNAMIC_INT4] * 2
+    got = torch.as_tensor(etx_runtime.load(result.buffer)(x))
+    torch.testing.assert_close(got, model(x), rtol=1e-5, atol=1e-5)
 
 
 class Branches(nn.Module):

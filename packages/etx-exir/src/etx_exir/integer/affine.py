@@ -17,7 +17,7 @@ import torch
 import torch.ao.quantization.fx._decomposed
 from torch import Tensor
 from torch.export import ExportedProgram
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 
 from etx_exir.integer.scales import INT8, called
 from etx_exir.ir.constants import Constants
@@ -31,6 +31,7 @@ decomposed = torch.ops.quantized_decomposed
 CHOOSE, QUANTIZE, DEQUANTIZE = (
     f"torchao.{name}_affine.default" for name in ("choose_qparams", "quantize", "dequantize")
 )
+WITHOUT_GRADIENTS = torch.ops.higher_order.wrap_with_set_grad_enabled
 TO_CHANNELS = decomposed.dequantize_per_channel.default
 TO_GROUPS = decomposed.dequantize_per_channel_group.default
 
@@ -42,12 +43,29 @@ def is_affine(program: ExportedProgram) -> bool:
 
 def spell_affine(program: ExportedProgram) -> None:
     """Put others in the places of such operators."""
+    for module in graph_modules(program.graph_module):
+        for node in module.graph.find_nodes(op="call_function", target=WITHOUT_GRADIENTS):
+            _inline(node, module)
     constants = Constants(program)
     for node in list(_nodes(program)):
         if called(node) == DEQUANTIZE:
             _ = _spell_rows(node) or _spell_weight(node, constants)
         elif node.target is aten.mul.Tensor:
             _spell_product(node)
+
+
+def _inline(node: Node, module: GraphModule) -> None:
+    """Put the graph that ``node`` runs with or without gradients in its place."""
+    _, body, *operands = node.args
+    assert isinstance(body, Node)
+    inner = getattr(module, str(body.target)).graph
+    known = dict(zip(inner.find_nodes(op="placeholder"), operands, strict=True))
+    with node.graph.inserting_before(node):
+        results: Any = node.graph.graph_copy(inner, known)
+    for user in list(node.users):
+        user.replace_all_uses_with(results[user.args[1]])
+        node.graph.erase_node(user)
+    node.graph.erase_node(node)
 
 
 def _nodes(program: ExportedProgram) -> Iterator[Node]:
@@ -72,11 +90,13 @@ def _spell_weight(node: Node, constants: Constants) -> bool:
     given = _arguments(node)
     weight, scale, zero = given["input"], given["scale"], given["zero_point"]
     shape, block = tuple(weight.meta["val"].shape), tuple(given["block_size"])
-    is_real = zero is not None and zero.meta["val"].is_floating_point()
     is_static = all(isinstance(size, int) for size in shape)
     if called(weight) == QUANTIZE or not is_static:
         return False
-    if given["input_dtype"] is not torch.int8 or is_real or block[:1] != (1,):
+    if given["input_dtype"] is not torch.int8 or block[:1] != (1,):
+        return False
+    has_points = zero is not None and not _is_zero(zero, constants)
+    if has_points and zero.meta["val"].is_floating_point():
         return False
     bounds, dtype = (*_bounds(given), torch.int8), given["output_dtype"]
     call: tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -89,7 +109,7 @@ def _spell_weight(node: Node, constants: Constants) -> bool:
         return False
     with node.graph.inserting_before(node):
         parameters = [_shaped(scale, sizes), None]
-        if zero is not None and not _is_zero(zero, constants):
+        if has_points:
             wide = node.graph.call_function(aten.to.dtype, (_shaped(zero, sizes), torch.int64))
             parameters[1] = wide
     target, args, kwargs = call
