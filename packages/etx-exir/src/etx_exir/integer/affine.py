@@ -48,8 +48,8 @@ def spell_affine(program: ExportedProgram) -> None:
             _inline(node, module)
     constants = Constants(program)
     for node in list(_nodes(program)):
-        if called(node) == DEQUANTIZE:
-            _ = _spell_rows(node) or _spell_weight(node, constants)
+        if called(node) == DEQUANTIZE and not _spell_rows(node):
+            _spell_weight(node, constants)
         elif node.target is aten.mul.Tensor:
             _spell_product(node)
 
@@ -85,19 +85,19 @@ def _bounds(given: Mapping[str, Any]) -> tuple[int, int]:
     return int(INT8[0] if low is None else low), int(INT8[1] if high is None else high)
 
 
-def _spell_weight(node: Node, constants: Constants) -> bool:
+def _spell_weight(node: Node, constants: Constants) -> None:
     """Write what dequantizes stored int8, if a channel or a group of it has one scale."""
     given = _arguments(node)
     weight, scale, zero = given["input"], given["scale"], given["zero_point"]
     shape, block = tuple(weight.meta["val"].shape), tuple(given["block_size"])
     is_static = all(isinstance(size, int) for size in shape)
     if called(weight) == QUANTIZE or not is_static:
-        return False
+        return
     if given["input_dtype"] is not torch.int8 or block[:1] != (1,):
-        return False
+        return
     has_points = zero is not None and not _is_zero(zero, constants)
     if has_points and zero.meta["val"].is_floating_point():
-        return False
+        return
     bounds, dtype = (*_bounds(given), torch.int8), given["output_dtype"]
     call: tuple[Any, tuple[Any, ...], dict[str, Any]]
     if block[1:] == shape[1:]:
@@ -106,7 +106,7 @@ def _spell_weight(node: Node, constants: Constants) -> bool:
         sizes = [shape[0], shape[1] // block[1]]
         call = (TO_GROUPS, (*bounds, block[1], dtype), {})
     else:
-        return False
+        return
     with node.graph.inserting_before(node):
         parameters = [_shaped(scale, sizes), None]
         if has_points:
@@ -114,7 +114,6 @@ def _spell_weight(node: Node, constants: Constants) -> bool:
             parameters[1] = wide
     target, args, kwargs = call
     _become(node, target, (weight, *parameters, *args), kwargs)
-    return True
 
 
 def _is_zero(node: Node, constants: Constants) -> bool:
