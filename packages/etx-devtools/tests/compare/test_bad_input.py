@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from compared_models import content, exported
 from etx_devtools.compare import compare
-from etx_schema import EtxError, read_pte
+from etx_schema import EtxError, NamedBlob, read_pte
 from etx_schema.problem import DEBUG_KEY
 
 
@@ -46,6 +48,17 @@ def test_no_such_method(net):
     pte, program, inputs = net
     with pytest.raises(EtxError, match="no method 'encode'"):
         compare(pte, program, [inputs], method="encode")
+
+
+@pytest.mark.parametrize("order", [[0], [0, 1, 2, 3, 4], [-1, 0, 1, 2], [3, 3, 3, 3]])
+def test_an_order_of_other_dimensions(net, order):
+    pte, program, inputs = net
+    document = json.loads(bytes(pte.named_data[DEBUG_KEY].data))
+    values = document["forward"]["values"]
+    values[next(iter(values))] = ["batch_norm", 1.0, order]
+    pte.named_data[DEBUG_KEY] = NamedBlob(json.dumps(document).encode())
+    with pytest.raises(EtxError, match="4 dimensions are not those of the order"):
+        compare(pte, program, [inputs])
 
 
 def test_a_stripped_file_is_compared_by_operator(net):

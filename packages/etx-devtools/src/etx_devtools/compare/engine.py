@@ -301,10 +301,11 @@ class _Call:
         source = self.within if self.within is not None and INNER in note.name else self.expected
         exported = source.take(note.name)
         expected = _number_or_tensor(exported)
-        if not note.holds(got):
-            raise _stranger(check, f"it has {got.dim()} dimensions, its note {list(note.order)}")
+        if not note.holds(got) or (isinstance(expected, Tensor) and not note.fits(expected)):
+            order = list(note.order)
+            raise _stranger(check, f"its {got.dim()} dimensions are not those of the order {order}")
         if isinstance(expected, Tensor):
-            expected = note.apply(expected) if note.fits(expected) else expected
+            expected = note.apply(expected)
             self._check_kind(check, note, expected, got)
         elif value.path and side.takes(value.path, self.cuts, bound) is False:
             self._fault(self.jump, "it leads to another branch than the model takes")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -53,8 +52,8 @@ def _scales_of_groups(reference: Reference) -> list[Tensor]:
             found.append(_constant(args[1], reference))
         elif value.operator == OF_BLOCKS:
             scales = _constant(args[2], reference)
-            rows = args[0].meta["val"].shape[:1]
-            found.append(None if scales is None or scales.numel() <= math.prod(rows) else scales)
+            rows = len(args[0].meta["val"])
+            found.append(None if scales is None or scales.numel() <= rows else scales)
     return [scales for scales in found if scales is not None]
 
 
