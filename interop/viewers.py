@@ -3,12 +3,14 @@
 
 Both viewers come from PyPI as they are. model-explorer's PTE adapter converts each file; Netron's
 server gives it to a headless browser, which draws it. Netron 9.3.3 refuses a file with an operator
-of a namespace that it has no table of, ExecuTorch's files with such ones too: `own.pte` shows it.
+that it has no schema of, ExecuTorch's files with such ones too: those of the default target are
+drawn from the copy that `etx report --netron` writes. Every kernel of ours has a name for Netron.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 import subprocess
@@ -22,14 +24,18 @@ import netron
 import torch
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_devtools.report import document
+from etx_devtools.report.netron import CALLS, UNKNOWN, netron_copy
 from etx_devtools.report.overlay import overlay
 from etx_exir import ExecutorchBackendConfig, compile
-from etx_schema import DelegateCall, read_pte
+from etx_kernels_portable import target_path
+from etx_quant import quantize
+from etx_schema import DelegateCall, KernelCall, read_pte, write_pte
 from etx_schema.operator_names import operator_name
 from pte_adapter_model_explorer.main import PTEAdapter
 from torch import nn
 
 BROWSERS = ("chromium-headless-shell", "chromium")
+UNDRAWN = ("MoveCall", "JumpFalseCall")  # Netron leaves out what calls nothing
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=30000")
 FLAGS += ("--enable-logging=stderr", "--dump-dom")
 
@@ -49,26 +55,47 @@ def layers() -> nn.Module:
     return nn.Sequential(convolution, nn.Flatten(), nn.Linear(392, 10), nn.Softmax(-1))
 
 
+class Branches(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        attended = nn.functional.scaled_dot_product_attention(x, x, x)
+        return torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (attended,))
+
+
+class Hypotenuse(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.hypot(x)
+
+
 def write(folder: Path) -> list[Path]:
     image, words = (torch.ones(1, 3, 16, 16),), (torch.ones(12, 1, 8),)
     both = ExecutorchBackendConfig(target="executorch")
+    integers = quantize(layers().eval(), [image])
+    rows = quantize(nn.Linear(32, 4).eval(), [(torch.ones(2, 32),)], recipe="int4")
     compile(layers(), image, path=folder / "layers.pte", config=both)
+    compile(integers, image, path=folder / "quantized.pte", config=both)
     compile(layers(), image, path=folder / "delegated.pte", partitioner=[XnnpackPartitioner()])
     compile(Recurrent(), words, path=folder / "recurrent.pte", config=both)
     compile(layers(), image, path=folder / "own.pte")
+    compile(Recurrent(), words, path=folder / "own_recurrent.pte")
+    compile(integers, image, path=folder / "own_integers.pte")
+    compile(rows, (torch.ones(2, 32),), path=folder / "own_rows.pte")
+    compile(Branches(), words, path=folder / "own_branches.pte")
+    compile(Hypotenuse(), words, path=folder / "unknown.pte")
     return sorted(folder.glob("*.pte"))
 
 
 def labels(path: Path) -> list[str]:
-    """Return what each instruction calls: the operator without its overload, or the backend."""
+    """Return what each instruction is: the operator without its overload, or the backend."""
     (plan,) = read_pte(path).program.execution_plan
     found = []
     for instruction in plan.chains[0].instructions:
         call = instruction.instr_args
         if isinstance(call, DelegateCall):
             found.append(plan.delegates[call.delegate_index].id or "")
-        else:
+        elif isinstance(call, KernelCall):
             found.append(operator_name(plan, call.op_index).partition(".")[0])
+        else:
+            found.append(type(call).__name__)
     return found
 
 
@@ -84,17 +111,37 @@ def check_model_explorer(path: Path) -> str:
 
 
 def check_netron(path: Path, browser: str, folder: Path) -> str:
-    page = netron_page(path, browser, folder)
+    drawn, refused = netron_copy(path)
+    copy = folder / path.name
+    write_pte(drawn, copy)
+    page = netron_page(copy, browser, folder / "profile")
+    if refused:
+        refusal = f"Operator schema for '{refused[0]}' not found"
+        assert refusal in html.unescape(page), f"{path.name}: Netron says no more: {refusal}"
+        return f"no schema of {refused[0]}"
     own = [label for label in labels(path) if label.startswith("etx::")]
     if own:
-        refusal = f"Operator schema for '{own[0]}.out' not found"
-        assert refusal in html.unescape(page), f"{path.name}: Netron says no more: {refusal}"
-        return f"no schema of {own[0]}"
+        said = f"Operator schema for '{own[0]}.out' not found"
+        found = html.unescape(netron_page(path, browser, folder / "profile"))
+        assert said in found, f"{path.name}: Netron draws {own[0]} by now, without a copy"
     shown = re.findall(r"<text[^>]*>([^<]+)</text>", page)
-    names = [label.partition("::")[2] or label for label in labels(path)]
+    called = (label for label in labels(copy) if label not in UNDRAWN)
+    names = [label.partition("::")[2] or label for label in called]
     absent = [name for name in names if not any(_is(name, text) for text in shown)]
     assert not absent, f"{path.name}: Netron does not show {absent}, only {shown[:20]}"
-    return f"{len(names)} instructions drawn"
+    return f"{len(names)} instructions drawn, {len(own)} of them by other names"
+
+
+def check_names() -> str:
+    """Check that each operator of our kernels has a name in Netron's tables, in a copy."""
+    tables = Path(netron.__file__).parent / "pytorch-metadata.json"
+    known = {each["name"].partition("(")[0] for each in json.loads(tables.read_text())}
+    kernels = json.loads(Path(target_path()).read_text())["operators"].keys()
+    absent = {name for name in kernels if CALLS.get(name, name).partition(" ")[0] not in known}
+    assert absent == UNKNOWN, f"without a name in Netron: {sorted(absent ^ UNKNOWN)}"
+    idle = [name for name in CALLS if name in known]
+    assert not idle, f"Netron knows {idle} by now"
+    return f"{len(kernels - absent)} of {len(kernels)} kernels have a name"
 
 
 def netron_page(path: Path, browser: str, folder: Path) -> str:
@@ -141,9 +188,12 @@ def main() -> None:
     if browser is None:
         sys.exit(f"a browser is missing: one of {', '.join(BROWSERS)}")
     with tempfile.TemporaryDirectory() as name:
+        copies = Path(name) / "copies"
+        copies.mkdir()
+        print(f"netron: {check_names()}", flush=True)
         for path in write(Path(name)):
             print(f"model-explorer {path.name}: {check_model_explorer(path)}", flush=True)
-            print(f"netron {path.name}: {check_netron(path, browser, Path(name) / 'profile')}")
+            print(f"netron {path.name}: {check_netron(path, browser, copies)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,7 @@ profile ok.pte --etdump {etdp} --by module [--json]
 profile ok.pte --etdump {etdp} --by line --trace out.json
 report {pte} -o out.html [--json]
 report {pte} --run -o out.html --overlay out.json
+report {pte} -o out.html --netron out.pte
 report ok.pte --etdump {etdp} -o out.html [--json]
 report ok.pte --stages {stages} -o out.html [--json]
 report {pte} ok.pte --run -o out.html

@@ -6,12 +6,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
 from etx_schema.outputs import OutputFile
 
 from etx_devtools.compare.command import add_quantization, quantization
+
+if TYPE_CHECKING:
+    from etx_schema import PteFile
 
 EPILOG = """\
 examples:
@@ -20,6 +23,7 @@ examples:
   etx report model.pte --eager net.py:Net -o report.html     also errors by instruction
   etx report before.pte after.pte --run -o report.html       what changed, panel by panel
   etx report model.pte --etdump run.etdp -o report.html      times that a device recorded
+  etx report model.pte -o report.html --netron model.netron.pte     a copy for Netron
 
 The file needs no server and no network. report.html#forward/12 shows instruction 12.
 """
@@ -77,6 +81,12 @@ def register(subparsers: Any) -> None:
         help="also write times, or errors, as model-explorer node data",
     )
     parser.add_argument(
+        "--netron",
+        type=OutputFile,
+        metavar="FILE",
+        help="also write a copy of the program that Netron opens: to look at, not to run",
+    )
+    parser.add_argument(
         "--json", action="store_true", help="print what the page shows as one JSON document"
     )
     parser.set_defaults(run=_report)
@@ -109,13 +119,28 @@ def _report(options: argparse.Namespace) -> None:
         from etx_devtools.report.overlay import overlay
 
         nodes = overlay(options.files[-1], documents[-1])
+    drawn = _for_netron(options.files[-1]) if options.netron is not None else None
     write_atomically(options.output, [text.encode()])
     if options.overlay is not None:
         write_atomically(options.overlay, [json.dumps(nodes, indent=1).encode()])
+    if drawn is not None:
+        from etx_schema import write_pte
+
+        write_pte(drawn, options.netron)
     if options.json:
         print(json.dumps(found))
         return
     print(f"{options.output}: {len(text.encode()):,} bytes")
+
+
+def _for_netron(path: str) -> PteFile:
+    from etx_devtools.report.netron import netron_copy
+
+    drawn, refused = netron_copy(path)
+    if refused:
+        names = ", ".join(refused)
+        print(f"etx: Netron has no schema of {names}, and refuses the copy", file=sys.stderr)
+    return drawn
 
 
 def _document(options: argparse.Namespace, place: int) -> dict[str, Any]:
