@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from etx_exir.ir.constants import fake_mode_of
 from etx_exir.ir.equal_values import place_beside
+from etx_exir.ir.ops import arguments
 from etx_exir.passes.base import name_outputs, propagate
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
@@ -65,10 +66,7 @@ class Writer:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        schema: Any = node.target
-        names = schema._schema.arguments
-        given = dict(zip((a.name for a in names), node.args, strict=False)) | dict(node.kwargs)
-        self.given: dict[str, Any] = {a.name: given.get(a.name, a.default_value) for a in names}
+        self.given = arguments(node)
 
     def call(self, target: Any, *args: Any) -> Node:
         """Add an operator."""

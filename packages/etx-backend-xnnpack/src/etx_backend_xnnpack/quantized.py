@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.ao.quantization.fx._decomposed
+from etx_exir.ir.ops import arguments
 from torch import Tensor
 from torch.fx import Node
 
@@ -53,13 +54,7 @@ class Weight:
 
 def argument(node: Node, name: str) -> Any:
     """Return an argument by the name that the operator's schema gives it."""
-    target: Any = node.target
-    for index, spec in enumerate(target._schema.arguments):
-        if spec.name == name:
-            if not spec.kwarg_only and index < len(node.args):
-                return node.args[index]
-            return node.kwargs.get(name, spec.default_value)
-    raise KeyError(f"{target} has no argument {name!r}")
+    return arguments(node)[name]
 
 
 def affine(node: Node) -> Affine | None:

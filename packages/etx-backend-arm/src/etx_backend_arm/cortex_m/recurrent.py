@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from etx_exir.ir.ops import arguments
 from etx_quant.constants import add_constant
 from torch import Tensor
 from torch.fx import GraphModule, Node
@@ -60,10 +61,7 @@ class Steps:
 
     def arguments(self) -> list[Any]:
         """Return the operator's arguments, with defaults."""
-        schema = self.node.target._schema.arguments  # type: ignore[union-attr]
-        given = dict(zip((a.name for a in schema), self.node.args, strict=False))
-        given |= self.node.kwargs
-        return [given.get(a.name, a.default_value) for a in schema]
+        return list(arguments(self.node).values())
 
     def part(self, gates: Node, begin: int, count: int) -> Node:
         """Return columns of gates (batch, gates)."""

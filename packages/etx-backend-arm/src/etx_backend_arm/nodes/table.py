@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
+from etx_exir.ir.ops import arguments as by_name
 from torch.fx import Node
 
 from etx_backend_arm.quantized import Look, find_step, split_of
@@ -94,13 +94,7 @@ def form_of(node: Node, look: Look, profile: Profile) -> Form | str:
 
 def arguments(node: Node) -> tuple[Any, ...]:
     """Return all arguments of a node in the order of its schema, defaults filled in."""
-    assert isinstance(node.target, OpOverload)
-    schema = node.target._schema.arguments
-    given = [*node.args, *[None] * (len(schema) - len(node.args))]
-    return tuple(
-        given[i] if i < len(node.args) else node.kwargs.get(a.name, a.default_value)
-        for i, a in enumerate(schema)
-    )
+    return tuple(by_name(node).values())
 
 
 def _tensors(node: Node) -> list[tuple[str, torch.Tensor]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from etx_exir.ir.constants import Constants
+from etx_exir.ir.ops import arguments
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout
@@ -267,10 +268,8 @@ IN_INT8 = (Operator.Add, Operator.Subtract, Operator.Multiply)
 
 def no_alpha(node: Node, constants: Constants) -> str | None:
     """Require that nothing is scaled before it is added."""
-    names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
-    if "alpha" not in names or argument(node, "alpha") == 1:
-        return None
-    return f"alpha is {argument(node, 'alpha')}; XNNPACK's has none"
+    alpha = arguments(node).get("alpha", 1)
+    return None if alpha == 1 else f"alpha is {alpha}; XNNPACK's has none"
 
 
 def common_order(values: Values, node: Node, sources: list[Any]) -> Order:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from etx_exir.ir.constants import Constants
+from etx_exir.ir.ops import arguments
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout
@@ -91,9 +92,9 @@ def reduced(node: Node) -> list[int]:
 def known_mean(node: Node, constants: Constants) -> str | None:
     """Require sizes that a reshape can say."""
     sizes, dims = shape_of(node.args[0]), reduced(node)
-    names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
-    if "dtype" in names and argument(node, "dtype") not in (None, *FLOATS):
-        return f"dtype is {argument(node, 'dtype')}"
+    dtype = arguments(node).get("dtype")
+    if dtype not in (None, *FLOATS):
+        return f"dtype is {dtype}"
     kept = [size for dim, size in enumerate(sizes) if dim not in dims]
     if unknown(kept) > 1 or (unknown(kept) and unknown(sizes) > unknown(kept)):
         last = dims == [len(sizes) - 1] and isinstance(sizes[-1], int)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.dim_order import CLONE, TO_COPY
-from etx_exir.ir.ops import PERMUTATIONS, RESHAPES, permutation
+from etx_exir.ir.ops import PERMUTATIONS, RESHAPES, arguments, permutation
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -420,10 +420,10 @@ def halves(node: Node, constants: Constants) -> str | None:
 
 
 def _factors(node: Node) -> list[Any]:
-    names = [each.name for each in node.target._schema.arguments]  # type: ignore[union-attr]
-    if "scale_factors" in names:
-        return list(argument(node, "scale_factors") or (None, None))
-    return [argument(node, "scales_h"), argument(node, "scales_w")]
+    given = arguments(node)
+    if "scale_factors" in given:
+        return list(given["scale_factors"] or (None, None))
+    return [given["scales_h"], given["scales_w"]]
 
 
 @lowers(

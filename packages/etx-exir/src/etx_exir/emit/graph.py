@@ -20,6 +20,7 @@ from etx_exir.errors import EmitError, UnboundedError
 from etx_exir.ir.dim_order import NAMESPACE
 from etx_exir.ir.layout import same_sizes, shape_of
 from etx_exir.ir.mutable_state import KEEPS_ARGUMENTS
+from etx_exir.ir.ops import arguments
 from etx_exir.ir.out_variants import OutVariant, out_variant
 from etx_exir.ir.stand_in import STAND_IN
 from etx_exir.plan.linear_ir import Kind, Place
@@ -169,7 +170,7 @@ def operator_call(emitter: MethodEmitter, node: Node) -> Reference:
     variant = out_variant(target)
     if variant is None:
         return _unsupported(emitter, node, target)
-    args = _arguments(emitter, node, target, variant)
+    args = _arguments(emitter, node, variant)
     reads = list(args)
     fakes = node.meta["val"]
     many = isinstance(fakes, (list, tuple))
@@ -243,15 +244,11 @@ def _is_contiguous(node: Node) -> bool:
     return all(is_contiguous_or_false(fake) for fake in fakes if isinstance(fake, torch.Tensor))
 
 
-def _arguments(
-    emitter: MethodEmitter, node: Node, target: OpOverload, variant: OutVariant
-) -> list[int]:
-    given = dict(zip((a.name for a in target._schema.arguments), node.args))  # noqa: B905
-    given.update(node.kwargs)
-    defaults = {a.name: a.default_value for a in target._schema.arguments if a.has_default_value()}
+def _arguments(emitter: MethodEmitter, node: Node, variant: OutVariant) -> list[int]:
+    given = arguments(node)
     encoded = []
     for argument in variant.arguments:
-        value = given.get(argument.name, defaults.get(argument.name, argument.default))
+        value = given.get(argument.name, argument.default)
         if isinstance(value, (bool, int, float)) and _takes_tensor(argument.type):
             encoded.append(emitter.constant(_number(value)))
         else:

@@ -22,7 +22,7 @@ from torch.fx import GraphModule, Node
 from etx_exir.integer.scales import INT8, called
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, permutation
+from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, arguments, permutation
 
 __all__ = ["is_affine", "spell_affine"]
 
@@ -73,13 +73,6 @@ def _nodes(program: ExportedProgram) -> Iterator[Node]:
         yield from module.graph.nodes
 
 
-def _arguments(node: Node) -> dict[str, Any]:
-    target: Any = node.target
-    schema = target._schema.arguments
-    given = {item.name: item.default_value for item in schema if item.has_default_value()}
-    return given | {a.name: x for a, x in zip(schema, node.args, strict=False)} | node.kwargs
-
-
 def _bounds(given: Mapping[str, Any]) -> tuple[int, int]:
     low, high = given["quant_min"], given["quant_max"]
     return int(INT8[0] if low is None else low), int(INT8[1] if high is None else high)
@@ -87,7 +80,7 @@ def _bounds(given: Mapping[str, Any]) -> tuple[int, int]:
 
 def _spell_weight(node: Node, constants: Constants) -> None:
     """Write what dequantizes stored int8, if a channel or a group of it has one scale."""
-    given = _arguments(node)
+    given = arguments(node)
     weight, scale, zero = given["input"], given["scale"], given["zero_point"]
     shape, block = tuple(weight.meta["val"].shape), tuple(given["block_size"])
     is_static = all(isinstance(size, int) for size in shape)
@@ -134,16 +127,16 @@ def _shaped(node: Node, sizes: list[int]) -> Node:
 
 def _spell_rows(node: Node) -> bool:
     """Write what is rounded to int8 with the range of each of its rows."""
-    after = _arguments(node)
+    after = arguments(node)
     quantize: Any = after["input"]
     if called(quantize) != QUANTIZE:
         return False
-    before = _arguments(quantize)
+    before = arguments(quantize)
     x, scale, zero = before["input"], before["scale"], before["zero_point"]
     if not _are_chosen(scale, zero) or (scale, zero) != (after["scale"], after["zero_point"]):
         return False
     choose: Any = scale.args[0]
-    chosen = _arguments(choose)
+    chosen = arguments(choose)
     row = [*[1] * (x.meta["val"].dim() - 1), x.meta["val"].shape[-1]]
     if any([*g["block_size"]] != row or _bounds(g) != INT8 for g in (chosen, before, after)):
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Facts about operators: which are pointwise, and the table of those that only move elements."""
+"""Facts about operators: their arguments, which are pointwise, the table of those that move."""
 
 from __future__ import annotations
 
@@ -107,6 +107,14 @@ def copies(*moves: Moves) -> tuple[OpOverload, ...]:
 
 RESHAPES = copies(Moves.RESHAPE)
 PERMUTATIONS = copies(Moves.PERMUTE)
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """Return the arguments of a call by their names in its schema, in that order, defaults too."""
+    target: Any = node.target
+    specs = target._schema.arguments
+    given = dict(zip((spec.name for spec in specs), node.args, strict=False)) | node.kwargs
+    return {spec.name: given.get(spec.name, spec.default_value) for spec in specs}
 
 
 def permutation(node: Node) -> list[int]:
