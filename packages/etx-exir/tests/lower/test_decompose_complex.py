@@ -79,6 +79,24 @@ def test_as_eager(name, dtype):
     torch.testing.assert_close(found, FUNCTIONS[name](*given))
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("function", [torch.exp, torch.sin, torch.cos, torch.sqrt])
+def test_an_axis_stays_one_where_numbers_overflow(function, dtype):
+    far = torch.tensor([99.0, 999.0, torch.inf, -torch.inf], dtype=dtype.to_real())
+    given = torch.stack([torch.complex(far, 0 * far.sign()), torch.complex(0 * far.sign(), far)])
+    given = given[:1] if function is torch.exp else given
+    with Decomposed():
+        found = function(given)
+    torch.testing.assert_close(found, function(given), equal_nan=True)
+
+
+def test_roots_of_the_axis_are_exact():
+    given = torch.tensor([0, 4, -4, complex(-4, -0.0), -1e30, 3e38, complex(-1e38, 1e38), 2j])
+    with Decomposed():
+        found = given.sqrt()
+    torch.testing.assert_close(found, given.sqrt(), rtol=1e-6, atol=0)
+
+
 def test_every_decomposition_is_called():
     with Decomposed() as mode:
         for function in FUNCTIONS.values():

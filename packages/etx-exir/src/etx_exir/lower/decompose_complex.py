@@ -121,9 +121,25 @@ def _polar(size: Tensor, angle: Tensor) -> Any:
     return _joined(size * aten.cos.default(angle), size * aten.sin.default(angle))
 
 
+def _vanishing(a: Tensor, b: Tensor) -> Tensor:
+    """Return ``a b``, but 0 where one is 0 and the other infinite or NaN.
+
+    So an axis stays one where a number overflows: ``exp(99 + 0i)`` is ``inf + 0i`` (C11, G.6).
+    """
+    product = a * b
+    is_zero = aten.logical_or.default(torch.eq(a, 0), torch.eq(b, 0))
+    return torch.where(aten.logical_and.default(is_zero, product.isnan()), 0.0, product)
+
+
+def _turned(size: Tensor, angle: Tensor) -> Any:
+    return _joined(
+        _vanishing(size, aten.cos.default(angle)), _vanishing(size, aten.sin.default(angle))
+    )
+
+
 def _exp(self: Tensor) -> Any:
     real, imaginary = _parts(self, REAL[self.dtype])
-    return _polar(aten.exp.default(real), imaginary)
+    return _turned(aten.exp.default(real), imaginary)
 
 
 def _log(self: Tensor) -> Any:
@@ -132,8 +148,16 @@ def _log(self: Tensor) -> Any:
 
 
 def _sqrt(self: Tensor) -> Any:
-    size, angle = _abs_and_angle(self)
-    return _polar(aten.sqrt.default(size), angle / 2)
+    """Return the root whose real part is not negative, the sign of the other that of self's."""
+    real, imaginary = _parts(self, REAL[self.dtype])
+    larger = aten.sqrt.default(aten.abs.default(self) / 2 + real.abs() / 2)
+    smaller = torch.where(torch.eq(larger, 0), 0.0, imaginary.abs() / (2 * larger))
+    smaller = torch.where(imaginary.isinf(), torch.inf, smaller)
+    is_right = torch.ge(real, 0)
+    return _joined(
+        torch.where(is_right, larger, smaller),
+        aten.copysign.Tensor(torch.where(is_right, smaller, larger), imaginary),
+    )
 
 
 def _full(size: Any, value: Any, *, dtype: torch.dtype | None = None, **_: Any) -> Any:
@@ -163,16 +187,16 @@ def _pow(self: Tensor, exponent: Any) -> Any:
 def _sin(self: Tensor) -> Any:
     real, imaginary = _parts(self, REAL[self.dtype])
     return _joined(
-        aten.sin.default(real) * aten.cosh.default(imaginary),
-        aten.cos.default(real) * aten.sinh.default(imaginary),
+        _vanishing(aten.sin.default(real), aten.cosh.default(imaginary)),
+        _vanishing(aten.cos.default(real), aten.sinh.default(imaginary)),
     )
 
 
 def _cos(self: Tensor) -> Any:
     real, imaginary = _parts(self, REAL[self.dtype])
     return _joined(
-        aten.cos.default(real) * aten.cosh.default(imaginary),
-        -aten.sin.default(real) * aten.sinh.default(imaginary),
+        _vanishing(aten.cos.default(real), aten.cosh.default(imaginary)),
+        -_vanishing(aten.sin.default(real), aten.sinh.default(imaginary)),
     )
 
 
