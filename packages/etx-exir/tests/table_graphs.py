@@ -158,6 +158,8 @@ class Draft:
             return False
         if not is_checked(step, pool, results) or not is_of_values(step, pool, results):
             return False
+        if "squeeze" in call.target._schema.name and any(map(self.is_sized_by_data, step.places)):
+            return False
         for x in fresh:
             self.kept(x, ("new", len(self.new), 0), True)
             self.new.append(x)
@@ -166,6 +168,15 @@ class Draft:
         self.steps.append(step)
         self.counts.append(len(results))
         return True
+
+    def is_sized_by_data(self, place: int) -> bool:
+        """Whether a size is known at run time only: torch.export takes it not to be 1."""
+        kind, number, _ = self.pool[place] if place < len(self.pool) else ("new", 0, 0)
+        if kind != "step":
+            return False
+        step = self.steps[number]
+        is_first = torch.Tag.dynamic_output_shape in step.call.target.tags
+        return is_first or any(map(self.is_sized_by_data, step.places))
 
     def kept(self, x: Tensor, where: tuple[str, int, int], is_usable: bool) -> None:
         if is_usable:
