@@ -92,6 +92,31 @@ def test_children_and_theirs_end(
     os.close(pipe)
 
 
+@pytest.mark.parametrize("answer", ["", "trap '' TERM; "])
+def test_groups_that_a_child_made_end(
+    answer: str, tmp_path: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    """A build tool does so with its jobs, whose output it reads itself."""
+    os.mkfifo(tmp_path / "alive")
+    pipe = os.open(tmp_path / "alive", os.O_RDONLY | os.O_NONBLOCK)
+    job = ["sh", "-c", f"{answer}exec 3>alive; echo ready >&3; sleep 321; sleep 321"]
+    options = "stdout=-3, stderr=-3, preexec_fn=os.setpgrp"
+    tool = f"import os, subprocess; subprocess.Popen({job!r}, {options}).wait()"
+    text = f"""
+import etx_schema.stopping
+etx_schema.stopping.PATIENCE = 0.5
+with stopping():
+    run_child([sys.executable, "-c", {tool!r}])
+"""
+    process = start(started, text, tmp_path)
+    while not select.select([pipe], [], [], 0.01)[0] or os.read(pipe, 16) != b"ready\n":
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == -signal.SIGTERM
+    assert os.read(pipe, 1) == b""
+    os.close(pipe)
+
+
 def test_what_is_held_is_finished_first(
     tmp_path: Path, started: list[subprocess.Popen[str]]
 ) -> None:

@@ -135,6 +135,27 @@ def _end(process: subprocess.Popen[str]) -> None:
     except (subprocess.TimeoutExpired, ValueError):
         _tell(process, getattr(signal, "SIGKILL", signal.SIGTERM))
         process.wait()
+    for word in ("SIGTERM", "SIGKILL"):
+        for number in _living(process.pid):
+            with contextlib.suppress(OSError):
+                os.kill(number, getattr(signal, word))
+        deadline = time.monotonic() + PATIENCE
+        while _living(process.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def _living(session: int) -> list[int]:
+    """Return the processes of a session, where the system lists them.
+
+    A build tool gives its jobs groups of their own, and waits only for the first of each.
+    """
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended
+            state, _, _, its = path.read_text().rpartition(")")[2].split()[:4]
+            if int(its) == session and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
 
 
 def _tell(process: subprocess.Popen[str], number: int) -> None:
