@@ -21,7 +21,7 @@ from generated import write_or_check
 
 TARGETS = Path(__file__).parent.parent / "src" / "etx_schema" / "targets"
 PEER = Path(__file__).parent / "executorch-1.5.1.json"
-LAYOUT = "ExecuTorch: its kernel fails or gives other results with other dim orders"
+LAYOUT = "ExecuTorch: other dim orders fail or differ"
 PEER_BACKENDS = ("XnnpackBackend",)
 
 
