@@ -19,6 +19,8 @@ from torch import nn
 
 Shape = tuple[int, ...]
 SEED = 11
+STEP = 1.01 / 127
+"""One step of the result's largest number."""
 
 
 class Call(nn.Module):
@@ -81,6 +83,13 @@ class Case:
             for shapes in (self.shapes, *self.calls)
         ]
 
+    def dynamic_shapes(self) -> object:
+        """Return what `torch.export` is given for the dimensions that may change."""
+        if self.dynamic is None:
+            return None
+        sizes = tuple(self.dynamic)
+        return (sizes,) if isinstance(self.make(), (Call, With)) else sizes
+
     def _tensor(self, shape: Shape, generator: torch.Generator) -> torch.Tensor:
         tensor = torch.randn(shape, generator=generator)
         tensor = tensor.abs() + 0.1 if self.positive else tensor
@@ -92,6 +101,7 @@ RECIPES: dict[str, Callable[[], Any]] = {
     "all": lambda: get_symmetric_quantization_config(is_per_channel=True),
     "static_of_tensor": get_symmetric_quantization_config,
     "dynamic": lambda: get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True),
+    "dynamic_of_tensor": lambda: get_symmetric_quantization_config(is_dynamic=True),
     "weight8": get_weight_quantization_config,
     "weight4": lambda: get_weight_quantization_config(bits=4),
     "rows8": lambda: get_weight_quantization_config(is_dynamic=True),
@@ -104,7 +114,7 @@ def quantized(module: nn.Module, case: Case) -> nn.Module:
     """Return `module` with the operators of the case's recipe."""
     quantizer = Int8Quantizer() if case.recipe == "all" else XNNPACKQuantizer()
     quantizer.set_global(RECIPES[case.recipe]())
-    return quantize(module, case.arguments(), quantizer)
+    return quantize(module, case.arguments(), quantizer, dynamic_shapes=case.dynamic_shapes())
 
 
 def function(name: str, call: Callable[..., Any], *shapes: Shape, **options: Any) -> Case:
@@ -120,3 +130,9 @@ def layer(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: A
 def in_half(case: Case, tol: float) -> Case:
     """Return a case in float16, of which eager's result is that far from ours."""
     return replace(case, name=f"half_{case.name}", tol=tol, half=True)
+
+
+def int8(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: Any) -> Case:
+    """Return a case of a module in int8, which differs from the quantized one by a step."""
+    given = {"recipe": "static", "tol": STEP, **options}
+    return Case(f"int8_{name}", make, shapes, **given)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from case import Call, Case, Shape, With, function, in_half, layer
+from case import STEP, Call, Case, With, function, in_half, int8, layer
+from dynamic_cases import DYNAMIC_INT8
 from hidden import HIDDEN
 from models import ADDED_MASK, CACHED, LlamaStep, VisionTransformer, seen_once, seen_twice
 from torch import nn
@@ -390,16 +391,6 @@ DYNAMIC = [
     ),
 ]
 
-STEP = 1.01 / 127
-"""One step of the result's largest number."""
-
-
-def int8(name: str, make: Callable[[], nn.Module], *shapes: Shape, **options: Any) -> Case:
-    """Return a case of a module in int8, which differs from the quantized one by a step."""
-    given = {"recipe": "static", "tol": STEP, **options}
-    return Case(f"int8_{name}", make, shapes, **given)
-
-
 INT8 = [
     int8("conv2d", lambda: nn.Conv2d(6, 8, 3, padding=1), IMAGE),
     int8("conv2d_of_tensor", lambda: nn.Conv2d(6, 8, 3), IMAGE, recipe="static_of_tensor"),
@@ -493,39 +484,7 @@ INT8 = [
         lambda: Call(lambda f, x: F.scaled_dot_product_attention(f(x), x, x), nn.Linear(8, 8)),
         Q,
     ),
-    *(
-        int8(
-            f"{recipe}_linear",
-            lambda: nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 5, bias=False)),
-            (3, 5, 64),
-            recipe=recipe,
-            tol=tol,
-        )
-        for recipe, tol in (
-            ("dynamic", 3 * STEP),
-            ("rows8", STEP),
-            ("rows4", STEP),
-            ("groups4", STEP),
-            ("weight8", 1e-5),
-            ("weight4", 1e-5),
-        )
-    ),
-    int8("rows4_of_odd_length", lambda: nn.Linear(63, 8), (3, 63), recipe="rows4", tol=STEP),
-    in_half(int8("dynamic", lambda: nn.Linear(64, 8), (3, 64), recipe="dynamic"), 3 * STEP),
-    int8(
-        "dynamic_apart",
-        lambda: Call(lambda f, g, x: (f(x), g(x)), nn.Linear(32, 8), nn.Linear(32, 5)),
-        (3, 5, 32),
-        recipe="dynamic",
-        tol=3 * STEP,
-    ),
-    int8(
-        "dynamic_shared",
-        lambda: Call(lambda f, g, x: f(x) + g(x), nn.Linear(32, 8), nn.Linear(32, 8)),
-        (3, 5, 32),
-        recipe="dynamic",
-        tol=3 * STEP,
-    ),
+    *DYNAMIC_INT8,
 ]
 
 PAST = (1, 2, 9, 16)

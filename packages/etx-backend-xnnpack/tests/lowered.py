@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import torch
-from case import Call, Case, With
+from case import Case
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_exir import EdgeProgramManager, to_edge_transform_and_lower
 
@@ -20,12 +20,5 @@ def lower(case: Case) -> EdgeProgramManager:
 def export(case: Case) -> torch.export.ExportedProgram:
     """Return the exported program of `case`."""
     return torch.export.export(
-        case.module(), case.arguments()[0], dynamic_shapes=dynamic_shapes(case)
+        case.module(), case.arguments()[0], dynamic_shapes=case.dynamic_shapes()
     )
-
-
-def dynamic_shapes(case: Case) -> object:
-    """Return what `torch.export` is given for the dimensions that may change."""
-    if case.dynamic is None:
-        return None
-    return (tuple(case.dynamic),) if isinstance(case.make(), (Call, With)) else tuple(case.dynamic)

@@ -120,7 +120,7 @@ KINDS = (
     Kind("pool", lambda: nn.MaxPool2d(3, 1, 1), IMAGE, PIXELS),
     Kind("move", lambda: Function(rotate), ROWS, 64 * 384),
     *(Kind(*row, "int8") for row in (*HEAVY, *LINEAR)),
-    *(Kind(*row, "rows") for row in LINEAR),
+    *(Kind(*row, "rows") for row in (*HEAVY[:2], *LINEAR)),
     *(Kind(*row, "int4") for row in LINEAR),
 )
 SMALL = Kind("call", lambda: Function(lambda x: x + 1), (1, 4), 4)
@@ -133,7 +133,7 @@ def quantized(kind: Kind, model: nn.Module, x: Tensor) -> nn.Module:
     static = get_symmetric_quantization_config(is_per_channel=True)
     config = {
         "int8": static,
-        "rows": get_weight_quantization_config(is_dynamic=True),
+        "rows": get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True),
         "int4": get_weight_quantization_config(4, 32, is_dynamic=True),
     }[kind.recipe]
     return quantize(model, [(x,)], Int8Quantizer().set_global(config), progress=lambda *_: None)

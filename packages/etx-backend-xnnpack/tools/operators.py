@@ -23,10 +23,10 @@ HEAD = """# What is lowered to XNNPACK
 Operators that `XnnpackPartitioner` takes: the table `etx_backend_xnnpack.nodes.TABLE`, written by
 `python3 noxfile.py -t gen`. All take float32 and float16 of at most six dimensions with elements.
 **heavy** ones make a delegate, which others join; what finds none stays with ETX's kernels. *int8*:
-computes in int8 between dequantize and quantize nodes; *rows*: also with rows of its argument
-quantized at run time, and int8 or int4 weights; *wide*: computes in float32 between what is
-float16, as layers with int8 or int4 weights do; others compute in float16, with float32 weights
-where they are convolutions. `etx compile --backend xnnpack --explain` says of
+computes in int8 between dequantize and quantize nodes; *rows*: also with rows or images of its
+argument quantized at run time, and weights of int8 (`linear` of int4, too); *wide*: computes in
+float32 between what is float16, as layers with int8 or int4 weights do; others compute in float16,
+with float32 weights where they are convolutions. `etx compile --backend xnnpack --explain` says of
 each node that stays out which condition it breaks.
 
 A part stays out, too, where XNNPACK takes more than three times what ETX's own kernels do, the

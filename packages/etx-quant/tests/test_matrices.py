@@ -70,6 +70,28 @@ def test_linear_layers(name: str, target: str) -> None:
     assert size < WEIGHTS + 12 * groups + PROGRAM
 
 
+def images() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(4, 8, 3, padding="same"),
+        nn.Conv2d(8, 8, 3, groups=8),
+        nn.ReLU(),
+        nn.ConvTranspose2d(8, 6, 2, 2, groups=2),
+    ).eval()
+
+
+@pytest.mark.parametrize("target", ["etx", "executorch"])
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name.startswith("dynamic")])
+def test_convolutions_of_a_range_that_is_measured(name: str, target: str) -> None:
+    config, _ = CONFIGS[name]
+    model, x = images(), torch.randn(2, 4, 9, 7)
+    quantized = quantize(model, [(x,)], XNNPACKQuantizer().set_global(config))
+    assert sum("choose_qparams" in name for name in names(quantized)) == 2  # not the depthwise one
+    assert compare(model, quantized, [(x,)]).sqnr > 35
+    got, _ = run(quantized, target, x)
+    torch.testing.assert_close(got, quantized(x), rtol=1e-5, atol=1e-5)
+
+
 def test_activations_by_row_do_not_depend_on_other_rows() -> None:
     config = get_weight_quantization_config(is_dynamic=True)
     x = torch.randn(4, 128) * torch.tensor([1.0, 10.0, 100.0, 1000.0])[:, None]

@@ -101,9 +101,9 @@ class Builder:
             DataType.QINT8, sizes, PerTensor(scale=affine.scale, zero_point=affine.zero_point)
         )
 
-    def rows(self, sizes: Sequence[Size]) -> int:
-        """Add a value whose rows are quantized at run time."""
-        return self._add(DataType.QDINT8, sizes, PerRow(num_nonbatch_dims=1))
+    def rows(self, sizes: Sequence[Size], dims: int = 1) -> int:
+        """Add a value that is quantized at run time, all of its last `dims` dimensions alike."""
+        return self._add(DataType.QDINT8, sizes, PerRow(num_nonbatch_dims=dims))
 
     def constant(
         self,

@@ -61,6 +61,7 @@ class Values:
         self.done: set[Node] = set()
         self._stored: dict[Node, list[Stored]] = {}
         self._rows: dict[Node, tuple[int, Order]] = {}
+        self._images: dict[Node, int] = {}
 
     def sizes(self, node: Any) -> list[Size]:
         """Return the sizes of a node's tensor in the program's order."""
@@ -158,11 +159,24 @@ class Values:
         """Return the value of a node with rows quantized at run time, and its order."""
         if node not in self._rows:
             order = self.last(node, len(self.sizes(node)) - 1)
-            source = self.get(node, order)
-            number = self.builder.rows(layout.ordered(self.sizes(node), order))
-            self.builder.node(Operator.Convert, Unary(input_id=source, output_id=number))
-            self._rows[node] = number, order
+            sizes = layout.ordered(self.sizes(node), order)
+            self._rows[node] = self._at_run_time(self.get(node, order), sizes, 1), order
         return self._rows[node]
+
+    def images(self, node: Node, order: Order) -> int:
+        """Return the value of a node with images quantized at run time; rows get a height of 1."""
+        if node not in self._images:
+            sizes, source = layout.ordered(self.sizes(node), order), self.get(node, order)
+            if len(order) == 3:
+                sizes = [sizes[0], 1, *sizes[1:]]
+                source = self.shaped(source, sizes)
+            self._images[node] = self._at_run_time(source, sizes, 3)
+        return self._images[node]
+
+    def _at_run_time(self, source: int, sizes: list[Size], dims: int) -> int:
+        number = self.builder.rows(sizes, dims)
+        self.builder.node(Operator.Convert, Unary(input_id=source, output_id=number))
+        return number
 
     def last(self, node: Node, dim: int) -> Order:
         """Return the node's order if `dim` is innermost in it, else one where it is."""

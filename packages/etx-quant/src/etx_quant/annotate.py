@@ -74,8 +74,10 @@ def _fits(row: Row, config: QuantizationConfig) -> bool:
         return True
     if isinstance(row, Table) or is_table:
         return isinstance(row, Table) and is_table
-    has_matrix = isinstance(row, Recurrent) or (isinstance(row, Weighted) and row.is_matrix)
-    return is_static(config.input_activation) or has_matrix
+    if is_static(config.input_activation) or isinstance(row, Recurrent):
+        return True
+    is_measured = config.input_activation is not None and config.input_activation.is_dynamic
+    return isinstance(row, Weighted) and (row.is_matrix or is_measured)
 
 
 def observer_of(spec: QuantizationSpec | None) -> Any:
@@ -174,6 +176,8 @@ def annotate_weighted(
         return
     assert isinstance(activation, Node)
     assert isinstance(weight, Node)
+    if not is_static(config.input_activation) and _is_depthwise(node):
+        return
     spec = config.weight
     if spec is not None and spec.ch_axis is not None:
         spec = replace(spec, ch_axis=row.axis)
@@ -185,6 +189,18 @@ def annotate_weighted(
     if config.input_activation is not None:
         inputs[activation] = _edge(activation, config)
     _set(node, {**inputs, weight: spec}, config.output_activation, config)
+
+
+def _is_depthwise(node: Node) -> bool:
+    """Tell whether each of several groups of a convolution has one input channel.
+
+    XNNPACK has no such kernel for activations that are quantized when they come.
+    """
+    names = [argument.name for argument in node.target._schema.arguments]  # type: ignore[union-attr]
+    if "groups" not in names or "output_padding" in names:
+        return False
+    groups = dict(zip(names, node.args, strict=False)).get("groups", node.kwargs.get("groups", 1))
+    return groups != 1 and node.args[1].meta["val"].shape[1] == 1  # type: ignore[union-attr]
 
 
 def _is_observed_once(spec: Any) -> bool:

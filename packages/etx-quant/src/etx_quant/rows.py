@@ -40,7 +40,7 @@ class Row:
 class Weighted(Row):
     """Argument 0 is an activation, 1 a weight whose output channels lie on ``axis``.
 
-    ``is_matrix``: the weight can be quantized with activations in float or of a dynamic range.
+    ``is_matrix``: the weight can be quantized with activations in float, or by row when they come.
     """
 
     axis: int = 0

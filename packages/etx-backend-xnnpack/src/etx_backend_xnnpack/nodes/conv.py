@@ -13,12 +13,12 @@ from torch import Tensor
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout, weights
-from etx_backend_xnnpack._generated.xnnpack import Convolution, Operator
+from etx_backend_xnnpack._generated.xnnpack import Convolution, DataType, Operator
 from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import NHWC, NLC, Order
 from etx_backend_xnnpack.nodes.scales import adds_products
 from etx_backend_xnnpack.nodes.table import Work, constant, lowers, rank, shape_of
-from etx_backend_xnnpack.quantized import Weight, argument
+from etx_backend_xnnpack.quantized import Dynamic, Weight, argument, dynamic, weight
 from etx_backend_xnnpack.values import Result, Values
 
 aten = torch.ops.aten
@@ -60,14 +60,32 @@ def window(node: Node) -> Window:
 
 def channel_scales(node: Node, constants: Constants) -> str | None:
     """Require a scale for each output channel of a quantized weight, or one for all."""
-    from etx_backend_xnnpack.quantized import weight
-
     found = weight(argument(node, "weight"), constants.get)
     if found is None or found.scales.dim() == 0:
         return None
     if found.scales.dim() > 1 or found.bits != 8:
         return "its weight is not int8 with a scale a channel"
     return None
+
+
+def at_run_time(node: Node, constants: Constants) -> str | None:
+    """Require a weight of int8 and groups of several inputs where the image is quantized."""
+    if dynamic(node.args[0]) is None:
+        return None
+    found = weight(argument(node, "weight"), constants.get)
+    if found is None:
+        return "its argument is quantized at run time, but its weight is not"
+    if not bool((found.scales > torch.finfo(torch.float32).tiny).all()):
+        return "a scale of its weight is not a positive normal number"
+    if not _by_output(found, argument(node, "transposed")):
+        return "the scales of its weight are those of inputs"
+    if depthwise(node):
+        return "it is depthwise, and its argument is quantized at run time"
+    return None
+
+
+def _by_output(stored: Weight, transposed: bool) -> bool:
+    return stored.scales.dim() == 0 or stored.axis == (1 if transposed else 0)
 
 
 def small_adjustment(node: Node, constants: Constants) -> str | None:
@@ -82,10 +100,18 @@ def small_adjustment(node: Node, constants: Constants) -> str | None:
 
 @lowers(
     aten.convolution.default,
-    when=[rank(3, 4), constant("weight"), constant("bias"), channel_scales, small_adjustment],
+    when=[
+        rank(3, 4),
+        constant("weight"),
+        constant("bias"),
+        channel_scales,
+        at_run_time,
+        small_adjustment,
+    ],
     work=Work.HEAVY,
     kind="convolution",
     int8=True,
+    dynamic=True,
 )
 def convolution(values: Values, node: Node) -> None:
     """Emit one of XNNPACK's three kinds, in NHWC."""
@@ -94,9 +120,11 @@ def convolution(values: Values, node: Node) -> None:
     filters, bias = argument(node, "weight"), argument(node, "bias")
     order = NLC if flat else NHWC
     form, stored = values.quantized(source), values.weight(filters)
-    by_output = stored is not None and (
-        stored.scales.dim() == 0 or stored.axis == (1 if at.transposed else 0)
-    )
+    chain = dynamic(source)
+    if chain is not None and stored is not None:
+        _of_rounded(values, node, chain, stored)
+        return
+    by_output = stored is not None and _by_output(stored, at.transposed)
     affine = form.affine if form else None
     holds = adds_products(stored, affine, values.quantizes(node, clamps=True))
     result = values.result(node, clamps=True, quantizes=by_output and holds)
@@ -106,10 +134,8 @@ def convolution(values: Values, node: Node) -> None:
     biases = None if bias is None else values.tensor(bias)
     builder = values.builder
     if int8 and form and form.affine and stored:
-        integers = kernel(stored.integers, at)
-        scales = stored.scales
-        if at.transposed and scales.dim() == 1:
-            scales = scales.repeat(at.groups)  # they are those of one group, for each
+        integers = kernel(stored.integers, at, depthwise(node))
+        scales = _of_all_groups(stored.scales, at)
         if biases is not None and depthwise(node) and integers.numel() == len(biases):
             given = scales.double().expand(len(biases))
             finer = as_fractions(integers, given, biases.double() / form.affine.scale)
@@ -121,18 +147,43 @@ def convolution(values: Values, node: Node) -> None:
     else:
         tensor = values.tensor(filters)
         assert tensor is not None
-        weight_id = weights.float32_weight(builder, kernel(tensor, at))
+        weight_id = weights.float32_weight(builder, kernel(tensor, at, depthwise(node)))
         bias_id = NONE if biases is None else weights.float32_weight(builder, biases)
     emit(values, node, at, result, order, (number, weight_id, bias_id))
 
 
+def _of_rounded(values: Values, node: Node, chain: Dynamic, stored: Weight) -> None:
+    """Emit a convolution of images that are quantized one by one, when they come."""
+    at, order = window(node), NLC if len(values.sizes(node)) == 3 else NHWC
+    builder = values.builder
+    builder.dtype = DataType.FP32
+    number = values.images(chain.source, order)
+    result = values.result(node, clamps=True)
+    integers = kernel(stored.integers, at, depthwise(node))
+    scales = _of_all_groups(stored.scales, at).expand(integers.shape[0]).contiguous()
+    weight_id = weights.int8_weight(builder, Weight(integers, scales), integers)
+    bias = argument(node, "bias")
+    bias_id = weights.float_bias(builder, None if bias is None else values.tensor(bias))
+    emit(values, node, at, result, order, (number, weight_id, bias_id))
+
+
+def _of_all_groups(scales: Tensor, at: Window) -> Tensor:
+    """Return scales for all outputs: a transposed weight has those of one group, for each."""
+    return scales.repeat(at.groups) if at.transposed and scales.dim() == 1 else scales
+
+
 def depthwise(node: Node) -> bool:
-    """Tell whether each group has one input channel."""
+    """Tell whether each group has one input channel, as XNNPACK has a kind for.
+
+    It has none for one channel that is quantized at run time, which is a convolution like others.
+    """
     groups: int = argument(node, "groups")
-    return not argument(node, "transposed") and shape_of(node.args[0])[1] == groups
+    if argument(node, "transposed") or shape_of(node.args[0])[1] != groups:
+        return False
+    return groups > 1 or dynamic(node.args[0]) is None
 
 
-def kernel(tensor: Tensor, at: Window) -> Tensor:
+def kernel(tensor: Tensor, at: Window, is_depthwise: bool) -> Tensor:
     """Return a weight as (outputs, height, width, inputs), or (1, height, width, outputs)."""
     if tensor.dim() == 3:
         tensor = tensor.unsqueeze(2)
@@ -141,7 +192,7 @@ def kernel(tensor: Tensor, at: Window) -> Tensor:
         split = tensor.reshape(at.groups, inputs // at.groups, outputs, *tensor.shape[2:])
         tensor = split.transpose(1, 2).flatten(0, 1)
         return tensor.permute(NHWC).contiguous()
-    if tensor.shape[1] == 1:
+    if is_depthwise:
         return tensor.permute(1, 2, 3, 0).contiguous()
     return tensor.permute(NHWC).contiguous()
 
@@ -157,9 +208,10 @@ def emit(
     """Add the convolution's node; where it is flat, between two reshapes."""
     flat, source = len(order) == 3, ids[0]
     if flat:
-        sizes = layout.ordered(values.sizes(node.args[0]), order)
-        form = values.quantized(node.args[0]) if result.affine else None
-        source = values.shaped(source, [sizes[0], 1, *sizes[1:]], form.affine if form else None)
+        if dynamic(node.args[0]) is None:
+            sizes = layout.ordered(values.sizes(node.args[0]), order)
+            form = values.quantized(node.args[0]) if result.affine else None
+            source = values.shaped(source, [sizes[0], 1, *sizes[1:]], form.affine if form else None)
         outer = layout.ordered(values.sizes(result.node), order)
         target = values.builder.value([outer[0], 1, *outer[1:]], result.affine)
     else:
