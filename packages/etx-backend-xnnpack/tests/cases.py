@@ -203,6 +203,11 @@ NORMS = [
 POOLS = [
     function("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1), IMAGE),
     function("max_pool_dilated", lambda x: F.max_pool2d(x, 2, 1, dilation=2), IMAGE),
+    *(
+        function(f"largest_{'_'.join(map(str, dims))}", lambda x, dims=dims: x.amax(dims), IMAGE)
+        for dims in ((2,), (-1,), (2, 3))
+    ),
+    function("largest_kept", lambda x: x.max(3, keepdim=True)[0], IMAGE),
     function("max_pool_up", lambda x: F.max_pool2d(x, 2, 2, ceil_mode=True), IMAGE),
     function("avg_pool", lambda x: F.avg_pool2d(x, 3, 2), IMAGE),
     function("avg_pool_padded", lambda x: F.avg_pool2d(x, 3, 2, 1), IMAGE),
@@ -461,6 +466,7 @@ INT8 = [
             ("cat", lambda x: torch.cat([x, x * 1e-3])),
         )
     ),
+    int8("largest", lambda: Call(lambda f, x: f(x).amax((2, 3)), nn.Conv2d(6, 4, 1)), IMAGE),
     int8("mean", lambda: nn.Sequential(nn.Conv2d(6, 4, 1), nn.AdaptiveAvgPool2d(1)), IMAGE),
     int8("mean_of_rows", lambda: Call(lambda f, x: f(x).mean(1), nn.Linear(8, 8)), ROWS),
     int8("cat", lambda: Call(lambda f, x: torch.cat([f(x), x], 1), nn.Conv2d(6, 4, 1)), IMAGE),

@@ -72,6 +72,7 @@ REPLACES = {
         Calls(lambda self, x: F.linear(x, self.w), w=torch.eye(3)),
         (IMAGE[0, 0, 0, :3],),
     ),
+    "plain_extremes": (Calls(lambda x: x.max(1)[0]), (IMAGE,)),
     "resize_bytes": (
         Calls(lambda x: F.interpolate(x, (3, 5), mode="bilinear")),
         (torch.full((1, 3, 8, 8), 7, dtype=torch.uint8),),

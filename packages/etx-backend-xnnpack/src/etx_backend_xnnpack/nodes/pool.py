@@ -20,7 +20,7 @@ from etx_backend_xnnpack._generated.xnnpack import (
 )
 from etx_backend_xnnpack.builder import NONE
 from etx_backend_xnnpack.layout import NHWC
-from etx_backend_xnnpack.nodes.means import KEEP_DIMS, mean_over
+from etx_backend_xnnpack.nodes.means import KEEP_DIMS, mean_over, reduced
 from etx_backend_xnnpack.nodes.table import equals, lowers, rank, shape_of
 from etx_backend_xnnpack.quantized import Weight, argument
 from etx_backend_xnnpack.values import Result, Values
@@ -118,6 +118,50 @@ def pool(
         ),
         result.range,
     )
+
+
+def of_pixels(node: Node, constants: Constants) -> str | None:
+    """Require rows, columns or both to be reduced, of known sizes and more than one element."""
+    dims, sizes = reduced(node), shape_of(node.args[0])
+    if not set(dims) <= {2, 3}:
+        return f"dimensions {dims} are not those of an image's rows and columns"
+    if not all(isinstance(sizes[dim], int) for dim in (2, 3)):
+        return "its sizes are known at run time only"
+    return "a window of one element" if all(sizes[dim] == 1 for dim in dims) else None
+
+
+@lowers(aten.amax.default, when=[rank(4), of_pixels], int8=True, kind="pool")
+def amax(values: Values, node: Node) -> None:
+    """Emit a pooling in NHWC, whose windows have all that is reduced."""
+    source: Any = node.args[0]
+    dims, form = reduced(node), values.quantized(source)
+    result = values.result(node, quantizes=form is not None)
+    number = values.get(source, NHWC, result.affine)
+    batch, height, width, channels = layout.ordered(values.sizes(source), NHWC)
+    window = (height if 2 in dims else 1, width if 3 in dims else 1)
+    left = [batch, height // window[0], width // window[1], channels]
+    pooled = values.builder.value(left, result.affine)
+    values.builder.node(
+        Operator.MaxPooling2d,
+        Pooling2d(
+            pooling_height=window[0],
+            pooling_width=window[1],
+            stride_height=window[0],
+            stride_width=window[1],
+            dilation_height=1,
+            dilation_width=1,
+            input_id=number,
+            output_id=pooled,
+            flags=KEEP_DIMS,
+        ),
+    )
+    if argument(node, "keepdim"):
+        values.define(result.node, pooled, NHWC, result.affine)
+        return
+    kept = [dim for dim in range(4) if dim not in dims]
+    order = tuple(kept.index(dim) for dim in NHWC if dim in kept)
+    sizes = layout.ordered(values.sizes(result.node), order)
+    values.define(result.node, values.shaped(pooled, sizes, result.affine), order, result.affine)
 
 
 def whole_windows(node: Node, constants: Constants) -> str | None:

@@ -10,6 +10,7 @@ from etx_exir.passes.fuse.fold_scale import FoldScale
 from etx_exir.passes.fuse.fuse_batch_norm import FuseBatchNorm
 from etx_exir.passes.fuse.fuse_embedding import FuseEmbedding
 from etx_exir.passes.fuse.linear_from_products import LinearFromProducts
+from etx_exir.passes.fuse.plain_extremes import PlainExtremes
 from etx_exir.passes.normalize.align_index_put import AlignIndexPut
 from etx_exir.passes.normalize.copy_views import CopyViews
 from etx_exir.passes.normalize.expand_powers import ExpandPowers
@@ -65,6 +66,7 @@ PIPELINE: tuple[Pass, ...] = (
     AbsorbBatchNorm(),  # what no layer before it took
     FuseEmbedding(),  # after folding, since it reads weights and scales
     RemoveDeadCode(),  # before the merges, which would compare what is dead
+    PlainExtremes(),  # after dead code is gone, which reads indices
     ShareConstants(),  # before expressions of equal constants are compared
     CommonSubexpressions(),
     WidenSelections(),  # after all that computes values again, with new symbols
