@@ -43,6 +43,15 @@ def test_read_indices_stay():
     assert operators(buffer) == ["aten::min.dim_min"]
 
 
+def test_it_stays_where_there_may_be_no_elements():
+    for target in ("etx", "executorch"):
+        config = ExecutorchBackendConfig(target=target)
+        x = torch.empty(0, 3)
+        buffer = to_edge(export(CASES["max"], (x,))).to_executorch(config).buffer
+        assert operators(buffer) == ["aten::max.dim_max"]
+        assert_same(etx_runtime.load(buffer)(*on_device((x,))), CASES["max"](x))
+
+
 def test_it_stays_where_it_is_to_be_preserved():
     config = EdgeCompileConfig(preserve_ops=[torch.ops.aten.max.dim])
     edge = to_edge(export(CASES["max"], (X,)), compile_config=config)
