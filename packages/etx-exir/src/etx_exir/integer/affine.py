@@ -4,7 +4,7 @@
 ``dequantize_affine`` of a weight becomes ``dequantize_per_channel`` or ``…_channel_group``; a range
 of each row, chosen at run time, ``choose_qparams_per_token_asymmetric``, ``quantize_per_token`` and
 ``dequantize_per_token``; a product of int8 weights that is scaled afterwards, ``linear`` of what is
-dequantized before. Other forms are left to torchao's decompositions.
+dequantized before, as is one of integers. Other forms are left to torchao's decompositions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_exir.integer.scales import INT8, called
+from etx_exir.integer.summed_rows import has_summed_rows, spell_summed_rows, take_bias, turned
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
-from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, arguments, permutation
+from etx_exir.ir.ops import VIEW, arguments
 
 __all__ = ["is_affine", "spell_affine"]
 
@@ -38,7 +39,10 @@ TO_GROUPS = decomposed.dequantize_per_channel_group.default
 
 def is_affine(program: ExportedProgram) -> bool:
     """Tell whether `program` has operators that `spell_affine` may replace."""
-    return any(called(node) == DEQUANTIZE or _integers(node) for node in _nodes(program))
+    return any(
+        called(node) == DEQUANTIZE or has_summed_rows(node) or _integers(node)
+        for node in _nodes(program)
+    )
 
 
 def spell_affine(program: ExportedProgram) -> None:
@@ -50,7 +54,7 @@ def spell_affine(program: ExportedProgram) -> None:
     for node in list(_nodes(program)):
         if called(node) == DEQUANTIZE and not _spell_rows(node):
             _spell_weight(node, constants)
-        elif node.target is aten.mul.Tensor:
+        elif node.target is aten.mul.Tensor and not spell_summed_rows(node):
             _spell_product(node)
 
 
@@ -178,17 +182,14 @@ def _spell_product(node: Node) -> None:
         args = (weight, scale, None, 0, *INT8, torch.int8)
         real = node.graph.call_function(TO_CHANNELS, args, {"out_dtype": dtype})
     _become(node, aten.linear.default, (product.args[0], real))
+    take_bias(node, node, dtype)
 
 
 def _integers(node: Any) -> Node | None:
     """Return the int8 matrix of which ``node`` multiplies rows by the float form."""
     if called(node) != "aten.mm.default" or called(node.args[1]) != "aten.to.dtype":
         return None
-    moved: Any = node.args[1].args[0]
-    is_turned = MOVES_OF.get(getattr(moved, "target", None)) is Moves.PERMUTE
-    weight = moved.args[0] if is_turned and permutation(moved) == [1, 0] else None
-    is_int8 = isinstance(weight, Node) and weight.meta["val"].dtype is torch.int8
-    return weight if is_int8 else None
+    return turned(node.args[1].args[0])
 
 
 def _become(node: Node, target: Any, args: tuple[Any, ...], kwargs: Any = None) -> None:
