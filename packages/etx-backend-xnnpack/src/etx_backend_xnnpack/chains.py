@@ -29,6 +29,22 @@ def own_chains(graph: Graph, is_delegated: Callable[[Node], bool], *, each: bool
         elif not _is_its_own(chain.nodes, {node} if each else set(taken)):
             copies = copied.setdefault(first, {}) if not each else {}
             _copy(graph, node, source, chain.nodes, copies)
+    for node in taken:
+        _find_own_range(graph, node)
+
+
+def _find_own_range(graph: Graph, node: Node) -> None:
+    """Let a chain find the range that its tensor has: XNNPACK finds no other one."""
+    chain = dynamic(node.args[0])
+    assert chain is not None
+    wider = chain.nodes[0].args[0]
+    assert isinstance(wider, Node)
+    if wider is chain.source:
+        return
+    chain.nodes[0].replace_input_with(wider, chain.source)
+    for part in (wider, *wider.all_input_nodes):
+        if not part.users and part is not chain.source:
+            graph.erase_node(part)
 
 
 def _is_its_own(chain: tuple[Node, ...], layers: set[Node]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.ao.quantization.fx._decomposed
+from etx_exir.integer.scales import ranged
 from etx_exir.ir.ops import arguments
 from torch import Tensor
 from torch.fx import Node
@@ -161,7 +162,7 @@ def dynamic(node: object) -> Dynamic | None:
     if not all(isinstance(p, Node) and p.target is operator.getitem for p in picks):
         return None
     choose: Any = picks[0].args[0]  # type: ignore[union-attr]
-    if choose.target not in CHOOSE or choose.args[0] is not source:
+    if choose.target not in CHOOSE or ranged(choose) is not source:
         return None
     assert isinstance(source, Node)
     return Dynamic(source, (choose, *picks, quantize, node))  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from etx_schema.problem import DEBUG_KEY
 from planted import quantized
 from torch import nn
 from torchao.quantization import (
+    Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
     PerGroup,
     quantize_,
@@ -93,17 +94,23 @@ def test_no_alarm_of_a_delegate(is_dynamic):
     assert report.first is not None
 
 
+TORCHAO = {
+    "int4": Int8DynamicActivationIntxWeightConfig(
+        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
+    ),
+    "int8": Int8DynamicActivationInt8WeightConfig(),
+}
+
+
 @pytest.mark.parametrize("target", ["etx", "executorch", "xnnpack"])
-def test_no_alarm_of_what_torchao_quantizes(target):
+@pytest.mark.parametrize("config", TORCHAO)
+def test_no_alarm_of_what_torchao_quantizes(config, target):
     """XNNPACK has the scales of groups in bfloat16: a result is as exact as they are."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(64, 96), nn.SiLU(), nn.Linear(96, 64), nn.Linear(64, 8))
     inputs = (torch.randn(5, 64),)
     floating = torch.export.export(model.eval(), inputs)
-    config = Int8DynamicActivationIntxWeightConfig(
-        weight_dtype=torch.int4, weight_granularity=PerGroup(32)
-    )
-    quantize_(model, config)
+    quantize_(model, TORCHAO[config])
     program = torch.export.export(model, inputs)
     parts = [XnnpackPartitioner()] if target == "xnnpack" else []
     edge = to_edge_transform_and_lower(program, partitioner=parts)
@@ -112,11 +119,30 @@ def test_no_alarm_of_what_torchao_quantizes(target):
     report = compare(pte, program, [inputs], floating=floating)
     assert report.first is None, "\n".join(report.lines())
     (call,) = report.calls
-    assert all(check.by == "value" for check in call.checks)
-    assert call.layers[-1].float_value == "linear_2"
+    if config == "int4":
+        assert all(check.by == "value" for check in call.checks)
+        assert call.layers[-1].float_value == "linear_2"
     model[2].weight.scale.data[3] *= -1
     report = compare(pte, torch.export.export(model, inputs), [inputs])
     assert report.first is not None
+
+
+@pytest.mark.parametrize("target", ["etx", "executorch", "xnnpack"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_alarm_of_rows_with_their_own_ranges(seed, target):
+    """The model has one range for all: integer operators and XNNPACK take that of each row."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(128, 256), nn.GELU(), nn.Linear(256, 32)).eval()
+    inputs = (torch.randn(8, 128),)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    quantizer = XNNPACKQuantizer().set_global(config)
+    program = torch.export.export(quantize(model, [inputs], quantizer), inputs)
+    parts = [XnnpackPartitioner()] if target == "xnnpack" else []
+    edge = to_edge_transform_and_lower(program, partitioner=parts)
+    kind = "executorch" if target == "executorch" else "etx"
+    pte = edge.to_executorch(ExecutorchBackendConfig(target=kind)).pte_file
+    report = compare(pte, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())
 
 
 class Cached(nn.Module):

@@ -428,7 +428,8 @@ class _Call:
     def _rounding(self, check: Check, value: Value, note: Note, here: Tensor) -> float:
         """Return how far a value is off where integers inside are rounded otherwise."""
         side, bound = self._side(note)
-        chooses = isinstance(self.steps[check.instruction].instr_args, DelegateCall)
+        step = self.steps[check.instruction].instr_args
+        chooses = isinstance(step, DelegateCall) or "dynamic_linear" in check.operator
         several = map(note.apply, side.rounding(value, self.cuts, bound, chooses))
         return BY_ROUNDING * max(distance_of(item, here).max_abs for item in several)
 

@@ -20,7 +20,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_exir.integer.scales import INT8, called
-from etx_exir.integer.summed_rows import has_summed_rows, spell_summed_rows, take_bias, turned
+from etx_exir.integer.summed_rows import has_summed_rows, spell_summed_rows, turned, write_linear
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.ir.ops import VIEW, arguments
@@ -181,8 +181,8 @@ def _spell_product(node: Node) -> None:
     with node.graph.inserting_before(node):
         args = (weight, scale, None, 0, *INT8, torch.int8)
         real = node.graph.call_function(TO_CHANNELS, args, {"out_dtype": dtype})
-    _become(node, aten.linear.default, (product.args[0], real))
-    take_bias(node, node, dtype)
+    x: Any = product.args[0]
+    write_linear(node, x, real, dtype)
 
 
 def _integers(node: Any) -> Node | None:

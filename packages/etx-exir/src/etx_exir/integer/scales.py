@@ -25,6 +25,17 @@ def called(node: object) -> str:
     return str(node.target) if isinstance(node, Node) and node.op == "call_function" else ""
 
 
+def ranged(choose: Node) -> Any:
+    """Return the tensor whose range `choose` finds: of ``cat(x, -x)``, which has it twice, x."""
+    found: Any = choose.args[0]
+    if called(found) != "aten.cat.default":
+        return found
+    parts: Any = found.args[0]
+    if len(parts) == 2 and called(parts[1]) == "aten.neg.default" and parts[1].args[0] is parts[0]:
+        return parts[0]
+    return found
+
+
 @dataclass(frozen=True)
 class Scale:
     """What the integers of a tensor stand for: (q - zero_point) * scale, q from low to high."""

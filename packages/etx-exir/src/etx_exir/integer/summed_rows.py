@@ -4,7 +4,8 @@
 So ``torchao.quantize_`` writes a layer with int8 weights whose activations are rounded with a range
 of each row that is chosen at run time. torchao's product for x86-64 takes bytes without a sign: 128
 is added to the integers, and 128 times the sums of the weight's columns subtracted from the result.
-Here it becomes a linear layer of a row with its whole range, as near to the float layer or nearer.
+Here it becomes a linear layer. A row's range that is symmetric is that of ``cat(x, -x)``, since the
+flow has no symmetric one for rows.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from torch.fx import Node
 from etx_exir.integer.scales import INT8, called
 from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, arguments, permutation
 
-__all__ = ["has_summed_rows", "spell_summed_rows", "take_bias", "turned"]
+__all__ = ["has_summed_rows", "spell_summed_rows", "turned", "write_linear"]
 
 aten = torch.ops.aten
 decomposed = torch.ops.quantized_decomposed
 CHOOSE, QUANTIZE = (f"torchao.{name}_affine.default" for name in ("choose_qparams", "quantize"))
 CAST = "aten.to.dtype"
-SHAPES = ("aten.reshape.default", "aten.view.default", "aten.flatten.using_ints")
+ADD = ("aten.add.Tensor", "aten.add_.Tensor")
 SUBTRACT = ("aten.sub.Tensor", "aten.sub_.Tensor")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 SHIFT = 128
@@ -59,7 +60,7 @@ def spell_summed_rows(node: Node) -> bool:
         rest, shift = map(_behind, rest.args)
     if called(rest) != "aten.mul.Tensor":
         return False
-    sums, scale = _behind(rest.args[0]), _behind(rest.args[1], SHAPES)
+    sums, scale = _behind(rest.args[0]), _behind(rest.args[1], reshapes=True)
     product = _product(sums)
     if product is None:
         return False
@@ -71,15 +72,19 @@ def spell_summed_rows(node: Node) -> bool:
         return False
     if rows.is_symmetric and shift is not None:
         return False
-    _write(node, rows.x, weight, columns)
+    _write(node, rows, weight, columns)
     return True
 
 
-def _behind(node: Any, shapes: tuple[str, ...] = ()) -> Any:
-    """Return what `node` is, as other floats and of another shape."""
-    while called(node) in shapes or _is_cast(node, *FLOATS):
+def _behind(node: Any, reshapes: bool = False) -> Any:
+    """Return what `node` is as other floats, or in another shape where it `reshapes`."""
+    while _is_cast(node, *FLOATS) or (reshapes and _is_reshaped(node)):
         node = node.args[0]
     return node
+
+
+def _is_reshaped(node: Any) -> bool:
+    return MOVES_OF.get(getattr(node, "target", None)) is Moves.RESHAPE
 
 
 def _is_cast(node: Any, *dtypes: torch.dtype) -> bool:
@@ -97,25 +102,26 @@ def _product(sums: Any) -> tuple[Any, Node] | None:
     if weight is None:
         return None
     if shifted:
-        if not _is(correction, "aten.mul.Tensor", SHIFT) or not _sums_of(
-            correction.args[0], matrix
-        ):
+        if not _is_of_sums(correction, matrix):
             return None
         added: Any = rows.args[0] if _is_cast(rows, torch.uint8) else None
         wide: Any = added.args[0] if _is(added, "aten.add.Tensor", SHIFT) else None
         if not _is_cast(wide, torch.int32):
             return None
         rows = wide.args[0]
-    return _behind(rows, SHAPES), weight
+    return _behind(rows, reshapes=True), weight
 
 
 def _is(node: Any, name: str, number: int) -> bool:
     return called(node) == name and node.args[1] == number and not node.kwargs
 
 
-def _sums_of(node: Any, matrix: Node) -> bool:
-    """Tell whether ``node`` is the sums of the columns of ``matrix``."""
-    return called(node) == "aten.sum.dim_IntList" and node.args == (matrix, [0], True)
+def _is_of_sums(node: Any, matrix: Node) -> bool:
+    """Tell whether ``node`` is the shift times the sums of the columns of ``matrix``."""
+    if not _is(node, "aten.mul.Tensor", SHIFT):
+        return False
+    sums = node.args[0]
+    return called(sums) == "aten.sum.dim_IntList" and sums.args == (matrix, [0], True)
 
 
 def turned(matrix: Any) -> Node | None:
@@ -156,49 +162,67 @@ def _is_of_zeros(shift: Any, rows: Rows, weight: Node) -> bool:
     zeros, sums = shift.args[0], _behind(shift.args[1])
     if called(zeros) != "aten.mul.Tensor":
         return False
-    points, scales = (_behind(arg, SHAPES) for arg in zeros.args)
+    points, scales = (_behind(arg, reshapes=True) for arg in zeros.args)
     is_sum = called(sums) == "aten.sum.dim_IntList" and sums.args == (weight, [-1])
     return points is rows.zero and scales is rows.scale and is_sum
 
 
-def _write(node: Node, x: Node, weight: Node, columns: Node) -> None:
-    graph, value = node.graph, x.meta["val"]
+def _write(node: Node, rows: Rows, weight: Node, columns: Node) -> None:
+    """Let ``node`` be the layer, or what adds a bias to it be one with a bias."""
+    graph, x, value = node.graph, rows.x, rows.x.meta["val"]
     dtype = value.dtype
     with graph.inserting_before(node):
         call = graph.call_function
         if value.dim() == 1:
             x = call(VIEW, (x, [1, *value.shape]))
-        choose = call(decomposed.choose_qparams_per_token_asymmetric.default, (x, torch.int8))
+        ranged = call(aten.cat.default, ([x, call(aten.neg.default, (x,))], -1))
+        choose = call(
+            decomposed.choose_qparams_per_token_asymmetric.default,
+            (ranged if rows.is_symmetric else x, torch.int8),
+        )
         scale, zero = (call(operator.getitem, (choose, i)) for i in (0, 1))
         how = (scale, zero, *INT8, torch.int8)
         integers = call(decomposed.quantize_per_token.default, (x, *how))
         rounded = call(decomposed.dequantize_per_token.default, (integers, *how, dtype))
         of_channels = (weight, columns, None, 0, *INT8, torch.int8)
         real = call(decomposed.dequantize_per_channel.default, of_channels, {"out_dtype": dtype})
-        result = call(aten.linear.default, (rounded, real))
-        take_bias(node, result, dtype)
-        if dtype is not node.meta["val"].dtype:
-            result = call(aten.to.dtype, (result, node.meta["val"].dtype))
-    node.target, node.args, node.kwargs = VIEW, (result, [-1, *node.meta["val"].shape[1:]]), {}
+    write_linear(node, rounded, real, dtype)
 
 
-def take_bias(node: Node, linear: Node, dtype: torch.dtype) -> None:
-    """Let ``linear`` add what is added to its result ``node``, a number for each column."""
-    outputs, sizes = _reader(node), node.meta["val"].shape[-1:]
-    while outputs is not None and called(outputs) in SHAPES:
-        if outputs.meta["val"].shape[-1:] != sizes:
-            return
-        outputs = _reader(outputs)
-    if outputs is None or called(outputs) not in ("aten.add.Tensor", "aten.add_.Tensor"):
-        return
-    operands: Any = outputs.args
-    result, bias = operands
-    if outputs.kwargs or not isinstance(bias, Node) or bias.op != "placeholder":
-        return
-    if bias.meta["val"].shape == sizes and bias.meta["val"].dtype is dtype:
-        linear.args = (*linear.args, bias)
-        outputs.replace_all_uses_with(result)
-        node.graph.erase_node(outputs)
+def write_linear(node: Node, x: Node, weight: Node, dtype: torch.dtype) -> None:
+    """Let ``node`` be the product of ``x`` and a weight, in its own shape and dtype.
+
+    What adds a number for each column to it becomes a product with a bias.
+    """
+    value = node.meta["val"]
+    sizes = value.shape[-1:]
+    shaped: tuple[Any, ...] = (VIEW, [-1, *sizes])
+    last = _reader(node)
+    while last is not None and _is_reshaped(last) and last.meta["val"].shape[-1:] == sizes:
+        shaped = last.target, *last.args[1:]
+        last = _reader(last)
+    bias = _bias(last, sizes, dtype)
+    places: list[Any] = [(node, (VIEW, [-1, *sizes]), ())]
+    if last is not None and bias is not None:
+        places.append((last, shaped, (bias,)))
+    for place, (target, *how), more in places:
+        with node.graph.inserting_before(place):
+            result = node.graph.call_function(aten.linear.default, (x, weight, *more))
+            if dtype is not place.meta["val"].dtype:
+                to = (result, place.meta["val"].dtype)
+                result = node.graph.call_function(aten.to.dtype, to)
+        place.target, place.args, place.kwargs = target, (result, *how), {}
+
+
+def _bias(node: Node | None, sizes: torch.Size, dtype: torch.dtype) -> Node | None:
+    """Return the constant that `node` adds, if it is one number a column."""
+    if node is None or called(node) not in ADD or node.kwargs:
+        return None
+    bias = node.args[1]
+    if not isinstance(bias, Node) or bias.op != "placeholder":
+        return None
+    value = bias.meta["val"]
+    return bias if value.shape == sizes and value.dtype is dtype else None
 
 
 def _reader(node: Node) -> Node | None:

@@ -10,7 +10,7 @@ from torch.fx import Graph, Node
 
 from etx_exir.integer.layout import Layouts
 from etx_exir.integer.linear_weights import linear_call
-from etx_exir.integer.scales import PREFIX, called
+from etx_exir.integer.scales import PREFIX, called, ranged
 from etx_exir.ir.integer_ops import DYNAMIC_LINEAR, DYNAMIC_LINEAR_INT4
 from etx_exir.passes.base import NodePass
 
@@ -24,7 +24,8 @@ CHOOSE = f"{PREFIX}choose_qparams"
 class FuseDynamic(NodePass):
     """Quantize each row as the product reads it, with its own range.
 
-    Where the program takes one range for all rows, the result is the more exact one.
+    Where the program takes one range for all rows, or as much of it on both sides of zero, the
+    result is the more exact one.
     """
 
     targets = (torch.ops.aten.linear.default,)
@@ -45,7 +46,7 @@ def dynamically_quantized(node: Any) -> Node | None:
         return None
     scale = quantize.args[1]
     chosen: Any = scale.args[0] if isinstance(scale, Node) and scale.args else None
-    if not called(chosen).startswith(CHOOSE) or chosen.args[0] is not quantize.args[0]:
+    if not called(chosen).startswith(CHOOSE) or ranged(chosen) is not quantize.args[0]:
         return None
     if quantize.args[1:3] != node.args[1:3] or torch.int8 not in quantize.args:
         return None
