@@ -247,3 +247,49 @@ def test_layers_that_share_a_chain_can_be_delegates_of_their_own() -> None:
     found = etx_runtime.load(buffer, outputs="torch")(*arguments)
     for actual, expected in zip(found, module(*arguments), strict=True):
         assert (actual - expected).abs().max() <= case.tol * expected.abs().max()
+
+
+class Rounded(nn.Module):
+    """A convolution of what is quantized when it comes, in one of several forms."""
+
+    def __init__(self, form: str) -> None:
+        super().__init__()
+        groups = 6 if form == "depthwise" else 1
+        self.layer = nn.Conv2d(6, 12, 3, groups=groups)
+        self.form = form
+        self.register_buffer("integers", (self.layer.weight * 127).round().to(torch.int8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        ops, bounds = torch.ops.quantized_decomposed, (-128, 127)
+        if self.form == "rows":
+            scale, zero = ops.choose_qparams_per_token_asymmetric(x, torch.int8)
+            q = ops.quantize_per_token(x, scale, zero, *bounds, torch.int8)
+            real = ops.dequantize_per_token(q, scale, zero, *bounds, torch.int8, torch.float32)
+        else:
+            scale, zero = ops.choose_qparams.tensor(x, *bounds, 1e-5, torch.int8)
+            q = ops.quantize_per_tensor.tensor(x, scale, zero, *bounds, torch.int8)
+            real = ops.dequantize_per_tensor.tensor(q, scale, zero, *bounds, torch.int8)
+        weight = self.layer.weight
+        if self.form != "float":
+            weight = ops.dequantize_per_tensor(self.integers, 1 / 127, 0, *bounds, torch.int8)
+        return torch.conv2d(real, weight, self.layer.bias, groups=self.layer.groups)
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ("whole", None),
+        ("rows", "a range for each row"),
+        ("depthwise", "it is depthwise"),
+        ("float", "but its weight is not"),
+    ],
+)
+def test_convolutions_of_other_forms_stay_outside(form: str, reason: str | None) -> None:
+    model, x = Rounded(form).eval(), torch.randn(1, 6, 9, 7)
+    program = torch.export.export(model, (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
+    rows = [row for row in outside(edge.exported_program()) if "convolution" in row.operator]
+    assert len(rows) == (reason is not None)
+    assert reason is None or reason in str(rows[0])
+    got = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    torch.testing.assert_close(got, model(x), rtol=1e-4, atol=1e-4)

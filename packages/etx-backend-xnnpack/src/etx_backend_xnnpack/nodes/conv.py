@@ -22,6 +22,7 @@ from etx_backend_xnnpack.quantized import Dynamic, Weight, argument, dynamic, we
 from etx_backend_xnnpack.values import Result, Values
 
 aten = torch.ops.aten
+OF_TENSOR = torch.ops.quantized_decomposed.dequantize_per_tensor.tensor
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,11 @@ def channel_scales(node: Node, constants: Constants) -> str | None:
 
 def at_run_time(node: Node, constants: Constants) -> str | None:
     """Require a weight of int8 and groups of several inputs where the image is quantized."""
-    if dynamic(node.args[0]) is None:
+    chain = dynamic(node.args[0])
+    if chain is None:
         return None
+    if chain.nodes[-1].target is not OF_TENSOR:
+        return "its argument has a range for each row, and XNNPACK one for an image"
     found = weight(argument(node, "weight"), constants.get)
     if found is None:
         return "its argument is quantized at run time, but its weight is not"
