@@ -28,6 +28,7 @@ from etx_quant import (
     quantize,
 )
 from torchao.quantization import (
+    Int8DynamicActivationInt8WeightConfig,
     Int8DynamicActivationIntxWeightConfig,
     Int8WeightOnlyConfig,
     IntxWeightOnlyConfig,
@@ -52,6 +53,14 @@ RECIPES: dict[str, tuple[int, Callable[[], Options]]] = {
             )
         },
     ),
+    "int8-measured": (
+        1,
+        lambda: {
+            "quantizer": XNNPACKQuantizer().set_global(
+                get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+            )
+        },
+    ),
     "int8-dynamic": (1, lambda: {"recipe": "int8-dynamic"}),
     "int8-weight": (1, lambda: {"recipe": "int8-weight"}),
     "int4": (1, lambda: {"recipe": "int4", "group_size": GROUP}),
@@ -70,6 +79,7 @@ TORCHAO: dict[str, Any] = {
     "torchao 8w": IntxWeightOnlyConfig(weight_dtype=torch.int8, granularity=PerAxis(0)),
     "torchao 4w": IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(GROUP)),
     "torchao int8": Int8WeightOnlyConfig(),
+    "torchao int8 rows": Int8DynamicActivationInt8WeightConfig(),
 }
 """Configurations of `torchao.quantize_`, for layers; those of weights only, for tables, too."""
 
