@@ -175,11 +175,10 @@ def _write(node: Node, rows: Rows, weight: Node, columns: Node) -> None:
         call = graph.call_function
         if value.dim() == 1:
             x = call(VIEW, (x, [1, *value.shape]))
-        ranged = call(aten.cat.default, ([x, call(aten.neg.default, (x,))], -1))
-        choose = call(
-            decomposed.choose_qparams_per_token_asymmetric.default,
-            (ranged if rows.is_symmetric else x, torch.int8),
-        )
+        ranged = x
+        if rows.is_symmetric:
+            ranged = call(aten.cat.default, ([x, call(aten.neg.default, (x,))], -1))
+        choose = call(decomposed.choose_qparams_per_token_asymmetric.default, (ranged, torch.int8))
         scale, zero = (call(operator.getitem, (choose, i)) for i in (0, 1))
         how = (scale, zero, *INT8, torch.int8)
         integers = call(decomposed.quantize_per_token.default, (x, *how))
