@@ -120,6 +120,21 @@ def pool(
     )
 
 
+def tiles(window: tuple[int, int], number: int, target: int) -> Pooling2d:
+    """Return a pooling over windows that lie side by side."""
+    return Pooling2d(
+        pooling_height=window[0],
+        pooling_width=window[1],
+        stride_height=window[0],
+        stride_width=window[1],
+        dilation_height=1,
+        dilation_width=1,
+        input_id=number,
+        output_id=target,
+        flags=KEEP_DIMS,
+    )
+
+
 def of_pixels(node: Node, constants: Constants) -> str | None:
     """Require rows, columns or both to be reduced, of known sizes and more than one element."""
     dims, sizes = reduced(node), shape_of(node.args[0])
@@ -141,20 +156,7 @@ def amax(values: Values, node: Node) -> None:
     window = (height if 2 in dims else 1, width if 3 in dims else 1)
     left = [batch, height // window[0], width // window[1], channels]
     pooled = values.builder.value(left, result.affine)
-    values.builder.node(
-        Operator.MaxPooling2d,
-        Pooling2d(
-            pooling_height=window[0],
-            pooling_width=window[1],
-            stride_height=window[0],
-            stride_width=window[1],
-            dilation_height=1,
-            dilation_width=1,
-            input_id=number,
-            output_id=pooled,
-            flags=KEEP_DIMS,
-        ),
-    )
+    values.builder.node(Operator.MaxPooling2d, tiles(window, number, pooled))
     if argument(node, "keepdim"):
         values.define(result.node, pooled, NHWC, result.affine)
         return
@@ -290,21 +292,7 @@ def adaptive_avg_pool(values: Values, node: Node) -> None:
         return
     result = values.result(node, clamps=True)
     target = values.output(result, NHWC)
-    values.builder.node(
-        Operator.AvgPooling2d,
-        Pooling2d(
-            pooling_height=steps[0],
-            pooling_width=steps[1],
-            stride_height=steps[0],
-            stride_width=steps[1],
-            dilation_height=1,
-            dilation_width=1,
-            input_id=number,
-            output_id=target,
-            flags=KEEP_DIMS,
-        ),
-        result.range,
-    )
+    values.builder.node(Operator.AvgPooling2d, tiles(steps, number, target), result.range)
 
 
 def not_half(node: Node, constants: Constants) -> str | None:
