@@ -93,6 +93,28 @@ def test_integer_operators_have_the_names_of_layers(tmp_path):
     assert again.program == drawn.program
 
 
+@pytest.mark.parametrize("name", [name for name, call in CALLS.items() if ">" in call])
+def test_arguments_of_a_name_are_where_torch_has_them(name):
+    target, *places = CALLS[name].split(" > ")[0].split()
+    own, torchs = arguments_of(name.removesuffix(".out")), arguments_of(target)
+    taken = {
+        argument: own[int(place)]
+        for argument, place in zip(torchs, places, strict=target.startswith("aten"))
+        if place.isdigit()
+    }
+    assert {argument: argument for argument in taken if argument in own} == {
+        argument: given for argument, given in taken.items() if argument in own
+    }
+
+
+def arguments_of(name):
+    """Return the names of the arguments by torch's schema, those that only a keyword takes too."""
+    namespace, operator = name.split("::")
+    packet, overload = (*operator.split("."), "default")[:2]
+    schema = getattr(getattr(getattr(torch.ops, namespace), packet), overload)._schema
+    return [argument.name for argument in schema.arguments if not argument.is_out]
+
+
 def test_what_netron_does_not_know_is_said(tmp_path, capsys):
     path, page, copy = (str(tmp_path / name) for name in ("m.pte", "r.html", "copy.pte"))
     with open(path, "wb") as file:

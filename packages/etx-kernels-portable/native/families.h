@@ -81,6 +81,7 @@
   X(quantized_interpolate) \
   X(lookup) \
   X(dynamic_linear) \
+  X(dynamic_conv) \
   X(weight_only_linear) \
   X(upsample) \
   X(upsample_aa) \

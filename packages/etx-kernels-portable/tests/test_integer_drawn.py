@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
+from arguments import Out
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from integer_reference import Geometry, Output, conv, linear, pack
@@ -85,6 +88,38 @@ def test_conv(
     operands = x, pack(weight, groups), sums_of(weight), bias, scale, *geometry.lists()
     rest = list(geometry.spacing), groups, zero, *output.args
     assert torch.equal(call("quantized_conv.out", *operands, *rest, int8_out(*want.shape)), want)
+
+
+@DRAWN
+@given(
+    *(geometries(), SIZES, SIZES, st.integers(1, 4), st.integers(1, 9), st.integers(1, 35)),
+    *(ZEROS, st.booleans(), SEEDS),
+)
+def test_dynamic_conv(
+    geometry: Geometry,
+    height: int,
+    width: int,
+    groups: int,
+    channels: int,
+    columns: int,
+    zero: int,
+    bounded: bool,
+    seed: int,
+) -> None:
+    torch.manual_seed(seed)
+    x = bytes_of(2, height, width, groups * channels)
+    assume(fits(x, geometry))
+    weight = bytes_of(groups * columns, *geometry.kernel, channels)
+    n = groups * columns
+    bias = torch.randn(n) if seed % 2 else None
+    unit, factors = torch.rand(1, dtype=torch.float64) + 1e-3, torch.rand(n) - 0.5
+    limits = (-50.0, 1e3) if bounded else (-math.inf, math.inf)
+    want = conv(x, weight, None, zero, geometry, groups) * (unit * factors)
+    want = (want if bias is None else want + bias).clamp(*limits)
+    given_ = pack(weight, groups), sums_of(weight), factors, bias, *geometry.lists()
+    operands = x, unit, torch.tensor([zero]), *given_, list(geometry.spacing), groups, *limits
+    got = call("dynamic_conv.out", *operands, Out(tuple(want.shape), torch.float32))
+    assert bool(((got - want).abs() <= 1e-6 * (want.abs() + 1)).all())
 
 
 @DRAWN

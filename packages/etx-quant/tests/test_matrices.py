@@ -92,6 +92,16 @@ def test_convolutions_of_a_range_that_is_measured(name: str, target: str) -> Non
     torch.testing.assert_close(got, quantized(x), rtol=1e-5, atol=1e-5)
 
 
+def test_no_weight_of_a_convolution_is_float_on_the_device() -> None:
+    x = torch.randn(2, 4, 9, 7)
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    quantized = quantize(images(), [(x,)], XNNPACKQuantizer().set_global(config))
+    program = to_edge(torch.export.export(quantized, (x,))).to_executorch()
+    called = [str(node.target) for node in program.exported_program().graph.nodes]
+    assert len([name for name in called if "dynamic_conv" in name]) == 2
+    assert not [name for name in called if "dequantize" in name]
+
+
 def test_activations_by_row_do_not_depend_on_other_rows() -> None:
     config = get_weight_quantization_config(is_dynamic=True)
     x = torch.randn(4, 128) * torch.tensor([1.0, 10.0, 100.0, 1000.0])[:, None]

@@ -127,22 +127,38 @@ def test_no_alarm_of_what_torchao_quantizes(config, target):
     assert report.first is not None
 
 
+def compared_dynamic(model, inputs, target):
+    """Compare layers that are quantized at run time with the model that says so."""
+    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
+    quantizer = XNNPACKQuantizer().set_global(config)
+    program = torch.export.export(quantize(model.eval(), [inputs], quantizer), inputs)
+    parts = [XnnpackPartitioner()] if target == "xnnpack" else []
+    edge = to_edge_transform_and_lower(program, partitioner=parts)
+    kind = "executorch" if target == "executorch" else "etx"
+    pte = edge.to_executorch(ExecutorchBackendConfig(target=kind)).pte_file
+    return compare(pte, program, [inputs])
+
+
 @pytest.mark.parametrize("target", ["etx", "executorch", "xnnpack"])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_alarm_of_rows_with_their_own_ranges(seed, target):
     """The model has one range for all: integer operators and XNNPACK take that of each row."""
     torch.manual_seed(seed)
-    model = nn.Sequential(nn.Linear(128, 256), nn.GELU(), nn.Linear(256, 32)).eval()
-    inputs = (torch.randn(8, 128),)
-    config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True)
-    quantizer = XNNPACKQuantizer().set_global(config)
-    program = torch.export.export(quantize(model, [inputs], quantizer), inputs)
-    parts = [XnnpackPartitioner()] if target == "xnnpack" else []
-    edge = to_edge_transform_and_lower(program, partitioner=parts)
-    kind = "executorch" if target == "executorch" else "etx"
-    pte = edge.to_executorch(ExecutorchBackendConfig(target=kind)).pte_file
-    report = compare(pte, program, [inputs])
+    model = nn.Sequential(nn.Linear(128, 256), nn.GELU(), nn.Linear(256, 32))
+    report = compared_dynamic(model, (torch.randn(8, 128),), target)
     assert report.first is None, "\n".join(report.lines())
+
+
+@pytest.mark.parametrize("target", ["etx", "executorch", "xnnpack"])
+def test_no_alarm_of_images_with_ranges_that_are_measured(target):
+    torch.manual_seed(0)
+    layers = nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 8, 1), nn.ReLU()
+    model = nn.Sequential(*layers, nn.ConvTranspose2d(8, 4, 2, 2))
+    report = compared_dynamic(model, (torch.randn(1, 3, 12, 10),), target)
+    assert report.first is None, "\n".join(report.lines())
+    if target == "etx":
+        values = {check.operator: check.by for check in report.calls[0].checks}
+        assert values["etx::dynamic_conv.out"] == "value"
 
 
 class Cached(nn.Module):

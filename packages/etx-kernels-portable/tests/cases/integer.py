@@ -123,6 +123,20 @@ def dynamic_linear() -> Iterator[SampleInput]:
             yield SampleInput(x, pack(w), sums, scales, bias, *limits)
 
 
+def dynamic_conv() -> Iterator[SampleInput]:
+    for window in (*WINDOWS, SPACED):
+        for groups, channels, columns in ((1, 3, 8), (2, 4, 5), (1, 4, 33)):
+            w = bytes_of(groups * columns, *window.kernel, channels)
+            n, depth = w.shape[0], w[0].numel()
+            scale, zero = torch.tensor([0.037], dtype=torch.float64), torch.tensor([-9])
+            bias = torch.randn(n) if groups == 1 else None
+            given = pack(w, groups), w.flatten(1).sum(1).int(), scales_of(n, depth), bias
+            x, lists = bytes_of(2, 7, 6, groups * channels), window.lists()
+            for limits in ((-INF, INF), (0.0, 1.5)):
+                moves = (*lists, list(window.spacing), groups)
+                yield SampleInput(x, scale, zero, *given, *moves, *limits)
+
+
 def weight_only_linear() -> Iterator[SampleInput]:
     for x, w, bias in rows():
         for limits in ((-INF, INF), (0.0, 1.5)):
@@ -149,8 +163,10 @@ def weight_only_linear_int4() -> Iterator[SampleInput]:
         yield SampleInput(x, w, scales, bias, GROUP, -INF, INF)
 
 
-def case(name: str, samples: Callable[[], Iterator[SampleInput]], tol: float | None) -> Case:
-    dtype = I8 if tol is None else F32
+def case(
+    name: str, samples: Callable[[], Iterator[SampleInput]], tol: float | None, dtype: Any = None
+) -> Case:
+    dtype = dtype or (I8 if tol is None else F32)
 
     def draw(info: Any, device: Any, dtype: Any, requires_grad: bool, **kwargs: Any) -> Any:
         torch.manual_seed(0)
@@ -173,6 +189,7 @@ CASES = [
     case("quantized_max_pool", max_pool, None),
     case("lookup", lookup, None),
     case("dynamic_linear", dynamic_linear, 1e-5),
+    case("dynamic_conv", dynamic_conv, 1e-5, I8),
     case("dynamic_linear_int4", dynamic_linear_int4, 1e-5),
     case("weight_only_linear", weight_only_linear, 1e-5),
     case("weight_only_linear_int4", weight_only_linear_int4, 1e-5),

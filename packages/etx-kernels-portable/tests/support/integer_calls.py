@@ -17,6 +17,7 @@ TAPS = torch.ones(1, 8, dtype=torch.int8)
 SUMS, SCALES = torch.full((COLUMNS,), DEPTH, dtype=torch.int32), torch.ones(COLUMNS)
 CHANNELS = torch.ones(8, dtype=torch.int32), None, torch.ones(8)
 POINTS = torch.tensor([[0, 512], [2, 0]], dtype=torch.int32)
+RANGE_OF_IMAGE = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.int64)
 OUTPUT = (0, -128, 127)
 RANGE = "output_zero_point output_min output_max out"
 LISTS = "kernel_size stride padding dilation"
@@ -84,6 +85,12 @@ INTEGER_CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
         f"input weight weight_sums weight_scales bias {LIMITS} out",
         (FLOATS, PACKED, SUMS, SCALES, SCALES, -1.0, 1.0),
         float32(2, COLUMNS),
+    ),
+    "etx::dynamic_conv.out": (
+        f"input input_scale input_zero_point weight weight_sums weight_scales bias {LISTS} spacing"
+        f" groups {LIMITS} out",
+        (IMAGE, *RANGE_OF_IMAGE, PACKED, SUMS, SCALES, SCALES, *MOVES, [1, 1], 1, -1.0, 1.0),
+        float32(1, 3, 4, COLUMNS),
     ),
     "etx::dynamic_linear_int4.out": (
         f"input weight weight_sums weight_scales bias group_size {LIMITS} out",

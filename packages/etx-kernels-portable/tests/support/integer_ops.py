@@ -17,7 +17,8 @@ LAYER = "Tensor input, Tensor weight, Tensor weight_sums, Tensor? bias, Tensor s
 RANGE = "int output_zero_point, int output_min, int output_max"
 WINDOW = "int[] kernel_size, int[] stride, int[] padding"
 LIMITS = "float output_min, float output_max"
-ROWS = "Tensor input, Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias"
+WEIGHT = "Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias"
+ROWS = f"Tensor input, {WEIGHT}"
 WEIGHTS = "Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias"
 
 
@@ -119,6 +120,16 @@ def dynamic_linear(x: Tensor, w: Tensor, sums: Tensor, scales: Tensor, bias: Any
     return finish((rows - zero).double() @ matrix.T * (scale * scales), bias, *limits)
 
 
+def dynamic_conv(x: Tensor, scale: Tensor, zero: Tensor, w: Tensor, sums: Tensor, *rest: Any):
+    scales, bias, *lists, groups, low, high = rest
+    geometry = Geometry(*map(tuple, lists))
+    rows, depth = scales.shape[0] // groups, x.shape[-1] // groups
+    parts = [unpack(part, rows, math.prod(geometry.kernel) * depth) for part in w.chunk(groups)]
+    weight = torch.cat(parts).reshape(-1, *geometry.kernel, depth)
+    result = conv(x, weight, None, int(zero), geometry, groups)
+    return finish(result.double() * (scale * scales), bias, low, high)
+
+
 def dynamic_linear_int4(
     x: Tensor, w: Tensor, sums: Tensor, scales: Tensor, bias: Any, size: int, *limits: float
 ):
@@ -173,6 +184,11 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any]]] = {
     "quantized_max_pool": (f"Tensor input, {WINDOW}, int[] dilation", quantized_max_pool),
     "lookup": ("Tensor input, Tensor table", lookup),
     "dynamic_linear": (f"{ROWS}, {LIMITS}", dynamic_linear),
+    "dynamic_conv": (
+        f"Tensor input, Tensor input_scale, Tensor input_zero_point, {WEIGHT}, {WINDOW}, "
+        f"int[] dilation, int[] spacing, int groups, {LIMITS}",
+        dynamic_conv,
+    ),
     "dynamic_linear_int4": (f"{ROWS}, int group_size, {LIMITS}", dynamic_linear_int4),
     "weight_only_linear": (f"{WEIGHTS}, {LIMITS}", weight_only_linear),
     "weight_only_linear_int4": (f"{WEIGHTS}, int group_size, {LIMITS}", weight_only_linear_int4),

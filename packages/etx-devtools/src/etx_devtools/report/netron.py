@@ -39,6 +39,7 @@ __all__ = ["CALLS", "netron_copy"]
 
 CALLS = {
     "etx::attention.out": "aten::scaled_dot_product_attention 0 1 2 3 - 6 5 - > 0",
+    "etx::dynamic_conv.out": "aten::conv2d 0 3 6 8 9 10 12 > 0",
     "etx::dynamic_linear.out": "aten::linear 0 1 4 > 0",
     "etx::dynamic_linear_int4.out": "aten::linear 0 1 4 > 0",
     "etx::gru.out": "aten::gru.input 0 1 2+3+4+5 - - - - - 6 > 0 -",
@@ -49,7 +50,7 @@ CALLS = {
     "etx::narrow_linear.out": "aten::linear 0 1 2 > 0",
     "etx::quantized_add.out": "quantized::add.out 0 1 > 0",
     "etx::quantized_avg_pool.out": "aten::avg_pool2d 0 1 2 3 - 4 - > 0",
-    "etx::quantized_conv.out": "aten::conv2d 0 1 3 5 6 7 9 > 0",
+    "etx::quantized_conv.out": "aten::conv2d 0 1 3 6 7 8 10 > 0",
     "etx::quantized_depthwise_conv.out": "aten::conv2d 0 1 3 6 7 8 - > 0",
     "etx::quantized_interpolate.out": "aten::upsample_bilinear2d 0 - - - - > 0",
     "etx::quantized_linear.out": "aten::linear 0 1 3 > 0",

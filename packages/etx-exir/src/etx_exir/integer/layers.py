@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,11 +13,11 @@ from torch.fx import Node
 
 from etx_exir.integer.clamps import Clamped
 from etx_exir.integer.fine_bias import as_fractions
+from etx_exir.integer.kernel import Convolve, Kernel, convolved, kernel_of
 from etx_exir.integer.layout import Layouts
 from etx_exir.integer.scales import Operand, Scale, Weight, operand, weight_of
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import CONV, DEPTHWISE_CONV, LINEAR
-from etx_exir.ir.ops import SQUEEZE, UNSQUEEZE
 from etx_exir.ir.packed_weights import pack
 
 aten = torch.ops.aten
@@ -46,7 +46,12 @@ class Parameters:
 
 
 def parameters(
-    x: Operand, weight: Weight, scales: Tensor, bias: object, out: Scale, constants: Constants
+    x: Operand,
+    weight: Weight | Kernel,
+    scales: Tensor,
+    bias: object,
+    out: Scale,
+    constants: Constants,
 ) -> Parameters | str:
     """Return what requantizes the sums of a layer, or why int32 cannot hold them.
 
@@ -92,122 +97,35 @@ def linear(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str
     return layouts.call(LINEAR, x.node, *stored, x.scale.zero_point, *output(found.scale))
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """A convolution over two dimensions; `padding` is top, left, bottom, right."""
-
-    stride: Sequence[int]
-    padding: Sequence[int]
-    dilation: Sequence[int]
-    spacing: Sequence[int]
-    groups: int
-
-
-def _geometry(node: Node, kernel: Sequence[int]) -> Geometry | str:
-    given: Any = node.args[3:9]
-    stride, padding, dilation, transposed, extra, groups = given
-    if not all(isinstance(n, int) for n in (*stride, *padding, *dilation, *extra)):
-        return "a parameter of the convolution is computed at run time"
-    if not transposed:
-        return Geometry(stride, [*padding, *padding], dilation, [1] * len(stride), groups)
-    before = [d * (k - 1) - p for d, k, p in zip(dilation, kernel, padding, strict=True)]
-    after = [b + e for b, e in zip(before, extra, strict=True)]
-    if min(*before, *after) < 0:
-        return "the padding of the transposed convolution cuts its result"
-    return Geometry([1] * len(stride), [*before, *after], dilation, stride, groups)
-
-
-def _oriented(weight: Tensor, node: Node) -> Tensor:
-    """Return what lies like the weight of a convolution as (O, C / groups, ...)."""
-    groups: Any = node.args[8]
-    if not node.args[6]:
-        return weight
-    rows, columns, *kernel = weight.shape
-    flipped = weight.flip(*range(2, weight.dim())) if kernel else weight
-    split = flipped.reshape(groups, rows // groups, columns, *kernel).transpose(1, 2)
-    return split.reshape(groups * columns, rows // groups, *kernel)
-
-
 def conv(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str:
     """Fuse ``convolution(x, weight, bias, ...)`` over one or two dimensions."""
     node = found.source
     x = operand(node.args[0])
-    weight = weight_of(node.args[1], constants)
-    if isinstance(x, str) or isinstance(weight, str):
-        return x if isinstance(x, str) else str(weight)
-    if x.node.meta["val"].dim() != weight.value.dim() or weight.value.dim() not in (3, 4):
-        return "only batches of one or two dimensions are convolved in integers"
-    kernel = _oriented(weight.value, node)
-    geometry = _geometry(node, kernel.shape[2:])
-    if isinstance(geometry, str):
-        return geometry
-    scales = _output_scales(weight, node)
-    if scales is None:
-        return "the weight has a scale for each input channel, not for each output channel"
+    kernel = x if isinstance(x, str) else kernel_of(node, constants)
+    if isinstance(x, str) or isinstance(kernel, str):
+        return x if isinstance(x, str) else str(kernel)
     bias = constants.get(node.args[2])
-    if bias is not None and kernel[0].numel() == 1:
-        kernel, scales = as_fractions(kernel, scales, bias.detach().double() / x.scale.scale)
-    numbers = parameters(x, weight, scales, node.args[2], found.scale, constants)
+    if bias is not None and kernel.value[0].numel() == 1:
+        given = bias.detach().double() / x.scale.scale
+        value, scales = as_fractions(kernel.value, kernel.scales, given)
+        kernel = replace(kernel, value=value, scales=scales)
+    numbers = parameters(x, kernel, kernel.scales, node.args[2], found.scale, constants)
     if isinstance(numbers, str):
         return numbers
-    image = layouts.channels_last(x.node)
-    result = _convolve(image, kernel, numbers, geometry, x.scale, found.scale, layouts)
-    return layouts.channels_first(result)
+    return convolved(x.node, _convolve(kernel, numbers, x.scale, found.scale), layouts)
 
 
-def _output_scales(weight: Weight, node: Node) -> Tensor | None:
-    """Return the scale of each output channel, None where it is not the same for all inputs."""
-    rows, columns = weight.value.shape[:2]
-    if weight.axis not in (None, 0, 1):
-        return None
-    scales = weight.scales if weight.axis else weight.scales.reshape(-1, 1)
-    oriented = _oriented(scales.expand(rows, columns), node)
-    return oriented[:, 0] if bool((oriented == oriented[:, :1]).all()) else None
+def _convolve(kernel: Kernel, numbers: Parameters, scale: Scale, out: Scale) -> Convolve:
+    def row(image: Node, layouts: Layouts) -> Node:
+        groups, rows, spacing = kernel.geometry.groups, kernel.rows, kernel.spacing()
+        last = (scale.zero_point, *output(out))
+        if rows.shape[0] == groups == image.meta["val"].shape[-1] and set(spacing) == {1}:
+            stored = numbers.arguments(rows, rows.T.contiguous(), layouts)
+            return layouts.call(DEPTHWISE_CONV, image, *stored, *kernel.window(), *last)
+        stored = numbers.arguments(rows, kernel.packed(), layouts)
+        return layouts.call(CONV, image, *stored, *kernel.window(), spacing, groups, *last)
 
-
-def _convolve(
-    image: Node,
-    kernel: Tensor,
-    numbers: Parameters,
-    geometry: Geometry,
-    scale: Scale,
-    out: Scale,
-    layouts: Layouts,
-) -> Node:
-    """Add the convolution of (N, ..., C); over one dimension as one over rows of height 1."""
-    channels = image.meta["val"].shape[-1]
-    flat = kernel.dim() == 3
-    if flat:
-        kernel = kernel.unsqueeze(2)
-        left, right = geometry.padding
-        geometry = Geometry(
-            [1, *geometry.stride], [0, left, 0, right], [1, *geometry.dilation],
-            [1, *geometry.spacing], geometry.groups,
-        )  # fmt: skip
-        image = layouts.call(UNSQUEEZE, image, 1)
-    height, width = kernel.shape[2:]
-    taps = kernel.permute(0, 2, 3, 1)
-    rows = taps.reshape(kernel.shape[0], -1)
-    depthwise = kernel.shape[0] == geometry.groups == channels and set(geometry.spacing) == {1}
-    window = (
-        [height, width],
-        list(geometry.stride),
-        list(geometry.padding),
-        list(geometry.dilation),
-    )
-    if depthwise:
-        stored = numbers.arguments(rows, rows.T.contiguous(), layouts)
-        result = layouts.call(
-            DEPTHWISE_CONV, image, *stored, *window, scale.zero_point, *output(out)
-        )
-    else:
-        packed = torch.cat([pack(part) for part in rows.chunk(geometry.groups)])
-        stored = numbers.arguments(rows, packed, layouts)
-        more = (list(geometry.spacing), geometry.groups, scale.zero_point)
-        result = layouts.call(CONV, image, *stored, *window, *more, *output(out))
-    if flat:
-        result = layouts.call(SQUEEZE, result, [1])
-    return result
+    return row
 
 
 LAYERS: dict[Any, Row] = {aten.linear.default: linear, aten.convolution.default: conv}

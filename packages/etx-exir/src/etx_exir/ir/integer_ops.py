@@ -25,6 +25,7 @@ __all__ = [
     "AVG_POOL",
     "CONV",
     "DEPTHWISE_CONV",
+    "DYNAMIC_CONV",
     "DYNAMIC_LINEAR",
     "DYNAMIC_LINEAR_INT4",
     "INTERPOLATE",
@@ -124,6 +125,23 @@ def _convolve(
     return sums.permute(0, 2, 3, 1).contiguous()
 
 
+def _windows(
+    image: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    channels: int,
+    window: tuple[Sequence[int], ...],
+    groups: int,
+) -> Tensor:
+    """Convolve an image (N, H, W, C) in float64 with a packed weight."""
+    kernel_size, stride, padding, dilation, spacing = window
+    rows, depth = channels // groups, image.shape[-1] // groups
+    taps = math.prod(kernel_size)
+    parts = [unpack(part, rows, taps * depth) for part in weight.chunk(groups)]
+    kernel = torch.cat(parts).view(-1, *kernel_size, depth).permute(0, 3, 1, 2)
+    return _convolve(_spaced(image, spacing), kernel, bias, stride, padding, dilation, groups)
+
+
 def _conv(
     input: Tensor,
     weight: Tensor,
@@ -141,12 +159,8 @@ def _conv(
     output_min: int,
     output_max: int,
 ) -> Tensor:
-    channels, depth = scale.shape[0] // groups, input.shape[-1] // groups
-    taps = math.prod(kernel_size)
-    parts = [unpack(part, channels, taps * depth) for part in weight.chunk(groups)]
-    kernel = torch.cat(parts).view(-1, *kernel_size, depth).permute(0, 3, 1, 2)
-    image = _spaced(input.double() - input_zero_point, spacing)
-    sums = _convolve(image, kernel, bias, stride, padding, dilation, groups)
+    window = (kernel_size, stride, padding, dilation, spacing)
+    sums = _windows(input.double() - input_zero_point, weight, bias, scale.shape[0], window, groups)
     return requantize(sums.float() * scale, output_zero_point, output_min, output_max)
 
 
@@ -317,6 +331,30 @@ def _dynamic_linear(
     return _finish(sums.float() * (scale * weight_scales), bias, output_min, output_max)
 
 
+def _dynamic_conv(
+    input: Tensor,
+    input_scale: Tensor,
+    input_zero_point: Tensor,
+    weight: Tensor,
+    weight_sums: Tensor,
+    weight_scales: Tensor,
+    bias: Tensor | None,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    spacing: Sequence[int],
+    groups: int,
+    output_min: float,
+    output_max: float,
+) -> Tensor:
+    window = (kernel_size, stride, padding, dilation, spacing)
+    image, channels = input.double() - input_zero_point, weight_scales.shape[0]
+    sums = _windows(image, weight, None, channels, window, groups)
+    scales = input_scale.float() * weight_scales
+    return _finish(sums.float() * scales, bias, output_min, output_max)
+
+
 def _by_groups(
     rows: Tensor, packed: Tensor, scales: Tensor, group_size: int, dtype: torch.dtype
 ) -> Tensor:
@@ -431,6 +469,14 @@ DYNAMIC_LINEAR = _define(
     _dynamic_linear,
     shape_of.dynamic_linear,
 )
+DYNAMIC_CONV = _define(
+    "dynamic_conv",
+    "Tensor input, Tensor input_scale, Tensor input_zero_point, Tensor weight,"
+    f" Tensor weight_sums, Tensor weight_scales, Tensor? bias, {_WINDOW}, int[] dilation,"
+    f" int[] spacing, int groups, {_LIMITS}",
+    _dynamic_conv,
+    shape_of.dynamic_conv,
+)
 DYNAMIC_LINEAR_INT4 = _define(
     "dynamic_linear_int4",
     "Tensor input, Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias,"
@@ -462,6 +508,7 @@ OPERATORS = (
     MAX_POOL,
     LOOKUP,
     DYNAMIC_LINEAR,
+    DYNAMIC_CONV,
     DYNAMIC_LINEAR_INT4,
     WEIGHT_ONLY_LINEAR,
     WEIGHT_ONLY_LINEAR_INT4,

@@ -62,6 +62,26 @@ def conv(
     return _windows(input, scale.shape[0], *window)
 
 
+def dynamic_conv(
+    input: Tensor,
+    input_scale: Tensor,
+    input_zero_point: Tensor,
+    weight: Tensor,
+    sums: Tensor,
+    scales: Tensor,
+    bias: Any,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    spacing: Sequence[int],
+    *_: Any,
+) -> Tensor:
+    """Return an image of float32 with as many channels as there are scales."""
+    window = (kernel_size, stride, padding, dilation, spacing)
+    return _windows(input, scales.shape[0], *window).float()
+
+
 def depthwise_conv(
     input: Tensor,
     weight: Tensor,

@@ -80,11 +80,19 @@ void gather(const Layer& layer, int64_t group, int64_t begin, int64_t end, const
   integer().gather(rows, begin, end, memory.rows, s.row_stride);
 }
 
+template <typename T>
+void advance(const T*& operand, int64_t by) {
+  if (operand != nullptr) operand += by;
+}
+
 void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace& memory) {
   const Integer& level = integer();
   const Part rows(layer.num_rows, level.tile_rows, s.by_rows ? i : 0, s.by_rows ? s.threads : 1);
   const Part columns(layer.product.end, level.panel_blocks, s.by_rows ? 0 : i,
                      s.by_rows ? 1 : s.threads);
+  for (int64_t k = 0; layer.row_scale != nullptr && k < s.block; ++k) {
+    memory.scales[k] = *layer.row_scale;
+  }
   for (int64_t begin = rows.begin; begin < rows.end; begin += s.block) {
     const int64_t end = min(rows.end, begin + s.block);
     for (int64_t g = 0; g < layer.groups; ++g) {
@@ -99,10 +107,12 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
       p.begin = columns.begin;
       p.end = columns.end;
       p.weight += g * layer.weight_step;
-      if (p.start != nullptr) p.start += g * layer.operand_step;
-      p.scale += g * layer.operand_step;
+      advance(p.start, g * layer.operand_step);
+      advance(p.scale, g * layer.operand_step);
+      advance(p.sums, g * layer.operand_step);
+      advance(p.bias, g * layer.operand_step);
       if (p.out != nullptr) p.out += begin * p.out_stride + g * p.columns;
-      if (p.y != nullptr) p.y += begin * p.y_stride;
+      if (p.y != nullptr) p.y += begin * p.y_stride + g * p.columns;
       multiply_columns(p, layer.last, layer.multiply);
     }
   }

@@ -17,13 +17,14 @@ struct Layer {
   int64_t num_rows = 0;
   LastBlock last;  ///< To float only.
 
-  Rows rows;                 ///< Where rows come from:
-  const float* x = nullptr;  ///< or floats of `rows.depth` each, `rows.stride` apart.
+  Rows rows;                            ///< Where rows come from:
+  const float* x = nullptr;             ///< or floats of `rows.depth` each, `rows.stride` apart.
+  const RowScale* row_scale = nullptr;  ///< Of every row of int8, to float only.
 
   /// Groups of a convolution, each with rows, columns and a weight of its own.
   int64_t groups = 1;
   int64_t weight_step = 0;   ///< Bytes between the groups' weights.
-  int64_t operand_step = 0;  ///< Between their starts and scales.
+  int64_t operand_step = 0;  ///< Between their starts, scales, sums and biases.
 };
 
 /// Errors: MemoryAllocationFailed.
