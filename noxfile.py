@@ -40,7 +40,7 @@ from sessions import (
     both_sides,
     environment,
     finish,
-    flatc,
+    native_tools,
     requirements,
     run,
 )
@@ -118,7 +118,7 @@ def machines(session: nox.Session) -> None:
     absent = missing_compilers()
     if absent:
         session.error(f"compilers and emulators are missing: {install_command(absent)}")
-    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", *flatc())
+    tools = ("pytest==9.2.0", *native_tools())
     device = ("etx-kernels-portable", "etx-backend-arm[aot]", "etx-devtools")
     python = environment(
         session,
@@ -135,7 +135,7 @@ def machines(session: nox.Session) -> None:
 def machines_xnnpack(session: nox.Session) -> None:
     """Build etx-run with XNNPACK for this machine and aarch64; compare two models. By hand."""
     packages = (COMPILER, "etx-quant", "etx-kernels-portable", "etx-backend-xnnpack[aot]")
-    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2", *flatc())
+    tools = ("pytest==9.2.0", *native_tools())
     python = environment(
         session,
         "machines-xnnpack",

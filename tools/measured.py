@@ -19,8 +19,8 @@ from sessions import (
     ROOT,
     both_sides,
     environment,
-    flatc,
     litert,
+    native_tools,
     requirements,
     run,
 )
@@ -59,7 +59,7 @@ def bench(session: nox.Session) -> None:
         run(session, python, "-W", "ignore", script, *words, OMP_NUM_THREADS="1")
         return
     _, sides = both_sides(session)
-    tools = ("numpy", "cmake==4.4.4", "ninja==1.13.2", *flatc())
+    tools = ("numpy", *native_tools())
     folder = Path(environment(session, "bench", others=tools)).parent
     path = os.pathsep.join((str(folder), os.environ["PATH"]))
     command = [folder / "python", ROOT / "benchmarks" / "run.py", *sides, *session.posargs]

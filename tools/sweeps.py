@@ -24,6 +24,7 @@ from sessions import (
     both_sides,
     environment,
     executorch_folder,
+    native_tools,
     requirements,
     run,
 )
@@ -137,7 +138,7 @@ def xnnpack_fuzz(session: nox.Session) -> None:
     `-- RUNS SEED`; XNNPACK is built under them, too.
     """
     packages = ("etx-backend-xnnpack[aot]", DEVICE[1])
-    tools = ("pytest==9.2.0", "cmake==4.4.4", "ninja==1.13.2")
+    tools = ("pytest==9.2.0", *native_tools())
     python = environment(session, "xnnpack-fuzz", *packages, others=tools)
     tests = ROOT / "packages" / "etx-backend-xnnpack" / "tests"
     given = session.posargs or ["1000000", str(random.SystemRandom().randrange(10**6))]
