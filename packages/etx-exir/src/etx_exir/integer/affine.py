@@ -9,8 +9,7 @@ dequantized before, as is one of integers. Other forms are left to torchao's dec
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -19,6 +18,13 @@ from torch import Tensor
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
+from etx_exir.integer.rounded_rows import (
+    DEQUANTIZE,
+    QUANTIZE,
+    bounds,
+    is_by_row,
+    rounded_rows,
+)
 from etx_exir.integer.scales import INT8, called
 from etx_exir.integer.summed_rows import has_summed_rows, spell_summed_rows, turned, write_linear
 from etx_exir.ir.constants import Constants
@@ -29,9 +35,6 @@ __all__ = ["is_affine", "spell_affine"]
 
 aten = torch.ops.aten
 decomposed = torch.ops.quantized_decomposed
-CHOOSE, QUANTIZE, DEQUANTIZE = (
-    f"torchao.{name}_affine.default" for name in ("choose_qparams", "quantize", "dequantize")
-)
 WITHOUT_GRADIENTS = torch.ops.higher_order.wrap_with_set_grad_enabled
 TO_CHANNELS = decomposed.dequantize_per_channel.default
 TO_GROUPS = decomposed.dequantize_per_channel_group.default
@@ -77,11 +80,6 @@ def _nodes(program: ExportedProgram) -> Iterator[Node]:
         yield from module.graph.nodes
 
 
-def _bounds(given: Mapping[str, Any]) -> tuple[int, int]:
-    low, high = given["quant_min"], given["quant_max"]
-    return int(INT8[0] if low is None else low), int(INT8[1] if high is None else high)
-
-
 def _spell_weight(node: Node, constants: Constants) -> None:
     """Write what dequantizes stored int8, if a channel or a group of it has one scale."""
     given = arguments(node)
@@ -95,13 +93,13 @@ def _spell_weight(node: Node, constants: Constants) -> None:
     has_points = zero is not None and not _is_zero(zero, constants)
     if has_points and zero.meta["val"].is_floating_point():
         return
-    bounds, dtype = (*_bounds(given), torch.int8), given["output_dtype"]
+    limits, dtype = (*bounds(given), torch.int8), given["output_dtype"]
     call: tuple[Any, tuple[Any, ...], dict[str, Any]]
     if block[1:] == shape[1:]:
-        sizes, call = [shape[0]], (TO_CHANNELS, (0, *bounds), {"out_dtype": dtype})
+        sizes, call = [shape[0]], (TO_CHANNELS, (0, *limits), {"out_dtype": dtype})
     elif len(shape) == 2 and shape[1] % block[1] == 0:
         sizes = [shape[0], shape[1] // block[1]]
-        call = (TO_GROUPS, (*bounds, block[1], dtype), {})
+        call = (TO_GROUPS, (*limits, block[1], dtype), {})
     else:
         return
     with node.graph.inserting_before(node):
@@ -133,19 +131,11 @@ def _spell_rows(node: Node) -> bool:
     """Write what is rounded to int8 with the range of each of its rows."""
     after = arguments(node)
     quantize: Any = after["input"]
-    if called(quantize) != QUANTIZE:
+    rows = rounded_rows(quantize)
+    if rows is None or rows.is_symmetric or not is_by_row(after, rows.x, after["input_dtype"]):
         return False
-    before = arguments(quantize)
-    x, scale, zero = before["input"], before["scale"], before["zero_point"]
-    if not _are_chosen(scale, zero) or (scale, zero) != (after["scale"], after["zero_point"]):
-        return False
-    choose: Any = scale.args[0]
-    chosen = arguments(choose)
-    row = [*[1] * (x.meta["val"].dim() - 1), x.meta["val"].shape[-1]]
-    if any([*g["block_size"]] != row or _bounds(g) != INT8 for g in (chosen, before, after)):
-        return False
-    dtypes = {chosen["target_dtype"], before["output_dtype"], after["input_dtype"]}
-    if chosen["mapping_type"] != "ASYMMETRIC" or chosen["input"] is not x or dtypes != {torch.int8}:
+    x, choose, scale, zero = rows.x, rows.choose, rows.scale, rows.zero
+    if (scale, zero) != (after["scale"], after["zero_point"]):
         return False
     if {*scale.users, *zero.users} != {quantize, node} or {*choose.users} != {scale, zero}:
         return False
@@ -155,16 +145,6 @@ def _spell_rows(node: Node) -> bool:
     to_float = (quantize, *how, after["output_dtype"])
     _become(node, decomposed.dequantize_per_token.default, to_float)
     return True
-
-
-def _are_chosen(scale: Any, zero: Any) -> bool:
-    picks = [node for node in (scale, zero) if getattr(node, "target", None) is operator.getitem]
-    return (
-        len(picks) == 2
-        and [node.args[1] for node in picks] == [0, 1]
-        and scale.args[0] is zero.args[0]
-        and called(scale.args[0]) == CHOOSE
-    )
 
 
 def _spell_product(node: Node) -> None:

@@ -11,36 +11,25 @@ flow has no symmetric one for rows.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.ao.quantization.fx._decomposed
 from torch.fx import Node
 
+from etx_exir.integer.rounded_rows import Rows, rounded_rows
 from etx_exir.integer.scales import INT8, called
-from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, arguments, permutation
+from etx_exir.ir.ops import MOVES_OF, VIEW, Moves, permutation
 
 __all__ = ["has_summed_rows", "spell_summed_rows", "turned", "write_linear"]
 
 aten = torch.ops.aten
 decomposed = torch.ops.quantized_decomposed
-CHOOSE, QUANTIZE = (f"torchao.{name}_affine.default" for name in ("choose_qparams", "quantize"))
 CAST = "aten.to.dtype"
 ADD = ("aten.add.Tensor", "aten.add_.Tensor")
 SUBTRACT = ("aten.sub.Tensor", "aten.sub_.Tensor")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 SHIFT = 128
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A tensor whose rows are rounded to int8, and the nodes that hold their scales and zeros."""
-
-    x: Node
-    scale: Node
-    zero: Node
-    is_symmetric: bool
 
 
 def has_summed_rows(node: Node) -> bool:
@@ -65,7 +54,7 @@ def spell_summed_rows(node: Node) -> bool:
     if product is None:
         return False
     rounded, weight = product
-    rows = _rows(rounded)
+    rows = rounded_rows(rounded)
     if rows is None or scale is not rows.scale:
         return False
     if not rows.is_symmetric and not _is_of_zeros(shift, rows, weight):
@@ -130,29 +119,6 @@ def turned(matrix: Any) -> Node | None:
     weight = matrix.args[0] if is_turned and permutation(matrix) == [1, 0] else None
     is_int8 = isinstance(weight, Node) and weight.meta["val"].dtype is torch.int8
     return weight if is_int8 else None
-
-
-def _rows(quantize: Any) -> Rows | None:
-    """Return what ``quantize`` rounds, if it does so with a range of each row of it."""
-    if called(quantize) != QUANTIZE:
-        return None
-    given = arguments(quantize)
-    x, scale, zero = given["input"], given["scale"], given["zero_point"]
-    picks = [pick for pick in (scale, zero) if getattr(pick, "target", None) is operator.getitem]
-    if [pick.args[1] for pick in picks] != [0, 1] or scale.args[0] is not zero.args[0]:
-        return None
-    choose = scale.args[0]
-    if called(choose) != CHOOSE or choose.args[0] is not x:
-        return None
-    chosen = arguments(choose)
-    row = [*[1] * (x.meta["val"].dim() - 1), x.meta["val"].shape[-1]]
-    for each, dtype in ((given, given["output_dtype"]), (chosen, chosen["target_dtype"])):
-        bounds = each["quant_min"], each["quant_max"]
-        if dtype is not torch.int8 or bounds != INT8 or [*each["block_size"]] != row:
-            return None
-    if chosen["mapping_type"] not in ("SYMMETRIC", "ASYMMETRIC"):
-        return None
-    return Rows(x, scale, zero, chosen["mapping_type"] == "SYMMETRIC")
 
 
 def _is_of_zeros(shift: Any, rows: Rows, weight: Node) -> bool:
