@@ -125,8 +125,8 @@ def _plan(plan: ExecutionPlan, refused: set[str]) -> ExecutionPlan:
                 drawn.append(Instruction(_drawn(plan, instruction.instr_args, refused)))
             except IndexError as error:
                 raise ProgramError(
-                    f"method {plan.name!r}, instruction {index}: it has not the arguments of its "
-                    "operator; `etx check` lists what is wrong"
+                    f"method {plan.name!r}, instruction {index}: an index is out of range, or it has "
+                    "not the arguments of its operator; `etx check` lists what is wrong"
                 ) from error
         chains.append(replace(chain, instructions=drawn))
     return replace(plan, chains=chains)
@@ -189,8 +189,10 @@ def _append(plan: ExecutionPlan, value: Any) -> int:
 
 def _operator(plan: ExecutionPlan, key: str) -> int:
     name, _, overload = key.partition(".")
-    plan.operators.append(Operator(name, overload))
-    return len(plan.operators) - 1
+    chosen = Operator(name, overload)
+    if chosen not in plan.operators:
+        plan.operators.append(chosen)
+    return plan.operators.index(chosen)
 
 
 def _is_true(plan: ExecutionPlan, place: int) -> bool:
