@@ -125,8 +125,8 @@ def _plan(plan: ExecutionPlan, refused: set[str]) -> ExecutionPlan:
                 drawn.append(Instruction(_drawn(plan, instruction.instr_args, refused)))
             except IndexError as error:
                 raise ProgramError(
-                    f"method {plan.name!r}, instruction {index}: an index is out of range, or it has "
-                    "not the arguments of its operator; `etx check` lists what is wrong"
+                    f"method {plan.name!r}, instruction {index}: an index is out of range, or it "
+                    "has not the arguments of its operator; `etx check` lists what is wrong"
                 ) from error
         chains.append(replace(chain, instructions=drawn))
     return replace(plan, chains=chains)
