@@ -76,7 +76,7 @@ def images() -> nn.Module:
         nn.Conv2d(4, 8, 3, padding="same"),
         nn.Conv2d(8, 8, 3, groups=8),
         nn.ReLU(),
-        nn.ConvTranspose2d(8, 6, 2, 2, groups=2),
+        nn.ConvTranspose2d(8, 32, 2, 2, groups=2),
     ).eval()
 
 

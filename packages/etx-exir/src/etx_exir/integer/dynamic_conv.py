@@ -15,6 +15,7 @@ from etx_exir.integer.layout import Layouts, is_image
 from etx_exir.integer.linear_weights import FLOATS, INF, converted
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import DYNAMIC_CONV
+from etx_exir.ir.packed_weights import ROWS
 
 LIMIT = 2**31
 
@@ -27,6 +28,9 @@ def dynamic_conv(node: Node, quantize: Node, constants: Constants, layouts: Layo
     kernel = kernel_of(node, constants)
     if isinstance(kernel, str):
         return kernel
+    groups, channels = kernel.geometry.groups, kernel.value.shape[0]
+    if groups > 1 and channels // groups < ROWS:
+        return f"of {groups} groups of {channels // groups} channels float32 is faster"
     depth = kernel.rows.shape[1]
     if depth * 255 * 128 >= LIMIT:
         return f"int32 cannot hold a sum of {depth} products"
@@ -74,6 +78,6 @@ def within(clamp: Node, layouts: Layouts) -> Node | str | None:
     if len(source.users) > 1 or len(call.users) > 1:
         return "another operator reads the result before it is bounded"
     found = CLAMPS[clamp.target](clamp)
-    if found is None or call.args[-2:] != (-INF, INF):
+    if found is None or not found[0] <= found[1] or call.args[-2:] != (-INF, INF):
         return None
     return layouts.channels_first(layouts.call(DYNAMIC_CONV, *call.args[:-2], *found))

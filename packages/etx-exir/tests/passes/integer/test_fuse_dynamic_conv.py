@@ -35,13 +35,12 @@ KINDS = {
     "pointwise": (conv(), Weight(33, 6, 1, 1), 33, IMAGE),
     "without a bias": (conv(dilation=(1, 2)), Weight(4, 6, 2, 3), 0, IMAGE),
     "of one scale": (conv(padding=(0, 2)), Weight(4, 6, 3, 3, axis=None), 4, IMAGE),
-    "in groups": (conv(groups=3, padding=2), Weight(9, 2, 2, 2), 9, IMAGE),
-    "of each channel": (conv(groups=6, padding=1), Weight(6, 1, 3, 3), 6, IMAGE),
+    "in groups": (conv(groups=3, padding=2), Weight(51, 2, 2, 2), 51, IMAGE),
     "of rows": (lambda x, w, b: F.conv1d(x, w, b, 2, 1), Weight(4, 6, 3), 4, ROWS),
     "transposed": (
         lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, 1, 2),
-        Weight(6, 2, 3, 3, axis=None),
-        4,
+        Weight(6, 19, 3, 3, axis=None),
+        38,
         IMAGE,
     ),
 }
@@ -96,6 +95,26 @@ def test_nothing_moves_between_two_convolutions():
     moved = [n.args[0] for n in program.graph.nodes if "permute" in str(n.target)]
     assert [n.meta["val"].dtype for n in moved] == [torch.int8, torch.float32]
     torch.testing.assert_close(on_device(program, [IMAGE]), module(IMAGE), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bounds", [(2.0, 1.0), (float("nan"), None)])
+def test_bounds_that_no_number_is_within_stay_a_clamp(bounds):
+    module = Layer(conv(), Weight(5, 6, 3, 3), 5, leave=lambda y: y.clamp(*bounds))
+    program = fused(module, [IMAGE])
+    assert counts(program)["aten.clamp.default"] == 1
+    got = on_device(program, [IMAGE])
+    torch.testing.assert_close(got, module(IMAGE), equal_nan=True)
+
+
+@pytest.mark.parametrize(("groups", "channels"), [(6, 6), (3, 45)])
+def test_groups_of_few_channels_say_why_they_stay(groups, channels):
+    weight = Weight(channels, 6 // groups, 3, 3)
+    program = fused(Layer(conv(groups=groups), weight, channels), [IMAGE])
+    assert integer_operators(program) == {}
+    reasons = [
+        n.meta[DECLINED].get("fuse_dynamic") for n in program.graph.nodes if DECLINED in n.meta
+    ]
+    assert reasons == [f"of {groups} groups of {channels // groups} channels float32 is faster"]
 
 
 def test_an_image_with_a_range_for_each_row_says_why_it_stays():
