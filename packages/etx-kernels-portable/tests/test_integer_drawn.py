@@ -91,6 +91,27 @@ def test_conv(
 
 
 @DRAWN
+@given(geometries(), st.sampled_from((1, 2, 4)), st.integers(2, 4), ZEROS, outputs(), SEEDS)
+def test_groups_that_share_a_block(
+    geometry: Geometry, parts: int, count: int, zero: int, output: Output, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    groups, channels, columns = parts * count, seed % 3 + 1, seed % 4 + 1
+    x = bytes_of(2, 6, 7, groups * channels)
+    assume(fits(x, geometry))
+    weight = bytes_of(groups * columns, *geometry.kernel, channels)
+    wide = torch.zeros(parts, count, columns, *geometry.kernel, count, channels, dtype=torch.int8)
+    for i in range(count):
+        wide[:, i, ..., i, :] = weight.view(parts, count, columns, *geometry.kernel, channels)[:, i]
+    packed = pack(wide.reshape(groups * columns, *geometry.kernel, count * channels), parts)
+    bias, scale = bias_of(groups * columns), scales(groups * columns, weight[0].numel(), False)
+    want = output.requantize(conv(x, weight, bias, zero, geometry, groups), scale)
+    operands = x, packed, sums_of(weight), bias, scale, *geometry.lists()
+    rest = list(geometry.spacing), groups, zero, *output.args
+    assert torch.equal(call("quantized_conv.out", *operands, *rest, int8_out(*want.shape)), want)
+
+
+@DRAWN
 @given(
     *(geometries(), SIZES, SIZES, st.integers(1, 4), st.integers(1, 9), st.integers(1, 35)),
     *(ZEROS, st.booleans(), SEEDS),

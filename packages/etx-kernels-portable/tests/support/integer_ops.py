@@ -40,7 +40,7 @@ def quantized_linear(x: Tensor, w: Tensor, sums: Tensor, bias: Any, scale: Tenso
 
 def quantized_conv(x: Tensor, w: Tensor, sums: Tensor, bias: Any, scale: Tensor, *rest: Any):
     *lists, groups, zero, point, low, high = rest
-    geometry = Geometry(*map(tuple, lists))
+    geometry, groups = Geometry(*map(tuple, lists)), min(groups, w.shape[0])
     rows, depth = scale.shape[0] // groups, x.shape[-1] // groups
     parts = [unpack(part, rows, math.prod(geometry.kernel) * depth) for part in w.chunk(groups)]
     weight = torch.cat(parts).reshape(-1, *geometry.kernel, depth)
@@ -122,7 +122,7 @@ def dynamic_linear(x: Tensor, w: Tensor, sums: Tensor, scales: Tensor, bias: Any
 
 def dynamic_conv(x: Tensor, scale: Tensor, zero: Tensor, w: Tensor, sums: Tensor, *rest: Any):
     scales, bias, *lists, groups, low, high = rest
-    geometry = Geometry(*map(tuple, lists))
+    geometry, groups = Geometry(*map(tuple, lists)), min(groups, w.shape[0])
     rows, depth = scales.shape[0] // groups, x.shape[-1] // groups
     parts = [unpack(part, rows, math.prod(geometry.kernel) * depth) for part in w.chunk(groups)]
     weight = torch.cat(parts).reshape(-1, *geometry.kernel, depth)

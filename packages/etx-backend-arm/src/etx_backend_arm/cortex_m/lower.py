@@ -12,7 +12,7 @@ from etx_exir.integer.scales import DEQUANTIZE, QUANTIZE, called
 from etx_exir.ir import integer_ops as etx
 from etx_exir.ir.packed_weights import unpack
 from etx_exir.passes.base import NodePass, Pass
-from etx_exir.passes.integer import INTEGER
+from etx_exir.passes.integer import INTEGER, MergeGroups
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
@@ -321,7 +321,7 @@ MOST_PRODUCTS = 2**15 - 1
 """In a sum of `cortex_m::quantized_batch_matmul`."""
 BORDERS: dict[Any, Any] = {QUANTIZE: _quantize, DEQUANTIZE: _dequantize}
 CORTEX_M: tuple[Pass, ...] = (
-    *INTEGER,
+    *(item for item in INTEGER if not isinstance(item, MergeGroups)),  # weights are not packed here
     ToCortexM(),
     MergeViews(),
     RemoveNoops(),

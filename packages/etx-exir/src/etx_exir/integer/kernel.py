@@ -15,7 +15,7 @@ from etx_exir.integer.layout import Layouts
 from etx_exir.integer.scales import Weight, weight_of
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.ops import SQUEEZE, UNSQUEEZE
-from etx_exir.ir.packed_weights import pack
+from etx_exir.ir.packed_weights import ROWS, pack
 
 Convolve = Callable[[Node, Layouts], Node]
 """Adds the convolution of an image (N, H, W, C)."""
@@ -105,6 +105,15 @@ def kernel_of(node: Node, constants: Constants) -> Kernel | str:
     if scales is None:
         return "the weight has a scale for each input channel, not for each output channel"
     return Kernel(value, scales, geometry, weight.name)
+
+
+def groups_of_block(groups: int, channels: int) -> int:
+    """Return how many groups of so many channels fill a block of a packed weight best.
+
+    It divides all of them.
+    """
+    most = min(ROWS // max(channels, 1), groups)
+    return max((count for count in range(1, most + 1) if groups % count == 0), default=1)
 
 
 def convolved(image: Node, row: Convolve, layouts: Layouts) -> Node:

@@ -133,8 +133,12 @@ def _windows(
     window: tuple[Sequence[int], ...],
     groups: int,
 ) -> Tensor:
-    """Convolve an image (N, H, W, C) in float64 with a packed weight."""
+    """Convolve an image (N, H, W, C) in float64 with a packed weight.
+
+    Of fewer blocks than groups each is a wider group, with zeros between those that it holds.
+    """
     kernel_size, stride, padding, dilation, spacing = window
+    groups = min(groups, weight.shape[0])
     rows, depth = channels // groups, image.shape[-1] // groups
     taps = math.prod(kernel_size)
     parts = [unpack(part, rows, taps * depth) for part in weight.chunk(groups)]

@@ -30,13 +30,18 @@ Error read_conv(Context& context, const ConvArguments& a, const Tensor& out, Win
             a.groups >= 1 && a.groups <= INT32_MAX && window.pixel % a.groups == 0 &&
                 channels % a.groups == 0,
             InvalidArgument, "groups must be positive and divide input and output channels");
-  window.channels = window.pixel / a.groups;
-  p.columns = channels / a.groups;
+  // Groups of a few channels may lie in one block: then that is a wider group, zeros between them.
+  const int64_t groups = a.weight.dim() == 4 ? min(a.groups, max<int64_t>(a.weight.size(0), 1)) : 1;
+  ETX_CHECK(context, a.groups % groups == 0, InvalidArgument,
+            "weight must have as many blocks for each group, or groups for each block");
+  window.channels = window.pixel / groups;
+  p.columns = channels / groups;
   const Checked depth = Checked(window.kernel[0]) * window.kernel[1] * window.channels;
   ETX_CHECK(context, depth.is_within(0, INT32_MAX), InvalidArgument,
             "the window must have less than 2^31 numbers");
   layer.rows.depth = depth.value_or(0);
-  ETX_TRY(check_packed(context, a.weight, ScalarType::Char, a.groups, p.columns, layer.rows.depth,
+  layer.groups = groups;
+  ETX_TRY(check_packed(context, a.weight, ScalarType::Char, groups, p.columns, layer.rows.depth,
                        kBlockDepth));
   ETX_TRY(resize_window_out(context, a.input, window, channels, out));
   if (context.is_loading()) return Error::Ok;
@@ -45,7 +50,6 @@ Error read_conv(Context& context, const ConvArguments& a, const Tensor& out, Win
   layer.rows.end = layer.rows.x + a.input.numel();
   layer.rows.stride = window.pixel;
   layer.rows.window = is_pointwise(window) ? nullptr : &window;
-  layer.groups = a.groups;
   p.steps = a.weight.size(1);
   p.end = divide_up(p.columns, kBlockColumns);
   p.weight = a.weight.const_data_ptr<int8_t>();

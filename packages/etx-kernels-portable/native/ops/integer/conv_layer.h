@@ -19,7 +19,8 @@ struct ConvArguments {
 };
 
 /// Checks the arguments, makes `out` (N, OH, OW, channels) and sets `window` but what fills it, and
-/// of `layer` rows, groups and weight: that of a window of one point has rows without a window.
+/// of `layer` rows, groups and weight: that of a window of one point has rows without a window, and
+/// groups that share blocks of the weight are one.
 /// Errors: InvalidArgument.
 Error read_conv(Context& context, const ConvArguments& arguments, const Tensor& out, Window& window,
                 Layer& layer);

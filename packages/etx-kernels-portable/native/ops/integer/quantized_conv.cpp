@@ -23,7 +23,7 @@ Error quantized_conv_out(Context& context, const Tensor& input, const Tensor& we
   const WindowLists lists = {kernel_size, stride, padding, dilation, spacing};
   ETX_TRY(read_conv(context, {input, weight, weight_sums, lists, groups}, out, window, layer));
   ColumnOperands operands;
-  ETX_TRY(read_columns(context, weight_sums, bias, scale, p.columns, groups, layer.rows.depth,
+  ETX_TRY(read_columns(context, weight_sums, bias, scale, p.columns, layer.groups, layer.rows.depth,
                        input_zero_point + integer().offset, operands));
   if (context.is_loading()) return Error::Ok;
   window.fill = static_cast<int8_t>(input_zero_point);

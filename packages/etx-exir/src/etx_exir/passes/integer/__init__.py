@@ -14,13 +14,14 @@ from etx_exir.passes.base import Pass
 from etx_exir.passes.integer.fuse_dynamic import FuseDynamic
 from etx_exir.passes.integer.fuse_quantized import FuseQuantized
 from etx_exir.passes.integer.fuse_weights import FuseWeights
+from etx_exir.passes.integer.merge_groups import MergeGroups
 from etx_exir.passes.integer.quantize_first import QuantizeFirst
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.simplify.remove_noops import RemoveNoops
 
-__all__ = ["INTEGER", "integer"]
+__all__ = ["INTEGER", "MergeGroups", "integer"]
 
 INTEGER: tuple[Pass, ...] = (
     QuantizeFirst(),
@@ -28,6 +29,7 @@ INTEGER: tuple[Pass, ...] = (
     FuseQuantized(),
     FuseDynamic(),
     FuseWeights(),  # after those that take the weights for integer products
+    MergeGroups(),
     MergeViews(),
     RemoveNoops(),
     RemoveDeadCode(),
