@@ -19,6 +19,14 @@ KINDS = {
 }
 
 
+def convolution(groups):
+    return lambda x, w, b: F.conv2d(x, w, b, (2, 1), 1, groups=groups)
+
+
+def transposed_convolution(groups):
+    return lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, groups=groups)
+
+
 def conv_of(
     groups: int, inputs: int, outputs: int, transposed: bool
 ) -> tuple[Quantized, torch.Tensor]:
@@ -26,11 +34,9 @@ def conv_of(
     image = torch.randn(2, groups * inputs, 7, 6)
     if transposed:
         weight = Weight(groups * inputs, outputs, 3, 2, axis=None)
-        layer = lambda x, w, b: F.conv_transpose2d(x, w, b, 2, 1, groups=groups)  # noqa: E731
-    else:
-        weight = Weight(groups * outputs, inputs, 3, 2)
-        layer = lambda x, w, b: F.conv2d(x, w, b, (2, 1), 1, groups=groups)  # noqa: E731
-    return Quantized(layer, weight, groups * outputs), image
+        return Quantized(transposed_convolution(groups), weight, groups * outputs), image
+    weight = Weight(groups * outputs, inputs, 3, 2)
+    return Quantized(convolution(groups), weight, groups * outputs), image
 
 
 @pytest.mark.parametrize("transposed", [False, True])
