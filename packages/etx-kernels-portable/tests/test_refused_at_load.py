@@ -185,6 +185,25 @@ def test_a_depth_at_which_int32_overflows(name: str) -> None:
         assert fits or "sums must fit int32" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("blocks", "fits"), [(1, True), (2, True), (8, True), (3, False), (9, False)]
+)
+def test_blocks_of_a_weight_that_do_not_divide_the_groups(blocks: int, fits: bool) -> None:
+    name, groups = "etx::quantized_conv.out", 8
+    _, args = right(name)
+    steps = -(-groups // min(blocks, groups) // 4)
+    args[1] = torch.zeros(blocks, steps, 16, 4, dtype=torch.int8)
+    args[2] = args[3] = torch.zeros(groups, dtype=torch.int32)
+    args[4], args[10], args[-1] = (
+        torch.ones(groups),
+        groups,
+        Out((1, 3, 4, groups), torch.int8, slack=0),
+    )
+    error = refusal(name, tuple(args))
+    assert (error is None) == fits
+    assert blocks != 3 or "groups for each block" in str(error)
+
+
 @st.composite
 def calls(draw: st.DrawFn) -> tuple[str, Arguments]:
     """Draw a call with any of its arguments wrong."""

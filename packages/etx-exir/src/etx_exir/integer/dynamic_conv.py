@@ -11,13 +11,12 @@ from torch.fx import Node
 
 from etx_exir.integer.clamps import CLAMPS
 from etx_exir.integer.kernel import Convolve, Kernel, convolved, kernel_of
+from etx_exir.integer.layers import LIMIT
 from etx_exir.integer.layout import Layouts, is_image
 from etx_exir.integer.linear_weights import FLOATS, INF, converted
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import DYNAMIC_CONV
 from etx_exir.ir.packed_weights import ROWS
-
-LIMIT = 2**31
 
 
 def dynamic_conv(node: Node, quantize: Node, constants: Constants, layouts: Layouts) -> Node | str:
