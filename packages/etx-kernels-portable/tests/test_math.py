@@ -152,6 +152,32 @@ def test_convolutions(dtype: torch.dtype, threads: int) -> None:
         run("aten::convolution.out", dtype, expected, *args, threads=threads)
 
 
+SMALL_MAPS = [  # Channels in and out, of a group, sizes, kernel, stride, dilation, groups.
+    (16, 64, (7, 7), 3, 1, 1, 1), (9, 130, (14, 13), 3, 1, 1, 1), (16, 96, (15, 14), 3, 2, 1, 1),
+    (8, 64, (11, 12), 3, 1, 2, 2), (5, 70, (10, 10), 5, 1, 1, 1), (8, 72, (21, 2), 3, 1, 1, 1),
+    (6, 80, (33, 1), 3, 1, 1, 1), (4, 68, (4, 5, 6), 3, 1, 1, 1), (8, 100, (9, 8, 9), 3, 2, 1, 2),
+    (3, 65, (24, 30), 7, 3, 1, 1), (40, 64, (6, 20), 3, 1, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [F32, BF16])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_convolutions_of_small_maps(dtype: torch.dtype, threads: int) -> None:
+    """Many channels, whose windows are packed: of whole numbers, so that sums are exact."""
+    torch.manual_seed(0)
+    for cin, cout, sizes, kernel, stride, dilation, groups in SMALL_MAPS:
+        rank = len(sizes)
+        x = torch.randint(-1, 2, (2, cin * groups, *sizes)).to(dtype)
+        w = torch.randint(-1, 2, (cout * groups, cin, *[kernel] * rank)).to(dtype)
+        bias = torch.randint(-3, 4, (cout * groups,)).to(dtype)
+        axes = ([n] * rank for n in (stride, kernel // 2, dilation))
+        rest = *axes, False, [0] * rank, groups
+        want = aten.convolution(*map(exact, (x, w, bias)), *rest)
+        out = Out(list(want.shape), dtype)
+        (actual,) = PLUGIN.call("aten::convolution.out", x, w, bias, *rest, out, threads=threads)
+        assert torch.equal(actual.double(), want), (cin, cout, sizes)
+
+
 @pytest.mark.parametrize("dtype", [F32, F64, F16])
 def test_gradients_of_convolutions(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
@@ -332,6 +358,7 @@ def test_lower_instruction_set_levels(
     monkeypatch.setattr(sys.modules[__name__], "PLUGIN", Plugin(str(library)))
     for check in (test_products, test_convolutions, test_poolings, test_softmax):
         check(F32, 1)
+    test_convolutions_of_small_maps(F32, 2)
     test_normalisations(F32, True)
 
 

@@ -67,6 +67,11 @@ struct Gemm {
   int64_t step[3] = {0, 0, 1};
 };
 
+/// Consecutive columns of a panel that read `length` floats side by side, the first at `from`.
+struct PanelRun {
+  int32_t from, length;
+};
+
 /// c[i][j] = bias[i] + sum of a[i][k] * panel[k][j] for `columns` <= kPanel<T> columns; kPanel<T>
 /// of each row of the panel are read.
 template <typename T>

@@ -244,6 +244,37 @@ void check_pack_rows(Check& t) {
   }
 }
 
+/// Runs of 1 to `longest` floats, in any order of their places.
+void check_pack_runs(Check& t) {
+  const int64_t width = t.isa.tile_columns, depth = 5, plane = 3 * width;
+  const Floats b = t.draw(depth * plane + 2 * width);
+  const std::vector<int32_t> index = {0, static_cast<int32_t>(2 * plane), 1, 7,
+                                      static_cast<int32_t>(4 * plane)};
+  for (int64_t longest = 1; longest <= width; ++longest) {
+    for (int64_t columns = 1; columns <= width; columns += 3) {
+      std::vector<etx::portable::PanelRun> runs;
+      std::vector<int64_t> at;
+      for (int64_t left = columns; left > 0; left -= runs.back().length) {
+        const auto count = static_cast<int64_t>(runs.size());
+        const auto from = static_cast<int32_t>((5 + 37 * count) % (2 * width));
+        runs.push_back(
+            {from, static_cast<int32_t>(std::min(left, 1 + (longest + count) % longest))});
+        for (int32_t i = 0; i < runs.back().length; ++i) at.push_back(from + i);
+      }
+      Floats panel(static_cast<size_t>(width * depth), kNan);
+      t.isa.pack_runs(b.data(), index.data(), depth, runs.data(), static_cast<int64_t>(runs.size()),
+                      panel.data());
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t j = 0; j < columns; ++j) {
+          const auto from =
+              static_cast<size_t>(index[static_cast<size_t>(k)] + at[static_cast<size_t>(j)]);
+          t.equal(panel[static_cast<size_t>(k * width + j)], b[from]);
+        }
+      }
+    }
+  }
+}
+
 void check_gemm(Check& t) {
   const int64_t width = t.isa.tile_columns;
   for (int64_t rows = 1; rows < 2 * t.isa.tile_rows + 2; ++rows) {

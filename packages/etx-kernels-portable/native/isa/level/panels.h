@@ -36,6 +36,28 @@ void pack_rows(const float* b, int64_t stride, int64_t columns, int64_t depth, f
   }
 }
 
+/// What a vector has too much is overwritten by the next run, and that of the last row never gets
+/// to the panel.
+void pack_runs(const float* b, const int32_t* index, int64_t depth, const PanelRun* runs,
+               int64_t count, float* panel) {
+  constexpr int64_t kWidth = 2 * kLanes;
+  float last[kWidth + kLanes] = {};
+  for (int64_t k = 0; k < depth; ++k) {
+    float* to = k + 1 < depth ? panel + k * kWidth : last;
+    const float* const row = b + index[k];
+    for (int64_t r = 0; r < count; ++r) {
+      const float* const from = row + runs[r].from;
+      const int64_t length = runs[r].length;
+      for (int64_t j = 0; j < length; j += kLanes) store(to + j, load(from + j));
+      to += length;
+    }
+  }
+  if (depth == 0) return;
+  for (int64_t j = 0; j < kWidth; j += kLanes) {
+    store(panel + (depth - 1) * kWidth + j, load(last + j));
+  }
+}
+
 }  // namespace
 }  // namespace etx::portable
 

@@ -6,6 +6,7 @@
 #include "core/min_max.h"
 #include "core/scratch.h"
 #include "isa/pairs.h"
+#include "ops/conv/packed_windows.h"
 #include "ops/conv/padded_planes.h"
 #include "selection.h"
 
@@ -113,14 +114,19 @@ struct Workspace {
   float* padded = nullptr;
   float* gathered = nullptr;
   float* paired = nullptr;  ///< A channel of pairs for each thread.
+  float* packed = nullptr;
   IndexTables tables{nullptr, nullptr};
+  PackedWindows windows;
+  const bool is_packed;
 
   Workspace(Context& context, const ConvShape& s, const Rows& rows)
       : shape(s),
         weight(rows),
         planes(s),
-        threads(useful_threads(
-            context, Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())) {}
+        threads(useful_threads(context,
+                               Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())),
+        windows(s, planes, !rows.is_narrow(), threads),
+        is_packed(!kIsSmall && windows.pays()) {}
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
   int64_t channels() const { return shape.groups * shape.in_channels; }
@@ -141,6 +147,10 @@ struct Workspace {
     tables.a = shape.transposed ? tables.b + depth() : nullptr;
     gathered = slack + PaddedPlanes::kSlack + index;
     paired = gathered + rows;
+    if (is_packed) {
+      ETX_ASSIGN(packed, scratch<float>(context, windows.floats(),
+                                        "not enough temporary memory for panels of windows"));
+    }
     return Error::Ok;
   }
 
@@ -186,6 +196,10 @@ struct Workspace {
       const bool gather =
           shape.transposed || weight.halves != nullptr || should_gather(sweep.depth, sweep.columns);
       g.scratch = gather ? gathered : nullptr;
+      if (is_packed) {
+        windows.run(context, g, g.b, tables.b, packed);
+        continue;
+      }
       g.store = Gemm::Store::Grid;
       g.box[0] = planes.length[1], g.box[1] = planes.length[2];
       for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];

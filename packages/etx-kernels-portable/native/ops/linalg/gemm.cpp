@@ -4,17 +4,11 @@
 #include "core/min_max.h"
 #include "core/scratch.h"
 #include "isa/pairs.h"
+#include "ops/linalg/dotted_columns.h"
 #include "selection.h"
 
 namespace etx::portable {
 namespace {
-
-void run_loop(const Gemm& g) {
-  if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
-    if (g.of_pairs) return pairs()->gemm(g);
-  }
-  isa().gemm(g);
-}
 
 /// One product with B read in place, except the last, partial panel, which would be read beyond
 /// its end and is packed into `tail`.
@@ -48,44 +42,6 @@ struct InPlaceProduct {
     g.b = tail, g.b_stride = isa().tile_columns, g.panel_stride = 0;
     g.column_begin = full(), g.column_end = columns;
     run_loop(g);
-  }
-};
-
-/// Columns of a product behind the last full vector, or all, that are cheaper as dot products with
-/// the `m` rows of A.
-int64_t dotted(int64_t m, int64_t depth, int64_t n) {
-  const int64_t rest = n % isa().vector_floats;
-  const bool few = 2 * rest <= isa().vector_floats && (!kIsSmall || rest < n);
-  return few && m >= isa().tile_rows && depth >= 2 * isa().vector_floats ? rest : 0;
-}
-
-/// The last `count` columns of a product as dot products.
-struct DottedColumns {
-  int64_t m, depth, n, count;
-  const float *a, *bias;
-  float* c;
-  float* memory;  ///< `floats`: the columns, then what they give.
-
-  int64_t floats() const { return count * (depth + m); }
-
-  void pack(const float* b) const {
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t j = 0; j < count; ++j) memory[j * depth + k] = b[(k + 1) * n - count + j];
-    }
-  }
-
-  void run(int64_t begin, int64_t end) const {
-    if (count == 0) return;
-    float* const sums = memory + count * depth;
-    Gemv d;
-    d.x = memory, d.x_stride = depth, d.rows = count;
-    d.w = a, d.w_stride = depth, d.depth = depth;
-    d.begin = begin, d.end = end;
-    d.bias = bias, d.y = sums, d.y_stride = m;
-    isa().gemv(d);
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t j = 0; j < count; ++j) c[(i + 1) * n - count + j] = sums[j * m + i];
-    }
   }
 };
 
@@ -124,6 +80,13 @@ void run_parts(Context& context, const Gemm& g, int64_t threads, const Rest& res
 }
 
 }  // namespace
+
+void run_loop(const Gemm& g) {
+  if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
+    if (g.of_pairs) return pairs()->gemm(g);
+  }
+  isa().gemm(g);
+}
 
 bool should_gather(int64_t depth, int64_t columns) {
   const int64_t panels = columns / isa().tile_columns;

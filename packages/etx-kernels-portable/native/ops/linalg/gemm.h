@@ -50,6 +50,9 @@ struct Rows {
   }
 };
 
+/// Runs `g` on the caller's thread.
+void run_loop(const Gemm& g);
+
 /// Runs `g` on `threads` threads, split by columns or by rows. `g.scratch`, if any, holds
 /// `gemm_scratch` floats.
 void run_gemm(Context& context, const Gemm& g, int64_t threads);

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "ops/conv/packed_windows.h"
+
+#include "core/min_max.h"
+
+namespace etx::portable {
+namespace {
+
+/// Multiplies all columns of `g` and, where they are the last, the `dots` of rows `begin` to `end`:
+/// a few rows serve both while they are in the cache.
+[[gnu::noinline]] void run_block(const Gemm& g, bool is_last, const DottedColumns& dots,
+                                 const Part& dotted) {
+  if (!is_last || dots.count == 0) return run_loop(g);
+  const int64_t rows = g.row_end - g.row_begin;
+  const int64_t step = divide_up(rows, divide_up(max<int64_t>(rows, 1), isa().tile_rows));
+  Gemm few = g;
+  for (int64_t row = g.row_begin; row < g.row_end; row = few.row_end) {
+    few.row_begin = row, few.row_end = min(row + step, g.row_end);
+    run_loop(few);
+    const int64_t begin = max(row, dotted.begin), end = min(few.row_end, dotted.end);
+    if (begin < end) dots.run(begin, end);
+  }
+}
+
+}  // namespace
+
+PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, bool of_floats,
+                             int64_t threads)
+    : shape_(shape),
+      planes_(planes),
+      threads_(threads),
+      depth_(shape.in_channels * shape.taps()),
+      dotted_(of_floats ? dotted(shape.out_channels, depth_, shape.out_size()) : 0),
+      columns_(shape.out_size() - dotted_) {
+  const int64_t tile = isa().tile_columns, vector = isa().vector_floats;
+  const int64_t panels = divide_up(columns_, tile), share = divide_up(columns_, vector);
+  // Windows that one thread packs are dear to another; a fifth more work for one is not.
+  by_columns_ = threads == 1 || 5 * threads * divide_up(share, threads) * vector <= 6 * columns_;
+  block_ = panels * tile;
+  if (by_columns_) block_ = min(block_, column_block(4 * depth_));
+  // In vectors that are multiplied with one row.
+  constexpr int64_t kPackRow = 6, kPackRun = 4;
+  const int64_t runs = tile / shape.out[2] + 1, swept = planes.sweep(shape.out) - shape.out_size();
+  pays_ = !shape.transposed && columns_ >= vector &&
+          panels * (kPackRow + kPackRun * runs) < swept * shape.out_channels / vector;
+}
+
+int64_t PackedWindows::point(int64_t output) const {
+  const int64_t line = output / shape_.out[2];
+  return (line / shape_.out[1] * planes_.length[1] + line % shape_.out[1]) * planes_.length[2] +
+         output % shape_.out[2];
+}
+
+[[gnu::noinline]] void PackedWindows::pack_panels(const float* planes, const int32_t* index,
+                                                  int64_t begin, int64_t end, float* panels) const {
+  constexpr int64_t kMostColumns = 32;
+  const int64_t tile = isa().tile_columns;
+  for (int64_t first = begin; first < end; first += tile, panels += tile * depth_) {
+    PanelRun runs[kMostColumns];
+    int64_t count = 0;
+    for (int64_t i = first, last = min(first + tile, end); i < last;) {
+      const int64_t length = min(last - i, shape_.out[2] - i % shape_.out[2]);
+      runs[count++] = {static_cast<int32_t>(point(i)), static_cast<int32_t>(length)};
+      i += length;
+    }
+    isa().pack_runs(planes, index, depth_, runs, count, panels);
+  }
+}
+
+void PackedWindows::run(Context& context, const Gemm& g, const float* planes, const int32_t* index,
+                        float* memory) const {
+  const int64_t tile = isa().tile_columns, rows = shape_.out_channels;
+  float* const windows = memory + panel_floats();
+  const DottedColumns dots{rows, depth_, columns_ + dotted_, dotted_, g.a, g.bias, g.c, windows};
+  for (int64_t i = 0; i < dotted_; ++i) {
+    const float* const from = planes + point(columns_ + i);
+    for (int64_t k = 0; k < depth_; ++k) windows[i * depth_ + k] = from[index[k]];
+  }
+  if (!by_columns_) {
+    constexpr int64_t kFewRows = 4096;  // Sooner packed than a thread is woken.
+    const int64_t panels = divide_up(columns_, tile);
+    const int64_t share = panels * depth_ < kFewRows ? panels : divide_up(panels, threads_);
+    context.parallel_for(0, panels, share, [&](int64_t begin, int64_t end) {
+      pack_panels(planes, index, begin * tile, min(end * tile, columns_),
+                  memory + begin * tile * depth_);
+    });
+  }
+  context.parallel_for(0, threads_, 1, [&](int64_t first_job, int64_t last_job) {
+    for (int64_t job = first_job; job < last_job; ++job) {
+      const Part mine(rows, 1, job, threads_),
+          columns(columns_, isa().vector_floats, job, threads_);
+      Gemm part = g;
+      part.b_index = nullptr, part.b_stride = tile, part.panel_stride = tile * depth_;
+      part.depth = depth_, part.column_block = block_;
+      if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(depth_, job);
+      if (!by_columns_) {
+        part.b = memory, part.column_end = columns_;
+        part.row_begin = mine.begin, part.row_end = mine.end;
+        run_block(part, true, dots, mine);
+        continue;
+      }
+      float* const panels = memory + job * block_ * depth_;
+      part.b = panels;
+      for (int64_t begin = columns.begin; begin < columns.end; begin += block_) {
+        const int64_t end = min(begin + block_, columns.end);
+        pack_panels(planes, index, begin, end, panels);
+        part.c = g.c + begin, part.column_end = end - begin;
+        run_block(part, end == columns.end, dots, mine);
+      }
+    }
+  });
+}
+
+}  // namespace etx::portable

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_DOTTED_COLUMNS_H_
+#define ETX_PORTABLE_DOTTED_COLUMNS_H_
+
+#include "isa/isa.h"
+
+namespace etx::portable {
+
+/// Columns of a product behind the last full vector, or all, that are cheaper as dot products with
+/// the `m` rows of A.
+int64_t dotted(int64_t m, int64_t depth, int64_t n);
+
+/// The last `count` columns of a product of floats as dot products.
+struct DottedColumns {
+  int64_t m = 0, depth = 0, n = 0, count = 0;
+  const float *a = nullptr, *bias = nullptr;
+  float* c = nullptr;
+  float* memory = nullptr;  ///< `floats`: the columns one by one, then what they give.
+
+  int64_t floats() const { return count * (depth + m); }
+  /// From rows of `n` floats.
+  void pack(const float* b) const;
+  /// Rows `begin` to `end` of the result, whose columns are packed.
+  void run(int64_t begin, int64_t end) const;
+};
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_DOTTED_COLUMNS_H_
