@@ -90,7 +90,7 @@ void run_loop(const Gemm& g) {
 
 bool should_gather(int64_t depth, int64_t columns) {
   const int64_t panels = columns / isa().tile_columns;
-  return depth >= 64 && panels > (depth % 1024 == 0 ? 1 : 8);
+  return depth >= 64 && panels > (depth % 1024 == 0 ? 0 : 8);
 }
 
 void run_gemm(Context& context, const Gemm& g, int64_t threads) {
@@ -129,7 +129,7 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   const int64_t panels = divide_up(product.columns, isa().tile_columns);
   const int64_t packed =
       packs ? panels * isa().tile_columns * k : InPlaceProduct::tail_floats(k, product.columns);
-  const bool gather = packs || a.halves != nullptr || (should_gather(k, n) && m > 1);
+  const bool gather = a.halves != nullptr || (should_gather(k, n) && m > 1);
   const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, packed + gathered + dots.floats(),
                                                "not enough temporary memory to multiply"));
