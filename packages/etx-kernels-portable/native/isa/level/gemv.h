@@ -115,11 +115,15 @@ template <typename E>
 inline void dots(const Dots<typename E::type>& d) {
   int64_t column = d.begin;
   if constexpr (std::is_same_v<E, Same<float>> && !kSmallDots) {
-    // One row of x leaves registers for more streams of w.
+    // One row of x leaves registers for more streams of w, but short ones from behind the second
+    // cache come faster one after the other.
     constexpr int kStreams = 8;
-    for (; d.rows == 1 && column + kStreams <= d.end; column += kStreams) {
+    constexpr int64_t kShort = 1024, kNear = 1 << 18;
+    const bool streams = d.depth > kShort || (d.end - d.begin) * d.w_stride <= kNear;
+    for (; d.rows == 1 && streams && column + kStreams <= d.end; column += kStreams) {
       dot_tile<E, 1, kStreams>(d, 0, column);
     }
+    for (; d.rows == 1 && !streams && column < d.end; ++column) dot_tile<E, 1, 1>(d, 0, column);
   }
   for (; column + kDotColumns <= d.end; column += kDotColumns) {
     dot_columns<E, kDotColumns>(d, column);

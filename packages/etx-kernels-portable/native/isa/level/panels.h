@@ -26,11 +26,12 @@ void pack_rows(const float* b, int64_t stride, int64_t columns, int64_t depth, f
     const int64_t width = columns - column < kWidth ? columns - column : kWidth;
     for (int64_t k = 0; k < depth; ++k, panels += kWidth) {
       const float* const from = b + k * stride + column;
+      store(panels, width < kLanes ? load_part(from, static_cast<size_t>(width)) : load(from));
       if (width == kWidth) {
-        store(panels, load(from));
         store(panels + kLanes, load(from + kLanes));
       } else {
-        for (int64_t j = 0; j < kWidth; ++j) panels[j] = j < width ? from[j] : 0.0f;
+        const int64_t rest = width > kLanes ? width - kLanes : 0;
+        store(panels + kLanes, load_part(from + width - rest, static_cast<size_t>(rest)));
       }
     }
   }
