@@ -304,7 +304,7 @@ class Pipeline:
 def _specification(profile: str, version: str, extensions: Any) -> TosaCompileSpec:
     if version != "1.0":
         raise LeftOutError(f"TOSA {version}, a draft")
-    known = [each for each in extensions or () if each in ("int16", "int4")]
+    known = [each for each in extensions or () if each in ("int16", "int4", "bf16")]
     return TosaCompileSpec("+".join([f"TOSA-1.0+{profile}", *known]))
 
 

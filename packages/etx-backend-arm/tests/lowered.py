@@ -31,6 +31,23 @@ def delegates(program: ExportedProgram) -> list[LoweredBackendModule]:
     return [getattr(program.graph_module, str(n.args[0].target)) for n in calls]
 
 
+def on_reference_model(graph: bytes, *inputs: torch.Tensor) -> list[torch.Tensor]:
+    """Run a TOSA file on tensors in the order of its inputs."""
+    made = reference_model.run(graph, *map(_array, inputs))
+    return [_tensor(np.array(each)) for each in made]
+
+
+def _array(tensor: torch.Tensor) -> np.ndarray:
+    held = tensor.contiguous()
+    return (held.view(torch.int16) if held.dtype == torch.bfloat16 else held).numpy()
+
+
+def _tensor(array: np.ndarray) -> torch.Tensor:
+    if array.dtype.kind != "V":
+        return torch.from_numpy(array)
+    return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+
+
 class _Delegates(Interpreter):
     """Runs delegates on TOSA's reference model, all else in torch."""
 
@@ -43,9 +60,7 @@ class _Delegates(Interpreter):
         if target is not CALL_DELEGATE:
             return super().call_function(target, args, kwargs)
         lowered, *inputs = args
-        arrays = [each.contiguous().numpy() for each in inputs]
-        made = reference_model.run(self.graph_of(lowered), *arrays)
-        return [torch.from_numpy(np.array(each)) for each in made]
+        return on_reference_model(self.graph_of(lowered), *inputs)
 
 
 def interpreted(

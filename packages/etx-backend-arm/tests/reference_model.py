@@ -64,7 +64,10 @@ def _process() -> subprocess.Popen[str]:
 
 
 def run(graph: bytes, *inputs: np.ndarray) -> list[np.ndarray]:
-    """Run a TOSA file on arrays in the order of its inputs."""
+    """Run a TOSA file on arrays in the order of its inputs.
+
+    Those of bfloat16 are given as int16, and made as V2.
+    """
     with tempfile.TemporaryDirectory() as folder:
         names = ("graph.tosa", "inputs.npz", "outputs.npz", "said.txt")
         files = [Path(folder) / name for name in names]

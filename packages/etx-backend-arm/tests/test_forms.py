@@ -77,6 +77,7 @@ MOVES: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
 }
 OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "add": (torch.add, (IMAGE, IMAGE)),
+    "add_less": (lambda x, y: torch.add(x, y, alpha=-2.5), (IMAGE, (1, 8, 1, 1))),
     "add_broadcast": (torch.add, (BATCHES, (5, 1))),
     "amax": (lambda x: x.amax(-1), (ROWS,)),
     "amin": (lambda x: x.amin((0, 2), keepdim=True), (ROWS,)),
@@ -121,10 +122,12 @@ OTHERS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "softmax_of_one": (lambda x: torch.softmax(x, -1), ((3, 1),)),
     "softmax_long": (lambda x: torch.softmax(x, -1), ((2, 1500),)),
     "subtract": (torch.sub, (IMAGE, IMAGE)),
+    "subtract_part": (lambda x, y: torch.sub(x, y, alpha=0.3), (IMAGE, IMAGE)),
     "sum": (lambda x: x.sum((0, 2)), (ROWS,)),
 }
 FILTERS = torch.linspace(-1, 1, 60).reshape(4, 3, 5)
 FLOATS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
+    "add_more": (lambda x, y: torch.add(torch.add(x, y), y, alpha=1.5), (IMAGE, IMAGE)),
     "arc_cosine": (lambda x: torch.acos(torch.tanh(x)), ONE),
     "arc_sine": (lambda x: torch.asin(torch.tanh(x)), ONE),
     "area_cosine": (lambda x: torch.acosh(x.abs() + 1), ONE),
@@ -136,7 +139,10 @@ FLOATS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "logit": (lambda x: torch.logit(torch.sigmoid(x), 1e-3), ONE),
     "rounded": (lambda x: torch.round(x * 4), ONE),
     "sign": (torch.sign, ONE),
-    "line": (lambda x: F.conv1d(x, FILTERS, stride=2, padding=1, dilation=2), ((2, 3, 20),)),
+    "line": (
+        lambda x: F.conv1d(x, FILTERS.to(x.dtype), stride=2, padding=1, dilation=2),
+        ((2, 3, 20),),
+    ),
     "mish_floats": (F.mish, ONE),
     "softplus_floats": (F.softplus, ONE),
     "softplus_steep": (lambda x: F.softplus(x * 20, beta=3, threshold=30), ONE),

@@ -15,7 +15,7 @@ __all__ = ["TosaCompileSpec"]
 
 VERSION = "TOSA-1.0"
 KEY = "tosa_spec"
-EXTENSIONS = ("int16", "int4")
+EXTENSIONS = ("int16", "int4", "bf16")
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class TosaCompileSpec:
     """A version and profiles of TOSA: ``TOSA-1.0+INT``, ``TOSA-1.0+FP`` or ``TOSA-1.0+INT+FP``.
 
     Of both profiles INT is for what is quantized, FP for the rest. Behind them may stand extensions
-    of INT: ``int16`` for activations, ``int4`` for weights. Raises BackendError for others.
+    of INT, ``int16`` for activations and ``int4`` for weights, and of FP, ``bf16``. Raises
+    BackendError for others.
     """
 
     tosa_spec: str = "TOSA-1.0+INT+FP"

@@ -21,6 +21,7 @@ from etx_backend_arm.lowering import TOSABackend
 from etx_backend_arm.narrow import narrow_indices, split_constants
 from etx_backend_arm.nodes import TABLE, Profile, why_not
 from etx_backend_arm.nodes.indices import argmax_of
+from etx_backend_arm.nodes.table import FLOATS
 from etx_backend_arm.quantized import (
     DEQUANTIZE,
     INDEXED,
@@ -99,13 +100,13 @@ class TOSAPartitioner(GroupPartitioner):
             return
         for node in nodes:
             held = node.meta.get("val")
-            is_float = isinstance(held, torch.Tensor) and held.dtype == torch.float32
+            is_float = isinstance(held, torch.Tensor) and held.dtype in FLOATS
             if is_float and Profile.INT in TABLE.get(node.target, {}):
                 line = source_line(node)
                 at = f" ({line})" if line else ""
                 raise BackendError(
                     f"{self.name} computes integers, and nothing of the program is quantized: "
-                    f"{node.target}{at} is float32; quantize the model first, by "
+                    f"{node.target}{at} is {str(held.dtype)[6:]}; quantize the model first, by "
                     "etx_quant.quantize(model, batches, TOSAQuantizer() or EthosUQuantizer(spec)) "
                     "or `etx compile --quantize int8 --calibrate FILE.npz`"
                 )
@@ -170,7 +171,11 @@ class TOSAPartitioner(GroupPartitioner):
         source = argmax_of(node)
         if source is not None:
             return self._floating(source)
-        return why_not(node, self._look, Profile.FP)
+        reason = why_not(node, self._look, Profile.FP)
+        if reason is None and not self.compile_spec.has("bf16") and _has_bfloat16(node):
+            spec = self.compile_spec.tosa_spec
+            return f"{node.name} is of bfloat16, which {spec} has not: add +bf16"
+        return reason
 
     def _bundle(self, node: Node) -> list[Node]:
         found = find_step(node, self._look)
@@ -192,6 +197,11 @@ class TOSAPartitioner(GroupPartitioner):
             *([found.clamp] if found.clamp else []),
             found.result,
         ]
+
+
+def _has_bfloat16(node: Node) -> bool:
+    held = [each.meta.get("val") for each in (node, *node.all_input_nodes)]
+    return any(isinstance(each, torch.Tensor) and each.dtype == torch.bfloat16 for each in held)
 
 
 def _is_quantized(node: Node) -> bool:

@@ -23,6 +23,17 @@ from etx_backend_arm.scales import multiplier_and_shift
 
 __all__ = ["DType", "Graph", "NanPropagationMode", "Op", "ResizeMode", "fbs", "read_tosa"]
 
+SIZES = {
+    DType.INT4: 1,
+    DType.INT8: 1,
+    DType.INT16: 2,
+    DType.FP16: 2,
+    DType.BF16: 2,
+    DType.INT32: 4,
+    DType.FP32: 4,
+    DType.INT48: 6,
+}
+"""Bytes of an element."""
 Points = tuple[int, int]
 """The zero points of an input and an output."""
 
@@ -201,9 +212,8 @@ class Graph:
         return self._tensor(name, shape, dtype)
 
     def zero_point(self, point: int, dtype: DType) -> str:
-        """Return the name of a zero point, a constant of one element."""
-        sizes = {DType.INT4: 1, DType.INT8: 1, DType.INT16: 2, DType.INT32: 4, DType.INT48: 6}
-        size = sizes[dtype]
+        """Return the name of a zero point, a constant of one element; of floats it is 0."""
+        size = SIZES[dtype]
         data = point.to_bytes(size, "little", signed=True)
         return self.constant(f"zero_point_{dtype.name.lower()}_{point}", [1], dtype, data)
 
@@ -220,13 +230,14 @@ class Graph:
         )
 
     def clamp(self, value: str, low: float, high: float, output: str, shape: Sequence[int]) -> str:
-        """Add a CLAMP of a float32 value; NaN propagates."""
+        """Add a CLAMP of floats; NaN propagates."""
+        dtype = self.dtype(value)
         attribute = fbs.ClampAttribute(
-            min_val=struct.pack("<f", low),
-            max_val=struct.pack("<f", high),
+            min_val=_float_bytes(low, dtype),
+            max_val=_float_bytes(high, dtype),
             nan_mode=NanPropagationMode.PROPAGATE,
         )
-        return self.operator(Op.CLAMP, attribute, [value], output, shape, DType.FP32)
+        return self.operator(Op.CLAMP, attribute, [value], output, shape, dtype)
 
     def serialize(self) -> bytes:
         """Return the TOSA file, version 1.0.0, without operators that no output needs."""
@@ -260,6 +271,13 @@ class Graph:
         self._block.operators.append(
             fbs.TosaOperator(op=op, attribute=attribute, inputs=list(inputs), outputs=list(outputs))
         )
+
+
+def _float_bytes(number: float, dtype: DType) -> bytes:
+    if dtype != DType.BF16:
+        return struct.pack("<e" if dtype == DType.FP16 else "<f", number)
+    (bits,) = struct.unpack("<I", struct.pack("<f", number))
+    return struct.pack("<H", bits + 0x7FFF + (bits >> 16 & 1) >> 16)
 
 
 def _keeps_order(shape: Sequence[int], perms: Sequence[int]) -> bool:

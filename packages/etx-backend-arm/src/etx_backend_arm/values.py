@@ -27,6 +27,8 @@ from etx_backend_arm.tosa import DType, Graph
 DTYPES = {
     torch.bool: DType.BOOL,
     torch.float32: DType.FP32,
+    torch.float16: DType.FP16,
+    torch.bfloat16: DType.BF16,
     torch.int8: DType.INT8,
     torch.int16: DType.INT16,
     torch.int32: DType.INT32,
@@ -126,8 +128,17 @@ class Values:
     def constant(self, name: str, tensor: torch.Tensor) -> str:
         """Add a constant with the tensor's values."""
         assert sys.byteorder == "little", "constants are written in the host's byte order"
-        data = tensor.detach().contiguous().numpy().tobytes()
+        held = tensor.detach().contiguous()
+        bits = held.view(torch.int16) if held.dtype == torch.bfloat16 else held
+        data = bits.numpy().tobytes()
         return self.graph.constant(name, list(tensor.shape), DTYPES[tensor.dtype], data)
+
+    def number(self, value: float, rank: int, dtype: DType) -> str:
+        """Add a constant of one element."""
+        (held,) = (kind for kind, made in DTYPES.items() if made == dtype)
+        tensor = torch.tensor(value, dtype=None if held.is_floating_point else held)
+        name = f"{dtype.name.lower()}_{value}_{rank}"
+        return self.constant(name, tensor.double().to(held).reshape([1] * rank))
 
     def filters(self, name: str, integers: torch.Tensor, weight: Weight) -> tuple[str, str]:
         """Add the integers of a weight in an operator's order; return them and their zero point."""

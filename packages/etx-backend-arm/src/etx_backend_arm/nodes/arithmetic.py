@@ -10,15 +10,25 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    integers,
+    lowers,
+    one_float_type,
+    static_shape,
+)
 from etx_backend_arm.quantized import Look, affine
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Total, Values
 
 aten = torch.ops.aten
+SUMS = (aten.add.Tensor, aten.sub.Tensor)
 HEADROOM, WIDE_HEADROOM = 2**20, 2**14
 """Sums are of multiples of a step of the larger scale, this small: of int8 and of int16."""
 LARGEST = 2.0**31 - 1
+MOST_RESCALED = 2.0**30 * 255 / 256
+"""RESCALE is defined for results below this (TOSA 1.0, apply_scale_32: by its value and shift)."""
 
 
 def two_tensors(node: Node, look: Look) -> str | None:
@@ -36,10 +46,9 @@ def both_integer(node: Node, look: Look) -> str | None:
     return None
 
 
-def plain_sum(node: Node, look: Look) -> str | None:
-    """The second operand has no factor."""
-    alpha = arguments(node)[2]
-    return None if alpha == 1 else f"{node.name} has alpha={alpha}"
+def adds_something(node: Node, look: Look) -> str | None:
+    """The factor of the second operand is not zero."""
+    return f"{node.name} has alpha=0" if arguments(node)[2] == 0 else None
 
 
 class Pair:
@@ -52,6 +61,9 @@ class Pair:
         if any(each.meta["val"].dim() != rank for each in self.nodes):
             self.call.layout = "nchw"
         self.names = [self._of_rank(each, rank) for each in self.nodes]
+        alpha = float(arguments(node)[2]) if node.target in SUMS else 1.0
+        self.factors = [1.0, abs(alpha)]
+        """Of the operands, in a sum."""
 
     def _of_rank(self, node: Node, rank: int) -> str:
         name = self.call.get(node)
@@ -60,19 +72,28 @@ class Pair:
             return name
         return self.call.reshape(name, [1] * (rank - len(sizes)) + sizes, f"{node.name}_of_rank")
 
-    def reach(self, node: Node, unit: float) -> float:
+    def scales(self) -> list[float]:
+        """Return what a step of each operand means in the result."""
+        return [
+            self.call.form(n).scale * by for n, by in zip(self.nodes, self.factors, strict=True)
+        ]
+
+    def reach(self, index: int, unit: float) -> float:
         """Return how far an operand can be from zero, in multiples of ``unit``."""
-        form = self.call.form(node)
-        return (form.high - form.low) * form.scale / unit
+        form = self.call.form(self.nodes[index])
+        return (form.high - form.low) * self.scales()[index] / unit
 
     def total(self) -> tuple[Node, Total] | None:
         """Return an operand that is a sum, where it is still in int32 and the other fits it."""
         values, shape = self.call.values, self.call.shape
-        for node, other in zip(self.nodes, self.nodes[::-1], strict=True):
-            found = values.totals.get(self.call.source(node))
-            if found is None or other is node or found.layout != self.call.layout:
+        for i, node in enumerate(self.nodes):
+            found, other = values.totals.get(self.call.source(node)), 1 - i
+            if found is None or self.nodes[other] is node or found.layout != self.call.layout:
                 continue
-            most = found.most + self.reach(other, found.unit)
+            reach = self.reach(other, found.unit)
+            if self.factors[i] != 1 or reach >= MOST_RESCALED:
+                continue
+            most = found.most + reach
             if self.call.graph.shape(found.name) == shape and most < LARGEST:
                 return node, replace(found, most=most)
         return None
@@ -87,23 +108,33 @@ class Pair:
             if kept is not None and kept[0] is node:
                 made.append(kept[1])
                 continue
-            form = self.call.form(node)
-            ratio = 1.0 if unit is None else form.scale / unit
-            made.append(self.call.wide(name, ratio, form.zero_point, f"wide_{i}"))
+            ratio = 1.0 if unit is None else self.scales()[i] / unit
+            made.append(self.call.wide(name, ratio, self.call.form(node).zero_point, f"wide_{i}"))
         return made
+
+    def floats(self) -> list[str]:
+        """Return both as floats, the second times its factor: PyTorch rounds the sum alone."""
+        if self.factors[1] == 1:
+            return self.names
+        call = self.call
+        first, second = (call.as_float32(each, f"wider_{i}") for i, each in enumerate(self.names))
+        shape = call.graph.shape(second)
+        shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
+        operands = [second, call.number(self.factors[1], len(shape), second), shift]
+        return [first, call.emit(Op.MUL, fbs.MulAttribute(), operands, "times", shape)]
 
 
 def _both_ways(op: Op, attribute: Any, values: Values, node: Node) -> None:
     pair = Pair(values, node)
     call = pair.call
     if call.step is None:
-        call.done(call.emit(op, attribute, pair.names, "made", call.shape))
+        call.done(call.emit(op, attribute, pair.floats(), "made", call.shape))
         return
     headroom = WIDE_HEADROOM if call.step.form.is_wide else HEADROOM
-    unit = 2 * max(call.form(each).scale for each in pair.nodes) / headroom
+    unit = 2 * max(pair.scales()) / headroom
     is_sum = op in (Op.ADD, Op.SUB)
     found = pair.total() if is_sum else None
-    most = sum(pair.reach(each, unit) for each in pair.nodes)
+    most = sum(pair.reach(i, unit) for i in range(2))
     if found is None:
         operands = pair.wide(unit)
     else:
@@ -116,21 +147,20 @@ def _both_ways(op: Op, attribute: Any, values: Values, node: Node) -> None:
 
 
 INTEGER = (integers, static_shape, two_tensors, both_integer)
-FLOAT = (float32, static_shape, two_tensors)
+FLOAT = (one_float_type, static_shape, two_tensors)
 
 
-@lowers(aten.add.Tensor, when=(*INTEGER, plain_sum), profile=Profile.INT)
-@lowers(aten.add.Tensor, when=(*FLOAT, plain_sum))
-def add(values: Values, node: Node) -> None:
-    """Lower to ADD."""
-    _both_ways(Op.ADD, fbs.AddAttribute(), values, node)
-
-
-@lowers(aten.sub.Tensor, when=(*INTEGER, plain_sum), profile=Profile.INT)
-@lowers(aten.sub.Tensor, when=(*FLOAT, plain_sum))
-def sub(values: Values, node: Node) -> None:
-    """Lower to SUB."""
-    _both_ways(Op.SUB, fbs.SubAttribute(), values, node)
+@lowers(aten.add.Tensor, when=(*INTEGER, adds_something), profile=Profile.INT)
+@lowers(aten.add.Tensor, when=FLOAT)
+@lowers(aten.sub.Tensor, when=(*INTEGER, adds_something), profile=Profile.INT)
+@lowers(aten.sub.Tensor, when=FLOAT)
+def total(values: Values, node: Node) -> None:
+    """Lower to ADD or SUB, of a multiple of the second operand where it has a factor."""
+    is_sum = (node.target is aten.add.Tensor) != (float(arguments(node)[2]) < 0)
+    if is_sum:
+        _both_ways(Op.ADD, fbs.AddAttribute(), values, node)
+    else:
+        _both_ways(Op.SUB, fbs.SubAttribute(), values, node)
 
 
 @lowers(aten.maximum.default, when=INTEGER, profile=Profile.INT)
@@ -167,7 +197,8 @@ def mul(values: Values, node: Node) -> None:
 def div(values: Values, node: Node) -> None:
     """Lower to MUL by the RECIPROCAL."""
     pair = Pair(values, node)
-    call, (first, second) = pair.call, pair.names
+    call = pair.call
+    first, second = (call.as_float32(each, f"wider_{i}") for i, each in enumerate(pair.names))
     shape = call.graph.shape(second)
     inverse = call.emit(Op.RECIPROCAL, fbs.ReciprocalAttribute(), [second], "inverse", shape)
     shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")

@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.table import arguments
 from etx_backend_arm.quantized import DEQUANTIZE, Affine, Step, affine, find_step, split_of
-from etx_backend_arm.tosa import DType, Op
+from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, PERMS, Values
 
 __all__ = ["Call"]
@@ -120,6 +119,8 @@ class Call:
     ) -> None:
         """Give out a value: integers in these scales and zero point, or floats."""
         if self.step is None:
+            if self.graph.dtype(value) in (DType.FP32, DType.FP16, DType.BF16):
+                value = self.cast(value, self.dtype, "rounded")
             self.values.define(self.node, value, self.layout)
             return
         assert scale is not None
@@ -130,12 +131,24 @@ class Call:
         """Return int8 as int32: what is above the zero point, times ``scale``."""
         return self.graph.rescale(value, [scale], (point, 0), self.fresh(suffix), DType.INT32)
 
-    def number(self, value: float, rank: int) -> str:
-        """Return a constant of one element: float32, or int32 in a step."""
-        dtype = torch.int32 if self.step else torch.float32
-        tensor = torch.full([1] * rank, value, dtype=dtype)
-        kind = "i" if self.step else "f"
-        return self.values.constant(f"{kind}_{value}_{rank}", tensor)
+    def number(self, value: float, rank: int, of: str | None = None) -> str:
+        """Return a constant of one element: int32 in a step, else as the floats of ``of`` are.
+
+        Without ``of`` it is as the result.
+        """
+        dtype = DType.INT32 if self.step else self.graph.dtype(of) if of else self.dtype
+        return self.values.number(value, rank, dtype)
+
+    def as_float32(self, value: str, suffix: str) -> str:
+        """Return floats as float32, in which PyTorch computes sums and formulas."""
+        return self.cast(value, DType.FP32, suffix)
+
+    def cast(self, value: str, dtype: DType, suffix: str) -> str:
+        """Return a value as another type; ``done`` makes the type of the result of it."""
+        if self.graph.dtype(value) == dtype:
+            return value
+        shape, attribute = self.graph.shape(value), fbs.CastAttribute()
+        return self.graph.operator(Op.CAST, attribute, [value], self.fresh(suffix), shape, dtype)
 
     @property
     def dtype(self) -> DType:

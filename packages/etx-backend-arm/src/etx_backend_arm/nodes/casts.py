@@ -12,7 +12,7 @@ from torch.fx import Node
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.moves import in_order
-from etx_backend_arm.nodes.table import Profile, lowers, static_shape
+from etx_backend_arm.nodes.table import FLOATS, Profile, lowers, static_shape
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
@@ -35,26 +35,20 @@ def between_integers(node: Node, look: Look) -> str | None:
 
 
 def from_or_to_floats(node: Node, look: Look) -> str | None:
-    """One of the types is float32."""
-    given, made = _types(node)
-    if torch.float32 in (given, made) and {given, made} <= {torch.float32, *INTEGERS}:
+    """One of the types is of floats."""
+    types = set(_types(node))
+    if types & set(FLOATS) and types <= {*FLOATS, *INTEGERS}:
         return None
-    return f"{node.name} makes {made} of {given}, TOSA FP has float32 and integers of up to 32 bits"
-
-
-def _cast(call: Call, value: str, dtype: DType, suffix: str) -> str:
-    graph = call.graph
-    shape, attribute = graph.shape(value), fbs.CastAttribute()
-    return graph.operator(Op.CAST, attribute, [value], call.fresh(suffix), shape, dtype)
+    given, made = _types(node)
+    known = ", ".join(map(str, FLOATS))
+    return f"{node.name} makes {made} of {given}, TOSA FP has {known} and integers of up to 32 bits"
 
 
 def integers(values: Values, node: Node) -> None:
     """Lower to CAST, which drops upper bits; truth is what is not zero."""
     call = Call(values, node)
     value, dtype = call.get(call.operands[0]), DTYPES[node.meta["val"].dtype]
-    if call.graph.dtype(value) != dtype:
-        value = _cast(call, value, dtype, "cast")
-    values.define(node, value, call.layout)
+    values.define(node, call.cast(value, dtype, "cast"), call.layout)
 
 
 def floats(values: Values, node: Node) -> None:
@@ -64,19 +58,17 @@ def floats(values: Values, node: Node) -> None:
     if made == torch.bool:
         value = _is_not_zero(call, value)
     elif given == torch.bool:
-        value = _cast(call, _cast(call, value, DType.INT8, "byte"), DType.FP32, "cast")
-    elif given == made:
-        pass
-    elif given == torch.float32:
-        value = _cast(call, _cut_off(call, value), DTYPES[made], "cast")
+        value = call.cast(call.cast(value, DType.INT8, "byte"), DTYPES[made], "cast")
+    elif given in FLOATS and made not in FLOATS:
+        value = call.cast(_cut_off(call, value), DTYPES[made], "cast")
     else:
-        value = _cast(call, value, DType.FP32, "cast")
+        value = call.cast(value, DTYPES[made], "cast")
     values.define(node, value, call.layout)
 
 
 def _is_not_zero(call: Call, value: str) -> str:
     graph, shape = call.graph, call.graph.shape(value)
-    operands = [value, Floats(call, shape).number(0.0)]
+    operands = [value, Floats(call, shape).number(0.0, value)]
     same = graph.operator(
         Op.EQUAL, fbs.EqualAttribute(), operands, call.fresh("is_zero"), shape, DType.BOOL
     )

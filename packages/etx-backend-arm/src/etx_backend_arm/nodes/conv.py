@@ -14,8 +14,8 @@ from etx_backend_arm.nodes.table import (
     Check,
     Profile,
     arguments,
-    float32,
     lowers,
+    one_float_type,
     static_shape,
 )
 from etx_backend_arm.nodes.table import integers as of_integers
@@ -121,6 +121,11 @@ def accumulator(form: Affine) -> DType:
     return DType.INT48 if form.is_wide else DType.INT32
 
 
+def summed(made: DType) -> DType:
+    """Return the type in which what is returned as ``made`` is summed."""
+    return DType.FP32 if made in (DType.FP16, DType.BF16) else made
+
+
 def kernel(node: Node, weight: Tensor) -> Tensor:
     """Return a weight in the order of CONV2D or DEPTHWISE_CONV2D."""
     weight = weight.unsqueeze(2) if weight.dim() == 3 else weight
@@ -163,13 +168,13 @@ def patches(values: Values, node: Node, source: str) -> str:
 
 
 def emit(values: Values, node: Node, operands: list[str], name: str, made: DType) -> str:
-    """Add the operator; ``made`` is the type of what it accumulates and returns."""
+    """Add the operator; ``made`` is the type of what it returns."""
     (stride, _, dilation), at = window_of(node), fit_of(node)
     *shape, channels = made_shape(values, node)
     shape.append(channels // groups_of(node))
     operands[0] = at.crop(values, operands[0], f"{node.name}_part")
     kind: Any = fbs.DepthwiseConv2dAttribute if depthwise(node) else fbs.Conv2dAttribute
-    attribute = kind(pad=at.pads, stride=stride, dilation=dilation, acc_type=made)
+    attribute = kind(pad=at.pads, stride=stride, dilation=dilation, acc_type=summed(made))
     op = Op.DEPTHWISE_CONV2D if depthwise(node) else Op.CONV2D
     return values.graph.operator(op, attribute, operands, name, shape, made)
 
@@ -190,26 +195,27 @@ def in_groups(values: Values, node: Node, source: str, one: Callable[[int, str],
     return graph.operator(Op.CONCAT, fbs.ConcatAttribute(axis=3), parts, name, shape, dtype)
 
 
-@lowers(aten.convolution.default, when=(float32, static_shape, plain_2d, weight_is_constant))
+@lowers(aten.convolution.default, when=(one_float_type, static_shape, plain_2d, weight_is_constant))
 def convolution(values: Values, node: Node) -> None:
     """Lower with a bias, zero points 0, accumulating in float32."""
     source, weight, bias = arguments(node)[:3]
     filters = values.parameter(weight)
     assert filters is not None
-    offset = values.parameter(bias) if bias is not None else torch.zeros(filters.shape[0])
+    offset = values.parameter(bias) if bias is not None else filters.new_zeros(filters.shape[0])
     assert offset is not None
     parts = [each.chunk(groups_of(node)) for each in (filters, offset)]
 
     def one(i: int, part: str) -> str:
-        name, zero = f"{node.name}_{i}", torch.zeros(1)
+        name, dtype = f"{node.name}_{i}", DTYPES[parts[0][i].dtype]
+        zero = values.graph.zero_point(0, dtype)
         operands = [
             part,
             values.constant(f"{name}_weight", kernel(node, parts[0][i])),
             values.constant(f"{name}_bias", parts[1][i]),
-            values.constant(f"{name}_input_zero_point", zero),
-            values.constant(f"{name}_weight_zero_point", zero),
+            zero,
+            zero,
         ]
-        return emit(values, node, operands, f"{name}_made", DType.FP32)
+        return emit(values, node, operands, f"{name}_made", dtype)
 
     made = in_groups(values, node, image(values, node, source), one)
     values.define_in(node, made, layout_of(node))

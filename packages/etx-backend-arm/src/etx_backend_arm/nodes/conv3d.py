@@ -6,8 +6,15 @@ from __future__ import annotations
 import torch
 from torch.fx import Node
 
-from etx_backend_arm.nodes.conv import accumulator, int8_weight, weight_is_constant
-from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.conv import accumulator, int8_weight, summed, weight_is_constant
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    integers,
+    lowers,
+    one_float_type,
+    static_shape,
+)
 from etx_backend_arm.nodes.windows import fit
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
@@ -39,19 +46,22 @@ def _emit(values: Values, node: Node, operands: list[str], name: str, made: DTyp
     dtype = graph.dtype(operands[0])
     volume = graph.transpose(operands[0], NDHWC, f"{node.name}_volume", shape, dtype)
     volume = at.crop(values, volume, f"{node.name}_part")
-    attribute = fbs.Conv3dAttribute(pad=at.pads, stride=stride, dilation=dilation, acc_type=made)
+    attribute = fbs.Conv3dAttribute(
+        pad=at.pads, stride=stride, dilation=dilation, acc_type=summed(made)
+    )
     result = [values.shape(node)[i] for i in NDHWC]
     return graph.operator(Op.CONV3D, attribute, [volume, *operands[1:]], name, result, made)
 
 
-@lowers(aten.convolution.default, when=(float32, static_shape, plain_3d, weight_is_constant))
+@lowers(aten.convolution.default, when=(one_float_type, static_shape, plain_3d, weight_is_constant))
 def convolution(values: Values, node: Node) -> None:
     """Lower with a bias, zero points 0, accumulating in float32."""
     source, weight, bias = arguments(node)[:3]
     filters, offset = values.parameter(weight), values.parameter(bias)
     assert filters is not None
-    offset = torch.zeros(filters.shape[0]) if offset is None else offset
-    zero = values.constant("no_zero_point", torch.zeros(1))
+    offset = filters.new_zeros(filters.shape[0]) if offset is None else offset
+    dtype = DTYPES[filters.dtype]
+    zero = values.graph.zero_point(0, dtype)
     operands = [
         values.get(source),
         values.constant(f"{node.name}_weight", filters.permute(NDHWC)),
@@ -59,7 +69,7 @@ def convolution(values: Values, node: Node) -> None:
         zero,
         zero,
     ]
-    made = _emit(values, node, operands, f"{node.name}_made", DType.FP32)
+    made = _emit(values, node, operands, f"{node.name}_made", dtype)
     values.define_in(node, made, "ndhwc")
 
 

@@ -158,8 +158,8 @@ def _sinh(f: Floats, x: str) -> str:
 
 
 def _sign(f: Floats, x: str) -> str:
-    below = f.where_positive(f.neg(x), f.number(0.0), f.number(-1.0))
-    return f.where_positive(x, below, f.number(1.0))
+    below = f.where_positive(f.neg(x), f.number(0.0, x), f.number(-1.0, x))
+    return f.where_positive(x, below, f.number(1.0, x))
 
 
 def _erfinv(f: Floats, x: str) -> str:

@@ -14,7 +14,14 @@ from torch.fx import Node
 from torch.fx.node import map_arg
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    integers,
+    lowers,
+    one_float_type,
+    static_shape,
+)
 from etx_backend_arm.nodes.wide import ENTRIES, STEP, table16
 from etx_backend_arm.quantized import DEQUANTIZE, Look, Step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
@@ -142,12 +149,12 @@ for target in FUNCTIONS:
 
 
 PROPAGATE = NanPropagationMode.PROPAGATE
-FLOATS = (float32, static_shape)
+FLOATS = (one_float_type, static_shape)
 Formula = Callable[["Floats", str], str]
 
 
 class Floats:
-    """Writes formulas of float32 values of one shape, that of the result or another."""
+    """Writes formulas of floats of one shape, that of the result or another."""
 
     def __init__(self, call: Call, shape: list[int] | None = None, prefix: str = "f") -> None:
         self.call, self.shape = call, shape or call.shape
@@ -161,25 +168,25 @@ class Floats:
         """Add an operator."""
         return self.call.emit(op, attribute, inputs, self._name(op.name.lower()), self.shape)
 
-    def number(self, value: float) -> str:
-        """Return a constant."""
-        return self.call.number(value, len(self.shape))
+    def number(self, value: float, of: str) -> str:
+        """Return a constant of the type of ``of``."""
+        return self.call.number(value, len(self.shape), of)
 
     def mul(self, first: str, second: str | float) -> str:
         """Return the product."""
-        other = self.number(second) if isinstance(second, float) else second
+        other = self.number(second, first) if isinstance(second, float) else second
         graph = self.call.graph
         shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
         return self.one(Op.MUL, fbs.MulAttribute(), first, other, shift)
 
     def add(self, first: str, second: str | float) -> str:
         """Return the sum."""
-        other = self.number(second) if isinstance(second, float) else second
+        other = self.number(second, first) if isinstance(second, float) else second
         return self.one(Op.ADD, fbs.AddAttribute(), first, other)
 
     def neg(self, value: str) -> str:
         """Return the negative."""
-        zero = self.call.values.constant("no_zero_point", torch.zeros(1))
+        zero = self.call.graph.zero_point(0, self.call.graph.dtype(value))
         return self.one(Op.NEGATE, fbs.NegateAttribute(), value, zero, zero)
 
     def reciprocal(self, value: str) -> str:
@@ -194,7 +201,7 @@ class Floats:
     def where_positive(self, value: str, below: str, above: str | None = None) -> str:
         """Return ``above``, or the value, where the value is greater than zero, else ``below``."""
         name = self.call.fresh(self._name("greater"))
-        operands = [value, self.number(0.0)]
+        operands = [value, self.number(0.0, value)]
         attribute = fbs.GreaterAttribute()
         positive = self.call.graph.operator(
             Op.GREATER, attribute, operands, name, self.shape, DType.BOOL
@@ -205,7 +212,7 @@ class Floats:
             [positive, above or value, below],
             self.call.fresh(self._name("select")),
             self.shape,
-            DType.FP32,
+            self.call.graph.dtype(value),
         )
 
 
@@ -261,7 +268,7 @@ def _pow(f: Floats, x: str) -> str:
     exponent = f.call.arguments[1]
     if exponent == 2:
         return f.mul(x, x)
-    return f.one(Op.POW, fbs.PowAttribute(), x, f.number(float(exponent)))
+    return f.one(Op.POW, fbs.PowAttribute(), x, f.number(float(exponent), x))
 
 
 def _softplus(f: Floats, x: str, beta: float = 1.0) -> str:
@@ -343,9 +350,12 @@ MORE_CHECKS: dict[object, tuple[Callable[[Node, Look], str | None], ...]] = {
 
 
 def formula(values: Values, node: Node) -> None:
-    """Lower to the row of ``FORMULAS``."""
+    """Lower to the row of ``FORMULAS``: in float32, where it is more than one operator."""
     call = Call(values, node)
-    call.done(FORMULAS[node.target](Floats(call), call.get(call.activations[0])))
+    value = call.get(call.activations[0])
+    if node.target not in DIRECT:
+        value = call.as_float32(value, "wider")
+    call.done(FORMULAS[node.target](Floats(call), value))
 
 
 for each in FORMULAS:

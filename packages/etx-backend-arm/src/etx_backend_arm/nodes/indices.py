@@ -12,7 +12,7 @@ from etx_exir.ir.dim_order import TO_COPY
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import FLOATS, Profile, arguments, integers, lowers, static_shape
 from etx_backend_arm.quantized import DEQUANTIZE, Look, affine, weight_of
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
@@ -54,18 +54,18 @@ def one_constant_index(node: Node, look: Look) -> str | None:
 
 
 def constant_table(node: Node, look: Look) -> str | None:
-    """The table is a constant: float32, or int8 with scales."""
+    """The table is a constant: floats, or int8 with scales."""
     table: Any = node.args[0]
     held = look(table)
-    if (held is not None and held.dtype == torch.float32) or weight_of(table, look) is not None:
+    if (held is not None and held.dtype in FLOATS) or weight_of(table, look) is not None:
         return None
     return f"{table.name}, the table of {node.name}, is not a constant"
 
 
 def float_rows(node: Node, look: Look) -> str | None:
-    """What is picked is float32."""
+    """What is picked is floats."""
     dtype = node.meta["val"].dtype
-    return None if dtype == torch.float32 else f"{node.name} is {dtype}, GATHER takes torch.float32"
+    return None if dtype in FLOATS else f"{node.name} is {dtype}, GATHER takes floats"
 
 
 def _numbers(call: Call, index: Node, length: int) -> tuple[str, int]:
@@ -127,7 +127,7 @@ def _reals(values: Values, node: Any) -> torch.Tensor:
 def rows(values: Values, node: Node) -> None:
     """Lower to GATHER."""
     call = Call(values, node, "nchw")
-    table = _reals(values, node.args[0]).float()
+    table = _reals(values, node.args[0]).to(node.meta["val"].dtype)
     value = values.constant(call.fresh("table"), table)
     call.done(_gather(call, value, index_of(node), list(table.shape), 0))
 
@@ -170,9 +170,9 @@ def of_integers(node: Node, look: Look) -> str | None:
 
 
 def of_floats(node: Node, look: Look) -> str | None:
-    """What is compared is float32."""
+    """What is compared is floats."""
     dtype = node.args[0].meta["val"].dtype  # type: ignore[union-attr]
-    return None if dtype == torch.float32 else f"{node.name} compares {dtype}"
+    return None if dtype in FLOATS else f"{node.name} compares {dtype}"
 
 
 @lowers(ARGMAX, when=(of_integers, static_shape, along_one_dim, narrowed_only), profile=Profile.INT)

@@ -9,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.conv import accumulator, int8_weight, weight_is_constant
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, static_shape
+from etx_backend_arm.nodes.table import Profile, arguments, lowers, one_float_type, static_shape
 from etx_backend_arm.nodes.table import integers as of_integers
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
@@ -41,19 +41,20 @@ def linear_int8(values: Values, node: Node) -> None:
     values.requantize(step, total, (form.scale * weight.scales).tolist())
 
 
-@lowers(aten.linear.default, when=(float32, static_shape, weight_is_constant))
+@lowers(aten.linear.default, when=(one_float_type, static_shape, weight_is_constant))
 def linear(values: Values, node: Node) -> None:
-    """Lower to CONV2D of float32."""
+    """Lower to CONV2D, accumulating in float32."""
     source, weight, bias = arguments(node)
     matrix, offset = values.parameter(weight), values.parameter(bias)
     assert matrix is not None
     outputs, inputs = matrix.shape
     rows, graph, name = prod(values.shape(node)[:-1]), values.graph, node.name
-    zero = values.constant("no_zero_point", torch.zeros(1))
+    dtype = DTYPES[matrix.dtype]
+    zero = graph.zero_point(0, dtype)
     operands = [
         graph.reshape(values.get(source), [1, rows, 1, inputs], f"{name}_rows"),
         values.constant(f"{name}_weight", matrix.reshape(outputs, 1, 1, inputs)),
-        values.constant(f"{name}_bias", torch.zeros(outputs) if offset is None else offset),
+        values.constant(f"{name}_bias", matrix.new_zeros(outputs) if offset is None else offset),
         zero,
         zero,
     ]
@@ -61,5 +62,5 @@ def linear(values: Values, node: Node) -> None:
         pad=[0] * 4, stride=[1, 1], dilation=[1, 1], acc_type=DType.FP32
     )
     shape = [1, rows, 1, outputs]
-    made = graph.operator(Op.CONV2D, attribute, operands, f"{name}_rows_made", shape, DType.FP32)
+    made = graph.operator(Op.CONV2D, attribute, operands, f"{name}_rows_made", shape, dtype)
     values.define(node, graph.reshape(made, values.shape(node), name))

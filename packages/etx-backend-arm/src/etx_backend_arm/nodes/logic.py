@@ -12,7 +12,7 @@ from torch.fx import Node
 from etx_backend_arm.nodes.arithmetic import WIDE_HEADROOM as HEADROOM
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.reduce import dims_of
-from etx_backend_arm.nodes.table import Check, Profile, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import FLOATS, Check, Profile, integers, lowers, static_shape
 from etx_backend_arm.quantized import Affine, Look, affine
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
@@ -87,7 +87,7 @@ def _fits(number: float, types: set[torch.dtype]) -> bool:
     if types <= set(INTEGERS):
         bounds = torch.iinfo(next(iter(types)))
         return bounds.min <= number <= bounds.max and number == int(number)
-    return types == {torch.float32}
+    return types <= set(FLOATS)
 
 
 class Operands:
@@ -103,10 +103,9 @@ class Operands:
     def get(self, given: Any, dtype: torch.dtype) -> str:
         """Return an operand; integers and truths as int32 where that is asked for."""
         call, graph = self.call, self.call.graph
-        wide = torch.int32 if self.is_wide and dtype != torch.float32 else dtype
+        wide = torch.int32 if self.is_wide and dtype not in FLOATS else dtype
         if not isinstance(given, Node):
-            tensor = torch.full([1] * self.rank, given, dtype=wide)
-            return call.values.constant(f"{DTYPES[wide].name}_{given}_{self.rank}", tensor)
+            return call.values.number(given, self.rank, DTYPES[wide])
         name = self._of_rank(call.get(given), given)
         if graph.dtype(name) == DTYPES[wide]:
             return name
@@ -327,7 +326,7 @@ def _in_both(target: object, *when: Check) -> Callable[[Callable[..., None]], No
 for packet in COMPARISONS:
     for target in (packet.Tensor, packet.Scalar):  # type: ignore[attr-defined]
         small = (static_shape, of_type(torch.bool, *INTEGERS), numbers_of_type)
-        floats = (static_shape, of_type(torch.bool, torch.float32), numbers_of_type)
+        floats = (static_shape, of_type(torch.bool, *FLOATS), numbers_of_type)
         both = (static_shape, between_integers)
         lowers(target, when=both, profile=Profile.INT)(compared_integers)
         lowers(target, when=small, profile=Profile.INT)(compared)
@@ -350,7 +349,7 @@ for target, check in ((aten.where.self, chosen_types), (aten.masked_fill.Scalar,
     emit = chosen if check is chosen_types else filled
     whole = (static_shape, check(torch.bool, *INTEGERS))
     lowers(target, when=whole, profile=Profile.INT)(emit)
-    lowers(target, when=(static_shape, check(torch.bool, torch.float32)))(emit)
+    lowers(target, when=(static_shape, check(torch.bool, *FLOATS)))(emit)
 lowers(aten.where.self, when=(integers, static_shape, by_truths), profile=Profile.INT)(
     chosen_integers
 )

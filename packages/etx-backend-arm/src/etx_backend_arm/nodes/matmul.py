@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.conv import accumulator
-from etx_backend_arm.nodes.table import Profile, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import Profile, integers, lowers, one_float_type, static_shape
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
@@ -32,9 +32,9 @@ CHECKS = (static_shape, matrices)
 @lowers(aten.bmm.default, when=(integers, *CHECKS), profile=Profile.INT)
 @lowers(aten.mm.default, when=(integers, *CHECKS), profile=Profile.INT)
 @lowers(aten.matmul.default, when=(integers, *CHECKS), profile=Profile.INT)
-@lowers(aten.bmm.default, when=(float32, *CHECKS))
-@lowers(aten.mm.default, when=(float32, *CHECKS))
-@lowers(aten.matmul.default, when=(float32, *CHECKS))
+@lowers(aten.bmm.default, when=(one_float_type, *CHECKS))
+@lowers(aten.mm.default, when=(one_float_type, *CHECKS))
+@lowers(aten.matmul.default, when=(one_float_type, *CHECKS))
 def product(values: Values, node: Node) -> None:
     """Lower to MATMUL of batches in one dimension."""
     call = Call(values, node, "nchw")
@@ -45,7 +45,7 @@ def product(values: Values, node: Node) -> None:
         operands.append(call.reshape(value, shape, f"batches_{i}"))
     shape = [batches, *call.shape[-2:]]
     if call.step is None:
-        zero = values.constant("no_zero_point", torch.zeros(1))
+        zero = call.graph.zero_point(0, call.graph.dtype(operands[0]))
         operands += [zero, zero]
         made, dtype, scale = "product", DType.FP32, None
     else:

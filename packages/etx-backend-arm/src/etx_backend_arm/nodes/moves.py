@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import operator
-import struct
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from math import prod
@@ -18,14 +17,14 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
-    float32,
     integers,
     lowers,
+    one_float_type,
     picked_only,
     static_shape,
 )
 from etx_backend_arm.quantized import QUANTIZE, Look, Step, find_step, split_of
-from etx_backend_arm.tosa import DType, Op, fbs
+from etx_backend_arm.tosa import Op, fbs
 from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
@@ -41,7 +40,7 @@ def in_both(
     def register(emit: Emit) -> Emit:
         for target in targets:
             lowers(target, when=(integers, static_shape, *when), profile=Profile.INT)(emit)
-            lowers(target, when=(float32, static_shape, *when))(emit)
+            lowers(target, when=(one_float_type, static_shape, *when))(emit)
         return emit
 
     return register
@@ -62,9 +61,7 @@ def padded(call: Call, value: str, pads: list[tuple[int, int]], number: float, s
         return value
     graph = call.graph
     dtype = graph.dtype(value)
-    letter = {DType.FP32: "f", DType.INT8: "b", DType.INT16: "h"}[dtype]
-    data = struct.pack(f"<{letter}", number if letter == "f" else int(number))
-    constant = graph.constant(f"pad_{dtype.name.lower()}_{number}", [1], dtype, data)
+    constant = call.values.number(number, 1, dtype)
     flat = [each for pair in pads for each in pair]
     sizes = [size + sum(pair) for size, pair in zip(graph.shape(value), pads, strict=True)]
     operands = [value, graph.shape_constant(flat), constant]
@@ -212,7 +209,7 @@ def whole(values: Values, node: Node) -> None:
 
 
 for target in SPLITS:
-    lowers(target, when=(float32, static_shape, picked_only))(whole)
+    lowers(target, when=(one_float_type, static_shape, picked_only))(whole)
 
 
 def all_parts(node: Node, look: Look) -> str | None:

@@ -15,8 +15,8 @@ from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
-    float32,
     lowers,
+    one_float_type,
     picked_only,
     quantized,
     static_shape,
@@ -45,12 +45,12 @@ def only_normalized(node: Node, look: Look) -> str | None:
     return f"the mean or deviation of {node.name} is read"
 
 
-@lowers(LAYER_NORM, when=(float32, static_shape, picked_only, only_normalized))
+@lowers(LAYER_NORM, when=(one_float_type, static_shape, picked_only, only_normalized))
 def whole(values: Values, node: Node) -> None:
     """Lower to nothing: what picks its result is lowered."""
 
 
-@lowers(operator.getitem, when=(float32, static_shape, first_of_layer_norm))
+@lowers(operator.getitem, when=(one_float_type, static_shape, first_of_layer_norm))
 def layer_norm(values: Values, node: Node) -> None:
     """(x - mean) * rsqrt(variance + eps), where means are CONV2D by one filter of 1 / N."""
     norm = split_of(node)
@@ -59,7 +59,7 @@ def layer_norm(values: Values, node: Node) -> None:
     source, normal, weight, bias, eps = arguments(norm)
     count = prod(normal)
     shape = [1, prod(call.shape) // count, 1, count]
-    rows = call.reshape(call.get(source), shape, "rows")
+    rows = call.as_float32(call.reshape(call.get(source), shape, "rows"), "wider")
     floats, few = Floats(call, shape), Floats(call, [*shape[:3], 1], "of_row")
     centred = floats.one(Op.SUB, fbs.SubAttribute(), rows, _mean(call, rows, 0.0, "mean"))
     spread = _mean(call, floats.mul(centred, centred), float(eps), "spread")
@@ -68,7 +68,9 @@ def layer_norm(values: Values, node: Node) -> None:
         held = None if each is None else values.parameter(each)
         if each is None or (held is not None and bool((held == idle).all())):
             continue
-        operand = call.reshape(call.get(each), [1, 1, 1, count], kind)
+        operand = call.as_float32(
+            call.reshape(call.get(each), [1, 1, 1, count], kind), f"{kind}_wider"
+        )
         made = floats.mul(made, operand) if kind == "weight" else floats.add(made, operand)
     call.done(call.reshape(made, call.shape, "as"))
 
@@ -76,7 +78,7 @@ def layer_norm(values: Values, node: Node) -> None:
 def _mean(call: Call, rows: str, more: float, suffix: str) -> str:
     """Return the mean of each row, and ``more``."""
     *sizes, count = call.graph.shape(rows)
-    zero = call.values.constant("no_zero_point", torch.zeros(1))
+    zero = call.graph.zero_point(0, DType.FP32)
     share = torch.full((1, 1, 1, count), 1 / count)
     operands = [
         rows,

@@ -10,7 +10,14 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.conv import accumulator
-from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    integers,
+    lowers,
+    one_float_type,
+    static_shape,
+)
 from etx_backend_arm.nodes.windows import Fit, fit
 from etx_backend_arm.quantized import Look, Weight, find_step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
@@ -174,12 +181,12 @@ def max_pool2d(values: Values, node: Node) -> None:
     values.requantize(step, made, [step.forms[0].scale], "nhwc", step.forms[0].zero_point)
 
 
-FLOAT = (float32, static_shape)
+FLOAT = (one_float_type, static_shape)
 PLAIN = (*FLOAT, plain_pool)
 
 
 def _floats(call: Call, value: str, attribute: fbs.AvgPool2dAttribute, shape: list[int]) -> str:
-    operands = [value, *[call.values.constant("no_zero_point", torch.zeros(1))] * 2]
+    operands = [value, *[call.graph.zero_point(0, call.graph.dtype(value))] * 2]
     return call.emit(Op.AVG_POOL2D, attribute, operands, "mean", shape)
 
 
@@ -193,7 +200,8 @@ def avg_pool2d_of_floats(values: Values, node: Node) -> None:
     attribute = fbs.AvgPool2dAttribute(kernel=size, stride=stride, pad=at.pads, acc_type=DType.FP32)
     mean, parts = _floats(call, value, attribute, call.shape), _parts(node)
     if bool((parts != 1).any()):
-        factors = values.constant(call.fresh("parts"), parts.float()[None, :, :, None])
+        held = parts.to(node.meta["val"].dtype)[None, :, :, None]
+        factors = values.constant(call.fresh("parts"), held)
         shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
         mean = call.emit(Op.MUL, fbs.MulAttribute(), [mean, factors, shift], "counted", call.shape)
     call.done(mean)

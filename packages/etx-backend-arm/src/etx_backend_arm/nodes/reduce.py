@@ -10,7 +10,14 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.table import Profile, arguments, float32, integers, lowers, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    integers,
+    lowers,
+    one_float_type,
+    static_shape,
+)
 from etx_backend_arm.quantized import Look, find_step
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Values
@@ -65,24 +72,24 @@ def _total(values: Values, node: Node, is_mean: bool) -> None:
         total = reduce(call, Op.REDUCE_SUM, value, dims, "sum")
         call.done(call.reshape(total, call.shape, "as"), form.scale / count)
         return
-    total = reduce(call, Op.REDUCE_SUM, value, dims, "sum")
+    total = reduce(call, Op.REDUCE_SUM, call.as_float32(value, "wider"), dims, "sum")
     total = call.reshape(total, call.shape, "as")
     if is_mean:
         shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-        operands = [total, call.number(1 / count, len(call.shape)), shift]
+        operands = [total, call.number(1 / count, len(call.shape), total), shift]
         total = call.emit(Op.MUL, fbs.MulAttribute(), operands, "mean", call.shape)
     call.done(total)
 
 
 @lowers(aten.sum.dim_IntList, when=(integers, static_shape, few_enough), profile=Profile.INT)
-@lowers(aten.sum.dim_IntList, when=(float32, static_shape))
+@lowers(aten.sum.dim_IntList, when=(one_float_type, static_shape))
 def total(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM."""
     _total(values, node, is_mean=False)
 
 
 @lowers(aten.mean.dim, when=(integers, static_shape, few_enough), profile=Profile.INT)
-@lowers(aten.mean.dim, when=(float32, static_shape))
+@lowers(aten.mean.dim, when=(one_float_type, static_shape))
 def mean(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM and a factor."""
     _total(values, node, is_mean=True)
@@ -107,14 +114,14 @@ def _turned(call: Call, value: str, suffix: str) -> str:
 
 
 @lowers(aten.amax.default, when=(integers, static_shape), profile=Profile.INT)
-@lowers(aten.amax.default, when=(float32, static_shape))
+@lowers(aten.amax.default, when=(one_float_type, static_shape))
 def largest(values: Values, node: Node) -> None:
     """Lower to REDUCE_MAX."""
     _extreme(values, node, Op.REDUCE_MAX)
 
 
 @lowers(aten.amin.default, when=(integers, static_shape), profile=Profile.INT)
-@lowers(aten.amin.default, when=(float32, static_shape))
+@lowers(aten.amin.default, when=(one_float_type, static_shape))
 def smallest(values: Values, node: Node) -> None:
     """Lower to REDUCE_MIN."""
     _extreme(values, node, Op.REDUCE_MIN)

@@ -10,7 +10,14 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.moves import cut
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    lowers,
+    one_float_type,
+    quantized,
+    static_shape,
+)
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, ResizeMode, fbs
 from etx_backend_arm.values import Values
@@ -90,25 +97,25 @@ def _resize(call: Call, axes: list[Axis], mode: ResizeMode, made: DType) -> str:
 for target in NEAREST:
 
     @lowers(target, when=(quantized, static_shape, whole_factor), profile=Profile.INT)
-    @lowers(target, when=(float32, static_shape, whole_factor))
+    @lowers(target, when=(one_float_type, static_shape, whole_factor))
     def nearest(values: Values, node: Node) -> None:
         """Lower to RESIZE of the nearest."""
         call = Call(values, node, "nhwc")
         axes = [nearest_axis(*sizes) for sizes in _sizes(node)]
-        made = DType.INT8 if call.step else DType.FP32
+        made = DType.INT8 if call.step else call.dtype
         call.moved(_resize(call, axes, ResizeMode.NEAREST, made))
 
 
 for target in BILINEAR:
 
     @lowers(target, when=(quantized, static_shape, small_factor), profile=Profile.INT)
-    @lowers(target, when=(float32, static_shape, small_factor))
+    @lowers(target, when=(one_float_type, static_shape, small_factor))
     def bilinear(values: Values, node: Node) -> None:
         """Lower to RESIZE, which multiplies integers by both numerators."""
         call = Call(values, node, "nhwc")
         axes = [bilinear_axis(*sizes, call.arguments[2]) for sizes in _sizes(node)]
         if call.step is None:
-            call.done(_resize(call, axes, ResizeMode.BILINEAR, DType.FP32))
+            call.done(_resize(call, axes, ResizeMode.BILINEAR, call.dtype))
             return
         factor = whole_factor_of(node)
         if values.narrow_tables and factor in FACTORS and not call.arguments[2]:

@@ -11,7 +11,14 @@ from torch.fx import Node
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.reduce import reduce
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    lowers,
+    one_float_type,
+    quantized,
+    static_shape,
+)
 from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table8, table16
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
@@ -107,12 +114,12 @@ def _of_narrow_tables(call: Call) -> None:
     call.done(math.right(scaled, down, "ratio"), 2.0**-30)
 
 
-@lowers(TARGETS[0], when=(float32, static_shape))
-@lowers(TARGETS[1], when=(float32, static_shape))
+@lowers(TARGETS[0], when=(one_float_type, static_shape))
+@lowers(TARGETS[1], when=(one_float_type, static_shape))
 def softmax(values: Values, node: Node) -> None:
     """Lower to exp(x - max) times the RECIPROCAL of its sum."""
     call = Call(values, node, "nchw")
-    floats, value = Floats(call), call.get(call.activations[0])
+    floats, value = Floats(call), call.as_float32(call.get(call.activations[0]), "wider")
     dim = arguments(node)[1] % len(call.shape)
     most = reduce(call, Op.REDUCE_MAX, value, [dim], "most")
     below = floats.one(Op.SUB, fbs.SubAttribute(), value, most)

@@ -17,6 +17,7 @@ from etx_backend_arm.quantized import Look, find_step, split_of
 from etx_backend_arm.values import Values
 
 __all__ = [
+    "FLOATS",
     "TABLE",
     "Check",
     "Form",
@@ -27,12 +28,15 @@ __all__ = [
     "form_of",
     "integers",
     "lowers",
+    "one_float_type",
     "picked_only",
     "quantized",
     "static_shape",
     "why_not",
 ]
 
+FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+"""What the profile FP computes in; the last with an extension."""
 Check = Callable[[Node, Look], "str | None"]
 Emit = Callable[[Values, Node], None]
 
@@ -106,6 +110,18 @@ def _tensors(node: Node) -> list[tuple[str, torch.Tensor]]:
         tensors = held if isinstance(held, (list, tuple)) else [held]
         found += [(each.name, tensor) for tensor in tensors]
     return found
+
+
+def one_float_type(node: Node, look: Look) -> str | None:
+    """All tensors must be of one of the types in ``FLOATS``."""
+    tensors = _tensors(node)
+    dtype = tensors[0][1].dtype
+    for name, tensor in tensors:
+        if tensor.dtype not in FLOATS:
+            return f"{name} is {tensor.dtype}, the lowering takes {', '.join(map(str, FLOATS))}"
+        if tensor.dtype != dtype:
+            return f"{name} is {tensor.dtype}, and {tensors[0][0]} is {dtype}: they must be alike"
+    return None
 
 
 def float32(node: Node, look: Look) -> str | None:

@@ -8,7 +8,14 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.conv import int8_weight_by, weight_is_constant
-from etx_backend_arm.nodes.table import Profile, arguments, float32, lowers, quantized, static_shape
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    lowers,
+    one_float_type,
+    quantized,
+    static_shape,
+)
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import Values
@@ -40,7 +47,7 @@ def in_one_group(node: Node, look: Look) -> str | None:
 )
 @lowers(
     aten.convolution.default,
-    when=(float32, static_shape, transposed_2d, in_one_group, weight_is_constant),
+    when=(one_float_type, static_shape, transposed_2d, in_one_group, weight_is_constant),
 )
 def transposed(values: Values, node: Node) -> None:
     """Lower to TRANSPOSE_CONV2D: padding crops the result."""
@@ -52,16 +59,16 @@ def transposed(values: Values, node: Node) -> None:
     if call.step is None:
         filters = values.parameter(weight)
         assert filters is not None
-        offset = torch.zeros(filters.shape[1]) if bias is None else values.parameter(bias)
+        offset = filters.new_zeros(filters.shape[1]) if bias is None else values.parameter(bias)
         assert offset is not None
-        zero = values.constant("no_zero_point", torch.zeros(1))
+        made = call.graph.dtype(operands[0])
+        zero = call.graph.zero_point(0, made)
         operands += [
             values.constant(f"{name}_weight", filters.permute(OHWI)),
             values.constant(f"{name}_bias", offset),
             zero,
             zero,
         ]
-        made = DType.FP32
     else:
         form, held = call.form(source), values.weight(weight)
         graph, outputs = call.graph, held.integers.shape[1]
@@ -73,6 +80,7 @@ def transposed(values: Values, node: Node) -> None:
             graph.zero_point(0, DType.INT8),
         ]
         made, scales = DType.INT32, (form.scale * held.scales).tolist()
-    attribute = fbs.TransposeConv2dAttribute(out_pad=pads, stride=stride, acc_type=made)
+    summed = DType.INT32 if call.step else DType.FP32
+    attribute = fbs.TransposeConv2dAttribute(out_pad=pads, stride=stride, acc_type=summed)
     op, total = Op.TRANSPOSE_CONV2D, call.fresh("total")
     call.done(call.graph.operator(op, attribute, operands, total, call.shape, made), scales)
