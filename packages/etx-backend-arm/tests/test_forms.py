@@ -137,6 +137,8 @@ FLOATS: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "hyperbolic_sine": (torch.sinh, ONE),
     "logarithm_of_one_more": (lambda x: torch.log1p(x.abs()), ONE),
     "logit": (lambda x: torch.logit(torch.sigmoid(x), 1e-3), ONE),
+    "product": (lambda x: x.prod(1), ONE),
+    "product_of_all": (lambda x: x.prod(), ((3, 4),)),
     "rounded": (lambda x: torch.round(x * 4), ONE),
     "sign": (torch.sign, ONE),
     "line": (

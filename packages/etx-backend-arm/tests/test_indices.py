@@ -21,7 +21,7 @@ from etx_exir import to_edge_transform_and_lower
 from etx_exir.ir.equal_values import note_of
 from etx_quant import quantize
 from integers import integers
-from lowered import delegates, lower, operators
+from lowered import delegates, interpreted, lower, operators
 from test_forms import Whole
 from torch import Tensor, nn
 
@@ -156,3 +156,45 @@ def test_delegates_between_conversions_run() -> None:
     targets = [str(n.target) for n in edge.exported_program().graph.nodes]
     assert targets.count("etx_dim_order._to_dim_order_copy.default") == 1
     assert etx_runtime is not None
+
+
+PICKS: dict[str, tuple[Callable[..., Tensor], tuple[int, ...], tuple[tuple[int, ...], ...]]] = {
+    "one": (lambda x, i: x[i], (5, 4, 3), ((6,),)),
+    "of_rank_2": (lambda x, i: x[i], (5, 4, 3), ((2, 3),)),
+    "all": (lambda x, i, j, k: x[i, j, k], (5, 4, 3), ((2, 1), (1, 3), (3,))),
+    "two": (lambda x, i, j: x[i, j], (5, 4, 3), ((4,), (4,))),
+    "behind": (lambda x, i, j: x[:, i, j], (5, 4, 3), ((2, 3), (3,))),
+    "last": (lambda x, i: x[..., i], (2, 5, 4, 3), ((4,),)),
+    "apart": (lambda x, i, j: x[i, :, j], (5, 4, 3), ((2, 3), (1,))),
+    "apart_behind": (lambda x, i, j: x[:, i, :, j], (2, 5, 4, 3), ((2,), (2,))),
+    "with_a_constant": (lambda x, i: x[torch.tensor([[1], [-1]]), i], (5, 4, 3), ((3,),)),
+    "constants": (lambda x: x[torch.tensor([0, -1]), :, torch.tensor([2, 0])], (5, 4, 3), ()),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("profile", ["INT", "FP"])
+@pytest.mark.parametrize("name", PICKS)
+def test_picks_by_several_indices(name: str, profile: str, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    function, shape, sizes = PICKS[name]
+    indices = [torch.randint(0, 3, size, dtype=dtype) for size in sizes]
+    spec = TosaCompileSpec(f"TOSA-1.0+{profile}")
+    x = torch.randn(shape)
+    model: nn.Module = Whole(function).eval()
+    if profile == "INT":
+        model = quantize(model, [(x, *indices)], TOSAQuantizer(spec))
+    program = lower(model, x, *indices, partitioner=TOSAPartitioner(spec))
+    assert len(delegates(program)) == 1
+    assert "index.Tensor" not in str(program.graph)
+    (actual,) = interpreted(program, x, *indices)
+    assert torch.equal(actual, model(x, *indices))
+
+
+def test_integers_are_picked_as_they_are() -> None:
+    x, i = torch.randint(-9, 9, (5, 4), dtype=torch.int32), torch.tensor([0, 3, 3]).int()
+    partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+INT"))
+    program = lower(Whole(lambda x, i: x[i, i]).eval(), x[:, :4], i, partitioner=partitioner)
+    assert len(delegates(program)) == 1
+    (actual,) = interpreted(program, x, i)
+    assert torch.equal(actual, x[i.long(), i.long()])

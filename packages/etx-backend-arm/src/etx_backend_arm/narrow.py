@@ -13,7 +13,7 @@ from etx_exir.passes.base import name_outputs, propagate
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_backend_arm.nodes.indices import ARGMAX, COPY, EMBEDDING, INDEX_SELECT, index_of
+from etx_backend_arm.nodes.indices import ARGMAX, COPY, EMBEDDING, INDEX, INDEX_SELECT, indices_of
 from etx_backend_arm.quantized import QUANTIZE, Look
 
 __all__ = ["narrow_indices", "split_constants"]
@@ -38,10 +38,14 @@ def narrow_indices(
     for node in before:
         if node.target is ARGMAX and node.users:
             _behind(program, node, refusal)
-        elif node.target in (EMBEDDING, INDEX_SELECT):
-            index = index_of(node)
-            if index.meta["val"].dtype == torch.int64 and look(index) is None:
-                _before(program, node, index, refusal)
+        elif node.target in (EMBEDDING, INDEX, INDEX_SELECT):
+            long = [
+                each
+                for each in dict.fromkeys(indices_of(node))
+                if each.meta["val"].dtype == torch.int64 and look(each) is None
+            ]
+            if long:
+                _before(program, node, long, refusal)
     if len(program.graph.nodes) != len(before):
         name_outputs(program)
 
@@ -57,14 +61,20 @@ def _conversion(program: ExportedProgram, source: Node, after: Node, dtype: torc
 
 
 def _before(
-    program: ExportedProgram, node: Node, index: Node, refusal: Callable[[Node], str | None]
+    program: ExportedProgram,
+    node: Node,
+    indices: list[Node],
+    refusal: Callable[[Node], str | None],
 ) -> None:
-    made = _conversion(program, index, node.prev, torch.int32)
-    place_beside(made, node)
-    node.replace_input_with(index, made)
-    if refusal(node) is not None:
-        node.replace_input_with(made, index)
-        program.graph.erase_node(made)
+    made = [_conversion(program, index, node.prev, torch.int32) for index in indices]
+    for index, narrow in zip(indices, made, strict=True):
+        place_beside(narrow, node)
+        node.replace_input_with(index, narrow)
+    if refusal(node) is None:
+        return
+    for index, narrow in zip(indices, made, strict=True):
+        node.replace_input_with(narrow, index)
+        program.graph.erase_node(narrow)
 
 
 def _behind(program: ExportedProgram, node: Node, refusal: Callable[[Node], str | None]) -> None:

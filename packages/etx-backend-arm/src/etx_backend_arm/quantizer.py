@@ -80,6 +80,7 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.div.Tensor: Arithmetic(),
     aten.embedding.default: Table(is_whole=True),
     aten.exp.default: Arithmetic(),
+    aten.index.Tensor: Moved(of_inputs=True),
     aten.index_select.default: Moved(of_inputs=True),
     aten.floor.default: Arithmetic(),
     aten.layer_norm.default: Arithmetic(takes_one=True),

@@ -113,14 +113,18 @@ class Pair:
         return made
 
     def floats(self) -> list[str]:
-        """Return both as floats, the second times its factor: PyTorch rounds the sum alone."""
+        """Return both as floats, the second times its factor.
+
+        PyTorch rounds the factor to the operands' type, and then only the sum.
+        """
         if self.factors[1] == 1:
             return self.names
         call = self.call
+        factor = float(torch.tensor(self.factors[1]).to(call.node.meta["val"].dtype))
         first, second = (call.as_float32(each, f"wider_{i}") for i, each in enumerate(self.names))
         shape = call.graph.shape(second)
         shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-        operands = [second, call.number(self.factors[1], len(shape), second), shift]
+        operands = [second, call.number(factor, len(shape), second), shift]
         return [first, call.emit(Op.MUL, fbs.MulAttribute(), operands, "times", shape)]
 
 

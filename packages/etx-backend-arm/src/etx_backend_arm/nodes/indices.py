@@ -26,31 +26,33 @@ COPY = TO_COPY
 """What makes another type of the same numbers."""
 
 
-def index_of(node: Node) -> Any:
-    """Return the argument that holds indices: a node."""
-    if node.target is EMBEDDING:
-        return node.args[1]
-    if node.target is INDEX_SELECT:
-        return node.args[2]
-    return next((each for each in node.args[1] if each is not None), None)  # type: ignore[union-attr]
+MOST_PLACES = 2**24
+"""Numbers of rows are float32 on the way, where integers are not computed."""
+
+
+def indices_of(node: Node) -> list[Node]:
+    """Return the nodes of all indices."""
+    given: Any = node.args[2 if node.target is INDEX_SELECT else 1]
+    return [each for each in given if each is not None] if node.target is INDEX else [given]
 
 
 def int32_index(node: Node, look: Look) -> str | None:
     """Indices are int32, or constants."""
-    index = index_of(node)
-    if look(index) is not None or index.meta["val"].dtype == torch.int32:
-        return None
-    return f"{index.name}, the indices of {node.name}, are {index.meta['val'].dtype}, TOSA's int32"
-
-
-def one_constant_index(node: Node, look: Look) -> str | None:
-    """It picks by one constant of rank 1, which may count from behind."""
-    given: Any = node.args[1]
-    indices = [each for each in given if each is not None]
-    held = look(indices[0]) if len(indices) == 1 else None
-    if held is None or held.dim() != 1 or held.dtype not in (torch.int32, torch.int64):
-        return f"{node.name} picks by other than one constant list of numbers"
+    for index in indices_of(node):
+        dtype = index.meta["val"].dtype
+        if dtype == torch.bool:
+            return f"{index.name}, an index of {node.name}, are truths"
+        if look(index) is None and dtype != torch.int32:
+            return f"{index.name}, the indices of {node.name}, are {dtype}, TOSA's int32"
     return None
+
+
+def few_places(node: Node, look: Look) -> str | None:
+    """Places among the dimensions that are indexed are exact in float32, or known."""
+    count = prod(node.args[0].meta["val"].shape)  # type: ignore[union-attr]
+    if count <= MOST_PLACES or all(look(each) is not None for each in indices_of(node)):
+        return None
+    return f"{node.name} picks of {count} elements, at most {MOST_PLACES} are told apart"
 
 
 def constant_table(node: Node, look: Look) -> str | None:
@@ -68,23 +70,88 @@ def float_rows(node: Node, look: Look) -> str | None:
     return None if dtype in FLOATS else f"{node.name} is {dtype}, GATHER takes floats"
 
 
-def _numbers(call: Call, index: Node, length: int) -> tuple[str, int]:
-    """Return indices as (1, count), and their count."""
-    held = call.values.parameter(index)
-    if held is not None:
-        count = held.numel()
-        numbers = torch.where(held < 0, held + length, held).reshape(1, count)
-        return call.values.constant(call.fresh("indices"), numbers.to(torch.int32)), count
-    count = prod(index.meta["val"].shape)
-    return call.reshape(call.values.get(index), [1, count], "indices"), count
+def integer_rows(node: Node, look: Look) -> str | None:
+    """What is picked is plain integers."""
+    dtype = node.meta["val"].dtype
+    known = (torch.int8, torch.int16, torch.int32)
+    return None if dtype in known else f"{node.name} is {dtype}, GATHER takes int8, int16, int32"
 
 
-def _gather(call: Call, value: str, index: Node, sizes: Sequence[int], dim: int) -> str:
-    """Return rows of a value along a dimension, in the shape of the result."""
-    before, length = prod(sizes[:dim]), sizes[dim]
-    after = prod(sizes[dim + 1 :])
-    rows = call.reshape(value, [before, length, after], "rows")
-    numbers, count = _numbers(call, index, length)
+def _constant(held: torch.Tensor, length: int) -> torch.Tensor:
+    return torch.where(held < 0, held + length, held)
+
+
+def _broadcast(shapes: Sequence[Sequence[int]]) -> list[int]:
+    return list(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+
+
+def _numbers(call: Call, indices: Sequence[Node], sizes: Sequence[int]) -> tuple[str, int]:
+    """Return places among dimensions of these sizes as (1, count), and their count."""
+    shapes = [each.meta["val"].shape for each in indices]
+    shape = _broadcast(shapes)
+    count, strides = prod(shape), [prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    held = [call.values.parameter(each) for each in indices]
+    known = [
+        _constant(each, size) * stride
+        for each, size, stride in zip(held, sizes, strides, strict=True)
+        if each is not None
+    ]
+    total: str | None = None
+    if known:
+        summed = sum(known[1:], known[0]).expand(_broadcast([each.shape for each in known]))
+        rank = [1] * (len(shape) - summed.dim()) + list(summed.shape)
+        places = summed.contiguous().reshape(rank or [1]).to(torch.int32)
+        total = call.values.constant(call.fresh("indices"), places)
+    for i, each in enumerate(indices):
+        if held[i] is not None:
+            continue
+        sizes_of = list(each.meta["val"].shape)
+        value = call.values.get(each)
+        value = call.reshape(
+            value, [1] * (len(shape) - len(sizes_of)) + sizes_of or [1], f"index_{i}"
+        )
+        total = _added(call, total, value, strides[i], f"places_{i}")
+    assert total is not None
+    return _whole(call, total, shape, count), count
+
+
+def _added(call: Call, total: str | None, value: str, stride: int, suffix: str) -> str:
+    """Return ``total`` and ``stride`` times a value: int32, by way of floats in the profile FP."""
+    graph, is_float = call.graph, call.step is None and call.node.meta["val"].dtype in FLOATS
+    if total is None and stride == 1:
+        return value
+    kind = DType.FP32 if is_float else DType.INT32
+    made = call.cast(value, kind, f"{suffix}_as")
+    if stride != 1:
+        shape = graph.shape(made)
+        shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
+        factor = call.values.number(stride, len(shape), kind)
+        made = call.emit(
+            Op.MUL, fbs.MulAttribute(), [made, factor, shift], f"{suffix}_times", shape
+        )
+    if total is not None:
+        first = call.cast(total, kind, f"{suffix}_before")
+        shape = [max(pair) for pair in zip(graph.shape(first), graph.shape(made), strict=True)]
+        made = call.emit(Op.ADD, fbs.AddAttribute(), [first, made], f"{suffix}_sum", shape)
+    return call.cast(made, DType.INT32, suffix)
+
+
+def _whole(call: Call, value: str, shape: list[int], count: int) -> str:
+    """Return places as (1, count), repeated where others have more of them."""
+    sizes = call.graph.shape(value)
+    if prod(sizes) != count:
+        times = [made // given for made, given in zip(shape, sizes, strict=True)]
+        operands = [value, call.graph.shape_constant(times)]
+        value = call.emit(Op.TILE, fbs.TileAttribute(), operands, "indices_of_each", shape)
+    return call.reshape(value, [1, count], "indices_in_row")
+
+
+def _gather(call: Call, value: str, indices: Sequence[Node], first: int) -> str:
+    """Return what indices of dimensions from ``first`` on pick, in the shape of the result."""
+    sizes, behind = call.graph.shape(value), first + len(indices)
+    before, after = prod(sizes[:first]), prod(sizes[behind:])
+    rows = call.reshape(value, [before, prod(sizes[first:behind]), after], "rows")
+    numbers, count = _numbers(call, indices, sizes[first:behind])
     if before > 1:
         times = call.graph.shape_constant([before, 1])
         numbers = call.emit(
@@ -109,7 +176,7 @@ def rows_int8(values: Values, node: Node) -> None:
         table.float(), form.scale, form.zero_point, *bounds
     )
     value = values.constant(call.fresh("table"), made)
-    call.same(_gather(call, value, index_of(node), list(table.shape), 0))
+    call.same(_gather(call, value, indices_of(node), 0))
 
 
 def _reals(values: Values, node: Any) -> torch.Tensor:
@@ -129,24 +196,33 @@ def rows(values: Values, node: Node) -> None:
     call = Call(values, node, "nchw")
     table = _reals(values, node.args[0]).to(node.meta["val"].dtype)
     value = values.constant(call.fresh("table"), table)
-    call.done(_gather(call, value, index_of(node), list(table.shape), 0))
+    call.done(_gather(call, value, indices_of(node), 0))
 
 
 def picked(values: Values, node: Node) -> None:
-    """Lower to GATHER along a dimension."""
+    """Lower to GATHER along dimensions: those side by side, or in front, as PyTorch puts them."""
     call = Call(values, node, "nchw")
-    source, index = call.activations[0], index_of(node)
-    sizes = list(source.meta["val"].shape)
+    source = call.activations[0]
+    value = call.get(source)
+    rank = len(call.graph.shape(value))
     if node.target is INDEX_SELECT:
-        dim = arguments(node)[1] % len(sizes)
+        dims = [arguments(node)[1] % rank]
     else:
-        dim = list(node.args[1]).index(index)  # type: ignore[arg-type]
-    call.moved(_gather(call, call.get(source), index, sizes, dim))
+        given: Any = node.args[1]
+        dims = [i for i, each in enumerate(given) if each is not None]
+    if dims != list(range(dims[0], dims[0] + len(dims))):
+        perms = [*dims, *(i for i in range(rank) if i not in dims)]
+        shape = [call.graph.shape(value)[i] for i in perms]
+        dtype = call.graph.dtype(value)
+        value = call.graph.transpose(value, perms, call.fresh("in_front"), shape, dtype)
+        dims = list(range(len(dims)))
+    call.moved(_gather(call, value, indices_of(node), dims[0]))
 
 
-for target, check in ((INDEX_SELECT, int32_index), (INDEX, one_constant_index)):
-    lowers(target, when=(integers, static_shape, check), profile=Profile.INT)(picked)
-    lowers(target, when=(float_rows, static_shape, check))(picked)
+for target in (INDEX_SELECT, INDEX):
+    lowers(target, when=(integers, static_shape, int32_index), profile=Profile.INT)(picked)
+    lowers(target, when=(integer_rows, static_shape, int32_index), profile=Profile.INT)(picked)
+    lowers(target, when=(float_rows, static_shape, int32_index, few_places))(picked)
 
 
 def narrowed_only(node: Node, look: Look) -> str | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums, means, and the largest and smallest along dimensions."""
+"""Sums, products, means, and the largest and smallest along dimensions."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ def reduce(call: Call, op: Op, value: str, dims: Sequence[int], suffix: str) -> 
             continue
         if op is Op.REDUCE_SUM:
             attribute: object = fbs.ReduceSumAttribute(axis=dim)
+        elif op is Op.REDUCE_PRODUCT:
+            attribute = fbs.ReduceProductAttribute(axis=dim)
         elif op is Op.REDUCE_MAX:
             attribute = fbs.ReduceMaxAttribute(axis=dim, nan_mode=PROPAGATE)
         else:
@@ -93,6 +95,18 @@ def total(values: Values, node: Node) -> None:
 def mean(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM and a factor."""
     _total(values, node, is_mean=True)
+
+
+@lowers(aten.prod.dim_int, when=(one_float_type, static_shape))
+@lowers(aten.prod.default, when=(one_float_type, static_shape))
+def times(values: Values, node: Node) -> None:
+    """Lower to REDUCE_PRODUCT, which only floats have."""
+    call = Call(values, node, "nchw")
+    value = call.as_float32(call.get(call.activations[0]), "wider")
+    rank = len(call.graph.shape(value))
+    dims = dims_of(node) if node.target is aten.prod.dim_int else list(range(rank))
+    made = reduce(call, Op.REDUCE_PRODUCT, value, dims, "product")
+    call.done(call.reshape(made, call.shape, "as"))
 
 
 def _extreme(values: Values, node: Node, op: Op) -> None:
