@@ -157,12 +157,13 @@ SMALL_MAPS = [  # Channels in and out, of a group, sizes, kernel, stride, dilati
     (16, 64, (7, 7), 3, 1, 1, 1), (9, 130, (14, 13), 3, 1, 1, 1), (16, 96, (15, 14), 3, 2, 1, 1),
     (8, 64, (11, 12), 3, 1, 2, 2), (5, 70, (10, 10), 5, 1, 1, 1), (8, 72, (21, 2), 3, 1, 1, 1),
     (6, 80, (33, 1), 3, 1, 1, 1), (4, 68, (4, 5, 6), 3, 1, 1, 1), (8, 100, (9, 8, 9), 3, 2, 1, 2),
-    (3, 65, (24, 30), 7, 3, 1, 1), (40, 64, (6, 20), 3, 1, 1, 1),
+    (3, 65, (24, 30), 7, 3, 1, 1), (40, 64, (6, 20), 3, 1, 1, 1), (64, 256, (10, 10), 3, 1, 1, 1),
+    (32, 512, (13, 13), 3, 1, 1, 1),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [F32, BF16])
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 2, 3, 7, 40])
 def test_convolutions_of_small_maps(dtype: torch.dtype, threads: int) -> None:
     """Many channels, whose windows are packed: of whole numbers, so that sums are exact."""
     torch.manual_seed(0)

@@ -99,6 +99,7 @@ void PackedWindows::run(Context& context, const Gemm& g, const float* planes, co
         run_block(part, true, dots, mine);
         continue;
       }
+      if (columns.begin >= columns.end) dots.run(mine.begin, mine.end);
       float* const panels = memory + job * block_ * depth_;
       part.b = panels;
       for (int64_t begin = columns.begin; begin < columns.end; begin += block_) {
