@@ -7,6 +7,7 @@ import random
 import shutil
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ class Convolutions:
 def test_convolutions(dtype: torch.dtype, threads: int) -> None:
     torch.manual_seed(0)
     source = Convolutions(threads)
-    for _ in range(120 if dtype is F32 else 40):
+    for _ in range(600 if dtype is F32 else 40):
         args = source.draw()
         if args is None:
             continue
@@ -178,6 +179,30 @@ def test_convolutions_of_small_maps(dtype: torch.dtype, threads: int) -> None:
         out = Out(list(want.shape), dtype)
         (actual,) = PLUGIN.call("aten::convolution.out", x, w, bias, *rest, out, threads=threads)
         assert torch.equal(actual.double(), want), (cin, cout, sizes)
+
+
+@pytest.mark.parametrize(
+    "kernel", [(1, 3, 3), (2, 3, 3), (3, 3, 3), (2, 5, 5), (3, 1, 5), (1, 1, 1)]
+)
+def test_depthwise_convolutions_of_volumes(kernel: tuple[int, int, int]) -> None:
+    torch.manual_seed(0)
+    depths = [(depth, step) for depth in (1, 2, 5) for step in (1, 2, 3)]
+    for (depth, step), pad, gap, multiple in product(depths, (0, 1, 2), (1, 3), (1, 2)):
+        if depth + 2 * pad <= gap * (kernel[0] - 1):
+            continue
+        x, w = torch.randn(2, 3, depth, 9, 8), torch.randn(3 * multiple, 1, *kernel)
+        for stride in (1, 2):
+            rest = [step, stride, stride], [pad, 2, 1], [gap, 1, 1], False, [0, 0, 0], 3
+            expected = aten.convolution(exact(x), exact(w), None, *rest)
+            run("aten::convolution.out", F32, expected, x, w, None, *rest)
+
+
+def test_taps_of_a_stride_that_reach_nothing_on_either_side() -> None:
+    """Without them the padding is negative."""
+    x, w = torch.randn(2, 8, 12, 9), torch.randn(16, 1, 3, 5)
+    rest = [1, 2], [1, 2], [2, 3], False, [0, 0], 8
+    run("aten::convolution.out", F32, aten.convolution(exact(x), exact(w), None, *rest), x, w, None,
+        *rest)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [F32, F64, F16])
@@ -361,6 +386,7 @@ def test_lower_instruction_set_levels(
     for check in (test_products, test_convolutions, test_poolings, test_softmax):
         check(F32, 1)
     test_convolutions_of_small_maps(F32, 2)
+    test_depthwise_convolutions_of_volumes((2, 3, 3))
     test_normalisations(F32, True)
 
 

@@ -75,7 +75,8 @@ inline void fill_halves(const Depthwise& d, const float* x, int64_t top, int64_t
 /// Copies the lines of x that outputs from line `y` on read, `lines` of them.
 inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t lines) {
   const int64_t top = y * d.stride[0] - d.padding[0];
-  if (!kIsSmall && d.phases == 2 && d.stride[1] == 2) return fill_halves(d, x, top, lines);
+  const bool by_halves = d.phases == 2 && d.stride[1] == 2 && d.padding[1] >= 0;
+  if (!kIsSmall && by_halves) return fill_halves(d, x, top, lines);
   for (int64_t phase = 0; phase < d.phases; ++phase) {
     const int64_t shift = phase - d.padding[1], step = d.stride[1];
     const int64_t begin = shift >= 0 ? 0 : (step - 1 - shift) / step;
@@ -86,7 +87,7 @@ inline void fill_strip(const Depthwise& d, const float* x, int64_t y, int64_t li
     float* to = d.strip + phase * d.phase + begin;
     for (int64_t line = top; line < top + lines; ++line, to += d.phase * d.phases) {
       if (line < 0 || line >= d.in[0]) {
-        for (int64_t i = 0; i < end - begin; ++i) to[i] = 0.0f;
+        memset(to, 0, static_cast<size_t>(end - begin) * sizeof(float));
       } else {
         copy_step(x + line * d.in[1] + begin * step + shift, step, to, end - begin);
       }
@@ -201,7 +202,8 @@ using MakeStrip = void (*)(const Depthwise&, const float*, const float*, float, 
 inline MakeStrip strip_maker(const Depthwise& d) {
   if constexpr (kSquares) {
     const int64_t side = d.kernel[0], stride = d.stride[0];
-    if (side == d.kernel[1] && stride == d.stride[1] && d.dilation[0] == 1 && d.dilation[1] == 1) {
+    const bool is_square = side == d.kernel[1] && d.taps == side * side;
+    if (is_square && stride == d.stride[1] && d.dilation[0] == 1 && d.dilation[1] == 1) {
       if (side == 3 && stride == 1) return make_strip<SquareTaps<3, 1>>;
       if (side == 3 && stride == 2) return make_strip<SquareTaps<3, 2>>;
       if (side == 5 && stride == 1) return make_strip<SquareTaps<5, 1>>;

@@ -16,7 +16,9 @@ constexpr int64_t kStrip = 4096;
 /// A product here takes as long as so many of a matrix product.
 constexpr int64_t kCost = 4;
 
-bool is_flat(const ConvShape& s) { return s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1; }
+bool is_flat(const ConvShape& s) {
+  return s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.padding[0] == 0;
+}
 
 /// What the planes of one call share. An image with a third axis is padded whole.
 struct Planes {
