@@ -197,10 +197,18 @@ def test_depthwise_convolutions_of_volumes(kernel: tuple[int, int, int]) -> None
             run("aten::convolution.out", F32, expected, x, w, None, *rest)
 
 
-def test_taps_of_a_stride_that_reach_nothing_on_either_side() -> None:
-    """Without them the padding is negative."""
-    x, w = torch.randn(2, 8, 12, 9), torch.randn(16, 1, 3, 5)
-    rest = [1, 2], [1, 2], [2, 3], False, [0, 0], 8
+LEFT_OUT = {  # Sizes, weight, stride, padding, dilation, groups.
+    "negative_padding": ((2, 8, 12, 9), (16, 1, 3, 5), [1, 2], [1, 2], [2, 3], 8),
+    "one_tap_behind": ((2, 2, 1, 2), (1, 2, 2, 1), [2, 2], [3, 0], [3, 3], 1),
+    "one_tap_of_many_channels": ((1, 40, 2, 12), (20, 40, 2, 1), [3, 1], [4, 0], [4, 1], 1),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_taps_that_reach_no_element_are_left_out(name: str) -> None:
+    sizes, taps, *window, groups = LEFT_OUT[name]
+    x, w = torch.randn(sizes), torch.randn(taps)
+    rest = [*window, False, [0, 0], groups]
     run("aten::convolution.out", F32, aten.convolution(exact(x), exact(w), None, *rest), x, w, None,
         *rest)  # fmt: skip
 

@@ -157,7 +157,9 @@ bool is_mostly_border(const ConvShape& s) {
 /// products.
 bool is_strided_pointwise(const ConvShape& s) {
   bool inside = !s.transposed && s.taps() == 1 && s.in_channels != 1;
-  for (int a = 0; a < ConvShape::kAxes; ++a) inside &= s.padding[a] == 0;
+  for (int a = 0; a < ConvShape::kAxes; ++a) {
+    inside &= s.padding[a] == 0 && (s.out[a] - 1) * s.stride[a] < s.in[a];
+  }
   return inside && !s.is_pointwise();
 }
 
