@@ -198,3 +198,11 @@ def test_integers_are_picked_as_they_are() -> None:
     assert len(delegates(program)) == 1
     (actual,) = interpreted(program, x, i)
     assert torch.equal(actual, x[i.long(), i.long()])
+
+
+def test_places_that_float32_does_not_tell_apart_stay_outside() -> None:
+    x, i = torch.empty(2**12, 2**12 + 1), torch.tensor([0, 3]).int()
+    partitioner = TOSAPartitioner(TosaCompileSpec("TOSA-1.0+FP"))
+    program = lower(Whole(lambda x, i: x[i, i]).eval(), x, i, partitioner=partitioner)
+    (node,) = [n for n in program.graph.nodes if "index.Tensor" in str(n.target)]
+    assert "at most 16777216 are told apart" in (partitioner.why_not(node) or "")

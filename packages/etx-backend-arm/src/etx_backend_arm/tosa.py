@@ -120,6 +120,12 @@ class Graph:
         attribute = fbs.TransposeAttribute(perms=list(perms))
         return self.operator(Op.TRANSPOSE, attribute, [value], output, shape, dtype)
 
+    def multiply(self, first: str, second: str, output: str, shape: Sequence[int]) -> str:
+        """Add a MUL without a shift, of the type of its operands."""
+        operands = [first, second, self.constant("no_shift", [1], DType.INT8, b"\0")]
+        dtype = self.dtype(first)
+        return self.operator(Op.MUL, fbs.MulAttribute(), operands, output, shape, dtype)
+
     def reshape(self, value: str, shape: Sequence[int], output: str) -> str:
         """Return ``value`` in another shape: of several reshapes in a row only the last stays.
 

@@ -13,13 +13,13 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.quantized import Look, affine
-from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
+from etx_backend_arm.tosa import NanPropagationMode, Op, fbs
 from etx_backend_arm.values import Total, Values
 
 aten = torch.ops.aten
@@ -123,9 +123,8 @@ class Pair:
         factor = float(torch.tensor(self.factors[1]).to(call.node.meta["val"].dtype))
         first, second = (call.as_float32(each, f"wider_{i}") for i, each in enumerate(self.names))
         shape = call.graph.shape(second)
-        shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-        operands = [second, call.number(factor, len(shape), second), shift]
-        return [first, call.emit(Op.MUL, fbs.MulAttribute(), operands, "times", shape)]
+        times = call.number(factor, len(shape), second)
+        return [first, call.graph.multiply(second, times, call.fresh("times"), shape)]
 
 
 def _both_ways(op: Op, attribute: Any, values: Values, node: Node) -> None:
@@ -151,7 +150,7 @@ def _both_ways(op: Op, attribute: Any, values: Values, node: Node) -> None:
 
 
 INTEGER = (integers, static_shape, two_tensors, both_integer)
-FLOAT = (one_float_type, static_shape, two_tensors)
+FLOAT = (floating, static_shape, two_tensors)
 
 
 @lowers(aten.add.Tensor, when=(*INTEGER, adds_something), profile=Profile.INT)
@@ -190,8 +189,7 @@ def mul(values: Values, node: Node) -> None:
     pair = Pair(values, node)
     call = pair.call
     operands = pair.names if call.step is None else pair.wide()
-    shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-    made = call.emit(Op.MUL, fbs.MulAttribute(), [*operands, shift], "product", call.shape)
+    made = call.graph.multiply(*operands, call.fresh("product"), call.shape)
     first, second = pair.nodes
     scale = call.form(first).scale * call.form(second).scale if call.step else None
     call.done(made, scale)
@@ -205,6 +203,4 @@ def div(values: Values, node: Node) -> None:
     first, second = (call.as_float32(each, f"wider_{i}") for i, each in enumerate(pair.names))
     shape = call.graph.shape(second)
     inverse = call.emit(Op.RECIPROCAL, fbs.ReciprocalAttribute(), [second], "inverse", shape)
-    shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-    operands = [first, inverse, shift]
-    call.done(call.emit(Op.MUL, fbs.MulAttribute(), operands, "quotient", call.shape))
+    call.done(call.graph.multiply(first, inverse, call.fresh("quotient"), call.shape))

@@ -11,9 +11,9 @@ from torch.fx import Node
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.quantized import Look, clamp_of
@@ -21,7 +21,7 @@ from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
 LARGEST = math.inf
-CHECKS = (one_float_type, static_shape)
+CHECKS = (floating, static_shape)
 
 
 def clamp(values: Values, node: Node, low: float, high: float) -> None:

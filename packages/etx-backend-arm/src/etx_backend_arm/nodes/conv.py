@@ -14,8 +14,8 @@ from etx_backend_arm.nodes.table import (
     Check,
     Profile,
     arguments,
+    floating,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.nodes.table import integers as of_integers
@@ -195,7 +195,7 @@ def in_groups(values: Values, node: Node, source: str, one: Callable[[int, str],
     return graph.operator(Op.CONCAT, fbs.ConcatAttribute(axis=3), parts, name, shape, dtype)
 
 
-@lowers(aten.convolution.default, when=(one_float_type, static_shape, plain_2d, weight_is_constant))
+@lowers(aten.convolution.default, when=(floating, static_shape, plain_2d, weight_is_constant))
 def convolution(values: Values, node: Node) -> None:
     """Lower with a bias, zero points 0, accumulating in float32."""
     source, weight, bias = arguments(node)[:3]

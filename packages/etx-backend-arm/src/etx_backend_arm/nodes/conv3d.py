@@ -10,9 +10,9 @@ from etx_backend_arm.nodes.conv import accumulator, int8_weight, summed, weight_
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.nodes.windows import fit
@@ -53,7 +53,7 @@ def _emit(values: Values, node: Node, operands: list[str], name: str, made: DTyp
     return graph.operator(Op.CONV3D, attribute, [volume, *operands[1:]], name, result, made)
 
 
-@lowers(aten.convolution.default, when=(one_float_type, static_shape, plain_3d, weight_is_constant))
+@lowers(aten.convolution.default, when=(floating, static_shape, plain_3d, weight_is_constant))
 def convolution(values: Values, node: Node) -> None:
     """Lower with a bias, zero points 0, accumulating in float32."""
     source, weight, bias = arguments(node)[:3]

@@ -17,9 +17,9 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.nodes.wide import ENTRIES, STEP, table16
@@ -149,7 +149,7 @@ for target in FUNCTIONS:
 
 
 PROPAGATE = NanPropagationMode.PROPAGATE
-FLOATS = (one_float_type, static_shape)
+FLOATS = (floating, static_shape)
 Formula = Callable[["Floats", str], str]
 
 
@@ -175,9 +175,8 @@ class Floats:
     def mul(self, first: str, second: str | float) -> str:
         """Return the product."""
         other = self.number(second, first) if isinstance(second, float) else second
-        graph = self.call.graph
-        shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
-        return self.one(Op.MUL, fbs.MulAttribute(), first, other, shift)
+        name = self.call.fresh(self._name("mul"))
+        return self.call.graph.multiply(first, other, name, self.shape)
 
     def add(self, first: str, second: str | float) -> str:
         """Return the sum."""

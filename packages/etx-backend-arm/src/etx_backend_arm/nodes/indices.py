@@ -41,7 +41,7 @@ def int32_index(node: Node, look: Look) -> str | None:
     for index in indices_of(node):
         dtype = index.meta["val"].dtype
         if dtype == torch.bool:
-            return f"{index.name}, an index of {node.name}, are truths"
+            return f"{index.name}, an index of {node.name}, holds truths, GATHER takes numbers"
         if look(index) is None and dtype != torch.int32:
             return f"{index.name}, the indices of {node.name}, are {dtype}, TOSA's int32"
     return None
@@ -124,11 +124,8 @@ def _added(call: Call, total: str | None, value: str, stride: int, suffix: str) 
     made = call.cast(value, kind, f"{suffix}_as")
     if stride != 1:
         shape = graph.shape(made)
-        shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
         factor = call.values.number(stride, len(shape), kind)
-        made = call.emit(
-            Op.MUL, fbs.MulAttribute(), [made, factor, shift], f"{suffix}_times", shape
-        )
+        made = graph.multiply(made, factor, call.fresh(f"{suffix}_times"), shape)
     if total is not None:
         first = call.cast(total, kind, f"{suffix}_before")
         shape = [max(pair) for pair in zip(graph.shape(first), graph.shape(made), strict=True)]

@@ -9,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.conv import accumulator, int8_weight, weight_is_constant
-from etx_backend_arm.nodes.table import Profile, arguments, lowers, one_float_type, static_shape
+from etx_backend_arm.nodes.table import Profile, arguments, floating, lowers, static_shape
 from etx_backend_arm.nodes.table import integers as of_integers
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
@@ -41,7 +41,7 @@ def linear_int8(values: Values, node: Node) -> None:
     values.requantize(step, total, (form.scale * weight.scales).tolist())
 
 
-@lowers(aten.linear.default, when=(one_float_type, static_shape, weight_is_constant))
+@lowers(aten.linear.default, when=(floating, static_shape, weight_is_constant))
 def linear(values: Values, node: Node) -> None:
     """Lower to CONV2D, accumulating in float32."""
     source, weight, bias = arguments(node)

@@ -117,8 +117,7 @@ class Operands:
 
     def constant(self, integer: int) -> str:
         """Return a constant of one element, int32."""
-        tensor = torch.full([1] * self.rank, integer, dtype=torch.int32)
-        return self.call.values.constant(f"i_{integer}_{self.rank}", tensor)
+        return self.call.values.number(integer, self.rank, DType.INT32)
 
     def _of_rank(self, name: str, node: Node) -> str:
         sizes = self.call.graph.shape(name)

@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.conv import accumulator
-from etx_backend_arm.nodes.table import Profile, integers, lowers, one_float_type, static_shape
+from etx_backend_arm.nodes.table import Profile, floating, integers, lowers, static_shape
 from etx_backend_arm.quantized import Look
 from etx_backend_arm.tosa import DType, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
@@ -32,9 +32,9 @@ CHECKS = (static_shape, matrices)
 @lowers(aten.bmm.default, when=(integers, *CHECKS), profile=Profile.INT)
 @lowers(aten.mm.default, when=(integers, *CHECKS), profile=Profile.INT)
 @lowers(aten.matmul.default, when=(integers, *CHECKS), profile=Profile.INT)
-@lowers(aten.bmm.default, when=(one_float_type, *CHECKS))
-@lowers(aten.mm.default, when=(one_float_type, *CHECKS))
-@lowers(aten.matmul.default, when=(one_float_type, *CHECKS))
+@lowers(aten.bmm.default, when=(floating, *CHECKS))
+@lowers(aten.mm.default, when=(floating, *CHECKS))
+@lowers(aten.matmul.default, when=(floating, *CHECKS))
 def product(values: Values, node: Node) -> None:
     """Lower to MATMUL of batches in one dimension."""
     call = Call(values, node, "nchw")

@@ -17,9 +17,9 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     picked_only,
     static_shape,
 )
@@ -40,7 +40,7 @@ def in_both(
     def register(emit: Emit) -> Emit:
         for target in targets:
             lowers(target, when=(integers, static_shape, *when), profile=Profile.INT)(emit)
-            lowers(target, when=(one_float_type, static_shape, *when))(emit)
+            lowers(target, when=(floating, static_shape, *when))(emit)
         return emit
 
     return register
@@ -209,7 +209,7 @@ def whole(values: Values, node: Node) -> None:
 
 
 for target in SPLITS:
-    lowers(target, when=(one_float_type, static_shape, picked_only))(whole)
+    lowers(target, when=(floating, static_shape, picked_only))(whole)
 
 
 def all_parts(node: Node, look: Look) -> str | None:

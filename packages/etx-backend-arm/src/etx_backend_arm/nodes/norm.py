@@ -15,8 +15,8 @@ from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     lowers,
-    one_float_type,
     picked_only,
     quantized,
     static_shape,
@@ -45,12 +45,12 @@ def only_normalized(node: Node, look: Look) -> str | None:
     return f"the mean or deviation of {node.name} is read"
 
 
-@lowers(LAYER_NORM, when=(one_float_type, static_shape, picked_only, only_normalized))
+@lowers(LAYER_NORM, when=(floating, static_shape, picked_only, only_normalized))
 def whole(values: Values, node: Node) -> None:
     """Lower to nothing: what picks its result is lowered."""
 
 
-@lowers(operator.getitem, when=(one_float_type, static_shape, first_of_layer_norm))
+@lowers(operator.getitem, when=(floating, static_shape, first_of_layer_norm))
 def layer_norm(values: Values, node: Node) -> None:
     """(x - mean) * rsqrt(variance + eps), where means are CONV2D by one filter of 1 / N."""
     norm = split_of(node)

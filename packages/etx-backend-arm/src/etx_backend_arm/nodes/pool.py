@@ -13,9 +13,9 @@ from etx_backend_arm.nodes.conv import accumulator
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.nodes.windows import Fit, fit
@@ -137,11 +137,8 @@ def _mean(
         return
     bits = floor(log2(2**31 / (256 * prod(size) * float(shares.max()))))
     factors = (shares * 2.0**bits).round().to(torch.int32)[None, :, :, None]
-    shift = graph.constant("no_shift", [1], DType.INT8, b"\0")
-    operands = [total, values.constant(f"{node.name}_shares", factors), shift]
-    mean = graph.operator(
-        Op.MUL, fbs.MulAttribute(), operands, f"{node.name}_wide", shape, DType.INT32
-    )
+    held = values.constant(f"{node.name}_shares", factors)
+    mean = graph.multiply(total, held, f"{node.name}_wide", shape)
     values.requantize(step, mean, [form.scale * 2.0**-bits], "nhwc")
 
 
@@ -181,7 +178,7 @@ def max_pool2d(values: Values, node: Node) -> None:
     values.requantize(step, made, [step.forms[0].scale], "nhwc", step.forms[0].zero_point)
 
 
-FLOAT = (one_float_type, static_shape)
+FLOAT = (floating, static_shape)
 PLAIN = (*FLOAT, plain_pool)
 
 
@@ -202,8 +199,7 @@ def avg_pool2d_of_floats(values: Values, node: Node) -> None:
     if bool((parts != 1).any()):
         held = parts.to(node.meta["val"].dtype)[None, :, :, None]
         factors = values.constant(call.fresh("parts"), held)
-        shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-        mean = call.emit(Op.MUL, fbs.MulAttribute(), [mean, factors, shift], "counted", call.shape)
+        mean = call.graph.multiply(mean, factors, call.fresh("counted"), call.shape)
     call.done(mean)
 
 

@@ -13,9 +13,9 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     integers,
     lowers,
-    one_float_type,
     static_shape,
 )
 from etx_backend_arm.quantized import Look, find_step
@@ -77,28 +77,27 @@ def _total(values: Values, node: Node, is_mean: bool) -> None:
     total = reduce(call, Op.REDUCE_SUM, call.as_float32(value, "wider"), dims, "sum")
     total = call.reshape(total, call.shape, "as")
     if is_mean:
-        shift = call.graph.constant("no_shift", [1], DType.INT8, b"\0")
-        operands = [total, call.number(1 / count, len(call.shape), total), shift]
-        total = call.emit(Op.MUL, fbs.MulAttribute(), operands, "mean", call.shape)
+        share = call.number(1 / count, len(call.shape), total)
+        total = call.graph.multiply(total, share, call.fresh("mean"), call.shape)
     call.done(total)
 
 
 @lowers(aten.sum.dim_IntList, when=(integers, static_shape, few_enough), profile=Profile.INT)
-@lowers(aten.sum.dim_IntList, when=(one_float_type, static_shape))
+@lowers(aten.sum.dim_IntList, when=(floating, static_shape))
 def total(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM."""
     _total(values, node, is_mean=False)
 
 
 @lowers(aten.mean.dim, when=(integers, static_shape, few_enough), profile=Profile.INT)
-@lowers(aten.mean.dim, when=(one_float_type, static_shape))
+@lowers(aten.mean.dim, when=(floating, static_shape))
 def mean(values: Values, node: Node) -> None:
     """Lower to REDUCE_SUM and a factor."""
     _total(values, node, is_mean=True)
 
 
-@lowers(aten.prod.dim_int, when=(one_float_type, static_shape))
-@lowers(aten.prod.default, when=(one_float_type, static_shape))
+@lowers(aten.prod.dim_int, when=(floating, static_shape))
+@lowers(aten.prod.default, when=(floating, static_shape))
 def times(values: Values, node: Node) -> None:
     """Lower to REDUCE_PRODUCT, which only floats have."""
     call = Call(values, node, "nchw")
@@ -128,14 +127,14 @@ def _turned(call: Call, value: str, suffix: str) -> str:
 
 
 @lowers(aten.amax.default, when=(integers, static_shape), profile=Profile.INT)
-@lowers(aten.amax.default, when=(one_float_type, static_shape))
+@lowers(aten.amax.default, when=(floating, static_shape))
 def largest(values: Values, node: Node) -> None:
     """Lower to REDUCE_MAX."""
     _extreme(values, node, Op.REDUCE_MAX)
 
 
 @lowers(aten.amin.default, when=(integers, static_shape), profile=Profile.INT)
-@lowers(aten.amin.default, when=(one_float_type, static_shape))
+@lowers(aten.amin.default, when=(floating, static_shape))
 def smallest(values: Values, node: Node) -> None:
     """Lower to REDUCE_MIN."""
     _extreme(values, node, Op.REDUCE_MIN)

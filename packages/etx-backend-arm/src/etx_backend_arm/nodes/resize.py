@@ -13,8 +13,8 @@ from etx_backend_arm.nodes.moves import cut
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     lowers,
-    one_float_type,
     quantized,
     static_shape,
 )
@@ -97,7 +97,7 @@ def _resize(call: Call, axes: list[Axis], mode: ResizeMode, made: DType) -> str:
 for target in NEAREST:
 
     @lowers(target, when=(quantized, static_shape, whole_factor), profile=Profile.INT)
-    @lowers(target, when=(one_float_type, static_shape, whole_factor))
+    @lowers(target, when=(floating, static_shape, whole_factor))
     def nearest(values: Values, node: Node) -> None:
         """Lower to RESIZE of the nearest."""
         call = Call(values, node, "nhwc")
@@ -109,7 +109,7 @@ for target in NEAREST:
 for target in BILINEAR:
 
     @lowers(target, when=(quantized, static_shape, small_factor), profile=Profile.INT)
-    @lowers(target, when=(one_float_type, static_shape, small_factor))
+    @lowers(target, when=(floating, static_shape, small_factor))
     def bilinear(values: Values, node: Node) -> None:
         """Lower to RESIZE, which multiplies integers by both numerators."""
         call = Call(values, node, "nhwc")

@@ -14,8 +14,8 @@ from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     lowers,
-    one_float_type,
     quantized,
     static_shape,
 )
@@ -114,8 +114,8 @@ def _of_narrow_tables(call: Call) -> None:
     call.done(math.right(scaled, down, "ratio"), 2.0**-30)
 
 
-@lowers(TARGETS[0], when=(one_float_type, static_shape))
-@lowers(TARGETS[1], when=(one_float_type, static_shape))
+@lowers(TARGETS[0], when=(floating, static_shape))
+@lowers(TARGETS[1], when=(floating, static_shape))
 def softmax(values: Values, node: Node) -> None:
     """Lower to exp(x - max) times the RECIPROCAL of its sum."""
     call = Call(values, node, "nchw")

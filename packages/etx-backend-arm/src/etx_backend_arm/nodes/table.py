@@ -25,10 +25,10 @@ __all__ = [
     "Profile",
     "arguments",
     "float32",
+    "floating",
     "form_of",
     "integers",
     "lowers",
-    "one_float_type",
     "picked_only",
     "quantized",
     "static_shape",
@@ -112,7 +112,7 @@ def _tensors(node: Node) -> list[tuple[str, torch.Tensor]]:
     return found
 
 
-def one_float_type(node: Node, look: Look) -> str | None:
+def floating(node: Node, look: Look) -> str | None:
     """All tensors must be of one of the types in ``FLOATS``."""
     tensors = _tensors(node)
     dtype = tensors[0][1].dtype

@@ -11,8 +11,8 @@ from etx_backend_arm.nodes.conv import int8_weight_by, weight_is_constant
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
+    floating,
     lowers,
-    one_float_type,
     quantized,
     static_shape,
 )
@@ -47,7 +47,7 @@ def in_one_group(node: Node, look: Look) -> str | None:
 )
 @lowers(
     aten.convolution.default,
-    when=(one_float_type, static_shape, transposed_2d, in_one_group, weight_is_constant),
+    when=(floating, static_shape, transposed_2d, in_one_group, weight_is_constant),
 )
 def transposed(values: Values, node: Node) -> None:
     """Lower to TRANSPOSE_CONV2D: padding crops the result."""

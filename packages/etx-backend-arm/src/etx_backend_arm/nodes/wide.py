@@ -60,8 +60,7 @@ class Integers:
     def number(self, value: int, like: str) -> str:
         """Return a constant of the rank of another value."""
         rank = len(self.call.graph.shape(like))
-        tensor = torch.full([1] * rank, value, dtype=torch.int32)
-        return self.call.values.constant(f"i_{value}_{rank}", tensor)
+        return self.call.values.number(value, rank, DType.INT32)
 
     def mul(self, first: str, second: str, shift: int, suffix: str) -> str:
         """Return the rounded product over 2**shift."""
