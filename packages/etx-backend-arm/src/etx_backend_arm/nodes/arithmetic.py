@@ -188,8 +188,8 @@ def mul(values: Values, node: Node) -> None:
     """Lower to MUL, of integers above their zero points."""
     pair = Pair(values, node)
     call = pair.call
-    operands = pair.names if call.step is None else pair.wide()
-    made = call.graph.multiply(*operands, call.fresh("product"), call.shape)
+    left, right = pair.names if call.step is None else pair.wide()
+    made = call.graph.multiply(left, right, call.fresh("product"), call.shape)
     first, second = pair.nodes
     scale = call.form(first).scale * call.form(second).scale if call.step else None
     call.done(made, scale)
