@@ -219,6 +219,9 @@ ETX_NOINLINE int64_t gather(const Gemm& g, int64_t row, int64_t rows) {
   return stride;
 }
 
+/// Longer rows are fetched by the processor; asked for early, they drive out what is there.
+constexpr int64_t kShortRow = 1024;
+
 void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t end) {
   alignas(64) float buffer[kTileRows * kTileColumns];
   Tile t;
@@ -234,23 +237,19 @@ void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t 
     t.a = g.a + row * g.a_stride;
   }
   const bool lies_so = g.a_index == nullptr && g.a_half == nullptr;
-  t.next = lies_so ? g.a + (row + rows) * g.a_stride : g.scratch;
+  const float* const behind = lies_so ? g.a + (row + rows) * g.a_stride : g.scratch;
   for (int64_t column = begin; column < end; column += kTileColumns) {
     const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
     t.b = g.b + column / kTileColumns * g.panel_stride;
+    const bool fetches = column + kTileColumns >= end && g.depth <= kShortRow;
+    t.next = fetches ? behind : t.a;
     Run runs[kTileColumns];
     const int count = find_runs(g, column, columns, runs);
-    if (count == 1 && runs[0].length == kTileColumns && g.step[2] == 1) {
-      t.out = g.c + row * g.c_stride + runs[0].to;
-      t.out_stride = g.c_stride;
-      run(rows, columns, t);
-    } else {
-      t.out = buffer;
-      t.out_stride = kTileColumns;
-      run(rows, columns, t);
-      finish(g, buffer, row, rows, column, columns, runs, count);
-    }
-    t.next += 16 * g.depth;
+    const bool whole = count == 1 && runs[0].length == kTileColumns && g.step[2] == 1;
+    t.out = whole ? g.c + row * g.c_stride + runs[0].to : buffer;
+    t.out_stride = whole ? g.c_stride : kTileColumns;
+    run(rows, columns, t);
+    if (!whole) finish(g, buffer, row, rows, column, columns, runs, count);
   }
 }
 

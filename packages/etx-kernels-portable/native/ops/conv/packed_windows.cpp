@@ -4,26 +4,6 @@
 #include "core/min_max.h"
 
 namespace etx::portable {
-namespace {
-
-/// Multiplies all columns of `g` and, where they are the last, the `dots` of rows `begin` to `end`:
-/// a few rows serve both while they are in the cache.
-[[gnu::noinline]] void run_block(const Gemm& g, bool is_last, const DottedColumns& dots,
-                                 const Part& dotted) {
-  if (!is_last || dots.count == 0) return run_loop(g);
-  const int64_t rows = g.row_end - g.row_begin;
-  const int64_t step = divide_up(rows, divide_up(max<int64_t>(rows, 1), isa().tile_rows));
-  Gemm few = g;
-  for (int64_t row = g.row_begin; row < g.row_end; row = few.row_end) {
-    few.row_begin = row, few.row_end = min(row + step, g.row_end);
-    run_loop(few);
-    const int64_t begin = max(row, dotted.begin), end = min(few.row_end, dotted.end);
-    if (begin < end) dots.run(begin, end);
-  }
-}
-
-}  // namespace
-
 PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, bool of_floats,
                              int64_t threads)
     : shape_(shape),
@@ -96,7 +76,7 @@ void PackedWindows::run(Context& context, const Gemm& g, const float* planes, co
       if (!by_columns_) {
         part.b = memory, part.column_end = columns_;
         part.row_begin = mine.begin, part.row_end = mine.end;
-        run_block(part, true, dots, mine);
+        dots.run_beside(part, mine.begin, mine.end);
         continue;
       }
       if (columns.begin >= columns.end) dots.run(mine.begin, mine.end);
@@ -106,7 +86,7 @@ void PackedWindows::run(Context& context, const Gemm& g, const float* planes, co
         const int64_t end = min(begin + block_, columns.end);
         pack_panels(planes, index, begin, end, panels);
         part.c = g.c + begin, part.column_end = end - begin;
-        run_block(part, end == columns.end, dots, mine);
+        dots.run_beside(part, mine.begin, end == columns.end ? mine.end : 0);
       }
     }
   });

@@ -22,6 +22,9 @@ struct DottedColumns {
   void pack(const float* b) const;
   /// Rows `begin` to `end` of the result, whose columns are packed.
   void run(int64_t begin, int64_t end) const;
+  /// Multiplies what `g` says and, of rows `begin` to `end`, these columns: a few rows of A serve
+  /// both while they are in the cache.
+  void run_beside(const Gemm& g, int64_t begin, int64_t end) const;
 };
 
 }  // namespace etx::portable

@@ -56,10 +56,11 @@ int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
 /// Parts of the work, so that a thread that comes late finds less of it.
 int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
 
-/// Runs `g` and, for the same rows, `rest(part)`: what little stands behind the last full panel is
-/// not worth waking threads for once more. `g.scratch`, if any, is that of `jobs_of(threads)`.
-template <class Rest>
-void run_parts(Context& context, const Gemm& g, int64_t threads, const Rest& rest) {
+/// Runs `run(part, is_last)`, where the rows of the last are to be multiplied with what little
+/// stands behind the last full panel, too: not worth waking threads for once more. `g.scratch`, if
+/// any, is that of `jobs_of(threads)`.
+template <class Run>
+void run_parts(Context& context, const Gemm& g, int64_t threads, const Run& run) {
   const int64_t jobs = jobs_of(threads), columns = g.column_end, rows = g.row_end;
   const bool by_columns = columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
   context.parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
@@ -73,8 +74,7 @@ void run_parts(Context& context, const Gemm& g, int64_t threads, const Rest& res
         const Part p(rows, 1, job, jobs);
         part.row_begin = p.begin, part.row_end = p.end;
       }
-      run_loop(part);
-      if (!by_columns || job == jobs - 1) rest(part);
+      run(part, !by_columns || job == jobs - 1);
     }
   });
 }
@@ -137,21 +137,20 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   dots.memory = temp + packed + gathered;
   if (gather) g.scratch = temp + packed;
   dots.pack(b);
-  if (!packs) {
-    product.pack_tail(b);
-    run_parts(context, g, threads, [&](const Gemm& part) {
-      product.run_tail(part);
-      dots.run(part.row_begin, part.row_end);
+  if (packs) {
+    context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
+      isa().pack_rows(b + first, n, min(last, product.columns) - first, k, temp + first * k);
     });
-    return Error::Ok;
+    g.b = temp, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
+    g.column_end = product.columns;
+  } else {
+    product.pack_tail(b);
   }
-  context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
-    isa().pack_rows(b + first, n, min(last, product.columns) - first, k, temp + first * k);
+  run_parts(context, g, threads, [&](const Gemm& part, bool is_last) {
+    dots.run_beside(part, part.row_begin, is_last ? part.row_end : 0);
+    if (is_last && !packs) product.run_tail(part);
   });
-  g.b = temp, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
-  g.column_end = product.columns;
-  run_parts(context, g, threads, [&](const Gemm& part) { dots.run(part.row_begin, part.row_end); });
   return Error::Ok;
 }
 
@@ -237,7 +236,10 @@ Error multiply_transposed(Context& context, const float* x, const Rows& w, const
   g.depth = k, g.row_end = n, g.column_end = main;
   g.column_block = column_block(4 * k);
   if (gather) g.scratch = packed + packed_floats;
-  run_parts(context, g, threads, [&](const Gemm& part) { dots(part.row_begin, part.row_end); });
+  run_parts(context, g, threads, [&](const Gemm& part, bool is_last) {
+    run_loop(part);
+    if (is_last) dots(part.row_begin, part.row_end);
+  });
   return Error::Ok;
 }
 
