@@ -171,6 +171,22 @@ def test_int8_does_as_many() -> None:
     assert len(one) == 5
 
 
+def test_weights_in_half_do_as_many() -> None:
+    layers = [torch.nn.Conv2d(4, 8, 3, 2), torch.nn.Conv2d(8, 6, (2, 3), groups=2)]
+    layers += [torch.nn.Conv2d(6, 5, 1), torch.nn.Flatten(), torch.nn.Linear(80, 7)]
+    net, x = torch.nn.Sequential(*layers).eval(), torch.ones(1, 4, 12, 13)
+    edge = to_edge(torch.export.export(net, (x,)))
+    found = []
+    for precision in ("float32", "bf16"):
+        manager = edge.to_executorch(ExecutorchBackendConfig(precision=precision))
+        steps = profile_of(es.read_pte(bytes(manager.buffer)), [Run("Execute")]).steps
+        found.append([step.work.flop for step in steps if step.work.flop is not None])
+        names = [step.name for step in steps]
+    assert names.count("etx::narrow_conv.out") == 3
+    assert found[0] == found[1]
+    assert len(found[0]) == 4
+
+
 class Attention(torch.nn.Module):
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.scaled_dot_product_attention(q, k, v)
