@@ -119,6 +119,57 @@ struct Inner {
   }
 };
 
+/// Two levels of 4-byte elements, the inner one so short that a call for each of its rows takes
+/// longer than to write operands that are one element a row, or the same row, into whole blocks.
+struct ShortRows {
+  using Element = uint32_t;
+  const Nest<kTensors>& nest;
+  const Inner& run;
+  const int64_t inner, most;
+  uint32_t scalars = 0, filled = 0;
+
+  ShortRows(const Nest<kTensors>& levels, const Inner& loop)
+      : nest(levels), run(loop), inner(levels.inner()), most(kBlock / inner) {
+    for (size_t k = 0; k < run.in.size(); ++k) {
+      if (nest.stride[0][k] == 0 && nest.stride[1][k] == 0) {
+        scalars |= 1u << k;
+      } else if (nest.stride[0][k] != 1 || nest.stride[1][k] != inner) {
+        filled |= 1u << k;
+      }
+    }
+  }
+
+  static bool are(const Nest<kTensors>& nest, const Inner& run) {
+    constexpr int64_t kShort = 96;
+    bool simple = !kIsSmall && nest.levels == 2 && nest.inner() <= kShort && run.direct() &&
+                  nest.stride[1][kOut] == nest.inner() && element_size(run.out_dtype) == 4;
+    for (const Operand& operand : run.in) simple &= element_size(operand.dtype) == 4;
+    return simple;
+  }
+
+  void fill(const Element* from, size_t k, int64_t rows, Element* to) const {
+    for (int64_t row = 0; row < rows; ++row, from += nest.stride[1][k], to += inner) {
+      for (int64_t i = 0; i < inner; ++i) to[i] = from[i * nest.stride[0][k]];
+    }
+  }
+
+  void operator()(char* out, int64_t begin, int64_t end) const {
+    alignas(64) Element blocks[kMaxOperands][kBlock];
+    for (int64_t row = begin; row < end; row += most) {
+      const int64_t rows = min(most, end - row);
+      const void* pieces[kMaxOperands] = {};
+      for (size_t k = 0; k < run.in.size(); ++k) {
+        const auto* const from = static_cast<const Element*>(run.in[k].data);
+        pieces[k] = from + row * nest.stride[1][k];
+        if ((filled >> k & 1u) == 0) continue;
+        fill(from + row * nest.stride[1][k], k, rows, blocks[k]);
+        pieces[k] = blocks[k];
+      }
+      run.map.loop(run.map.user, pieces, scalars, out + row * inner * 4, rows * inner);
+    }
+  }
+};
+
 void run_nest(Context& context, Span<const Operand> in, const Tensor& out, const Map& map) {
   Nest<kTensors> nest;
   const ssize_t rank = out.dim();
@@ -151,6 +202,13 @@ void run_nest(Context& context, Span<const Operand> in, const Tensor& out, const
     return;
   }
   const int64_t grain = max<int64_t>(map.grain / inner, 1);
+  if (ShortRows::are(nest, run)) {
+    const ShortRows rows(nest, run);
+    context.parallel_for(0, nest.outer(), grain, [&](int64_t begin, int64_t end) {
+      rows(out.mutable_data_ptr<char>(), begin, end);
+    });
+    return;
+  }
   context.parallel_for(0, nest.outer(), grain, [&](int64_t begin, int64_t end) {
     nest.for_each_outer(begin, end, [&](const int64_t* offsets) { piece(offsets, 0, inner); });
   });
