@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
+import etx_kernels_portable
 import pytest
 import torch
-from harness import PLUGIN, KernelError, Out
+from harness import PLUGIN, KernelError, Out, Plugin
 from torch.ao.quantization.fx import _decomposed  # noqa: F401  (registers the operators)
 
 OPS = torch.ops.quantized_decomposed
@@ -42,6 +45,32 @@ def test_quantize_rounds_half_to_even_and_saturates() -> None:
     x = torch.tensor([0.5, 1.5, 2.5, -0.5, -1.5, 1e9, -1e9, float("inf"), -float("inf")])
     (got,) = call("quantize_per_tensor.out", x, 1.0, 0, -128, 127, torch.int8, Out([9], torch.int8))
     assert got.tolist() == [0, 2, 2, 0, -2, 127, -128, 127, -128]
+
+
+@pytest.mark.parametrize("level", ["base", "v3", "v4"])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_bytes_at_every_level(
+    dtype: torch.dtype, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of any length, with and without whole vectors, to the bit; NaN is the least number."""
+    library = shutil.copy(etx_kernels_portable.library_path(), tmp_path / f"{level}.so")
+    monkeypatch.setenv("ETX_KERNELS_ISA", level)
+    plugin = Plugin(str(library))
+    low, high = RANGES[dtype]
+    for n in (1, 7, 8, 15, 16, 17, 31, 65, 200):
+        x = numbers(n, scale=300)
+        x[n // 2], x[n // 3] = float("nan"), float("inf")
+        for zero in (low, 3, high, 2**24 + 1):
+            args = (0.37, zero, low, high, dtype)
+            name = "quantized_decomposed::quantize_per_tensor.out"
+            (q,) = plugin.call(name, x, *args, Out([n], dtype))
+            rounded = torch.round(x * (1 / torch.tensor(0.37))).double() + zero
+            want = rounded.nan_to_num(low, high, low).clamp(low, high)
+            assert torch.equal(q, want.to(dtype)), (n, zero)
+            name = "quantized_decomposed::dequantize_per_tensor.out"
+            (y,) = plugin.call(name, q, *args, None, Out([n], torch.float32))
+            centred = q.to(torch.float32) - torch.tensor(zero, dtype=torch.float32)
+            assert torch.equal(y, centred * 0.37), (n, zero)
 
 
 def test_quantize_to_the_whole_range_of_int32() -> None:

@@ -12,6 +12,7 @@
 #include "isa/level/pad_lines.h"
 #include "isa/level/panels.h"
 #include "isa/level/product.h"
+#include "isa/level/quantized.h"
 #include "isa/level/rows.h"
 #include "isa/level/window.h"
 #if defined(ETX_ONE_LEVEL)

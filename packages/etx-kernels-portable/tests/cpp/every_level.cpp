@@ -195,6 +195,44 @@ void check_narrowing(Check& t, void (*loop)(const float*, uint16_t*, size_t)) {
 void check_to_half(Check& t) { check_narrowing<etx::Half>(t, t.isa.to_half); }
 void check_to_bfloat16(Check& t) { check_narrowing<etx::BFloat16>(t, t.isa.to_bfloat16); }
 
+/// Of uint8 and int8, with halves between numbers, numbers outside and NaN.
+void check_quantize_bytes(Check& t) {
+  for (const size_t n : kSizes) {
+    for (const int32_t low : {0, -128}) {
+      const int32_t zero = low + 100, high = low + 250;
+      Floats x(n);
+      for (float& v : x) v = std::round(100 * t.draw()) / 8;
+      if (n > 2) x[0] = kNan, x[1] = kInfinity, x[2] = -kInfinity;
+      std::vector<int8_t> q(n + 1, 77);
+      t.isa.quantize_bytes(x.data(), 4.0f, static_cast<float>(low - zero),
+                           static_cast<float>(high - zero), zero, q.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        const double number = std::isnan(x[i]) ? low : std::nearbyint(x[i] * 4.0) + zero;
+        const double inside = std::fmin(std::fmax(number, low), high);
+        t.equal(q[i], static_cast<int8_t>(static_cast<int32_t>(inside)), 0);
+      }
+      t.equal(q[n], 77, 0);
+    }
+  }
+}
+
+void check_dequantize_bytes(Check& t) {
+  for (const size_t n : kSizes) {
+    std::vector<int8_t> q(n);
+    for (int8_t& v : q) v = static_cast<int8_t>(std::lrint(1000 * t.draw()));
+    for (const int32_t mask : {-1, 255}) {
+      Floats y(n + 1, 77.0f);
+      t.isa.dequantize_bytes(q.data(), mask, 3.0f, 0.1f, y.data(), n);
+      for (size_t i = 0; i < n; ++i) {
+        const int32_t number = q[i] & mask;
+        const float expected = (static_cast<float>(number) - 3.0f) * 0.1f;
+        same_bits(t, bits_of(y[i]), bits_of(expected), static_cast<uint32_t>(number));
+      }
+      t.equal(y[n], 77);
+    }
+  }
+}
+
 /// Over all exponents: a function of float64 next to libm.
 void check_double(Check& t, void (*loop)(const double*, double*, size_t),
                   double (*expected)(double)) {

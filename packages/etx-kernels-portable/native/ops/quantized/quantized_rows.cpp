@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "core/min_max.h"
+#include "isa/isa.h"
 
 namespace etx::portable {
 namespace {
@@ -37,17 +39,22 @@ void quantize_large(const float* x, float inverse, double zero_point, double low
   }
 }
 
+/// Bytes have a loop of the level.
 template <typename T>
 void quantize_as(const float* x, float inverse, int64_t zero_point, const Range& range, void* q,
                  int64_t n) {
   const bool exact =
       range.low > -kExact && range.high < kExact && zero_point > -kExact && zero_point < kExact;
-  if (exact) {
-    quantize_small(x, inverse, static_cast<float>(zero_point), static_cast<float>(range.low),
-                   static_cast<float>(range.high), static_cast<T*>(q), n);
-  } else {
+  const auto zero = static_cast<float>(zero_point), low = static_cast<float>(range.low),
+             high = static_cast<float>(range.high);
+  if (!exact) {
     quantize_large(x, inverse, static_cast<double>(zero_point), static_cast<double>(range.low),
                    static_cast<double>(range.high), static_cast<T*>(q), n);
+  } else if constexpr (sizeof(T) == 1) {
+    isa().quantize_bytes(x, inverse, low - zero, high - zero, static_cast<int32_t>(zero_point),
+                         static_cast<int8_t*>(q), static_cast<size_t>(n));
+  } else {
+    quantize_small(x, inverse, zero, low, high, static_cast<T*>(q), n);
   }
 }
 
@@ -55,7 +62,12 @@ template <typename T>
 void dequantize_as(const void* data, int64_t zero_point, float scale, float* y, int64_t n) {
   const T* q = static_cast<const T*>(data);
   const float zero = static_cast<float>(zero_point);
-  for (int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(q[i]) - zero) * scale;
+  if constexpr (sizeof(T) == 1) {
+    isa().dequantize_bytes(static_cast<const int8_t*>(data), std::is_signed_v<T> ? -1 : 255, zero,
+                           scale, y, static_cast<size_t>(n));
+  } else {
+    for (int64_t i = 0; i < n; ++i) y[i] = (static_cast<float>(q[i]) - zero) * scale;
+  }
 }
 
 template <typename T>
