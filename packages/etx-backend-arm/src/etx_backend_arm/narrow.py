@@ -13,7 +13,7 @@ from etx_exir.passes.base import name_outputs, propagate
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from etx_backend_arm.nodes.indices import ARGMAX, COPY, EMBEDDING, INDEX, INDEX_SELECT, indices_of
+from etx_backend_arm.nodes.indices import ARGMAX, COPY, INDEXING, indices_of
 from etx_backend_arm.quantized import QUANTIZE, Look
 
 __all__ = ["narrow_indices", "split_constants"]
@@ -38,7 +38,7 @@ def narrow_indices(
     for node in before:
         if node.target is ARGMAX and node.users:
             _behind(program, node, refusal)
-        elif node.target in (EMBEDDING, INDEX, INDEX_SELECT):
+        elif node.target in INDEXING:
             long = [
                 each
                 for each in dict.fromkeys(indices_of(node))

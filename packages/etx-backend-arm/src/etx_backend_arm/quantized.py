@@ -42,7 +42,9 @@ Look = Callable[[object], "Tensor | None"]
 
 INDEXED = (
     aten.embedding.default,
+    aten.gather.default,
     aten.index.Tensor,
+    aten.index_put.default,
     aten.index_select.default,
     aten.where.self,
 )

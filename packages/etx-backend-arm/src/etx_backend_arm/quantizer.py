@@ -80,8 +80,18 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.div.Tensor: Arithmetic(),
     aten.embedding.default: Table(is_whole=True),
     aten.exp.default: Arithmetic(),
-    aten.index.Tensor: Moved(of_inputs=True),
-    aten.index_select.default: Moved(of_inputs=True),
+    **{
+        target: Moved(of_inputs=True)
+        for target in (
+            aten.gather.default,
+            aten.index.Tensor,
+            aten.index_copy.default,
+            aten.index_copy_.default,
+            aten.index_put.default,
+            aten.index_put_.default,
+            aten.index_select.default,
+        )
+    },
     aten.floor.default: Arithmetic(),
     aten.layer_norm.default: Arithmetic(takes_one=True),
     aten.lstm.input: Recurrent(is_xnnpack=False, is_whole=True),

@@ -21,6 +21,10 @@ aten = torch.ops.aten
 EMBEDDING = aten.embedding.default
 INDEX_SELECT = aten.index_select.default
 INDEX = aten.index.Tensor
+INDEX_PUT = aten.index_put.default
+GATHER = aten.gather.default
+INDEXING = (EMBEDDING, GATHER, INDEX, INDEX_PUT, INDEX_SELECT)
+"""Operators that read numbers of rows."""
 ARGMAX = aten.argmax.default
 COPY = TO_COPY
 """What makes another type of the same numbers."""
@@ -32,8 +36,8 @@ MOST_PLACES = 2**24
 
 def indices_of(node: Node) -> list[Node]:
     """Return the nodes of all indices."""
-    given: Any = node.args[2 if node.target is INDEX_SELECT else 1]
-    return [each for each in given if each is not None] if node.target is INDEX else [given]
+    given: Any = node.args[2 if node.target in (INDEX_SELECT, GATHER) else 1]
+    return [each for each in given if each is not None] if isinstance(given, list) else [given]
 
 
 def int32_index(node: Node, look: Look) -> str | None:
@@ -71,26 +75,49 @@ def float_rows(node: Node, look: Look) -> str | None:
 
 
 def integer_rows(node: Node, look: Look) -> str | None:
-    """What is picked is plain integers."""
+    """What is picked is plain integers, or truths."""
     dtype = node.meta["val"].dtype
-    known = (torch.int8, torch.int16, torch.int32)
+    known = (torch.bool, torch.int8, torch.int16, torch.int32)
     return None if dtype in known else f"{node.name} is {dtype}, GATHER takes int8, int16, int32"
+
+
+Index = Node | torch.Tensor
+"""What holds numbers of rows; tensors are constants."""
 
 
 def _constant(held: torch.Tensor, length: int) -> torch.Tensor:
     return torch.where(held < 0, held + length, held)
 
 
+def held_numbers(indices: Sequence[Index], sizes: Sequence[int], look: Look) -> torch.Tensor | None:
+    """Return places among dimensions of these sizes, where no index is an activation."""
+    total = torch.zeros((), dtype=torch.int64)
+    for i, each in enumerate(indices):
+        held = each if isinstance(each, torch.Tensor) else look(each)
+        if held is None:
+            return None
+        total = total + _constant(held.long(), sizes[i]) * prod(sizes[i + 1 :])
+    return total
+
+
+def _sizes_of(index: Index) -> list[int]:
+    return list(index.meta["val"].shape if isinstance(index, Node) else index.shape)
+
+
+def index_shape(indices: Sequence[Index]) -> list[int]:
+    """Return the shape that indices have together."""
+    return _broadcast([_sizes_of(each) for each in indices])
+
+
 def _broadcast(shapes: Sequence[Sequence[int]]) -> list[int]:
     return list(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
 
 
-def _numbers(call: Call, indices: Sequence[Node], sizes: Sequence[int]) -> tuple[str, int]:
+def numbers(call: Call, indices: Sequence[Index], sizes: Sequence[int]) -> tuple[str, int]:
     """Return places among dimensions of these sizes as (1, count), and their count."""
-    shapes = [each.meta["val"].shape for each in indices]
-    shape = _broadcast(shapes)
+    shape, look = index_shape(indices), call.values.parameter
     count, strides = prod(shape), [prod(sizes[i + 1 :]) for i in range(len(sizes))]
-    held = [call.values.parameter(each) for each in indices]
+    held = [each if isinstance(each, torch.Tensor) else look(each) for each in indices]
     known = [
         _constant(each, size) * stride
         for each, size, stride in zip(held, sizes, strides, strict=True)
@@ -103,9 +130,9 @@ def _numbers(call: Call, indices: Sequence[Node], sizes: Sequence[int]) -> tuple
         places = summed.contiguous().reshape(rank or [1]).to(torch.int32)
         total = call.values.constant(call.fresh("indices"), places)
     for i, each in enumerate(indices):
-        if held[i] is not None:
+        if held[i] is not None or isinstance(each, torch.Tensor):
             continue
-        sizes_of = list(each.meta["val"].shape)
+        sizes_of = _sizes_of(each)
         value = call.values.get(each)
         value = call.reshape(
             value, [1] * (len(shape) - len(sizes_of)) + sizes_of or [1], f"index_{i}"
@@ -143,20 +170,30 @@ def _whole(call: Call, value: str, shape: list[int], count: int) -> str:
     return call.reshape(value, [1, count], "indices_in_row")
 
 
-def _gather(call: Call, value: str, indices: Sequence[Node], first: int) -> str:
-    """Return what indices of dimensions from ``first`` on pick, in the shape of the result."""
+def of_all(call: Call, value: str, before: int) -> str:
+    """Return places, (1, count), once for each of what lies before."""
+    if before == 1:
+        return value
+    times = call.graph.shape_constant([before, 1])
+    shape = [before, call.graph.shape(value)[1]]
+    return call.emit(Op.TILE, fbs.TileAttribute(), [value, times], "indices_of_all", shape)
+
+
+def _gather(call: Call, value: str, indices: Sequence[Index], first: int) -> str:
+    """Return what indices of dimensions from ``first`` on pick, in the shape of the result.
+
+    Truths are numbers on the way.
+    """
+    if call.graph.dtype(value) == DType.BOOL:
+        found = _gather(call, call.cast(value, DType.INT8, "bytes"), indices, first)
+        return call.cast(found, DType.BOOL, "truths")
     sizes, behind = call.graph.shape(value), first + len(indices)
     before, after = prod(sizes[:first]), prod(sizes[behind:])
     rows = call.reshape(value, [before, prod(sizes[first:behind]), after], "rows")
-    numbers, count = _numbers(call, indices, sizes[first:behind])
-    if before > 1:
-        times = call.graph.shape_constant([before, 1])
-        numbers = call.emit(
-            Op.TILE, fbs.TileAttribute(), [numbers, times], "indices_of_all", [before, count]
-        )
+    places, count = numbers(call, indices, sizes[first:behind])
     made, dtype = call.fresh("picked"), call.graph.dtype(rows)
     shape = [before, count, after]
-    operands = [rows, numbers]
+    operands = [rows, of_all(call, places, before)]
     name = call.graph.operator(Op.GATHER, fbs.GatherAttribute(), operands, made, shape, dtype)
     return call.reshape(name, call.shape, "as")
 
@@ -199,15 +236,14 @@ def rows(values: Values, node: Node) -> None:
 def picked(values: Values, node: Node) -> None:
     """Lower to GATHER along dimensions: those side by side, or in front, as PyTorch puts them."""
     call = Call(values, node, "nchw")
-    source = call.activations[0]
-    value = call.get(source)
+    value = call.get(call.operands[0])
     rank = len(call.graph.shape(value))
     if node.target is INDEX_SELECT:
         dims = [arguments(node)[1] % rank]
     else:
         given: Any = node.args[1]
         dims = [i for i, each in enumerate(given) if each is not None]
-    if dims != list(range(dims[0], dims[0] + len(dims))):
+    if not side_by_side(dims):
         perms = [*dims, *(i for i in range(rank) if i not in dims)]
         shape = [call.graph.shape(value)[i] for i in perms]
         dtype = call.graph.dtype(value)
@@ -216,10 +252,34 @@ def picked(values: Values, node: Node) -> None:
     call.moved(_gather(call, value, indices_of(node), dims[0]))
 
 
-for target in (INDEX_SELECT, INDEX):
-    lowers(target, when=(integers, static_shape, int32_index), profile=Profile.INT)(picked)
-    lowers(target, when=(integer_rows, static_shape, int32_index), profile=Profile.INT)(picked)
-    lowers(target, when=(float_rows, static_shape, int32_index, few_places))(picked)
+def side_by_side(dims: Sequence[int]) -> bool:
+    """Tell whether dimensions follow each other: what indices of others make is in front."""
+    return list(dims) == list(range(dims[0], dims[0] + len(dims)))
+
+
+def along(node: Node) -> list[Index]:
+    """Return what picks the elements of a GATHER one by one: its index, and places of the rest."""
+    _, dim, index = arguments(node)[:3]
+    shape = index.meta["val"].shape
+    made: list[Index] = [_places(i, len(shape), size) for i, size in enumerate(shape)]
+    made[dim % len(shape)] = index
+    return made
+
+
+def _places(dim: int, rank: int, size: int) -> torch.Tensor:
+    return torch.arange(size).reshape([size if i == dim else 1 for i in range(rank)])
+
+
+def gathered(values: Values, node: Node) -> None:
+    """Lower to GATHER among all elements."""
+    call = Call(values, node, "nchw")
+    call.moved(_gather(call, call.get(call.operands[0]), along(node), 0))
+
+
+for target, emit in ((INDEX_SELECT, picked), (INDEX, picked), (GATHER, gathered)):
+    lowers(target, when=(integers, static_shape, int32_index), profile=Profile.INT)(emit)
+    lowers(target, when=(integer_rows, static_shape, int32_index), profile=Profile.INT)(emit)
+    lowers(target, when=(float_rows, static_shape, int32_index, few_places))(emit)
 
 
 def narrowed_only(node: Node, look: Look) -> str | None:
