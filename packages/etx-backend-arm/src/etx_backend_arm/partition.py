@@ -53,6 +53,8 @@ WHOLE = (
     aten.silu.default,
     aten.softmax.int,
     aten.softplus.default,
+    aten.tril.default,
+    aten.triu.default,
 )
 """Operators of the table that the compiler would take apart."""
 FLOATS_TOO = (aten.erfinv.default, aten.mish.default, aten.softplus.default)

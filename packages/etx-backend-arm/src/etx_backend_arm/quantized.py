@@ -35,8 +35,15 @@ decomposed = torch.ops.quantized_decomposed
 QUANTIZE = decomposed.quantize_per_tensor.default
 DEQUANTIZE = decomposed.dequantize_per_tensor.default
 OF_CHANNELS = decomposed.dequantize_per_channel.default
-FILLED = (aten.full.default, aten.zeros.default)
-"""What makes the first state of a recurrent layer."""
+FILLED = (
+    aten.arange.start_step,
+    aten.eye.default,
+    aten.full.default,
+    aten.ones.default,
+    aten.scalar_tensor.default,
+    aten.zeros.default,
+)
+"""What makes a tensor of nothing but numbers, such as the first state of a recurrent layer."""
 Look = Callable[[object], "Tensor | None"]
 
 
@@ -46,6 +53,7 @@ INDEXED = (
     aten.index.Tensor,
     aten.index_put.default,
     aten.index_select.default,
+    aten.masked_fill.Scalar,
     aten.where.self,
 )
 """What reads numbers of rows, or truths, beside values."""
@@ -221,7 +229,7 @@ def find_step(node: Node, look: Look) -> Step | str:
         assert isinstance(arg.args[0], Node)
         sources.append(arg.args[0])
         forms.append(form)
-    if not sources and maker.target is not aten.embedding.default:
+    if not sources and maker.target not in (aten.embedding.default, *FILLED):
         return f"no input of {node.name} is dequantized from int8"
     if node.target is QUANTIZE:
         own = affine(node)

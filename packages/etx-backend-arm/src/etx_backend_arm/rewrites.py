@@ -25,10 +25,13 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
+from etx_backend_arm.quantized import FILLED
+
 __all__ = ["rewrite_whole", "take_apart"]
 
 aten = torch.ops.aten
 COPIES = {
+    aten.expand.default: aten.expand_copy.default,
     aten.slice.Tensor: aten.slice_copy.Tensor,
     aten.unsqueeze.default: aten.unsqueeze_copy.default,
 }
@@ -68,10 +71,11 @@ class Writer:
         self.node = node
         self.given = arguments(node)
 
-    def call(self, target: Any, *args: Any) -> Node:
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """Add an operator."""
-        made: Node = self.node.graph.call_function(target, args)
-        made.meta = {**self.node.meta, "val": target(*map_arg(args, lambda n: n.meta["val"]))}
+        made: Node = self.node.graph.call_function(target, args, kwargs)
+        held = map_arg(args, lambda n: n.meta["val"])
+        made.meta = {**self.node.meta, "val": target(*held, **kwargs)}
         made.meta.pop("tensor_meta", None)
         return made
 
@@ -97,11 +101,11 @@ class _LoweredWriter(Writer):
         super().__init__(node)
         self.program, self.refusal, self.added = program, refusal, list[Node]()
 
-    def call(self, target: Any, *args: Any) -> Node:
+    def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """Add an operator in its lowered form."""
         if target is aten.mul.Tensor and not isinstance(args[1], Node):
             target = aten.mul.Scalar
-        made: Node = self.node.graph.call_function(COPIES.get(target, target), args)
+        made: Node = self.node.graph.call_function(COPIES.get(target, target), args, kwargs)
         propagate(made, fake_mode_of(self.program))
         place_beside(made, self.node)
         self.added.append(made)
@@ -368,15 +372,45 @@ def _thirds(w: Writer, value: Node) -> list[Node]:
     return [w.call(aten.slice.Tensor, value, -1, i * size, (i + 1) * size) for i in range(3)]
 
 
+def _copied(w: Writer) -> None:
+    """What was there is not read, nor changed where others see it."""
+    before, source, made = w.given["self"], w.given["src"], w.node.meta["val"]
+    is_own = before.target in FILLED and len(before.users) == 1
+    if w.node.target is aten.copy_.default and not is_own:
+        return
+    if source.meta["val"].dtype == made.dtype:
+        w.done(w.call(aten.expand.default, source, list(made.shape)))
+        if before.op == "call_function" and not before.users:
+            before.graph.erase_node(before)
+
+
+def _full_like(w: Writer) -> None:
+    made = w.node.meta["val"]
+    number = float(w.given["fill_value"])
+    number = number if made.is_floating_point() else int(number)
+    w.done(w.call(aten.full.default, list(made.shape), number, dtype=made.dtype))
+
+
+def _rows(w: Writer) -> None:
+    """Pick rows of what is not a constant."""
+    table, index = w.given["weight"], w.given["indices"]
+    if table.op != "get_attr":
+        w.done(w.call(aten.index.Tensor, table, [index]))
+
+
 REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten.add.Scalar: _by_number(aten.add.Tensor),
     aten.addmm.default: _addmm,
     aten.avg_pool1d.default: _average,
     aten.clamp.Tensor: _between,
+    aten.copy.default: _copied,
+    aten.copy_.default: _copied,
     aten.div.Scalar: _by_number(aten.div.Tensor),
     aten.div.Tensor: _quotient,
     aten.dot.default: _matmul,
+    aten.embedding.default: _rows,
+    aten.full_like.default: _full_like,
     aten.glu.default: _glu,
     aten.gru.input: _gru,
     aten.matmul.default: _matmul,
@@ -401,6 +435,8 @@ LOWERED: dict[Any, Callable[[Writer], None]] = {
         for target in (
             aten.addmm.default,
             aten.clamp.Tensor,
+            aten.copy.default,
+            aten.full_like.default,
             aten.glu.default,
             aten.max.dim,
             aten.mean.default,

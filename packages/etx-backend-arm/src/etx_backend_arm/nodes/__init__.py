@@ -3,12 +3,14 @@
 
 from etx_backend_arm.nodes import functions, pool  # isort: skip  # their forms are tried first
 from etx_backend_arm.nodes import (
+    along,
     arithmetic,
     casts,
     clamp,
     conv,
     conv3d,
     curves,
+    filled,
     indices,
     linear,
     logic,
@@ -37,6 +39,7 @@ __all__ = [
     "TABLE",
     "Lowering",
     "Profile",
+    "along",
     "arguments",
     "arithmetic",
     "casts",
@@ -44,6 +47,7 @@ __all__ = [
     "conv",
     "conv3d",
     "curves",
+    "filled",
     "form_of",
     "functions",
     "indices",

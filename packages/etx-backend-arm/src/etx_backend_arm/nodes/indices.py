@@ -59,6 +59,14 @@ def few_places(node: Node, look: Look) -> str | None:
     return f"{node.name} picks of {count} elements, at most {MOST_PLACES} are told apart"
 
 
+def float_table(node: Node, look: Look) -> str | None:
+    """The table is of floats: of a constant, of one that is quantized, or of another operator's."""
+    table: Any = node.args[0]
+    if table.target is not DEQUANTIZE or weight_of(table, look) is not None:
+        return None
+    return f"{table.name}, the table of {node.name}, is quantized and no constant"
+
+
 def constant_table(node: Node, look: Look) -> str | None:
     """The table is a constant: floats, or int8 with scales."""
     table: Any = node.args[0]
@@ -224,12 +232,16 @@ def _reals(values: Values, node: Any) -> torch.Tensor:
     return weight.integers * weight.scales.reshape(shape)
 
 
-@lowers(EMBEDDING, when=(float_rows, static_shape, constant_table, int32_index))
+@lowers(EMBEDDING, when=(float_rows, static_shape, float_table, int32_index))
 def rows(values: Values, node: Node) -> None:
     """Lower to GATHER."""
     call = Call(values, node, "nchw")
-    table = _reals(values, node.args[0]).to(node.meta["val"].dtype)
-    value = values.constant(call.fresh("table"), table)
+    table: Any = node.args[0]
+    if constant_table(node, values.parameter) is None:
+        held = _reals(values, table).to(node.meta["val"].dtype)
+        value = values.constant(call.fresh("table"), held)
+    else:
+        value = call.get(table)
     call.done(_gather(call, value, indices_of(node), 0))
 
 

@@ -314,6 +314,26 @@ def filled(values: Values, node: Node) -> None:
     _select(operands, operands.get(mask, torch.bool), pair)
 
 
+def filled_integers(values: Values, node: Node) -> None:
+    """Lower to SELECT between a number and the tensor, both in the scale of the result."""
+    given, mask, number = node.args
+    operands = Operands(values, node)
+    call = operands.call
+    assert call.step is not None
+    form = call.step.form
+    held = values.number(form.integer(float(number)), operands.rank, DTYPES[form.dtype])  # type: ignore[arg-type]
+    pair = [operands.get(mask, torch.bool), held, operands.aligned(given)]
+    name, dtype = call.fresh("chosen"), DTYPES[form.dtype]
+    made = call.graph.operator(Op.SELECT, fbs.SelectAttribute(), pair, name, call.shape, dtype)
+    call.same(made)
+
+
+def by_mask(node: Node, look: Look) -> str | None:
+    """The mask is of truths."""
+    mask = node.args[1].meta["val"].dtype  # type: ignore[union-attr]
+    return None if mask == torch.bool else f"{node.name} fills by {mask}"
+
+
 def _in_both(target: object, *when: Check) -> Callable[[Callable[..., None]], None]:
     def register(emit: Callable[..., None]) -> None:
         for profile in Profile:
@@ -351,4 +371,7 @@ for target, check in ((aten.where.self, chosen_types), (aten.masked_fill.Scalar,
     lowers(target, when=(static_shape, check(torch.bool, *FLOATS)))(emit)
 lowers(aten.where.self, when=(integers, static_shape, by_truths), profile=Profile.INT)(
     chosen_integers
+)
+lowers(aten.masked_fill.Scalar, when=(integers, static_shape, by_mask), profile=Profile.INT)(
+    filled_integers
 )

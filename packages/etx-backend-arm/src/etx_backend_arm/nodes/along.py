@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Sums of all that lies before in a dimension, and halves of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch.fx import Node
+
+from etx_backend_arm.nodes.call import Call
+from etx_backend_arm.nodes.moves import cut, in_both, padded
+from etx_backend_arm.nodes.reduce import MOST, MOST_WIDE
+from etx_backend_arm.nodes.table import (
+    Profile,
+    arguments,
+    floating,
+    integers,
+    lowers,
+    static_shape,
+)
+from etx_backend_arm.quantized import Look, find_step
+from etx_backend_arm.tosa import Op, fbs
+from etx_backend_arm.values import Values
+
+aten = torch.ops.aten
+TRIANGLES: dict[object, Callable[..., torch.Tensor]] = {
+    aten.tril.default: torch.tril,
+    aten.triu.default: torch.triu,
+}
+
+
+def short(node: Node, look: Look) -> str | None:
+    """The sum of all elements stays in int32."""
+    source, dim = arguments(node)[:2]
+    shape, found = source.meta["val"].shape, find_step(node, look)
+    most = MOST_WIDE if not isinstance(found, str) and found.form.is_wide else MOST
+    if not shape or shape[dim] <= most:
+        return None
+    return f"{node.name} adds {shape[dim]} elements, at most {most} fit int32"
+
+
+@lowers(aten.cumsum.default, when=(integers, static_shape, short), profile=Profile.INT)
+@lowers(aten.cumsum.default, when=(floating, static_shape))
+def summed(values: Values, node: Node) -> None:
+    """Add what lies 1, 2, 4 and so on before: the logarithm of the length in ADDs."""
+    call = Call(values, node, "nchw")
+    source, dim = arguments(node)[:2]
+    value, form = call.get(source), call.form(source) if call.step else None
+    if form is not None:
+        value = call.wide(value, 1.0, form.zero_point, "wide")
+    else:
+        value = call.as_float32(value, "wider")
+    shape, by = call.graph.shape(value), 1
+    at = dim % max(len(shape), 1)
+    while shape and by < shape[at]:
+        size = [*shape[:at], shape[at] - by, *shape[at + 1 :]]
+        part = cut(call, value, [0] * len(shape), size, f"before_{by}")
+        pads = [(by if i == at else 0, 0) for i in range(len(shape))]
+        moved = padded(call, part, pads, 0, f"moved_{by}")
+        value = call.emit(Op.ADD, fbs.AddAttribute(), [value, moved], f"sum_{by}", shape)
+        by *= 2
+    call.done(value, form.scale if form else None)
+
+
+@in_both(*TRIANGLES)
+def half(values: Values, node: Node) -> None:
+    """Lower to SELECT between the matrix and zeros."""
+    call = Call(values, node, "nchw")
+    shape = call.shape
+    held = TRIANGLES[node.target](torch.ones(shape[-2:]), arguments(node)[1]).bool()
+    mask = values.constant(call.fresh("half"), held.reshape([1] * (len(shape) - 2) + shape[-2:]))
+    value = call.aligned(call.activations[0])
+    dtype = call.graph.dtype(value)
+    zero = values.number(call.step.form.zero_point if call.step else 0, len(shape), dtype)
+    given, name = [mask, value, zero], call.fresh("rest")
+    call.same(call.graph.operator(Op.SELECT, fbs.SelectAttribute(), given, name, shape, dtype))
