@@ -24,6 +24,7 @@ from etx_backend_arm.nodes.indices import argmax_of
 from etx_backend_arm.nodes.table import FLOATS
 from etx_backend_arm.quantized import (
     DEQUANTIZE,
+    FILLED,
     INDEXED,
     OF_CHANNELS,
     QUANTIZE,
@@ -57,6 +58,8 @@ WHOLE = (
     aten.triu.default,
 )
 """Operators of the table that the compiler would take apart."""
+MADE = (*FILLED, QUANTIZE)
+"""Groups of nothing else compute nothing."""
 FLOATS_TOO = (aten.erfinv.default, aten.mish.default, aten.softplus.default)
 """Those of them that floats have as one row, too."""
 
@@ -120,7 +123,8 @@ class TOSAPartitioner(GroupPartitioner):
         bundles = [self._bundle(node) for node in own if self.integer(node) is None]
         taken = {node for bundle in bundles for node in bundle}
         plain = {n for n in calls if n not in taken and self._floating(n) is None}
-        return group_nodes(module.graph, plain.__contains__, bundles)
+        groups = group_nodes(module.graph, plain.__contains__, bundles)
+        return [group for group in groups if any(n.target not in MADE for n in group)]
 
     def refusal(self, node: Node) -> str | None:
         """Return the reason of the table, or of what a conversion belongs to."""

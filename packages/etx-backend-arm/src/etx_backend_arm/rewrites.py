@@ -33,10 +33,11 @@ aten = torch.ops.aten
 COPIES = {
     aten.expand.default: aten.expand_copy.default,
     aten.slice.Tensor: aten.slice_copy.Tensor,
+    aten.squeeze.dim: aten.squeeze_copy.dim,
     aten.unsqueeze.default: aten.unsqueeze_copy.default,
 }
 """Operators of exported programs in their lowered form."""
-EXTREMES = (aten.max.dim, aten.min.dim)
+EXTREMES = (aten.max.dim, aten.max_pool2d_with_indices.default, aten.min.dim)
 MOST_WINDOWS = 64
 """Adaptive pools of more windows of unequal sizes stay as they are."""
 
@@ -158,6 +159,18 @@ def _largest(w: Writer) -> None:
     image = w.call(aten.unsqueeze.default, given["self"], -2)
     rest = ([0, *given["padding"]], [1, *given["dilation"]], given["ceil_mode"])
     w.done(w.call(aten.squeeze.dim, w.call(aten.max_pool2d.default, image, *sizes, *rest), -2))
+
+
+def _unbatched(w: Writer) -> None:
+    if w.node.meta["val"].dim() == 3:
+        image = w.call(aten.unsqueeze.default, w.given["self"], 0)
+        rest = list(w.given.values())[1:]
+        w.done(w.call(aten.squeeze.dim, w.call(w.node.target, image, *rest), 0))
+
+
+def _without_indices(w: Writer) -> None:
+    if w.node.users and all(user.args[1] == 0 for user in w.node.users):
+        w.picked(w.call(aten.max_pool2d.default, *w.given.values()))
 
 
 def _adaptive(w: Writer) -> None:
@@ -403,6 +416,7 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.add.Scalar: _by_number(aten.add.Tensor),
     aten.addmm.default: _addmm,
     aten.avg_pool1d.default: _average,
+    aten.avg_pool2d.default: _unbatched,
     aten.clamp.Tensor: _between,
     aten.copy.default: _copied,
     aten.copy_.default: _copied,
@@ -416,6 +430,7 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.matmul.default: _matmul,
     aten.max.dim: _extreme(aten.amax.default),
     aten.max_pool1d.default: _largest,
+    aten.max_pool2d.default: _unbatched,
     aten.mean.default: _of_all(aten.mean.dim),
     aten.min.dim: _extreme(aten.amin.default),
     aten.mul.Scalar: _by_number(aten.mul.Tensor),
@@ -430,15 +445,18 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
 }
 LOWERED: dict[Any, Callable[[Writer], None]] = {
     aten._adaptive_avg_pool2d.default: _adaptive,
+    aten.max_pool2d_with_indices.default: _without_indices,
     **{
         target: REWRITES[target]
         for target in (
             aten.addmm.default,
+            aten.avg_pool2d.default,
             aten.clamp.Tensor,
             aten.copy.default,
             aten.full_like.default,
             aten.glu.default,
             aten.max.dim,
+            aten.max_pool2d.default,
             aten.mean.default,
             aten.min.dim,
             aten.select_scatter.default,

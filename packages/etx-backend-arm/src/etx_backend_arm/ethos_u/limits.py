@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from etx_backend_arm.tosa import Graph, Op, ResizeMode
+from etx_backend_arm.tosa import DType, Graph, Op, ResizeMode, fbs
 
 __all__ = ["over_limit"]
 
@@ -72,6 +72,8 @@ def _table(attribute: Any, source: list[int], made: list[int], table: list[int])
 
 def _transpose(attribute: Any, source: list[int], made: list[int], other: Any) -> str | None:
     axes = [size for size in source if size != 1]
+    if len(axes) > 5:
+        return f"a transposition of {source}, of {len(axes)} dimensions"
     if len(axes) > 2 and prod(sorted(axes)[2:]) > LARGEST:
         return f"a transposition of {source}"
     return None
@@ -154,6 +156,8 @@ def over_limit(graph: Graph, family: str) -> str | None:
     for operator in graph.operators():
         if operator.op not in RULES:
             return f"{family} has no {operator.op.name}"
+        if operator.op == Op.RESCALE and _dtypes(graph, operator) == (DType.INT48, DType.INT32):
+            return f"{family} has no RESCALE of int48 to int32"
         rule = RULES[operator.op]
         if rule is None:
             continue
@@ -163,3 +167,7 @@ def over_limit(graph: Graph, family: str) -> str | None:
         if refused is not None:
             return f"{operator.op.name} on {family}: {refused}"
     return None
+
+
+def _dtypes(graph: Graph, operator: fbs.TosaOperator) -> tuple[DType, DType]:
+    return graph.dtype(operator.inputs[0]), graph.dtype(operator.outputs[0])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors that are made of nothing but numbers: constants, and TILE where one number is all of it."""
+"""Tensors made of nothing but numbers: constants, and TILE where one number is all of it."""
 
 from __future__ import annotations
 

@@ -68,6 +68,27 @@ def padded(call: Call, value: str, pads: list[tuple[int, int]], number: float, s
     return call.emit(Op.PAD, fbs.PadAttribute(), operands, suffix, sizes)
 
 
+def every(
+    call: Call, value: str, at: int, first: int, count: int, step: int, suffix: str = ""
+) -> str:
+    """Return ``count`` elements of a dimension: from ``first`` on, each ``step``-th."""
+    shape, begin = call.graph.shape(value), [0] * len(call.graph.shape(value))
+    begin[at] = first
+    reach = min(count * step, shape[at] - first)
+    size = [*shape[:at], reach, *shape[at + 1 :]]
+    made = cut(call, value, begin, size, f"part{suffix}")
+    if step == 1:
+        return made
+    pads = [(0, 0)] * len(shape)
+    pads[at] = (0, count * step - reach)
+    made = padded(call, made, pads, 0.0, f"whole{suffix}")
+    grouped = [*shape[:at], count, step, *shape[at + 1 :]]
+    made = call.reshape(made, grouped, f"grouped{suffix}")
+    one = [*shape[:at], count, 1, *shape[at + 1 :]]
+    made = cut(call, made, [0] * len(grouped), one, f"first{suffix}")
+    return call.reshape(made, [*shape[:at], count, *shape[at + 1 :]], f"as{suffix}")
+
+
 def _plain(values: Values, node: Node) -> Call:
     return Call(values, node, "nchw")
 
@@ -165,20 +186,7 @@ def sliced(values: Values, node: Node) -> None:
     shape, at = call.graph.shape(source), call.dim(dim)
     count, length = call.shape[at], shape[at]
     first = 0 if start is None else min(max(start + length if start < 0 else start, 0), length)
-    begin = [0] * len(shape)
-    begin[at] = first
-    reach = min(count * step, length - first)
-    size = [*shape[:at], reach, *shape[at + 1 :]]
-    made = cut(call, source, begin, size, "part")
-    if step > 1:
-        pads = [(0, 0)] * len(shape)
-        pads[at] = (0, count * step - reach)
-        made = padded(call, made, pads, 0.0, "whole")
-        grouped = [*shape[:at], count, step, *shape[at + 1 :]]
-        made = call.reshape(made, grouped, "grouped")
-        one = [*shape[:at], count, 1, *shape[at + 1 :]]
-        made = cut(call, made, [0] * len(grouped), one, "first")
-        made = call.reshape(made, call.shape, "as")
+    made = every(call, source, at, first, count, step)
     call.moved(made)
 
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from math import floor, log2, prod
+from math import floor, inf, log2, prod
 
 import torch
 from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.conv import accumulator
+from etx_backend_arm.nodes.moves import cut, every, padded
 from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
@@ -18,8 +19,9 @@ from etx_backend_arm.nodes.table import (
     lowers,
     static_shape,
 )
+from etx_backend_arm.nodes.wide import Integers
 from etx_backend_arm.nodes.windows import Fit, fit
-from etx_backend_arm.quantized import Look, Weight, find_step
+from etx_backend_arm.quantized import Look, Weight
 from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 from etx_backend_arm.values import DTYPES, Values
 
@@ -67,12 +69,10 @@ def _counts(node: Node) -> torch.Tensor:
     return torch.nn.functional.avg_pool2d(ones, size, stride, padding, up, True, 1)[0].double()
 
 
-def even_if_wide(node: Node, look: Look) -> str | None:
-    """Of int16 each window is a mean by one number."""
-    found, shares = find_step(node, look), _parts(node) / _counts(node)
-    if isinstance(found, str) or not found.form.is_wide or bool((shares == shares.max()).all()):
-        return None
-    return f"{node.name} is of int16, and its windows have different divisors"
+def images(node: Node, look: Look) -> str | None:
+    """It has the rank of images."""
+    rank = node.meta["val"].dim()
+    return None if rank == 4 else f"{node.name} has rank {rank}, a pool of TOSA takes 4"
 
 
 def undilated(node: Node, look: Look) -> str | None:
@@ -116,6 +116,8 @@ def _mean(
         mean = graph.operator(Op.AVG_POOL2D, attribute, [source, zero, zero], name, shape, dtype)
         values.requantize(step, mean, [form.scale], "nhwc", form.zero_point)
         return
+    shares = parts / counts
+    is_even = bool((shares == shares.flatten()[0]).all())
     one = torch.ones(1, dtype=torch.float64)
     total = graph.operator(
         Op.DEPTHWISE_CONV2D,
@@ -131,9 +133,12 @@ def _mean(
         shape,
         summed,
     )
-    shares = parts / counts
-    if bool((shares == shares.flatten()[0]).all()):
+    if is_even:
         values.requantize(step, total, [form.scale * float(shares.flatten()[0])], "nhwc")
+        return
+    if form.is_wide:
+        made, unit = _wide_shares(Call(values, node, "nhwc"), total, shares, float(parts.max()))
+        values.requantize(step, made, [form.scale * unit], "nhwc")
         return
     bits = floor(log2(2**31 / (256 * prod(size) * float(shares.max()))))
     factors = (shares * 2.0**bits).round().to(torch.int32)[None, :, :, None]
@@ -142,10 +147,19 @@ def _mean(
     values.requantize(step, mean, [form.scale * 2.0**-bits], "nhwc")
 
 
+def _wide_shares(call: Call, total: str, shares: torch.Tensor, most: float) -> tuple[str, float]:
+    """Return sums of int16 times shares, of which ``most`` is left, and what it is multiples of."""
+    wide = call.graph.rescale(total, [1.0], (0, 0), call.fresh("as_int32"), DType.INT32)
+    bits, kept = (floor(log2(2.0**30 / number)) for number in (float(shares.max()), 2**15 * most))
+    factors = (shares * 2.0**bits).round().to(torch.int32)[None, :, :, None]
+    held = call.values.constant(call.fresh("shares"), factors)
+    return Integers(call).mul(wide, held, bits - kept, "counted"), 2.0**-kept
+
+
 INT = (integers, static_shape)
 
 
-@lowers(aten.avg_pool2d.default, when=(*INT, plain_pool, even_if_wide), profile=Profile.INT)
+@lowers(aten.avg_pool2d.default, when=(*INT, plain_pool), profile=Profile.INT)
 def avg_pool2d(values: Values, node: Node) -> None:
     """Lower to AVG_POOL2D, or DEPTHWISE_CONV2D and RESCALE where scales or divisors differ."""
     size, stride, _ = _window(node)
@@ -228,3 +242,52 @@ def max_pool2d_of_floats(values: Values, node: Node) -> None:
         nan_mode=NanPropagationMode.PROPAGATE,
     )
     call.done(call.emit(Op.MAX_POOL2D, attribute, [source], "largest", call.shape))
+
+
+@lowers(aten.max_pool2d.default, when=(*INT, images), profile=Profile.INT)
+@lowers(aten.max_pool2d.default, when=(*FLOAT, images))
+def dilated_max_pool2d(values: Values, node: Node) -> None:
+    """Lower to MAX_POOL2D of images of which each has every n-th row and column.
+
+    It goes on by one row and column, of what it makes those at the stride are taken.
+    """
+    call, (size, stride, padding) = Call(values, node, "nhwc"), _window(node)
+    gaps, value = _pair(arguments(node)[4]), call.get(call.activations[0])
+    graph, count = call.graph, call.shape[1:3]
+    batch, *given, channels = graph.shape(value)
+    pads, kept, made = [(0, 0)], [batch], []
+    for n, k, s, p, gap, c in zip(given, size, stride, padding, gaps, count, strict=True):
+        whole = -(-((c - 1) * s + (k - 1) * gap + 1) // gap) * gap
+        kept.append(min(n, whole - p))
+        pads.append((p, whole - p - kept[-1]))
+        made.append(whole // gap)
+    value = cut(call, value, [0] * 4, [*kept, channels], "part")
+    value = padded(call, value, [*pads, (0, 0)], _least(call, value), "padded")
+    value = _apart(call, value, [batch, made[0], gaps[0], made[1], gaps[1], channels], 1)
+    value = call.reshape(value, [batch * prod(gaps), *made, channels], "images")
+    at = [n - k + 1 for n, k in zip(made, size, strict=True)]
+    attribute = fbs.MaxPool2dAttribute(
+        kernel=size, stride=[1, 1], pad=[0] * 4, nan_mode=NanPropagationMode.PROPAGATE
+    )
+    shape = [batch * prod(gaps), *at, channels]
+    value = call.emit(Op.MAX_POOL2D, attribute, [value], "largest", shape)
+    value = _apart(call, value, [batch, *gaps, *at, channels], -1)
+    value = call.reshape(value, [batch, at[0] * gaps[0], at[1] * gaps[1], channels], "image")
+    for axis in (1, 2):
+        value = every(call, value, axis, 0, count[axis - 1], stride[axis - 1], f"_{axis}")
+    call.moved(value)
+
+
+def _least(call: Call, value: str) -> float:
+    """Return what is below all others of a type."""
+    (held,) = (dtype for dtype, kind in DTYPES.items() if kind == call.graph.dtype(value))
+    return -inf if held.is_floating_point else torch.iinfo(held).min
+
+
+def _apart(call: Call, value: str, sizes: list[int], way: int) -> str:
+    """Put rows and columns behind the batch that are a gap apart, or back."""
+    perms = [0, 2, 4, 1, 3, 5] if way > 0 else [0, 3, 1, 4, 2, 5]
+    suffix = "apart" if way > 0 else "together"
+    value = call.reshape(value, sizes, f"{suffix}_grouped")
+    shape, dtype = [sizes[i] for i in perms], call.graph.dtype(value)
+    return call.graph.transpose(value, perms, call.fresh(suffix), shape, dtype)
