@@ -277,6 +277,17 @@ def _quotient(w: Writer) -> None:
     w.done(w.call(aten.mul.Tensor, first, w.call(aten.reciprocal.default, second)))
 
 
+def _rounded(w: Writer) -> None:
+    """A table takes what is divided by a number; of two tensors the product is rounded."""
+    first, second = w.given["self"], w.given["other"]
+    if not isinstance(second, Node) or second.op == "get_attr":
+        return
+    made = w.call(aten.mul.Tensor, first, w.call(aten.reciprocal.default, second))
+    mode = w.given.get("rounding_mode", "floor")
+    rounds = {"floor": aten.floor.default, "trunc": aten.trunc.default}
+    w.done(w.call(rounds[mode], made) if mode else made)
+
+
 def _extreme(target: Any) -> Callable[[Writer], None]:
     def rewrite(w: Writer) -> None:
         for user in list(w.node.users):
@@ -422,8 +433,10 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.copy_.default: _copied,
     aten.div.Scalar: _by_number(aten.div.Tensor),
     aten.div.Tensor: _quotient,
+    aten.div.Tensor_mode: _rounded,
     aten.dot.default: _matmul,
     aten.embedding.default: _rows,
+    aten.floor_divide.default: _rounded,
     aten.full_like.default: _full_like,
     aten.glu.default: _glu,
     aten.gru.input: _gru,

@@ -36,14 +36,19 @@ INVERSES = (
     aten.atan.default,
     aten.atanh.default,
     aten.cosh.default,
+    aten.div.Scalar_mode,
+    aten.div.Tensor_mode,
     aten.erfinv.default,
     aten.expm1.default,
+    aten.floor_divide.default,
     aten.log10.default,
     aten.log2.default,
     aten.logit.default,
+    aten.remainder.Scalar,
     aten.sign.default,
     aten.sinh.default,
     aten.tan.default,
+    aten.trunc.default,
 )
 """Functions that few networks have: a table in integers."""
 FUNCTIONS = (
@@ -263,13 +268,6 @@ def _leaky(f: Floats, x: str) -> str:
     return f.where_positive(x, f.mul(x, float(f.call.arguments[1])))
 
 
-def _pow(f: Floats, x: str) -> str:
-    exponent = f.call.arguments[1]
-    if exponent == 2:
-        return f.mul(x, x)
-    return f.one(Op.POW, fbs.PowAttribute(), x, f.number(float(exponent), x))
-
-
 def _softplus(f: Floats, x: str, beta: float = 1.0) -> str:
     scaled = x if beta == 1 else f.mul(x, beta)
     size = f.one(Op.ABS, fbs.AbsAttribute(), scaled)
@@ -298,6 +296,11 @@ def _tan(f: Floats, x: str) -> str:
     return f.mul(f.one(Op.SIN, fbs.SinAttribute(), x), down)
 
 
+def _trunc(f: Floats, x: str) -> str:
+    below = f.one(Op.CEIL, fbs.CeilAttribute(), x)
+    return f.where_positive(x, below, f.one(Op.FLOOR, fbs.FloorAttribute(), x))
+
+
 def _logarithm(base: float) -> Formula:
     return lambda f, x: f.mul(f.one(Op.LOG, fbs.LogAttribute(), x), 1 / math.log(base))
 
@@ -308,6 +311,7 @@ FORMULAS: dict[object, Formula] = {
     aten.log10.default: _logarithm(10.0),
     aten.log2.default: _logarithm(2.0),
     aten.tan.default: _tan,
+    aten.trunc.default: _trunc,
     aten.div.Scalar: lambda f, x: f.mul(x, 1 / float(f.call.arguments[1])),
     aten.elu.default: _elu,
     aten.gelu.default: _gelu,
@@ -316,19 +320,10 @@ FORMULAS: dict[object, Formula] = {
     aten.leaky_relu.default: _leaky,
     aten.mish.default: _mish,
     aten.mul.Scalar: lambda f, x: f.mul(x, float(f.call.arguments[1])),
-    aten.pow.Tensor_Scalar: _pow,
     aten.rsub.Scalar: _rsub,
     aten.softplus.default: lambda f, x: _softplus(f, x, float(f.call.arguments[1])),
     aten.sub.Scalar: partial(_plus, sign=-1.0),
 }
-
-
-def positive_exponent(node: Node, look: Look) -> str | None:
-    """TOSA's POW is of bases that are not negative; only squares are of all."""
-    exponent = arguments(node)[1]
-    if exponent == 2:
-        return None
-    return f"{node.name} has an exponent of {exponent}, only squares take any sign"
 
 
 def smooth(node: Node, look: Look) -> str | None:
@@ -343,7 +338,6 @@ def smooth(node: Node, look: Look) -> str | None:
 
 
 MORE_CHECKS: dict[object, tuple[Callable[[Node, Look], str | None], ...]] = {
-    aten.pow.Tensor_Scalar: (positive_exponent,),
     aten.softplus.default: (smooth,),
 }
 
