@@ -80,6 +80,20 @@ class Writer:
         made.meta.pop("tensor_meta", None)
         return made
 
+    def parameter(self, held: Node, shape: list[int]) -> Node:
+        """Return a parameter of the model in another shape: a constant of its own."""
+        made = self.call(aten.view.default, held, shape)
+        model = self.node.graph.owning_module
+        if held.op != "get_attr":
+            return made
+        name = f"{self.node.name}_{str(held.target).replace('.', '_')}"
+        tensor = operator.attrgetter(str(held.target))(model)
+        model.register_buffer(name, tensor.detach().reshape(shape))
+        named = self.node.graph.get_attr(name)
+        named.meta = dict(made.meta)
+        self.node.graph.erase_node(made)
+        return named
+
     def done(self, made: Node) -> None:
         """Let a value take the place of the node."""
         self.node.replace_all_uses_with(made)
@@ -282,6 +296,8 @@ def _rounded(w: Writer) -> None:
     first, second = w.given["self"], w.given["other"]
     if not isinstance(second, Node) or second.op == "get_attr":
         return
+    if not w.node.meta["val"].is_floating_point():
+        return
     made = w.call(aten.mul.Tensor, first, w.call(aten.reciprocal.default, second))
     mode = w.given.get("rounding_mode", "floor")
     rounds = {"floor": aten.floor.default, "trunc": aten.trunc.default}
@@ -338,6 +354,22 @@ def _variance(w: Writer) -> None:
     squares = w.call(aten.mul.Tensor, apart, apart)
     made = w.call(aten.mean.dim, squares, dims, given["keepdim"])
     w.done(made if divisor == count else w.call(aten.mul.Tensor, made, count / divisor))
+
+
+def _group_norm(w: Writer) -> None:
+    """Normalize groups as rows; what is of channels is multiplied and added behind it."""
+    given = w.given
+    x, shape = given["input"], list(w.node.meta["val"].shape)
+    groups = given["num_groups"]
+    count = prod(map(int, shape[1:])) // groups
+    made = w.call(aten.view.default, x, [shape[0], groups, count])
+    made = w.call(aten.layer_norm.default, made, [count], None, None, given["eps"])
+    made = w.call(aten.view.default, made, shape)
+    for target, each in ((aten.mul.Tensor, given["weight"]), (aten.add.Tensor, given["bias"])):
+        if each is not None:
+            by_channel = [shape[1], *[1] * (len(shape) - 2)]
+            made = w.call(target, made, w.parameter(each, by_channel))
+    w.done(made)
 
 
 def _gru(w: Writer) -> None:
@@ -439,6 +471,7 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.floor_divide.default: _rounded,
     aten.full_like.default: _full_like,
     aten.glu.default: _glu,
+    aten.group_norm.default: _group_norm,
     aten.gru.input: _gru,
     aten.matmul.default: _matmul,
     aten.max.dim: _extreme(aten.amax.default),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Layer normalization."""
+"""Normalization of rows, and of groups of channels."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import (
+    Check,
     Profile,
     arguments,
     floating,
@@ -28,14 +29,19 @@ from etx_backend_arm.values import Values
 
 aten = torch.ops.aten
 LAYER_NORM = aten.native_layer_norm.default
+GROUP_NORM = aten.native_group_norm.default
 
 
-def first_of_layer_norm(node: Node, look: Look) -> str | None:
-    """It picks what is normalized."""
-    source = split_of(node)
-    if source is None or source.target is not LAYER_NORM or node.args[1] != 0:
-        return f"{node.name} picks a result of {node.args[0]}, which has no lowering"
-    return None
+def first_of(norm: object) -> Check:
+    """Return a check: it picks what is normalized."""
+
+    def check(node: Node, look: Look) -> str | None:
+        source = split_of(node)
+        if source is None or source.target is not norm or node.args[1] != 0:
+            return f"{node.name} picks a result of {node.args[0]}, which has no lowering"
+        return None
+
+    return check
 
 
 def only_normalized(node: Node, look: Look) -> str | None:
@@ -45,12 +51,13 @@ def only_normalized(node: Node, look: Look) -> str | None:
     return f"the mean or deviation of {node.name} is read"
 
 
+@lowers(GROUP_NORM, when=(floating, static_shape, picked_only, only_normalized))
 @lowers(LAYER_NORM, when=(floating, static_shape, picked_only, only_normalized))
 def whole(values: Values, node: Node) -> None:
     """Lower to nothing: what picks its result is lowered."""
 
 
-@lowers(operator.getitem, when=(floating, static_shape, first_of_layer_norm))
+@lowers(operator.getitem, when=(floating, static_shape, first_of(LAYER_NORM)))
 def layer_norm(values: Values, node: Node) -> None:
     """(x - mean) * rsqrt(variance + eps), where means are CONV2D by one filter of 1 / N."""
     norm = split_of(node)
@@ -58,21 +65,47 @@ def layer_norm(values: Values, node: Node) -> None:
     call = Call(values, node, "nchw")
     source, normal, weight, bias, eps = arguments(norm)
     count = prod(normal)
+    made = _normalized(call, call.get(source), count, float(eps))
+    made = _with_parameters(call, made, [1, 1, 1, count], weight, bias)
+    call.done(call.reshape(made, call.shape, "as"))
+
+
+@lowers(operator.getitem, when=(floating, static_shape, first_of(GROUP_NORM)))
+def group_norm(values: Values, node: Node) -> None:
+    """Normalize each group of channels as a row; weight and bias are of channels."""
+    norm = split_of(node)
+    assert norm is not None
+    call = Call(values, node, "nchw")
+    source, weight, bias, _, channels, _, groups, eps = arguments(norm)
+    count = prod(call.shape[1:]) // groups
+    made = _normalized(call, call.get(source), count, float(eps))
+    made = call.reshape(made, call.shape, "as_given")
+    shape = [1, channels, *[1] * (len(call.shape) - 2)]
+    call.done(_with_parameters(call, made, shape, weight, bias))
+
+
+def _normalized(call: Call, value: str, count: int, eps: float) -> str:
+    """Return rows of ``count`` elements, (1, rows, 1, count), each normalized."""
     shape = [1, prod(call.shape) // count, 1, count]
-    rows = call.as_float32(call.reshape(call.get(source), shape, "rows"), "wider")
+    rows = call.as_float32(call.reshape(value, shape, "rows"), "wider")
     floats, few = Floats(call, shape), Floats(call, [*shape[:3], 1], "of_row")
     centred = floats.one(Op.SUB, fbs.SubAttribute(), rows, _mean(call, rows, 0.0, "mean"))
-    spread = _mean(call, floats.mul(centred, centred), float(eps), "spread")
-    made = floats.mul(centred, few.one(Op.RSQRT, fbs.RsqrtAttribute(), spread))
+    spread = _mean(call, floats.mul(centred, centred), eps, "spread")
+    return floats.mul(centred, few.one(Op.RSQRT, fbs.RsqrtAttribute(), spread))
+
+
+def _with_parameters(
+    call: Call, value: str, shape: list[int], weight: Node | None, bias: Node | None
+) -> str:
+    """Multiply and add float parameters in this shape."""
+    floats = Floats(call, call.graph.shape(value), "of_parameters")
     for kind, each, idle in (("weight", weight, 1), ("bias", bias, 0)):
-        held = None if each is None else values.parameter(each)
+        held = None if each is None else call.values.parameter(each)
         if each is None or (held is not None and bool((held == idle).all())):
             continue
-        operand = call.as_float32(
-            call.reshape(call.get(each), [1, 1, 1, count], kind), f"{kind}_wider"
-        )
-        made = floats.mul(made, operand) if kind == "weight" else floats.add(made, operand)
-    call.done(call.reshape(made, call.shape, "as"))
+        operand = call.as_float32(call.reshape(call.get(each), shape, kind), f"{kind}_wider")
+        value = floats.mul(value, operand) if kind == "weight" else floats.add(value, operand)
+    return value
 
 
 def _mean(call: Call, rows: str, more: float, suffix: str) -> str:
@@ -131,9 +164,12 @@ def layer_norm_int8(values: Values, node: Node) -> None:
     total = reduce(call, Op.REDUCE_SUM, wide, [1], "sum")
     times = math.mul(wide, math.number(count, wide), 0, "times")
     centred = math.sub(times, total, "centred")
-    least = max(ceil(log2(count) + 2 * log2(MOST_BELOW * count)) - 30, 0)
+    bits = ceil(log2(count) + 2 * log2(MOST_BELOW * count))
+    least, room = max(bits - 30, 0), max(30 - bits, 0)
     power = reduce(call, Op.REDUCE_SUM, math.mul(centred, centred, least, "squares"), [1], "power")
-    offset = max(round(float(eps) * count**3 / form.scale**2 / 2**least), 1)
+    if room:
+        power = math.left(power, math.number(room, power), "power_in_room")
+    offset = max(round(float(eps) * count**3 / form.scale**2 * 2.0 ** (room - least)), 1)
     power = math.add(power, math.number(min(offset, 2**30), power), "not_zero")
     half = math.right(
         math.sub(math.leading_zeros(power, "zeros"), math.number(2, power), "even"),
@@ -145,7 +181,7 @@ def layer_norm_int8(values: Values, node: Node) -> None:
     shift = max(ceil(log2(MOST_BELOW * count)) + 22 - 30, 0) + extra
     scaled = math.mul(centred, inverse, shift, "scaled")
     made = math.right(scaled, math.sub(math.number(15, half), half, "down"), "normal")
-    unit = 2.0**shift * sqrt(count) * 2 ** (-least / 2) / factor
+    unit = 2.0**shift * sqrt(count) * 2 ** ((room - least) / 2) / factor
     made, unit = _affine(math, made, unit, values.parameter(weight), values.parameter(bias))
     call.done(call.reshape(made, call.shape, "as"), unit)
 
