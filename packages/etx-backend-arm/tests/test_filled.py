@@ -50,6 +50,8 @@ MOVES: dict[str, Callable[[Tensor], Tensor]] = {
     "cumsum": lambda x: torch.cumsum(x, -1),
     "cumsum_first": lambda x: torch.cumsum(x, 0),
     "cumsum_middle": lambda x: torch.cumsum(x, 1) * 2,
+    "scatter": lambda x: torch.slice_scatter(x, x[:, :, :2] * 2, 2, 1, 5, 3),
+    "scatter_first": lambda x: torch.slice_scatter(x * 2, x[:, :2], 1, 0, None, 2),
     "copied": lambda x: torch.zeros(SHAPE).copy_(x * 2) + x,
     "spread": lambda x: torch.zeros(4, *SHAPE).copy_(x) + x,
     "masked": lambda x: x.masked_fill(torch.tensor([[True], [False], [True]]), 0.5),

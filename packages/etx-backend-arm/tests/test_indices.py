@@ -93,11 +93,20 @@ def test_the_number_of_the_largest(profile: str, dim: int) -> None:
     np.testing.assert_array_equal(actual, model(x).numpy())
 
 
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_the_number_of_the_largest_byte(dim: int) -> None:
+    x = integers(*SHAPE)
+    model = Whole(lambda x: torch.argmax(x, dim)).eval()
+    graph = only(lower(model, x, partitioner=TOSAPartitioner(TosaCompileSpec("TOSA-1.0+INT"))))
+    (actual,) = reference_model.run(graph, x.numpy())
+    np.testing.assert_array_equal(actual, model(x).numpy())
+
+
 @pytest.mark.parametrize("profile", ["INT", "FP", "INT+FP"])
 def test_numbers_of_what_is_not_taken_stay_outside(profile: str) -> None:
     model = Whole(lambda x: torch.argmax(x, 1).to(torch.int32)).eval()
     partitioner = TOSAPartitioner(TosaCompileSpec(f"TOSA-1.0+{profile}"))
-    x = integers(3, 4)
+    x = integers(3, 4, dtype=torch.int16)
     assert not delegates(lower(model, x, partitioner=partitioner))
 
 

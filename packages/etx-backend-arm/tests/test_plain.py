@@ -55,6 +55,24 @@ ONES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+MOVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "view": lambda x: x.reshape(4, 6),
+    "permute": lambda x: x.permute(2, 0, 1),
+    "transpose": lambda x: x.transpose(1, 2),
+    "cat": lambda x: torch.cat([x, x[:1]], 0),
+    "stack": lambda x: torch.stack([x, x.flip(1)], 1),
+    "slice": lambda x: x[:, 1:, ::3],
+    "select": lambda x: x[:, -1],
+    "expand": lambda x: x[:, :1].expand(2, 5, 4),
+    "repeat": lambda x: x.repeat(1, 2, 1),
+    "flip": lambda x: x.flip(0, 2),
+    "squeeze": lambda x: x[:1].squeeze(0).unsqueeze(-1),
+    "scatter": lambda x: torch.slice_scatter(x, x[:, :, :2], 2, 0, 4, 2),
+    "scatter_last": lambda x: torch.slice_scatter(x, x[:, :1], 1, 1, None, 3),
+    "scatter_side_by_side": lambda x: torch.slice_scatter(x, x[:, :2], 1, 1),
+}
+
+
 def drawn(shape: tuple[int, ...], dtype: torch.dtype, seed: int) -> Tensor:
     """Return numbers of the whole range of a byte, none of them zero."""
     generator = torch.Generator().manual_seed(seed)
@@ -96,9 +114,17 @@ def test_the_profile_of_floats_has_sums_of_int32(name: str) -> None:
     check(PAIRS[name], "FP", *(drawn(s, torch.int32, i) for i, s in enumerate(shapes)))
 
 
+@pytest.mark.parametrize("name", MOVES)
+def test_moves(name: str) -> None:
+    for i, dtype in enumerate(TYPES):
+        check(MOVES[name], "INT", drawn((2, 3, 4), dtype, i))
+    for profile in ("INT", "FP"):
+        check(MOVES[name], profile, drawn((2, 3, 4), torch.int8, 3) > 0)
+
+
 REFUSED: dict[str, tuple[Callable[..., Tensor], str, torch.dtype]] = {
     "add is not between int32 of one rank": (lambda x: x + x[0], "FP", torch.int32),
-    "has no lowering to TOSA FP": (lambda x: x % 3, "FP", torch.int32),
+    "is torch.int32, the lowering takes torch.float32": (lambda x: x % 3, "FP", torch.int32),
 }
 
 
@@ -115,3 +141,5 @@ def test_numbers_stay_on_the_cpu_beside_an_npu() -> None:
     partitioner = EthosUPartitioner(EthosUCompileSpec("ethos-u55-128"))
     x = drawn((3, 4), torch.int32, 0)
     assert not delegates(lower(Whole(torch.add).eval(), x, x + 1, partitioner=partitioner))
+    model = Whole(lambda x: x.transpose(0, 1)).eval()
+    assert not delegates(lower(model, x, partitioner=partitioner))

@@ -68,6 +68,7 @@ ALSO_INTEGER: dict[object, Row] = {
             aten.permute_copy.default,
             aten.select_copy.int,
             aten.slice_copy.Tensor,
+            aten.slice_scatter.default,
             aten.squeeze_copy.dim,
             aten.tril.default,
             aten.triu.default,

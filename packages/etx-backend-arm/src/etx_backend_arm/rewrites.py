@@ -84,7 +84,7 @@ class Writer:
         """Return a parameter of the model in another shape: a constant of its own."""
         made = self.call(aten.view.default, held, shape)
         model = self.node.graph.owning_module
-        if held.op != "get_attr":
+        if held.op != "get_attr" or model is None:
             return made
         name = f"{self.node.name}_{str(held.target).replace('.', '_')}"
         tensor = operator.attrgetter(str(held.target))(model)

@@ -20,6 +20,7 @@ from etx_backend_arm.ethos_u.report import Origin, encoded, report_key
 from etx_backend_arm.ethos_u.slices import keep_slices_apart
 from etx_backend_arm.ethos_u.vela import compile_and_report, vela_version
 from etx_backend_arm.lowering import lower_node, lower_program
+from etx_backend_arm.nodes.moves import MOVED
 from etx_backend_arm.nodes.plain import PLAIN
 from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantized import Step, find_step, split_of
@@ -98,8 +99,10 @@ class EthosUPartitioner(TOSAPartitioner):
             return reason
         if node.target in NOT_WIDE and self.is_wide(node):
             return f"{node.name} is between int16, which {self.name} has not for {node.target}"
-        if node.target in PLAIN and not isinstance(find_step(node, self._look), Step):
-            return f"{node.name} computes numbers that are not quantized: they stay on the CPU"
+        if (node.target in PLAIN or node.target in MOVED) and not isinstance(
+            find_step(node, self._look), Step
+        ):
+            return f"{node.name} is of numbers that are not quantized: they stay on the CPU"
         if node not in self.limits:
             graph = lower_node(self.program, node, self.target.has_narrow_tables)
             self.limits[node] = over_limit(graph, self.target.family)

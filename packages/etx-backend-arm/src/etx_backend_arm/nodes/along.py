@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sums of all that lies before in a dimension, and halves of matrices."""
+"""Sums of all that lies before in a dimension, halves of matrices, every n-th of other values."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Callable
 import torch
 from torch.fx import Node
 
+from etx_backend_arm.nodes.arithmetic import both_integer
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.nodes.moves import cut, in_both, padded
+from etx_backend_arm.nodes.moves import as_they_are, cut, in_both, padded
 from etx_backend_arm.nodes.reduce import MOST, MOST_WIDE
 from etx_backend_arm.nodes.table import (
     Profile,
@@ -75,3 +76,49 @@ def half(values: Values, node: Node) -> None:
     zero = values.number(call.step.form.zero_point if call.step else 0, len(shape), dtype)
     given, name = [mask, value, zero], call.fresh("rest")
     call.same(call.graph.operator(Op.SELECT, fbs.SelectAttribute(), given, name, shape, dtype))
+
+
+def in_steps(node: Node, look: Look) -> str | None:
+    """Rows are left between those that are put: others are CONCAT."""
+    step = arguments(node)[5]
+    return None if step > 1 else f"{node.name} puts rows side by side, which are joined"
+
+
+def between(values: Values, node: Node) -> None:
+    """Put values apart by zeros, and SELECT them where they belong."""
+    call = Call(values, node, "nchw")
+    _, source, dim, start, end, step = arguments(node)
+    shape = call.shape
+    at = dim % len(shape)
+    begin, _, _ = slice(start, end, step).indices(shape[at])
+    value = call.aligned(source)
+    count = call.graph.shape(value)[at]
+    apart = [*shape[: at + 1], 1, *shape[at + 1 :]]
+    apart[at] = count
+    value = call.reshape(value, apart, "rows")
+    pads = [(0, step - 1 if i == at + 1 else 0) for i in range(len(apart))]
+    value = call.reshape(
+        padded(call, value, pads, 0, "apart"),
+        [*shape[:at], count * step, *shape[at + 1 :]],
+        "together",
+    )
+    reach = min(count * step, shape[at] - begin)
+    value = cut(call, value, [0] * len(shape), [*shape[:at], reach, *shape[at + 1 :]], "part")
+    around = [(begin, shape[at] - begin - reach) if i == at else (0, 0) for i in range(len(shape))]
+    value = padded(call, value, around, 0, "whole")
+    held = torch.zeros(shape[at], dtype=torch.bool)
+    held[begin : begin + reach : step] = True
+    sizes = [shape[at] if i == at else 1 for i in range(len(shape))]
+    mask = values.constant(call.fresh("places"), held.reshape(sizes))
+    given = [mask, value, call.aligned(call.operands[0])]
+    name, dtype = call.fresh("put"), call.graph.dtype(value)
+    call.same(call.graph.operator(Op.SELECT, fbs.SelectAttribute(), given, name, shape, dtype))
+
+
+lowers(
+    aten.slice_scatter.default,
+    when=(integers, static_shape, both_integer, in_steps),
+    profile=Profile.INT,
+)(between)
+lowers(aten.slice_scatter.default, when=(floating, static_shape, in_steps))(between)
+as_they_are(aten.slice_scatter.default, when=(in_steps,))(between)

@@ -307,9 +307,11 @@ def along_one_dim(node: Node, look: Look) -> str | None:
 
 
 def of_integers(node: Node, look: Look) -> str | None:
-    """What is compared is dequantized."""
+    """What is compared is dequantized, or int8 as it is."""
     source: Any = node.args[0]
     if source.target is DEQUANTIZE and affine(source) is not None:
+        return None
+    if source.meta["val"].dtype == torch.int8:
         return None
     return f"{source.name}, the input of {node.name}, is not dequantized from integers"
 

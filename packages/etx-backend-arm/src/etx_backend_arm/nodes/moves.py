@@ -15,6 +15,7 @@ from torch.fx import Node
 
 from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.table import (
+    Check,
     Profile,
     arguments,
     floating,
@@ -32,15 +33,45 @@ Emit = Callable[[Values, Node], None]
 SPLITS = (aten.split_copy.Tensor, aten.split_with_sizes_copy.default, aten.unbind_copy.int)
 
 
-def in_both(
-    *targets: object, when: Sequence[Callable[[Node, Look], str | None]] = ()
-) -> Callable[[Emit], Emit]:
+def in_both(*targets: object, when: Sequence[Check] = ()) -> Callable[[Emit], Emit]:
     """Register a function as the lowering of ``targets`` in both profiles."""
 
     def register(emit: Emit) -> Emit:
         for target in targets:
             lowers(target, when=(integers, static_shape, *when), profile=Profile.INT)(emit)
             lowers(target, when=(floating, static_shape, *when))(emit)
+        return emit
+
+    return register
+
+
+PLAIN_TYPES = (torch.bool, torch.int8, torch.int16, torch.int32)
+MOVED: dict[object, Emit] = {}
+"""Operators that move numbers and truths as they are."""
+
+
+def plain(node: Node, look: Look) -> str | None:
+    """All tensors are of one type, of truths or plain integers."""
+    types = {each.meta["val"].dtype for each in (node, *node.all_input_nodes)}
+    if len(types) == 1 and types <= set(PLAIN_TYPES):
+        return None
+    return f"{node.name} is not dequantized, nor of int8, int16, int32 or bool"
+
+
+def truths(node: Node, look: Look) -> str | None:
+    """All tensors are of truths, which the profile FP has, too."""
+    types = {each.meta["val"].dtype for each in (node, *node.all_input_nodes)}
+    return None if types == {torch.bool} else f"{node.name} is not of floats, nor of truths"
+
+
+def as_they_are(*targets: object, when: Sequence[Check] = ()) -> Callable[[Emit], Emit]:
+    """Register a function for numbers and truths, too."""
+
+    def register(emit: Emit) -> Emit:
+        for target in targets:
+            MOVED[target] = emit
+            lowers(target, when=(plain, static_shape, *when), profile=Profile.INT)(emit)
+            lowers(target, when=(truths, static_shape, *when))(emit)
         return emit
 
     return register
@@ -93,6 +124,15 @@ def _plain(values: Values, node: Node) -> Call:
     return Call(values, node, "nchw")
 
 
+@as_they_are(
+    aten.view_copy.default,
+    aten.squeeze_copy.dims,
+    aten.squeeze_copy.dim,
+    aten.squeeze_copy.default,
+    aten.unsqueeze_copy.default,
+    aten.reshape.default,
+    aten.flatten.using_ints,
+)
 @in_both(
     aten.view_copy.default,
     aten.squeeze_copy.dims,
@@ -138,6 +178,7 @@ def _transposed(values: Values, node: Node, perms: list[int]) -> None:
     call.moved(call.graph.transpose(source, perms, call.fresh("as"), call.shape, dtype))
 
 
+@as_they_are(aten.permute_copy.default)
 @in_both(aten.permute_copy.default)
 def permuted(values: Values, node: Node) -> None:
     """Lower to TRANSPOSE."""
@@ -145,6 +186,7 @@ def permuted(values: Values, node: Node) -> None:
     _transposed(values, node, [dim % rank for dim in arguments(node)[1]])
 
 
+@as_they_are(aten.transpose_copy.int)
 @in_both(aten.transpose_copy.int)
 def swapped(values: Values, node: Node) -> None:
     """Lower to TRANSPOSE of two dimensions."""
@@ -154,6 +196,7 @@ def swapped(values: Values, node: Node) -> None:
     _transposed(values, node, perms)
 
 
+@as_they_are(aten.cat.default)
 @in_both(aten.cat.default)
 def joined(values: Values, node: Node) -> None:
     """Lower to CONCAT of values in the scale of the result."""
@@ -164,6 +207,7 @@ def joined(values: Values, node: Node) -> None:
     call.same(made)
 
 
+@as_they_are(aten.stack.default)
 @in_both(aten.stack.default)
 def stacked(values: Values, node: Node) -> None:
     """Lower to CONCAT of values with one dimension more, in the scale of the result."""
@@ -177,6 +221,7 @@ def stacked(values: Values, node: Node) -> None:
     call.same(made)
 
 
+@as_they_are(aten.slice_copy.Tensor)
 @in_both(aten.slice_copy.Tensor)
 def sliced(values: Values, node: Node) -> None:
     """Lower to SLICE; every n-th element is a part of one in groups of n."""
@@ -190,6 +235,7 @@ def sliced(values: Values, node: Node) -> None:
     call.moved(made)
 
 
+@as_they_are(aten.select_copy.int)
 @in_both(aten.select_copy.int)
 def selected(values: Values, node: Node) -> None:
     """Lower to SLICE and RESHAPE."""
@@ -246,6 +292,7 @@ def part(values: Values, node: Node) -> None:
     call.moved(call.reshape(made, call.shape, "as"))
 
 
+@as_they_are(aten.expand_copy.default, aten.repeat.default)
 @in_both(aten.expand_copy.default, aten.repeat.default)
 def repeated(values: Values, node: Node) -> None:
     """Lower to TILE."""
@@ -281,6 +328,7 @@ def surrounded(values: Values, node: Node) -> None:
     call.same(padded(call, made, around, point, "padded"))
 
 
+@as_they_are(aten.flip.default)
 @in_both(aten.flip.default)
 def reversed_(values: Values, node: Node) -> None:
     """Lower to REVERSE, once a dimension."""
