@@ -158,6 +158,8 @@ def over_limit(graph: Graph, family: str) -> str | None:
             return f"{family} has no {operator.op.name}"
         if operator.op == Op.RESCALE and _dtypes(graph, operator) == (DType.INT48, DType.INT32):
             return f"{family} has no RESCALE of int48 to int32"
+        if operator.op == Op.TRANSPOSE_CONV2D and _dtypes(graph, operator)[0] == DType.INT16:
+            return f"{family} has transposed convolutions of int8 only"
         rule = RULES[operator.op]
         if rule is None:
             continue
