@@ -55,6 +55,11 @@ MOVES: dict[str, Callable[[Tensor], Tensor]] = {
     "copied": lambda x: torch.zeros(SHAPE).copy_(x * 2) + x,
     "spread": lambda x: torch.zeros(4, *SHAPE).copy_(x) + x,
     "masked": lambda x: x.masked_fill(torch.tensor([[True], [False], [True]]), 0.5),
+    "masked_in_place": lambda x: (x * 2).masked_fill_(
+        torch.tensor([True, False, True, True, False]), -1
+    ),
+    "divided_in_place": lambda x: (x * 2).div_(-3.0),
+    "circular": lambda x: torch.nn.functional.pad(x, (2, 1), mode="circular"),
     "full": lambda x: x + torch.full(SHAPE, 1.25),
     "full_row": lambda x: x * torch.full((5,), 1.25),
     "full_like": lambda x: x + torch.full_like(x, -2),
