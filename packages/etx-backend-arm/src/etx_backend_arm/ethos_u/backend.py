@@ -32,6 +32,15 @@ __all__ = ["EthosUBackend", "EthosUPartitioner", "EthosUQuantizer"]
 CONSTANTS = (Op.CONST, Op.CONST_SHAPE)
 INTEGERS = TosaCompileSpec("TOSA-1.0+INT+int16")
 aten = torch.ops.aten
+CHOICES = (
+    aten.masked_fill.Scalar,
+    aten.masked_fill_.Scalar,
+    aten.slice_scatter.default,
+    aten.tril.default,
+    aten.triu.default,
+    aten.where.self,
+)
+"""Operators that are SELECT, which an Ethos-U55 has not."""
 NOT_WIDE = (
     aten.bmm.default,
     aten.matmul.default,
@@ -120,7 +129,7 @@ class EthosUQuantizer(TOSAQuantizer):
     rows: ClassVar[dict[object, Row]] = {
         target: row
         for target, row in TOSAQuantizer.rows.items()
-        if not isinstance(row, Compared) and target is not torch.ops.aten.where.self
+        if not isinstance(row, Compared) and target not in CHOICES
     }
 
     def __init__(self, compile_spec: EthosUCompileSpec) -> None:
