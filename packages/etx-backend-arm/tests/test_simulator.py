@@ -48,6 +48,10 @@ CASES: dict[str, nn.Module] = {
     "avg_pool": nn.Sequential(nn.Conv2d(3, 18, 1), nn.AvgPool2d(3, 2)),
     "max_pool": nn.Sequential(nn.Conv2d(3, 18, 1), nn.MaxPool2d(3, 2, padding=1)),
     "linear": nn.Sequential(nn.Flatten(), nn.Linear(3 * 12 * 16, 10)),
+    "gaps": nn.Sequential(nn.Conv2d(3, 18, 1), nn.MaxPool2d(3, 2, 1, 2)),
+    "sums_on_the_way": test_forms.Whole(lambda x: x.cumsum(-1)),
+    "rounded": test_forms.Whole(lambda x: torch.div(x * 9, 2.5, rounding_mode="floor")),
+    "numbers": test_forms.Whole(lambda x: x + torch.arange(16, dtype=torch.float32)),
 }
 FORMS = [
     "add",

@@ -32,10 +32,12 @@ def test_groups(index: int, spec: str) -> None:
     check(layer, TosaCompileSpec(spec), torch.randn(2, 4, 5, 6), steps=1)
 
 
-def test_int16_stays_outside_of_an_npu() -> None:
+@pytest.mark.parametrize(("index", "is_wide"), [(0, True), (1, False), (3, False)])
+def test_what_an_npu_has_not_stays_outside(index: int, is_wide: bool) -> None:
     spec = EthosUCompileSpec("ethos-u55-128")
     quantizer = EthosUQuantizer(spec)
-    quantizer.set_global(get_symmetric_a16w8_quantization_config())
+    if is_wide:
+        quantizer.set_global(get_symmetric_a16w8_quantization_config())
     x = torch.randn(1, 4, 5, 6)
-    model = quantize(CASES[0].eval(), [(x,)], quantizer)
+    model = quantize(CASES[index].eval(), [(x,)], quantizer)
     assert not delegates(lower(model, x, partitioner=EthosUPartitioner(spec)))

@@ -147,6 +147,8 @@ WHOLE_PROFILE = ("ethos-u85",)
 
 def over_limit(graph: Graph, family: str) -> str | None:
     """Return the first thing in a graph that the family of targets cannot do, or None."""
+    if {Op.TRANSPOSE_CONV2D, Op.CONCAT} <= {operator.op for operator in graph.operators()}:
+        return f"transposed convolutions in groups on {family}"  # Vela 5.2.0: wrong commands
     if family in WHOLE_PROFILE:
         return None
     if {Op.DEPTHWISE_CONV2D, Op.MUL} <= {operator.op for operator in graph.operators()}:
