@@ -90,6 +90,22 @@ def test_an_axis_stays_one_where_numbers_overflow(function, dtype):
     torch.testing.assert_close(found, function(given), equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("function", [torch.exp, torch.sin, torch.cos])
+def test_results_are_finite_up_to_the_largest(function, dtype):
+    """A factor of these overflows before their product with a sine does."""
+    largest = math.log(torch.finfo(dtype).max)
+    far = torch.linspace(-0.6, 1.6, 23, dtype=dtype.to_real()) + largest
+    angles = torch.linspace(-3.1, 3.1, 40, dtype=dtype.to_real())
+    far, angles = (each.reshape(-1) for each in torch.meshgrid(far, angles, indexing="ij"))
+    given = torch.complex(far, angles) if function is torch.exp else torch.complex(angles, far)
+    with Decomposed():
+        found = torch.view_as_real(function(given))
+    expected = torch.view_as_real(function(given))
+    assert (expected.isfinite().sum(-1) == 1).any()
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
+
+
 def test_roots_of_the_axis_are_exact():
     given = torch.tensor([0, 4, -4, complex(-4, -0.0), -1e30, 3e38, complex(-1e38, 1e38), 2j])
     with Decomposed():

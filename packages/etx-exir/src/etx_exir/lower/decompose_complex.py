@@ -131,15 +131,16 @@ def _vanishing(a: Tensor, b: Tensor) -> Tensor:
     return torch.where(aten.logical_and.default(is_zero, product.isnan()), 0.0, product)
 
 
-def _turned(size: Tensor, angle: Tensor) -> Any:
-    return _joined(
-        _vanishing(size, aten.cos.default(angle)), _vanishing(size, aten.sin.default(angle))
-    )
+def _by_product(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+    """Return ``a b c``, which is finite where ``b c`` alone would be too large."""
+    return _vanishing(_vanishing(a, b), c)
 
 
 def _exp(self: Tensor) -> Any:
     real, imaginary = _parts(self, REAL[self.dtype])
-    return _turned(aten.exp.default(real), imaginary)
+    root = aten.exp.default(real * 0.5)
+    cosine, sine = aten.cos.default(imaginary), aten.sin.default(imaginary)
+    return _joined(_by_product(cosine, root, root), _by_product(sine, root, root))
 
 
 def _log(self: Tensor) -> Any:
@@ -184,20 +185,27 @@ def _pow(self: Tensor, exponent: Any) -> Any:
     return _polar(aten.pow.Tensor_Scalar(size, exponent), angle * exponent)
 
 
+def _by_cosh(a: Tensor, x: Tensor) -> Tensor:
+    """Return ``a cosh(x)``, which is ``a cosh^2(x / 2) + a sinh^2(x / 2)``."""
+    even, odd = aten.cosh.default(x * 0.5), aten.sinh.default(x * 0.5)
+    return _by_product(a, even, even) + _by_product(a, odd, odd)
+
+
+def _by_sinh(a: Tensor, x: Tensor) -> Tensor:
+    """Return ``a sinh(x)``, which is ``2 a sinh(x / 2) cosh(x / 2)``."""
+    return _by_product(a, 2 * aten.sinh.default(x * 0.5), aten.cosh.default(x * 0.5))
+
+
 def _sin(self: Tensor) -> Any:
     real, imaginary = _parts(self, REAL[self.dtype])
-    return _joined(
-        _vanishing(aten.sin.default(real), aten.cosh.default(imaginary)),
-        _vanishing(aten.cos.default(real), aten.sinh.default(imaginary)),
-    )
+    sine, cosine = aten.sin.default(real), aten.cos.default(real)
+    return _joined(_by_cosh(sine, imaginary), _by_sinh(cosine, imaginary))
 
 
 def _cos(self: Tensor) -> Any:
     real, imaginary = _parts(self, REAL[self.dtype])
-    return _joined(
-        _vanishing(aten.cos.default(real), aten.cosh.default(imaginary)),
-        -_vanishing(aten.sin.default(real), aten.sinh.default(imaginary)),
-    )
+    sine, cosine = aten.sin.default(real), aten.cos.default(real)
+    return _joined(_by_cosh(cosine, imaginary), -_by_sinh(sine, imaginary))
 
 
 def _sgn(self: Tensor) -> Any:
