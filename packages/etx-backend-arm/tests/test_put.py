@@ -86,6 +86,17 @@ def test_values_are_put(name: str, profile: str, dtype: torch.dtype) -> None:
     assert (Op.SCATTER in found) != is_one
 
 
+@pytest.mark.parametrize("profile", ["INT", "FP"])
+@pytest.mark.parametrize("name", ["one", "two", "last", "apart", "each_the_same", "added"])
+def test_indices_below_zero_count_from_the_end(name: str, profile: str) -> None:
+    torch.manual_seed(0)
+    function, shape, sizes, of_value = PUTS[name]
+    indices = [each - 2 for each in distinct(name, sizes, torch.int64)]
+    inputs = (torch.randn(shape), torch.randn(of_value), *indices)
+    check(Whole(function).eval(), profile, *inputs, steps=0.06)
+    check(Whole(lambda x, i: x[i, :, i]).eval(), profile, torch.randn(3, 2, 4), indices[0] % 3 - 2)
+
+
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32])
 @pytest.mark.parametrize("name", ["one", "apart", "each_the_same", "added"])
 def test_integers_are_put_as_they_are(name: str, dtype: torch.dtype) -> None:

@@ -145,17 +145,38 @@ def numbers(call: Call, indices: Sequence[Index], sizes: Sequence[int]) -> tuple
         value = call.reshape(
             value, [1] * (len(shape) - len(sizes_of)) + sizes_of or [1], f"index_{i}"
         )
+        if call.node.target in (INDEX, INDEX_PUT):
+            value = _from_the_end(call, value, sizes[i], f"index_{i}")
         total = _added(call, total, value, strides[i], f"places_{i}")
     assert total is not None
+    total = call.cast(total, DType.INT32, "places_in_int32")
     return _whole(call, total, shape, count), count
+
+
+def kind_of(call: Call) -> DType:
+    """Return the type in which places are computed: int32, of which the profile FP has little."""
+    is_float = call.step is None and call.node.meta["val"].dtype in FLOATS
+    return DType.FP32 if is_float else DType.INT32
+
+
+def _from_the_end(call: Call, value: str, size: int, suffix: str) -> str:
+    """Return numbers of rows of which those below zero count from the end."""
+    graph, kind = call.graph, kind_of(call)
+    value = call.cast(value, kind, f"{suffix}_as")
+    shape, rank = graph.shape(value), len(graph.shape(value))
+    zero, length = (call.values.number(each, rank, kind) for each in (0, size))
+    is_below, attribute = call.fresh(f"{suffix}_is_below"), fbs.GreaterAttribute()
+    graph.operator(Op.GREATER, attribute, [zero, value], is_below, shape, DType.BOOL)
+    counted = call.emit(Op.ADD, fbs.AddAttribute(), [value, length], f"{suffix}_counted", shape)
+    made, given = call.fresh(f"{suffix}_from_begin"), [is_below, counted, value]
+    return graph.operator(Op.SELECT, fbs.SelectAttribute(), given, made, shape, kind)
 
 
 def _added(call: Call, total: str | None, value: str, stride: int, suffix: str) -> str:
     """Return ``total`` and ``stride`` times a value: int32, by way of floats in the profile FP."""
-    graph, is_float = call.graph, call.step is None and call.node.meta["val"].dtype in FLOATS
+    graph, kind = call.graph, kind_of(call)
     if total is None and stride == 1:
         return value
-    kind = DType.FP32 if is_float else DType.INT32
     made = call.cast(value, kind, f"{suffix}_as")
     if stride != 1:
         shape = graph.shape(made)

@@ -22,6 +22,7 @@ from etx_backend_arm.nodes.indices import (
     index_shape,
     indices_of,
     int32_index,
+    kind_of,
     numbers,
     of_all,
     side_by_side,
@@ -191,13 +192,7 @@ class Put:
     def _pairs(self, found: str, count: int) -> str:
         """Return where an index (0) names a place (1): compared as floats in the profile FP."""
         call, length = self.call, self.sizes[1]
-        kind = DType.INT32
-        if call.step is None and call.graph.dtype(self.rows) not in (
-            DType.INT8,
-            DType.INT16,
-            DType.INT32,
-        ):
-            kind = DType.FP32
+        kind = kind_of(call)
         held = torch.arange(length, dtype=torch.int32).reshape(1, length)
         every = call.values.constant(
             call.fresh("every"), held if kind == DType.INT32 else held.float()
