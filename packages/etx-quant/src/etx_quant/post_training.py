@@ -38,6 +38,7 @@ from etx_quant.recipes import GROUP_SIZE, quantizer_of
 from etx_quant.report import compare
 from etx_quant.simulation import Simulation, observer_nodes
 from etx_quant.taken import check_taken
+from etx_quant.weights import fold_weights
 
 __all__ = ["quantize", "quantize_with_report"]
 
@@ -188,6 +189,7 @@ class _Job:
             step("exporting", 0, 1)
             program = captured(self.model, example, self.dynamic_shapes)
         exported = program.module(check_guards=False)
+        fold_weights(exported)
         fold_norms(exported)
         self.prepared = prepare_pt2e(exported, quantizer)
         observers = observer_nodes(self.prepared)
