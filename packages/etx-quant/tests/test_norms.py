@@ -103,3 +103,42 @@ def test_training_leaves_weights_to_all_that_call_them() -> None:
     for batch in batches:
         training(*batch)
     assert compare(net, finish_training(training), batches).sqnr > 30
+
+
+class Volumes(nn.Module):
+    """Convolutions of three dimensions, which stay float, before a linear layer, which does not."""
+
+    def __init__(self, layer: nn.Module, run: Callable[[Volumes, Tensor], Tensor]) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.a, self.run, self.head = layer, run, nn.Linear(4, 4)
+        self.m, self.n = nn.BatchNorm3d(4), nn.BatchNorm3d(4)
+        for norm in (self.m, self.n):
+            assert norm.running_mean is not None
+            assert norm.running_var is not None
+            norm.running_mean.normal_()
+            norm.running_var.uniform_(0.2, 0.5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.run(self, x).transpose(1, -1))
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda s, x: s.m(s.a(x)),
+        lambda s, x: s.n(s.a(F.relu(s.m(s.a(x))))),
+        lambda s, x: s.m(y := s.a(x)) + y,
+        lambda s, x: s.m(y := s.a(x)) + s.n(y),
+    ],
+    ids=["once", "two of one layer", "read twice", "two of one call"],
+)
+@pytest.mark.parametrize(
+    "layer",
+    [nn.Conv3d(4, 4, 3, padding=1), nn.ConvTranspose3d(4, 4, 3, padding=1, groups=2)],
+    ids=["conv", "transposed"],
+)
+def test_norms_of_volumes(layer: nn.Module, run: Callable[[Volumes, Tensor], Tensor]) -> None:
+    net = Volumes(copy.deepcopy(layer), run).eval()
+    batches = [(torch.randn(2, 4, 4, 4, 4),) for _ in range(2)]
+    assert compare(net, quantize(net, batches), batches).sqnr > 30

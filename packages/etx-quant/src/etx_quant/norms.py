@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import torch
@@ -22,8 +22,24 @@ __all__ = ["fold_norms", "norms_as_layers"]
 
 aten = torch.ops.aten
 NORM = aten.batch_norm.default
-LAYER = {2: aten.conv1d.default, 3: aten.conv1d.default, 4: aten.conv2d.default}
-GROUPS = {aten.conv_transpose1d.default: 6, aten.conv_transpose2d.input: 6}
+LAYER = {
+    2: aten.conv1d.default,
+    3: aten.conv1d.default,
+    4: aten.conv2d.default,
+    5: aten.conv3d.default,
+}
+INTEGERS = 2, 3, 4
+VOLUMES: dict[object, Row] = {
+    aten.conv3d.default: Weighted(),
+    aten.conv3d.padding: Weighted(),
+    aten.conv_transpose3d.input: Weighted(axis=1),
+}
+LAYERS = {op: row for op, row in {**ROWS, **VOLUMES}.items() if isinstance(row, Weighted)}
+GROUPS = {
+    aten.conv_transpose1d.default: 6,
+    aten.conv_transpose2d.input: 6,
+    aten.conv_transpose3d.input: 6,
+}
 Constants = tuple[Node, Node]
 
 
@@ -33,9 +49,9 @@ def fold_norms(model: GraphModule) -> None:
     torchao would fold it into weights and results that others share.
     """
     made: dict[tuple[str, ...], Constants] = {}
-    for node in _norms(model):
+    for node in _norms(model, LAYER):
         layer = node.args[0]
-        if not isinstance(layer, Node) or not isinstance(ROWS.get(layer.target), Weighted):
+        if not isinstance(layer, Node) or layer.target not in LAYERS:
             continue
         weights = [*layer.args[1:3], layer.kwargs.get("bias")]
         is_matrix = layer.target is aten.linear.default
@@ -50,7 +66,7 @@ def fold_norms(model: GraphModule) -> None:
 def norms_as_layers(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
     """Make each norm a layer for which ``is_taken``, beside operators that have rows."""
     made: dict[tuple[str, ...], Constants] = {}
-    for node in _norms(model):
+    for node in _norms(model, INTEGERS):
         if _has_neighbour(node) and is_taken(node):
             _replace(model, node, made)
     _finish(model)
@@ -61,8 +77,8 @@ def _finish(model: GraphModule) -> None:
     model.recompile()
 
 
-def _norms(model: GraphModule) -> list[Node]:
-    """Return the norms by constants, over values that a convolution can read."""
+def _norms(model: GraphModule, ranks: Container[int]) -> list[Node]:
+    """Return the norms by constants, over values of such ranks."""
     nodes = model.graph.find_nodes(op="call_function", target=NORM)
     return [
         node
@@ -70,7 +86,7 @@ def _norms(model: GraphModule) -> list[Node]:
         if not node.args[5]
         and node.args[3] is not None
         and all(map(_is_constant, node.args[1:5]))
-        and node.meta["val"].dim() in LAYER
+        and node.meta["val"].dim() in ranks
     ]
 
 
@@ -120,8 +136,7 @@ def _fold(
         scale, shift = _scale_and_shift(model, norm)
         weight, before = _value(model, given), _value(model, bias)
         assert weight is not None
-        row = ROWS[layer.target]
-        axis = row.axis if isinstance(row, Weighted) else 0
+        axis = LAYERS[layer.target].axis
         parts = weight.view(groups, -1, *weight.shape[1:])
         rest = [1] * (weight.dim() - 1 - axis)
         scales = scale.view(groups, *[1] * axis, -1, *rest)
