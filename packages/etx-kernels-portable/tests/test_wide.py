@@ -51,3 +51,15 @@ def test_reductions_in_every_dtype(dtype: torch.dtype, shape: tuple[int, ...]) -
             variance = aten.var.correction(x, [dim], correction=1)
             check("var.correction_out", variance, x, [dim], 1, False)
             check("_softmax.out", aten._softmax(x, dim, False), x, dim, False)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_means_of_large_numbers_are_finite(dim: int) -> None:
+    """Their sum is not. What eager makes of an infinite number depends on where it stands."""
+    largest = torch.finfo(torch.float32).max
+    x = torch.tensor([[largest, largest, largest * 0.5], [-largest, 1.0, 3e38]]).repeat(3, 5)
+    for given in (x, torch.full_like(x, 3e38)):
+        expected = aten.var_mean.correction(given, [dim], correction=1)
+        outs = [Out(list(each.shape), each.dtype) for each in expected]
+        found = PLUGIN.call("aten::var_mean.correction_out", given, [dim], 1, False, *outs)
+        torch.testing.assert_close(found, list(expected), rtol=1e-5, atol=0)

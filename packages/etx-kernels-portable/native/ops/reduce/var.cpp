@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Variances in two passes.
 
+#include <cmath>
 #include <optional>
+#include <type_traits>
 
 #include "core/dispatch.h"
 #include "core/min_max.h"
@@ -37,7 +39,16 @@ Error variance(Context& context, const Tensor& self, const std::optional<IntList
         reader.for_each_folded(plan, offsets[0], [&](const void* x, int64_t n) {
           total += sum(static_cast<const C*>(x), n);
         });
-        const C center = total / static_cast<C>(plan.count);
+        C center = total / static_cast<C>(plan.count);
+        if (std::is_same_v<C, float> && !std::isfinite(center)) {
+          // The sum was too large, which the mean need not be.
+          double exact = 0;
+          reader.for_each_folded(plan, offsets[0], [&](const void* x, int64_t n) {
+            for (int64_t i = 0; i < n; ++i)
+              exact += static_cast<double>(static_cast<const C*>(x)[i]);
+          });
+          center = static_cast<C>(exact / static_cast<double>(plan.count));
+        }
         C squares = 0;
         reader.for_each_folded(plan, offsets[0], [&](const void* x, int64_t n) {
           squares += sum_squares(static_cast<const C*>(x), center, n);
