@@ -36,7 +36,7 @@ def check(model: nn.Module, spec: TosaCompileSpec, *inputs: Tensor, steps: float
         "dequantize_per_tensor",
         "_to_dim_order_copy",
     }
-    (actual,), expected = interpreted(program, *inputs), model(*inputs)
+    (actual,), expected = interpreted(program, *inputs), model(*inputs).detach()
     reach = float(expected.double().max() - expected.double().min())
     bound = reach / (2**15 if spec.has("int16") else 255) * steps * 1.01 if is_quantized else 1e-5
     torch.testing.assert_close(actual, expected, rtol=1e-5 if not is_quantized else 0, atol=bound)
