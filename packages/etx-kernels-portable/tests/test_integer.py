@@ -86,6 +86,19 @@ def test_large_linear_in_blocks_of_rows() -> None:
     check_linear(bytes_of(700, 700), bytes_of(100, 700), 9, Output(-9))
 
 
+@pytest.mark.parametrize(("n", "k"), [(1055, 520), (700, 1101), (513, 1024)])
+def test_one_row_of_large_weights(n: int, k: int) -> None:
+    """Larger than what is near: the columns' blocks one after the other."""
+    torch.manual_seed(n)
+    x, w, scales = torch.randn(1, k), bytes_of(n, k), scales_of(n, k)
+    check_linear(bytes_of(1, k), w, 7, Output(-9))
+    q, scale, zero = quantize_rows(x)
+    operands = x, pack(w), sums_of(w), scales, torch.randn(n), -3.0, INF
+    got = call("dynamic_linear.out", *operands, Out((1, n), torch.float32))
+    real = w.double() * scales.double()[:, None]
+    check_float(got, (q - zero).double() * scale, real, operands[4], (-3, INF))
+
+
 def test_sums_up_to_the_end_of_int32() -> None:
     """All 255 * 128, as deep as is allowed, with a bias that leaves no room."""
     depth = (2**31 - 1) // (255 * 128)

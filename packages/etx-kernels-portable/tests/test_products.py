@@ -49,6 +49,14 @@ def test_products(dtype: torch.dtype, sizes: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("sizes", [(1031, 263), (257, 1030), (100, 4099)], ids=str)
+def test_one_row_of_large_weights(dtype: torch.dtype, sizes: tuple[int, int]) -> None:
+    n, k = sizes
+    x, w, bias = whole(dtype, 1, k), whole(dtype, n, k), whole(dtype, n)
+    check("aten::linear.out", exact(x) @ exact(w).T + exact(bias), x, w, bias)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("sizes", CONVOLUTIONS, ids=str)
 def test_convolutions(dtype: torch.dtype, sizes: tuple[int, ...]) -> None:
     cin, cout, size, kernel, stride, padding, dilation, groups = sizes

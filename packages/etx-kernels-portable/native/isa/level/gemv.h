@@ -28,7 +28,7 @@ constexpr bool kSmallDots = false;
 template <typename E, int R, int C>
 ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
   using T = typename E::type;
-  constexpr int U = R * C >= 8 || kSmallDots ? 1 : (R * C >= 4 ? 2 : 4), L = kVec<T>;
+  constexpr int U = R * C >= 8 || kSmallDots ? 1 : 2, L = kVec<T>;
   Vec<T> acc[U][R][C] = {};
   const T* const x = d.x + row * d.x_stride;
   const auto* const w = static_cast<const typename E::element*>(d.w) + column * d.w_stride;
@@ -115,11 +115,11 @@ template <typename E>
 inline void dots(const Dots<typename E::type>& d) {
   int64_t column = d.begin;
   if constexpr (std::is_same_v<E, Same<float>> && !kSmallDots) {
-    // One row of x leaves registers for more streams of w, but short ones from behind the second
-    // cache come faster one after the other.
+    // One row of x leaves registers for more streams of w; what comes from behind the second cache
+    // comes faster one after the other.
     constexpr int kStreams = 8;
-    constexpr int64_t kShort = 1024, kNear = 1 << 18;
-    const bool streams = d.depth > kShort || (d.end - d.begin) * d.w_stride <= kNear;
+    constexpr int64_t kNear = 1 << 18;
+    const bool streams = (d.end - d.begin) * d.w_stride <= kNear;
     for (; d.rows == 1 && streams && column + kStreams <= d.end; column += kStreams) {
       dot_tile<E, 1, kStreams>(d, 0, column);
     }

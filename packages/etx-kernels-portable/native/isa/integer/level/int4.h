@@ -300,6 +300,7 @@ inline void add_group(Sums<M, V>& sums, const Product& p, const Tile& t, const P
 struct ToFloatsInt4 {
   static constexpr bool kHalves = false;
   static constexpr int kBlockRows = kTileRows > 4 ? 4 : kTileRows;
+  static constexpr bool kStreams = false;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {

@@ -37,6 +37,9 @@ inline void prefetch_bytes(const void* p) {
 constexpr int64_t kAhead = 16384;
 /// Weights that the nearer caches may hold; fetching those takes longer than it saves.
 constexpr int64_t kHeldBytes = 4 << 20;
+/// Those of which one row reads the blocks of a panel at once; larger ones come from memory, which
+/// gives more of it one after the other.
+constexpr int64_t kNearBytes = 1 << 19;
 
 /// A tile's operands: M rows, and blocks of columns that are `block_stride` bytes apart.
 struct Tile {
@@ -159,7 +162,7 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
 
 template <int M, int V>
 inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
-  if constexpr (M > 1) {
+  if constexpr (M > 1 || kPanelBlocks > 1) {
     add_steps<M, V, false>(sums, t, steps);
   } else if (kStepBytes == kBlockDepth && t.held) {
     add_steps<M, V, false>(sums, t, steps);
