@@ -88,7 +88,7 @@ def test_large_linear_in_blocks_of_rows() -> None:
 
 @pytest.mark.parametrize(("n", "k"), [(1055, 520), (700, 1101), (513, 1024)])
 def test_one_row_of_large_weights(n: int, k: int) -> None:
-    """Larger than what is near: the columns' blocks one after the other."""
+    """Larger than what is near, which is read in other ways."""
     torch.manual_seed(n)
     x, w, scales = torch.randn(1, k), bytes_of(n, k), scales_of(n, k)
     check_linear(bytes_of(1, k), w, 7, Output(-9))

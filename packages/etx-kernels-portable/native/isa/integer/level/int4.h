@@ -162,8 +162,8 @@ inline void add_pairs_up_to(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
   add_sums<1, V>(sums, few);
 }
 
-/// The product of a row that `subtract_offset` changed. `ahead`: fetches what it will need.
-template <int V, bool ahead>
+/// The product of a row that `subtract_offset` changed.
+template <int V>
 ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) {
   const int8_t* w = t.weight;
   const uint8_t* x = t.rows;
@@ -181,7 +181,7 @@ ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) 
     for (int v = 0; v < V; ++v) sums[0][v] = -excess;
     for (int64_t k = left < group_steps ? left : group_steps; k > 0; k -= kPairSteps) {
       const int64_t pairs = k < kPairSteps ? k / 2 : kPairSteps / 2;
-      add_pairs_up_to<V, kPairSteps / 2, ahead>(sums, w, x, block_stride, pairs);
+      add_pairs_up_to<V, kPairSteps / 2, true>(sums, w, x, block_stride, pairs);
       const __m256i more = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + rest));
       if (!_mm256_testz_si256(more, more)) {
         add_pairs_up_to<V, kRestPairs, false>(sums, w, x + rest, block_stride, pairs);
@@ -300,14 +300,12 @@ inline void add_group(Sums<M, V>& sums, const Product& p, const Tile& t, const P
 struct ToFloatsInt4 {
   static constexpr bool kHalves = false;
   static constexpr int kBlockRows = kTileRows > 4 ? 4 : kTileRows;
-  static constexpr bool kStreams = false;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
 #if defined(ETX_INTEGER_NIBBLES)
     if constexpr (M == 1) {
-      constexpr bool kOften = V > kParts;
-      return kOften && t.held ? run_one_row<V, !kOften>(p, t, at) : run_one_row<V, true>(p, t, at);
+      return run_one_row<V>(p, t, at);
     }
 #endif
     VecF totals[M][V];

@@ -23,7 +23,6 @@ ETX_NOINLINE void store_row_part(int8_t* out, const VecI* bytes, int64_t n) {
 struct ToBytes {
   static constexpr bool kHalves = kParts == 2;  ///< Of the last block only columns that are.
   static constexpr int kBlockRows = kTileRows;  ///< Multiplied at once with one block of columns.
-  static constexpr bool kStreams = true;        ///< A row takes blocks one after the other.
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -81,7 +80,6 @@ struct ToBytes {
 struct ToFloats {
   static constexpr bool kHalves = false;
   static constexpr int kBlockRows = kTileRows;
-  static constexpr bool kStreams = true;
 
   template <int M, int V>
   ETX_NOINLINE static void run(const Product& p, const Tile& t, const Place& at) {
@@ -124,11 +122,9 @@ ETX_NOINLINE void run_rows(const Product& p, Tile t, Place at) {
 /// Panel by panel, each with all rows: it stays in the nearest cache meanwhile.
 template <class Kind>
 void run_product(const Product& p, int64_t block_stride) {
-  const int64_t bytes = p.columns / kBlockColumns * block_stride;
-  const bool held = bytes <= kHeldBytes;
-  const bool streams = Kind::kStreams && p.num_rows == 1 && bytes > kNearBytes;
+  const bool held = p.columns / kBlockColumns * block_stride <= kHeldBytes;
   for (int64_t block = p.begin; block < p.end;) {
-    const bool whole = p.end - block >= kPanelBlocks && !streams;
+    const bool whole = p.end - block >= kPanelBlocks;
     const int64_t after = block + (whole ? kPanelBlocks : 1);
     const int8_t* const weight = p.weight + block * block_stride;
     const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;

@@ -35,11 +35,9 @@ inline void prefetch_bytes(const void* p) {
 /// How far before it is needed a weight is fetched that one row streams through: pages that are
 /// new to the processor, too, have come by then.
 constexpr int64_t kAhead = 16384;
-/// Weights that the nearer caches may hold; fetching those takes longer than it saves.
-constexpr int64_t kHeldBytes = 4 << 20;
-/// Those of which one row reads the blocks of a panel at once; larger ones come from memory, which
-/// gives more of it one after the other.
-constexpr int64_t kNearBytes = 1 << 19;
+/// Weights that the second cache may hold; fetching those takes longer than it saves. What is
+/// larger comes from memory where it is one of many.
+constexpr int64_t kHeldBytes = 1 << 19;
 
 /// A tile's operands: M rows, and blocks of columns that are `block_stride` bytes apart.
 struct Tile {
@@ -48,7 +46,7 @@ struct Tile {
   const int8_t* weight;
   int64_t block_stride;
   const int8_t* next;  ///< A block that will be read soon.
-  bool held;           ///< All of the weight is likely to be in a cache.
+  bool held;           ///< All of the weight is likely to be in the second cache.
   int64_t other = 0;   ///< How far from it another one is, which the next tile fetches.
 };
 
@@ -162,7 +160,7 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
 
 template <int M, int V>
 inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
-  if constexpr (M > 1 || kPanelBlocks > 1) {
+  if constexpr (M > 1) {
     add_steps<M, V, false>(sums, t, steps);
   } else if (kStepBytes == kBlockDepth && t.held) {
     add_steps<M, V, false>(sums, t, steps);
