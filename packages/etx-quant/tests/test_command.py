@@ -29,6 +29,9 @@ class Net(torch.nn.Module):
 """
 
 
+LAYERS = "torch.nn.Sequential(torch.nn.Linear(8 * 36, 10), torch.nn.Linear(10, 3))"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "model.py").write_text(MODEL)
@@ -114,5 +117,34 @@ def test_an_edge_that_stays_float_is_named(folder: Path) -> None:
     model.write_text(MODEL.replace("flatten(1))", "flatten(1)).softmax(1)"))
     done = etx(folder, "--quantize", "int8", "--calibrate", "images.npz", "--int8-io")
     assert done.returncode != 0
-    assert "--quantize int8: int8_io: output 0 (" in done.stderr
+    assert "--quantize int8: --int8-io: output 0 (" in done.stderr
+    assert "without --int8-io, or give --int8-inputs" in done.stderr
     assert not (folder / "net.pte").exists()
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_one_side_is_integers(side: str, folder: Path) -> None:
+    done = etx(folder, "--quantize", "int8", "--calibrate", "images.npz", f"--int8-{side}s")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if "put 0: int8, zero point" in line]
+    assert [line.split()[0] for line in lines] == [side]
+    (plan,) = read_pte(folder / "net.pte").program.execution_plan
+    types = {"input": plan.inputs, "output": plan.outputs}
+    found = {name: plan.values[each[0]].val.scalar_type for name, each in types.items()}
+    (other,) = types.keys() - {side}
+    assert found == {side: ScalarType.CHAR, other: ScalarType.FLOAT}
+
+
+def test_groups_and_what_stays_float_are_options(folder: Path) -> None:
+    text = MODEL.replace("torch.nn.Linear(8 * 36, 10)", LAYERS)
+    (folder / "model.py").write_text(text)
+    done = etx(folder, "--quantize", "int4")
+    assert done.returncode != 0
+    assert "layer 'head.1': a row of its weight has 10 numbers" in done.stderr
+    assert "choose another --group-size, or leave the layer in float with" in done.stderr
+    assert "with --keep-float head.1" in done.stderr
+    for options in (["--keep-float", "head.1"], ["--group-size", "2"]):
+        done = etx(folder, "--quantize", "int4", *options)
+        assert done.returncode == 0, done.stderr
+    done = etx(folder, "--quantize", "int4", "--keep-float", "tail")
+    assert "--keep-float: the model has no module 'tail'" in done.stderr

@@ -90,8 +90,17 @@ def test_no_calibration_is_an_error(trained: Trained) -> None:
 
 
 def test_nothing_to_quantize_is_an_error() -> None:
-    with pytest.raises(QuantizationError, match="nothing is quantized"):
+    with pytest.raises(QuantizationError, match=r"nothing is quantized: .* none of softmax with"):
         quantize(nn.Softmax(-1), [(torch.rand(2, 3),)])
+
+
+def test_what_is_left_is_named_those_with_weights_first() -> None:
+    model = nn.Sequential(nn.Softmax(1), nn.Conv3d(2, 3, 2), nn.Sigmoid())
+    left = r"none of conv3d \(layer '1'\), softmax, sigmoid with its configuration"
+    with pytest.raises(
+        QuantizationError, match=f"nothing is quantized: the quantizer takes {left}"
+    ):
+        quantize(model, [(torch.rand(1, 2, 4, 4, 4),)])
 
 
 def test_a_model_in_training_is_quantized_as_for_evaluation() -> None:

@@ -2,9 +2,10 @@
 """`etx compile --quantize`: the model is quantized by an installed package before it is captured.
 
 The package offers a function by an entry point `etx.quantizers`. It is called with a module and a
-list of calls, and with recipe, target_sqnr, dynamic_shapes, progress and int8_io by name; it
-returns the quantized module and a report with `document`, `svg`, `rich` and a text, with int8_io
-also `edges`. Warnings of the package's own classes are printed.
+list of calls, and with recipe, target_sqnr, dynamic_shapes, progress and int8_io by name, where
+they are given also with group_size and keep_float. It returns the quantized module and a report
+with `document`, `svg`, `rich` and a text, with int8_io also `edges`. Warnings of the package's own
+classes are printed.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ __all__ = ["add_options", "check_options", "quantize_sources", "read_calls", "wr
 
 GROUP = "etx.quantizers"
 PACKAGE = "etx-quant"
+CHOICES = "calibrate", "target_sqnr", "group_size", "keep_float", "int8_io"
+"""What goes with a recipe."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +59,28 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="keep in float what costs most until the outputs have this signal to noise ratio",
     )
     group.add_argument(
+        "--group-size", metavar="N", type=int, help="with int4: how many weights have one scale"
+    )
+    group.add_argument(
+        "--keep-float",
+        metavar="MODULE",
+        action="append",
+        help="leave this module in float, e.g. encoder.0; may be given several times",
+    )
+    group.add_argument(
         "--int8-io",
-        action="store_true",
+        action="store_const",
+        const=True,
         help="with int8: inputs and outputs are int8, too; what the numbers mean is printed",
     )
+    for side in ("inputs", "outputs"):
+        group.add_argument(
+            f"--int8-{side}",
+            action="store_const",
+            const=side,
+            dest="int8_io",
+            help=f"as --int8-io, of the {side} alone",
+        )
     group.add_argument(
         "--quantize-report",
         type=OutputOrDash,
@@ -71,8 +92,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def check_options(options: argparse.Namespace) -> None:
     """Refuse options that do not go together, before anything is loaded."""
     if options.quantize is None:
-        for name in ("calibrate", "target_sqnr", "int8_io", "quantize_report"):
-            if getattr(options, name) not in (None, False):
+        for name in (*CHOICES, "quantize_report"):
+            if getattr(options, name) is not None:
                 flag = f"--{name.replace('_', '-')}"
                 raise EtxError(f"{flag} goes with --quantize; name a recipe, e.g. --quantize int8")
         return
@@ -81,6 +102,10 @@ def check_options(options: argparse.Namespace) -> None:
             "--quantize int8 takes the ranges of activations from data: give calls of the model "
             "with --calibrate FILE.npz, or use --quantize int8-dynamic"
         )
+    if options.group_size is not None and options.quantize != "int4":
+        raise EtxError(f"--group-size goes with --quantize int4; {options.quantize} has no groups")
+    if options.group_size is not None and options.group_size < 1:
+        raise EtxError(f"--group-size {options.group_size}: expected a number above 0")
     if options.int8_io and options.quantize != "int8":
         raise EtxError(
             f"--int8-io goes with --quantize int8; {options.quantize} reads inputs in float"
@@ -105,6 +130,7 @@ def quantize_sources(
     if options.calibrate is not None:
         calls = read_calls(Path(options.calibrate), source)
     quantizer = _quantizer()
+    given = {n: v for n in ("group_size", "keep_float") if (v := getattr(options, n)) is not None}
     try:
         with _warnings_of(quantizer, f"--quantize {options.quantize}"):
             module, report = quantizer(
@@ -114,12 +140,20 @@ def quantize_sources(
                 target_sqnr=options.target_sqnr,
                 dynamic_shapes=source.dynamic_shapes,
                 progress=progress,
-                int8_io=options.int8_io,
+                int8_io=options.int8_io or False,
+                **given,
             )
     except ValueError as error:
-        raise EtxError(f"--quantize {options.quantize}: {error}") from error
+        raise EtxError(f"--quantize {options.quantize}: {_with_flags(str(error))}") from error
     source = source._replace(module=module)
     return {name: _with_integers(source, report) if options.int8_io else source}, report
+
+
+def _with_flags(text: str) -> str:
+    """Write options of the package's functions as those of the command."""
+    text = re.sub(r"int8_io='(inputs|outputs)'", r"--int8-\1", text)
+    text = re.sub(r"keep_float=\['([^']*)'\]", r"--keep-float \1", text)
+    return re.sub(rf"\b({'|'.join(CHOICES)})\b", lambda n: f"--{n[0].replace('_', '-')}", text)
 
 
 @contextmanager

@@ -137,6 +137,13 @@ def test_examples_are_integers_where_the_module_takes_them(calls: list[Any]) -> 
 WRONG = {
     "integers but no recipe": (("--int8-io",), "--int8-io goes with --quantize"),
     "integers of a float recipe": (("--quantize", "int4", "--int8-io"), "int4 reads inputs in"),
+    "one side of a float recipe": (("--quantize", "int4", "--int8-inputs"), "int4 reads inputs in"),
+    "groups of another recipe": (
+        ("--quantize", "int8-dynamic", "--group-size", "8"),
+        "--group-size goes with --quantize int4; int8-dynamic has no groups",
+    ),
+    "no groups": (("--quantize", "int4", "--group-size", "0"), "--group-size 0: expected a number"),
+    "float but no recipe": (("--keep-float", "head"), "--keep-float goes with --quantize"),
     "data but no recipe": (("--calibrate", "x.npz"), "--calibrate goes with --quantize"),
     "no data": (("--quantize", "int8"), "give calls of the model with --calibrate"),
     "report": (("--quantize", "int4", "--quantize-report", "r.png"), "ending in .json or .svg"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -46,6 +46,7 @@ MEASURED = 8
 """How many batches are measured; all of them calibrate."""
 
 GOALS = "target_sqnr", "accuracy", "least_accuracy"
+SIDES = "inputs", "outputs"
 OPTIONS = "recipe", "group_size", "keep_float", "dynamic_shapes"
 
 LARGEST = 1e30
@@ -106,13 +107,13 @@ def quantize_with_report(
     quantizer: Quantizer | None = None,
     *,
     progress: Progress | None = None,
-    int8_io: bool = False,
+    int8_io: bool | Literal["inputs", "outputs"] = False,
     **options: Any,
 ) -> tuple[GraphModule, Report]:
     """Do what ``quantize`` does with these options, and report each layer over some batches.
 
-    With ``int8_io`` float inputs and outputs become int8, as ``quantize_edges`` does it; the
-    report's ``edges`` say what the numbers mean.
+    With ``int8_io`` float inputs and outputs become int8, or one side of them, as
+    ``quantize_edges`` does it; the report's ``edges`` say what the numbers mean.
 
     Raises QuantizationError also where an input or output stays float, with ``int8_io``.
     """
@@ -135,17 +136,21 @@ def quantize_with_report(
             bytes=sum(layer.bytes for layer in layers),
             float_bytes=sum(layer.float_bytes for layer in layers),
             layers=layers,
-            edges=_integer_edges(converted) if int8_io else (),
+            edges=_integer_edges(converted, int8_io) if int8_io else (),
         )
     return converted, report
 
 
-def _integer_edges(converted: GraphModule) -> tuple[Edge, ...]:
-    """Let the model take and return int8."""
+def _integer_edges(converted: GraphModule, chosen: bool | str) -> tuple[Edge, ...]:
+    """Let the model take and return int8, on one side if its name is given."""
+    kept = {side: () for side in SIDES if chosen in SIDES and side != chosen}
     try:
-        sides = quantize_edges(converted)
+        sides = quantize_edges(converted, **kept)
     except QuantizationError as error:
-        raise QuantizationError(f"int8_io: {error} of quantize_edges, without int8_io") from error
+        other = next(side for side in SIDES if side not in str(error).rpartition(";")[2])
+        raise QuantizationError(
+            f"int8_io: {error} of quantize_edges, without int8_io, or give int8_io={other!r}"
+        ) from error
     return tuple(
         Edge(kind, index, at.scale, at.zero_point)
         for kind, found in zip(("input", "output"), sides, strict=True)

@@ -7,6 +7,7 @@ import warnings
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 
 from etx_quant.annotate import KEY, layer_of
@@ -15,6 +16,9 @@ from etx_quant.rows import ROWS, Weighted
 from etx_quant.simulation import observer_nodes
 
 __all__ = ["check_taken"]
+
+LISTED = 8
+"""How many operators a message names."""
 
 
 def check_taken(prepared: GraphModule, recipe: str = "") -> None:
@@ -30,18 +34,40 @@ def check_taken(prepared: GraphModule, recipe: str = "") -> None:
         hint = f"recipe {recipe!r} is for linear layers and embeddings, and leaves "
         hint += f"{len(convolutions)} convolutions in float"
     if not observer_nodes(prepared):
+        floats = _other_floats(layers)
         raise QuantizationError(
             f"nothing is quantized: {hint}; recipe 'int8' takes them"
             if hint
             else f"nothing is quantized: {floats}; call .float() of the model and its inputs"
-            if (floats := _other_floats(layers))
-            else "nothing is quantized: none of the model's operators is one that the quantizer "
-            "takes with its configuration; etx_quant.rows.ROWS lists those of Int8Quantizer"
+            if floats
+            else f"nothing is quantized: the quantizer takes {_left(prepared)} with its "
+            "configuration; etx_quant.rows.ROWS lists what Int8Quantizer takes"
         )
     whole, left_float = sum(map(_numbers, layers)), sum(map(_numbers, convolutions))
     if hint and 2 * left_float > whole:
         text = f"{hint}, with {left_float:,} of {whole:,} weights; recipe 'int8' takes them"
         warnings.warn(text, QuantizationWarning, stacklevel=5)
+
+
+def _left(prepared: GraphModule) -> str:
+    """Say which operators there are, those with weights first and with their layers."""
+    first: dict[str, Node] = {}
+    for node in prepared.graph.nodes:
+        if node.op == "call_function" and isinstance(node.target, OpOverload):
+            first.setdefault(node.target.overloadpacket.__name__, node)
+    if not first:
+        return "none of the model's operators, for there are none,"
+    weighted = [
+        name
+        for name, node in first.items()
+        if any(n.op == "get_attr" and n.meta["val"].dim() > 1 for n in node.all_input_nodes)
+    ]
+    names = [
+        *(f"{name} (layer {layer_of(first[name])!r})" for name in weighted),
+        *(name for name in first if name not in weighted),
+    ]
+    more = [f"{len(names) - LISTED} more"] if len(names) > LISTED else []
+    return f"none of {', '.join([*names[:LISTED], *more])}"
 
 
 def _other_floats(layers: list[Node]) -> str:

@@ -7,6 +7,7 @@ import argparse
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
@@ -109,19 +110,24 @@ def add_quantization(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quantize", metavar="RECIPE")
     group.add_argument("--calibrate", metavar="FILE.npz")
     group.add_argument("--target-sqnr", metavar="DB", type=float)
-    group.add_argument("--int8-io", action="store_true")
+    group.add_argument("--group-size", metavar="N", type=int)
+    group.add_argument("--keep-float", metavar="MODULE", action="append")
+    group.add_argument("--int8-io", action="store_const", const=True)
+    for side in ("inputs", "outputs"):
+        group.add_argument(f"--int8-{side}", action="store_const", const=side, dest="int8_io")
 
 
 def quantization(options: argparse.Namespace) -> Any:
     """Return how the model was quantized, or None."""
     from etx_devtools.compare.models import Quantization
 
-    given = options.calibrate, options.target_sqnr, options.int8_io
+    given = {field.name: getattr(options, field.name) for field in fields(Quantization)}
     if options.quantize is None:
-        if any(given):
-            raise EtxError("--calibrate, --target-sqnr and --int8-io go with --quantize RECIPE")
+        wrong = [name for name, value in given.items() if value is not None]
+        if wrong:
+            raise EtxError(f"--{wrong[0].replace('_', '-')} goes with --quantize RECIPE")
         return None
-    return Quantization(options.quantize, *given)
+    return Quantization(**given)
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:

@@ -33,7 +33,9 @@ class Quantization:
     quantize: str
     calibrate: str | None = None
     target_sqnr: float | None = None
-    int8_io: bool = False
+    group_size: int | None = None
+    keep_float: list[str] | None = None
+    int8_io: bool | str | None = None
 
 
 @dataclass
