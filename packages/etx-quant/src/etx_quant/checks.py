@@ -225,14 +225,14 @@ def check_names(model: nn.Module, names: Collection[str], place: str) -> None:
             )
 
 
-def check_groups(model: nn.Module, group_size: int, keep_float: Collection[str]) -> None:
+def check_groups(model: nn.Module, group_size: int | None, keep_float: Collection[str]) -> None:
     """Refuse a group size that does not divide the rows of a linear or recurrent layer's weight."""
     for name, module in model.named_modules():
         kept = any(name == k or name.startswith(f"{k}.") for k in keep_float)
         if kept or not isinstance(module, (nn.Linear, nn.RNNBase)):
             continue
         columns = [p.shape[1] for p in module.parameters(recurse=False) if p.dim() == 2]
-        undivided = next((n for n in columns if n % group_size), None)
+        undivided = next((n for n in columns if group_size and n % group_size), None)
         if undivided is not None:
             raise QuantizationError(
                 f"layer {name!r}: a row of its weight has {undivided} numbers, which "

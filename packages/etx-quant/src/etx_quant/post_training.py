@@ -62,7 +62,7 @@ def quantize(
     target_sqnr: float | None = None,
     accuracy: Callable[[Callable[..., Any]], float] | None = None,
     least_accuracy: float | None = None,
-    group_size: int = GROUP_SIZE,
+    group_size: int | None = GROUP_SIZE,
     keep_float: Collection[str] = (),
     dynamic_shapes: Any = None,
     progress: Progress | None = None,
@@ -71,8 +71,8 @@ def quantize(
 
     ``calibration`` holds calls of the model: tuples of arguments, or dicts of keyword arguments.
     The first is also the example for ``torch.export``, to which ``dynamic_shapes`` is passed on.
-    Recipes are those of ``etx_quant.recipes.RECIPES``; ``group_size`` is that of int4's groups, and
-    modules named in ``keep_float`` stay as they are.
+    Recipes are those of ``etx_quant.recipes.RECIPES``; ``group_size`` is that of int4's groups,
+    None for a scale a row, and modules named in ``keep_float`` stay as they are.
 
     With ``target_sqnr``, in decibels, each operator is measured and the worst stay in float until
     the outputs reach it; with ``accuracy``, until that function of the model returns at least
@@ -166,7 +166,7 @@ class _Job:
     quantizer: Quantizer | None
     recipe: str = "int8"
     goal: Goal = field(default_factory=Goal)
-    group_size: int = GROUP_SIZE
+    group_size: int | None = GROUP_SIZE
     keep_float: Collection[str] = ()
     dynamic_shapes: Any = None
     batches: list[Batch] = field(default_factory=list)

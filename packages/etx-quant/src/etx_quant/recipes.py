@@ -16,24 +16,24 @@ __all__ = ["GROUP_SIZE", "RECIPES", "quantizer_of"]
 GROUP_SIZE = 32
 
 
-def _int8(group_size: int) -> XNNPACKQuantizer:
+def _int8(group_size: int | None) -> XNNPACKQuantizer:
     return Int8Quantizer()
 
 
-def _int8_dynamic(group_size: int) -> XNNPACKQuantizer:
+def _int8_dynamic(group_size: int | None) -> XNNPACKQuantizer:
     return Int8Quantizer().set_global(get_weight_quantization_config(8, is_dynamic=True))
 
 
-def _int8_weight(group_size: int) -> XNNPACKQuantizer:
+def _int8_weight(group_size: int | None) -> XNNPACKQuantizer:
     return Int8Quantizer().set_global(get_weight_quantization_config(8))
 
 
-def _int4(group_size: int) -> XNNPACKQuantizer:
+def _int4(group_size: int | None) -> XNNPACKQuantizer:
     config = get_weight_quantization_config(4, group_size, is_dynamic=True)
     return Int8Quantizer().set_global(config)
 
 
-RECIPES: dict[str, Callable[[int], XNNPACKQuantizer]] = {
+RECIPES: dict[str, Callable[[int | None], XNNPACKQuantizer]] = {
     "int8": _int8,
     "int8-dynamic": _int8_dynamic,
     "int8-weight": _int8_weight,
@@ -48,7 +48,7 @@ with weights of 4 bits in groups. Tables of embeddings have 8 bits in each.
 
 
 def quantizer_of(
-    recipe: str, group_size: int = GROUP_SIZE, keep_float: Collection[str] = ()
+    recipe: str, group_size: int | None = GROUP_SIZE, keep_float: Collection[str] = ()
 ) -> XNNPACKQuantizer:
     """Return the quantizer of a recipe, without the modules of ``keep_float``."""
     if recipe not in RECIPES:

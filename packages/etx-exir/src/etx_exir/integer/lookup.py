@@ -13,6 +13,7 @@ from torch.fx.node import map_arg
 
 from etx_exir.integer.layout import Layouts
 from etx_exir.integer.scales import INT8, Operand, Scale, operand
+from etx_exir.ir.dim_order import dim_order_of
 from etx_exir.ir.integer_ops import LOOKUP
 from etx_exir.ir.layout import same_sizes
 from etx_exir.ir.ops import is_pointwise
@@ -54,7 +55,7 @@ def _tabulate(calls: Sequence[Node]) -> Tensor:
     for node in calls:
         args, kwargs = map_arg((node.args, node.kwargs), lambda n: _value(n, values))
         target: Any = node.target
-        values[node] = target(*args, **kwargs)
+        values[node] = target(*args, **{k: v for k, v in kwargs.items() if k != "dim_order"})
     result: Tensor = values[calls[-1]]
     return result
 
@@ -72,7 +73,7 @@ def _region(quantize: Node) -> tuple[set[Node], Operand] | None:
     """Return the elementwise operators that only `quantize` needs, and their one operand."""
     inner: set[Node] = set()
     leaves: list[Operand] = []
-    shape = quantize.meta["val"].shape
+    shape, order = quantize.meta["val"].shape, dim_order_of(quantize.meta["val"])
     pending = [quantize]
     while pending:
         for arg in pending.pop().all_input_nodes:
@@ -80,7 +81,10 @@ def _region(quantize: Node) -> tuple[set[Node], Operand] | None:
             if isinstance(leaf, Operand):
                 leaves.append(leaf)
             elif arg not in inner:
-                if not is_pointwise(arg.target) or not same_sizes(arg.meta["val"].shape, shape):
+                value = arg.meta["val"]
+                if not is_pointwise(arg.target) or not same_sizes(value.shape, shape):
+                    return None
+                if dim_order_of(value) != order:
                     return None
                 inner.add(arg)
                 pending.append(arg)
@@ -88,7 +92,8 @@ def _region(quantize: Node) -> tuple[set[Node], Operand] | None:
         leaf.node is not leaves[0].node or not leaf.scale.same(leaves[0].scale) for leaf in leaves
     ):
         return None
-    if not same_sizes(leaves[0].node.meta["val"].shape, shape):
+    value = leaves[0].node.meta["val"]
+    if not same_sizes(value.shape, shape) or dim_order_of(value) != order:
         return None
     if any(user not in inner and user is not quantize for node in inner for user in node.users):
         return None

@@ -11,6 +11,7 @@ from etx_exir.integer.scales import PREFIX, called
 from etx_exir.ir.integer_ops import OPERATORS
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.passes.base import Pass
+from etx_exir.passes.integer.align_rows import AlignRows
 from etx_exir.passes.integer.fuse_dynamic import FuseDynamic
 from etx_exir.passes.integer.fuse_quantized import FuseQuantized
 from etx_exir.passes.integer.fuse_weights import FuseWeights
@@ -30,6 +31,7 @@ INTEGER: tuple[Pass, ...] = (
     FuseDynamic(),
     FuseWeights(),  # after those that take the weights for integer products
     MergeGroups(),
+    AlignRows(),  # after those that make operators of rows
     MergeViews(),
     RemoveNoops(),
     RemoveDeadCode(),
