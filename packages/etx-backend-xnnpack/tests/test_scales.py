@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import etx_runtime
 import pytest
@@ -110,3 +111,26 @@ def test_biases_of_weights_alone_move_no_channel() -> None:
     edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
     found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x.contiguous())
     assert ((found - module(x)).abs() > scale / 2).float().mean() < 1e-3
+
+
+LARGE: dict[str, tuple[Callable[..., Tensor], list[int], list[int]]] = {
+    "linear": (F.linear, [8, 16], [3, 16]),
+    "conv2d": (F.conv2d, [8, 4, 3, 3], [1, 4, 6, 6]),
+    "depthwise": (partial(F.conv2d, groups=8), [8, 1, 3, 3], [1, 8, 6, 6]),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_bias_that_int32_does_not_hold_is_added_in_float(name: str) -> None:
+    torch.manual_seed(0)
+    function, shape, sizes = LARGE[name]
+    module = Weighted(function, shape, 50.0)
+    module.weight[3] = 0
+    module.scales[3] = 2.0**-16
+    module.bias[3] = 3000.0
+    x = torch.randn(sizes)
+    program = torch.export.export(module, (x,))
+    partitioner = XnnpackPartitioner(heavy_only=False)
+    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    torch.testing.assert_close(found, module(x), rtol=0, atol=50.0)

@@ -130,12 +130,13 @@ def convolution(values: Values, node: Node) -> None:
         return
     by_output = stored is not None and _by_output(stored, at.transposed)
     affine = form.affine if form else None
-    holds = adds_products(stored, affine, values.quantizes(node, clamps=True))
-    result = values.result(node, clamps=True, quantizes=by_output and holds)
+    biases = None if bias is None else values.tensor(bias)
+    fits = values.quantizes(node, clamps=True)
+    holds = by_output and adds_products(_for_all(stored, at), affine, fits, biases)
+    result = values.result(node, clamps=True, quantizes=holds)
     int8 = result.affine
     assert int8 is None or (form is not None and stored is not None)
     number = values.get(source, order, form.affine if form and int8 else None)
-    biases = None if bias is None else values.tensor(bias)
     builder = values.builder
     if int8 and form and form.affine and stored:
         integers = kernel(stored.integers, at, depthwise(node))
@@ -143,7 +144,7 @@ def convolution(values: Values, node: Node) -> None:
         if biases is not None and depthwise(node) and integers.numel() == len(biases):
             given = scales.double().expand(len(biases))
             finer = as_fractions(integers, given, biases.double() / form.affine.scale)
-            if adds_products(Weight(*finer), form.affine, int8):
+            if adds_products(Weight(*finer), form.affine, int8, biases):
                 integers, scales = finer
         moved = Weight(integers, scales, integers.dim() - 1 if depthwise(node) else 0)
         weight_id = weights.int8_weight(builder, moved, integers)
@@ -169,6 +170,13 @@ def _of_rounded(values: Values, node: Node, chain: Dynamic, stored: Weight) -> N
     bias = argument(node, "bias")
     bias_id = weights.float_bias(builder, None if bias is None else values.tensor(bias))
     emit(values, node, at, result, order, (number, weight_id, bias_id))
+
+
+def _for_all(stored: Weight | None, at: Window) -> Weight | None:
+    """Return the weight with the scales of all outputs."""
+    if stored is None:
+        return None
+    return Weight(stored.integers, _of_all_groups(stored.scales, at), stored.axis, stored.bits)
 
 
 def _of_all_groups(scales: Tensor, at: Window) -> Tensor:

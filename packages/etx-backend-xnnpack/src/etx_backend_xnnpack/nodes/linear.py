@@ -67,7 +67,7 @@ def linear(values: Values, node: Node) -> None:
         return
     form = values.quantized(source)
     affine = form.affine if form else None
-    holds = adds_products(stored, affine, values.quantizes(node, clamps=True))
+    holds = adds_products(stored, affine, values.quantizes(node, clamps=True), biases)
     result = values.result(node, clamps=True, quantizes=_is_int8(stored) and holds)
     order = values.last(source, len(values.sizes(source)) - 1)
     if result.affine is not None and form and form.affine and stored:

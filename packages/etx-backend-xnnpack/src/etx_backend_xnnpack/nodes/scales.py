@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor
+
 from etx_backend_xnnpack._generated.xnnpack import Operator
 from etx_backend_xnnpack.builder import Affine
 from etx_backend_xnnpack.quantized import Weight
@@ -11,6 +13,8 @@ LEAST_OF_SUM, LEAST_OF_PRODUCT, MOST = 2.0**-10, 2.0**-16, 2.0**8
 OF_CONVERSION = 2.0**-8, 2.0**7
 STEPS, TOLERATED = 255, 1 / 8
 LARGEST = 127
+LARGEST_BIAS = 2.0**30
+"""Half of what int32 holds: the other is for the products."""
 
 
 def fits(kind: Operator, at: tuple[Affine, Affine], result: Affine) -> bool:
@@ -20,14 +24,21 @@ def fits(kind: Operator, at: tuple[Affine, Affine], result: Affine) -> bool:
     return all(LEAST_OF_SUM <= each.scale / result.scale < MOST for each in at)
 
 
-def adds_products(weight: Weight | None, at: Affine | None, result: Affine | None) -> bool:
+def adds_products(
+    weight: Weight | None, at: Affine | None, result: Affine | None, bias: Tensor | None
+) -> bool:
     """Tell whether there are int8 operands whose products multipliers hold in steps of the result.
 
     XNNPACK refuses others when the file is loaded. Ranges of the data make none: a result that was
-    nearly nothing in calibration can.
+    nearly nothing in calibration can. Nor are there where int32 does not hold a bias in steps of
+    the products, which are small where a row of the weight or an activation is nearly nothing.
     """
-    if weight is None or at is None or result is None:
+    if weight is None or at is None or result is None or weight.scales.dim() > 1:
         return False
+    if bias is not None:
+        steps = bias.double() / (weight.scales.double() * at.scale)
+        if not bool((steps.abs() < LARGEST_BIAS).all()):
+            return False
     return float(weight.scales.max()) * at.scale < MOST * result.scale
 
 

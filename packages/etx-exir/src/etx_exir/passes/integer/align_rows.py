@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from torch import Tensor
 from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
@@ -59,6 +60,6 @@ def _others(nodes: Iterable[Node]) -> list[Node]:
     return [
         node
         for node in nodes
-        if hasattr(value := node.meta.get("val"), "dim")
+        if isinstance(value := node.meta.get("val"), Tensor)
         if dim_order_of(value) != tuple(range(value.dim()))
     ]
