@@ -10,7 +10,7 @@ from types import MethodType
 from typing import Any, Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import move_exported_model_to_eval
@@ -129,9 +129,11 @@ def quantize_with_report(
         layers = job.describe(step)
         converted = job.convert()
         calls = [batch.kwargs or batch.args for batch in job.measured]
+        with unchanged(model, converted):
+            sqnr = compare(model, converted, calls).sqnr
         report = Report(
             recipe=job.recipe if quantizer is None else type(quantizer).__name__,
-            sqnr=compare(model, converted, calls).sqnr,
+            sqnr=sqnr,
             target_sqnr=goal.sqnr,
             bytes=sum(layer.bytes for layer in layers),
             float_bytes=sum(layer.float_bytes for layer in layers),
@@ -171,6 +173,7 @@ class _Job:
     dynamic_shapes: Any = None
     batches: list[Batch] = field(default_factory=list)
     sensitivity: Sensitivity = field(default_factory=lambda: Sensitivity({}))
+    state: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def measured(self) -> list[Batch]:
@@ -189,11 +192,12 @@ class _Job:
             check_groups(self.model, self.group_size, self.keep_float)
         self.batches = read_batches(calibration, self.model, self.dynamic_shapes is not None)
         example = self.batches[0]
-        with evaluation(self.model):
+        with evaluation(self.model), unchanged(self.model):
             check_fit(self.model, example)
             step("exporting", 0, 1)
             program = captured(self.model, example, self.dynamic_shapes)
         exported = program.module(check_guards=False)
+        self.state = {name: held.detach().clone() for name, held in exported.named_buffers()}
         fold_weights(exported)
         fold_norms(exported)
         self.prepared = prepare_pt2e(exported, quantizer)
@@ -221,8 +225,17 @@ class _Job:
     def convert(self) -> GraphModule:
         """Put quantize and dequantize operators in the place of observers."""
         keep_units(self.prepared, self.simulation, self.sensitivity.kept)
+        self._restore(self.prepared)
         converted: GraphModule = convert_pt2e(self.prepared)
+        self._restore(converted)  # folding of constants calls what writes into buffers, too
         return in_evaluation(converted)
+
+    def _restore(self, graph: GraphModule) -> None:
+        """Put the buffers back that the calls have changed."""
+        with torch.no_grad():
+            for name, held in graph.named_buffers():
+                if name in self.state:
+                    held.copy_(self.state[name])
 
 
 def in_evaluation(converted: GraphModule) -> GraphModule:
@@ -263,6 +276,18 @@ def drop_unread(model: GraphModule) -> None:
         parents = {owner.rsplit(".", i)[0] for i in range(owner.count(".") + 1)} if owner else set()
         if not parents & read:
             delattr(model.get_submodule(owner), attribute)
+
+
+@contextmanager
+def unchanged(*models: nn.Module) -> Iterator[None]:
+    """Put back what calls write into buffers, such as the state of a stream."""
+    held = [(buffer, buffer.detach().clone()) for model in models for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in held:
+                buffer.copy_(value)
 
 
 @contextmanager

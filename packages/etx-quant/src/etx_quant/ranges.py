@@ -36,6 +36,9 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
     def forward(self, x_orig: Tensor) -> Tensor:
         """Add ``x_orig`` to the histogram."""
         self._found = None
+        if bool(x_orig.isnan().any()):  # of which no histogram is: check_ranges refuses it
+            self.min_val, self.max_val = x_orig.new_full((2,), torch.nan).unbind()
+            return x_orig
         result: Tensor = super().forward(x_orig)
         return result
 

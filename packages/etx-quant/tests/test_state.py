@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Models that write into buffers: calibration leaves their state as it was."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from etx_quant import QuantizationError, quantize, quantize_with_report
+from torch import Tensor, nn
+
+
+class Stream(nn.Module):
+    """Adds what it returned last to its input, and counts its calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.last, self.calls = nn.Buffer(torch.zeros(2, 8)), nn.Buffer(torch.tensor(0))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y = self.layer(x + self.last).tanh()
+        self.last.copy_(y)
+        self.calls.add_(1)
+        return y, self.calls.clone()
+
+
+@pytest.mark.parametrize("options", [{}, {"target_sqnr": 15.0}], ids=["whole", "to a target"])
+@pytest.mark.parametrize("recipe", ["int8", "int8-dynamic"])
+@pytest.mark.parametrize("with_report", [False, True])
+def test_the_first_call_is_the_first(
+    with_report: bool, recipe: str, options: dict[str, Any]
+) -> None:
+    torch.manual_seed(0)
+    model, calls = Stream().eval(), [(torch.randn(2, 8),) for _ in range(3)]
+    if with_report:
+        quantized, _ = quantize_with_report(model, calls, recipe=recipe, **options)
+    else:
+        quantized = quantize(model, calls, recipe=recipe, **options)
+    assert int(model.calls) == 0
+    assert not model.last.any()
+    expected, found = (copy.deepcopy(each)(*calls[0]) for each in (model, quantized))
+    assert int(found[1]) == 1
+    assert (expected[0] - found[0]).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(4, 4), nn.Conv1d(4, 4, 1)], ids=["linear", "conv"])
+@pytest.mark.parametrize("name", ["weight", "bias"])
+def test_nan_of_a_layer_is_refused(name: str, layer: nn.Module) -> None:
+    with torch.no_grad():
+        getattr(layer, name)[0] = torch.nan
+    with pytest.raises(QuantizationError, match="reaches nan, of which no range can be made"):
+        quantize(layer, [(torch.randn(2, 4, 4),)])
+
+
+def test_one_group_is_a_row() -> None:
+    torch.manual_seed(0)
+    model, x = nn.Linear(24, 7), torch.randn(3, 24)
+    whole = quantize(model, [(x,)], recipe="int4", group_size=None)
+    torch.testing.assert_close(whole(x), quantize(model, [(x,)], recipe="int4", group_size=24)(x))
