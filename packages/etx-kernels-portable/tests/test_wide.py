@@ -63,3 +63,49 @@ def test_means_of_large_numbers_are_finite(dim: int) -> None:
         outs = [Out(list(each.shape), each.dtype) for each in expected]
         found = PLUGIN.call("aten::var_mean.correction_out", given, [dim], 1, False, *outs)
         torch.testing.assert_close(found, list(expected), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_mean_of_large_doubles_is_finite(dim: int) -> None:
+    x = torch.tensor([[1, 1, 0.5], [-1, 0, 0.8]], dtype=torch.float64).repeat(3, 5) * 1.79e308
+    expected = (x * 2**-10).mean(dim) * 2**10
+    outs = [Out(list(expected.shape), expected.dtype) for _ in range(2)]
+    found = PLUGIN.call("aten::var_mean.correction_out", x, [dim], 1, False, *outs)
+    torch.testing.assert_close(found[1], expected, rtol=1e-5, atol=0)
+
+
+def check_where_finite(found: list[torch.Tensor], expected: tuple[torch.Tensor, ...]) -> None:
+    """Eager sums rows of float32 in float32, and so has no mean of some of them; it is finite.
+
+    Of equal elements eager's results are what rounding leaves of a difference.
+    """
+    for actual, value in zip(found, expected, strict=True):
+        assert actual[value.isfinite()].isfinite().all()
+    mean, value = found[1], expected[1]
+    assert mean.isfinite().all()
+    torch.testing.assert_close(mean[value.isfinite()], value[value.isfinite()])
+
+
+LARGE = ((1, 1, 1, 1), (1, -1, 0.9, -0.9), (1, 0.5, 0.9, 0.99), (-1, 0.2, 0.9, 0.8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("parts", LARGE, ids=str)
+def test_norms_of_large_numbers_are_finite(parts: tuple[float, ...], dtype: torch.dtype) -> None:
+    """Where eager's are: the sum of a row is too large, or its variance, for a number."""
+    largest = torch.finfo(dtype).max
+    x = (torch.tensor(parts, dtype=torch.float64) * largest).to(dtype).repeat(2, 6, 5)
+    calls = (
+        ("native_layer_norm.out", aten.native_layer_norm, (x, [20], None, None, 1e-5)),
+        ("native_group_norm.out", aten.native_group_norm, (x, None, None, 2, 6, 20, 3, 1e-5)),
+        (
+            "_native_batch_norm_legit.no_stats_out",
+            aten._native_batch_norm_legit.no_stats,
+            (x, None, None, True, 0.1, 1e-5),
+        ),
+    )
+    for kernel, function, arguments in calls:
+        expected = function(*arguments)
+        outs = [Out(list(each.shape), each.dtype) for each in expected]
+        found = PLUGIN.call(f"aten::{kernel}", *arguments, *outs)
+        check_where_finite(found, expected)

@@ -4,6 +4,7 @@
 
 /// Loops by the type of their elements: those of Isa where it has them, else plain ones.
 
+#include <cmath>
 #include <cstdint>
 
 #include "isa/isa.h"
@@ -54,12 +55,41 @@ inline double sum_squares(const double* x, double center, int64_t n) {
   return in_lanes(x, n, 0.0, square, [](double a, double b) { return a + b; });
 }
 
+/// The sum of x[i] share; rarely called.
+template <typename T>
+[[gnu::noinline]] double sum_shares(const T* x, int64_t n, double share) {
+  double total = 0;
+  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]) * share;
+  return total;
+}
+
+/// The mean of `count` numbers whose sum is `total`, also where only the sum is too large: then
+/// `rows(add)` calls `add(x, n)` for each row of them once more.
+template <typename T, typename Rows>
+T mean_of(T total, int64_t count, const Rows& rows) {
+  const T mean = total / static_cast<T>(count);
+  if (std::isfinite(mean) || count == 0) return mean;
+  const double share = std::ldexp(1.0, -std::ilogb(static_cast<double>(count)) - 1);
+  double shares = 0;
+  rows([&](const T* x, int64_t n) { shares += sum_shares(x, n, share); });
+  return static_cast<T>(shares / (static_cast<double>(count) * share));
+}
+
 /// y = x scale + shift.
 inline void affine(const float* x, float scale, float shift, float* y, int64_t n) {
   isa().affine(x, scale, shift, y, static_cast<size_t>(n));
 }
 inline void affine(const double* x, double scale, double shift, double* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale + shift;
+}
+
+/// y = (x - mean) scale + bias, in one step where that has numbers for it.
+template <typename T>
+void normalize_row(const T* x, T mean, T scale, T bias, T* y, int64_t n) {
+  const T shift = bias - mean * scale;
+  if (std::isfinite(shift)) return affine(x, scale, shift, y, n);
+  affine(x, T{1}, -mean, y, n);
+  affine(y, scale, bias, y, n);
 }
 
 }  // namespace etx::portable

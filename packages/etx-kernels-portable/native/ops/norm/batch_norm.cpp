@@ -45,14 +45,16 @@ struct BatchNorm {
 /// Mean and biased variance of each channel.
 template <typename T>
 void channel_moments(const BatchNorm& n, const T* x, T* mean, T* variance) {
-  const T count = static_cast<T>(n.batch * n.points);
+  const int64_t count = n.batch * n.points;
   for (int64_t c = 0; c < n.channels; ++c) {
-    const auto plane = [&](int64_t i) { return x + (i * n.channels + c) * n.points; };
+    const auto planes = [&](const auto& f) {
+      for (int64_t i = 0; i < n.batch; ++i) f(x + (i * n.channels + c) * n.points, n.points);
+    };
     T total = 0, squares = 0;
-    for (int64_t i = 0; i < n.batch; ++i) total += sum(plane(i), n.points);
-    mean[c] = total / count;
-    for (int64_t i = 0; i < n.batch; ++i) squares += sum_squares(plane(i), mean[c], n.points);
-    variance[c] = squares / count;
+    planes([&](const T* plane, int64_t points) { total += sum(plane, points); });
+    mean[c] = mean_of(total, count, planes);
+    planes([&](const T* plane, int64_t points) { squares += sum_squares(plane, mean[c], points); });
+    variance[c] = squares / static_cast<T>(count);
   }
 }
 
@@ -65,8 +67,7 @@ void normalize(Context& context, const BatchNorm& n, const T* x, const T* mean, 
     for (int64_t i = begin; i < end; ++i) {
       const int64_t c = i % n.channels, at = i * n.points;
       const T scale = w == nullptr ? invstd[c] : invstd[c] * w[c];
-      const T shift = (b == nullptr ? T{0} : b[c]) - mean[c] * scale;
-      affine(x + at, scale, shift, y + at, n.points);
+      normalize_row(x + at, mean[c], scale, b == nullptr ? T{0} : b[c], y + at, n.points);
     }
   });
 }

@@ -23,7 +23,7 @@ struct Moments {
 
 template <typename T>
 Moments<T> moments(const T* x, int64_t n) {
-  const T mean = n == 0 ? 0 : sum(x, n) / static_cast<T>(n);
+  const T mean = n == 0 ? 0 : mean_of(sum(x, n), n, [&](const auto& add) { add(x, n); });
   return {mean, sum_squares(x, mean, n) / static_cast<T>(n)};
 }
 
@@ -153,8 +153,9 @@ Error native_group_norm_out(Context& context, const Tensor& input,
                          const auto* b, auto* y) {
     for (int64_t c = 0; c < width; ++c) {
       const int64_t channel = i % group * width + c, at = c * points;
-      const auto factor = w == nullptr ? rstd : rstd * w[channel];
-      affine(x + at, factor, (b == nullptr ? 0 : b[channel]) - mean * factor, y + at, points);
+      auto factor = w == nullptr ? rstd : rstd * w[channel];
+      normalize_row(x + at, mean, factor, b == nullptr ? decltype(factor){0} : b[channel], y + at,
+                    points);
     }
   };
   return normalize(context, n, stats, width * points, scale);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Variances in two passes.
 
-#include <cmath>
 #include <optional>
-#include <type_traits>
 
 #include "core/dispatch.h"
 #include "core/min_max.h"
@@ -35,24 +33,14 @@ Error variance(Context& context, const Tensor& self, const std::optional<IntList
     const int64_t grain = 1 + 16384 / (plan.count + 1);
     const auto results = [&](int64_t begin, int64_t end) {
       plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
-        C total = 0;
-        reader.for_each_folded(plan, offsets[0], [&](const void* x, int64_t n) {
-          total += sum(static_cast<const C*>(x), n);
-        });
-        C center = total / static_cast<C>(plan.count);
-        if (std::is_same_v<C, float> && !std::isfinite(center)) {
-          // The sum was too large, which the mean need not be.
-          double exact = 0;
-          reader.for_each_folded(plan, offsets[0], [&](const void* x, int64_t n) {
-            for (int64_t i = 0; i < n; ++i)
-              exact += static_cast<double>(static_cast<const C*>(x)[i]);
-          });
-          center = static_cast<C>(exact / static_cast<double>(plan.count));
-        }
-        C squares = 0;
-        reader.for_each_folded(plan, offsets[0], [&](const void* x, int64_t n) {
-          squares += sum_squares(static_cast<const C*>(x), center, n);
-        });
+        const auto rows = [&](const auto& f) {
+          reader.for_each_folded(plan, offsets[0],
+                                 [&](const void* x, int64_t n) { f(static_cast<const C*>(x), n); });
+        };
+        C total = 0, squares = 0;
+        rows([&](const C* x, int64_t n) { total += sum(x, n); });
+        const C center = mean_of(total, plan.count, rows);
+        rows([&](const C* x, int64_t n) { squares += sum_squares(x, center, n); });
         const C result = squares / divisor;
         writer.write(offsets[1], &result);
         if (mean != nullptr) mean_writer.write(offsets[1], &center);
