@@ -106,6 +106,38 @@ def test_results_are_finite_up_to_the_largest(function, dtype):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=0)
 
 
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("exponent", [0.5, 1.7, 2, 3, 5, 2500, -0.5])
+def test_powers_are_finite_up_to_the_largest(exponent, dtype):
+    """So are squares and cubes, which are products as in eager."""
+    far = math.log(torch.finfo(dtype).max) / max(exponent, 1)
+    sizes = torch.linspace(-0.6, 1.6, 23, dtype=dtype.to_real()) / max(exponent, 1) + far
+    angles = torch.linspace(-3.1, 3.1, 40, dtype=dtype.to_real())
+    sizes, angles = (each.reshape(-1) for each in torch.meshgrid(sizes, angles, indexing="ij"))
+    given = torch.polar(sizes.exp(), angles)
+    corner = torch.full((2, 1), torch.finfo(dtype).max / 1.1, dtype=dtype.to_real())
+    given = torch.cat([given, torch.complex(*corner)])
+    given = given[torch.view_as_real(given).isfinite().all(-1)]
+    with Decomposed():
+        found = torch.view_as_real(given**exponent)
+    expected = torch.view_as_real(given**exponent)
+    finite = expected.isfinite()
+    assert finite.any()
+    assert found[finite].isfinite().all()
+    near = 1e-4 * expected.abs().amax(-1, keepdim=True).clamp(max=torch.finfo(dtype).max)
+    assert exponent > 100 or ((found - expected).abs() <= near)[finite].all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("function", [torch.log, torch.sqrt])
+def test_numbers_whose_size_is_too_large(function, dtype):
+    most = torch.finfo(dtype).max
+    given = torch.tensor([complex(a * most, b * most) for a in (-1, 0.8, 1) for b in (-0.9, 1)])
+    with Decomposed():
+        found = function(given.to(dtype))
+    torch.testing.assert_close(found, function(given.to(dtype)))
+
+
 def test_roots_of_the_axis_are_exact():
     given = torch.tensor([0, 4, -4, complex(-4, -0.0), -1e30, 3e38, complex(-1e38, 1e38), 2j])
     with Decomposed():

@@ -145,13 +145,16 @@ def _exp(self: Tensor) -> Any:
 
 def _log(self: Tensor) -> Any:
     size, angle = _abs_and_angle(self)
-    return _joined(aten.log.default(size), angle)
+    of_half = aten.log.default(aten.abs.default(self * 0.5)) + math.log(2)
+    return _joined(torch.where(size.isinf(), of_half, aten.log.default(size)), angle)
 
 
 def _sqrt(self: Tensor) -> Any:
     """Return the root whose real part is not negative, the sign of the other that of self's."""
     real, imaginary = _parts(self, REAL[self.dtype])
-    larger = aten.sqrt.default(aten.abs.default(self) / 2 + real.abs() / 2)
+    size = aten.abs.default(self)
+    half = torch.where(size.isinf(), aten.abs.default(self * 0.5), size * 0.5)
+    larger = 2 * aten.sqrt.default(half / 4 + real.abs() / 8)
     smaller = torch.where(torch.eq(larger, 0), 0.0, imaginary.abs() / (2 * larger))
     smaller = torch.where(imaginary.isinf(), torch.inf, smaller)
     is_right = torch.ge(real, 0)
@@ -177,12 +180,19 @@ def _full_like(self: Tensor, value: Any, *, dtype: torch.dtype | None = None, **
 def _pow(self: Tensor, exponent: Any) -> Any:
     if exponent == 0:
         return _full(list(self.shape), 1, dtype=self.dtype)
-    if exponent in (1, 2):
-        return self.clone() if exponent == 1 else _mul(self, self)
+    if exponent == 1:
+        return self.clone()
+    if exponent in (2, 3):
+        square = _mul(self, self)
+        return square if exponent == 2 else _mul(square, self)
     if isinstance(exponent, complex):
         return NotImplemented
     size, angle = _abs_and_angle(self)
-    return _polar(aten.pow.Tensor_Scalar(size, exponent), angle * exponent)
+    of_half = aten.pow.Tensor_Scalar(aten.abs.default(self * 0.5), exponent / 2)
+    root = aten.pow.Tensor_Scalar(size, exponent / 2)
+    root = torch.where(size.isinf(), of_half * 2 ** min(exponent / 2, 1e3), root)
+    cosine, sine = aten.cos.default(angle * exponent), aten.sin.default(angle * exponent)
+    return _joined(_by_product(cosine, root, root), _by_product(sine, root, root))
 
 
 def _by_cosh(a: Tensor, x: Tensor) -> Tensor:
