@@ -4,14 +4,22 @@
 from __future__ import annotations
 
 import json
+import platform
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ROOT, Environment, environment
+from family_budgets import MOST_BYTES as MOST_BYTES_OF
+from family_budgets import MOST_OF_ALL
 
 SOURCES = ROOT / "packages" / "etx-kernels-portable"
 MOBILENET = ("add.out", "convolution.out", "hardtanh.out", "linear.out", "mean.out")
 MOST_BYTES = 60_000
+DTYPES = (
+    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("float16", "bfloat16", "float32", "float64"),
+)
 EXPORT = """
 import torch
 from etx_exir import to_edge
@@ -115,6 +123,25 @@ def test_is_small(host: Environment, folder: Path) -> None:
     assert without["operator_sizes"]["aten::linear.out"]["own"] <= without["total"]
     expected = operators["aten::linear.out"]["all"]
     assert abs(without["total"] - expected) < expected / 20
+
+
+def test_every_family_fits_its_budget(host: Environment, folder: Path) -> None:
+    table = json.loads((SOURCES / "src" / "etx_kernels_portable" / "etx.json").read_text())
+    named = [word for name in table["operators"] for word in ("--operator", name)]
+    named += [word for name in DTYPES for word in ("--dtype", name)]
+    options = ("--dim-orders", "--static", "--optimize=-Os", "--level", "base", "--json")
+    document = json.loads(select(host, folder, "-o", "all", *named, *options))
+    check_budgets(document)
+
+
+def check_budgets(document: dict[str, Any]) -> None:
+    """Compare with bounds, which are those of x86-64; each family must have one anywhere."""
+    assert sorted(document["families"]) == sorted(MOST_BYTES_OF)
+    if platform.machine() != "x86_64":
+        return
+    found = {name: sum(document["sizes"][f"{name}.cpp"].values()) for name in MOST_BYTES_OF}
+    assert {name: size for name, size in found.items() if size > MOST_BYTES_OF[name]} == {}
+    assert document["total"] <= MOST_OF_ALL
 
 
 def test_names_what_a_toolchain_lacks(host: Environment, folder: Path) -> None:
