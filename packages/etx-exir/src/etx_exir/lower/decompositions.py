@@ -158,6 +158,22 @@ def _erfc(self: Tensor) -> Any:
     return aten.where.self(aten.lt.Scalar(x, 0.0), mirrored, tail).to(given.dtype)
 
 
+def _shift(op: OpOverload) -> Callable[..., Any]:
+    """Return what `x << y` and `x >> y` are of integers; of floats eager scales them."""
+
+    def shift(self: Tensor, other: Any) -> Any:
+        return NotImplemented if self.is_floating_point() else op(self, other)
+
+    return shift
+
+
+def _shift_number(op: OpOverload) -> Callable[..., Tensor]:
+    def shift(self: int, other: Tensor) -> Tensor:
+        return op(torch.full_like(other, self), other)
+
+    return shift
+
+
 def _hypot(self: Tensor, other: Tensor) -> Any:
     """Return sqrt(a^2 + b^2) in a wider type; in float64, m sqrt(1 + (n / m)^2), m the larger."""
     dtype = torch.result_type(self, other)
@@ -291,6 +307,12 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.exp2.default: _exp2,
     aten.erfc.default: _erfc,
     aten.special_erfc.default: _erfc,
+    aten.__lshift__.Scalar: _shift(aten.bitwise_left_shift.Tensor_Scalar),
+    aten.__lshift__.Tensor: _shift(aten.bitwise_left_shift.Tensor),
+    aten.__rshift__.Scalar: _shift(aten.bitwise_right_shift.Tensor_Scalar),
+    aten.__rshift__.Tensor: _shift(aten.bitwise_right_shift.Tensor),
+    aten.bitwise_left_shift.Scalar_Tensor: _shift_number(aten.bitwise_left_shift.Tensor),
+    aten.bitwise_right_shift.Scalar_Tensor: _shift_number(aten.bitwise_right_shift.Tensor),
     aten.hypot.default: _hypot,
     aten.fmax.default: _fmax,
     aten.fmin.default: _fmin,
