@@ -167,8 +167,8 @@ def _shift(op: OpOverload) -> Callable[..., Any]:
     return shift
 
 
-def _shift_number(op: OpOverload) -> Callable[..., Tensor]:
-    def shift(self: int, other: Tensor) -> Tensor:
+def _shift_number(op: OpOverload) -> Callable[..., Any]:
+    def shift(self: int, other: Tensor) -> Any:
         return op(torch.full_like(other, self), other)
 
     return shift
