@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from etx_quant import Int8Quantizer
-from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved
+from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved, Row, Split
 from torch.fx import GraphModule
 
 from etx_backend_arm.cortex_m.recurrent import unroll
@@ -14,9 +16,9 @@ aten = torch.ops.aten
 POOLS = {
     aten.avg_pool2d.default: Moved(),
     aten.adaptive_avg_pool2d.default: Moved(),
-    aten.mean.dim: Moved(),
 }
 MORE = {
+    aten.mean.dim: Moved(),
     aten.abs.default: Arithmetic(),
     aten.bmm.default: Arithmetic(),
     aten.div.Tensor: Arithmetic(),
@@ -26,13 +28,19 @@ MORE = {
 }
 
 
+def _of_inputs(row: Row) -> Row:
+    """Return a row that takes inputs of the model, too: what follows is of integers."""
+    return replace(row, of_inputs=True) if isinstance(row, (Moved, Split)) else row
+
+
 class CortexMQuantizer(Int8Quantizer):
     """Annotates for int8 per channel; means keep scale and zero point of their input.
 
+    What moves, joins or pools inputs of the model is integer; a mean of one is as quick in float.
     Recurrent layers become the operators of their steps, at most 256 of them.
     """
 
-    rows = ROWS | POOLS | MORE
+    rows = {target: _of_inputs(row) for target, row in (ROWS | POOLS).items()} | MORE
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Make operators such as have rows."""
