@@ -141,7 +141,7 @@ Error convolution_backward_out(Context& context, const Tensor& grad_output, cons
   ETX_TRY(prepare(context, output_mask[0], out0, Shape(input), dtype, results[0]));
   ETX_TRY(prepare(context, output_mask[1], out1, Shape(weight), dtype, results[1]));
   ETX_TRY(prepare(context, output_mask[2], out2, channels, dtype, results[2]));
-  const Error computed = dispatch(ComputedFloating{}, type, [&](auto tag) {
+  const Error computed = dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *gradient, *x, *w;
     ETX_TRY(read_operand(context, grad_output, type, gradient));

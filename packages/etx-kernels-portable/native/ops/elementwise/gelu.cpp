@@ -42,7 +42,7 @@ Error gelu_out(Context& context, const Tensor& self, std::string_view approximat
             "gelu takes floating dtypes");
   ETX_TRY(resize_out(context, out, Shape(self)));
   const ScalarType type = wide(self.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x;
     ResultOperand result;

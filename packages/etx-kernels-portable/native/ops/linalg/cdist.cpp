@@ -88,7 +88,7 @@ Error _cdist_forward_out(Context& context, const Tensor& x1, const Tensor& x2, d
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
   const ScalarType type = wide(out.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *a, *b;
     ResultOperand result;
@@ -123,7 +123,7 @@ Error _pdist_forward_out(Context& context, const Tensor& self, double p, Tensor&
   shape.push(rows < 2 ? 0 : rows * (rows - 1) / 2);
   ETX_TRY(resize_out(context, out, shape));
   const ScalarType type = wide(out.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x;
     ResultOperand result;

@@ -110,7 +110,7 @@ Error normalize_by_batch(Context& context, BatchNorm& n, const Running* running,
   ETX_TRY(resize_out(context, save_mean, stats));
   ETX_TRY(resize_out(context, save_invstd, stats));
   const ScalarType type = wide(n.input.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *x, *w, *b;
     ResultOperand result, mean, invstd;
@@ -150,7 +150,7 @@ Error normalize_by_running(Context& context, BatchNorm& n, const Tensor& running
   ETX_TRY(resize_out(context, save_mean, none));
   ETX_TRY(resize_out(context, save_invstd, none));
   const ScalarType type = wide(n.input.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *x, *w, *b, *mean, *variance;
     ResultOperand result;

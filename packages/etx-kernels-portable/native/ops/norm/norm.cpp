@@ -81,7 +81,7 @@ Error normalize(Context& context, const Normalization& n, const Shape& stats, in
   ETX_TRY(resize_out(context, n.mean, stats));
   ETX_TRY(resize_out(context, n.rstd, stats));
   const ScalarType type = wide(n.input.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *x, *w, *b;
     ResultOperand out, mean, rstd;

@@ -124,7 +124,7 @@ Error avg_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, 
   ETX_TRY(resize_pooled(context, self, shape, out));
   const Divisor divisor{count_include_pad, divisor_override.value_or(0)};
   const ScalarType type = wide(self.scalar_type());
-  return dispatch(Computed{}, type, [&](auto tag) {
+  return dispatch<is_computed>(Computed{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const ConvShape& w = shape.window;
     const Checked work = Checked(shape.planes) * w.in_size() * w.kernel[1];
@@ -192,7 +192,7 @@ Error _adaptive_avg_pool2d_out(Context& context, const Tensor& self, IntList out
   ETX_TRY(resize_out(context, out, shape));
   const int64_t planes = self.size(-3) * (self.dim() == 4 ? self.size(0) : 1);
   const ScalarType type = wide(self.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x;
     ResultOperand result;

@@ -214,7 +214,7 @@ Error max_pool_of(Context& context, const Tensor& self, const PoolShape& shape, 
             "max_pool2d takes floating and integer dtypes");
   ETX_TRY(resize_pooled(context, self, shape, out));
   const ScalarType type = wide(self.scalar_type());
-  return dispatch(Computed{}, type, [&](auto tag) {
+  return dispatch<is_computed>(Computed{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x;
     ResultOperand result, positions;
@@ -275,7 +275,7 @@ Error max_pool2d_with_indices_backward_grad_input(Context& context, const Tensor
   ETX_CHECK(context, (Checked(planes) * out).is(grad_output.numel()), InvalidArgument,
             "grad_output must have the batch and channels of self");
   const ScalarType type = wide(self.scalar_type());
-  return dispatch(Computed{}, type, [&](auto tag) {
+  return dispatch<is_computed>(Computed{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* gradient;
     const int64_t* index;

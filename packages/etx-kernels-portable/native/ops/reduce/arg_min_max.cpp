@@ -45,7 +45,7 @@ Error find(Context& context, const Tensor& in, Fold fold, const Tensor* values,
   const ScalarType as = wide(in.scalar_type());
   const Reader reader(in, as);
   const Writer writer(outs[1], as);
-  return dispatch(context, Computed{}, as, [&](auto tag) {
+  return dispatch<is_computed>(Computed{}, as, [&](auto tag) {
     using C = typename decltype(tag)::type;
     int64_t* index = indices.mutable_data_ptr<int64_t>();
     const int64_t grain = 1 + 32768 / (plan.count + 1);

@@ -10,6 +10,12 @@
 namespace etx::portable {
 namespace {
 
+/// Whether tensors are summed in this type: floating ones in float64.
+constexpr bool is_summed(ScalarType type) {
+  if (type != ScalarType::Double) return is_computed(type);
+  return any_built(type, ScalarType::Float, ScalarType::Half, ScalarType::BFloat16);
+}
+
 /// y[i] = x[0] + … + x[i] along one dimension; float32 is summed in double.
 Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
                  Tensor& out) {
@@ -31,7 +37,7 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
   const int64_t out_stride = scalar ? 1 : out.stride(d);
   const ScalarType as =
       is_floating(out.scalar_type()) ? ScalarType::Double : wide(out.scalar_type());
-  return dispatch(context, Join<Float64, Int64>{}, as, [&](auto tag) {
+  return dispatch<is_summed>(Join<Float64, Int64>{}, as, [&](auto tag) {
     using C = typename decltype(tag)::type;
     const Reader reader(self, as);
     const Writer writer(out, as);

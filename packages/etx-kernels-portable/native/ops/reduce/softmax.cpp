@@ -153,7 +153,7 @@ Error softmax(Context& context, const Tensor& self, int64_t dim, bool half_to_fl
   ETX_TRY(resize_out(context, out, Shape(self)));
   if (self.numel() == 0) return Error::Ok;
   const ScalarType type = wide(self.scalar_type());
-  return dispatch(ComputedFloating{}, type, [&](auto tag) {
+  return dispatch<is_computed>(ComputedFloating{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* x;
     ResultOperand result;
