@@ -20,6 +20,8 @@ from etx_backend_arm.firmware.targets import target
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from machines import BUILDS, HERE
+from torch import nn
+from torch.nn import functional
 
 PACKAGES = HERE.parents[1] / "packages"
 DATA = PACKAGES / "etx-backend-arm" / "tests" / "data"
@@ -114,6 +116,33 @@ def test_each_processor_computes_what_the_host_does(name: str, clang: str, tmp_p
     given = [f"-DETX_CORTEX_M_CLANG={clang}"]
     counted = count(folder / "firmware", target(name).board, options=given)
     assert len(counted.operators) == len(model.calls)
+
+
+class Wider(nn.Module):
+    """Operators that compute in another dtype than their tensors have."""
+
+    def forward(self, x: torch.Tensor) -> list[torch.Tensor]:
+        image = x.reshape(1, 1, 8, 8)
+        pools = [functional.max_pool2d(image, 2), functional.avg_pool2d(image, 2)]
+        norms = [functional.softmax(x, 1), functional.layer_norm(x, (8,)), functional.gelu(x)]
+        return [*pools, *norms, x.var(1), x.argmax(1), x.cumsum(0)]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+def test_each_operator_of_a_selection_runs_and_is_counted(
+    dtype: torch.dtype, tmp_path: Path
+) -> None:
+    """Of another library than `cortex_m::`, too, and without what it does at load."""
+    x = torch.rand(8, 8, generator=torch.Generator().manual_seed(0)).to(dtype)
+    path, folder = tmp_path / "wider.pte", tmp_path / "image"
+    to_edge(torch.export.export(Wider(), (x,))).to_executorch().save(path)
+    folder.mkdir()
+    write(path, "cortex-m4", folder, "--stack", 1 << 14, "--tolerance", "1e-3")
+    counted = count(folder / "firmware", target("cortex-m4").board)
+    names = [name for name, _ in counted.operators]
+    assert len(names) == 8
+    assert {"aten::avg_pool2d.out", "aten::cumsum.out", "aten::argmax.out"} <= set(names)
+    assert counted.total == sum(number for _, number in counted.operators)
 
 
 def test_the_stack_s_frames_are_those_of_the_compiler() -> None:

@@ -18,7 +18,10 @@ from etx_backend_arm.firmware.boards import Board
 from etx_backend_arm.firmware.build import build_firmware, require_tools, run_tool
 
 PLUGIN = Path(__file__).parent / "emulator" / "instructions.c"
-KERNEL = re.compile(r"^(\w+) \w etx::Boxed<.*>::(?:run\(|call<)", re.MULTILINE)
+KERNEL = re.compile(
+    r"^(\w+) \w (?:\w+ )*etx::(?:Boxed<.*>::(?:run\(|call<)|portable::run_selected<)", re.MULTILINE
+)
+EXECUTE = re.compile(r"^(\w+) \w etx::Method::execute\(\)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -50,19 +53,22 @@ def count(
     with scratch_folder() as scratch:
         plugin, written = scratch / "instructions.so", scratch / "counts"
         run_tool(["cc", "-O2", "-shared", "-fPIC", "-o", str(plugin), str(PLUGIN)])
-        marks = ":".join(f"{address:x}" for address in names)
+        begin = _inference(image)
+        marks = ":".join(f"{address:x}" for address in (begin, *names))
         emulator = ["qemu-system-arm", "-M", board.name, "-kernel", str(image), "-nographic"]
         emulator += ["-monitor", "none", "-serial", "null", "-icount", "shift=5"]
         semihosting = ["-semihosting-config", "enable=on,target=native"]
         plugins = ["-plugin", f"{plugin},to={written},marks={marks}"]
         run_tool([*emulator, *semihosting, *loads, *plugins])
         lines = [line.split() for line in written.read_text().splitlines()]
-    calls = [(names[int(line[0], 16)], int(line[1])) for line in lines if len(line) == 2]
+    marked = [(int(line[0], 16), int(line[1])) for line in lines if len(line) == 2]
+    loading = next((i for i, (address, _) in enumerate(marked) if address == begin), 0)
+    calls = [(names[address], at) for address, at in marked[loading:] if address != begin]
     size = len(calls) // 3
-    if size == 0 or len(calls) != 3 * size:
+    if size == 0 or [name for name, _ in calls] != 3 * [name for name, _ in calls[:size]]:
         raise EtxError(
-            f"{folder}: the emulator saw {len(calls)} calls in three inferences; only kernels of "
-            "etx-backend-arm are seen, so count a model quantized with CortexMQuantizer"
+            f"{folder}: the emulator saw {len(calls)} calls of kernels in three inferences, and "
+            "counting needs the same ones in each"
         )
     ends = [number for _, number in calls[size + 1 : 2 * size + 1]]
     second = calls[size : 2 * size]
@@ -128,6 +134,13 @@ def _moved(rows: list[tuple[str, int, int]], tolerance: float) -> list[str]:
         for name, before, after in rows
         if abs(after - before) > tolerance * before
     ]
+
+
+def _inference(image: Path) -> int:
+    """Return the first instruction of an inference; what kernels do before it is to be loaded."""
+    symbols = run_tool(["arm-none-eabi-nm", "-C", str(image)])
+    (found,) = EXECUTE.findall(symbols)
+    return int(found, 16) & ~1
 
 
 def _kernels(image: Path, board: Board) -> dict[int, str]:
