@@ -7,8 +7,8 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
-from etx_backend_arm.cortex_m import operators as ops
 from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
+from etx_backend_arm.cortex_m import operators as ops
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from small_networks import NETWORKS, Function, lowered
