@@ -89,6 +89,9 @@ def test_scratch_lies_in_the_arena_of_a_method_named_or_not(
         (("--target", "cortex-m4", "--stack", 0), "--stack 0: expected bytes, at least 256"),
         (("--target", "cortex-m4", "--temp", 4 << 20), "bytes of RAM and mps2-an386 has 4,194,304"),
         (("--target", "cortex-m4", "--sources", "."), "has no etx-runtime"),
+        (("--target", "cortex-m4", "--tolerance", "nan"), "--tolerance nan: expected a finite"),
+        (("--target", "cortex-m4", "--tolerance", "inf"), "--tolerance inf: expected a finite"),
+        (("--target", "cortex-m4", "--tolerance", -1), "--tolerance -1.0: expected a finite"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_written(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -189,6 +190,8 @@ def _target(options: argparse.Namespace) -> Target:
         given = getattr(options, name)
         if given is not None and given < least:
             raise EtxError(f"--{name} {given}: expected bytes, at least {least}")
+    if not 0 <= options.tolerance < math.inf:
+        raise EtxError(f"--tolerance {options.tolerance}: expected a finite number, at least 0")
     if options.board is None:
         return found
     board = read_board(Path(options.board))
