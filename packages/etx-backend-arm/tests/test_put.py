@@ -84,7 +84,41 @@ def test_values_are_put(name: str, profile: str, dtype: torch.dtype) -> None:
     indices = distinct(name, sizes, dtype)
     found = check(Whole(function).eval(), profile, x, value, *indices, steps=steps)
     is_one = name in ("of_one_row", "each_the_same", "a_number", "added", "added_behind")
-    assert (Op.SCATTER in found) != is_one
+    assert Op.SCATTER not in found
+    assert (Op.GATHER in found) != is_one
+
+
+SEVERAL = ["one", "of_rank_2", "two", "all", "last", "behind", "apart"]
+
+
+@pytest.mark.parametrize("profile", ["INT", "FP", "FP+bf16"])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_the_last_value_of_a_place_stays(name: str, profile: str) -> None:
+    torch.manual_seed(0)
+    function, shape, sizes, of_value = PUTS[name]
+    x, value = torch.randn(shape), torch.randn(of_value)
+    if profile.endswith("bf16"):
+        x, value = x.bfloat16(), value.bfloat16()
+    indices = [torch.randint(-2, 2, size) for size in sizes]
+    check(Whole(function).eval(), profile, x, value, *indices, steps=1e-6)
+
+
+@pytest.mark.parametrize("profile", ["INT", "FP"])
+def test_constant_indices_that_repeat(profile: str) -> None:
+    torch.manual_seed(0)
+    model = Whole(lambda x, v: put(x, [torch.tensor([1, 3, 1])], v)).eval()
+    found = check(model, profile, torch.randn(5, 4), torch.randn(3, 4), steps=1e-6)
+    assert Op.SCATTER not in found
+
+
+@pytest.mark.parametrize("profile", ["INT", "FP"])
+@pytest.mark.parametrize("indices", [[4, 1, 3], [-1]])
+def test_indices_that_differ_are_scattered(indices: list[int], profile: str) -> None:
+    torch.manual_seed(0)
+    model = Whole(lambda x, v: put(x, [torch.tensor(indices)], v)).eval()
+    inputs = (torch.randn(5, 4), torch.randn(len(indices), 4))
+    found = check(model, profile, *inputs, steps=1e-6)
+    assert (Op.SCATTER in found) == (len(indices) > 1)
 
 
 @pytest.mark.parametrize("profile", ["INT", "FP"])
@@ -137,9 +171,9 @@ def test_masks_choose(name: str, profile: str) -> None:
 
 X = torch.randn(5, 4)
 REFUSED = {
-    "several values in one place": (
-        lambda x, v: put(x, [torch.tensor([1, 1])], v),
-        torch.randn(2, 4),
+    "several values where indices may repeat": (
+        lambda x, v: put(x.repeat(400, 1), [v[:, 0].int()], v),
+        torch.randn(800, 4),
     ),
     "as many values as a mask": (lambda x, v: put(x, [x[:, 0] > 9], v), torch.randn(2, 4)),
     "several masks": (lambda x, v: put(x, [x[:, 0] > 9, x[0] > 9], v), torch.randn(1)),

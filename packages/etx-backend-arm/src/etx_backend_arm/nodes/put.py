@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Values in the places that indices or truths say: SCATTER, or SELECT where one value is for all.
 
-What several indices name is made by comparisons, for SCATTER may write a place once only.
+What several indices may name is made by comparisons, for SCATTER may write a place once only. Of
+several values for a place the last is put, as eager does.
 """
 
 from __future__ import annotations
@@ -73,6 +74,12 @@ class Places:
         begin = len(self.before)
         return prod(self.of_rank()[begin : begin + len(self.picked)]) == 1
 
+    def differ(self, look: Look) -> bool:
+        """Tell whether no place is named twice: one is, or those that are known are distinct."""
+        count = prod(self.picked)
+        held = held_numbers(self.indices, self.sizes, look)
+        return count == 1 or (held is not None and len(set(held.flatten().tolist())) == count)
+
     def compared(self) -> int:
         """Return how many elements a table of indices and places has."""
         pairs = prod(self.picked) * prod(self.sizes)
@@ -95,10 +102,12 @@ def known_places(node: Node, look: Look) -> str | None:
         if places.compared() <= MOST_COMPARED:
             return None
         return f"{node.name} compares {places.compared()} pairs, at most {MOST_COMPARED} are"
-    held = held_numbers(places.indices, places.sizes, look)
-    if held is not None and len(set(held.flatten().tolist())) < prod(places.picked):
-        return f"{node.name} puts several values in one place, SCATTER takes one"
-    return None
+    if places.differ(look) or places.compared() <= MOST_COMPARED:
+        return None
+    return (
+        f"{node.name} puts several values where indices may repeat, SCATTER takes one: it compares "
+        f"{places.compared()} pairs, at most {MOST_COMPARED} are"
+    )
 
 
 def of_one_type(node: Node, look: Look) -> str | None:
@@ -160,6 +169,8 @@ class Put:
         if self.places.is_one_value():
             is_there = self._is_there(*self._numbers())
             return self._where(is_there, self.rows, self._value(is_one=True))
+        if not self.places.differ(self.call.values.parameter):
+            return self._last()
         value, (found, _) = self._value(), self._numbers()
         operands = [self.rows, of_all(self.call, found, self.sizes[0]), value]
         return self.call.emit(Op.SCATTER, fbs.ScatterAttribute(), operands, "put", self.sizes)
@@ -203,9 +214,32 @@ class Put:
         shape = [count, length]
         return call.graph.operator(Op.EQUAL, attribute, [column, every], made, shape, DType.BOOL)
 
+    def _last(self) -> str:
+        """Return in each place the value of the last index that names it."""
+        call, (before, length, after) = self.call, self.sizes
+        found, count = self._numbers()
+        kind, value, pairs = kind_of(call), self._value(), self._pairs(found, count)
+        order = torch.arange(count, dtype=torch.int32).reshape(count, 1)
+        turns = call.values.constant(
+            call.fresh("turns"), order if kind == DType.INT32 else order.float()
+        )
+        given = [pairs, turns, call.values.number(0, 2, kind)]
+        chosen = call.graph.operator(
+            Op.SELECT, fbs.SelectAttribute(), given, call.fresh("turn"), [count, length], kind
+        )
+        last = reduce(call, Op.REDUCE_MAX, chosen, [0], "last")
+        last = of_all(call, call.cast(last, DType.INT32, "last_as"), before)
+        made, dtype = call.fresh("last_value"), call.graph.dtype(value)
+        shape, attribute = [before, length, after], fbs.GatherAttribute()
+        picked = call.graph.operator(Op.GATHER, attribute, [value, last], made, shape, dtype)
+        return self._where(self._any(pairs, count), self.rows, picked)
+
     def _is_there(self, found: str, count: int) -> str:
+        return self._any(self._pairs(found, count), count)
+
+    def _any(self, pairs: str, count: int) -> str:
         call, length = self.call, self.sizes[1]
-        pairs, attribute = self._pairs(found, count), fbs.ReduceAnyAttribute(axis=0)
+        attribute = fbs.ReduceAnyAttribute(axis=0)
         if count > 1:
             pairs = call.emit(Op.REDUCE_ANY, attribute, [pairs], "is_there", [1, length])
         return call.reshape(pairs, [1, length, 1], "is_there_of_rows")
