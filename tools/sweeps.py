@@ -246,7 +246,8 @@ def arm_tests(session: nox.Session) -> None:
     """Run ExecuTorch's tests of Arm operators, as they lie in its wheel, on ETX. Run by hand.
 
     `-- add conv2d` runs these files of them, `-- --match tosa_FP` tests of such names; `-- --write`
-    runs them on ExecuTorch, too, and writes docs/arm-tests.md. All of them take hours.
+    runs them on ExecuTorch, too, and writes docs/arm-tests.md. All of them take hours: what a run
+    that ended has found stays in .build/arm-tests, and `-- --resume --write` goes on from there.
     """
     python = environment(session, "arm-tests", *PORT, others=THEIR_TESTS)
 

@@ -15,7 +15,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -121,8 +121,13 @@ def called(function: Any, row: dict[str, Any]) -> str:
     return ""
 
 
-def outcomes(wheel: Path, only: list[str], match: str) -> Iterator[tuple[str, str]]:
-    """Call the tests of the folder that have ``match`` in their name; yield what became of each."""
+def outcomes(
+    wheel: Path, only: list[str], match: str, known: Container[str]
+) -> Iterator[tuple[str, str]]:
+    """Call the tests of the folder that have ``match`` in their name; yield what became of each.
+
+    Cases that are ``known`` are not called.
+    """
     for path in sorted(wheel.joinpath(*OPS.split(".")).glob("test_*.py")):
         name = path.stem.removeprefix("test_")
         if only and name not in only:
@@ -138,7 +143,9 @@ def outcomes(wheel: Path, only: list[str], match: str) -> Iterator[tuple[str, st
         for key, function in list(vars(module).items()):
             if key.startswith("test_") and match in key and callable(function):
                 for label, row in cases(function):
-                    yield f"{name}.{key}[{label}]", called(function, row)
+                    case = f"{name}.{key}[{label}]"
+                    if case not in known:
+                        yield case, called(function, row)
 
 
 def kind(why: str) -> str:
@@ -153,13 +160,16 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="such as add, conv2d: files of the folder")
     parser.add_argument("--match", default="", help="only tests with this in their name: tosa_FP")
     parser.add_argument("--json", type=Path, required=True, help="file to write")
+    parser.add_argument("--resume", action="store_true", help="call only what is not in FILE yet")
     options = parser.parse_intermixed_args()
     os.environ.setdefault("PYTHONHASHSEED", "0")
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     stand_in(options.wheel)
     found: dict[str, str] = {}
-    for name, why in outcomes(options.wheel, options.names, options.match):
+    if options.resume and options.json.exists():
+        found = json.loads(options.json.read_text(encoding="utf-8"))
+    for name, why in outcomes(options.wheel, options.names, options.match, frozenset(found)):
         found[name] = why
         print(f"{name}: {why or 'passes'}", flush=True)
         options.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
