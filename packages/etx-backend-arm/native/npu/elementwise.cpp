@@ -23,6 +23,16 @@ bool is_unary(uint32_t kind) { return kind == kAbs || kind == kClz; }
 
 }  // namespace
 
+Fault Machine::add_second(const FeatureMap& from, uint32_t kind, Use* use) const {
+  const uint32_t bits = registers_[kIfm2Broadcast];
+  if (is_unary(kind) || (bits & kScalar) != 0) return nullptr;
+  FeatureMap other = {};
+  NPU_TRY(FeatureMap::second(registers_, (bits & kChannels) != 0 ? 1 : from.depth, &other));
+  const uint32_t rows = (bits & kHeight) != 0 ? 1 : registers_.size(kOfmHeight);
+  use->read(other.extent(rows, (bits & kWidth) != 0 ? 1 : registers_.size(kOfmWidth)));
+  return nullptr;
+}
+
 Fault Machine::combine(const FeatureMap& from, const FeatureMap& to, uint32_t kind) {
   if (kind == kLeakyRelu || kind > kShl) {
     return "an operator by element that the simulator does not have yet";

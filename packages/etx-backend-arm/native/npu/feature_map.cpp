@@ -98,6 +98,26 @@ uint64_t FeatureMap::address(uint32_t y, uint32_t x, uint32_t c, uint32_t* end) 
   return start + c / kBrick * stride_c + column * bytes;
 }
 
+Extent FeatureMap::extent(uint32_t rows, uint32_t columns) const {
+  // In each tile addresses grow or fall along each axis: the ends are at corners.
+  const uint32_t ys[] = {0, height0 - 1, height0, height1 - 1, height1, rows - 1};
+  const uint32_t xs[] = {0, width0 - 1, width0, columns - 1};
+  const uint32_t cs[] = {0, depth - 1};
+  Extent made = {Memory::place(region), UINT64_MAX, 0};
+  for (const uint32_t y : ys) {
+    for (const uint32_t x : xs) {
+      if (y >= rows || x >= columns) continue;
+      for (const uint32_t c : cs) {
+        uint32_t end = 0;
+        const uint64_t at = address(y, x, c, &end);
+        if (at < made.begin) made.begin = at;
+        if (at + bytes > made.end) made.end = at + bytes;
+      }
+    }
+  }
+  return made;
+}
+
 Fault FeatureMap::read(const Memory& memory, uint32_t y, uint32_t x, int32_t* values) const {
   for (uint32_t c = 0, end = 0; c < depth; c = end) {
     const uint64_t at = address(y, x, c, &end);

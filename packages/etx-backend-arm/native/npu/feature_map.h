@@ -3,6 +3,7 @@
 #define ETX_NPU_FEATURE_MAP_H_
 
 #include "npu/commands.h"
+#include "npu/in_flight.h"
 #include "npu/memory.h"
 
 namespace etx::npu {
@@ -24,6 +25,8 @@ struct FeatureMap {
   /// The second input of an elementwise operator; `channels` are those of the first.
   static Fault second(const Registers& registers, uint32_t channels, FeatureMap* map);
 
+  /// Where the pixels of so many rows and columns lie.
+  Extent extent(uint32_t rows, uint32_t columns) const;
   /// Stores all channels of a pixel, less the zero point.
   Fault read(const Memory& memory, uint32_t y, uint32_t x, int32_t* values) const;
   /// Writes all channels of a pixel as they are.

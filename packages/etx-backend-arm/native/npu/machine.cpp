@@ -48,7 +48,7 @@ Fault Machine::run(Memory* memory, const Workspace& workspace, Cancel cancel) {
 
 Fault Machine::walk() {
   registers_.clear();
-  pending_ = 0;
+  in_flight_.clear();
   is_over_ = false;
   size_t next = 0;
   while (!is_over_) {
@@ -78,7 +78,7 @@ Fault Machine::step(uint16_t command, uint16_t parameter) {
     case kStop: is_over_ = true; return nullptr;
     case kDmaStart: return start_transfer();
     case kDmaWait: end_transfers(parameter); return nullptr;
-    case kKernelWait: return nullptr;
+    case kKernelWait: in_flight_.end_operators(parameter); return nullptr;
     case kConv:
     case kDepthwise:
     case kPool:
@@ -94,7 +94,6 @@ Fault Machine::start_transfer() {
   if (((from | to) & kStrides) != 0 || (from & kInside) != 0) {
     return "a transfer out of the NPU or with strides, which the simulator does not have yet";
   }
-  if (pending_ == sizeof(transfers_) / sizeof(transfers_[0])) return "too many transfers at once";
   const uint64_t length = registers_[kDmaLength];
   if (length > kMostElements) return "a transfer of more than 256 MB";
   const auto count = static_cast<size_t>(length);
@@ -106,7 +105,9 @@ Fault Machine::start_transfer() {
     to = Memory::kTables;
     if (needs_ != nullptr) needs_->tables = true;
   }
-  transfers_[pending_++] = {to, address, count};
+  const Extent read = {Memory::place(from), registers_[kDmaSource], registers_[kDmaSource] + count};
+  const Extent written = {Memory::place(to), address, address + count};
+  NPU_TRY(in_flight_.start(read, written));
   if (needs_ != nullptr) return nullptr;
   const uint8_t* source = nullptr;
   uint8_t* target = nullptr;
@@ -118,13 +119,10 @@ Fault Machine::start_transfer() {
 }
 
 void Machine::end_transfers(uint32_t left) {
-  uint32_t done = 0;
-  for (; pending_ - done > left; ++done) {
-    const Transfer& each = transfers_[done];
-    if (memory_ != nullptr) memory_->region(each.region).mark(each.address, each.count, true);
+  for (Extent each; in_flight_.end_transfer(left, &each);) {
+    if (memory_ == nullptr) continue;
+    memory_->region(each.region).mark(each.begin, static_cast<size_t>(each.end - each.begin), true);
   }
-  for (uint32_t i = done; i < pending_; ++i) transfers_[i - done] = transfers_[i];
-  pending_ -= done;
 }
 
 Machine::Window Machine::window() const {
@@ -163,7 +161,7 @@ Fault Machine::operate(uint16_t command, uint16_t parameter) {
     if (registers_[kIfmUpscale] != 0) return "an upscaled input of an operator by element";
     if (from.depth != to.depth) return "an operator by element that changes their number";
     NPU_TRY(check(to, uint64_t{2} * from.depth, 0));
-    return needs_ != nullptr ? nullptr : combine(from, to, parameter);
+    return execute(from, to, command, parameter);
   }
   NPU_TRY(set_window());
   const bool sums = command == kConv, reduces = command == kPool && parameter == 2;
@@ -180,10 +178,55 @@ Fault Machine::operate(uint16_t command, uint16_t parameter) {
   const uint64_t elements = static_cast<uint64_t>(window_.height) * window_.width;
   const uint64_t volume = command == kPool ? 0 : elements * (sums ? from.depth : 1) * to.depth;
   NPU_TRY(check(to, elements * from.depth, volume));
+  return execute(from, to, command, parameter);
+}
+
+Fault Machine::execute(const FeatureMap& from, const FeatureMap& to, uint16_t command,
+                       uint16_t parameter) {
+  NPU_TRY(launch(from, to, command, parameter));
   if (needs_ != nullptr) return nullptr;
-  if (reduces) return reduce(from, to);
+  if (command == kElementwise) return combine(from, to, parameter);
+  if (command == kPool && parameter == 2) return reduce(from, to);
   if (command == kPool) return pool(from, to, parameter == 1);
-  return convolve(from, to, !sums);
+  return convolve(from, to, command == kDepthwise);
+}
+
+uint32_t Machine::cores() const {
+  constexpr uint32_t kMacsOfCore = 256;
+  return macs_ > kMacsOfCore && registers_[kParallelMode] == 1 ? 2 : 1;
+}
+
+Fault Machine::launch(const FeatureMap& from, const FeatureMap& to, uint16_t command,
+                      uint16_t parameter) {
+  constexpr uint64_t kTableLength = 256;
+  const uint32_t rows = registers_.size(kOfmHeight), columns = registers_.size(kOfmWidth);
+  Use use;
+  use.written = to.extent(rows, columns);
+  if (command == kElementwise) {
+    use.read(from.extent(rows, columns));
+    NPU_TRY(add_second(from, parameter, &use));
+  } else {
+    const uint32_t half = registers_[kIfmUpscale] == 0 ? 0 : 1;
+    use.read(from.extent((input_height_ + half) >> half, (input_width_ + half) >> half));
+  }
+  if (command == kConv || command == kDepthwise) {
+    const auto add = [&](Short region, Long base) {
+      const uint64_t begin = registers_[base];
+      const uint64_t length = registers_[static_cast<Long>(base + 1)];
+      use.read({Memory::place(registers_[region]), begin, begin + length});
+    };
+    add(kWeightRegion, kWeightBase);
+    add(kScaleRegion, kScaleBase);
+    if (cores() == 2) {
+      add(kWeightRegion, kWeight1Base);
+      add(kScaleRegion, kScale1Base);
+    }
+  }
+  if ((registers_[kActivation] & 31) != 0) {
+    const uint64_t begin = uint64_t{registers_[kActivation] & 7} * kTableLength;
+    use.read({Memory::kTables, begin, begin + kTableLength});
+  }
+  return in_flight_.start(use);
 }
 
 Fault Machine::set_window() {

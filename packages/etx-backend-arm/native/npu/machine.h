@@ -4,6 +4,7 @@
 
 #include "npu/commands.h"
 #include "npu/feature_map.h"
+#include "npu/in_flight.h"
 #include "npu/memory.h"
 
 namespace etx::npu {
@@ -37,7 +38,7 @@ extern const char kCancelled[];
 ///
 /// It computes what the hardware computes and refuses what the hardware would not notice: reads of
 /// bytes that were never written, regions overrun, transfers that are used before they are waited
-/// for. Not done: tables of 16 bits, strided transfers.
+/// for, or that meet operators that are not. Not done: tables of 16 bits, strided transfers.
 class Machine {
  public:
   /// `header` and `stream` are what `read_stream` has found.
@@ -58,11 +59,6 @@ class Machine {
     bool part_kernel_first;
     bool small_parts;
   };
-  struct Transfer {
-    uint32_t region;
-    uint64_t address;
-    size_t count;
-  };
   /// One of `count` cores, which takes every `count`-th output channel.
   struct Core {
     uint32_t index, count;
@@ -77,6 +73,10 @@ class Machine {
   Fault start_transfer();
   void end_transfers(uint32_t left);
   Fault operate(uint16_t command, uint16_t parameter);
+  Fault execute(const FeatureMap& from, const FeatureMap& to, uint16_t command, uint16_t parameter);
+  Fault launch(const FeatureMap& from, const FeatureMap& to, uint16_t command, uint16_t parameter);
+  Fault add_second(const FeatureMap& from, uint32_t kind, Use* use) const;
+  uint32_t cores() const;
   Fault check(const FeatureMap& to, uint64_t window, uint64_t volume);
   Fault read_weights(const FeatureMap& from, const FeatureMap& to, bool is_depthwise, Core core);
   Fault gather(const FeatureMap& from, Pixel pixel, uint64_t* count);
@@ -100,8 +100,7 @@ class Machine {
   Window window_ = {};
   uint32_t input_height_ = 0;
   uint32_t input_width_ = 0;
-  Transfer transfers_[4] = {};
-  uint32_t pending_ = 0;
+  InFlight in_flight_;
   Memory* memory_ = nullptr;
   Workspace workspace_;
   Cancel cancel_;

@@ -27,6 +27,8 @@ class Memory {
   static constexpr size_t kTableBytes = 2048;
   static constexpr uint32_t kRegions = 9;
 
+  /// Where the bytes of a region are: regions 1 and 2 are the same.
+  static uint32_t place(uint32_t region) { return region == 2 ? 1 : region; }
   Region& region(uint32_t index) { return regions_[index % kRegions]; }
   /// Returns bytes that lie in the region and were written before.
   Fault read(uint32_t region, uint64_t address, size_t count, const uint8_t** data) const;

@@ -9,7 +9,6 @@ namespace {
 constexpr uint32_t kInputMicroBlock = 8;
 constexpr size_t kRecord = 10;
 constexpr uint64_t kMostAveraged = 64;
-constexpr uint32_t kMacsOfCore = 256;
 
 uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 uint32_t round_up(uint32_t value, uint32_t step) { return (value + step - 1) / step * step; }
@@ -124,7 +123,7 @@ Fault Machine::gather(const FeatureMap& from, Pixel pixel, uint64_t* count) {
 }
 
 Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_depthwise) {
-  const uint32_t cores = macs_ > kMacsOfCore && registers_[kParallelMode] == 1 ? 2 : 1;
+  const uint32_t cores = this->cores();
   const uint8_t* records[2] = {};
   for (uint32_t i = 0; i < cores; ++i) {
     const Core core = {i, cores};
