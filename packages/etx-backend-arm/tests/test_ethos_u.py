@@ -15,6 +15,7 @@ from etx_backend_arm.ethos_u.backend import EthosUPartitioner, EthosUQuantizer
 from etx_backend_arm.ethos_u.blob import EthosUBlob, Port, read_blob, write_blob
 from etx_backend_arm.ethos_u.compile_spec import TARGETS, EthosUCompileSpec
 from etx_backend_arm.ethos_u.describe import describe_blob
+from etx_backend_arm.ethos_u.report import layer_at
 from etx_backend_arm.ethos_u.targets import PARTITIONERS
 from etx_exir import CompileSpec
 from etx_exir.errors import BackendError
@@ -59,6 +60,13 @@ def check_report(document: dict[str, Any]) -> None:
     assert all(".py:" in each["source"] and each["cycles"] > 0 for each in layers)
     assert sum(each["macs"] for each in layers) == report["macs"]
     assert sum(each["cycles"] for each in layers) == report["cycles"]
+    ends = [end for each in layers for end in each["commands"]]
+    assert len(set(ends)) == len(ends)
+    assert [layer_at(report, end)["cycles"] for end in ends] == [
+        each["cycles"] for each in layers for _ in each["commands"]
+    ]
+    assert layer_at(report, 0) is layers[0]
+    assert layer_at(report, max(ends) + 4) is None
     assert document["summary"] in document["lines"]
     assert document["summary"].startswith(f"Vela {vela.VERSION} for ethos-u55-128: ")
 

@@ -6,13 +6,22 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from etx_schema.problem import DEBUG_KEY
 
-__all__ = ["decoded", "encoded", "report_key", "report_lines", "report_of", "total_line"]
+__all__ = [
+    "decoded",
+    "encoded",
+    "layer_at",
+    "report_key",
+    "report_lines",
+    "report_of",
+    "total_line",
+]
 
 KILO = 1024
 Origin = tuple[str, str]
@@ -29,6 +38,7 @@ def report_of(folder: Path, stem: str, origins: Mapping[str, Origin]) -> dict[st
 
     ``origins`` says of values of the graph what made them. Cycles and MACs are Vela's estimates;
     ``sram_cycles`` and ``flash_cycles`` are those of a layer's accesses, flash or DRAM.
+    ``commands`` are offsets in the command stream, of the last command of each part of a layer.
     """
     (totals,) = _rows(next(folder.glob(f"{stem}_summary_*.csv")))
     layers = []
@@ -46,6 +56,9 @@ def report_of(folder: Path, stem: str, origins: Mapping[str, Origin]) -> dict[st
                 "source": source,
             }
         )
+    commands = _last_commands(folder / f"{stem}_debug.xml")
+    if len(commands) == len(layers):
+        layers = [a | {"commands": b} for a, b in zip(layers, commands, strict=True)]
     flash = ("dram", "on_chip_flash", "off_chip_flash")
     return {
         "cycles": _number(totals, "cycles_total"),
@@ -61,7 +74,28 @@ SLOW = ("DRAM", "OnFlash", "OffFlash")
 
 def _rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="") as file:
-        return [{key.strip(): value for key, value in row.items()} for row in csv.DictReader(file)]
+        return _read(file)
+
+
+def _read(lines: Iterable[str]) -> list[dict[str, str]]:
+    return [{key.strip(): value for key, value in row.items()} for row in csv.DictReader(lines)]
+
+
+def _last_commands(path: Path) -> list[list[int]]:
+    """Return of each operator in the order of the commands where its parts end."""
+    table = ElementTree.parse(path).find("table[@name='queue']")
+    found: dict[str, list[int]] = {}
+    for row in _read((table.text or "").split() if table is not None else ()):
+        found.setdefault(row["scheduled_id"], []).append(int(row["offset"]))
+    return list(found.values())
+
+
+def layer_at(report: Mapping[str, Any], offset: int) -> dict[str, Any] | None:
+    """Return the layer that the command at an offset belongs to, as an error names it."""
+    ends = [(end, each) for each in report["layers"] for end in each.get("commands", ())]
+    behind = [pair for pair in ends if pair[0] >= offset]
+    found: dict[str, Any] | None = min(behind, key=lambda pair: pair[0])[1] if behind else None
+    return found
 
 
 def _number(row: Mapping[str, str], name: str) -> int:
@@ -84,16 +118,18 @@ def report_lines(report: Mapping[str, Any]) -> Sequence[str]:
             f"{each['sram_bytes']:,}",
             f"{each['sram_cycles']:,}",
             f"{each['flash_cycles']:,}",
+            hex(max(each["commands"])) if "commands" in each else "",
             each["layer"],
             f"{each['op']}  {each['source']}".strip(),
         )
         for each in report["layers"]
     ]
-    head = ("cycles", "MACs", "SRAM bytes", "SRAM cycles", "flash cycles", "layer", "operator")
+    counts = ("cycles", "MACs", "SRAM bytes", "SRAM cycles", "flash cycles")
+    head = (*counts, "commands to", "layer", "operator")
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     table = [
         "  ".join(
-            cell.rjust(width) if i < 5 else cell.ljust(width)
+            cell.rjust(width) if i <= len(counts) else cell.ljust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in (head, *rows)

@@ -56,6 +56,7 @@ def compile_and_report(
         path.write_bytes(graph)
         command = [sys.executable, "-m", "ethosu.vela", str(path), *spec.flags]
         command += ["--output-format=raw", f"--output-dir={folder}", "--verbose-performance"]
+        command.append("--enable-debug-db")
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         result = run_child(command, env=environment)
         made = Path(folder, "graph_vela.npz")
