@@ -150,7 +150,7 @@ def over_limit(graph: Graph, family: str) -> str | None:
     if {Op.TRANSPOSE_CONV2D, Op.CONCAT} <= {operator.op for operator in graph.operators()}:
         return f"transposed convolutions in groups on {family}"  # Vela 5.2.0: wrong commands
     if family in WHOLE_PROFILE:
-        return None
+        return _apart(graph, family)
     if {Op.DEPTHWISE_CONV2D, Op.MUL} <= {operator.op for operator in graph.operators()}:
         found = next(o for o in graph.operators() if o.op == Op.DEPTHWISE_CONV2D)
         if graph.shape(found.inputs[0])[0] > 1:  # Vela 5.2.0 makes wrong commands of it
@@ -170,6 +170,20 @@ def over_limit(graph: Graph, family: str) -> str | None:
         refused = rule(operator.attribute, shapes[0], graph.shape(operator.outputs[0]), other)
         if refused is not None:
             return f"{operator.op.name} on {family}: {refused}"
+    return None
+
+
+def _apart(graph: Graph, family: str) -> str | None:
+    """Return a depthwise window at which Vela 5.2.0 may end without a word."""
+    for operator in graph.operators():
+        attribute = operator.attribute
+        if operator.op != Op.DEPTHWISE_CONV2D or max(attribute.dilation) == 1:
+            continue
+        if max(attribute.stride) > STRIDE:
+            return (
+                f"{operator.op.name} on {family}: a stride of {list(attribute.stride)} with "
+                f"dilation {list(attribute.dilation)}; at most {STRIDE}"
+            )
     return None
 
 
