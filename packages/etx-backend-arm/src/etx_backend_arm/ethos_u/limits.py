@@ -176,7 +176,7 @@ def over_limit(graph: Graph, family: str) -> str | None:
 def _apart(graph: Graph, family: str) -> str | None:
     """Return a depthwise window at which Vela 5.2.0 may end without a word."""
     for operator in graph.operators():
-        attribute = operator.attribute
+        attribute: Any = operator.attribute
         if operator.op != Op.DEPTHWISE_CONV2D or max(attribute.dilation) == 1:
             continue
         if max(attribute.stride) > STRIDE:
