@@ -29,6 +29,7 @@ of TOSA on the reference model, of an Ethos-U55 or U65 on ETX's simulator. On Ex
 Arm's simulator, and are left out there; so are an Ethos-U85 (it is compiled) and VGF on both
 sides, and tests of what ExecuTorch's partitioner does not take. "Known" are failures that its tests
 expect. Its columns are of the cases that were called there: where not all, the first files.
+What a run that ended has found stays in `.build/arm-tests`; `-- --resume --write` goes on from it.
 
 """
 COLUMNS = (
