@@ -85,11 +85,11 @@ Error dispatch(DtypeList<Tags...>, ScalarType type, const F& f) {
 }
 
 /// The same with a reason.
-template <typename... Tags, typename F>
+template <bool (*kept)(ScalarType) = is_built, typename... Tags, typename F>
 Error dispatch(Context& context, DtypeList<Tags...> list, ScalarType type, const F& f) {
-  ETX_CHECK(context, list.contains(type) && is_built(type), NotSupported,
+  ETX_CHECK(context, list.contains(type) && kept(type), NotSupported,
             "the operator does not support the dtype of this tensor");
-  return dispatch(list, type, f);
+  return dispatch<kept>(list, type, f);
 }
 
 }  // namespace etx::portable

@@ -25,6 +25,36 @@ struct Less {
   }
 };
 
+/// What `find` writes, and from what.
+struct Lines {
+  const Reduction& plan;
+  const Reader& reader;
+  int64_t* index;
+  const Writer* values;
+
+  template <typename Order, typename C>
+  [[gnu::noinline]] void find(int64_t begin, int64_t end) const {
+    plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
+      C best{};
+      int64_t position = 0;
+      int64_t seen = 0;
+      reader.for_each_folded(plan, offsets[0], [&](const void* piece, int64_t n) {
+        const C* x = static_cast<const C*>(piece);
+        if (seen == 0) best = x[0];
+        for (int64_t i = 0; i < n; ++i) {
+          if (Order::better(x[i], best) || (x[i] != x[i] && best == best)) {
+            best = x[i];
+            position = seen + i;
+          }
+        }
+        seen += n;
+      });
+      index[offsets[1]] = position;
+      if (values != nullptr) values->write(offsets[1], &best);
+    });
+  }
+};
+
 /// The first best element of each line; a NaN is better than every number. `values` may be null.
 template <typename Order>
 Error find(Context& context, const Tensor& in, Fold fold, const Tensor* values,
@@ -45,31 +75,14 @@ Error find(Context& context, const Tensor& in, Fold fold, const Tensor* values,
   const ScalarType as = wide(in.scalar_type());
   const Reader reader(in, as);
   const Writer writer(outs[1], as);
-  return dispatch<is_computed>(Computed{}, as, [&](auto tag) {
-    using C = typename decltype(tag)::type;
-    int64_t* index = indices.mutable_data_ptr<int64_t>();
-    const int64_t grain = 1 + 32768 / (plan.count + 1);
-    const auto lines = [&](int64_t begin, int64_t end) {
-      plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
-        C best{};
-        int64_t position = 0;
-        int64_t seen = 0;
-        reader.for_each_folded(plan, offsets[0], [&](const void* piece, int64_t n) {
-          const C* x = static_cast<const C*>(piece);
-          if (seen == 0) best = x[0];
-          for (int64_t i = 0; i < n; ++i) {
-            if (Order::better(x[i], best) || (x[i] != x[i] && best == best)) {
-              best = x[i];
-              position = seen + i;
-            }
-          }
-          seen += n;
-        });
-        index[offsets[1]] = position;
-        if (values != nullptr) writer.write(offsets[1], &best);
-      });
+  const Lines lines{plan, reader, indices.mutable_data_ptr<int64_t>(),
+                    values == nullptr ? nullptr : &writer};
+  return dispatch<is_computed>(context, Computed{}, as, [&](auto tag) {
+    const auto run = [&](int64_t begin, int64_t end) {
+      lines.find<Order, typename decltype(tag)::type>(begin, end);
     };
-    context.parallel_for(0, plan.results(), grain, Callback<int64_t, int64_t>(lines));
+    const int64_t grain = 1 + 32768 / (plan.count + 1);
+    context.parallel_for(0, plan.results(), grain, Callback<int64_t, int64_t>(run));
     return Error::Ok;
   });
 }

@@ -37,7 +37,7 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
   const int64_t out_stride = scalar ? 1 : out.stride(d);
   const ScalarType as =
       is_floating(out.scalar_type()) ? ScalarType::Double : wide(out.scalar_type());
-  return dispatch<is_summed>(Join<Float64, Int64>{}, as, [&](auto tag) {
+  return dispatch<is_summed>(context, Join<Float64, Int64>{}, as, [&](auto tag) {
     using C = typename decltype(tag)::type;
     const Reader reader(self, as);
     const Writer writer(out, as);

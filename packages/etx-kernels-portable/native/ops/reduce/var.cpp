@@ -23,7 +23,7 @@ Error variance(Context& context, const Tensor& self, const std::optional<IntList
   const Tensor outs[] = {out, mean == nullptr ? out : *mean};
   ETX_TRY(plan_reduction(context, self, {dim.value_or(IntList()), keepdim}, outs, plan));
   const ScalarType as = wide(self.scalar_type());
-  return dispatch<is_computed>(Join<Float32, Float64>{}, as, [&](auto tag) {
+  return dispatch<is_computed>(context, Join<Float32, Float64>{}, as, [&](auto tag) {
     using C = typename decltype(tag)::type;
     const Reader reader(self, as);
     const Writer writer(out, as);
