@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import pytest
 import torch
 from etx_quant import QuantizationError, quantize, quantize_with_report
+from etx_quant.recipes import RECIPES
 from torch import Tensor, nn
 
 
@@ -46,13 +48,36 @@ def test_the_first_call_is_the_first(
     assert (expected[0] - found[0]).abs().max() < 0.05
 
 
-@pytest.mark.parametrize("layer", [nn.Linear(4, 4), nn.Conv1d(4, 4, 1)], ids=["linear", "conv"])
-@pytest.mark.parametrize("name", ["weight", "bias"])
-def test_nan_of_a_layer_is_refused(name: str, layer: nn.Module) -> None:
+LAYERS = [nn.Linear(4, 4), nn.Conv1d(4, 4, 1)]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=["linear", "conv"])
+def test_a_bias_that_is_nan_is_refused(layer: nn.Module) -> None:
+    layer = copy.deepcopy(layer)
     with torch.no_grad():
-        getattr(layer, name)[0] = torch.nan
+        layer.get_parameter("bias")[0] = torch.nan
     with pytest.raises(QuantizationError, match="reaches nan, of which no range can be made"):
         quantize(layer, [(torch.randn(2, 4, 4),)])
+
+
+@pytest.mark.filterwarnings("ignore:The tensor attributes:UserWarning")
+@pytest.mark.parametrize("value", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize(
+    ("kind", "recipe"),
+    [*itertools.product(("linear", "embedding", "lstm"), sorted(RECIPES)), ("conv", "int8")],
+)
+def test_weights_that_no_integers_stand_for_are_refused(
+    kind: str, recipe: str, value: float
+) -> None:
+    layers = {"linear": nn.Linear(8, 32), "conv": nn.Conv1d(8, 32, 1)}
+    layers |= {"embedding": nn.Embedding(8, 32), "lstm": nn.LSTM(8, 32)}
+    x = torch.zeros(2, 8, dtype=torch.long) if kind == "embedding" else torch.randn(2, 8, 8)
+    model = nn.Sequential()
+    model.add_module("named", layers[kind])
+    with torch.no_grad():
+        next(model.parameters()).view(-1)[3] = value
+    with pytest.raises(QuantizationError, match=r"'named.*1 of \d+ values of its weight are NaN"):
+        quantize(model, [(x,)], recipe=recipe, group_size=8)
 
 
 def test_one_group_is_a_row() -> None:

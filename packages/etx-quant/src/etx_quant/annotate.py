@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,7 @@ from torchao.quantization.pt2e.quantizer import (
     SharedQuantizationSpec,
 )
 
+from etx_quant.constants import tensor_of
 from etx_quant.errors import QuantizationError
 from etx_quant.functions import function_of, is_pointwise
 from etx_quant.observers import PerTokenObserver, TableObserver, WeightObserver
@@ -347,7 +347,7 @@ def _is_large(argument: object, model: GraphModule) -> bool:
         return not abs(argument) <= LARGE
     if not isinstance(argument, Node) or argument.op != "get_attr" or not is_float(argument):
         return False
-    value = operator.attrgetter(str(argument.target))(model)
+    value = tensor_of(model, argument)
     return not bool((value.abs() <= LARGE).all())
 
 

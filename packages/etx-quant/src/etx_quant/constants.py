@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Constants that are added to an exported graph."""
+"""Constants of an exported graph, and those that are added."""
 
 from __future__ import annotations
+
+import operator
 
 from torch import Tensor, nn
 from torch.fx import GraphModule, Node
 
-__all__ = ["add_constant"]
+__all__ = ["add_constant", "tensor_of"]
+
+
+def tensor_of(model: GraphModule, node: Node) -> Tensor:
+    """Return the tensor of the model that a get_attr node reads."""
+    value: Tensor = operator.attrgetter(str(node.target))(model)
+    return value
 
 
 def add_constant(model: GraphModule, name: str, constant: Tensor, like: Tensor) -> Node:

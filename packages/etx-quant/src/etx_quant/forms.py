@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from etx_quant.constants import add_constant
+from etx_quant.constants import add_constant, tensor_of
 
 __all__ = ["rewrite_forms"]
 
@@ -60,7 +59,7 @@ def _leak(model: GraphModule, node: Node) -> Node | None:
     if not isinstance(given, Node) or given.op != "get_attr":
         return None
     value = node.meta["val"]
-    weight: Tensor = operator.attrgetter(str(given.target))(model).detach()
+    weight: Tensor = tensor_of(model, given).detach()
     if weight.numel() == 1:
         return _call(node, aten.leaky_relu.default, (x, float(weight)), value)
     slopes = weight.view(-1, *[1] * (value.dim() - 2))

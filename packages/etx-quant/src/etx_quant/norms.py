@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Container
 from typing import Any
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.fx import GraphModule, Node
 
-from etx_quant.constants import add_constant
+from etx_quant.constants import add_constant, tensor_of
 from etx_quant.rows import ROWS, Recurrent, Row, Table, Weighted
 
 __all__ = ["fold_norms", "norms_as_layers"]
@@ -105,7 +104,7 @@ def _has_neighbour(norm: Node) -> bool:
 def _value(model: GraphModule, node: object) -> Tensor | None:
     if not isinstance(node, Node):
         return None
-    value: Tensor = operator.attrgetter(str(node.target))(model)
+    value: Tensor = tensor_of(model, node)
     return value.detach().double()
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e import ObserverBase
 
+from etx_quant.constants import tensor_of
 from etx_quant.errors import QuantizationError
 from etx_quant.operators import embedding, pack
 
@@ -194,9 +195,7 @@ def constant_of(model: GraphModule, node: Node) -> tuple[Tensor, str]:
     source = node.args[0]
     assert isinstance(source, Node)
     assert source.op == "get_attr", f"the weight {source} is not a constant"
-    value = operator.attrgetter(str(source.target))(model)
-    assert isinstance(value, Tensor)
-    return value.detach(), str(source.target).replace(".", "_")
+    return tensor_of(model, source).detach(), str(source.target).replace(".", "_")
 
 
 def store(model: GraphModule, name: str, value: Tensor) -> Node:

@@ -28,6 +28,7 @@ from etx_quant.checks import (
     check_quantizer,
     read_batches,
 )
+from etx_quant.constants import tensor_of
 from etx_quant.edges import quantize_edges
 from etx_quant.errors import QuantizationError
 from etx_quant.layers import Edge, Layer, Report, describe
@@ -203,6 +204,7 @@ class _Job:
         self.prepared = prepare_pt2e(exported, quantizer)
         observers = observer_nodes(self.prepared)
         check_taken(self.prepared, "" if self.quantizer else self.recipe)
+        check_weights(self.prepared, observers)
         for i, batch in enumerate(self.batches):
             step("calibrating", i, len(self.batches))
             with torch.no_grad():
@@ -304,6 +306,23 @@ def evaluation(model: nn.Module) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
+
+
+def check_weights(prepared: GraphModule, observers: Collection[Node]) -> None:
+    """Refuse weights that no integers stand for, before anything is calibrated."""
+    for node in observers:
+        source = node.args[0]
+        assert isinstance(source, Node)
+        if source.op != "get_attr":
+            continue
+        wrong = tensor_of(prepared, source).isfinite().logical_not()
+        if bool(wrong.any()):
+            layer = layer_of(next(iter(node.users), node))
+            raise QuantizationError(
+                f"layer {layer!r}: {int(wrong.sum())} of {wrong.numel()} values of its weight are "
+                "NaN or infinite, for which no integers stand; correct them, or leave the layer in "
+                f"float with keep_float=[{layer!r}]"
+            )
 
 
 def check_ranges(observers: dict[Node, Any], number: int) -> None:

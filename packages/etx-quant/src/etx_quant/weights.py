@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node, map_arg
 from torch.utils import _pytree as pytree
 
-from etx_quant.constants import add_constant
+from etx_quant.constants import add_constant, tensor_of
 
 __all__ = ["fold_weights"]
 
@@ -112,7 +111,7 @@ def _computed(model: GraphModule, node: Node) -> Tensor:
             if each not in needed:
                 continue
             if each.op == "get_attr":
-                values[each] = operator.attrgetter(str(each.target))(model)
+                values[each] = tensor_of(model, each)
             else:
                 args, kwargs = map_arg((each.args, each.kwargs), values.__getitem__)
                 values[each] = each.target(*args, **kwargs)
