@@ -85,3 +85,13 @@ def test_one_group_is_a_row() -> None:
     model, x = nn.Linear(24, 7), torch.randn(3, 24)
     whole = quantize(model, [(x,)], recipe="int4", group_size=None)
     torch.testing.assert_close(whole(x), quantize(model, [(x,)], recipe="int4", group_size=24)(x))
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm. is deprecated")
+@pytest.mark.filterwarnings("ignore:The tensor attribute:UserWarning")
+def test_the_scale_beside_a_weight_is_no_row_of_it() -> None:
+    torch.manual_seed(0)
+    model, x = nn.utils.weight_norm(nn.Linear(16, 8)).eval(), torch.randn(3, 5, 16)
+    quantized = quantize(model, [(x,)], recipe="int4", group_size=8)
+    expected = model(x)
+    assert (expected - quantized(x)).abs().max() < 0.2 * expected.abs().max()

@@ -39,6 +39,7 @@ from etx_backend_xnnpack.quantized import (
     weight,
 )
 
+OTHER_FLOATS = torch.bfloat16, torch.float64
 NOT_WORTH_IT = "nothing that it could be delegated with is a convolution or a matrix product"
 
 
@@ -158,6 +159,9 @@ class XnnpackPartitioner(GroupPartitioner):
     def _quantization(self, node: Node) -> str | None:
         """Return why a node that only converts numbers stays out."""
         assert self._constants is not None
+        reals = [each.meta.get("val") for each in (node, *node.all_input_nodes[:1])]
+        if any(isinstance(real, torch.Tensor) and real.dtype in OTHER_FLOATS for real in reals):
+            return "it converts from or to other than float32 or float16"
         if weight(node, self._constants.get) is not None:
             return None
         if at_run_time(node):

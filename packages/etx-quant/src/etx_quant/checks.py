@@ -225,13 +225,23 @@ def check_names(model: nn.Module, names: Collection[str], place: str) -> None:
             )
 
 
+def _columns(module: nn.Linear | nn.RNNBase) -> list[int]:
+    """Return how long the rows of a layer's weights are, however it makes them."""
+    if isinstance(module, nn.Linear):
+        return [module.in_features]
+    sides = 2 if module.bidirectional else 1
+    state = module.proj_size or module.hidden_size
+    deep = [sides * state] if module.num_layers > 1 else []
+    return [module.input_size, state, *deep, *([module.hidden_size] if module.proj_size else [])]
+
+
 def check_groups(model: nn.Module, group_size: int | None, keep_float: Collection[str]) -> None:
     """Refuse a group size that does not divide the rows of a linear or recurrent layer's weight."""
     for name, module in model.named_modules():
         kept = any(name == k or name.startswith(f"{k}.") for k in keep_float)
         if kept or not isinstance(module, (nn.Linear, nn.RNNBase)):
             continue
-        columns = [p.shape[1] for p in module.parameters(recurse=False) if p.dim() == 2]
+        columns = _columns(module)
         undivided = next((n for n in columns if group_size and n % group_size), None)
         if undivided is not None:
             raise QuantizationError(
