@@ -111,7 +111,7 @@ def test_a_file_that_the_compiler_quantized(quantized, capsys):
     assert all(float(x["runtime"]) > 50 > float(x["design"]) > 20 for x in call["layers"])
     with pytest.raises(EtxError, match="with the same dynamic shapes and --quantize"):
         etx(capsys, "int8.pte", "--eager", quantized[0])
-    with pytest.raises(EtxError, match="go with --quantize RECIPE"):
+    with pytest.raises(EtxError, match="--calibrate goes with --quantize RECIPE"):
         etx(capsys, "int8.pte", "--eager", quantized[0], *quantized[3:])
     assert cli.main(["report", "int8.pte", "--eager", *quantized, "-o", "r.html"]) == 0
 

@@ -37,6 +37,10 @@ POINTWISE = (
 PIECEWISE = (aten.hardsigmoid.default, aten.hardswish.default)
 """Straight between -3 and 3, computed from 1/6 x: of numbers up to 1."""
 PAIRS = (aten.hypot.default, aten.fmax.default, aten.fmin.default)
+SHIFTS = (
+    *(aten.__lshift__.Scalar, aten.__lshift__.Tensor, aten.bitwise_left_shift.Scalar_Tensor),
+    *(aten.__rshift__.Scalar, aten.__rshift__.Tensor, aten.bitwise_right_shift.Scalar_Tensor),
+)
 RESIZED = {
     aten.upsample_linear1d.default: (1, ([7], False)),
     aten.upsample_linear1d.vec: (1, (None, False, [1.2])),
@@ -85,7 +89,7 @@ def check(op, *args, **named):
 def test_each_has_a_test():
     families = (SCANS, WINDOWS, SPECIAL, ORDER, GRID, RANDOM, UNIQUE, COMPLEX)  # each has a file
     elsewhere = ELSEWHERE.union(*(family.keys() for family in families))
-    assert {*POINTWISE, *PAIRS, *RESIZED, *elsewhere} == set(OURS)
+    assert {*POINTWISE, *PAIRS, *SHIFTS, *RESIZED, *elsewhere} == set(OURS)
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
@@ -101,6 +105,14 @@ def test_one_operand(op, dtype):
 @pytest.mark.parametrize("op", [aten.exp2.default, aten.erfc.default], ids=str)
 def test_of_integers(op, dtype):
     check(op, torch.tensor([0, 1, 2, 5, 70, -1, -3]).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.int8], ids=str)
+@pytest.mark.parametrize("op", SHIFTS, ids=str)
+def test_shifts(op, dtype):
+    x, by = torch.tensor([1, 9, 100, -7]).to(dtype), torch.tensor([0, 1, 3, 5]).to(dtype)
+    operands = {"Scalar": (x, 2), "Tensor": (x, by), "Scalar_Tensor": (100, by)}
+    check(op, *operands[op._overloadname])
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
