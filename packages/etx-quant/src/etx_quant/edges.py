@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.fx import GraphModule, Node
 
-from etx_quant.errors import QuantizationError
+from etx_quant.errors import FloatEdgeError, QuantizationError
 
 __all__ = ["Integers", "quantize_edges"]
 
@@ -87,25 +87,19 @@ def _reader(node: Node, index: int) -> Node:
     readers = list(node.users)
     if not readers or any(user.target is not QUANTIZE for user in readers):
         names = ", ".join(str(user.target) for user in readers if user.target is not QUANTIZE)
-        raise QuantizationError(
-            f"input {index} ({node.name}) is read in float{' by ' if names else ''}{names}: it "
-            "stays float; leave it out of inputs"
-        )
+        text = f"input {index} ({node.name}) is read in float{' by ' if names else ''}{names}"
+        raise FloatEdgeError(text, "inputs")
     if len({user.args[1:] for user in readers}) > 1:
-        raise QuantizationError(
-            f"input {index} ({node.name}) is quantized with several scales: it stays float; leave "
-            "it out of inputs"
-        )
+        text = f"input {index} ({node.name}) is quantized with several scales"
+        raise FloatEdgeError(text, "inputs")
     return readers[0]
 
 
 def _last(node: Node, index: int) -> Node:
     """Return the dequantize operator that makes a result."""
     if node.target is not DEQUANTIZE:
-        raise QuantizationError(
-            f"output {index} ({node.name}) is made in float by {node.target}: it stays float; "
-            "leave it out of outputs"
-        )
+        text = f"output {index} ({node.name}) is made in float by {node.target}"
+        raise FloatEdgeError(text, "outputs")
     return node
 
 

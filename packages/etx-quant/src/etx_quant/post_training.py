@@ -30,7 +30,7 @@ from etx_quant.checks import (
 )
 from etx_quant.constants import tensor_of
 from etx_quant.edges import quantize_edges
-from etx_quant.errors import QuantizationError
+from etx_quant.errors import FloatEdgeError, QuantizationError
 from etx_quant.layers import Edge, Layer, Report, describe
 from etx_quant.mixed_precision import Goal, Sensitivity, choose, keep_units, measure
 from etx_quant.norms import fold_norms
@@ -149,8 +149,8 @@ def _integer_edges(converted: GraphModule, chosen: bool | str) -> tuple[Edge, ..
     kept = {side: () for side in SIDES if chosen in SIDES and side != chosen}
     try:
         sides = quantize_edges(converted, **kept)
-    except QuantizationError as error:
-        other = next(side for side in SIDES if side not in str(error).rpartition(";")[2])
+    except FloatEdgeError as error:
+        other = next(side for side in SIDES if side != error.side)
         raise QuantizationError(
             f"int8_io: {error} of quantize_edges, without int8_io, or give int8_io={other!r}"
         ) from error

@@ -24,7 +24,8 @@ constexpr bool kSmallDots = true;
 constexpr bool kSmallDots = false;
 #endif
 
-/// R rows of x times C rows of w, in U independent sums each.
+/// R rows of x times C rows of w, in U independent sums each: with four a processor runs so far
+/// ahead of one row that its own fetching from memory falls behind.
 template <typename E, int R, int C>
 ETX_NOINLINE void dot_tile(const Dots<typename E::type>& d, int64_t row, int64_t column) {
   using T = typename E::type;
