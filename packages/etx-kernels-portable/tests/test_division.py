@@ -53,6 +53,11 @@ def attention(heads: int, rows: int) -> list[Any]:
     return [side, side, side, None, [], 0.5, False, out(heads, rows, 32)]
 
 
+def rows(batch: int, length: int, width: int) -> list[Any]:
+    query, key = torch.ones(batch, 16, width), torch.ones(batch, length, width)
+    return [query, key, out(batch, 16, length)]
+
+
 def each(*names: str) -> dict[str, tuple[list[Any], list[Any]]]:
     large, small = torch.ones(1 << 18), torch.ones(64)
     return {name: ([large, out(1 << 18)], [small, out(64)]) for name in names}
@@ -61,6 +66,7 @@ def each(*names: str) -> dict[str, tuple[list[Any], list[Any]]]:
 CALLS: dict[str, tuple[list[Any], list[Any]]] = {
     "aten::linear.out, one row": (linear(1, 512, 512), linear(1, 64, 64)),
     "aten::linear.out": (linear(64, 128, 128), linear(12, 16, 16)),
+    "etx::bmm_nt.out": (rows(12, 255, 64), rows(2, 16, 8)),
     "aten::convolution.out": (convolution(32, 28, 1), convolution(8, 6, 1)),
     "aten::convolution.out, depthwise": (convolution(64, 56, 64), convolution(16, 6, 16)),
     "aten::convolution.out, one point": (convolution(128, 3, 1, 0), convolution(16, 3, 1, 0)),

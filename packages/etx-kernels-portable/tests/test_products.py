@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from harness import PLUGIN, Out
+from harness import PLUGIN, KernelError, Out
 
 aten = torch.ops.aten
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16,
           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]  # fmt: skip
 SIZES = [(1, 7, 5), (3, 33, 17), (4, 1, 16), (5, 40, 31), (13, 700, 33), (37, 9, 8),
          (1, 18, 1090), (8, 67, 130), (2, 0, 3), (1, 64, 1030), (6, 300, 1)]  # fmt: skip
+BATCHES = [(1, 9, 33, 17), (3, 1, 64, 255), (12, 1, 64, 255), (4, 10, 40, 31),
+           (7, 130, 520, 9), (2, 33, 0, 3), (0, 2, 3, 4), (5, 2, 3, 1)]  # fmt: skip
 CONVOLUTIONS = [
     *[(4, 6, 5, 3, 1, 9, 9, 1), (8, 8, 6, 3, 1, 6, 5, 2), (3, 5, 9, 3, 2, 1, 1, 1)],
     *[(6, 12, 7, 1, 1, 0, 1, 3), (2, 4, 33, 3, 3, 2, 2, 1)],
@@ -46,6 +48,33 @@ def test_products(dtype: torch.dtype, sizes: tuple[int, int, int]) -> None:
     check("aten::linear.out", product + exact(bias), a, b.T.contiguous(), bias)
     three = a.expand(3, m, k).contiguous(), b.expand(3, k, n).contiguous()
     check("aten::bmm.out", product.expand(3, m, n), *three)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_batches_of_rows(dtype: torch.dtype, threads: int) -> None:
+    """The transpose of each second matrix, a different one each, is the one that is multiplied."""
+    for batch, m, k, n in BATCHES:
+        a, b = whole(dtype, batch, m, k), whole(dtype, batch, n, k)
+        expected = (exact(a) @ exact(b).transpose(1, 2)).to(dtype)
+        (actual,) = PLUGIN.call("etx::bmm_nt.out", a, b, Out([batch, m, n], dtype), threads=threads)
+        assert torch.equal(actual, expected), (batch, m, k, n)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dtypes", "reason"),
+    [
+        (((2, 3, 4), (2, 5, 3)), ("float32", "float32"), "as many columns"),
+        (((2, 3, 4), (3, 5, 4)), ("float32", "float32"), "the same batch size"),
+        (((3, 4), (5, 4)), ("float32", "float32"), "batches of matrices"),
+        (((2, 3, 4), (2, 5, 4)), ("float32", "float64"), "the same dtype"),
+        (((2, 3, 4), (2, 5, 4)), ("bool", "bool"), "floating and integer"),
+    ],
+)
+def test_other_batches_of_rows_are_refused(shapes: Any, dtypes: Any, reason: str) -> None:
+    a, b = (torch.zeros(s, dtype=getattr(torch, d)) for s, d in zip(shapes, dtypes, strict=True))
+    with pytest.raises(KernelError, match=reason):
+        PLUGIN.call("etx::bmm_nt.out", a, b, Out([2, 3, 5], a.dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
 from etx_exir.delegation.explain import Declined, declined, operators, table
-from etx_exir.ir.own_ops import ATTENTION
+from etx_exir.ir.own_ops import ATTENTION, BMM_NT
 from etx_exir.ir.provenance import module_path, source_line
 from etx_exir.narrow.operators import NARROW_CONV, NARROW_LINEAR
 from etx_exir.passes.narrow import NARROW
@@ -27,6 +27,7 @@ aten = torch.ops.aten
 PRODUCTS = {
     aten.mm.default: "both of its operands are computed",
     aten.bmm.default: "both of its operands are computed",
+    BMM_NT: "both of its operands are computed",
     aten.addmm.default: "both of its operands are computed",
     ATTENTION: "its queries, keys and values are computed; a softmax in half loses small weights",
 }

@@ -33,6 +33,7 @@ UNDRAWN = {
         INTEGER_CALLS, "tests/test_integer.py compares with exact sums, at each level of processors"
     ),
     "etx::attention.out": "torch has none; cases/attention.py compares with the definition",
+    "etx::bmm_nt.out": "torch has none; tests/test_products.py compares with bmm",
     "etx::max_pool2d.out": "torch has none; tests/test_math.py compares with the one with indices",
     **dict.fromkeys(
         (f"etx::narrow_{n}.out" for n in ("linear", "conv")),

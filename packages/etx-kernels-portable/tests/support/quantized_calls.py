@@ -109,6 +109,7 @@ KERNELS["etx::attention.out"] = (
     (HEAD, HEAD, HEAD, torch.ones(2, 2), [], 0.5, False),
     (Out([1, 2, 4], torch.float32),),
 )
+KERNELS["etx::bmm_nt.out"] = ("self mat2 out", (HEAD, HEAD), (Out([1, 2, 2], torch.float32),))
 KERNELS["etx::max_pool2d.out"] = (
     "self kernel_size stride padding dilation ceil_mode out",
     (torch.ones(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False),

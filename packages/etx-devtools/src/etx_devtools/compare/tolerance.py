@@ -19,7 +19,7 @@ SINGLE = 2.0**-23
 ROUNDINGS = 8.0
 BY_LENGTH = 4.0
 OWN_NOISE = 16.0
-PRODUCTS = ("mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "einsum", "dot", "mv")
+PRODUCTS = ("mm", "bmm", "bmm_nt", "matmul", "linear", "addmm", "baddbmm", "einsum", "dot", "mv")
 
 
 def reduction_length(nodes: Iterable[Node]) -> int:

@@ -19,10 +19,10 @@ from etx_schema._generated.program import (
 from etx_schema.dtypes import tensor_nbytes
 from etx_schema.inspect.describe_method import Method
 
-PRODUCTS = {"mm", "bmm", "matmul", "linear", "narrow_linear", "addmm", "baddbmm"}
+PRODUCTS = {"mm", "bmm", "bmm_nt", "matmul", "linear", "narrow_linear", "addmm", "baddbmm"}
 INTEGER = "etx::"
 """Attention, recurrent layers, operators with packed weights, on images with channels last."""
-NARROW = {"narrow_conv", "narrow_linear"}
+PLAIN = {"bmm_nt", "narrow_conv", "narrow_linear"}
 """Of that namespace as well, with the images and weights of torch's."""
 RECURRENT = {"lstm", "gru", "rnn"}
 PICKING = {
@@ -103,7 +103,7 @@ def work_of(method: Method, operator: str, args: Sequence[int]) -> Work:
         sizes[0] = min(sizes[0], sizes[-1])
     moved = sum(sizes)
     direct = [value for index in args if isinstance(value := method.value(index), Tensor)]
-    if operator.startswith(INTEGER) and name not in NARROW:
+    if operator.startswith(INTEGER) and name not in PLAIN:
         return Work(_integer_flop(name, direct, method, args), moved)
     flags = [value.bool_val for index in args if isinstance(value := method.value(index), Bool)]
     return Work(_flop(name, direct, any(flags)), moved)

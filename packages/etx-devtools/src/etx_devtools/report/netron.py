@@ -39,6 +39,7 @@ __all__ = ["CALLS", "netron_copy"]
 
 CALLS = {
     "etx::attention.out": "aten::scaled_dot_product_attention 0 1 2 3 - 6 5 - > 0",
+    "etx::bmm_nt.out": "aten::bmm 0 1 > 0",
     "etx::dynamic_conv.out": "aten::conv2d 0 3 6 8 9 10 12 > 0",
     "etx::dynamic_linear.out": "aten::linear 0 1 4 > 0",
     "etx::dynamic_linear_int4.out": "aten::linear 0 1 4 > 0",

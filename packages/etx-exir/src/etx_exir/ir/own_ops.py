@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["ATTENTION", "MAX_POOL2D", "define"]
+__all__ = ["ATTENTION", "BMM_NT", "MAX_POOL2D", "define"]
 
 _LIBRARY: Any = torch.library.Library("etx", "FRAGMENT")  # type: ignore[no-untyped-call]
 
@@ -92,3 +92,11 @@ MAX_POOL2D = define(
     _max_pool2d,
     _max_pool2d,
 )
+
+
+def _bmm_nt(self: Tensor, mat2: Tensor) -> Tensor:
+    """Return ``self mat2^T``: (N, M, L) of (N, M, K) and (N, L, K), all of one real dtype."""
+    return torch.bmm(self, mat2.transpose(1, 2))
+
+
+BMM_NT = define("bmm_nt(Tensor self, Tensor mat2) -> Tensor", _bmm_nt, _bmm_nt)

@@ -167,6 +167,12 @@ class NodePass(Pass):
         """Compute the value of a new node whose value the rewrite itself needs."""
         propagate(node, self.mode)
 
+    def call(self, graph: Graph, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """Add a call and compute its value."""
+        node = graph.call_function(target, args, kwargs)
+        self.propagate(node)
+        return node
+
     def constant(self, node: object) -> Tensor | None:
         """Return the tensor behind the placeholder `node`, or None when it is not a constant."""
         return self.constants.get(node)

@@ -198,47 +198,121 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
   return Error::Ok;
 }
 
+namespace {
+
+/// y = x w^T + bias: the first `main` rows of x, packed as columns, are multiplied by rows of w,
+/// the others are dot products with them.
+struct TransposedProduct {
+  const float* x;
+  const Rows& w;
+  const float* bias;
+  float* y;
+  int64_t m, k, n;
+  int64_t rest, main;
+
+  TransposedProduct(const float* rows, const Rows& weights, const float* added, float* result,
+                    int64_t rows_of_x, int64_t depth, int64_t rows_of_w)
+      : x(rows), w(weights), bias(added), y(result), m(rows_of_x), k(depth), n(rows_of_w) {
+    const int64_t few = m <= dot_rows() ? m : dotted(n, k, m);
+    rest = w.is_narrow() ? 0 : few, main = m - rest;
+  }
+
+  int64_t panels() const { return divide_up(main, isa().tile_columns); }
+  int64_t packed() const { return panels() * isa().tile_columns * k; }
+  bool gathers() const { return w.halves != nullptr || should_gather(k, m); }
+
+  void dots(int64_t begin, int64_t end) const {
+    if (rest == 0) return;
+    Gemv d;
+    d.x = x + main * k, d.x_stride = k, d.rows = rest;
+    d.w = w.floats, d.w_stride = k, d.depth = k;
+    d.bias = bias, d.y = y + main * n, d.y_stride = n;
+    d.begin = begin, d.end = end;
+    isa().gemv(d);
+  }
+
+  void pack(int64_t begin, int64_t end, float* to) const {
+    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
+    isa().pack_transposed(x + first * k, k, min(last, main) - first, k, to + first * k);
+  }
+
+  Gemm gemm(const float* columns) const {
+    Gemm g;
+    w.set(g);
+    g.a_stride = k;
+    g.b = columns, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
+    g.bias = bias;
+    g.c = y, g.c_stride = n, g.store = Gemm::Store::Transposed;
+    g.depth = k, g.row_end = n, g.column_end = main;
+    g.column_block = column_block(4 * k);
+    return g;
+  }
+
+  /// Floats of memory of `run_alone`.
+  int64_t floats() const { return main == 0 ? 0 : packed() + (gathers() ? gemm_scratch(k, 1) : 0); }
+
+  /// All of it on the caller's thread.
+  void run_alone(float* memory) const {
+    dots(0, n);
+    if (main == 0) return;
+    pack(0, panels(), memory);
+    Gemm g = gemm(memory);
+    if (gathers()) g.scratch = memory + packed();
+    run_loop(g);
+  }
+};
+
+}  // namespace
+
 Error multiply_transposed(Context& context, const float* x, const Rows& w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n) {
-  const int64_t few = m <= dot_rows() ? m : dotted(n, k, m);
-  const int64_t rest = w.is_narrow() ? 0 : few, main = m - rest;
-  const int64_t cost = main == 0 ? kReadCost : 1;
+  const TransposedProduct product(x, w, bias, y, m, k, n);
+  const int64_t cost = product.main == 0 ? kReadCost : 1;
   const int64_t threads = useful_threads(context, Checked(m) * k * n * cost);
-  Gemv d;
-  d.x = x + main * k, d.x_stride = k, d.rows = rest;
-  d.w = w.floats, d.w_stride = k, d.depth = k;
-  d.bias = bias, d.y = y + main * n, d.y_stride = n;
-  const auto dots = [&](int64_t begin, int64_t end) {
-    Gemv part = d;
-    part.begin = begin, part.end = end;
-    if (rest > 0) isa().gemv(part);
-  };
-  if (main == 0) {
+  const auto dots = [&](int64_t begin, int64_t end) { product.dots(begin, end); };
+  if (product.main == 0) {
     context.parallel_for(0, n, divide_up(n, threads), dots);
     return Error::Ok;
   }
-  const int64_t panels = divide_up(main, isa().tile_columns);
-  const bool gather = w.halves != nullptr || should_gather(k, m);
-  const int64_t packed_floats = panels * isa().tile_columns * k;
-  const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
-  ETX_ASSIGN(float* const packed, scratch<float>(context, packed_floats + gathered,
+  const int64_t panels = product.panels();
+  const int64_t gathered = product.gathers() ? gemm_scratch(k, jobs_of(threads)) : 0;
+  ETX_ASSIGN(float* const packed, scratch<float>(context, product.packed() + gathered,
                                                  "not enough temporary memory to pack input"));
-  context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
-    const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
-    isa().pack_transposed(x + first * k, k, min(last, main) - first, k, packed + first * k);
-  });
-  Gemm g;
-  w.set(g);
-  g.a_stride = k;
-  g.b = packed, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
-  g.bias = bias;
-  g.c = y, g.c_stride = n, g.store = Gemm::Store::Transposed;
-  g.depth = k, g.row_end = n, g.column_end = main;
-  g.column_block = column_block(4 * k);
-  if (gather) g.scratch = packed + packed_floats;
+  context.parallel_for(0, panels, divide_up(panels, threads),
+                       [&](int64_t begin, int64_t end) { product.pack(begin, end, packed); });
+  Gemm g = product.gemm(packed);
+  if (product.gathers()) g.scratch = packed + product.packed();
   run_parts(context, g, threads, [&](const Gemm& part, bool is_last) {
     run_loop(part);
     if (is_last) dots(part.row_begin, part.row_end);
+  });
+  return Error::Ok;
+}
+
+Error multiply_transposed_batch(Context& context, const float* x, const float* w, float* y,
+                                int64_t batch, int64_t m, int64_t k, int64_t n) {
+  const TransposedProduct first(x, w, nullptr, y, m, k, n);
+  const int64_t cost = first.main == 0 ? kReadCost : 1;
+  const int64_t threads = useful_threads(context, Checked(batch) * m * k * n * cost);
+  if (batch < threads) {
+    for (int64_t i = 0; i < batch; ++i) {
+      ETX_TRY(multiply_transposed(context, x + i * m * k, w + i * n * k, nullptr, y + i * m * n, m,
+                                  k, n));
+    }
+    return Error::Ok;
+  }
+  const int64_t floats = first.floats();
+  ETX_ASSIGN(float* const memory,
+             scratch<float>(context, threads * floats, "not enough temporary memory to pack self"));
+  context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t job = begin; job < end; ++job) {
+      const Part part(batch, 1, job, threads);
+      for (int64_t i = part.begin; i < part.end; ++i) {
+        const Rows rows(w + i * n * k);
+        TransposedProduct(x + i * m * k, rows, nullptr, y + i * m * n, m, k, n)
+            .run_alone(memory + job * floats);
+      }
+    }
   });
   return Error::Ok;
 }

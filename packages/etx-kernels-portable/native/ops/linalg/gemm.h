@@ -75,6 +75,10 @@ int64_t alone_floats(int64_t m, int64_t k, int64_t n);
 Error multiply_transposed(Context& context, const float* x, const Rows& w, const float* bias,
                           float* y, int64_t m, int64_t k, int64_t n);
 
+/// The same without bias for `batch` matrices that follow each other.
+Error multiply_transposed_batch(Context& context, const float* x, const float* w, float* y,
+                                int64_t batch, int64_t m, int64_t k, int64_t n);
+
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_GEMM_H_

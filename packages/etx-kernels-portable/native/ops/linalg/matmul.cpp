@@ -32,12 +32,8 @@ Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch
   }
 }
 
-Error check_matrices(Context& context, const Tensor& a, const Tensor& b, const Tensor& out,
+Error check_operands(Context& context, const Tensor& a, const Tensor& b, const Tensor& out,
                      ssize_t rank) {
-  ETX_CHECK(context, a.dim() == rank && b.dim() == rank, InvalidArgument,
-            "the operands must be matrices (for bmm: batches of matrices)");
-  ETX_CHECK(context, a.size(rank - 1) == b.size(rank - 2), InvalidArgument,
-            "the columns of the first matrix must be as many as the rows of the second");
   ETX_CHECK(context, rank == 2 || a.size(0) == b.size(0), InvalidArgument,
             "self and mat2 must have the same batch size");
   ETX_CHECK(context, a.scalar_type() == b.scalar_type() && a.scalar_type() == out.scalar_type(),
@@ -45,6 +41,15 @@ Error check_matrices(Context& context, const Tensor& a, const Tensor& b, const T
   ETX_CHECK(context, Real::contains(a.scalar_type()), NotSupported,
             "the operator takes floating and integer dtypes");
   return Error::Ok;
+}
+
+Error check_matrices(Context& context, const Tensor& a, const Tensor& b, const Tensor& out,
+                     ssize_t rank) {
+  ETX_CHECK(context, a.dim() == rank && b.dim() == rank, InvalidArgument,
+            "the operands must be matrices (for bmm: batches of matrices)");
+  ETX_CHECK(context, a.size(rank - 1) == b.size(rank - 2), InvalidArgument,
+            "the columns of the first matrix must be as many as the rows of the second");
+  return check_operands(context, a, b, out, rank);
 }
 
 Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
@@ -182,49 +187,94 @@ Error check_linear(Context& context, const Tensor& input, const Tensor& weight,
   return Error::Ok;
 }
 
+/// `batch` products of matrices that follow each other: m x k by n x k, transposed.
+struct ByRows {
+  int64_t batch, m, k, n;
+};
+
+/// y = x w^T + bias, where there is a bias of n values or null.
+template <typename T>
+[[gnu::noinline]] Error multiply_by_rows(Context& context, const Tensor& x, const Tensor& w,
+                                         ScalarType type, const T* bias, T* y, const ByRows& s) {
+  const ScalarType dtype = w.scalar_type();
+  const void* rows;
+  ETX_TRY(read_operand(context, w, dtype, rows));
+  if (s.batch == 0 || s.m == 0 || s.n == 0) return Error::Ok;
+  const int64_t left = s.m * s.k, right = s.n * s.k, made = s.m * s.n;
+  const auto bytes = static_cast<int64_t>(w.element_size());
+  const auto matrix = [&](const void* from, int64_t elements) {
+    return static_cast<const char*>(from) + elements * bytes;
+  };
+  if constexpr (std::is_same_v<T, float>) {
+    if (pairs_for(dtype, s.k) != nullptr && s.m > dot_rows()) {
+      const void* raw;
+      ETX_TRY(read_operand(context, x, dtype, raw));
+      for (int64_t i = 0; i < s.batch; ++i) {
+        ETX_TRY(multiply_weight_pairs(context, matrix(raw, i * left), matrix(rows, i * right), bias,
+                                      y + i * made, s.m, s.k, s.n));
+      }
+      return Error::Ok;
+    }
+  }
+  const T* lhs;
+  ETX_TRY(read_operand(context, x, type, lhs));
+  if constexpr (std::is_same_v<T, float>) {
+    if (!kHalvesBuilt || dtype == type) {
+      const float* const rhs = static_cast<const float*>(rows);
+      return s.batch == 1 ? multiply_transposed(context, lhs, rhs, bias, y, s.m, s.k, s.n)
+                          : multiply_transposed_batch(context, lhs, rhs, y, s.batch, s.m, s.k, s.n);
+    }
+  }
+  if constexpr (!std::is_same_v<T, float> || kHalvesBuilt) {
+    for (int64_t i = 0; i < s.batch; ++i) {
+      ETX_TRY(multiply_weight(context, lhs + i * left, matrix(rows, i * right), dtype, type, bias,
+                              y + i * made, s.m, s.k, s.n));
+    }
+  }
+  return Error::Ok;
+}
+
 /// linear = input weight^T + bias.
 Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
                  const std::optional<Tensor>& bias, Tensor& out) {
   ETX_TRY(check_linear(context, input, weight, bias, out));
-  const int64_t k = input.size(-1), n = weight.dim() == 2 ? weight.size(0) : 1;
-  int64_t m = 1;
+  ByRows s{1, 1, input.size(-1), weight.dim() == 2 ? weight.size(0) : 1};
   Shape shape;
   for (ssize_t d = 0; d + 1 < input.dim(); ++d) {
     shape.push(input.size(d));
-    m *= input.size(d);
+    s.m *= input.size(d);
   }
-  if (weight.dim() == 2) shape.push(n);
+  if (weight.dim() == 2) shape.push(s.n);
   ETX_TRY(resize_out(context, out, shape));
   const ScalarType type = multiplied_as(out.scalar_type());
   return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T *x, *b;
-    const void* w;
+    const T* b;
     ResultOperand result;
-    const ScalarType dtype = weight.scalar_type();
-    ETX_TRY(read_operand(context, weight, dtype, w));
     ETX_TRY(read_operand(context, bias, type, b));
     ETX_TRY(result.prepare(context, out, type));
-    if (m == 0 || n == 0) return result.finish(context, out);
-    if constexpr (std::is_same_v<T, float>) {
-      if (pairs_for(dtype, k) != nullptr && m > dot_rows()) {
-        const void* rows;
-        ETX_TRY(read_operand(context, input, dtype, rows));
-        ETX_TRY(multiply_weight_pairs(context, rows, w, b, result.data<T>(), m, k, n));
-        return result.finish(context, out);
-      }
-    }
-    ETX_TRY(read_operand(context, input, type, x));
-    if constexpr (std::is_same_v<T, float>) {
-      if (!kHalvesBuilt || dtype == type) {
-        const float* const weights = static_cast<const float*>(w);
-        ETX_TRY(multiply_transposed(context, x, weights, b, result.data<T>(), m, k, n));
-        return result.finish(context, out);
-      }
-    }
-    if constexpr (!std::is_same_v<T, float> || kHalvesBuilt) {
-      ETX_TRY(multiply_weight(context, x, w, dtype, type, b, result.data<T>(), m, k, n));
-    }
+    ETX_TRY(multiply_by_rows(context, input, weight, type, b, result.data<T>(), s));
+    return result.finish(context, out);
+  });
+}
+
+/// bmm_nt = self mat2^T, matrix by matrix.
+Error bmm_nt_out(Context& context, const Tensor& self, const Tensor& mat2, Tensor& out) {
+  ETX_CHECK(context, self.dim() == 3 && mat2.dim() == 3, InvalidArgument,
+            "self and mat2 must be batches of matrices");
+  ETX_CHECK(context, self.size(2) == mat2.size(2), InvalidArgument,
+            "the matrices of self and mat2 must have as many columns");
+  ETX_TRY(check_operands(context, self, mat2, out, 3));
+  const ByRows s{self.size(0), self.size(1), self.size(2), mat2.size(1)};
+  Shape shape;
+  shape.push(s.batch), shape.push(s.m), shape.push(s.n);
+  ETX_TRY(resize_out(context, out, shape));
+  const ScalarType type = multiplied_as(out.scalar_type());
+  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    ResultOperand result;
+    ETX_TRY(result.prepare(context, out, type));
+    ETX_TRY(multiply_by_rows<T>(context, self, mat2, type, nullptr, result.data<T>(), s));
     return result.finish(context, out);
   });
 }
@@ -232,6 +282,7 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::mm.out", mm_out, Real::bits),
     ETX_KERNEL("aten::bmm.out", bmm_out, Real::bits),
+    ETX_KERNEL("etx::bmm_nt.out", bmm_nt_out, Real::bits),
     ETX_KERNEL("aten::addmm.out", addmm_out, Real::bits),
     ETX_KERNEL("aten::linear.out", linear_out, Real::bits),
 };

@@ -9,11 +9,13 @@ from typing import Any
 
 from torch.fx import Node
 
+from etx_exir.ir.ops import PERMUTATIONS
 from etx_exir.ir.out_variants import out_variant
 from etx_exir.passes.base import NodePass, Pass
 from etx_exir.passes.fuse.drop_indices import WITH_INDICES, DropIndices
 from etx_exir.passes.fuse.fuse_activations import CLAMPS, MUL, SHIFTS, SIGMOID, FuseActivations
 from etx_exir.passes.fuse.fuse_attention import BMM, SOFTMAX, FuseAttention
+from etx_exir.passes.fuse.fuse_transposes import FuseTransposes
 from etx_exir.passes.fuse.narrow_attention import NarrowAttention
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
@@ -24,6 +26,7 @@ __all__ = ["WHOLE", "whole"]
 PARTS: dict[NodePass, tuple[tuple[Any, ...], ...]] = {
     FuseAttention(): ((BMM, SOFTMAX),),
     NarrowAttention(): ((BMM, SOFTMAX),),
+    FuseTransposes(): tuple(product((BMM,), PERMUTATIONS)),  # after attention, which looks for bmm
     FuseActivations(): ((MUL, SIGMOID), *product(SHIFTS, CLAMPS)),
     DropIndices(): ((WITH_INDICES,),),
 }

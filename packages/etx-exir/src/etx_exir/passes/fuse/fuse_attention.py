@@ -12,9 +12,10 @@ import torch
 from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import same_shape, same_size, size, sizes
-from etx_exir.ir.ops import EXPAND, PERMUTATIONS, PERMUTE, VIEW, permutation
+from etx_exir.ir.ops import EXPAND, VIEW
 from etx_exir.ir.own_ops import ATTENTION
 from etx_exir.passes.base import NodePass
+from etx_exir.passes.fuse.fuse_transposes import Turned
 
 aten = torch.ops.aten
 
@@ -77,12 +78,6 @@ class FuseAttention(NodePass):
         mixed = graph.call_function(ATTENTION, (*shared, *rest))
         return graph.call_function(VIEW, (mixed, [-1, rows, width]))
 
-    def _call(self, graph: Graph, target: Any, *args: Any) -> Node:
-        """Add a call and compute its value."""
-        node = graph.call_function(target, args)
-        self.propagate(node)
-        return node
-
     def _shared(
         self, query: Node, key: Node, value: Any, scores: Scores, graph: Graph
     ) -> tuple[Node, Node, Node] | None:
@@ -98,14 +93,14 @@ class FuseAttention(NodePass):
             return None
         (count,) = counts
         sources = [
-            self._call(graph, VIEW, source, [-1, *sizes(graph, source)[-2:]])
+            self.call(graph, VIEW, source, [-1, *sizes(graph, source)[-2:]])
             for source, _ in repeated
         ]
         rows, width = size(graph, query, 1), size(graph, query, 2)
         lines = count * rows if isinstance(rows, int) else graph.call_function(mul, (count, rows))
         if isinstance(rows, Node) and isinstance(lines, Node):
             lines.meta["val"] = count * rows.meta["val"]
-        query = self._call(graph, VIEW, query, [-1, lines, width])
+        query = self.call(graph, VIEW, query, [-1, lines, width])
         return query, sources[0], sources[1]
 
     def _rows_of(self, keys: Any, graph: Graph) -> Node | None:
@@ -113,23 +108,9 @@ class FuseAttention(NodePass):
         extents = keys.meta["val"].shape
         if any(same_size(extent, 1) for extent in extents[1:]):
             _, width, count = sizes(graph, keys)
-            return self._call(graph, VIEW, keys, [-1, count, width])
-        view = keys if keys.target is VIEW else None
-        turned = keys.args[0] if view is not None else keys
-        if not isinstance(turned, Node) or turned.target not in PERMUTATIONS:
-            return None
-        whole, parts = keys.meta["val"].shape, turned.meta["val"].shape
-        if len(parts) < 2 or not all(map(same_size, whole[-2:], parts[-2:])):
-            return None
-        order = permutation(turned)
-        order[-2:] = order[-1], order[-2]
-        rows: Any = turned.args[0]
-        if order != sorted(order):
-            rows = self._call(graph, PERMUTE, rows, order)
-        if view is None:
-            return rows  # type: ignore[no-any-return]
-        *lead, width, count = view.args[1]
-        return self._call(graph, VIEW, rows, [*lead, count, width])
+            return self.call(graph, VIEW, keys, [-1, count, width])
+        turned = Turned.of(keys)
+        return None if turned is None else turned.rows(self, graph)
 
     def _unscaled(self, query: Any, scale: float, graph: Graph) -> tuple[Node, float]:
         """Return the query before it was multiplied by a number, and `scale` times the number."""
@@ -143,7 +124,7 @@ class FuseAttention(NodePass):
         if source.meta["val"].dtype is not torch.float32:
             return query, scale
         if view is not None:
-            source = self._call(graph, VIEW, source, view.args[1])
+            source = self.call(graph, VIEW, source, view.args[1])
         return source, scale * factor
 
     def _scores(self, softmax: Node) -> Scores | str:

@@ -69,12 +69,6 @@ class LowerAttention(NodePass):
         zero = self.scalar(0.0, dtype, graph)
         return self.call(graph, aten.where.self, hides, mixed, zero)
 
-    def call(self, graph: Graph, target: Any, *args: Any, **kwargs: Any) -> Node:
-        """Add a call and compute its value."""
-        node = graph.call_function(target, args, kwargs)
-        self.propagate(node)
-        return node
-
     def transpose(self, graph: Graph, node: Node) -> Node:
         """Swap the two innermost dimensions."""
         order = list(range(node.meta["val"].dim()))
