@@ -194,7 +194,7 @@ class Method:
 
     def kernel(self, op, args):
         namespace, name = op.name.split("::")
-        if namespace == "executorch_prim":
+        if namespace == "executorch_prim" or name == "view_at":
             self.primitive(name, args)
         elif name in ("sym_size", "_local_scalar_dense", "sym_numel"):
             given = [self.get(a) for a in args[:-1]]
@@ -221,6 +221,12 @@ class Method:
                 assert target.offset == source.offset
             target.memory, target.offset = source.memory, source.offset
             target.sizes = list(shape)
+        elif name == "view_at":
+            source, target = self.values[args[0]], self.values[args[2]]
+            size = torch.empty(0, dtype=source.dtype).element_size()
+            first, count = self.get(args[1]), math.prod(target.sizes)
+            assert 0 <= first <= math.prod(source.sizes) - count
+            target.memory, target.offset = source.memory, source.offset + first * size
         elif name == "et_copy_index":
             target, row, index = self.values[args[0]], self.get(args[1]), self.get(args[2])
             kept = target.view()[:index] if index else row.new_empty((0, *row.shape))

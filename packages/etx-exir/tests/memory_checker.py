@@ -11,6 +11,7 @@ from __future__ import annotations
 from etx_schema import DelegateCall, JumpFalseCall, KernelCall, MoveCall, Tensor, TensorList
 
 GRAIN = 16
+VIEWS = ("executorch_prim::et_view.default", "etx::view_at.default")
 
 
 class Overlap(AssertionError):
@@ -146,7 +147,7 @@ class Walk:
         for index in args:
             if index not in outs:
                 self.read(index, at)
-        if name != "executorch_prim::et_view.default":
+        if name not in VIEWS:
             for index in outs:
                 self.write(index)
         return at + 1
@@ -154,7 +155,7 @@ class Walk:
     def outs(self, name, call):
         if name == "delegate":
             return set(call.args[self.delegate_inputs(call) :])
-        if name == "executorch_prim::et_view.default":
+        if name in VIEWS:
             return {call.args[2]}
         if name in ("aten::copy_", "executorch_prim::et_copy_index.tensor"):
             return {call.args[0]}

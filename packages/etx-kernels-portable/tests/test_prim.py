@@ -121,6 +121,21 @@ def test_view_shares_memory() -> None:
     assert view(tensor, [2, 6], [3, 4]) == (tensor.data_ptr(), [2, 6])
 
 
+def test_view_of_a_part() -> None:
+    tensor = torch.arange(12.0)
+    for offset, shape in ((0, [3, 4]), (4, [2, 4]), (11, [1]), (12, [0]), (3, [0])):
+        address = tensor.data_ptr() + 4 * offset
+        assert PLUGIN.view("etx::view_at.default", tensor, offset, shape) == (address, shape)
+
+
+@pytest.mark.parametrize(
+    ("offset", "shape"), [(-1, [3]), (10, [3]), (13, [0]), (2**62, [1]), (-(2**62), [0])]
+)
+def test_view_beyond_its_input_fails(offset: int, shape: list[int]) -> None:
+    with pytest.raises(KernelError, match="offset elements and then those of out"):
+        PLUGIN.view("etx::view_at.default", torch.arange(12.0), offset, shape)
+
+
 @pytest.mark.parametrize(
     ("size", "reason"),
     [

@@ -24,6 +24,7 @@ PRIMS = (
     "executorch_prim::mod.int",
     "executorch_prim::et_view.default",
     "executorch_prim::et_copy_index.tensor",
+    "etx::view_at.default",
     "aten::sym_size.int",
     "aten::sym_numel",
     "aten::_local_scalar_dense",

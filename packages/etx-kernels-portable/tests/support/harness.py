@@ -110,7 +110,7 @@ class Plugin:
         return results
 
     def view(
-        self, name: str, tensor: torch.Tensor, size: Sequence[int], shape: Sequence[int]
+        self, name: str, tensor: torch.Tensor, size: Sequence[int] | int, shape: Sequence[int]
     ) -> tuple[int, list[int]]:
         """Run a view into an output of at most `shape`; return where it points and its sizes."""
         call = Call(self.kernels[name], 1, True)

@@ -221,6 +221,20 @@ inline Error et_view(Context& context, const Tensor& self, IntList size, Tensor&
   return Error::Ok;
 }
 
+/// Gives `out`, which keeps its shape, self's memory from element `offset` on.
+inline Error view_at(Context& context, const Tensor& self, int64_t offset, Tensor& out) {
+  ETX_CHECK(context, self.scalar_type() == out.scalar_type(), InvalidArgument,
+            "out must have the dtype of self");
+  ETX_CHECK(context, self.is_contiguous() && out.is_contiguous(), NotSupported,
+            "self and out must be contiguous");
+  ETX_CHECK(context, offset >= 0 && offset <= self.numel() && out.numel() <= self.numel() - offset,
+            InvalidArgument, "self must have offset elements and then those of out");
+  char* const from = static_cast<char*>(self.impl()->data);
+  const size_t before = static_cast<size_t>(offset) * self.element_size();
+  out.impl()->data = from == nullptr ? nullptr : from + before;
+  return Error::Ok;
+}
+
 /// Grows `to` to index + 1 rows and copies `from` into the last.
 inline Error et_copy_index(Context& context, Tensor& to, const Tensor& from, int64_t index) {
   ETX_CHECK(context, to.scalar_type() == from.scalar_type(), InvalidArgument,
@@ -270,6 +284,7 @@ constexpr uint64_t kAnyDtype = (uint64_t{1} << kNumScalarTypes) - 1;
   ETX_KERNEL("executorch_prim::sym_not.Scalar", ::etx::prim::sym_not), \
   ETX_KERNEL("executorch_prim::sym_ite.Scalar", ::etx::prim::sym_ite), \
   ETX_KERNEL("executorch_prim::et_view.default", ::etx::prim::et_view, ::etx::prim::kAnyDtype), \
+  ETX_KERNEL("etx::view_at.default", ::etx::prim::view_at, ::etx::prim::kAnyDtype), \
   ETX_KERNEL("executorch_prim::et_copy_index.tensor", ::etx::prim::et_copy_index, ::etx::prim::kAnyDtype), \
   ETX_KERNEL("aten::sym_size.int", ::etx::prim::sym_size, ::etx::prim::kAnyDtype), \
   ETX_KERNEL("aten::sym_numel", ::etx::prim::sym_numel, ::etx::prim::kAnyDtype)

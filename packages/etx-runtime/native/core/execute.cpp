@@ -149,13 +149,15 @@ etx_status run_view(ExecutionContext& context, etx_kernel_fn run, etx_value* con
     }
     void* const planned = out.data;
     const etx_status status = run(&context, args);
+    const void* const seen = out.data;
     out.data = planned;
     const size_t size = Tensor(&out).nbytes();
-    if (status == 0 && self.data != planned && size != 0) std::memmove(planned, self.data, size);
+    if (status == 0 && seen != planned && size != 0) std::memmove(planned, seen, size);
     return status;
   }
   out.capacity = self.capacity;
   const etx_status status = run(&context, args);
+  if (out.data != self.data) out.capacity = out.numel;
   const unsigned constant = self.flags & ETX_TENSOR_CONSTANT;
   out.flags = static_cast<uint8_t>((out.flags & ~ETX_TENSOR_CONSTANT) | constant);
   if (status != 0 || out.numel > out.capacity) out.data = nullptr;

@@ -121,10 +121,11 @@ Error MethodLoader::check_kernel(size_t index) {
     return fail_instruction(index, Error::InvalidProgram, reason);
   }
   if (writes_number) instruction.kind = Instruction::Kind::ScalarKernel;
-  if (equals(kernel.name, "executorch_prim::et_view.default")) {
+  if (equals(kernel.name, "executorch_prim::et_view.default") ||
+      equals(kernel.name, "etx::view_at.default")) {
     if (used < 3 || args[0]->tag != ETX_TAG_TENSOR || args[2]->tag != ETX_TAG_TENSOR) {
       return fail_instruction(index, Error::InvalidProgram,
-                              "et_view takes a tensor, a size and its result");
+                              "a view takes a tensor, a size or place, and its result");
     }
     instruction.kind = Instruction::Kind::View;
   }

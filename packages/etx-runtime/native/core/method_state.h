@@ -31,7 +31,7 @@ struct Instruction {
     ScalarKernel,
     /// A kernel that takes any arguments.
     AnyKernel,
-    /// et_view: the kernel gives its output the memory of its input.
+    /// et_view, view_at: the kernel gives its output the memory of its input, or part of it.
     View,
     /// The last of those with a kernel is View.
     Delegate,

@@ -27,6 +27,47 @@ def test_view_is_undone_before_the_next_execution(runtime: Runtime) -> None:
         assert [np.asarray(out).shape for out in outputs] == [(100,), (4,)]
 
 
+@pytest.mark.parametrize("planned", [False, True])
+def test_view_of_a_part(runtime: Runtime, planned: bool) -> None:
+    """It reads the caller's memory, or is copied into its own; a part of a part also."""
+    b = Builder()
+    x = b.input(b.tensor((6,)))
+    memory = {} if planned else {"memory": "unbound"}
+    part, last = b.tensor((4,), **memory), b.tensor((2,), **memory)
+    total = b.tensor((2,))
+    b.call("etx::view_at.default", x, b.int(1), part)
+    b.call("etx::view_at.default", part, b.int(2), last)
+    b.add(last, last, total)
+    b.output(total)
+    run = runtime.load_program(b.serialize()).load_method("forward")
+    for first in (0.0, 10.0):
+        (result,) = run.execute([np.arange(6, dtype=np.float32) + first])
+        assert np.asarray(result).tolist() == [2 * (first + 3), 2 * (first + 4)]
+
+
+@pytest.mark.parametrize("first", [-1, 3, 2**40])
+def test_view_beyond_its_input(runtime: Runtime, first: int) -> None:
+    b = Builder()
+    x = b.input(b.tensor((6,)))
+    part = b.tensor((4,), memory="unbound")
+    b.call("etx::view_at.default", x, b.int(first), part)
+    b.add(part, part, b.tensor((4,)))
+    run = runtime.load_program(b.serialize()).load_method("forward")
+    with pytest.raises(ExecutionError, match="failed at instruction 0"):
+        run.execute([np.ones(6, np.float32)])
+
+
+def test_view_of_itself_does_not_move(runtime: Runtime) -> None:
+    b = Builder()
+    x = b.input(b.tensor((6,)))
+    part = b.tensor((3,), memory="unbound")
+    b.call("etx::view_at.default", x, b.int(3), part)
+    b.call("etx::view_at.default", part, b.int(1), part)
+    run = runtime.load_program(b.serialize()).load_method("forward")
+    with pytest.raises(ExecutionError, match="failed at instruction 1"):
+        run.execute([np.ones(6, np.float32)])
+
+
 def test_freed_values(runtime: Runtime) -> None:
     b = Builder()
     x = b.input(b.tensor((2,)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 #include <etx/plugin.h>
+#include <etx/prim.h>
 
 namespace etx {
 namespace {
@@ -162,6 +163,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("executorch_prim::add.Scalar", add_scalar),
     ETX_KERNEL("executorch_prim::lt.Scalar", lt_scalar),
     ETX_KERNEL("executorch_prim::et_view.default", et_view),
+    ETX_KERNEL("etx::view_at.default", prim::view_at),
     ETX_KERNEL("etx_test::spoil", spoil),
     ETX_KERNEL("etx_test::draw", draw),
 #ifndef ETX_FUZZ_PLUGIN

@@ -49,7 +49,13 @@ DEFAULT_TEMP = 16384
 DEFAULT_STACK = 4096
 LEAST_STACK = 256
 SEMIHOSTING = "semihosting"
-WITHOUT_SCRATCH = ("executorch_prim::", "aten::view_copy", "aten::relu", "aten::permute_copy")
+WITHOUT_SCRATCH = (
+    "executorch_prim::",
+    "etx::view_at",
+    "aten::view_copy",
+    "aten::relu",
+    "aten::permute_copy",
+)
 """Operators besides those of `cortex_m::` whose kernels allocate nothing on any target."""
 
 

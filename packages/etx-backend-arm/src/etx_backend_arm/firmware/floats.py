@@ -72,7 +72,7 @@ def float_calls(pte: PteFile, plan: ExecutionPlan) -> tuple[FloatCall, ...]:
             at: size for at, (size, is_weight) in floats.items() if not is_weight and at not in made
         }
         made |= set(call.args)
-        if not floats or name.startswith("executorch_prim::"):
+        if not floats or name.startswith(("executorch_prim::", "etx::view_at")):
             continue
         base = name.partition(".")[0]
         if base in TO_INTEGERS + TO_FLOAT and floats.keys() <= edges:

@@ -7,6 +7,7 @@ each other are what they are on the device.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -112,6 +113,11 @@ class Memory:
                 sizes: Any = self.plan.values[call.args[1]].val
                 shape = [int(self.read(item)) for item in sizes.items]
                 self.held[call.args[2]] = self.read(call.args[0]).reshape(shape)
+            elif operator.name == "etx::view_at":
+                first = int(self.read(call.args[1]))
+                made: Any = self.plan.values[call.args[2]].val
+                flat = self.read(call.args[0]).reshape(-1)[first:]
+                self.held[call.args[2]] = flat[: math.prod(made.sizes)].reshape(list(made.sizes))
 
     def read(self, slot: int) -> Any:
         """Return what `slot` holds; UnknownValueError where that was not recorded."""

@@ -27,6 +27,8 @@ from etx_exir.plan.linear_ir import Kind, Place
 
 aten = torch.ops.aten
 
+VIEW_AT = "etx::view_at.default"
+
 CHECKS = frozenset(
     {
         "_assert_async",
@@ -130,14 +132,41 @@ def _view(emitter: MethodEmitter, node: Node) -> Reference:
     shapes = [shape_of(fake, emitter.bounds, emitter.where) for fake in fakes]
     place = emitter.listing.places.get(source)
     offsets = aliases(node, emitter.shapes[source], shapes)
-    if offsets is None or place is None or place.storage.kind is Kind.CALLER:
+    if offsets is None or place is None:
         return None if many else _dynamic_view(emitter, node, source, place)
-    if place.storage.kind is Kind.CONSTANT and any(offsets):
-        return None
+    if place.storage.kind is Kind.CALLER and node.target in SAME_ORDER:
+        return _dynamic_view(emitter, node, source, place)
+    if place.storage.kind is Kind.CALLER or (place.storage.kind is Kind.CONSTANT and any(offsets)):
+        return _parts(emitter, node, source, place, offsets)
     results = [
         emitter.tensor(fake, place.storage, place.offset + offset)
         for fake, offset in zip(fakes, offsets, strict=True)
     ]
+    return results if many else results[0]
+
+
+def _parts(
+    emitter: MethodEmitter, node: Node, source: int, place: Place, offsets: list[int]
+) -> Reference:
+    """Return values that get part of the source's memory at run time, None where copies are needed.
+
+    What the caller reads is a copy.
+    """
+    if VIEW_AT not in emitter.kernels:
+        return None
+    many = isinstance(node.meta["val"], (list, tuple))
+    readers = [user for item in node.users for user in item.users] if many else node.users
+    if any(reader.op == "output" for reader in readers):
+        return None
+    results = []
+    fakes = node.meta["val"] if many else [node.meta["val"]]
+    for fake, offset in zip(fakes, offsets, strict=True):
+        index = emitter.tensor(fake, None)
+        shape = emitter.shapes[index]
+        first = emitter.values.integer(offset // shape.itemsize)
+        emitter.listing.places[index] = Place(place.storage, place.offset + offset, shape.nbytes)
+        emitter.call(*VIEW_AT.rsplit(".", 1), [source, first, index], [source], (), [index])
+        results.append(index)
     return results if many else results[0]
 
 
