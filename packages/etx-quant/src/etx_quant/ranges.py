@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torchao.quantization.pt2e import HistogramObserver
@@ -17,6 +19,9 @@ OF_ZEROS = 2**-12
 
 TRIED = 64
 """How many bounds are tried on a side at a time."""
+
+STEP = 1e-5
+"""The share of the values by which a bound moves at a time where no function is given."""
 
 Parameters = tuple[Tensor, Tensor]
 
@@ -55,8 +60,7 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
 
     def _search(self) -> Parameters:
         if self.function is None:
-            found: Parameters = super()._non_linear_param_search()
-            return found
+            return self._narrowed()
         low, high = self.min_val.clamp(max=0).double(), self.max_val.clamp(min=0).double()
         width = (self.max_val - self.min_val).double() / self.bins
         values = self.min_val.double() + (torch.arange(self.bins) + 0.5) * width
@@ -68,6 +72,37 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
             low = (shares * low)[self._errors(shares * low, high, *table).argmin()]
             high = (shares * high)[self._errors(low, shares * high, *table).argmin()]
         return low.float().reshape(()), high.float().reshape(())
+
+    def _narrowed(self) -> Parameters:
+        """Return what torchao's observer finds.
+
+        It narrows the range from both sides by shares of the values as long as the error falls.
+        Most of its steps stay in a bin, 100,000 of them where values are few: here they are one.
+        """
+        below = self.histogram.cumsum(0)
+        held, total = below.tolist(), self.histogram.sum().item()
+        shares = np.full(round(1 / STEP) + 2, STEP)
+        shares[0] = 0
+        lows, falling = np.cumsum(shares), np.cumsum(np.concatenate([[1.0], -shares[1:]]))
+        floors, ceilings = ((total * each[1:]).astype(np.float32) for each in (lows, falling))
+        first, last, up, down, least = 0, self.bins - 1, 0, 0, float("inf")
+        while lows[up] < falling[down]:
+            left = min(max(bisect_left(held, floors[up]), first), last)
+            if left == first:
+                down += int(np.searchsorted(-ceilings[down:], -held[last], side="right"))
+                if first == last or down >= len(ceilings) or lows[up] >= falling[down]:
+                    break
+            right = max(min(bisect_right(held, ceilings[down]) - 1, last), first)
+            if left - first > last - right:
+                bounds, up = (left, last), up + 1
+            else:
+                bounds, down = (first, right), down + 1
+            error = self._compute_quantization_error(*bounds)
+            if error > least:
+                break
+            (first, last), least = bounds, error
+        width = (self.max_val - self.min_val) / self.bins
+        return self.min_val + width * first, self.min_val + width * (last + 1)
 
     def _errors(
         self, low: Tensor, high: Tensor, values: Tensor, weights: Tensor, expected: Tensor
