@@ -24,7 +24,8 @@ HEAD = """# ExecuTorch's tests of Arm operators
 `python3 noxfile.py -s arm-tests -- --write` calls the tests of ExecuTorch 1.5.1's
 `backends/arm/test/ops`, as they lie in its wheel, on ETX's quantizers and partitioners, then on
 ExecuTorch, and writes this page. A case is a test with one set of its parameters. It passes where
-there is one delegate, the operator is not left beside it, and the result is the quantized model's:
+there is one delegate (none where nothing is left to compute, as of an alias), the operator is not
+left beside it, and the result is the quantized model's:
 of TOSA on the reference model, of an Ethos-U55 or U65 on ETX's simulator. On ExecuTorch those need
 Arm's simulator, and are left out there; so are an Ethos-U85 (it is compiled) and VGF on both
 sides, and tests of what ExecuTorch's partitioner does not take. "Known" are failures that its tests

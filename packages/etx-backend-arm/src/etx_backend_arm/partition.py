@@ -22,6 +22,7 @@ from etx_backend_arm.narrow import narrow_indices, split_constants
 from etx_backend_arm.nodes import TABLE, Profile, why_not
 from etx_backend_arm.nodes.indices import argmax_of
 from etx_backend_arm.nodes.table import FLOATS
+from etx_backend_arm.promoted import promote_constants
 from etx_backend_arm.quantized import (
     DEQUANTIZE,
     FILLED,
@@ -88,10 +89,11 @@ class TOSAPartitioner(GroupPartitioner):
 
         Raises BackendError for floats where only integers are computed and nothing is quantized.
         """
-        self._look = with_quantized(Constants(exported_program).get)
         self.program, self.limits = exported_program, {}
         if Profile.FP not in self.compile_spec.profiles:
             self._require_integers(exported_program)
+        promote_constants(exported_program)
+        self._look = with_quantized(Constants(exported_program).get)
         enclose_views(exported_program)
         split_dequantize(exported_program)
         split_constants(exported_program, self._look)

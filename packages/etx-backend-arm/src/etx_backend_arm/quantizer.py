@@ -32,6 +32,7 @@ from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.nodes import Profile
 from etx_backend_arm.nodes.functions import INVERSES
 from etx_backend_arm.nodes.logic import COMPARISONS
+from etx_backend_arm.promoted import promote_filled
 from etx_backend_arm.rewrites import rewrite_whole
 
 __all__ = [
@@ -65,11 +66,14 @@ ALSO_INTEGER: dict[object, Row] = {
             aten.amin.default,
             aten.detach_copy.default,
             aten.expand_copy.default,
+            aten.repeat_interleave.self_int,
             aten.permute_copy.default,
             aten.select_copy.int,
             aten.slice_copy.Tensor,
             aten.slice_scatter.default,
             aten.squeeze_copy.dim,
+            aten.t_copy.default,
+            aten.transpose_copy.int,
             aten.tril.default,
             aten.triu.default,
             aten.unsqueeze_copy.default,
@@ -104,6 +108,7 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.masked_fill_.Scalar: Arithmetic(is_inplace=True, takes_one=True),
     aten.matmul.default: Arithmetic(),
     aten.mm.default: Arithmetic(),
+    aten.pad.default: Moved(of_inputs=True, adds_numbers=True),
     aten.log.default: Arithmetic(),
     aten.log1p.default: Arithmetic(),
     aten.pow.Tensor_Scalar: Arithmetic(),
@@ -115,6 +120,8 @@ ALSO_INTEGER: dict[object, Row] = {
     aten.erf.default: Arithmetic(),
     aten.ceil.default: Arithmetic(),
     aten.round.default: Arithmetic(),
+    aten.split_copy.Tensor: Split(of_inputs=True),
+    aten.split_with_sizes_copy.default: Split(of_inputs=True),
     aten.softmax.int: Arithmetic(fixed=FROM_ZERO_TO_ONE),
     aten.where.self: Moved(of_inputs=True),
 }
@@ -163,9 +170,11 @@ class TOSAQuantizer(Int8Quantizer):
     """
 
     rows: ClassVar[dict[object, Row]] = ALSO_INTEGER
+    norms_alone: ClassVar[bool] = True
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Take whole operators apart of which each part is quantized."""
+        promote_filled(model)
         rewrite_whole(model, self._is_rewritten)
         return super().transform_for_annotation(model)
 

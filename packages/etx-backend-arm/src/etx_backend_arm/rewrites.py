@@ -17,28 +17,18 @@ from math import prod
 from typing import Any
 
 import torch
-from etx_exir.ir.constants import fake_mode_of
-from etx_exir.ir.equal_values import place_beside
-from etx_exir.ir.ops import arguments
-from etx_exir.passes.base import name_outputs, propagate
+from etx_exir.passes.base import name_outputs
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
 
+from etx_backend_arm.framed import FRAMES, framed, unshuffled, windows
 from etx_backend_arm.quantized import FILLED
+from etx_backend_arm.writer import LoweredWriter, Writer, part
 
 __all__ = ["rewrite_whole", "take_apart"]
 
 aten = torch.ops.aten
-COPIES = {
-    aten.expand.default: aten.expand_copy.default,
-    aten.slice.Tensor: aten.slice_copy.Tensor,
-    aten.squeeze.dim: aten.squeeze_copy.dim,
-    aten.unsqueeze.default: aten.unsqueeze_copy.default,
-}
-"""Operators of exported programs in their lowered form."""
-EXTREMES = (aten.max.dim, aten.max_pool2d_with_indices.default, aten.min.dim)
-MOST_WINDOWS = 64
+MOST_WINDOWS = 100
 """Adaptive pools of more windows of unequal sizes stay as they are."""
 
 
@@ -60,90 +50,9 @@ def take_apart(program: ExportedProgram, refusal: Callable[[Node], str | None]) 
         for node in program.graph.find_nodes(op="call_function", target=target):
             if refusal(node) is not None:
                 with program.graph.inserting_before(node):
-                    rewrite(_LoweredWriter(node, program, refusal))
+                    rewrite(LoweredWriter(node, program, refusal))
     if len(program.graph.nodes) != count:
         name_outputs(program)
-
-
-class Writer:
-    """Adds operators in the place of a node."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.given = arguments(node)
-
-    def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        """Add an operator."""
-        made: Node = self.node.graph.call_function(target, args, kwargs)
-        held = map_arg(args, lambda n: n.meta["val"])
-        made.meta = {**self.node.meta, "val": target(*held, **kwargs)}
-        made.meta.pop("tensor_meta", None)
-        return made
-
-    def parameter(self, held: Node, shape: list[int]) -> Node:
-        """Return a parameter of the model in another shape: a constant of its own."""
-        made = self.call(aten.view.default, held, shape)
-        model = self.node.graph.owning_module
-        if held.op != "get_attr" or model is None:
-            return made
-        name = f"{self.node.name}_{str(held.target).replace('.', '_')}"
-        tensor = operator.attrgetter(str(held.target))(model)
-        model.register_buffer(name, tensor.detach().reshape(shape))
-        named = self.node.graph.get_attr(name)
-        named.meta = dict(made.meta)
-        self.node.graph.erase_node(made)
-        return named
-
-    def done(self, made: Node) -> None:
-        """Let a value take the place of the node."""
-        self.node.replace_all_uses_with(made)
-        self.node.graph.erase_node(self.node)
-
-    def picked(self, made: Node) -> None:
-        """Let a value take the place of the first result, the only one that is read."""
-        for user in list(self.node.users):
-            user.replace_all_uses_with(made)
-            self.node.graph.erase_node(user)
-        self.node.graph.erase_node(self.node)
-
-
-class _LoweredWriter(Writer):
-    """Adds operators of a lowered program, which stay where none of them has a refusal."""
-
-    def __init__(
-        self, node: Node, program: ExportedProgram, refusal: Callable[[Node], str | None]
-    ) -> None:
-        super().__init__(node)
-        self.program, self.refusal, self.added = program, refusal, list[Node]()
-
-    def call(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        """Add an operator in its lowered form."""
-        if target is aten.mul.Tensor and not isinstance(args[1], Node):
-            target = aten.mul.Scalar
-        made: Node = self.node.graph.call_function(COPIES.get(target, target), args, kwargs)
-        propagate(made, fake_mode_of(self.program))
-        place_beside(made, self.node)
-        self.added.append(made)
-        return made
-
-    def _is_refused(self, made: Node) -> bool:
-        if not any(self.refusal(each) for each in self.added):
-            user = next(iter(self.node.users)) if self.node.target in EXTREMES else self.node
-            made.meta.update({key: item for key, item in user.meta.items() if key != "val"})
-            return False
-        for each in reversed(self.added):
-            self.node.graph.erase_node(each)
-        return True
-
-    def done(self, made: Node) -> None:
-        """Let a value take the place of the node if all of it is taken."""
-        if not self._is_refused(made):
-            super().done(made)
-
-    def picked(self, made: Node) -> None:
-        """Let a value take the place of the first result if all of it is taken."""
-        if not self._is_refused(made):
-            super().picked(made)
 
 
 def _attention(w: Writer) -> None:
@@ -203,8 +112,8 @@ def _adaptive(w: Writer) -> None:
         return
     rows = []
     for top, bottom in _windows(*map(int, (given[0], made[0]))):
-        band = _part(w, x, -2, top, bottom)
-        columns = (_part(w, band, -1, *each) for each in _windows(int(given[1]), int(made[1])))
+        band = part(w, x, -2, top, bottom)
+        columns = (part(w, band, -1, *each) for each in _windows(int(given[1]), int(made[1])))
         means = [w.call(aten.mean.dim, each, [-1, -2], True) for each in columns]
         rows.append(w.call(aten.cat.default, means, -1))
     w.done(w.call(aten.cat.default, rows, -2))
@@ -213,12 +122,6 @@ def _adaptive(w: Writer) -> None:
 def _windows(given: int, made: int) -> list[tuple[int, int]]:
     """Return where the windows of an adaptive pool begin and end."""
     return [(i * given // made, -(-(i + 1) * given // made)) for i in range(made)]
-
-
-def _part(w: Writer, x: Node, dim: int, begin: int, end: int) -> Node:
-    if begin == 0 and end == x.meta["val"].shape[dim]:
-        return x
-    return w.call(aten.slice.Tensor, x, dim, begin, end)
 
 
 def _addmm(w: Writer) -> None:
@@ -231,7 +134,7 @@ def _addmm(w: Writer) -> None:
 def _glu(w: Writer) -> None:
     x, dim = w.given["self"], w.given["dim"]
     size = x.meta["val"].shape[dim]
-    first, second = (_part(w, x, dim, *ends) for ends in ((0, size // 2), (size // 2, size)))
+    first, second = (part(w, x, dim, *ends) for ends in ((0, size // 2), (size // 2, size)))
     w.done(w.call(aten.mul.Tensor, first, w.call(aten.sigmoid.default, second)))
 
 
@@ -315,14 +218,14 @@ def _extreme(target: Any) -> Callable[[Writer], None]:
     return rewrite
 
 
-def _put(w: Writer, part: Node, dim: int, begin: int, end: int) -> None:
-    """Let ``part`` stand in a tensor from ``begin`` to ``end``."""
+def _put(w: Writer, row: Node, dim: int, begin: int, end: int) -> None:
+    """Let ``row`` stand in a tensor from ``begin`` to ``end``."""
     x = w.given["self"]
     size = x.meta["val"].shape[dim]
-    before = [_part(w, x, dim, 0, begin)] if begin > 0 else []
-    behind = [_part(w, x, dim, end, size)] if end < size else []
-    parts = [*before, part, *behind]
-    w.done(part if len(parts) == 1 else w.call(aten.cat.default, parts, dim))
+    before = [part(w, x, dim, 0, begin)] if begin > 0 else []
+    behind = [part(w, x, dim, end, size)] if end < size else []
+    parts = [*before, row, *behind]
+    w.done(row if len(parts) == 1 else w.call(aten.cat.default, parts, dim))
 
 
 def _slice_scatter(w: Writer) -> None:
@@ -370,6 +273,40 @@ def _group_norm(w: Writer) -> None:
             by_channel = [shape[1], *[1] * (len(shape) - 2)]
             made = w.call(target, made, w.parameter(each, by_channel))
     w.done(made)
+
+
+def _batch_norm(w: Writer) -> None:
+    x, weight, bias, mean, variance, momentum, eps = w.given.values()
+    if all(user.args[1] == 0 for user in w.node.users):
+        given = (x, weight, bias, mean, variance, False, momentum, eps, False)
+        w.picked(w.call(aten.batch_norm.default, *given))
+
+
+def _vector_norm(w: Writer) -> None:
+    given = w.given
+    x, order = given["self"], given["ord"]
+    shape, dims = x.meta["val"].shape, given["dim"]
+    dims = list(range(len(shape))) if dims is None else [dims] if isinstance(dims, int) else dims
+    if not dims or given.get("dtype") is not None or order not in (1, 2, float("inf")):
+        return
+    rest = (list(dims), given["keepdim"])
+    if order == 2:
+        squares = w.call(aten.mul.Tensor, x, x)
+        w.done(w.call(aten.sqrt.default, w.call(aten.sum.dim_IntList, squares, *rest)))
+        return
+    target = aten.sum.dim_IntList if order == 1 else aten.amax.default
+    w.done(w.call(target, w.call(aten.abs.default, x), *rest))
+
+
+def _strided(w: Writer) -> None:
+    """Of all elements in their order it is a view."""
+    given = w.given
+    x, made = given["self"].meta["val"], w.node.meta["val"]
+    dense = torch.empty(list(made.shape), device="meta").stride()
+    if given["storage_offset"] or x.numel() != made.numel() or tuple(given["stride"]) != dense:
+        return
+    if x.is_contiguous():
+        w.done(w.call(aten.view_copy.default, given["self"], list(made.shape)))
 
 
 def _gru(w: Writer) -> None:
@@ -455,9 +392,12 @@ def _rows(w: Writer) -> None:
 
 
 REWRITES: dict[Any, Callable[[Writer], None]] = {
+    **FRAMES,
+    aten._native_batch_norm_legit_no_training.default: _batch_norm,
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten.add.Scalar: _by_number(aten.add.Tensor),
     aten.addmm.default: _addmm,
+    aten.as_strided_copy.default: _strided,
     aten.avg_pool1d.default: _average,
     aten.avg_pool2d.default: _unbatched,
     aten.clamp.Tensor: _between,
@@ -473,6 +413,7 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.glu.default: _glu,
     aten.group_norm.default: _group_norm,
     aten.gru.input: _gru,
+    aten.linalg_vector_norm.default: _vector_norm,
     aten.matmul.default: _matmul,
     aten.max.dim: _extreme(aten.amax.default),
     aten.max_pool1d.default: _largest,
@@ -481,21 +422,27 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.min.dim: _extreme(aten.amin.default),
     aten.mul.Scalar: _by_number(aten.mul.Tensor),
     aten.mv.default: _matmul,
+    aten.pad.default: framed(""),
+    aten.pixel_unshuffle.default: unshuffled,
     aten.scaled_dot_product_attention.default: _attention,
     aten.select_scatter.default: _select_scatter,
     aten.slice_scatter.default: _slice_scatter,
     aten.sub.Scalar: _by_number(aten.sub.Tensor),
     aten.sum.default: _of_all(aten.sum.dim_IntList),
+    aten.unfold.default: windows,
+    aten.unfold_copy.default: windows,
     aten.var.correction: _variance,
     aten.var.dim: _variance,
 }
 LOWERED: dict[Any, Callable[[Writer], None]] = {
+    **FRAMES,
     aten._adaptive_avg_pool2d.default: _adaptive,
     aten.max_pool2d_with_indices.default: _without_indices,
     **{
         target: REWRITES[target]
         for target in (
             aten.addmm.default,
+            aten.as_strided_copy.default,
             aten.avg_pool2d.default,
             aten.clamp.Tensor,
             aten.copy.default,
@@ -505,8 +452,10 @@ LOWERED: dict[Any, Callable[[Writer], None]] = {
             aten.max_pool2d.default,
             aten.mean.default,
             aten.min.dim,
+            aten.pixel_unshuffle.default,
             aten.select_scatter.default,
             aten.slice_scatter.default,
+            aten.unfold_copy.default,
             aten.var.correction,
         )
     },

@@ -357,10 +357,16 @@ def annotate_moved(
     """Give inputs and result one scale, where a quantized value is moved."""
     if any(_is_large(each, model) for each in node.all_input_nodes):
         return
-    if any(map(_is_quantized, _float_inputs(node))) and _moves_only(node):
-        inputs = _float_inputs(node)
-        if row.of_inputs or any(n.op != "placeholder" for n in inputs):
-            _share(node, config)
+    inputs = _float_inputs(node)
+    if not any(map(_is_quantized, inputs)):
+        return
+    if not _moves_only(node):
+        adds = isinstance(row, Moved) and row.adds_numbers and is_float(node)
+        if adds and not any(_is_large(each, model) for each in node.args):
+            specs = {each: _edge(each, config) for each in inputs}
+            _set(node, specs, config.output_activation, config)
+    elif row.of_inputs or any(n.op != "placeholder" for n in inputs):
+        _share(node, config)
 
 
 def _moves_only(node: Node) -> bool:

@@ -62,11 +62,13 @@ def fold_norms(model: GraphModule) -> None:
     _finish(model)
 
 
-def norms_as_layers(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
-    """Make each norm a layer for which ``is_taken``, beside operators that have rows."""
+def norms_as_layers(
+    model: GraphModule, is_taken: Callable[[Node], bool], also_alone: bool = False
+) -> None:
+    """Make each norm a layer for which ``is_taken``, beside operators that have rows or not."""
     made: dict[tuple[str, ...], Constants] = {}
     for node in _norms(model, INTEGERS):
-        if _has_neighbour(node) and is_taken(node):
+        if (also_alone or _has_neighbour(node)) and is_taken(node):
             _replace(model, node, made)
     _finish(model)
 

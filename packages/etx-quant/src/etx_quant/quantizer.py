@@ -29,6 +29,8 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
     """
 
     rows: ClassVar[dict[object, Row]] = {op: row for op, row in ROWS.items() if row.is_xnnpack}
+    norms_alone: ClassVar[bool] = False
+    """Whether norms without a neighbour that has a row are layers, too."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -74,7 +76,7 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Make norms layers where no layer could take them in, and operators such as have rows."""
-        norms_as_layers(model, self._takes_norm)
+        norms_as_layers(model, self._takes_norm, self.norms_alone)
         rewrite_forms(model, self._is_rewritten)
         return model
 

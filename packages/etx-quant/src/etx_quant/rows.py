@@ -67,9 +67,11 @@ class Moved(Row):
     """It moves or selects values: results and tensor arguments share one scale and zero point.
 
     ``of_inputs``: also of the model's inputs, as where nothing but integers is computed.
+    ``adds_numbers``: a result with numbers of its own, as of a pad, has a scale of its own.
     """
 
     of_inputs: bool = False
+    adds_numbers: bool = False
 
 
 @dataclass(frozen=True)

@@ -174,9 +174,11 @@ def over_limit(graph: Graph, family: str) -> str | None:
 
 
 def _apart(graph: Graph, family: str) -> str | None:
-    """Return a depthwise window at which Vela 5.2.0 may end without a word."""
+    """Return what Vela 5.2.0 may not take: int16 between pixels, some depthwise windows."""
     for operator in graph.operators():
         attribute: Any = operator.attribute
+        if operator.op == Op.RESIZE and _dtypes(graph, operator)[1] == DType.INT48:
+            return f"{operator.op.name} on {family}: interpolation of int16"
         if operator.op != Op.DEPTHWISE_CONV2D or max(attribute.dilation) == 1:
             continue
         if max(attribute.stride) > STRIDE:

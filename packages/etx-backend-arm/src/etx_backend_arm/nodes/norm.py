@@ -13,6 +13,7 @@ from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.functions import Floats
 from etx_backend_arm.nodes.reduce import reduce
 from etx_backend_arm.nodes.table import (
+    FLOATS,
     Check,
     Profile,
     arguments,
@@ -30,6 +31,7 @@ from etx_backend_arm.values import Values
 aten = torch.ops.aten
 LAYER_NORM = aten.native_layer_norm.default
 GROUP_NORM = aten.native_group_norm.default
+BATCH_NORM = aten._native_batch_norm_legit_no_training.default
 
 
 def first_of(norm: object) -> Check:
@@ -51,6 +53,27 @@ def only_normalized(node: Node, look: Look) -> str | None:
     return f"the mean or deviation of {node.name} is read"
 
 
+def constants_of_channels(node: Node, look: Look) -> str | None:
+    """Mean, variance, weight and bias of a batch norm are constants."""
+    norm = split_of(node) or node
+    for each in arguments(norm)[1:5]:
+        if each is not None and look(each) is None:
+            return f"{each.name}, a parameter of {norm.name}, is not a constant"
+    return None
+
+
+def of_channels(node: Node, look: Look) -> str | None:
+    """What is normalized is of floats, and of a shape that is known."""
+    norm = split_of(node) or node
+    held = norm.args[0].meta["val"]  # type: ignore[union-attr]
+    if held.dtype not in FLOATS:
+        return f"{norm.name} is of {held.dtype}, the lowering takes {', '.join(map(str, FLOATS))}"
+    if any(not isinstance(size, int) for size in held.shape) or not held.numel():
+        return f"{norm.name} is of a shape {tuple(held.shape)} that is dynamic or empty"
+    return None
+
+
+@lowers(BATCH_NORM, when=(of_channels, picked_only, only_normalized, constants_of_channels))
 @lowers(GROUP_NORM, when=(floating, static_shape, picked_only, only_normalized))
 @lowers(LAYER_NORM, when=(floating, static_shape, picked_only, only_normalized))
 def whole(values: Values, node: Node) -> None:
@@ -82,6 +105,30 @@ def group_norm(values: Values, node: Node) -> None:
     made = call.reshape(made, call.shape, "as_given")
     shape = [1, channels, *[1] * (len(call.shape) - 2)]
     call.done(_with_parameters(call, made, shape, weight, bias))
+
+
+@lowers(operator.getitem, when=(first_of(BATCH_NORM), of_channels, constants_of_channels))
+def batch_norm(values: Values, node: Node) -> None:
+    """x * a + b, with a = weight / sqrt(variance + eps) and b = bias - mean * a of a channel."""
+    norm = split_of(node)
+    assert norm is not None
+    call = Call(values, node)
+    source, *parameters = arguments(norm)[:5]
+    weight, bias, mean, variance = (values.parameter(each) for each in parameters)
+    assert mean is not None
+    assert variance is not None
+    factor = (variance.detach().double() + float(arguments(norm)[-1])).rsqrt()
+    factor = factor if weight is None else factor * weight.detach().double()
+    offset = -mean.detach().double() * factor
+    offset = offset if bias is None else offset + bias.detach().double()
+    shape = [1] * len(call.shape)
+    shape[call.dim(1)] = -1
+    floats = Floats(call, call.shape)
+    made = call.as_float32(call.get(source), "wider")
+    for kind, each in (("factor", factor), ("offset", offset)):
+        held = values.constant(call.fresh(kind), each.float().reshape(shape))
+        made = floats.mul(made, held) if kind == "factor" else floats.add(made, held)
+    call.done(made)
 
 
 def _normalized(call: Call, value: str, count: int, eps: float) -> str:

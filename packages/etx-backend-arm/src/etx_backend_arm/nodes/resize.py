@@ -14,6 +14,7 @@ from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
     floating,
+    integers,
     lowers,
     quantized,
     static_shape,
@@ -108,7 +109,7 @@ for target in NEAREST:
 
 for target in BILINEAR:
 
-    @lowers(target, when=(quantized, static_shape, small_factor), profile=Profile.INT)
+    @lowers(target, when=(integers, static_shape, small_factor), profile=Profile.INT)
     @lowers(target, when=(floating, static_shape, small_factor))
     def bilinear(values: Values, node: Node) -> None:
         """Lower to RESIZE, which multiplies integers by both numerators."""
@@ -122,7 +123,8 @@ for target in BILINEAR:
             _by_nearest(call, factor)
             return
         form = call.form(call.activations[0])
-        wide = _resize(call, axes, ResizeMode.BILINEAR, DType.INT32)
+        kind = DType.INT48 if form.is_wide else DType.INT32
+        wide = _resize(call, axes, ResizeMode.BILINEAR, kind)
         parts = axes[0][0] * axes[1][0]
         ratio, point = form.scale / parts, form.zero_point * parts
         call.done(_above(call, wide, point), ratio)
