@@ -37,7 +37,6 @@ from etx_quant import QuantizationConfig, get_symmetric_quantization_config  # n
 ELSEWHERE = {
     "custom_shader_lowering": "it compiles Vulkan shaders by glslc",
     "mxfp_conv2d": "MXFP, of a draft of TOSA and VGF alone",
-    "mxfp_linear": "MXFP, of a draft of TOSA and VGF alone",
 }
 ARM = "executorch.backends.arm"
 OPS = f"{ARM}.test.ops"
@@ -61,6 +60,7 @@ def unchanged(function: Any = None) -> Any:
 
 
 COMMON = SimpleNamespace(
+    Any=Any,
     parametrize=parametrize,
     XfailIfNoCorstone300=unchanged,
     XfailIfNoCorstone300_u65=unchanged,

@@ -8,6 +8,11 @@ from collections.abc import Callable
 import pytest
 import torch
 from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.ethos_u.backend import EthosUPartitioner, EthosUQuantizer
+from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
+from etx_backend_arm.quantizer import get_symmetric_a16w8_quantization_config
+from etx_quant import quantize
+from lowered import delegates, interpreted, lower
 from test_filled import SPECS, check
 from test_forms import Whole
 from torch import Tensor, nn
@@ -40,6 +45,12 @@ CASES: dict[str, Made] = {
     "t_copy": (torch.t_copy, (3, 5)),
     "bilinear": (lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"), IMAGE),
     "bilinear_down": (lambda x: functional.interpolate(x, (3, 2), mode="bilinear"), IMAGE),
+    "nearest": (lambda x: functional.interpolate(x, scale_factor=2), IMAGE),
+    "nearest_5_7": (lambda x: functional.interpolate(x, (7, 2)), (1, 2, 5, 3)),
+    "nearest_half": (lambda x: functional.interpolate(x, scale_factor=0.5), (2, 3, 6, 4)),
+    "log_softmax": (lambda x: torch.log_softmax(x, -1), (2, 3, 5)),
+    "log_softmax_channels": (lambda x: torch.log_softmax(x, 1), (1, 4, 3, 2)),
+    "mean_kept": (lambda x: x.mean(-1, keepdim=True), (3, 4)),
     "of_100_windows": (lambda x: functional.adaptive_avg_pool2d(x, 10), (1, 2, 7, 7)),
     "integer_ones": (lambda x: x + torch.ones(2, 4, dtype=torch.int64), (2, 4)),
     "integer_zeros": (lambda x: torch.zeros(4, dtype=torch.int32) - x, (2, 4)),
@@ -49,7 +60,13 @@ CASES: dict[str, Made] = {
     "strided": (lambda x: torch.as_strided_copy(x, (3, 8), (8, 1)), (4, 6)),
 }
 MORE = {"norm_2": 4.0, "norm_1": 2.0, "norm_largest": 2.0, "of_100_windows": 2.0}
-MORE |= {"bilinear": 2.0, "bilinear_down": 2.0}
+MORE |= {
+    "log_softmax": 4.0,
+    "log_softmax_channels": 4.0,
+    "mean_kept": 2.0,
+    "bilinear": 2.0,
+    "bilinear_down": 2.0,
+}
 """Steps where there are integers in between, or a result fills a part of its range; else one."""
 
 
@@ -106,3 +123,25 @@ def near(actual: Tensor, expected: Tensor, **_: float) -> None:
     """Compare halves: within a step of the type."""
     bound = float(torch.finfo(expected.dtype).eps) * float(expected.abs().max())
     assert float((actual.double() - expected.double()).abs().max()) <= bound
+
+
+def test_the_nearest_by_another_factor_stays_outside() -> None:
+    """Ten rows by 0.55 are five, and row 1 is row 1 / 0.55, not 1 * 10 / 5."""
+    x = torch.randn(1, 1, 10, 10)
+    program = lower(Whole(lambda x: functional.interpolate(x, scale_factor=0.55) * 2), x)
+    names = [str(n.target) for n in program.graph.nodes if n.op == "call_function"]
+    assert any("upsample_nearest2d" in name for name in names)
+    torch.testing.assert_close(
+        interpreted(program, x)[0], functional.interpolate(x, scale_factor=0.55) * 2
+    )
+
+
+@pytest.mark.parametrize("family", ["ethos-u55-128", "ethos-u85-256"])
+def test_images_of_int16_stay_outside_of_an_ethos_u(family: str) -> None:
+    spec = EthosUCompileSpec(family)
+    quantizer = EthosUQuantizer(spec)
+    quantizer.set_global(get_symmetric_a16w8_quantization_config())
+    x = torch.randn(1, 2, 3, 3)
+    net = Whole(lambda x: functional.interpolate(x, scale_factor=2))
+    program = lower(quantize(net, [(x,)], quantizer), x, partitioner=EthosUPartitioner(spec))
+    assert not delegates(program)

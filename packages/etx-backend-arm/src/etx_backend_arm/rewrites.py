@@ -282,6 +282,17 @@ def _batch_norm(w: Writer) -> None:
         w.picked(w.call(aten.batch_norm.default, *given))
 
 
+def _log_softmax(w: Writer) -> None:
+    """x - max - log(sum(exp(x - max)))."""
+    x, dim, *_ = w.given.values()
+    if not x.meta["val"].dim() or x.meta["val"].dtype != w.node.meta["val"].dtype:
+        return
+    below = w.call(aten.sub.Tensor, x, w.call(aten.amax.default, x, [dim], True))
+    total = w.call(aten.sum.dim_IntList, w.call(aten.exp.default, below), [dim], False)
+    logarithm = w.call(aten.unsqueeze.default, w.call(aten.log.default, total), dim)
+    w.done(w.call(aten.sub.Tensor, below, logarithm))
+
+
 def _vector_norm(w: Writer) -> None:
     given = w.given
     x, order = given["self"], given["ord"]
@@ -414,6 +425,7 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.group_norm.default: _group_norm,
     aten.gru.input: _gru,
     aten.linalg_vector_norm.default: _vector_norm,
+    aten.log_softmax.int: _log_softmax,
     aten.matmul.default: _matmul,
     aten.max.dim: _extreme(aten.amax.default),
     aten.max_pool1d.default: _largest,
@@ -437,6 +449,7 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
 LOWERED: dict[Any, Callable[[Writer], None]] = {
     **FRAMES,
     aten._adaptive_avg_pool2d.default: _adaptive,
+    aten._log_softmax.default: _log_softmax,
     aten.max_pool2d_with_indices.default: _without_indices,
     **{
         target: REWRITES[target]

@@ -319,6 +319,8 @@ def _is_norm(node: Node) -> bool:
     """Tell whether ``node`` is the mean of a normalization, kept for broadcasting over rows."""
     if node.target not in (aten.mean.dim, aten.sum.dim_IntList):
         return False
+    if all(user.op == "output" for user in node.users):
+        return False
     rank, dims = node.args[0].meta["val"].dim(), node.args[1] or ()  # type: ignore[union-attr]
     keeps = node.args[2] if len(node.args) > 2 else node.kwargs.get("keepdim", False)
     return bool(keeps) and [d % rank for d in dims] == [rank - 1]  # type: ignore[union-attr]

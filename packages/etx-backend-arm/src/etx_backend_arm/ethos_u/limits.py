@@ -96,7 +96,7 @@ def _resize(attribute: Any, source: list[int], made: list[int], other: Any) -> s
         return "interpolation, which Vela takes only where no scale changes"
     if source[0] != 1:
         return f"{source[0]} images; one"
-    factors = [made[axis] // source[axis] for axis in (1, 2)]
+    factors = [made[axis] / source[axis] for axis in (1, 2)]
     return None if set(factors) <= {2, 4, 8} else f"factors {factors}; 2, 4 or 8"
 
 
@@ -149,6 +149,9 @@ def over_limit(graph: Graph, family: str) -> str | None:
     """Return the first thing in a graph that the family of targets cannot do, or None."""
     if {Op.TRANSPOSE_CONV2D, Op.CONCAT} <= {operator.op for operator in graph.operators()}:
         return f"transposed convolutions in groups on {family}"  # Vela 5.2.0: wrong commands
+    resized = (each for each in graph.operators() if each.op == Op.RESIZE)
+    if any(_dtypes(graph, each)[0] == DType.INT16 for each in resized):
+        return f"RESIZE on {family}: images of int16"
     if family in WHOLE_PROFILE:
         return _apart(graph, family)
     if {Op.DEPTHWISE_CONV2D, Op.MUL} <= {operator.op for operator in graph.operators()}:
@@ -174,11 +177,9 @@ def over_limit(graph: Graph, family: str) -> str | None:
 
 
 def _apart(graph: Graph, family: str) -> str | None:
-    """Return what Vela 5.2.0 may not take: int16 between pixels, some depthwise windows."""
+    """Return a depthwise window at which Vela 5.2.0 may end without a word."""
     for operator in graph.operators():
         attribute: Any = operator.attribute
-        if operator.op == Op.RESIZE and _dtypes(graph, operator)[1] == DType.INT48:
-            return f"{operator.op.name} on {family}: interpolation of int16"
         if operator.op != Op.DEPTHWISE_CONV2D or max(attribute.dilation) == 1:
             continue
         if max(attribute.stride) > STRIDE:

@@ -16,7 +16,6 @@ from etx_backend_arm.nodes.table import (
     floating,
     integers,
     lowers,
-    quantized,
     static_shape,
 )
 from etx_backend_arm.quantized import Look
@@ -41,9 +40,10 @@ def _sizes(node: Node) -> list[tuple[int, int]]:
 
 
 def nearest_axis(given: int, made: int) -> Axis:
-    """Return the scale that takes pixel floor(i * given / made), for a whole factor."""
-    factor = made // given
-    return 2 * factor, 2, 1 - factor, factor - 1
+    """Return the scale that takes pixel floor(i * given / made)."""
+    shared = gcd(given, made)
+    up, down = made // shared, given // shared
+    return 2 * up, 2 * down, -up, up - 2 * down
 
 
 def bilinear_axis(given: int, made: int, corners: bool) -> Axis:
@@ -65,11 +65,23 @@ def bilinear_axis(given: int, made: int, corners: bool) -> Axis:
     return up, down, offset, border
 
 
-def whole_factor(node: Node, look: Look) -> str | None:
-    """Both sizes grow by a whole factor."""
-    if all(made % given == 0 and 2 * made // given <= MOST for given, made in _sizes(node)):
-        return None
-    return f"{node.name} resizes by {_sizes(node)}, the nearest pixel is of whole factors"
+def of_the_sizes(node: Node, look: Look) -> str | None:
+    """It takes the pixels that the sizes say, and the scale's terms are in TOSA's range.
+
+    With a factor that is not the ratio of the sizes, or rounded to float32, they can be others.
+    """
+    for axis, (given, made) in enumerate(_sizes(node)):
+        up, down, *_ = nearest_axis(given, made)
+        if up > MOST or down >= 16 * up:
+            return f"{node.name} resizes {given} to {made}, beyond the range of RESIZE"
+        shape = [1, 1, *(each for each, _ in _sizes(node))]
+        line = torch.arange(given, dtype=torch.float64)
+        image = line.reshape([-1, 1] if axis == 0 else [-1]).expand(shape)
+        pixels = node.target(image, *node.args[1:], **node.kwargs)  # type: ignore[operator]
+        row = pixels[0, 0, :, 0] if axis == 0 else pixels[0, 0, 0]
+        if row.tolist() != [i * given // made for i in range(made)]:
+            return f"{node.name} resizes {given} to {made} by a factor that is not their ratio"
+    return None
 
 
 def small_factor(node: Node, look: Look) -> str | None:
@@ -97,13 +109,13 @@ def _resize(call: Call, axes: list[Axis], mode: ResizeMode, made: DType) -> str:
 
 for target in NEAREST:
 
-    @lowers(target, when=(quantized, static_shape, whole_factor), profile=Profile.INT)
-    @lowers(target, when=(floating, static_shape, whole_factor))
+    @lowers(target, when=(integers, static_shape, of_the_sizes), profile=Profile.INT)
+    @lowers(target, when=(floating, static_shape, of_the_sizes))
     def nearest(values: Values, node: Node) -> None:
         """Lower to RESIZE of the nearest."""
         call = Call(values, node, "nhwc")
         axes = [nearest_axis(*sizes) for sizes in _sizes(node)]
-        made = DType.INT8 if call.step else call.dtype
+        made = call.graph.dtype(call.get(call.activations[0]))
         call.moved(_resize(call, axes, ResizeMode.NEAREST, made))
 
 
