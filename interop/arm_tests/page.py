@@ -25,10 +25,10 @@ HEAD = """# ExecuTorch's tests of Arm operators
 `backends/arm/test/ops`, as they lie in its wheel, on ETX's quantizers and partitioners, then on
 ExecuTorch, and writes this page. A case is a test with one set of its parameters. It passes where
 there is one delegate (none where nothing is left to compute, as of an alias), the operator is not
-left beside it, and the result is the quantized model's:
-of TOSA on the reference model, of an Ethos-U55 or U65 on ETX's simulator. On ExecuTorch those need
-Arm's simulator, and are left out there; so are an Ethos-U85 (it is compiled) and VGF on both
-sides, and tests of what ExecuTorch's partitioner does not take. "Known" are failures that its tests
+left beside it, and the result is the quantized model's: of TOSA on the reference model, of an
+Ethos-U55 or U65 on ETX's simulator. On ExecuTorch those need Arm's simulator, and are left out
+there; so are an Ethos-U85 (it is compiled) and VGF on both sides, tests of what ExecuTorch's
+partitioner does not take or of its stages, and what PyTorch does not export. "Known" are failures that its tests
 expect. Its columns are of the cases that were called there: where not all, the first files.
 What a run that ended has found stays in `.build/arm-tests`; `-- --resume --write` goes on from it.
 
@@ -67,6 +67,10 @@ def page(ours: dict[str, str], theirs: dict[str, str]) -> str:
         cells = [len(names), *(mine[k] for k in ("pass", "not", "left out"))]
         cells += [other[k] for k in ("pass", "not", "known", "left out")]
         text += f"| {label} | {' | '.join(map(str, cells))} |\n"
+    called = {target(name) for name in ours}
+    missing = [label for label in TARGETS if label not in called]
+    if missing:
+        text += f"\nNot called for this page: the cases of {', '.join(missing)}.\n"
     functions: dict[str, list[str]] = {}
     for name, why in ours.items():
         functions.setdefault(name.partition("[")[0], []).append(kind(why))

@@ -145,3 +145,12 @@ def test_images_of_int16_stay_outside_of_an_ethos_u(family: str) -> None:
     net = Whole(lambda x: functional.interpolate(x, scale_factor=2))
     program = lower(quantize(net, [(x,)], quantizer), x, partitioner=EthosUPartitioner(spec))
     assert not delegates(program)
+
+
+def test_a_branch_stays_outside() -> None:
+    def either(x: Tensor) -> Tensor:
+        chosen: Tensor = torch.cond(x.sum() > 0, torch.sin, torch.cos, [x])
+        return chosen
+
+    program = lower(Whole(either), torch.randn(2, 5))
+    assert any("cond" in str(n.target) for n in program.graph.nodes)

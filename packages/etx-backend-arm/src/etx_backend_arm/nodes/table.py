@@ -106,7 +106,7 @@ def _tensors(node: Node) -> list[tuple[str, torch.Tensor]]:
     maker = split_of(node) or node
     found = []
     for each in (node, *maker.all_input_nodes):
-        held = each.meta["val"]
+        held = each.meta.get("val", ())  # a branch has none
         tensors = held if isinstance(held, (list, tuple)) else [held]
         found += [(each.name, tensor) for tensor in tensors]
     return found
