@@ -9,6 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from torch import Tensor
+from torch.fx import Node
 
 MATERIAL = "executorch.backends.arm.test"
 
@@ -33,4 +35,11 @@ def stand_in() -> None:
 def names() -> Mapping[str, Any]:
     """Return values by name."""
     chain = "backends.transforms.duplicate_dynamic_quant_chain.DuplicateDynamicQuantChainPass"
-    return {chain: lambda: lambda module: None}
+    value = "backends.arm._passes.arm_pass_utils.get_first_fake_tensor"
+    return {chain: lambda: lambda module: None, value: _first_value}
+
+
+def _first_value(node: Node) -> Tensor:
+    """Return the example value of a node, the first of several."""
+    found = node.meta["val"]
+    return found[0] if isinstance(found, (list, tuple)) else found

@@ -20,7 +20,7 @@ from etx_backend_arm.firmware.targets import target
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from machines import BUILDS, HERE
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional
 
 PACKAGES = HERE.parents[1] / "packages"
@@ -204,6 +204,32 @@ def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
     assert used["stack"] <= planned["stack"]
     text = text_size(build / "firmware.elf")
     assert text <= most_text, f"{text} bytes"
+
+
+class Largest(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.topk(x, 40, dim=-1)
+
+
+def test_a_stack_that_is_too_small_is_named(tmp_path: Path) -> None:
+    """A kernel that sorts calls itself: the bound is of as many items as RAM has bytes."""
+    x = torch.rand(3, 300, generator=torch.Generator().manual_seed(0))
+    path = tmp_path / "largest.pte"
+    to_edge(torch.export.export(Largest(), (x,))).to_executorch().save(path)
+    stated = write(path, "cortex-m4", tmp_path)
+    (size,) = re.findall(r"stack +([\d,]+) bytes  \(upper bound", stated)
+    assert int(size.replace(",", "")) < 4096
+    assert write(path, "cortex-m4", tmp_path, "--stack", 512)
+    folder = tmp_path / "firmware"
+    run("cmake", "-S", folder, "-B", folder / "build")
+    run("cmake", "--build", folder / "build")
+    done = subprocess.run(
+        ["ctest", "--test-dir", folder / "build", "-V"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert "FAILED: the stack of 512 bytes is full: give more with --stack" in done.stdout
+    counted = etx("count", path, "--target", "cortex-m4", "--sources", PACKAGES)
+    assert counted.returncode == 0, counted.stderr
 
 
 def test_a_board_that_is_too_small_is_named(kws: Path, tmp_path: Path) -> None:

@@ -97,6 +97,10 @@ def test_a_bound_follows_calls_and_pointers() -> None:
     stack = bound(functions)
     assert stack.size == 8 + 100 + 1000 + 40 + 4
     assert [name for name, _ in stack.path] == ["reset", "main", kernel, "service", "deep"]
+    sort = "_ZSt16__introsort_loopIP1TEvT_S2_i"
+    functions["leaf"].calls.add(sort)
+    functions[sort] = Function(sort, 60, {sort}, False)
+    assert bound(functions, 1000).size == 8 + 100 + 900 + 60 * (2 * 10 + 1)
     functions["deep"].calls.add("service")
     with pytest.raises(EtxError, match="no bound: deep, service call themselves"):
         bound(functions)

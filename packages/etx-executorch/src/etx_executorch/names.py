@@ -385,7 +385,7 @@ BACKENDS = {
     "backends.cortex_m.edge_compile_config": _of(_CORTEX_M, "cortex_m_edge_compile_config"),
     "backends.cortex_m.passes": _of(_CORTEX_M, "CortexMPassManager"),
     "backends.cortex_m.passes.cortex_m_pass_manager": _of(_CORTEX_M, "CortexMPassManager"),
-    "backends.cortex_m.quantizer.quantizer": _of(f"{_ARM}.cortex_m", "CortexMQuantizer"),
+    "backends.cortex_m.quantizer.quantizer": _of(_CORTEX_M, "CortexMQuantizer"),
     "backends.cortex_m.target_config": _of(f"{_ARM}.cortex_m", "CortexM", "CortexMTargetConfig"),
 }
 

@@ -15,6 +15,8 @@ inputs = (torch.rand(1, 3, 8, 8),)
 prepared = prepare_pt2e(torch.export.export(model, inputs).module(), CortexMQuantizer())
 prepared(*inputs)
 quantized = convert_pt2e(prepared)
+names = [str(n.target) for n in quantized.graph.nodes]
+assert sum("dequantize_per_channel" in name for name in names) == 2  # the weight, an int32 bias
 config = CortexMTargetConfig.from_target_string("cortex-m4")
 assert config == CortexMTargetConfig(cpu=CortexM.M4)
 edge = to_edge(
@@ -23,6 +25,7 @@ edge = to_edge(
 manager = CortexMPassManager(edge.exported_program(), target_config=config)
 edge._edge_programs["forward"] = manager.transform()
 calls = {str(n.target) for n in edge.exported_program().graph.nodes if n.op == "call_function"}
-assert any("cortex_m" in call and "quantized_conv2d" in call for call in calls), calls
+assert any("cortex_m.quantized_conv2d.default" in call for call in calls), calls
+assert not any("nhwc" in call or "quantized_linear" in call for call in calls), calls
 assert not any("quantized_decomposed" in call for call in calls), calls
 edge.to_executorch(ExecutorchBackendConfig()).save("net.pte")

@@ -5,6 +5,7 @@ and so on: a float32 scale for each channel becomes a multiplier and a shift.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from etx_backend_arm.cortex_m import operators as ops
+from etx_backend_arm.cortex_m.dim_orders import FollowInputs, ToDimOrders
 from etx_backend_arm.cortex_m.fixed_point import LEFT_SHIFT, factor
 from etx_backend_arm.cortex_m.moves import (
     PERMUTE,
@@ -31,10 +33,18 @@ from etx_backend_arm.cortex_m.moves import (
     permute,
     view,
 )
+from etx_backend_arm.cortex_m.target_config import Backend, CortexMTargetConfig
 
 
 class ToCortexM(NodePass):
-    """Leave to the operators of namespace ``etx`` what has no counterpart, and say why."""
+    """Leave to the operators of namespace ``etx`` what has no counterpart, and say why.
+
+    ExecuTorch's `quantized_linear` reads sums of weights in a build with vectors of bytes, and a
+    bias in others; that of ETX reads what there is. `takes_sums` says which of them are made.
+    """
+
+    def __init__(self, takes_sums: bool = True) -> None:
+        self.takes_sums = takes_sums
 
     def calls(self, graph: Graph) -> list[Node]:
         """Yield what may have a counterpart."""
@@ -63,6 +73,11 @@ class ToCortexM(NodePass):
         given = self.constant(bias)
         start = start if given is None else start + given
         return self.store(start.int(), f"{name}_start")
+
+    def filled(self, bias: Node | None, channels: int, name: str) -> Node:
+        """Return `bias`, or zeros: kernels of ExecuTorch read one of a convolution in groups."""
+        zeros = torch.zeros(channels, dtype=torch.int32)
+        return self.store(zeros, f"{name}_zeros") if bias is None else bias
 
     def scratch(self) -> Node:
         """Return the memory that ExecuTorch's kernels ask for, and these do not: one for all."""
@@ -102,8 +117,11 @@ def _conv(
     if depth == 1 and groups == x.meta["val"].shape[3] and groups != 1:
         stored = owner.store(taps.permute(3, 1, 2, 0).contiguous(), f"{packed.name}_hwc")
         spread = (*window, channels, -zero_point, offset)
+        bias = owner.filled(bias, len(scales), packed.name)
         return graph.call_function(ops.DEPTHWISE_CONV2D, (x, stored, bias, *spread, *bounds))
     stored = owner.store(taps, f"{packed.name}_ohwi")
+    if groups > 1:
+        bias = owner.filled(bias, len(scales), packed.name)
     if not any(padding):
         bias, zero_point = owner.folded(taps, bias, zero_point, packed.name), 0
     given = (x, stored, bias, *window, -zero_point, offset)
@@ -121,6 +139,7 @@ def _depthwise(
     if padding[:2] != padding[2:]:
         x, padding = image_padded(graph, x, padding, zero_point), [0, 0, 0, 0]
     stored = owner.store(weight.view(1, *kernel, -1), f"{packed.name}_hwc")
+    bias = owner.filled(bias, len(scales), packed.name)
     given = (x, stored, bias, stride, padding[:2], dilation, 1, -zero_point, offset)
     numbers = owner.factors(scales, scale.name)
     rest = (*numbers, low, high, owner.scratch())
@@ -147,10 +166,12 @@ def _linear(
         out = graph.call_function(ops.CONV2D, (points, taps, bias, [1], [0], [1], *rest))
         out.meta["val"] = points.meta["val"].new_empty(*points.meta["val"].shape[:3], len(scales))
         return view(graph, out, [*x.meta["val"].shape[:-1], len(scales)])
-    whole = owner.folded(matrix, bias, zero_point, packed.name)
     multiplier, shift = factor(scales.double()[0].item())
     stored = owner.store(matrix, f"{packed.name}_rows")
-    args = (x, stored, None, whole, -zero_point, 0, offset, [multiplier], [shift], high, low)
+    start: tuple[Node | None, Node | None] = (bias, None)
+    if owner.takes_sums:
+        start = (None, owner.folded(matrix, bias, zero_point, packed.name))
+    args = (x, stored, *start, -zero_point, 0, offset, [multiplier], [shift], high, low)
     return graph.call_function(ops.LINEAR, args)
 
 
@@ -327,8 +348,22 @@ CORTEX_M: tuple[Pass, ...] = (
     RemoveNoops(),
     RemoveDeadCode(),
     CommonSubexpressions(),
+    FollowInputs(),
 )
 """What a quantized program runs to become operators of `cortex_m::`, in this order."""
+
+
+def passes_for(
+    config: CortexMTargetConfig, passes: Sequence[Any] = CORTEX_M, is_explicit: bool = False
+) -> list[Any]:
+    """Return passes as ExecuTorch's kernels of a processor need them.
+
+    `is_explicit`: images have the sizes (N, H, W, C), and not (N, C, H, W) with channels last in
+    memory.
+    """
+    takes_sums = config.backend is Backend.MVE
+    found = [ToCortexM(takes_sums) if isinstance(item, ToCortexM) else item for item in passes]
+    return found if is_explicit else [*found, ToDimOrders(), FollowInputs()]
 
 
 def lower_to_cortex_m(edge: Any) -> Any:

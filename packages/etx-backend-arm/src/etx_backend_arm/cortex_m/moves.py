@@ -7,6 +7,7 @@ import math
 from typing import Any, Protocol
 
 import torch
+from torch import Tensor
 from torch.fx import Graph, Node
 from torch.nn import functional
 
@@ -37,17 +38,30 @@ def view(graph: Graph, x: Node, sizes: list[int]) -> Node:
 def padded(graph: Graph, x: Node, widths: list[int], value: int) -> Node:
     """Return `x` with `value` around it: `widths` before and after of each dimension in turn.
 
-    Up to four dimensions. `cortex_m::pad` takes the channels' last where an image's sizes leave the
-    order of memory open.
+    Up to four dimensions. `cortex_m::pad` takes the channels' last where they lie last in memory,
+    and where an image's sizes leave the order of memory open.
     """
-    sizes = list(x.meta["val"].shape)
+    value_of = x.meta["val"]
+    sizes = list(value_of.shape)
+    is_last = is_channels_last(value_of)
     sides = [[0] * (4 - len(sizes)) + widths[i::2] for i in (0, 1)]
-    if len(sizes) == 4 and (sizes[1] == 1 or sizes[2] == sizes[3] == 1):
+    if is_last or (len(sizes) == 4 and (sizes[1] == 1 or sizes[2] == sizes[3] == 1)):
         sides = [[n, h, w, c] for n, c, h, w in sides]
     made = graph.call_function(ops.PAD, (x, *sides, value))
     pairs = [p for i in reversed(range(len(sizes))) for p in widths[2 * i : 2 * i + 2]]
-    made.meta["val"] = functional.pad(x.meta["val"], pairs)
+    made.meta["val"] = functional.pad(value_of, pairs)
+    if is_last:
+        made.meta["val"] = made.meta["val"].contiguous(memory_format=torch.channels_last)
     return made
+
+
+def is_channels_last(value: Tensor) -> bool:
+    """Tell whether an image (N, C, H, W) has channels last in memory, and is not in rows, too."""
+    return (
+        value.dim() == 4
+        and not value.is_contiguous()
+        and value.is_contiguous(memory_format=torch.channels_last)
+    )
 
 
 def image_padded(graph: Graph, x: Node, padding: list[int], value: int) -> Node:

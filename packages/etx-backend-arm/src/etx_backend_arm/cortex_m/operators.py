@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The operators of namespace ``cortex_m`` that `lower` makes: what each computes, in torch.
 
-Images are (N, H, W, C). Schemas are ExecuTorch's; where its own are registered, those are used.
+Images are (N, H, W, C), and those of `BY_DIM_ORDER` (N, C, H, W) with channels last in memory.
+Schemas are ExecuTorch's; where its own are registered, those are used.
 """
 
 from __future__ import annotations
@@ -197,11 +198,13 @@ def _transpose_conv2d(
 def _pad(input: Tensor, before: Sequence[int], after: Sequence[int], value: int) -> Tensor:
     sides = list(zip(before, after, strict=True))
     sizes = input.shape
-    if len(sizes) == 4 and (sizes[1] == 1 or sizes[2] == sizes[3] == 1):
+    is_last = not input.is_contiguous() and input.is_contiguous(memory_format=torch.channels_last)
+    if len(sizes) == 4 and (is_last or sizes[1] == 1 or sizes[2] == sizes[3] == 1):
         images, height, width, channels = sides
         sides = [images, channels, height, width]
     pairs = [n for pair in reversed(sides[4 - len(sizes) :]) for n in pair]
-    return functional.pad(input, pairs, value=value)
+    result = functional.pad(input, pairs, value=value)
+    return result.contiguous(memory_format=torch.channels_last) if is_last else result
 
 
 def _broadcast(*args: Any) -> Tensor:
@@ -298,3 +301,21 @@ TRANSPOSE_CONV2D = _define(
     _transpose_conv2d,
     _transpose_conv2d,
 )
+
+
+def _by_dim_order(target: Any) -> Any:
+    """Define the operator of the other family: the same, of images whose sizes are (N, C, H, W)."""
+
+    def compute(input: Tensor, *rest: Any) -> Tensor:
+        result: Tensor = target(input.permute(0, 2, 3, 1).contiguous(), *rest)
+        return result.permute(0, 3, 1, 2)
+
+    name, _, arguments = str(target._schema).partition("::")[2].partition("(")
+    arguments = arguments.rpartition(") ->")[0]
+    return _define(name.removesuffix("_nhwc"), arguments, compute, compute)
+
+
+BY_DIM_ORDER = {
+    target: _by_dim_order(target)
+    for target in (CONV2D, DEPTHWISE_CONV2D, TRANSPOSE_CONV2D, AVG_POOL2D, MAX_POOL2D)
+}

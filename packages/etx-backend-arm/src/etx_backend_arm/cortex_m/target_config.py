@@ -36,7 +36,7 @@ class CortexM(Enum):
 class CortexMTargetConfig:
     """A processor; `isa` is a build that it runs, for those without an extension.
 
-    Programs are the same for all processors: `etx firmware --target` builds the kernels.
+    ETX's kernels run a program on all; ExecuTorch's read either a bias or sums of weights.
     Errors: ValueError for a build that the processor does not run.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from etx_schema.errors import EtxError
@@ -32,7 +32,7 @@ def require_tools(what: str, names: Iterable[str] = tuple(TOOLS)) -> None:
             raise EtxError(f"{tool} is not in PATH, and {what} needs it: {TOOLS[tool]}")
 
 
-def build_firmware(folder: Path, build: Path, options: list[str]) -> Path:
+def build_firmware(folder: Path, build: Path, options: Sequence[str]) -> Path:
     """Build a project of etx firmware; return the image. Errors: EtxError with the compiler's."""
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     if launcher := shutil.which("ccache"):

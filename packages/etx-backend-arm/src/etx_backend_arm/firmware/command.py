@@ -173,8 +173,7 @@ def _run(options: argparse.Namespace) -> int:
         _write(work, firmware, options)
         if (folder / "main.cpp").is_file() and not firmware.is_library:
             shutil.copyfile(folder / "main.cpp", work / "main.cpp")
-        is_bounded = options.stack is None and not (firmware.target.npu or firmware.is_library)
-        if is_bounded and have_tools(BUILDING):
+        if _is_bounded(options, firmware) and have_tools(BUILDING):
             firmware = _bound_stack(work, firmware)
         sizes = _sizes(work, firmware) if options.size else ""
         replace_folder(work, folder)
@@ -206,13 +205,23 @@ def _target(options: argparse.Namespace) -> Target:
     return replace(found, board=board)
 
 
-def _bound_stack(folder: Path, firmware: Firmware) -> Firmware:
-    """Build the firmware in `folder` and give it the stack that it may take."""
+def _is_bounded(options: argparse.Namespace, firmware: Firmware) -> bool:
+    """Tell whether the stack is to be what the image may take."""
+    return options.stack is None and not (firmware.target.npu or firmware.is_library)
+
+
+def _bound_stack(
+    folder: Path, firmware: Firmware, build: str = "build", words: Sequence[str] = ()
+) -> Firmware:
+    """Build the firmware in `folder` and give it the stack that it may take.
+
+    `build` is a folder beside it, `words` are options of CMake. What is sorted lies in RAM.
+    """
     from etx_backend_arm.firmware.project import write_memory
 
     try:
-        image = build_firmware(folder, folder.parent / "build", [])
-        size = (stack_of(image).size + 7) // 8 * 8
+        image = build_firmware(folder, folder.parent / build, words)
+        size = (stack_of(image, firmware.image.ram()).size + 7) // 8 * 8
         note = "upper bound from the linked image, without interrupts"
     except EtxError as error:
         size, note = DEFAULT_STACK, f"assumed: {str(error).splitlines()[0]}"
@@ -250,7 +259,7 @@ def target_counts(files: Sequence[str], words: list[str]) -> tuple[str, list[dic
 @stopping()
 def _counts(files: Sequence[str], options: argparse.Namespace) -> list[Counts]:
     """Count each file. Errors: EtxError where a tool is missing, or as of `etx firmware`."""
-    from etx_backend_arm.firmware.counts import count
+    from etx_backend_arm.firmware.counts import COUNT, THRICE, count
 
     require_tools("counting")
     found = []
@@ -259,6 +268,8 @@ def _counts(files: Sequence[str], options: argparse.Namespace) -> list[Counts]:
         with scratch_folder("etx-count-") as scratch:
             folder = scratch / "firmware"
             _write(folder, firmware, options)
+            if _is_bounded(options, firmware):
+                firmware = _bound_stack(folder, firmware, COUNT, THRICE)
             found.append(count(folder, firmware.target.board, firmware.loads(str(folder))))
     return found
 

@@ -17,6 +17,9 @@ from etx_schema.stopping import scratch_folder
 from etx_backend_arm.firmware.boards import Board
 from etx_backend_arm.firmware.build import build_firmware, require_tools, run_tool
 
+COUNT = "count"
+"""The folder beside a project in which its image is built."""
+THRICE = ("-DETX_FIRMWARE_ITERATIONS=3",)
 PLUGIN = Path(__file__).parent / "emulator" / "instructions.c"
 KERNEL = re.compile(
     r"^(\w+) \w (?:\w+ )*etx::(?:Boxed<.*>::(?:run\(|call<)|portable::run_selected<)", re.MULTILINE
@@ -47,8 +50,7 @@ def count(
     require_tools("counting")
     if not board.is_emulated:
         raise EtxError(f"the board {board.name} names no machine of QEMU, and counting needs one")
-    given = ["-DETX_FIRMWARE_ITERATIONS=3", *options]
-    image = build_firmware(folder, folder.parent / "count", given)
+    image = build_firmware(folder, folder.parent / COUNT, [*THRICE, *options])
     names = _kernels(image, board)
     with scratch_folder() as scratch:
         plugin, written = scratch / "instructions.so", scratch / "counts"

@@ -15,7 +15,7 @@ from etx_exir.integer.clamps import Clamped
 from etx_exir.integer.fine_bias import as_fractions
 from etx_exir.integer.kernel import Convolve, Kernel, convolved, kernel_of
 from etx_exir.integer.layout import Layouts
-from etx_exir.integer.scales import Operand, Scale, Weight, operand, weight_of
+from etx_exir.integer.scales import Operand, Scale, Weight, bias_of, operand, weight_of
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.integer_ops import CONV, DEPTHWISE_CONV, LINEAR
 from etx_exir.ir.packed_weights import pack
@@ -61,7 +61,7 @@ def parameters(
     unit = scales * x.scale.scale
     number = None
     if bias is not None:
-        value = constants.get(bias)
+        value = bias_of(bias, constants)
         if value is None:
             return "the bias is not a constant"
         number = (value.detach().double() / unit).round()
@@ -104,7 +104,7 @@ def conv(found: Clamped, constants: Constants, layouts: Layouts) -> Node | str:
     kernel = x if isinstance(x, str) else kernel_of(node, constants)
     if isinstance(x, str) or isinstance(kernel, str):
         return x if isinstance(x, str) else str(kernel)
-    bias = constants.get(node.args[2])
+    bias = bias_of(node.args[2], constants)
     if bias is not None and kernel.value[0].numel() == 1:
         given = bias.detach().double() / x.scale.scale
         value, scales = as_fractions(kernel.value, kernel.scales, given)

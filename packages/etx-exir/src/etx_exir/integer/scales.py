@@ -131,6 +131,25 @@ def weight_of(node: object, constants: Constants) -> Weight | str:
     return Weight(value, numbers, axis, constants.name(_seen_through(args[0])))
 
 
+def bias_of(node: object, constants: Constants) -> Tensor | None:
+    """Return the constant that `node` is, or the float form of which it is: biases may be int32."""
+    name = called(node)
+    if name not in (DEQUANTIZE, DEQUANTIZE_CHANNELS):
+        return constants.get(node)
+    assert isinstance(node, Node)
+    args: Any = node.args
+    value = stored(args[0], constants)
+    scales, zeros = args[1:3]
+    if name == DEQUANTIZE_CHANNELS:
+        scales, zeros = stored(scales, constants), stored(zeros, constants)
+        if scales is None or zeros is None:
+            return None
+    if value is None or value.dim() != 1:
+        return None
+    numbers = torch.as_tensor(scales, dtype=torch.float64)
+    return (value.double() - torch.as_tensor(zeros, dtype=torch.float64)) * numbers
+
+
 def stored(node: Any, constants: Constants) -> Tensor | None:
     """Return the constant that `node` is, or is a view of: those in branches are not folded."""
     source = _seen_through(node)

@@ -7,16 +7,33 @@
 
 int main();
 
+namespace {
+
+/// The exit code of an image that a fault stopped, or whose results nothing stands for.
+constexpr int kStopped = 139;
+
+}  // namespace
+
 extern "C" {
 extern uint32_t stack_top[], data_load[], data_begin[], data_end[], bss_begin[], bss_end[];
 extern uint32_t stack_bottom[];
+
+/// Says so where the stack reaches its end: what it wrote below it, nothing else notices.
+bool is_stack_full() {
+  if (*stack_bottom == etx_board::kPaint) return false;
+  etx_board::print("FAILED: the stack of ");
+  etx_board::print_number(static_cast<int32_t>(stack_top - stack_bottom) * 4);
+  etx_board::print(" bytes is full: give more with --stack\n");
+  return true;
+}
 
 [[noreturn]] void start() {
   etx_board::paint_stack(stack_bottom);
   const uint32_t* from = data_load;
   for (uint32_t* to = data_begin; to != data_end; ++to) *to = *from++;
   for (uint32_t* to = bss_begin; to != bss_end; ++to) *to = 0;
-  etx_board::leave(main());
+  const int code = main();
+  etx_board::leave(is_stack_full() ? kStopped : code);
 }
 
 /// Turns the FPU and the vector unit on before any compiled function may use them.
@@ -35,7 +52,8 @@ __attribute__((naked)) void reset() {
   etx_board::print("FAULT: the processor stopped at address ");
   etx_board::print_hex(frame[6]);
   etx_board::print("\n");
-  etx_board::leave(139);
+  is_stack_full();
+  etx_board::leave(kStopped);
 }
 __attribute__((naked)) void fault() { asm volatile("mov r0, sp\n bl report_fault"); }
 
