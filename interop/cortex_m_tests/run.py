@@ -25,7 +25,10 @@ from names import names, stand_in  # noqa: E402
 
 ROOT = "executorch/backends/cortex_m/test"
 NEED_SIMULATOR = ("*::test_implementation_*", "*_fvp", "*_fvp[[]*")
-FILES = "activation add avg_pool2d batch_matmul max_pool2d maximum mean minimum mul pad"
+FILES = (
+    "activation activation_quant add avg_pool2d batch_matmul conv conv_transpose div linear"
+    " max_pool2d maximum mean minimum mul pad softmax sub transpose"
+)
 """Of `ops/`; the others are run by name, and not judged yet."""
 
 
