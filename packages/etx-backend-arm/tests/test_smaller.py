@@ -44,6 +44,7 @@ BOTH: dict[str, tuple[Function, tuple[tuple[int, ...], ...]]] = {
     "sum_of_all": (torch.sum, ((3, 4),)),
     "transposed_without_bias": (nn.ConvTranspose2d(3, 5, 3, 2, bias=False), (IMAGE,)),
     "variance": (lambda x: x.var(1), (IMAGE,)),
+    "deviation": (lambda x: x.std(1), (IMAGE,)),
     "variance_of_all": (lambda x: x.var((0, 1), correction=0, keepdim=True), ((3, 4, 5),)),
     "vector_by_matrix": (nn.Linear(8, 5), ((8,),)),
     "volumes": (nn.Conv3d(3, 4, 3), ((2, 3, 6, 7, 8),)),

@@ -109,3 +109,24 @@ def test_norms_of_large_numbers_are_finite(parts: tuple[float, ...], dtype: torc
         outs = [Out(list(each.shape), each.dtype) for each in expected]
         found = PLUGIN.call(f"aten::{kernel}", *arguments, *outs)
         check_where_finite(found, expected)
+
+
+@pytest.mark.parametrize("scale", [3e38, 1.5e20, 1e-19, 1e-30, 1e-38], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_deviations_are_finite_where_squares_are_not(
+    dim: int, dtype: torch.dtype, scale: float
+) -> None:
+    """Nor zero where those are; eager sums squares in double."""
+    x = (torch.rand((40, 50), generator=torch.Generator().manual_seed(0)) * scale).to(dtype)
+    bound = 1e-2 if dtype == torch.bfloat16 else 1e-5
+    for name in ("std", "var"):
+        expected = getattr(aten, name).correction(x, [dim], correction=1)
+        outs = Out(list(expected.shape), dtype), Out(list(expected.shape), dtype)
+        (found,) = PLUGIN.call(f"aten::{name}.correction_out", x, [dim], 1, False, outs[0])
+        pair = PLUGIN.call(f"aten::{name}_mean.correction_out", x, [dim], 1, False, *outs)
+        assert expected.isfinite().all() or name == "var"
+        torch.testing.assert_close(found, expected, rtol=bound, atol=0)
+        assert torch.equal(found, pair[0])
+        mean = getattr(aten, f"{name}_mean").correction(x, [dim], correction=1)[1]
+        torch.testing.assert_close(pair[1], mean, rtol=bound, atol=0)

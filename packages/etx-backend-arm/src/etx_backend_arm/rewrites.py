@@ -256,7 +256,9 @@ def _variance(w: Writer) -> None:
     apart = w.call(aten.sub.Tensor, x, w.call(aten.mean.dim, x, dims, True))
     squares = w.call(aten.mul.Tensor, apart, apart)
     made = w.call(aten.mean.dim, squares, dims, given["keepdim"])
-    w.done(made if divisor == count else w.call(aten.mul.Tensor, made, count / divisor))
+    made = made if divisor == count else w.call(aten.mul.Tensor, made, count / divisor)
+    is_root = w.node.target in (aten.std.correction, aten.std.dim)
+    w.done(w.call(aten.sqrt.default, made) if is_root else made)
 
 
 def _group_norm(w: Writer) -> None:
@@ -439,6 +441,8 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.scaled_dot_product_attention.default: _attention,
     aten.select_scatter.default: _select_scatter,
     aten.slice_scatter.default: _slice_scatter,
+    aten.std.correction: _variance,
+    aten.std.dim: _variance,
     aten.sub.Scalar: _by_number(aten.sub.Tensor),
     aten.sum.default: _of_all(aten.sum.dim_IntList),
     aten.unfold.default: windows,
@@ -468,6 +472,7 @@ LOWERED: dict[Any, Callable[[Writer], None]] = {
             aten.pixel_unshuffle.default,
             aten.select_scatter.default,
             aten.slice_scatter.default,
+            aten.std.correction,
             aten.unfold_copy.default,
             aten.var.correction,
         )

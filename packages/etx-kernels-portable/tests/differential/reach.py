@@ -20,7 +20,8 @@ LINEAR = (
     r"aten::(convolution(_backward)?|mm|bmm|addmm|linear|mean|sum|cumsum|_upsample_bilinear2d_aa"
     r"|upsample_bilinear2d|avg_pool2d|_adaptive_avg_pool2d|scatter_add|index_put_?)(\.\w+)?"
 )
-MEANS = r"aten::(native_(layer|group)_norm\.out|_native_batch_norm_legit\w*\.\w+|var(_mean)?\.\w+)"
+SPREADS = r"(std|var)(_mean)?\.\w+"
+MEANS = rf"aten::(native_(layer|group)_norm\.out|_native_batch_norm_legit\w*\.\w+|{SPREADS})"
 CANCELS = rf"{LINEAR}|aten::(_fft_\w+|_cdist_forward)\.out"
 ADDED_NARROW = r"aten::(index_put_?|scatter_add|convolution\w*|cumsum)(\.\w+)?"
 """Eager adds up float16 and bfloat16 as such."""
@@ -176,7 +177,7 @@ REACHES: tuple[tuple[str, Callable[[Call], list[Any] | None]], ...] = (
     (r"aten::_native_batch_norm_legit\w*\.\w+", reach_of_batch_norm),
     (r"aten::native_group_norm\.out", reach_of_group_norm),
     (r"aten::native_layer_norm\.out", reach_of_layer_norm),
-    (r"aten::var(_mean)?\.\w+", reach_of_variance),
+    (r"aten::(std|var)(_mean)?\.\w+", reach_of_variance),
     (r"aten::prod\.\w+", reach_of_product),
 )
 REACHED = "|".join(f"({kernels})" for kernels, _ in REACHES)
@@ -233,7 +234,7 @@ def near_its_terms(call: Call, got: Any, want: Any, size: torch.Tensor) -> torch
         off = (got.double().square() - want.double().square()).abs()
         return off <= UNITS[dtype] * size
     if re.fullmatch(MEANS, call.kernel.name):
-        if want is call.expected[0] and not call.kernel.name.startswith("aten::var"):
+        if want is call.expected[0] and not call.kernel.name.startswith(("aten::var", "aten::std")):
             return shifted(call, got, want)
         off = (got.double() - want.double()).abs()
         added = call.args[0].numel() * UNITS[dtype] * want.double().abs()
@@ -250,7 +251,7 @@ def near_its_terms(call: Call, got: Any, want: Any, size: torch.Tensor) -> torch
 
 def shifted(call: Call, got: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
     """Which elements differ by a few steps of the terms of scale times x plus a shift."""
-    if call.kernel.name.startswith("aten::var"):
+    if call.kernel.name.startswith(("aten::var", "aten::std")):
         return torch.zeros(want.shape, dtype=torch.bool)
     size = 1.0
     for tensor in call.tensors:

@@ -74,6 +74,7 @@ def variance(d: Draw) -> list[Any]:
 
 
 @draws("aten::var.correction_out", "aten::var_mean.correction_out")
+@draws("aten::std.correction_out", "aten::std_mean.correction_out")
 def variance_corrected(d: Draw) -> list[Any]:
     x = d.tensor(d.shape())
     return [x, some_dims(d, x.dim()), d.one(None, 0, 1, 2, 0.5, 1.5), d.chance(0.5)]

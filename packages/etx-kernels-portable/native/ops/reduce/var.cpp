@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Variances in two passes.
+/// Variances and deviations in two passes.
 
+#include <cmath>
 #include <optional>
 
 #include "core/dispatch.h"
@@ -11,9 +12,25 @@
 namespace etx::portable {
 namespace {
 
-/// `mean` may be null.
+/// The sum of (x - center)^2 where float does not hold it; rarely called.
+[[gnu::noinline]] double wide_squares(const float* x, double center, int64_t n) {
+  double total = 0;
+  for (int64_t i = 0; i < n; ++i) total += (x[i] - center) * (x[i] - center);
+  return total;
+}
+
+/// What is computed, and where to; `mean` may be null.
+struct Spread {
+  bool root;
+  double correction;
+  const Tensor& out;
+  const Tensor* mean = nullptr;
+};
+
 Error variance(Context& context, const Tensor& self, const std::optional<IntList>& dim,
-               bool keepdim, double correction, const Tensor& out, const Tensor* mean) {
+               bool keepdim, const Spread& spread) {
+  const Tensor& out = spread.out;
+  const Tensor* const mean = spread.mean;
   const ScalarType to = out.scalar_type();
   ETX_CHECK(context, Floating::contains(self.scalar_type()), NotSupported,
             "self must have a floating dtype");
@@ -28,8 +45,8 @@ Error variance(Context& context, const Tensor& self, const std::optional<IntList
     const Reader reader(self, as);
     const Writer writer(out, as);
     const Writer mean_writer(outs[1], as);
-    const double freedom = static_cast<double>(plan.count) - correction;
-    const C divisor = static_cast<C>(max<double>(freedom, 0));
+    const double freedom = static_cast<double>(plan.count) - spread.correction;
+    const double divisor = max<double>(freedom, 0);
     const int64_t grain = 1 + 16384 / (plan.count + 1);
     const auto results = [&](int64_t begin, int64_t end) {
       plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
@@ -37,11 +54,19 @@ Error variance(Context& context, const Tensor& self, const std::optional<IntList
           reader.for_each_folded(plan, offsets[0],
                                  [&](const void* x, int64_t n) { f(static_cast<const C*>(x), n); });
         };
-        C total = 0, squares = 0;
+        C total = 0, near = 0;
         rows([&](const C* x, int64_t n) { total += sum(x, n); });
         const C center = mean_of(total, plan.count, rows);
-        rows([&](const C* x, int64_t n) { squares += sum_squares(x, center, n); });
-        const C result = squares / divisor;
+        rows([&](const C* x, int64_t n) { near += sum_squares(x, center, n); });
+        double squares = near;
+        if constexpr (std::is_same_v<C, float>) {
+          if (!(near > 1e-30f && std::isfinite(near))) {
+            squares = 0;
+            rows([&](const C* x, int64_t n) { squares += wide_squares(x, center, n); });
+          }
+        }
+        const double quotient = squares / divisor;
+        const C result = static_cast<C>(spread.root ? std::sqrt(quotient) : quotient);
         writer.write(offsets[1], &result);
         if (mean != nullptr) mean_writer.write(offsets[1], &center);
       });
@@ -57,21 +82,27 @@ double correction_or_one(const std::optional<Scalar>& correction) {
 
 Error var_out(Context& context, const Tensor& self, std::optional<IntList> dim, bool unbiased,
               bool keepdim, Tensor& out) {
-  return variance(context, self, dim, keepdim, unbiased ? 1 : 0, out, nullptr);
+  return variance(context, self, dim, keepdim, {false, unbiased ? 1.0 : 0.0, out});
 }
-Error var_correction_out(Context& context, const Tensor& self, std::optional<IntList> dim,
-                         std::optional<Scalar> correction, bool keepdim, Tensor& out) {
-  return variance(context, self, dim, keepdim, correction_or_one(correction), out, nullptr);
+
+template <bool root>
+Error corrected_out(Context& context, const Tensor& self, std::optional<IntList> dim,
+                    std::optional<Scalar> correction, bool keepdim, Tensor& out) {
+  return variance(context, self, dim, keepdim, {root, correction_or_one(correction), out});
 }
-Error var_mean_out(Context& context, const Tensor& self, std::optional<IntList> dim,
-                   std::optional<Scalar> correction, bool keepdim, Tensor& out0, Tensor& out1) {
-  return variance(context, self, dim, keepdim, correction_or_one(correction), out0, &out1);
+
+template <bool root>
+Error with_mean_out(Context& context, const Tensor& self, std::optional<IntList> dim,
+                    std::optional<Scalar> correction, bool keepdim, Tensor& out0, Tensor& out1) {
+  return variance(context, self, dim, keepdim, {root, correction_or_one(correction), out0, &out1});
 }
 
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::var.out", var_out, Floating::bits),
-    ETX_KERNEL("aten::var.correction_out", var_correction_out, Floating::bits),
-    ETX_KERNEL("aten::var_mean.correction_out", var_mean_out, Floating::bits),
+    ETX_KERNEL("aten::var.correction_out", corrected_out<false>, Floating::bits),
+    ETX_KERNEL("aten::var_mean.correction_out", with_mean_out<false>, Floating::bits),
+    ETX_KERNEL("aten::std.correction_out", corrected_out<true>, Floating::bits),
+    ETX_KERNEL("aten::std_mean.correction_out", with_mean_out<true>, Floating::bits),
 };
 
 }  // namespace
