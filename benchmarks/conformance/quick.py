@@ -1,28 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The harness as it is, where torch's tables of decompositions are made once a process.
 
-usage: quick.py HARNESS [ITS ARGUMENTS]
+usage: quick.py HARNESS [--go-on] [ITS ARGUMENTS]
 
 torch.export collects what is composite, and registers its own way of taking each apart, for every
 program: 0.25 s, of which nothing depends on the program. A third of a second a sample becomes a
-fifteenth. Where float16 or bfloat16 differ from eager, they are compared with float64; where places
-do, what is there is.
+fifteenth. Samples that differ in their numbers alone share one export and one file. Operators of
+few samples come first, so that a run that does not come to its end has most of them; `--go-on` runs
+those that its journals have not. Where float16 or bfloat16 differ from eager, they are compared
+with float64; where places do, what is there is.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.util
+import json
+import re
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import torch
 from run import EXACT, TIES
+from torch._decomp.decompositions_for_rng import PhiloxStateTracker
 from torch._export import utils
 from torch.export import decomp_utils, exported_program
+from torch.utils._pytree import tree_flatten
 
 Table = dict[Any, Callable[..., Any]]
 WIDER = {torch.float16: torch.float64, torch.bfloat16: torch.float64}
@@ -51,12 +59,127 @@ def remember() -> None:
     exported_program._override_composite_implicit_decomp = overridden
     preservable = functools.lru_cache(maxsize=None)(exported_program._is_preservable_cia_op)
     exported_program._is_preservable_cia_op = preservable
+    PhiloxStateTracker.reset = classmethod(lambda _: None)  # of draws that torch.compile counts
 
 
 def as_torch_does(call: Callable[..., Any]) -> bool:
     """Tell whether `call` takes a composite operator apart as torch would without it."""
     inner = call.func if isinstance(call, functools.partial) else call
     return inner.__qualname__.startswith("_get_decomp_for_cia.")
+
+
+class Shared:
+    """What is made of the samples of one operator that have the same shapes, dtypes and arguments.
+
+    The harness exports a module of tensors, decomposes it to see its operators, and lowers it; it
+    is given what an earlier sample of the same key had.
+    """
+
+    def __init__(self) -> None:
+        self.made: dict[Any, Any] = {}
+        self.op: Any = None
+        self.ops = 0
+        self.key: Any = None
+
+    def begin(self, op: Any, sample: Any) -> None:
+        leaves, tree = tree_flatten((sample.input, tuple(sample.args), dict(sample.kwargs)))
+        args = tuple(
+            (tuple(x.shape), x.dtype) if isinstance(x, torch.Tensor) else (type(x), repr(x))
+            for x in leaves
+        )
+        unique = any(re.search(r" at 0x", str(each)) for each in args)
+        if op is not self.op:
+            self.made.clear()
+            self.ops += 1
+            if self.ops % 20 == 0:
+                gc.collect()
+        self.op, self.key = op, None if unique else (str(tree), args)
+
+    def once(self, kind: str, make: Callable[[], Any]) -> Any:
+        if self.key is None:
+            return make()
+        if (self.key, kind) not in self.made:
+            if len(self.made) % 300 == 299:
+                gc.collect()
+            self.made[self.key, kind] = make()
+        return self.made[self.key, kind]
+
+
+def share(harness: ModuleType) -> None:
+    """Have the harness export, decompose and lower once for samples of the same key."""
+    shared, one, plugin, export = Shared(), harness.one, harness.plugin, torch.export.export
+    decompose = exported_program.ExportedProgram.run_decompositions
+
+    def began(op: Any, sample: Any, *rest: Any) -> Any:
+        shared.begin(op, sample)
+        try:
+            return one(op, sample, *rest)
+        finally:
+            shared.key = None
+
+    def exported(*args: Any, **kwargs: Any) -> Any:
+        return shared.once("exported", lambda: export(*args, **kwargs))
+
+    def decomposed(program: Any, *table: Any) -> Any:
+        if table:
+            return decompose(program, *table)
+        return shared.once("core", lambda: decompose(program))
+
+    def plugged(name: str) -> Any:
+        plug = plugin(name)
+        lower = plug.lower
+        plug.lower = lambda program: shared.once("file", lambda: lower(program))
+        return plug
+
+    harness.one, harness.plugin, torch.export.export = began, plugged, exported
+    exported_program.ExportedProgram.run_decompositions = decomposed
+    gc.freeze()
+    gc.disable()
+
+
+def order(harness: ModuleType, goes_on: bool) -> None:
+    """Have the harness begin with operators of few samples, and leave out what it came to."""
+    parent = harness.parent
+
+    def number(op: Any, dtype: torch.dtype) -> int:
+        try:
+            return sum(1 for _ in op.sample_inputs("cpu", dtype, requires_grad=False))
+        except Exception:  # the harness notes it
+            return 0
+
+    def ordered(options: Any) -> Any:
+        from torch.testing._internal.common_methods_invocations import op_db
+
+        dtype = getattr(torch, options.dtype)
+        before = sorted(Path(options.work).glob(f"{options.tag}.*.jsonl")) if goes_on else []
+        done = set().union(*map(finished, before))
+        if options.max_samples == 0:
+            op_db.sort(key=lambda op: number(op, dtype) if harness.op_key(op) not in done else 0)
+        if not before:
+            return parent(options)
+        names = [harness.op_key(op) for op in op_db if dtype in op.supported_dtypes("cpu")]
+        tag, asked = options.tag, set((options.ops or "").split(",")) - {""}
+        left = [name for name in names if name not in done and (not asked or name in asked)]
+        if left:
+            options.tag, options.ops = f"{tag}.{len(before)}", ",".join(left)
+            parent(options)
+        options.report_from = tag
+        return harness.report(options, *harness.reread(options), 0)
+
+    harness.parent = ordered
+
+
+def finished(journal: Path) -> set[str]:
+    """Return the operators whose samples a worker has all run."""
+    last, found = None, set()
+    for line in journal.read_text(encoding="utf-8").splitlines(keepends=True):
+        event = json.loads(line) if line.endswith("\n") else {"ev": ""}
+        if last is not None and (event["ev"] == "done" or event.get("op", last) != last):
+            found.add(last)
+        if event["ev"] == "nosamples":
+            found.add(event["op"])
+        last = event.get("op", last)
+    return found
 
 
 def judge(harness: ModuleType) -> None:
@@ -143,7 +266,10 @@ if __name__ == "__main__":
     harness.subprocess.Popen = lambda command, **options: start(
         [command[0], __file__, *command[1:]], **options
     )
-    sys.argv = sys.argv[1:]
+    goes_on = "--go-on" in sys.argv
+    sys.argv = [each for each in sys.argv[1:] if each != "--go-on"]
     remember()
+    order(harness, goes_on)
     judge(harness)
+    share(harness)
     harness.main()

@@ -156,7 +156,7 @@ def result(
     if not (options.keep and out.exists()):
         command = [sys.executable, QUICK, options.harness, "--lower", lower, "--run", runner]
         command += ["--dtype", dtype, "--max-samples", str(options.max_samples), "--tag", tag]
-        command += ["--workers", str(options.workers)]
+        command += ["--workers", str(options.workers), *["--go-on"] * options.keep]
         command += ["--work", options.work / "journals", "--out", out, *rest]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     elif options.again:
