@@ -112,3 +112,21 @@ def test_sums_are_float32(dtype: torch.dtype, sizes: tuple[int, int, int]) -> No
         torch.testing.assert_close(
             actual.double(), expected, rtol=1.01 * rounding, atol=1e-5 * k**0.5
         )
+
+
+@pytest.mark.parametrize("threads", range(1, 9))
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 577, 1000), (128, 256, 100), (5, 3000, 100)])
+def test_a_number_of_threads_has_its_bits(m: int, k: int, n: int, threads: int) -> None:
+    """Another number may have others, within rounding; integers have the same with any."""
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(size, generator=generator) for size in ((m, k), (k, n)))
+    whole = [(10 * each).to(torch.int32) for each in (a, b)]
+    for x, y in ((a, b), whole):
+        out = Out([m, n], x.dtype)
+        (found,) = PLUGIN.call("aten::mm.out", x, y, out, threads=threads)
+        (again,) = PLUGIN.call("aten::mm.out", x, y, out, threads=threads)
+        assert torch.equal(found, again)
+        if x.dtype == torch.int32:
+            assert torch.equal(found, (x.double() @ y.double()).to(torch.int32))
+        else:
+            torch.testing.assert_close(found, x @ y, rtol=1e-4, atol=1e-3)
