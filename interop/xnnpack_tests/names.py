@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from etx_backend_xnnpack import partition
+from etx_executorch.adapters.serialize import PTEFile, deserialize_pte_binary
 from etx_executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig
 from torch.fx import GraphModule
 
@@ -47,6 +48,15 @@ def _unchanged(module: GraphModule) -> None:
     """Leave a graph as it is: chains that several operators share are lowered as they are."""
 
 
+def _without_own_data(data: bytes) -> PTEFile:
+    """Read a file without the named data that ETX writes into each: debug data, constraints."""
+    file = deserialize_pte_binary(data)
+    found = file.named_data.pte_data if file.named_data else {}
+    if all(key.startswith("etx/") for key in found):
+        file.named_data = None
+    return file
+
+
 def names() -> Mapping[str, Any]:
     """Return values by name."""
     partitioners = {
@@ -68,6 +78,7 @@ def names() -> Mapping[str, Any]:
         f"{configs}.get_xnnpack_executorch_backend_config": partial(
             ExecutorchBackendConfig, extract_delegate_segments=True
         ),
+        "exir._serialize._deserialize_pte_binary": _without_own_data,
         "exir.dim_order_utils.get_memory_format": _memory_format,
         "exir.backend.backend_api.validation_disabled": nullcontext,
         f"{transforms}.DuplicateDynamicQuantChainPass": lambda: _unchanged,

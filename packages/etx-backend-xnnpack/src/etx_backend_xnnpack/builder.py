@@ -60,13 +60,15 @@ class Range:
 class Builder:
     """Adds values and nodes in the order in which the delegate defines them.
 
-    `dtype` is that of the real numbers in what is added next: FP32 or FP16.
+    `dtype` is that of the real numbers in what is added next: FP32 or FP16. With a `tag` constants
+    are stored in `<tag>.ptd`, under names of their own: others may hold the same bytes.
     """
 
     def __init__(self) -> None:
         self.dtype = DataType.FP32
         self.graph = Graph(version="0", constant_data=[ConstantPlace(named_key="")])
         self.handle = NO_HANDLE
+        self.tag: str | None = None
         self._store = NamedDataStore()
         self._places: dict[str, int] = {}
         self._constants: dict[Any, int] = {}
@@ -205,8 +207,10 @@ class Builder:
         return number
 
     def _place(self, key: str, data: bytes) -> int:
+        if self.tag is not None:
+            key = f"{key}@{self.tag}"
         if key not in self._places:
-            self._store.add_named_data(key, data, ALIGNMENT)
+            self._store.add_named_data(key, data, ALIGNMENT, self.tag)
             self._places[key] = len(self.graph.constant_data)
             place = ConstantPlace(offset=NAMED, size=len(data), named_key=key)
             self.graph.constant_data.append(place)

@@ -19,6 +19,9 @@ from etx_backend_xnnpack.nodes import TABLE
 from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, affine, is_quantization
 from etx_backend_xnnpack.values import Values
 
+TAG = "delegate_constant_tag"
+"""In the `custom` meta of a constant: the name of the file of tensors it is to be stored in."""
+
 
 class XnnpackBackend(BackendDetails):
     """Lowers a partition to a graph of XNNPACK's; weights become named data."""
@@ -32,6 +35,7 @@ class XnnpackBackend(BackendDetails):
         values = Values(edge_program, builder)
         for node in edge_program.graph.nodes:
             builder.handle = node.meta.get("debug_handle", NO_HANDLE)
+            builder.tag = _tag(values, node)
             if node.op == "placeholder":
                 _placeholder(values, node)
             elif node.op == "call_function" and node not in values.done:
@@ -40,6 +44,18 @@ class XnnpackBackend(BackendDetails):
                 _outputs(values, node)
         blob, data = builder.finish()
         return PreprocessResult(blob, ids_of(builder.graph), data)
+
+
+def _tag(values: Values, node: Node) -> str | None:
+    """Return the file in which the constants that a node reads are to be stored, by their meta."""
+    for argument in node.all_input_nodes:
+        if values.constants.get(argument) is not None:
+            tag: str | None = argument.meta.get("custom", {}).get(TAG)
+        else:
+            tag = _tag(values, argument) if is_quantization(argument) else None
+        if tag is not None:
+            return tag
+    return None
 
 
 def _placeholder(values: Values, node: Node) -> None:

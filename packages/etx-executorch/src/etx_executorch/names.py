@@ -151,6 +151,9 @@ EXIR = {
         "HintBasedSymShapeEvalPass": "etx_executorch.adapters.config:HintBasedSymShapeEvalPass",
     },
     "exir.passes.constant_prop_pass": _of(_TRANSFORMS, "constant_prop_pass"),
+    "exir.passes.external_constants_pass": _of(
+        _TRANSFORMS, "delegate_external_constants_pass_unlifted"
+    ),
     "exir.passes.init_mutable_pass": _of(_CONFIG, "InitializedMutableBufferPass"),
     "exir.passes.memory_planning_pass": _of(_MEMORY_PLANNING, "MemoryPlanningPass"),
     "exir.passes.reinplace": _of(_REINPLACE, "DEFAULT_INPLACEABLE_OPS", "reinplace_pass"),
@@ -263,6 +266,11 @@ RUNTIME = {
     "extension.export_util.utils": _of(
         _EXPORT_UTIL, "export_to_edge", "export_to_exec_prog", "save_pte_program"
     ),
+    "extension.flat_tensor": {},
+    "extension.flat_tensor.serialize": {},
+    "extension.flat_tensor.serialize.serialize": {
+        "_deserialize_to_flat_tensor": "etx_schema:read_ptd"
+    },
     "extension.pybindings": {},
     "extension.pybindings.portable_lib": {
         **_of(_PORTABLE, "BundledModule", "ExecuTorchModule"),
@@ -272,7 +280,7 @@ RUNTIME = {
         ),
         **_of("etx_runtime", "MethodMeta", "TensorInfo", "Verification"),
         "_load_for_executorch": f"{_PORTABLE}:load_for_executorch",
-        "_load_for_executorch_from_buffer": f"{_PORTABLE}:load_for_executorch",
+        "_load_for_executorch_from_buffer": f"{_PORTABLE}:load_for_executorch_from_buffer",
         "_get_operator_names": f"{_PORTABLE}:get_operator_names",
         "_get_registered_backend_names": f"{_PORTABLE}:get_registered_backend_names",
         "_is_available": f"{_PORTABLE}:is_available",

@@ -24,6 +24,7 @@ from etx_schema import (
     Program,
     PteFile,
 )
+from etx_schema.ptd import serialize_ptd
 from torch.export import ExportedProgram
 
 from etx_executorch.adapters.config import ExecutorchBackendConfig
@@ -75,6 +76,11 @@ class ExecutorchProgramManager(Replaced, etx_exir.ExecutorchProgramManager):
         if not any("spec" in node.meta for node in program.graph.nodes):
             _place(program, self._emitted.places[method_name])
         return program
+
+    @property
+    def _tensor_data(self) -> dict[str, bytes]:
+        """The files of tensors outside, by their names without `.ptd`."""
+        return {tag: serialize_ptd(ptd) for tag, ptd in self._emitted.external.items()}
 
     @cached_property
     def _emitter_output(self) -> EmitterOutput:

@@ -20,6 +20,7 @@ __all__ = [
     "is_available",
     "load_bundled_program_from_buffer",
     "load_for_executorch",
+    "load_for_executorch_from_buffer",
     "load_for_executorch_from_bundled_program",
     "reset_threadpool",
 ]
@@ -137,6 +138,13 @@ def load_for_executorch(
     """Load a program from a path or from bytes."""
     recorder = recorder_of(enable_etdump, debug_buffer_size)
     return ExecuTorchModule(load_program(data, data_path, program_verification), recorder)
+
+
+def load_for_executorch_from_buffer(
+    data: bytes, data_map_buffer: bytes | None = None, *args: Any, **options: Any
+) -> ExecuTorchModule:
+    """Load a program from bytes, its outside weights from those of a `.ptd` file."""
+    return load_for_executorch(data, data_map_buffer, *args, **options)
 
 
 def get_operator_names() -> list[str]:

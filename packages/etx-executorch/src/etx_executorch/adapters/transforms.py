@@ -29,6 +29,7 @@ __all__ = [
     "constant_prop_pass",
     "create_submodule_from_nodes",
     "dead_code_elimination_pass",
+    "delegate_external_constants_pass_unlifted",
     "default_decomposition_table",
     "patch_forward",
     "transform",
@@ -149,3 +150,18 @@ def _return_list(gm: GraphModule, inner: GraphModule, call: Node, outputs: Seque
         returned.args = (list(returned.args[0]),)  # type: ignore[arg-type]
     call.meta["val"] = [node.meta.get("val") for node in outputs]
     inner.recompile()
+
+
+def delegate_external_constants_pass_unlifted(
+    module: torch.nn.Module, gen_tag_fn: Callable[[Node], str | None] | None = None
+) -> PassResult:
+    """Name the file of each constant of `module` that is to lie outside where a delegate has it.
+
+    `module` is what `ExportedProgram.module()` returns; export it again with `strict=True`,
+    which keeps what is said of parameters.
+    """
+    graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
+    constants = [n for part in graphs for n in part.graph.nodes if n.op == "get_attr"]
+    for node in constants if gen_tag_fn is not None else ():
+        node.meta.setdefault("custom", {})["delegate_constant_tag"] = gen_tag_fn(node)
+    return PassResult(module, bool(constants) and gen_tag_fn is not None)
