@@ -26,6 +26,7 @@ from etx_schema.calls import Place
 from etx_schema.calls import read_calls as calls_of_files
 from etx_schema.entry_points import contributions, describe, name_of
 from etx_schema.outputs import OutputOrDash
+from etx_schema.quantization_options import CHOICES, add_quantization_options
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
@@ -36,51 +37,11 @@ __all__ = ["add_options", "check_options", "quantize_sources", "read_calls", "wr
 
 GROUP = "etx.quantizers"
 PACKAGE = "etx-quant"
-CHOICES = "calibrate", "target_sqnr", "group_size", "keep_float", "int8_io"
-"""What goes with a recipe."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of quantization."""
-    group = parser.add_argument_group("quantization", f"with the package {PACKAGE}")
-    group.add_argument(
-        "--quantize", metavar="RECIPE", help="int8, int8-dynamic, int8-weight or int4"
-    )
-    group.add_argument(
-        "--calibrate",
-        metavar="FILE.npz",
-        help="calls of the model: of each input an array of that name, split along its first "
-        "axis, or arrays NAME.0, NAME.1, ... for calls of several sizes; as `etx run --input`",
-    )
-    group.add_argument(
-        "--target-sqnr",
-        metavar="DB",
-        type=float,
-        help="keep in float what costs most until the outputs have this signal to noise ratio",
-    )
-    group.add_argument(
-        "--group-size", metavar="N", type=int, help="with int4: how many weights have one scale"
-    )
-    group.add_argument(
-        "--keep-float",
-        metavar="MODULE",
-        action="append",
-        help="leave this module in float, e.g. encoder.0; may be given several times",
-    )
-    group.add_argument(
-        "--int8-io",
-        action="store_const",
-        const=True,
-        help="with int8: inputs and outputs are int8, too; what the numbers mean is printed",
-    )
-    for side in ("inputs", "outputs"):
-        group.add_argument(
-            f"--int8-{side}",
-            action="store_const",
-            const=side,
-            dest="int8_io",
-            help=f"as --int8-io, of the {side} alone",
-        )
+    group = add_quantization_options(parser, f"with the package {PACKAGE}", with_help=True)
     group.add_argument(
         "--quantize-report",
         type=OutputOrDash,

@@ -7,12 +7,12 @@ import argparse
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
 from etx_schema.errors import naming
 from etx_schema.outputs import OutputFile, refuse_clashes
+from etx_schema.quantization_options import CHOICES, add_quantization_options
 
 if TYPE_CHECKING:
     from etx_devtools.compare.report import Report
@@ -103,25 +103,15 @@ def register(subparsers: Any) -> None:
 
 def add_quantization(parser: argparse.ArgumentParser) -> None:
     """Add the options of `quantization`."""
-    group = parser.add_argument_group(
-        "quantization",
-        "what `etx compile` was given: what --eager returns is quantized again so",
-    )
-    group.add_argument("--quantize", metavar="RECIPE")
-    group.add_argument("--calibrate", metavar="FILE.npz")
-    group.add_argument("--target-sqnr", metavar="DB", type=float)
-    group.add_argument("--group-size", metavar="N", type=int)
-    group.add_argument("--keep-float", metavar="MODULE", action="append")
-    group.add_argument("--int8-io", action="store_const", const=True)
-    for side in ("inputs", "outputs"):
-        group.add_argument(f"--int8-{side}", action="store_const", const=side, dest="int8_io")
+    text = "what `etx compile` was given: what --eager returns is quantized again so"
+    add_quantization_options(parser, text, with_help=False)
 
 
 def quantization(options: argparse.Namespace) -> Any:
     """Return how the model was quantized, or None."""
     from etx_devtools.compare.models import Quantization
 
-    given = {field.name: getattr(options, field.name) for field in fields(Quantization)}
+    given = {name: getattr(options, name) for name in ("quantize", *CHOICES)}
     if options.quantize is None:
         wrong = [name for name, value in given.items() if value is not None]
         if wrong:

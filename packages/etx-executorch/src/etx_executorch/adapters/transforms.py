@@ -29,8 +29,8 @@ __all__ = [
     "constant_prop_pass",
     "create_submodule_from_nodes",
     "dead_code_elimination_pass",
-    "delegate_external_constants_pass_unlifted",
     "default_decomposition_table",
+    "delegate_external_constants_pass_unlifted",
     "patch_forward",
     "transform",
 ]
@@ -160,8 +160,10 @@ def delegate_external_constants_pass_unlifted(
     `module` is what `ExportedProgram.module()` returns; export it again with `strict=True`,
     which keeps what is said of parameters.
     """
+    if gen_tag_fn is None:
+        return PassResult(module, False)
     graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
     constants = [n for part in graphs for n in part.graph.nodes if n.op == "get_attr"]
-    for node in constants if gen_tag_fn is not None else ():
+    for node in constants:
         node.meta.setdefault("custom", {})["delegate_constant_tag"] = gen_tag_fn(node)
-    return PassResult(module, bool(constants) and gen_tag_fn is not None)
+    return PassResult(module, bool(constants))
