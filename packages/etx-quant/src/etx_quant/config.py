@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 from torchao.quantization.pt2e import (
     FakeQuantize,
     FusedMovingAvgObsFakeQuantize,
@@ -28,10 +29,17 @@ __all__ = [
     "get_weight_quantization_config",
 ]
 EPS = 2**-20
-"""The smallest scale of an activation, and of anything in training."""
+"""The smallest scale of an activation that is measured as it comes, and of anything in training."""
+
+ACTIVATION_EPS = 2.0**-60
+"""The smallest scale of an activation that is calibrated: float32 holds products of two."""
 
 WEIGHT_EPS = 2**-16
-"""The smallest scale of a weight: int32 holds biases in steps of it and of the activation."""
+"""The smallest scale of a weight, where another channel's scale is 64 times as large: int32 holds
+biases in steps of it and of the activation."""
+
+SMALL = 2.0**-115
+"""The smallest scale of all but nothing: it is a normal number, and so are its neighbours."""
 
 
 def get_symmetric_quantization_config(
@@ -113,7 +121,7 @@ def _activation_observer(is_qat: bool, is_dynamic: bool) -> Any:
         return FusedMovingAvgObsFakeQuantize.with_args(
             observer=MovingAverageMinMaxObserver, eps=EPS
         )
-    return RangeObserver.with_args(eps=EPS)
+    return RangeObserver.with_args(eps=ACTIVATION_EPS)
 
 
 def _weight(
@@ -126,7 +134,7 @@ def _weight(
             observer=ranges, eps=EPS
         )
     else:
-        chosen = PerChannelMinMaxObserver if is_per_channel else MinMaxObserver
+        chosen = PerChannelWeights if is_per_channel else Weights
         observer = chosen.with_args(eps=WEIGHT_EPS)
     return QuantizationSpec(
         dtype=torch.int8,
@@ -152,6 +160,32 @@ def _in_groups(
         qscheme=scheme,
         observer_or_fake_quant_ctr=observer.with_args(group_size=group_size),
     )
+
+
+def _smallest(low: Tensor, high: Tensor, steps: int) -> float:
+    """Return the smallest scale of a weight with these ranges of channels."""
+    largest = float(torch.maximum(low.abs(), high.abs()).amax()) / steps
+    return max(min(WEIGHT_EPS, largest / 64), SMALL) if largest > 0 else WEIGHT_EPS
+
+
+class Weights(MinMaxObserver):  # type: ignore[misc]
+    """Observes a weight of any size: what is small as a whole has a small scale."""
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """Return the scale and the zero point."""
+        self.eps.fill_(_smallest(self.min_val, self.max_val, self.quant_max))
+        found: tuple[Tensor, Tensor] = super().calculate_qparams()
+        return found
+
+
+class PerChannelWeights(PerChannelMinMaxObserver):  # type: ignore[misc]
+    """As `Weights`, of each channel."""
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """Return the scales and the zero points."""
+        self.eps.fill_(_smallest(self.min_val, self.max_val, self.quant_max))
+        found: tuple[Tensor, Tensor] = super().calculate_qparams()
+        return found
 
 
 class PerChannelFakeQuantize(FakeQuantize):  # type: ignore[misc]

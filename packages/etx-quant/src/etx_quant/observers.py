@@ -22,6 +22,9 @@ CLIPPED = tuple(1 - i / 50 for i in range(16))
 """Shares of a group's largest value that are tried as its range."""
 
 
+SMALLEST = 2.0**-110
+"""What the largest value of a group is taken for at least: scales are normal numbers."""
+
 ORIGIN = ("nn_module_stack", "stack_trace")
 
 
@@ -178,7 +181,7 @@ def choose_scales(weight: Tensor, group_size: int | None, low: int, high: int) -
     """
     size = weight.shape[1] if group_size is None else group_size
     groups = weight.reshape(weight.shape[0], -1, size).float()
-    largest = groups.abs().amax(-1, keepdim=True).clamp(min=1e-10)
+    largest = groups.abs().amax(-1, keepdim=True).clamp(min=SMALLEST)
     best = torch.full_like(largest, torch.inf)
     scales = largest.clone()
     for share in CLIPPED if high < 127 else (1.0,):

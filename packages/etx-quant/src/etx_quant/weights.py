@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node, map_arg
 from torch.utils import _pytree as pytree
 
@@ -74,7 +74,7 @@ def _is_pure(node: Node, constant: set[Node]) -> bool:
     op = node.target
     return (
         isinstance(op, OpOverload)
-        and not op._schema.is_mutable
+        and not _is_mutable(op)
         and torch.Tag.nondeterministic_seeded not in op.tags
         and constant.issuperset(node.all_input_nodes)
     )
@@ -86,9 +86,13 @@ def _written(nodes: list[Node]) -> list[Node]:
         read
         for node in nodes
         if node.op == "call_function"
-        if not isinstance(node.target, OpOverload) or node.target._schema.is_mutable
+        if isinstance(node.target, HigherOrderOperator) or _is_mutable(node.target)
         for read in node.all_input_nodes
     ]
+
+
+def _is_mutable(op: object) -> bool:
+    return isinstance(op, OpOverload) and op._schema.is_mutable
 
 
 def _ancestors(nodes: list[Node]) -> set[Node]:
