@@ -10,12 +10,19 @@ import etx_runtime
 import pytest
 import torch
 from etx_exir import compile, to_edge
-from etx_quant import Int8Quantizer, XNNPACKQuantizer, compare, quantize
+from etx_quant import (
+    Int8Quantizer,
+    XNNPACKQuantizer,
+    compare,
+    get_symmetric_quantization_config,
+    quantize,
+)
 from etx_quant.quantizer import module_names
 from etx_quant.rows import ROWS
 from torch import Tensor, nn
 from torch.fx import Graph, GraphModule, Node
 from torch.nn import functional as F
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 aten = torch.ops.aten
 Function = Callable[[Tensor], Tensor]
@@ -326,3 +333,23 @@ def test_xnnpack_leaves_out_what_it_lacks() -> None:
     assert all("quantize_per_tensor" in str(user.target) for user in gelu.users)
     (first, *_) = calls(quantize(model, batches), aten.gelu.default)
     assert reads(first)
+
+
+@pytest.mark.parametrize(
+    ("quantizer", "pairs"), [(XNNPACKQuantizer, 4), (Int8Quantizer, 0)], ids=["xnnpack", "int8"]
+)
+def test_joined_inputs_are_quantized_as_executorch_does(
+    quantizer: type[XNNPACKQuantizer], pairs: int
+) -> None:
+    class Joined(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            joined = torch.cat([x, y])
+            return joined + joined
+
+    chosen = quantizer().set_global(get_symmetric_quantization_config())
+    example = (torch.randn(1, 2, 3), torch.randn(3, 2, 3))
+    prepared = prepare_pt2e(torch.export.export(Joined(), example).module(), chosen)
+    prepared(*example)
+    graph = convert_pt2e(prepared).graph
+    found = [n for n in graph.nodes if "quantize_per_tensor" in str(n.target)]
+    assert len(found) == 2 * pairs

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias
 
+import torch
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
@@ -14,7 +15,7 @@ from etx_quant.config import QuantizationConfig, get_symmetric_quantization_conf
 from etx_quant.forms import rewrite_forms
 from etx_quant.functions import written_functions
 from etx_quant.norms import norms_as_layers
-from etx_quant.rows import ROWS, Row
+from etx_quant.rows import ROWS, Moved, Row
 
 __all__ = ["Int8Quantizer", "XNNPACKQuantizer", "module_names"]
 
@@ -28,7 +29,10 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
     type, then that of the operator, then the global one. A configuration of None leaves in float.
     """
 
-    rows: ClassVar[dict[object, Row]] = {op: row for op, row in ROWS.items() if row.is_xnnpack}
+    rows: ClassVar[dict[object, Row]] = {
+        **{op: row for op, row in ROWS.items() if row.is_xnnpack},
+        torch.ops.aten.cat.default: Moved(of_inputs=True),  # as ExecuTorch's quantizer of this name
+    }
     norms_alone: ClassVar[bool] = False
     """Whether norms without a neighbour that has a row are layers, too."""
 
