@@ -148,7 +148,7 @@ class Model:
                 self._plain = _converted(method.flat_caller(self._borrow), self._convert)
         return found
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call method `name` with the arguments its module took."""
         method, signature = self._get(name)
         flat = signature.flatten(args, kwargs)
@@ -158,7 +158,7 @@ class Model:
         outputs = method.execute(inputs, borrow=self._borrow)
         return outputs if self._convert is None else [self._convert(value) for value in outputs]
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the method `forward`."""
         if self._plain is not None and not kwargs:
             return self._plain(*args)

@@ -87,6 +87,14 @@ def test_wrong_containers(
         model(*args, **kwargs)
 
 
+@pytest.mark.parametrize("key", ["name", "self", "args", "kwargs", "inputs", "method"])
+def test_keywords_of_any_name(runtime: Runtime, key: str) -> None:
+    model = etx_runtime.load(nested(((None,), {key: None}), (None, None)))
+    for call in (model, model.forward, lambda *a, **k: model.call("forward", *a, **k)):
+        _, doubled = call(ONE, **{key: ONE * 3})
+        np.testing.assert_array_equal(doubled, ONE * 6)
+
+
 def test_positional_arguments_by_name(runtime: Runtime) -> None:
     model = etx_runtime.load(nested(((None, None), {}), (None, None), names=("x", "y")))
     a, b = model(y=ONE * 2, x=ONE)
