@@ -232,6 +232,10 @@ def test_verify_fails_by_exit_code(etx, model):
     assert rows[0]["max_abs"] == 1.0
     assert len(ElementTree.parse("r.xml").findall(".//failure")) == 1
     assert etx("verify", "m.bpte", "--atol", "0=2")[0] == 0
+    for option in ("--atol", "--rtol"):
+        code, out, err = etx("verify", "m.bpte", option, "2=1")
+        assert (code, out) == (2, "")
+        assert err == "etx: m.bpte: a tolerance of output 2: outputs are 0 to 1\n"
     assert etx(*words)[0] == 0
     assert "no expected outputs" in etx("verify", "m.bpte")[1]
 

@@ -44,6 +44,14 @@ def digest(text):
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@pytest.mark.parametrize("words", [("--method", "absent"), ("--inputs", "absent.npy")], ids=str)
+def test_options_without_effect_are_refused(words, tmp_path, capsys):
+    output = tmp_path / "page.html"
+    assert cli.main(["report", str(FILES[0]), "-o", str(output), *words]) == 2
+    assert capsys.readouterr().err.startswith(f"etx: {words[0]} goes with --")
+    assert not output.exists()
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_file_has_a_page(path):
     text = page(document(path))

@@ -75,6 +75,13 @@ def test_json_and_the_bound(files, capsys):
     assert etx(capsys, *words, "1e-6")[0] == 1
 
 
+@pytest.mark.parametrize("words", [("--random", "-1"), ("--fail-over", "nan")], ids=str)
+def test_what_is_no_number(capsys, words):
+    with pytest.raises(SystemExit):
+        etx(capsys, "net.pte", "--eager", "net.py:net", *words)
+    assert f"got '{words[1]}'" in capsys.readouterr().err
+
+
 QUANTIZED = """
 import numpy as np
 import torch

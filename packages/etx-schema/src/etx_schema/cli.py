@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lost = f"standard output cannot be written: {error.strerror}"
             code, problem, stop = 2, lost if error.filename is None else str(error), None
         except MemoryError as error:
-            code, problem, stop = 2, f"there is not enough memory ({error or 'for this'})", None
+            what = str(error) or "for this"
+            code, problem, stop = 2, f"there is not enough memory ({what})", None
         except KeyboardInterrupt:
             code, problem, stop = 130, "stopped", None
         failure = flush(sys.stdout)

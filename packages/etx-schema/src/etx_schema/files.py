@@ -146,7 +146,7 @@ def _make_beside(folder: Path, mode: int) -> tuple[Path, int]:
 
 def _path(path: PathLike, what: str) -> Path:
     """Return `path`; raise FileError where no file of this system can have the name."""
-    if what != "read" and not os.fspath(path):
+    if not os.fspath(path):
         raise FileError(f"cannot {what} '': the name is empty; give one")
     try:
         if b"\0" not in os.fsencode(path):

@@ -16,6 +16,7 @@ from etx_schema.calls import choose_method
 from etx_schema.errors import EtxError, ProgramError
 from etx_schema.inspect.arenas import Arena
 from etx_schema.inspect.memory import memory_of
+from etx_schema.numbers import whole
 from etx_schema.operator_names import operator_name
 from etx_schema.outputs import OutputFolder
 from etx_schema.pte import PteFile
@@ -132,7 +133,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--input", action="append", default=[], metavar="FILE", help="of the test: .npy, .npz, .bin"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of random inputs (0)")
+    parser.add_argument("--seed", type=whole(0), default=0, help="of random inputs (0)")
     parser.add_argument(
         "--temp", type=int, metavar="BYTES", help="scratch of kernels (what those of the file ask)"
     )

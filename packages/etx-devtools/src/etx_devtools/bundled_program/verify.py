@@ -81,12 +81,21 @@ def verify(
     found: list[Verdict] = []
     program = _runtime().load_program(bundle.program, data_paths=data)
     methods: dict[str, Any] = {}
-    for name, number, test in chosen(bundle, method, case):
+    cases = list(chosen(bundle, method, case))
+    _check_outputs(tolerance, max(len(test.expected_outputs or ()) for _, _, test in cases))
+    for name, number, test in cases:
         if name not in methods:
             methods = {name: program.load_method(name)}
         methods[name].reset_state()
         found += _verdicts(methods[name], name, number, test, tolerance or Tolerance())
     return found
+
+
+def _check_outputs(tolerance: Tolerance | None, count: int) -> None:
+    for output in tolerance.by_output if tolerance is not None else ():
+        if not 0 <= output < count:
+            last = f"outputs are 0 to {count - 1}" if count else "there are no expected outputs"
+            raise EtxError(f"a tolerance of output {output}: {last}")
 
 
 def chosen(

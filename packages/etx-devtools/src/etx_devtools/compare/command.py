@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from etx_schema import EtxError
 from etx_schema.errors import naming
+from etx_schema.numbers import real, whole
 from etx_schema.outputs import OutputFile, refuse_clashes
 from etx_schema.quantization_options import CHOICES, add_quantization_options
 
@@ -76,7 +77,9 @@ def register(subparsers: Any) -> None:
         default=[],
         help=".npy or .npz; may be given several times; arrays for several calls are calls in turn",
     )
-    parser.add_argument("--random", metavar="SEED", type=int, help="compare with random inputs")
+    parser.add_argument(
+        "--random", metavar="SEED", type=whole(0), help="compare with random inputs"
+    )
     _add_delegates(parser)
     _add_places(parser)
     parser.add_argument(
@@ -94,7 +97,7 @@ def register(subparsers: Any) -> None:
     parser.add_argument(
         "--fail-over",
         metavar="X",
-        type=float,
+        type=real(0),
         help="exit with 1 when an output is farther than X from eager's; without it, when an "
         "instruction makes an error that rounding does not explain",
     )

@@ -12,6 +12,7 @@ from etx_schema import EtxError, read_pte
 from etx_schema.calls import choose_method, method_names
 from etx_schema.errors import naming
 from etx_schema.files import write_atomically
+from etx_schema.numbers import whole
 from etx_schema.outputs import OutputFile
 
 from etx_devtools.etdump import read_etdump
@@ -54,7 +55,7 @@ def register(subparsers: Any) -> None:
     shown = parser.add_argument_group("profile")
     shown.add_argument("--by", choices=VIEWS, default="operator", help="default: operator")
     shown.add_argument(
-        "--executions", type=_positive, default=20, metavar="N", help="to record (default: 20)"
+        "--executions", type=whole(1), default=20, metavar="N", help="to record (default: 20)"
     )
     shown.add_argument(
         "--trace", type=OutputFile, metavar="FILE.json", help="also write Chrome trace events"
@@ -64,12 +65,6 @@ def register(subparsers: Any) -> None:
         "--tick-ns", type=_number, default=1.0, metavar="X", help="of its clock (default: 1)"
     )
     parser.set_defaults(run=_profile)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, got '{text}'")
-    return int(text)
 
 
 def _number(text: str) -> float:

@@ -102,6 +102,10 @@ def _report(options: argparse.Namespace) -> None:
         given = getattr(options, word) or []
         if given and len(given) != len(options.files):
             raise EtxError(f"--{word} {len(given)} times for {len(options.files)} files")
+    if options.method is not None and not (options.etdump or options.eager):
+        raise EtxError("--method goes with --etdump or --eager")
+    if options.inputs and not (options.runs or options.eager):
+        raise EtxError("--inputs goes with --run or --eager")
     if len(options.files) > 2:
         raise EtxError(f"expected one file or two, got {len(options.files)}")
     documents = []

@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from etx_schema.numbers import real, whole
 from etx_schema.outputs import InPlaceFile, OutputFile, OutputFolder
 
 from etx_runtime.commands.target import GIVEN, add_target, bench_target
@@ -63,7 +64,7 @@ def register_run(subparsers: Any) -> None:
     add_model(run)
     run.add_argument(
         "--iterations",
-        type=positive,
+        type=whole(1),
         default=1,
         metavar="N",
         help="repeat each call N times (default: 1)",
@@ -98,8 +99,8 @@ def register_run(subparsers: Any) -> None:
         metavar="FILE",
         help="compare with these .npy, .npz or .bin: an array for each output",
     )
-    outputs.add_argument("--atol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
-    outputs.add_argument("--rtol", type=_tolerance, default=1e-5, metavar="X", help="default: 1e-5")
+    outputs.add_argument("--atol", type=real(0), default=1e-5, metavar="X", help="default: 1e-5")
+    outputs.add_argument("--rtol", type=real(0), default=1e-5, metavar="X", help="default: 1e-5")
     recording = run.add_argument_group("recording")
     recording.add_argument(
         "--etdump",
@@ -142,13 +143,13 @@ def register_bench(subparsers: Any) -> None:
     bench.add_argument("file", nargs="+", help="a .pte file; more to compare with it")
     add_model(bench)
     bench.add_argument(
-        "--iterations", type=positive, metavar="N", help="default: as many as fit in --seconds"
+        "--iterations", type=whole(1), metavar="N", help="default: as many as fit in --seconds"
     )
     bench.add_argument(
-        "--seconds", type=_seconds, default=1.0, metavar="S", help="measure so long (default: 1)"
+        "--seconds", type=real(1e-3), default=1.0, metavar="S", help="measure so long (default: 1)"
     )
     bench.add_argument(
-        "--warmup", type=_natural, default=3, metavar="N", help="calls before (default: 3)"
+        "--warmup", type=whole(0), default=3, metavar="N", help="calls before (default: 3)"
     )
     bench.add_argument("--operators", action="store_true", help="also times by operator")
     add_target(bench)
@@ -188,7 +189,7 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     inputs.add_argument(
         "--random", action="store_true", help="what is not given is random (always so)"
     )
-    inputs.add_argument("--seed", type=_natural, default=0, help="of random numbers (default: 0)")
+    inputs.add_argument("--seed", type=whole(0), default=0, help="of random numbers (default: 0)")
     inputs.add_argument(
         "--shape",
         action="append",
@@ -207,47 +208,10 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _natural(text: str) -> int:
-    return _integer(text, 0)
-
-
 def _threads(text: str) -> int:
-    number = positive(text)
+    number = whole(1)(text)
     if number > 1024:
         raise argparse.ArgumentTypeError(f"expected at most 1024 threads, got {number}")
-    return number
-
-
-def positive(text: str) -> int:
-    """Read a whole number from 1, for argparse."""
-    return _integer(text, 1)
-
-
-def _integer(text: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"expected a whole number from {least}, got '{text}'")
-    return number
-
-
-def _tolerance(text: str) -> float:
-    return _real(text, 0.0)
-
-
-def _seconds(text: str) -> float:
-    return _real(text, 1e-3)
-
-
-def _real(text: str, least: float) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not least <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a number from {least:g}, got '{text}'")
     return number
 
 
@@ -278,7 +242,7 @@ def _dim(text: str) -> tuple[str, int]:
     symbol, mark, number = text.partition("=")
     if not symbol or not mark:
         raise argparse.ArgumentTypeError(f"expected SYMBOL=N, got '{text}'")
-    return symbol.strip(), _integer(number, 0)
+    return symbol.strip(), whole(0)(number)
 
 
 def input_options(options: argparse.Namespace) -> InputOptions:
