@@ -56,6 +56,23 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+@pytest.mark.parametrize("page", [*PAGES, *READMES], ids=identity)
+def test_a_reader_can_see_which_files_are_meant(page: Path) -> None:
+    hidden = r"<!-- file: (\S+) = (\S+) -->"
+    seen = re.sub(r"(?s)<!--.*?-->", "", page.read_text())
+    for name, path in re.findall(hidden, page.read_text()):
+        if path == page.name:
+            continue
+        where = "`PYTHONPATH`" if "/" in name else path.removeprefix("../")
+        assert where in seen, f"{page.name}: a reader has no {name}, and is not told of {where}"
+
+
+def test_every_page_is_reached_from_the_first() -> None:
+    first = (ROOT / "README.md").read_text()
+    pages = [identity(page) for page in PAGES if page.parent.name == "docs"]
+    assert [page for page in pages if f"({page})" not in first] == []
+
+
 def test_the_files_of_each_addition_exist() -> None:
     page = (ROOT / "docs" / "where-things-go.md").read_text()
     sections = re.sub(r"(?ms)^```.*?^```", "", page).split("\n## ")[1:]
