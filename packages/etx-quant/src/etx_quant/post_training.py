@@ -36,6 +36,7 @@ from etx_quant.mixed_precision import Goal, Sensitivity, choose, keep_units, mea
 from etx_quant.norms import fold_norms
 from etx_quant.progress import Progress, shown
 from etx_quant.recipes import GROUP_SIZE, quantizer_of
+from etx_quant.regions import inline_regions
 from etx_quant.report import compare
 from etx_quant.simulation import Simulation, observer_nodes
 from etx_quant.taken import check_taken
@@ -198,6 +199,7 @@ class _Job:
             step("exporting", 0, 1)
             program = captured(self.model, example, self.dynamic_shapes)
         exported = program.module(check_guards=False)
+        inline_regions(exported, of_gradients=True)
         self.state = {name: held.detach().clone() for name, held in exported.named_buffers()}
         fold_weights(exported)
         fold_norms(exported)

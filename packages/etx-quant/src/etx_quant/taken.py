@@ -7,7 +7,7 @@ import warnings
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
+from torch._ops import HigherOrderOperator, OpOverload
 from torch.fx import GraphModule, Node
 
 from etx_quant.annotate import KEY, layer_of
@@ -33,6 +33,8 @@ def check_taken(prepared: GraphModule, recipe: str = "") -> None:
     if recipe and recipe != "int8" and convolutions:
         hint = f"recipe {recipe!r} is for linear layers and embeddings, and leaves "
         hint += f"{len(convolutions)} convolutions in float"
+    inner = _control_flow(prepared)
+    inside = f"what is inside of {' and '.join(inner)} stays in float" if inner else ""
     if not observer_nodes(prepared):
         floats = _other_floats(layers)
         raise QuantizationError(
@@ -41,12 +43,29 @@ def check_taken(prepared: GraphModule, recipe: str = "") -> None:
             else f"nothing is quantized: {floats}; call .float() of the model and its inputs"
             if floats
             else f"nothing is quantized: the quantizer takes {_left(prepared)} with its "
-            "configuration; etx_quant.rows.ROWS lists what Int8Quantizer takes"
+            f"configuration{'; ' * bool(inside)}{inside}; etx_quant.rows.ROWS lists what "
+            "Int8Quantizer takes"
         )
     whole, left_float = sum(map(_numbers, layers)), sum(map(_numbers, convolutions))
     if hint and 2 * left_float > whole:
         text = f"{hint}, with {left_float:,} of {whole:,} weights; recipe 'int8' takes them"
         warnings.warn(text, QuantizationWarning, stacklevel=5)
+    within = sum(inner.values())
+    if within > whole:
+        text = f"{inside}, with {within:,} of {whole + within:,} weights"
+        warnings.warn(text, QuantizationWarning, stacklevel=5)
+
+
+def _control_flow(prepared: GraphModule) -> dict[str, int]:
+    """Return the names of control flow, whose graphs are not quantized, with the weights in it."""
+    found: dict[str, int] = {}
+    for node in prepared.graph.nodes:
+        if isinstance(node.target, HigherOrderOperator):
+            given = [n.meta.get("val") for n in node.all_input_nodes if n.op == "get_attr"]
+            weights = [v for v in given if isinstance(v, Tensor) and v.dim() > 1]
+            name = str(node.target)
+            found[name] = found.get(name, 0) + sum(v.numel() for v in weights)
+    return found
 
 
 def _left(prepared: GraphModule) -> str:
@@ -56,7 +75,7 @@ def _left(prepared: GraphModule) -> str:
         if node.op == "call_function" and isinstance(node.target, OpOverload):
             first.setdefault(node.target.overloadpacket.__name__, node)
     if not first:
-        return "none of the model's operators, for there are none,"
+        return "none of the model's operators, of which its graph has none,"
     weighted = [
         name
         for name, node in first.items()

@@ -18,6 +18,7 @@ from etx_quant.config import get_symmetric_quantization_config
 from etx_quant.errors import QuantizationError
 from etx_quant.post_training import in_evaluation
 from etx_quant.quantizer import Int8Quantizer
+from etx_quant.regions import inline_regions
 from etx_quant.rows import NORMS, ROWS, Weighted
 from etx_quant.taken import check_taken
 
@@ -58,6 +59,7 @@ def prepare_training(
         for module, is_training in modes.items():
             module.training = is_training
     exported = program.module(check_guards=False)
+    inline_regions(exported, of_gradients=False)
     _part_norms(exported)
     prepared = prepare_qat_pt2e(exported, quantizer)
     check_taken(prepared)
