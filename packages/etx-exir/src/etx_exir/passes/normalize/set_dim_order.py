@@ -17,6 +17,8 @@ OPERATORS = {
     aten._to_copy.default: TO_COPY,
     aten.clone.default: CLONE,
     aten.empty.memory_format: EMPTY,
+    aten.empty_permuted.default: EMPTY,
+    aten.empty_strided.default: EMPTY,
 }
 LIKE = (
     aten.empty_like.default,
