@@ -28,8 +28,9 @@ there is one delegate (none where nothing is left to compute, as of an alias), t
 left beside it, and the result is the quantized model's: of TOSA on the reference model, of an
 Ethos-U55 or U65 on ETX's simulator. On ExecuTorch those need Arm's simulator, and are left out
 there; so are an Ethos-U85 (it is compiled) and VGF on both sides, tests of what ExecuTorch's
-partitioner does not take or of its stages, and what PyTorch does not export. "Known" are failures that its tests
-expect. Its columns are of the cases that were called there: where not all, the first files.
+partitioner does not take or of its stages, and what PyTorch does not export. "Known" are failures
+that its tests expect. Its columns are of the cases that were called there: where not all, the first
+files.
 What a run that ended has found stays in `.build/arm-tests`; `-- --resume --write` goes on from it.
 
 """

@@ -21,7 +21,8 @@ CASES = [
     Case("var", dtypes=FLOATING, samples=16),
     Case("var", "unbiased", dtypes=(F32, F64)),
     Case("var_mean", dtypes=FLOATING, samples=16),
-    Case("std", dtypes=(F32,)),
+    Case("std", dtypes=FLOATING),
+    Case("std_mean", dtypes=FLOATING, samples=16),
     Case("cumsum", dtypes=REAL),
     Case("logsumexp", dtypes=(F32,)),
 ]

@@ -27,7 +27,7 @@ from etx_exir.plan.linear_ir import Kind, Place
 
 aten = torch.ops.aten
 
-VIEW_AT = "etx::view_at.default"
+VIEW_AT = "etx::view_at"
 
 CHECKS = frozenset(
     {
@@ -152,7 +152,7 @@ def _parts(
 
     What the caller reads is a copy.
     """
-    if VIEW_AT not in emitter.kernels:
+    if f"{VIEW_AT}.default" not in emitter.kernels:
         return None
     many = isinstance(node.meta["val"], (list, tuple))
     readers = [user for item in node.users for user in item.users] if many else node.users
@@ -165,7 +165,7 @@ def _parts(
         shape = emitter.shapes[index]
         first = emitter.values.integer(offset // shape.itemsize)
         emitter.listing.places[index] = Place(place.storage, place.offset + offset, shape.nbytes)
-        emitter.call(*VIEW_AT.rsplit(".", 1), [source, first, index], [source], (), [index])
+        emitter.call(VIEW_AT, "default", [source, first, index], [source], (), [index])
         results.append(index)
     return results if many else results[0]
 
