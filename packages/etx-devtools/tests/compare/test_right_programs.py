@@ -8,7 +8,7 @@ import torch
 from compared_models import content, exported, rows
 from etx_devtools.compare import compare
 from etx_devtools.compare.writes import without_simple_writes
-from etx_exir import ExecutorchBackendConfig, to_edge
+from etx_exir import ExecutorchBackendConfig, MemoryPlanningPass, to_edge
 from torch import nn
 
 
@@ -135,4 +135,33 @@ def test_what_is_written_in_place(is_view):
     report = compare(to_edge(program).to_executorch().pte_file, program, [inputs])
     assert report.first is None, "\n".join(report.lines())
     assert {check.by for check in report.calls[0].checks} == {"value"}
+    assert report.largest < 1e-6
+
+
+class Parts(nn.Module):
+    """Reads parts of what the caller gives, and parts of these."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, keys, x):
+        for layer in range(3):
+            part = keys[layer]
+            x = self.linear(x) @ part[1:3].transpose(-1, -2) + part[0].exp()
+        return x
+
+
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_parts_of_inputs(is_planned):
+    torch.manual_seed(0)
+    inputs = (torch.randn(3, 4, 4, 4), torch.randn(2, 4, 4))
+    program = torch.export.export(Parts().eval(), inputs)
+    plan = MemoryPlanningPass(alloc_graph_input=is_planned)
+    config = ExecutorchBackendConfig(memory_planning_pass=plan)
+    pte = to_edge(program).to_executorch(config).pte_file
+    names = {row.name for row in pte.program.execution_plan[0].operators}
+    assert ("etx::view_at" in names) is not is_planned
+    report = compare(pte, program, [inputs])
+    assert report.first is None, "\n".join(report.lines())
     assert report.largest < 1e-6
