@@ -38,6 +38,7 @@ KIN = {
     "recurrent": {"lstm", "gru", "rnn"},
     "slice": {"narrow_copy", "select_copy", "select_scatter"},
     "split": {"unbind_copy"},
+    "var": {"std", "std_mean"},
 }
 """Operators that are another one's special or general case and lie beside it."""
 

@@ -60,7 +60,7 @@ def test_a_listed_operator_has_dtypes() -> None:
 def test_rows_of_quantized_kernels_state_their_arguments() -> None:
     operators = json.loads(Path(etx_kernels_portable.target_path()).read_text(encoding="utf-8"))
     rows = {k: v for k, v in operators["operators"].items() if k.startswith(NAMESPACES)}
-    assert rows.keys() == set(KERNELS)
+    assert rows.keys() - {"etx::view_at.default"} == set(KERNELS)
     for name in ("quantize_per_tensor.out", "dequantize_per_token.out", "add.out"):
         assert rows[f"quantized_decomposed::{name}"] == row(f"quantized_decomposed::{name}")
     for name in ("etx::quantized_linear.out", "etx::dynamic_linear_int4.out"):

@@ -54,7 +54,8 @@ def document() -> str:
         "backends": [],
         "limits": {"max_rank": MAX_RANK},
     }
-    lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in sorted(rows.items())]
+    compact = json.JSONEncoder(separators=(",", ":")).encode  # a device has the file, twice
+    lines = [f"  {json.dumps(name)}: {compact(row)}" for name, row in sorted(rows.items())]
     operators = '"operators": {\n' + ",\n".join(lines) + "\n }"
     return json.dumps(head, indent=1).replace('"operators": null', operators) + "\n"
 

@@ -62,8 +62,9 @@ def executorch(ours: str) -> str:
         "narrower": None,
         "backends": list(PEER_BACKENDS),
     }
+    compact = json.JSONEncoder(separators=(",", ":")).encode  # a device has the file
     lines = [
-        f"  {json.dumps(name)}: {json.dumps(found[0] if len(found) == 1 else {'all': found})}"
+        f"  {json.dumps(name)}: {compact(found[0] if len(found) == 1 else {'all': found})}"
         for name, found in kept.items()
     ]
     narrower = '"narrower": {\n' + ",\n".join(lines) + "\n }"

@@ -141,6 +141,11 @@ for name, gates, more in (("lstm", 4, ()), ("gru", 3, ()), ("rnn", 1, (False,)))
     KERNELS[f"etx::{name}.out"] = (named, (*tensors, False, False, *more), outs)
 
 
+REAL = ["float32", "float16", "bfloat16", "float64", "uint8", "int8", "int16", "int32", "int64"]
+BASES = {"etx::bmm_nt.out": REAL}
+"""What all operands may be together, where that is more than floats."""
+
+
 def quantized_rows() -> dict[str, dict[str, Any]]:
     """Return what each quantized kernel takes."""
     return {kernel: row(kernel) for kernel in KERNELS}
@@ -160,7 +165,7 @@ def row(kernel: str) -> dict[str, Any]:
 def tried(kernel: str, whole: list[Any], places: list[int]) -> Iterator[tuple[str, ...]]:
     parameters = PLUGIN.kernels[kernel].parameters
     floating = [i for i in places if whole[i].dtype == torch.float32]
-    for base in ("float32", "float16", "bfloat16"):
+    for base in BASES.get(kernel, ("float32", "float16", "bfloat16")):
         fits = [dtype_name(whole[i].dtype) if i in places else "" for i in range(len(whole))]
         for place in floating:
             fits[place] = base

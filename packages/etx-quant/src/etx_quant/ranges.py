@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import cache
+from itertools import accumulate
+from operator import sub
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torchao.quantization.pt2e import HistogramObserver
@@ -24,6 +26,13 @@ STEP = 1e-5
 """The share of the values by which a bound moves at a time where no function is given."""
 
 Parameters = tuple[Tensor, Tensor]
+
+
+@cache
+def _bounds() -> tuple[list[float], list[float]]:
+    """Return the shares at which bounds lie, from below and from above, as added step by step."""
+    steps = [STEP] * (round(1 / STEP) + 1)
+    return [*accumulate(steps, initial=0.0)], [*accumulate(steps, sub, initial=1.0)]
 
 
 class RangeObserver(HistogramObserver):  # type: ignore[misc]
@@ -81,18 +90,19 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
         """
         below = self.histogram.cumsum(0)
         held, total = below.tolist(), self.histogram.sum().item()
-        shares = np.full(round(1 / STEP) + 2, STEP)
-        shares[0] = 0
-        lows, falling = np.cumsum(shares), np.cumsum(np.concatenate([[1.0], -shares[1:]]))
-        floors, ceilings = ((total * each[1:]).astype(np.float32) for each in (lows, falling))
+        lows, falling = _bounds()
+        floors, negated = (
+            (factor * torch.tensor(each[1:], dtype=torch.float64)).float().tolist()
+            for factor, each in ((total, lows), (-total, falling))
+        )
         first, last, up, down, least = 0, self.bins - 1, 0, 0, float("inf")
         while lows[up] < falling[down]:
             left = min(max(bisect_left(held, floors[up]), first), last)
             if left == first:
-                down += int(np.searchsorted(-ceilings[down:], -held[last], side="right"))
-                if first == last or down >= len(ceilings) or lows[up] >= falling[down]:
+                down = bisect_right(negated, -held[last], down)
+                if first == last or down >= len(negated) or lows[up] >= falling[down]:
                     break
-            right = max(min(bisect_right(held, ceilings[down]) - 1, last), first)
+            right = max(min(bisect_right(held, -negated[down]) - 1, last), first)
             if left - first > last - right:
                 bounds, up = (left, last), up + 1
             else:

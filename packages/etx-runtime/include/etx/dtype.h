@@ -49,11 +49,13 @@ constexpr bool is_valid(ScalarType type) {
   return static_cast<int>(type) >= 0 && static_cast<int>(type) < kNumScalarTypes;
 }
 
+/// Of the dtypes in order; not in the function, where compilers copy it for each call.
+inline constexpr uint8_t kElementSizes[kNumScalarTypes] = {
+    1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 2, 4, 8};
+
 /// Bytes of one element; 0 for invalid types.
 constexpr size_t element_size(ScalarType type) {
-  constexpr uint8_t kSizes[kNumScalarTypes] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4,
-                                               2, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1,  1, 2, 4, 8};
-  return is_valid(type) ? kSizes[static_cast<int>(type)] : 0;
+  return is_valid(type) ? kElementSizes[static_cast<int>(type)] : 0;
 }
 
 /// NumPy's spelling ("float32", "int64", "bool", "bfloat16"…); "invalid" for other numbers.

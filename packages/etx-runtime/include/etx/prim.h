@@ -232,6 +232,7 @@ inline Error view_at(Context& context, const Tensor& self, int64_t offset, Tenso
   char* const from = static_cast<char*>(self.impl()->data);
   const size_t before = static_cast<size_t>(offset) * self.element_size();
   out.impl()->data = from == nullptr ? nullptr : from + before;
+  out.impl()->capacity = out.numel();
   return Error::Ok;
 }
 

@@ -85,7 +85,10 @@ bool has_memory(const etx_value& value, bool written) {
   return true;
 }
 
-constexpr char kNoMemory[] = "a tensor has no memory, was freed, or is constant and written to";
+etx_status no_memory(ExecutionContext& context) {
+  return record(&context, static_cast<etx_status>(Error::InvalidState),
+                "a tensor has no memory, was freed, or is constant and written to");
+}
 
 etx_status check_tensors(ExecutionContext& context, Span<etx_value* const> args,
                          const char* signature) {
@@ -93,7 +96,7 @@ etx_status check_tensors(ExecutionContext& context, Span<etx_value* const> args,
     Parameter parameter = {'*', false, false};
     if (*signature != '\0') signature = read_parameter(signature, &parameter);
     if (!has_memory(*arg, parameter.written)) {
-      return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+      return no_memory(context);
     }
   }
   return 0;
@@ -139,14 +142,13 @@ etx_status run_scalar(ExecutionContext& context, const MethodState& state,
 etx_status run_view(ExecutionContext& context, etx_kernel_fn run, etx_value* const* args) {
   const TensorImpl& self = *args[0]->payload.as_tensor;
   TensorImpl& out = *args[2]->payload.as_tensor;
-  if (!has_memory(args[0], false) || self.dtype != out.dtype) {
+  const bool is_planned = (out.flags & kUnbound) == 0;
+  if (!has_memory(args[0], false) || self.dtype != out.dtype ||
+      (is_planned && !has_memory(args[2], true))) {
     return record(&context, static_cast<etx_status>(Error::InvalidState),
                   "a view needs an input with memory and a result of its dtype");
   }
-  if ((out.flags & kUnbound) == 0) {
-    if (!has_memory(args[2], true)) {
-      return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
-    }
+  if (is_planned) {
     void* const planned = out.data;
     const etx_status status = run(&context, args);
     const void* const seen = out.data;
@@ -157,7 +159,6 @@ etx_status run_view(ExecutionContext& context, etx_kernel_fn run, etx_value* con
   }
   out.capacity = self.capacity;
   const etx_status status = run(&context, args);
-  if (out.data != self.data) out.capacity = out.numel;
   const unsigned constant = self.flags & ETX_TENSOR_CONSTANT;
   out.flags = static_cast<uint8_t>((out.flags & ~ETX_TENSOR_CONSTANT) | constant);
   if (status != 0 || out.numel > out.capacity) out.data = nullptr;
@@ -185,7 +186,7 @@ etx_status evaluate(ExecutionContext& context, const etx_value& value, bool* res
     return 0;
   }
   if (!has_memory(&value, false)) {
-    return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+    return no_memory(context);
   }
   const TensorImpl& tensor = *value.payload.as_tensor;
   const auto* bytes = static_cast<const uint8_t*>(tensor.data);
@@ -240,7 +241,7 @@ etx_status run_other(ExecutionContext& context, MethodState& state,
       break;
     case Instruction::Kind::Move:
       if (is_freed(*args[0])) {
-        return record(&context, static_cast<etx_status>(Error::InvalidState), kNoMemory);
+        return no_memory(context);
       }
       *args[1] = *args[0];
       break;

@@ -204,7 +204,7 @@ namespace {
 /// the others are dot products with them.
 struct TransposedProduct {
   const float* x;
-  const Rows& w;
+  Rows w;
   const float* bias;
   float* y;
   int64_t m, k, n;

@@ -194,8 +194,8 @@ struct ByRows {
 
 /// y = x w^T + bias, where there is a bias of n values or null.
 template <typename T>
-[[gnu::noinline]] Error multiply_by_rows(Context& context, const Tensor& x, const Tensor& w,
-                                         ScalarType type, const T* bias, T* y, const ByRows& s) {
+Error multiply_by_rows(Context& context, const Tensor& x, const Tensor& w, ScalarType type,
+                       const T* bias, T* y, const ByRows& s) {
   const ScalarType dtype = w.scalar_type();
   const void* rows;
   ETX_TRY(read_operand(context, w, dtype, rows));
@@ -234,6 +234,21 @@ template <typename T>
   return Error::Ok;
 }
 
+/// out = x w^T + bias, of each pair of matrices.
+Error product_by_rows(Context& context, const Tensor& x, const Tensor& w,
+                      const std::optional<Tensor>& bias, const Tensor& out, const ByRows& s) {
+  const ScalarType type = multiplied_as(out.scalar_type());
+  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* b;
+    ResultOperand result;
+    ETX_TRY(read_operand(context, bias, type, b));
+    ETX_TRY(result.prepare(context, out, type));
+    ETX_TRY(multiply_by_rows(context, x, w, type, b, result.data<T>(), s));
+    return result.finish(context, out);
+  });
+}
+
 /// linear = input weight^T + bias.
 Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
                  const std::optional<Tensor>& bias, Tensor& out) {
@@ -246,16 +261,7 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
   }
   if (weight.dim() == 2) shape.push(s.n);
   ETX_TRY(resize_out(context, out, shape));
-  const ScalarType type = multiplied_as(out.scalar_type());
-  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* b;
-    ResultOperand result;
-    ETX_TRY(read_operand(context, bias, type, b));
-    ETX_TRY(result.prepare(context, out, type));
-    ETX_TRY(multiply_by_rows(context, input, weight, type, b, result.data<T>(), s));
-    return result.finish(context, out);
-  });
+  return product_by_rows(context, input, weight, bias, out, s);
 }
 
 /// bmm_nt = self mat2^T, matrix by matrix.
@@ -269,14 +275,7 @@ Error bmm_nt_out(Context& context, const Tensor& self, const Tensor& mat2, Tenso
   Shape shape;
   shape.push(s.batch), shape.push(s.m), shape.push(s.n);
   ETX_TRY(resize_out(context, out, shape));
-  const ScalarType type = multiplied_as(out.scalar_type());
-  return dispatch<is_multiplied>(Multiplied{}, type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    ResultOperand result;
-    ETX_TRY(result.prepare(context, out, type));
-    ETX_TRY(multiply_by_rows<T>(context, self, mat2, type, nullptr, result.data<T>(), s));
-    return result.finish(context, out);
-  });
+  return product_by_rows(context, self, mat2, std::nullopt, out, s);
 }
 
 constexpr etx_kernel kRows[] = {

@@ -21,9 +21,7 @@ extern uint32_t stack_bottom[];
 /// Says so where the stack reaches its end: what it wrote below it, nothing else notices.
 bool is_stack_full() {
   if (*stack_bottom == etx_board::kPaint) return false;
-  etx_board::print("FAILED: the stack of ");
-  etx_board::print_number(static_cast<int32_t>(stack_top - stack_bottom) * 4);
-  etx_board::print(" bytes is full: give more with --stack\n");
+  etx_board::print("FAILED: stack full, see --stack\n");
   return true;
 }
 
