@@ -64,7 +64,7 @@ def test_batches_of_rows(dtype: torch.dtype, threads: int) -> None:
 @pytest.mark.parametrize(
     ("shapes", "dtypes", "reason"),
     [
-        (((2, 3, 4), (2, 5, 3)), ("float32", "float32"), "as many columns"),
+        (((2, 3, 4), (2, 5, 3)), ("float32", "float32"), "last dimensions must be of one size"),
         (((2, 3, 4), (3, 5, 4)), ("float32", "float32"), "the same batch size"),
         (((3, 4), (5, 4)), ("float32", "float32"), "batches of matrices"),
         (((2, 3, 4), (2, 5, 4)), ("float32", "float64"), "the same dtype"),

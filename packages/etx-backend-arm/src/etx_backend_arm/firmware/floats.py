@@ -23,7 +23,7 @@ from etx_schema.pte import PteFile
 TO_INTEGERS = ("cortex_m::quantize_per_tensor", "quantized_decomposed::quantize_per_tensor")
 TO_FLOAT = ("cortex_m::dequantize_per_tensor", "quantized_decomposed::dequantize_per_tensor")
 INTEGER = (
-    "_softmax abs add addmm avg_pool2d bmm bmm_nt cat clamp convolution div elu gelu hardsigmoid "
+    "_softmax abs add addmm avg_pool2d bmm cat clamp convolution div elu gelu hardsigmoid "
     "hardswish hardtanh leaky_relu linear max_pool2d max_pool2d_with_indices maximum mean minimum "
     "mm mul neg permute_copy relu select_copy sigmoid silu slice_copy sub tanh view_copy"
 )

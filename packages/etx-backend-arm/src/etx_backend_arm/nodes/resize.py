@@ -40,9 +40,11 @@ def _sizes(node: Node) -> list[tuple[int, int]]:
 
 
 def nearest_axis(given: int, made: int) -> Axis:
-    """Return the scale that takes pixel floor(i * given / made)."""
+    """Return the scale that takes pixel floor(i * given / made); of whole factors as Vela's."""
     shared = gcd(given, made)
     up, down = made // shared, given // shared
+    if down == 1:
+        return 2 * up, 2, 1 - up, up - 1
     return 2 * up, 2 * down, -up, up - 2 * down
 
 

@@ -32,8 +32,12 @@ Error multiply_any(Context& context, const T* a, const T* b, T* c, int64_t batch
   }
 }
 
+constexpr char kDepth[] = "the last dimensions must be of one size";
+
 Error check_operands(Context& context, const Tensor& a, const Tensor& b, const Tensor& out,
                      ssize_t rank) {
+  ETX_CHECK(context, a.dim() == rank && b.dim() == rank, InvalidArgument,
+            "the operands must be matrices (for bmm: batches of matrices)");
   ETX_CHECK(context, rank == 2 || a.size(0) == b.size(0), InvalidArgument,
             "self and mat2 must have the same batch size");
   ETX_CHECK(context, a.scalar_type() == b.scalar_type() && a.scalar_type() == out.scalar_type(),
@@ -45,11 +49,10 @@ Error check_operands(Context& context, const Tensor& a, const Tensor& b, const T
 
 Error check_matrices(Context& context, const Tensor& a, const Tensor& b, const Tensor& out,
                      ssize_t rank) {
-  ETX_CHECK(context, a.dim() == rank && b.dim() == rank, InvalidArgument,
-            "the operands must be matrices (for bmm: batches of matrices)");
+  ETX_TRY(check_operands(context, a, b, out, rank));
   ETX_CHECK(context, a.size(rank - 1) == b.size(rank - 2), InvalidArgument,
             "the columns of the first matrix must be as many as the rows of the second");
-  return check_operands(context, a, b, out, rank);
+  return Error::Ok;
 }
 
 Error matrix_product(Context& context, const Tensor& a, const Tensor& b, const Tensor& out) {
@@ -171,8 +174,7 @@ Error check_linear(Context& context, const Tensor& input, const Tensor& weight,
                    const std::optional<Tensor>& bias, const Tensor& out) {
   ETX_CHECK(context, input.dim() >= 1 && (weight.dim() == 2 || weight.dim() == 1), InvalidArgument,
             "input must have a dimension, weight must be (out, in) or (in)");
-  ETX_CHECK(context, input.size(-1) == weight.size(-1), InvalidArgument,
-            "the last dimensions of input and weight must have the same size");
+  ETX_CHECK(context, input.size(-1) == weight.size(-1), InvalidArgument, kDepth);
   ETX_CHECK(context,
             input.scalar_type() == weight.scalar_type() && input.scalar_type() == out.scalar_type(),
             InvalidArgument, "input, weight and out must have the same dtype");
@@ -266,11 +268,8 @@ Error linear_out(Context& context, const Tensor& input, const Tensor& weight,
 
 /// bmm_nt = self mat2^T, matrix by matrix.
 Error bmm_nt_out(Context& context, const Tensor& self, const Tensor& mat2, Tensor& out) {
-  ETX_CHECK(context, self.dim() == 3 && mat2.dim() == 3, InvalidArgument,
-            "self and mat2 must be batches of matrices");
-  ETX_CHECK(context, self.size(2) == mat2.size(2), InvalidArgument,
-            "the matrices of self and mat2 must have as many columns");
   ETX_TRY(check_operands(context, self, mat2, out, 3));
+  ETX_CHECK(context, self.size(2) == mat2.size(2), InvalidArgument, kDepth);
   const ByRows s{self.size(0), self.size(1), self.size(2), mat2.size(1)};
   Shape shape;
   shape.push(s.batch), shape.push(s.m), shape.push(s.n);
