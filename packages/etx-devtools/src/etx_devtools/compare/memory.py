@@ -114,10 +114,9 @@ class Memory:
                 shape = [int(self.read(item)) for item in sizes.items]
                 self.held[call.args[2]] = self.read(call.args[0]).reshape(shape)
             elif operator.name == "etx::view_at":
-                first = int(self.read(call.args[1]))
                 made: Any = self.plan.values[call.args[2]].val
-                flat = self.read(call.args[0]).reshape(-1)[first:]
-                self.held[call.args[2]] = flat[: math.prod(made.sizes)].reshape(list(made.sizes))
+                first = int(self.read(call.args[1]))
+                self.held[call.args[2]] = part_of(self.read(call.args[0]), first, made.sizes)
 
     def read(self, slot: int) -> Any:
         """Return what `slot` holds; UnknownValueError where that was not recorded."""
@@ -185,6 +184,11 @@ def _put(arenas: Arenas, value: WireTensor, data: Any) -> None:
     arena, offset = _place(arenas, value)
     if arena is not None:
         arena[offset : offset + data.size] = data[: max(0, arena.size - offset)]
+
+
+def part_of(source: torch.Tensor, first: int, sizes: Sequence[int]) -> torch.Tensor:
+    """Return the elements of `source` from `first` on, in row-major order, as `sizes`."""
+    return source.reshape(-1)[first : first + math.prod(sizes)].reshape(list(sizes))
 
 
 def dtype_of(value: WireTensor) -> torch.dtype:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,19 +22,18 @@ from etx_schema import (
 )
 from etx_schema import Tensor as WireTensor
 from etx_schema.dtypes import DTYPES
-from etx_schema.inspect.reads_writes import VIEWS, split_results
+from etx_schema.inspect.reads_writes import PART, VIEW, split_results
 from etx_schema.operator_names import operator_name
 from torch import Tensor
 from torch._ops import OpOverload
 
-from etx_devtools.compare.memory import dtype_of
+from etx_devtools.compare.memory import dtype_of, part_of
 
 __all__ = ["NoOperatorError", "eager_results"]
 
 COPIES = ("dim_order_ops::_to_dim_order_copy.out", "dim_order_ops::_clone_dim_order.out")
 NAMESPACE = "etx"
 COPY_INDEX = "executorch_prim::et_copy_index.tensor"
-WHOLE = VIEWS[0]
 FORMATS: Mapping[int, torch.memory_format] = {0: torch.contiguous_format, 1: torch.preserve_format}
 
 
@@ -66,14 +64,12 @@ def eager_results(
     if name in COPIES:
         out: Any = plan.values[results[0]].val
         return {results[0]: lookup(call.args[0]).to(dtype_of(out))}
-    if name in VIEWS:
+    if name == VIEW:
         view = call.args[-1]
-        shape = list(shapes[view])
-        if name != WHOLE:
-            first = int(read(call.args[1]))
-            part = lookup(call.args[0]).reshape(-1)[first : first + math.prod(shape)]
-            return {view: part.reshape(shape)}
-        return {view: lookup(call.args[0]).reshape(shape)}
+        return {view: lookup(call.args[0]).reshape(list(shapes[view]))}
+    if name == PART:
+        source, first, view = call.args[:3]
+        return {view: part_of(lookup(source), int(read(first)), shapes[view])}
     if name.startswith("aten::copy_"):
         target = _tensor(plan, call.args[0])
         source = lookup(call.args[1]).to(dtype_of(target))

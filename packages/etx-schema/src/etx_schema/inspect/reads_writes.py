@@ -20,7 +20,8 @@ from etx_schema._generated.program import (
 from etx_schema.errors import ProgramError
 from etx_schema.operator_names import operator_name
 
-VIEWS = ("executorch_prim::et_view.default", "etx::view_at.default")
+VIEW = "executorch_prim::et_view.default"
+PART = "etx::view_at.default"
 ROW = "executorch_prim::et_copy_index.tensor"
 
 
@@ -112,7 +113,7 @@ class _Reader:
         return index in self.plan.inputs
 
     def _kernel(self, op: str, args: list[int]) -> Effect:
-        if op in VIEWS and len(args) == 3:
+        if op in (VIEW, PART) and len(args) == 3:
             tensors = self._tensors([args[2], args[0]])
             alias = (tensors[0], tensors[1]) if len(tensors) == 2 else None
             return Effect(op, reads=tensors[1:], alias=alias)
