@@ -58,7 +58,7 @@ def test_element_types_are_numbered_as_in_the_schema() -> None:
     members = re.findall(r"(\w+) = (\d+),", braces("dtype.h", "enum class ScalarType"))
     assert [int(number) for _, number in members] == list(numbers) == list(DTYPES)
     names = re.findall(r'"(\w+)"', braces("dtype.h", "kNames[kNumScalarTypes]"))
-    sizes = re.findall(r"\d+", braces("dtype.h", "kSizes[kNumScalarTypes]"))
+    sizes = re.findall(r"\d+", braces("dtype.h", "kElementSizes[kNumScalarTypes]"))
     assert list(zip(names, map(int, sizes), strict=True)) == list(DTYPES.values())
     for name, number in re.findall(r"ETX_(\w+) = (\d+)", braces("etx.h", "enum etx_dtype")):
         assert DTYPES[int(number)][0] == name.lower()
