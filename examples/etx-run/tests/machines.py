@@ -108,9 +108,6 @@ def build_with(
     if machine.toolchain is not None:
         file = HERE / "toolchains" / f"{machine.toolchain}.cmake"
         options.append(f"-DCMAKE_TOOLCHAIN_FILE={file}")
-    launcher = shutil.which("ccache")
-    if launcher is not None:
-        options.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
     for command in (
         ["cmake", "-S", str(source), "-B", str(folder), "-G", "Ninja", *options],
         ["cmake", "--build", str(folder), "-j2", "--target", target],

@@ -187,11 +187,8 @@ def text_size(image: Path) -> int:
 def build_and_run(model: Path, name: str, folder: Path, most_text: int) -> None:
     stated = write(model, name, folder)
     planned = {name: int(size.replace(",", "")) for name, size in STATED.findall(stated)}
-    launcher = shutil.which("ccache")
-    options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []
     build = folder / "build"
-    run("cmake", "-S", folder / "firmware", "-B", build, "-G", "Ninja", *options)
-    run("cmake", "--build", build, "-j2")
+    build_firmware(folder / "firmware", build, [])
     printed = run("ctest", "--test-dir", build, "-V")
     assert "PASSED" in printed
     assert len(re.findall(r"output 0\[\d+\] = \S+ as expected: \S+", printed)) == 12
@@ -221,8 +218,7 @@ def test_a_stack_that_is_too_small_is_named(tmp_path: Path) -> None:
     assert int(size.replace(",", "")) < 4096
     assert write(path, "cortex-m4", tmp_path, "--stack", 512)
     folder = tmp_path / "firmware"
-    run("cmake", "-S", folder, "-B", folder / "build")
-    run("cmake", "--build", folder / "build")
+    build_firmware(folder, folder / "build", [])
     done = subprocess.run(
         ["ctest", "--test-dir", folder / "build", "-V"], capture_output=True, text=True, check=False
     )

@@ -188,8 +188,6 @@ def test_pages_run(tmp_path: Path) -> None:
     (tmp_path / "packages").symlink_to(PACKAGES)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "CMAKE_GENERATOR": "Ninja"}
-    if launcher := shutil.which("ccache"):
-        environment["CMAKE_CXX_COMPILER_LAUNCHER"] = launcher
     runs = {"python": [sys.executable, "-c"], "sh": ["bash", "-ec"]}
     printed = ""
     for page in ("microcontrollers.md", "port-a-board.md"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from etx_backend_arm.firmware.build import build_firmware
 from test_firmware import BUILDS, PACKAGES, etx, run
 
 ARM = PACKAGES / "etx-backend-arm"
@@ -34,10 +35,7 @@ def test_the_board_returns_what_the_reference_model_does(name: str) -> None:
     assert done.returncode == 0, done.stderr
     np.load(folder / "expected.npy").tofile(folder / "firmware" / "model" / "model_output0.bin")
     build = folder / "build"
-    launcher = shutil.which("ccache")
-    options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []
-    run("cmake", "-S", folder / "firmware", "-B", build, "-G", "Ninja", *options)
-    run("cmake", "--build", build, "-j2")
+    build_firmware(folder / "firmware", build, [])
     printed = run("ctest", "--test-dir", build, "-V")
     assert len(re.findall(r"output 0\[\d+\] = \S+ as expected: \S+", printed)) == 12
     planned = re.findall(r"method arena +([\d,]+) bytes", done.stdout)[0].replace(",", "")
