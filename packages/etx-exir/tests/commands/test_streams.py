@@ -39,8 +39,9 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["compile", "net.py:Net", "-o", "net.pte"]) == 0
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("run", "1"), ("compile", "1")]
+)
 def test_full_output(name: str, unbuffered: str, net: None) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
