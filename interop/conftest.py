@@ -8,6 +8,7 @@ both. This process needs only numpy and pytest.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -16,11 +17,18 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from names import ROWS
+from names import REFUSED_FLOWS, ROWS
 
 HERE = Path(__file__).parent
 EXPORTERS = RUNTIMES = ("etx", "executorch")
-SEEDS = 24
+PAIRS = tuple(itertools.product(EXPORTERS, RUNTIMES))
+SEEDS, DRAWN = 24, 8
+SEED = int(os.environ.get("ETX_SEED", "0"))
+PART_OF_CASES = 4
+"""One in so many cases of XNNPACK runs on ExecuTorch, those from ETX_SEED on: the tests of the
+package compare all of them with eager on ETX."""
+DELEGATED_BY_HAND = ("vit_b_16", "int8-resnet18", "int8-efficientnet_b0", "dynamic-minilm")
+"""Of the kind of `deit_tiny` and `int8-mobilenet_v2`, or in test_trained_weights.py."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,8 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--executorch", required=True, help="has executorch, no ETX")
     group.addoption("--both", help="has executorch and all of ETX")
     group.addoption("--delegates", help="has etx-runtime, kernels and etx-backend-xnnpack")
-    group.addoption("--by-hand", action="store_true", help="include the slow models")
-    group.addoption("--programs", type=int, default=SEEDS, help="how many random programs")
+    group.addoption(
+        "--by-hand",
+        action="store_true",
+        help="include the slow models, all cases of XNNPACK, what ExecuTorch's exporter refuses",
+    )
+    group.addoption("--programs", type=int, default=DRAWN, help="how many random programs")
     group.addoption("--folder", type=Path, help="keep the files here and reuse what exists")
 
 
@@ -39,14 +51,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "model" in metafunc.fixturenames:
         slow = metafunc.config.getoption("--by-hand")
         metafunc.parametrize("model", [r.name for r in ROWS.values() if slow or not r.by_hand])
+        if "exporter" in metafunc.fixturenames:
+            metafunc.parametrize(("exporter", "runtime"), pairs_of_models(metafunc.config))
     if "flow" in metafunc.fixturenames:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-m", "modelset.control_flow"], cwd=HERE)
-        metafunc.parametrize("flow", json.loads(listed))
+        pairs = itertools.product(json.loads(listed), EXPORTERS)
+        left = left_out(metafunc.config)
+        metafunc.parametrize(
+            ("flow", "exporter"), [(f, e) for f, e in pairs if e == "etx" or f not in left]
+        )
     if "lowering" in metafunc.fixturenames:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-W", "ignore", "delegated.py", "--list"], cwd=HERE)
-        metafunc.parametrize("lowering", json.loads(listed))
+        part = 1 if metafunc.config.getoption("--by-hand") else PART_OF_CASES
+        metafunc.parametrize("lowering", json.loads(listed)[SEED % part :: part])
     if "quantized" in metafunc.fixturenames:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-W", "ignore", "quantized.py", "--list"], cwd=HERE)
@@ -55,11 +74,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--programs")))
 
 
+def left_out(config: pytest.Config) -> frozenset[str]:
+    """Return the programs that ExecuTorch's exporter refuses: it is asked again by hand."""
+    return frozenset(() if config.getoption("--by-hand") else REFUSED_FLOWS)
+
+
+def pairs_of_models(config: pytest.Config) -> tuple[tuple[str, str], ...]:
+    """Return exporters with runtimes: ExecuTorch alone with large models by hand, it is slow."""
+    return PAIRS if config.getoption("--by-hand") else PAIRS[:-1]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the slow delegated models to runs by hand."""
+    if config.getoption("--by-hand"):
+        return
+    specs = [getattr(item, "callspec", None) for item in items]
+    slow = [bool(s and s.params.get("delegated") in DELEGATED_BY_HAND) for s in specs]
+    config.hook.pytest_deselected(items=list(itertools.compress(items, slow)))
+    items[:] = [item for item, left in zip(items, slow, strict=True) if not left]
+
+
 class Workshop:
     """The folder of files, and the three environments that fill it."""
 
     def __init__(self, config: pytest.Config, folder: Path, models: tuple[str, ...]) -> None:
         self.config, self.folder, self.models = config, folder, models
+        self.pairs = PAIRS
 
     def run(self, environment: str, script: str, *args: str) -> None:
         """Run one script in one environment, its progress on this terminal."""
@@ -80,22 +120,32 @@ class Workshop:
 
     def execute_all(self) -> None:
         """Run the files there are, both exporters' on both runtimes, ours on its own."""
-        cells = [
-            f"{exporter}:{model}"
-            for model in self.models
-            for exporter in EXPORTERS
-            if (self.folder / model / f"{exporter}.pte").exists()
-        ]
+        cells = {
+            runtime: [
+                f"{exporter}:{model}"
+                for model in self.models
+                for exporter in EXPORTERS
+                if (exporter, runtime) in self.pairs
+                and (self.folder / model / f"{exporter}.pte").exists()
+            ]
+            for runtime in RUNTIMES
+        }
         names = [*self.models, *(f"{model}/many" for model in self.models)]
         own = [f"own:{name}" for name in names if (self.folder / name / "own.pte").exists()]
         with ThreadPoolExecutor(2) as pool:
             list(
-                pool.map(self.execute, RUNTIMES, ("--device", "--executorch"), (cells + own, cells))
+                pool.map(
+                    self.execute,
+                    RUNTIMES,
+                    ("--device", "--executorch"),
+                    (cells["etx"] + own, cells["executorch"]),
+                )
             )
 
     def lower(self, exporter: str, environment: str) -> None:
         """Write the files of an exporter that are not there."""
-        todo = [m for m in self.models if not self.lowered(exporter, m)]
+        left = left_out(self.config) if exporter == "executorch" else frozenset()
+        todo = [m for m in self.models if m not in left and not self.lowered(exporter, m)]
         if todo:
             self.run(environment, "lower.py", exporter, str(self.folder), *todo)
 
@@ -123,12 +173,23 @@ class Workshop:
         return (self.folder / model / f"{exporter}.json").exists()
 
 
-def prepared(request: pytest.FixtureRequest, folder: Path, param: str, name: str) -> Workshop:
-    """Prepare what the chosen tests name in their parameter `param`, formatted by `name`."""
+def prepared(
+    request: pytest.FixtureRequest,
+    folder: Path,
+    names: dict[str, str],
+    pairs: tuple[tuple[str, str], ...] = PAIRS,
+) -> Workshop:
+    """Prepare what the chosen tests name in these parameters, formatted by their values."""
     specs = [getattr(item, "callspec", None) for item in request.session.items]
-    chosen = {name.format(s.params[param]): None for s in specs if s and param in s.params}
+    chosen = {
+        name.format(s.params[param]): None
+        for param, name in names.items()
+        for s in specs
+        if s and param in s.params
+    }
     folder = request.config.getoption("--folder") or folder
     workshop = Workshop(request.config, folder, tuple(chosen))
+    workshop.pairs = pairs
     with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
         workshop.prepare()
     return workshop
@@ -137,7 +198,8 @@ def prepared(request: pytest.FixtureRequest, folder: Path, param: str, name: str
 @pytest.fixture(scope="session")
 def workshop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     """Prepare every chosen model once for the whole run."""
-    return prepared(request, tmp_path_factory.mktemp("models"), "model", "{}")
+    pairs = pairs_of_models(request.config)
+    return prepared(request, tmp_path_factory.mktemp("models"), {"model": "{}"}, pairs)
 
 
 @pytest.fixture(scope="session")
@@ -218,11 +280,6 @@ def trained_weights(
 
 @pytest.fixture(scope="session")
 def flows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """Prepare every chosen program with control flow once for the whole run."""
-    return prepared(request, tmp_path_factory.mktemp("flows"), "flow", "{}")
-
-
-@pytest.fixture(scope="session")
-def programs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    """Prepare every chosen random program once for the whole run."""
-    return prepared(request, tmp_path_factory.mktemp("programs"), "seed", "random{}")
+    """Prepare every chosen program with control flow, fixed and random, once for the whole run."""
+    names = {"flow": "{}", "seed": "random{}"}
+    return prepared(request, tmp_path_factory.mktemp("flows"), names)

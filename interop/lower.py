@@ -29,13 +29,13 @@ def lower_etx(program: torch.export.ExportedProgram, path: Path) -> None:
     sys.path.insert(0, str(EXIR_TESTS))
     from growth import Growth
 
-    to_edge(program).to_executorch().save(str(path.with_name("own.pte")))
     growth = Growth()
-    config = ExecutorchBackendConfig(target="executorch")
+    edge = to_edge(program, observer=growth)
     try:
-        to_edge(program, observer=growth).to_executorch(config).save(str(path))
+        edge.to_executorch(ExecutorchBackendConfig(target="executorch")).save(str(path))
     finally:
         path.with_name("growth.json").write_text(json.dumps(growth.bytes))
+        edge.to_executorch().save(str(path.with_name("own.pte")))
 
 
 def lower_executorch(program: torch.export.ExportedProgram, path: Path) -> None:

@@ -57,7 +57,7 @@ PAIRS = {
 }
 
 
-CASES = [("net.pte", pair) for pair in PAIRS] + [("wrong.pte", "exported"), ("wrong.pte", "here")]
+CASES = [*(("net.pte", pair) for pair in PAIRS), ("wrong.pte", "here")]
 
 
 @pytest.fixture(scope="module")
@@ -87,13 +87,17 @@ def found(
 def test_the_same_program(found: Any, pair: str) -> None:
     code, document = found["net.pte", pair]
     assert code == 0
+    assert document["first"] is None
     (call,) = document["calls"]
+    assert len(call["checks"]) >= 4
     assert sum("made" in check for check in call["checks"]) >= 4
+    if pair == "eager":
+        assert document["ran"] == "ExecuTorch"
+        assert all("made" in check for check in call["checks"])
     assert call["outputs"][0]["max_abs"] < 1e-5
 
 
-@pytest.mark.parametrize("pair", ["exported", "here"])
-def test_another_operator(found: Any, pair: str) -> None:
-    code, document = found["wrong.pte", pair]
+def test_another_operator(found: Any) -> None:
+    code, document = found["wrong.pte", "here"]
     assert code == 1
     assert document["first"]["operator"] == "aten::neg.out"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import EXPORTERS, RUNTIMES, SEEDS, Workshop
+from conftest import RUNTIMES, SEEDS, Workshop
 from names import REFUSED_FLOWS, RIGHT_SEEDS
 
 Outputs = dict[str, np.ndarray]
@@ -40,7 +40,6 @@ def compare(actual: Outputs, reference: Outputs) -> None:
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("exporter", EXPORTERS)
 def test_agrees_with_eager(
     flow: str, exporter: str, runtime: str, flows: Workshop, request: pytest.FixtureRequest
 ) -> None:
@@ -51,14 +50,14 @@ def test_agrees_with_eager(
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-def test_random_program_agrees_with_eager(seed: int, runtime: str, programs: Workshop) -> None:
-    folder = programs.folder / f"random{seed}"
+def test_random_program_agrees_with_eager(seed: int, runtime: str, flows: Workshop) -> None:
+    folder = flows.folder / f"random{seed}"
     compare(outputs(folder, f"etx.{runtime}"), expected(folder))
 
 
-def test_random_file_of_executorch_runs_as_there_or_better(seed: int, programs: Workshop) -> None:
+def test_random_file_of_executorch_runs_as_there_or_better(seed: int, flows: Workshop) -> None:
     """Ours gives what eager gives, or what ExecuTorch gives with its file: values or an error."""
-    folder = programs.folder / f"random{seed}"
+    folder = flows.folder / f"random{seed}"
     if not (folder / "executorch.pte").exists():
         assert (folder / "executorch.error").read_text()
         return
@@ -85,10 +84,10 @@ def agree(actual: Outputs, reference: Outputs) -> bool:
 
 
 def test_random_program_agrees_in_all_four_pairings_where_listed(
-    seed: int, programs: Workshop
+    seed: int, flows: Workshop
 ) -> None:
     stem = "executorch.executorch"
-    folder = programs.folder / f"random{seed}"
+    folder = flows.folder / f"random{seed}"
     right = (folder / f"{stem}.npz").exists() and agree(outputs(folder, stem), expected(folder))
     if seed < SEEDS:
         assert right == (seed in RIGHT_SEEDS)

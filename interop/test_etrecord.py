@@ -55,31 +55,3 @@ def test_gaps_of_our_files(read: Any) -> None:
     assert max(row[2] for row in rows.values()) < 1e-10
     other = {row[1][0]: row for row in read["executorch"]["etx"]["gaps"]}
     assert other["native_call_linear.out"][2] < 1e-10
-
-
-def test_etx_compare_runs_a_program_there(request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    python = request.config.getoption("--both")
-    (tmp_path / "net.py").write_text("from etrecord import sample as net\n")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    script = (
-        "import sys, json; sys.path[:0] = sys.argv[1:3]\n"
-        "from etx_exir import compile\n"
-        "from etrecord import sample\n"
-        "from etx_devtools.compare.elsewhere import Ran\n"
-        "from etx_devtools.compare.files import compare_files\n"
-        "compile(*sample(), path='net.pte')\n"
-        "report = compare_files('net.pte', 'net.py:net', ran=Ran(executorch=sys.argv[3]))\n"
-        "print(json.dumps(report.document()))\n"
-    )
-    command = [python, "-W", "ignore", "-c", script, str(HERE), str(tmp_path)]
-    theirs = request.config.getoption("--executorch")
-    done = subprocess.run(
-        [*command, theirs], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    document = json.loads(done.stdout.splitlines()[-1])
-    assert document["ran"] == "ExecuTorch"
-    assert document["first"] is None
-    (call,) = document["calls"]
-    assert len(call["checks"]) >= 4
-    assert all("made" in check for check in call["checks"])
