@@ -19,18 +19,22 @@ def pytest_report_header(config):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Draw float16 rows of each test, in a run that names none: their float32 twins all run."""
+    """Draw float16 rows, in a run that names none: their float32 twins all run.
+
+    Tests of the same rows are given the same ones, which are lowered once.
+    """
     rows = config.getoption("half_rows")
     if not rows or config.getoption("keyword") or any("::" in text for text in config.args):
         return
-    tests = defaultdict(list)
+    tests = defaultdict(dict)
     for item in items:
         name, _, row = item.nodeid.partition("[")
         if row.startswith("half_"):
-            tests[name].append(item)
-    draw = random.Random(config.getoption("rows_seed"))
+            tests[name][row] = item
     dropped = set()
     for test in tests.values():
-        dropped.update(draw.sample(test, max(len(test) - rows, 0)))
+        draw = random.Random(config.getoption("rows_seed"))
+        left = draw.sample(sorted(test), max(len(test) - rows, 0))
+        dropped.update(test[row] for row in left)
     config.hook.pytest_deselected(items=list(dropped))
     items[:] = [item for item in items if item not in dropped]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from case import Case
 from etx_backend_xnnpack.partition import XnnpackPartitioner
@@ -17,8 +19,10 @@ def lower(case: Case) -> EdgeProgramManager:
         )
 
 
+@cache
 def export(case: Case) -> torch.export.ExportedProgram:
-    """Return the exported program of `case`."""
-    return torch.export.export(
-        case.module(), case.arguments()[0], dynamic_shapes=case.dynamic_shapes()
-    )
+    """Return the exported program of `case`; it is not to be changed."""
+    with torch.no_grad():
+        return torch.export.export(
+            case.module(), case.arguments()[0], dynamic_shapes=case.dynamic_shapes()
+        )
