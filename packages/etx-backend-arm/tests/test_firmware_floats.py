@@ -52,8 +52,9 @@ def test_integers_are_not_listed(tmp_path: Path) -> None:
 
 
 def test_a_float_operator_has_a_reason_and_its_bytes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(command, "have_tools", lambda names: False)
     path = write(tmp_path / "net.pte", layers(nn.LayerNorm(SIZE)))
     text = table(path)
     assert text.startswith("in float: ")

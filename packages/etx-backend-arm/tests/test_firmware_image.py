@@ -11,6 +11,7 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
+from etx_backend_arm.firmware import command
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.plan import MemoryPlanningPass
 from etx_schema.errors import EtxError
@@ -62,7 +63,10 @@ def ram(text: str) -> int:
 
 
 def test_each_model_has_a_name_a_test_and_memory(
-    files: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: tuple[Path, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out, words = tmp_path / "f", ("--target", "cortex-m4", "--json", "--sources", PACKAGES)
     assert firmware(*files, *WORDS, "-o", out) == 0
@@ -87,6 +91,7 @@ def test_each_model_has_a_name_a_test_and_memory(
     rows = json.loads(capsys.readouterr().out)["methods"]
     assert [row["temporary"] for row in rows] == [0, 0]
     assert ram(apart) - ram(shared) == min(row["arenas"]["1"] for row in rows)
+    monkeypatch.setattr(command, "have_tools", lambda names: False)
     memory(*files, *words, "--share-arenas")
     assert json.loads(capsys.readouterr().out)["shared"] == {"arena_1": 608}
 
