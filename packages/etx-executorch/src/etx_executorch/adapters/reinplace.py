@@ -11,6 +11,7 @@ from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.passes.base import name_outputs
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind
 from torch.fx import Node
 
 from etx_executorch.adapters.operators import edge_op, torch_op
@@ -46,7 +47,8 @@ def _state(ep: ExportedProgram) -> dict[str, str]:
     """Return, by placeholder of a buffer that changes, the node of its new value."""
     signature = ep.graph_signature
     targets = {target: name for name, target in signature.inputs_to_buffers.items()}
-    return {targets[target]: name for name, target in signature.buffers_to_mutate.items()}
+    written = [spec for spec in signature.output_specs if spec.kind is OutputKind.BUFFER_MUTATION]
+    return {targets[spec.target]: spec.arg.name for spec in written}
 
 
 def _in_place(op: OpOverload) -> OpOverload | None:

@@ -11,7 +11,6 @@ from torch.export.graph_signature import (
     ConstantArgument,
     InputKind,
     InputSpec,
-    OutputKind,
     TensorArgument,
 )
 from torch.fx import Node
@@ -22,17 +21,12 @@ from etx_exir.emit.arguments import encode
 from etx_exir.emit.jumps import assign
 from etx_exir.emit.method import MethodEmitter, Reference
 from etx_exir.errors import EmitError, UnboundedError
-from etx_exir.ir.mutable_state import state_names
+from etx_exir.ir.mutable_state import MUTATION, state_names
 from etx_exir.ir.write_origins import returning, writing
 from etx_exir.plan.linear_ir import Kind, Storage
 
 DEFAULT_TAG = "_default_external_constant"
 DATA = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
-MUTATION = tuple(
-    getattr(OutputKind, name)
-    for name in ("BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION")
-    if hasattr(OutputKind, name)
-)
 
 
 def bind_inputs(emitter: MethodEmitter, config: ExecutorchBackendConfig) -> None:

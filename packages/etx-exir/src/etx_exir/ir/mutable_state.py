@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 from torch.export import ExportedProgram
+from torch.export.graph_signature import OutputKind
 from torch.fx import Node
 
 from etx_exir.ir.ops import Moves, copies
@@ -14,6 +15,7 @@ from etx_exir.ir.ops import Moves, copies
 __all__ = [
     "KEEPS_ARGUMENTS",
     "KEY",
+    "MUTATION",
     "SHARED",
     "is_state",
     "mark_shared",
@@ -26,14 +28,25 @@ SHARED = "etx_shared"
 KEEPS_ARGUMENTS = "etx_keeps_arguments"
 """Marks a call whose result is not to take the memory of an argument."""
 
+_DATA = frozenset(
+    getattr(OutputKind, name)
+    for name in ("BUFFER_MUTATION", "PARAMETER_MUTATION")
+    if hasattr(OutputKind, name)
+)
+MUTATION = _DATA | {OutputKind.USER_INPUT_MUTATION}
+
 VIEWS = copies(Moves.SAME, Moves.RESHAPE, Moves.EXPAND)
+
+
+def _written(program: ExportedProgram, kinds: frozenset[OutputKind]) -> frozenset[str]:
+    """Return what is written to; the dicts of the signature lose one of two equal values."""
+    specs = program.graph_signature.output_specs
+    return frozenset(str(spec.target) for spec in specs if spec.kind in kinds)
 
 
 def mutated_names(program: ExportedProgram) -> frozenset[str]:
     """Return the names of the buffers and parameters that a functional `program` changes."""
-    signature = program.graph_signature
-    parameters = getattr(signature, "parameters_to_mutate", {})
-    return frozenset((*signature.buffers_to_mutate.values(), *parameters.values()))
+    return _written(program, _DATA)
 
 
 def state_names(program: ExportedProgram) -> frozenset[str]:
@@ -69,12 +82,10 @@ def is_state(node: Node, program: ExportedProgram) -> bool:
         node = node.all_input_nodes[0]
     if node.op != "placeholder":
         return False
-    signature = program.graph_signature
-    written = {*signature.buffers_to_mutate.values(), *signature.user_inputs_to_mutate.values()}
-    written |= set(getattr(signature, "parameters_to_mutate", {}).values())
+    written = _written(program, MUTATION)
     names = {
         spec.arg.name
-        for spec in signature.input_specs
+        for spec in program.graph_signature.input_specs
         if spec.target in written or spec.arg.name in written
     }
     return node.name in names

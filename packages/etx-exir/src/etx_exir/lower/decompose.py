@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch._export.utils import _collect_all_valid_cia_ops, _special_op_to_preserve_cia
+from torch._export.verifier import SpecViolationError
 from torch._ops import OpOverload
 from torch.export import ExportedProgram, default_decompositions
 from torch.export.exported_program import _decompose_exported_program
@@ -34,7 +35,7 @@ from etx_exir.lower.decompose_quantized import quantized
 from etx_exir.lower.decompositions import OURS, SIMPLER
 from etx_exir.lower.plain_names import plain, restore
 from etx_exir.lower.tokens import remove_tokens
-from etx_exir.lower.unalias_loops import unalias_loops
+from etx_exir.lower.unalias_loops import merges_writes, unalias_loops, unalias_writes
 from etx_exir.passes import PIPELINE
 
 __all__ = ["decompose", "decomposition_table", "run_decompositions", "whole_operators"]
@@ -113,6 +114,12 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
 
     The given program stays as it is.
     """
+    if merges_writes(program):
+        raise LoweringError(
+            "the program has more outputs than its signature, which lost a write: torch's "
+            "run_decompositions did so, for two buffers get one value; give the program that "
+            "torch.export.export returns"
+        )
     whole = whole_operators().union(preserved)
     table = decomposition_table(preserved)
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
@@ -144,7 +151,14 @@ def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         spelled, names = plain(program)
-        result: ExportedProgram = run_decompositions(unalias_loops(spelled), table)
+        taken = unalias_loops(spelled)
+        try:
+            result: ExportedProgram = run_decompositions(taken, table)
+            is_whole = not merges_writes(result)
+        except SpecViolationError:
+            is_whole = False
+        if not is_whole:
+            result = run_decompositions(unalias_writes(taken), table)
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     restore(result, names, program)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What torch's decomposition refuses although `torch.export` gives it: aliases into loops, vmap.
+"""What torch's decomposition refuses although `torch.export` gives it: aliases, vmap.
 
-``loop(x, x)`` -> ``loop(x, clone(x))``; a vectorised map in a nested graph -> its operators.
+``loop(x, x)`` -> ``loop(x, clone(x))``; a vectorised map in a nested graph -> its operators;
+two buffers that end with one value -> two values.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from etx_exir.ir.constants import fake_mode_of
 from etx_exir.ir.control_flow_graphs import graph_modules
 from etx_exir.lower.copy_program import copy_program
 
-__all__ = ["unalias_loops"]
+__all__ = ["merges_writes", "unalias_loops", "unalias_writes"]
 
 LOOPS = frozenset({"while_loop", "scan"})
 
@@ -50,6 +51,33 @@ def unalias_loops(program: ExportedProgram) -> ExportedProgram:
             _clone_inputs(module.graph, loop, chosen)
         module.recompile()
     return result
+
+
+def merges_writes(program: ExportedProgram) -> bool:
+    """Return whether outputs lack their line in the signature, as torch's decomposition loses them.
+
+    It lists writes by the value written, so that of two equal ones the later stays.
+    """
+    outputs: Any = program.graph.output_node().args[0]
+    return len(outputs) != len(program.graph_signature.output_specs)
+
+
+def unalias_writes(program: ExportedProgram) -> ExportedProgram:
+    """Return a copy of `program` in which each write of a whole tensor is of a value of its own."""
+    result = copy_program(program)
+    graph = result.graph
+    writes = graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+    for write in writes:
+        with graph.inserting_before(write):
+            write.args = (write.args[0], _clone(graph, write.args[1]), *write.args[2:])
+    result.graph_module.recompile()
+    return result
+
+
+def _clone(graph: Graph, node: Node) -> Node:
+    clone = graph.call_function(torch.ops.aten.clone.default, (node,))
+    clone.meta = dict(node.meta)
+    return clone
 
 
 def _is_vmap(target: Any) -> bool:
@@ -129,9 +157,7 @@ def _clone_inputs(graph: Graph, loop: Node, numbers: set[int]) -> None:
     def replaced(node: Node) -> Node:
         if next(count) not in numbers:
             return node
-        clone = graph.call_function(torch.ops.aten.clone.default, (node,))
-        clone.meta = dict(node.meta)
-        return clone
+        return _clone(graph, node)
 
     with graph.inserting_before(loop):
         loop.args = map_arg(loop.args, replaced)
