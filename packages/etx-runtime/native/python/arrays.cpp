@@ -127,6 +127,12 @@ const char* view_numpy(PyArrayObject* array, ArrayView* view, Keep* keep) {
   return nullptr;
 }
 
+/// Tells what `question`, a method of torch's tensors, answers. DLPack gives the memory of those
+/// that are conjugated or negated only when read as it is.
+bool holds(nb::handle object, const char* question) {
+  return nb::hasattr(object, question) && nb::cast<bool>(object.attr(question)());
+}
+
 }  // namespace
 
 void load_numpy() {
@@ -139,6 +145,11 @@ void load_numpy() {
 const char* view_array(nb::handle object, ArrayView* view, Keep* keep) {
   if (PyArray_Check(object.ptr())) {
     return view_numpy(reinterpret_cast<PyArrayObject*>(object.ptr()), view, keep);
+  }
+  const bool is_pending = holds(object, "is_conj") || holds(object, "is_neg");
+  if (is_pending) {
+    keep->objects.push_back(object.attr("resolve_conj")().attr("resolve_neg")());
+    object = keep->objects.back();
   }
   nb::ndarray<> writable;
   view->is_writable = nb::try_cast(object, writable);
@@ -155,6 +166,7 @@ const char* view_array(nb::handle object, ArrayView* view, Keep* keep) {
     view->sizes[i] = array.shape(i) > INT32_MAX ? -1 : static_cast<int32_t>(array.shape(i));
     view->strides[i] = array.stride(i);
   }
+  if (is_pending) view->is_writable = false;
   keep->imports.push_back(std::make_shared<nb::ndarray<nb::ro>>(std::move(array)));
   return nullptr;
 }

@@ -56,6 +56,8 @@ class Signature:
             values.append(kwargs[name])
         known = {*names[len(args) : len(values)], *named}
         unknown = [name for name in kwargs if name not in known]
+        if unknown and unknown[0] in names[: len(args)]:
+            raise InputError(f"argument '{unknown[0]}' is given by position and by name")
         if unknown:
             expected = ", ".join([*names[:count], *named]) or "no keyword"
             raise InputError(f"unknown argument '{unknown[0]}'; the method takes: {expected}")

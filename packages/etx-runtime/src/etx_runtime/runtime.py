@@ -407,6 +407,8 @@ class OperatorRegistry:
 def _checked(options: BackendOptions) -> list[tuple[str, str, bool | int | str]]:
     """Return backend, key and value of each option; LoadError where one is of another type."""
     found = []
+    if not isinstance(options, Mapping):
+        raise LoadError(f"backend_options: expected a mapping by backend, got {options!r}")
     for backend, values in options.items():
         if not isinstance(values, Mapping):
             raise LoadError(f"backend_options[{backend!r}]: expected a mapping, got {values!r}")

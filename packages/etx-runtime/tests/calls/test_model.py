@@ -102,6 +102,8 @@ def test_positional_arguments_by_name(runtime: Runtime) -> None:
     np.testing.assert_array_equal(b, ONE * 4)
     with pytest.raises(InputError, match="unknown argument 'z'; the method takes: x, y"):
         model(ONE, z=ONE)
+    with pytest.raises(InputError, match="argument 'x' is given by position and by name"):
+        model(ONE, x=ONE)
     with pytest.raises(InputError, match=r"input 1 \('y'\): expected float32\[2\], got float64"):
         model(ONE, np.ones(2))
     nest = nested(((None,), {"k": None}), (None, None), names=("x", "k"))

@@ -76,6 +76,7 @@ def test_options_reach_the_backend(adder: bytes, runtime: Runtime) -> None:
         ({"Adder": {"bias": 1.5}}, r"\['Adder'\]\['bias'\]: expected a bool, an int .*, got 1.5"),
         ({"Adder": {"bias": 2**63}}, "an int of 64 bits or a str, got 9223372036854775808"),
         ({"Adder": 3}, r"backend_options\['Adder'\]: expected a mapping, got 3"),
+        (3, r"backend_options: expected a mapping by backend, got 3"),
         ({f"{i}": {"bias": 1} for i in range(9)}, "more than 8 backends"),
     ],
 )
