@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import struct
 from pathlib import Path
 from random import Random
@@ -23,6 +24,7 @@ from etx_quant import quantize, quantize_edges
 from etx_schema import NamedBlob, ProgramError
 from integers import Between, integers
 from lowered import delegates, lower
+from test_simulator import prepared
 from torch import nn
 
 SPEC = EthosUCompileSpec("ethos-u55-128")
@@ -162,6 +164,69 @@ def test_what_vela_says_is_in_the_error(tmp_path: Path) -> None:
     spec = EthosUCompileSpec("ethos-u55-128", system_config="Nothing")
     with pytest.raises(BackendError, match="Nothing"):
         vela.compile_graph(floats.processed_bytes, spec)
+    ini = tmp_path / "board.ini"
+    ini.write_text("[System_Config.S]\ncore_clock=1e6\naxi0_port=Nowhere\naxi1_port=Sram\n")
+    for name, reason in (
+        ("S", rf"KeyError: 'Nowhere'\n  it was called with .*--config={ini} --system-config=S"),
+        ("T", r"Section System_Config\.T not found in Vela config file"),
+    ):
+        spec = EthosUCompileSpec("ethos-u55-128", system_config=name, config_ini=str(ini))
+        with pytest.raises(BackendError, match=reason):
+            vela.compile_graph(floats.processed_bytes, spec)
+    spec = EthosUCompileSpec("ethos-u55-128", memory_mode="Nothing")
+    with pytest.raises(BackendError, match=r"Section Memory_Mode\.Nothing not found"):
+        vela.compile_graph(floats.processed_bytes, spec)
+    spec = EthosUCompileSpec("ethos-u55-128", config_ini=str(tmp_path / "none.ini"))
+    with pytest.raises(BackendError, match=r"none\.ini': File not found"):
+        vela.compile_graph(floats.processed_bytes, spec)
+
+
+SMALL = """[System_Config.Board]
+core_clock=500e6
+axi0_port=Sram
+axi1_port=OffChipFlash
+Sram_clock_scale=1.0
+OffChipFlash_clock_scale=0.125
+[Memory_Mode.Board]
+const_mem_area=Axi1
+arena_mem_area=Axi0
+cache_mem_area=Axi0
+arena_cache_size={}
+"""
+
+
+def test_sram_that_is_too_small_is_refused_with_operator_and_line(tmp_path: Path) -> None:
+    model, x = prepared(nn.Conv2d(3, 24, 3, padding=1))
+    ini = tmp_path / "board.ini"
+    spec = EthosUCompileSpec("ethos-u55-128", "Board", "Board", config_ini=str(ini))
+
+    def needed() -> int:
+        (delegate,) = delegates(lower(model, x, partitioner=EthosUPartitioner(spec)))
+        return read_blob(delegate.processed_bytes).scratch_size
+
+    ini.write_text(SMALL.format(1 << 20))
+    size = needed()
+    ini.write_text(SMALL.format(size))
+    assert needed() == size
+    ini.write_text(SMALL.format(1024))
+    reason = (
+        r"ethos-u55-128 has 1,024 bytes of SRAM \(arena_cache_size of the configuration file\), "
+        r"and the graph takes ([\d,]+), ([\d,]+) more; of its operators "
+        r"aten\.convolution\.default at .*\.py:\d+ takes most, [\d,]+: give a memory mode with"
+    )
+    with pytest.raises(BackendError, match=reason) as caught:
+        needed()
+    found = re.search(reason, str(caught.value))
+    assert found is not None
+    taken, more = (int(text.replace(",", "")) for text in found.groups())
+    assert taken - more == 1024
+
+
+@pytest.mark.parametrize("target", ["ethos-u65-256", "ethos-u85-256"])
+def test_an_arena_in_dram_has_a_small_sram(target: str) -> None:
+    model, x = prepared(nn.Conv2d(3, 24, 3, padding=1))
+    spec = EthosUCompileSpec(target, memory_mode="Dedicated_Sram_256KB")
+    assert len(delegates(lower(model, x, partitioner=EthosUPartitioner(spec)))) == 1
 
 
 def test_a_vela_that_is_missing_or_another_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
