@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 import etx_runtime
@@ -13,6 +14,7 @@ import pytest
 import torch
 from etx_backend_arm.cortex_m import CortexMQuantizer, lower_to_cortex_m
 from etx_backend_arm.firmware import command
+from etx_backend_arm.firmware.build import BUILDING, TOOLS
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_quant import quantize
 from etx_schema.commands import memory as memory_command
@@ -100,6 +102,27 @@ def test_what_cannot_be_is_refused_and_nothing_written(
     with pytest.raises(EtxError, match=reason):
         firmware(model, "-o", tmp_path / "f", *arguments)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("tool", ["cmake", "arm-none-eabi-g++", "qemu-system-arm", "cc"])
+def test_a_missing_tool_is_named_with_what_installs_it(
+    model: Path, tmp_path: Path, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in TOOLS:
+        if name != tool:
+            (tools / name).write_text("#!/bin/sh\nexit 1\n")
+            (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools))
+    words = [str(model), "--target", "cortex-m4"]
+    reason = re.escape(f"{tool} is not in PATH, and ")
+    with pytest.raises(EtxError, match=reason + "counting needs it: .*install .+"):
+        command.target_counts(words[:1], words[1:])
+    if tool in BUILDING:
+        with pytest.raises(EtxError, match=reason + "--size needs it: .*install .+"):
+            firmware(*words, "-o", tmp_path / "f", "--size")
+    assert list(tmp_path.iterdir()) == [tools]
 
 
 BANKS = [

@@ -4,16 +4,23 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import etx_runtime
 import numpy as np
 import pytest
 from etx_backend_arm.ethos_u import backend
-from etx_backend_arm.ethos_u.blob import EthosUBlob
+from etx_backend_arm.ethos_u.backend import EthosUPartitioner
+from etx_backend_arm.ethos_u.blob import EthosUBlob, npu_of, read_blob
+from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
 from etx_backend_arm.ethos_u.report import layer_at
+from etx_schema.errors import EtxError
+from lowered import delegates, lower
+from test_firmware import firmware
 from test_simulator import CASES, compiled, prepared
 
 DMA, DMA_WAIT, KERNEL_WAIT = 0x010, 0x011, 0x012
@@ -175,6 +182,71 @@ def test_the_offset_names_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = layer_at(reports[0], int(found.group(1), 16))
     assert layer == reports[0]["layers"][3]
     assert (layer["layer"], layer["op"]) == ("Conv2D", "aten.convolution.default")
+
+
+def at_start(number: int) -> Callable[[EthosUBlob], EthosUBlob]:
+    """Return what sets the driver's first word."""
+    return lambda blob: replace(blob, commands=struct.pack("<I", number) + blob.commands[4:])
+
+
+def configured(family: int, macs: int) -> Callable[[EthosUBlob], EthosUBlob]:
+    """Return what sets the NPU that commands are for."""
+
+    def change(blob: EthosUBlob) -> EthosUBlob:
+        words = np.frombuffer(blob.commands, np.uint32).tolist()
+        at = next(i for i in range(1, len(words)) if words[i] & 255 == 1)
+        words[at + 1] = words[at + 1] & 0x0FFFFFF0 | family << 28 | macs.bit_length() - 1
+        changed = np.array(words, np.uint32).tobytes()
+        known = ("ethos-u55", "ethos-u65", "ethos-u85")
+        assert npu_of(changed) == (f"{known[family]}-{macs}" if family < len(known) else None)
+        return replace(blob, commands=changed)
+
+    return change
+
+
+SIZE = "it is for an NPU of another size; the simulator has 32 to 256 MACs, a U65 512"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (at_start(int.from_bytes(b"COP2", "little")), "its commands do not begin with COP1"),
+        (configured(0, 512), SIZE),
+        (configured(0, 16), SIZE),
+        (configured(1, 1024), SIZE),
+        (configured(2, 256), "it is for an Ethos-U85; the simulator is an Ethos-U55 or U65"),
+        (configured(7, 256), "it is for an Ethos-U85; the simulator is an Ethos-U55 or U65"),
+    ],
+)
+def test_another_version_or_npu_is_refused_when_it_is_loaded(
+    change: Callable[[EthosUBlob], EthosUBlob], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, x = prepared(CASES["conv"])
+    with_commands(monkeypatch, change)
+    program = compiled(model, x, "ethos-u55-128")
+    with pytest.raises(etx_runtime.LoadError, match=reason):
+        etx_runtime.load(program)(x.numpy())
+
+
+@pytest.mark.parametrize("target", ["ethos-u55-32", "ethos-u65-512", "ethos-u85-2048"])
+def test_commands_say_for_which_npu_they_are(target: str) -> None:
+    model, x = prepared(CASES["conv"])
+    partitioner = EthosUPartitioner(EthosUCompileSpec(target))
+    (delegate,) = delegates(lower(model, x, partitioner=partitioner))
+    assert npu_of(read_blob(delegate.processed_bytes).commands) == target
+    assert npu_of(b"COP1") is None
+
+
+def test_firmware_has_the_npu_that_commands_are_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, x = prepared(CASES["conv"])
+    with_commands(monkeypatch, configured(1, 256))
+    (tmp_path / "net.pte").write_bytes(compiled(model, x, "ethos-u55-128"))
+    reason = r"holds commands for ethos-u65-256, and the target is cortex-m55\+ethos-u55-128: give "
+    with pytest.raises(EtxError, match=reason):
+        firmware(tmp_path / "net.pte", "--target", "cortex-m55+ethos-u55-128", "-o", tmp_path / "f")
+    assert [path.name for path in tmp_path.iterdir()] == ["net.pte"]
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 
 from etx_schema import Blob, ProgramError
 
-__all__ = ["EthosUBlob", "Port", "read_blob", "write_blob"]
+__all__ = ["EthosUBlob", "Port", "npu_of", "read_blob", "write_blob"]
 
 HEADER = struct.Struct("<16sIB11x")
 """Name, length without padding, whether the data is a key into named data, 11 zero bytes."""
 PORT = struct.Struct("<9i")
 FIRST, LAST = b"vela_bin_stream", b"vela_end_stream"
 ALIGNMENT = 16
+FAMILIES = ("ethos-u55", "ethos-u65", "ethos-u85")
+CONFIGURE, COMMANDS = 1, 2
+"""Words for the driver: the NPU's configuration and identity follow, or its commands."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,18 @@ class EthosUBlob:
     scratch_size: int
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+
+
+def npu_of(commands: bytes) -> str | None:
+    """Return the NPU that a blob's commands are for, as ``ethos-u55-128``; None without a word."""
+    words = [word for (word,) in struct.iter_unpack("<I", commands[: len(commands) // 4 * 4])]
+    at = 1
+    while at + 1 < len(words) and words[at] & 255 != COMMANDS:
+        if words[at] & 255 == CONFIGURE:
+            family, macs = words[at + 1] >> 28, 1 << (words[at + 1] & 15)
+            return f"{FAMILIES[family]}-{macs}" if family < len(FAMILIES) else None
+        at += 1
+    return None
 
 
 def write_blob(blob: EthosUBlob) -> bytes:

@@ -8,7 +8,7 @@ from etx_schema._generated.program import DataLocation, ExecutionPlan
 from etx_schema.errors import EtxError
 from etx_schema.pte import PteFile
 
-from etx_backend_arm.ethos_u.blob import read_blob
+from etx_backend_arm.ethos_u.blob import npu_of, read_blob
 
 __all__ = ["BACKEND", "NPUS", "npu_scratch"]
 
@@ -29,14 +29,6 @@ def npu_scratch(pte: PteFile, plan: ExecutionPlan, target: str) -> int:
                 f"{plan.name} calls the backend {delegate.id}, which firmware does not have: "
                 f"delegate to {BACKEND}, or export without --backend"
             )
-        specs = {spec.key: spec.value for spec in delegate.compile_specs}
-        meant = bytes(specs.get("target") or b"").decode("utf-8", "replace")
-        npu = target.partition("+")[2]
-        if npu == "" or meant not in ("", npu):
-            raise EtxError(
-                f"{plan.name} holds commands for {meant or 'an Ethos-U'}, and the target is "
-                f"{target}: give --target {target.partition('+')[0]}+{meant or NPUS[2]}"
-            )
         place = delegate.processed
         assert place is not None
         is_inline = place.location == DataLocation.INLINE
@@ -45,5 +37,11 @@ def npu_scratch(pte: PteFile, plan: ExecutionPlan, target: str) -> int:
             blob = read_blob(inline[place.index].data if is_inline else pte.delegates[place.index])
         except ProgramError as error:
             raise EtxError(f"{plan.name}: {error}") from error
+        meant, npu = npu_of(blob.commands), target.partition("+")[2]
+        if npu == "" or meant not in (None, npu):
+            raise EtxError(
+                f"{plan.name} holds commands for {meant or 'an Ethos-U'}, and the target is "
+                f"{target}: give --target {target.partition('+')[0]}+{meant or NPUS[2]}"
+            )
         sizes.append(blob.scratch_size)
     return max(sizes)
