@@ -17,7 +17,7 @@ BUILDS = HERE.parents[1] / ".build" / "machines"
 
 @dataclass(frozen=True)
 class Machine:
-    """A toolchain file, the programs it needs, and how to start what it makes."""
+    """A toolchain file, the programs it needs, how to start what it makes, the kernels' level."""
 
     name: str
     toolchain: str | None
@@ -25,6 +25,7 @@ class Machine:
     packages: tuple[str, ...]
     board: str | None = None
     emulator: tuple[str, ...] = ()
+    optimize: str = "-Os"
 
     def command(self, program: Path, arguments: list[str]) -> list[str]:
         """Return the command that runs etx-run in the working folder."""
@@ -44,7 +45,7 @@ class Machine:
 COUNTED = ("-icount", "shift=5")
 ARM = ("gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib", "qemu-system-arm")
 MACHINES = (
-    Machine("host", None, (), ()),
+    Machine("host", None, (), (), optimize="-O3"),
     Machine(
         "cortex-m55", "cortex-m55", ("arm-none-eabi-g++", "qemu-system-arm"), ARM, "mps3-an547"
     ),
@@ -55,6 +56,7 @@ MACHINES = (
         ("aarch64-linux-gnu-g++", "qemu-aarch64"),
         ("g++-aarch64-linux-gnu", "qemu-user"),
         emulator=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
+        optimize="-O3",
     ),
     Machine(
         "riscv64",
@@ -87,7 +89,8 @@ def missing(machine: Machine) -> list[str]:
 def build(machine: Machine, suffix: str = "", *options: str) -> Path:
     """Configure and build etx-run in a folder that is kept; return the program."""
     folder = BUILDS / f"{machine.name}{suffix}"
-    build_with(machine, HERE, folder, [f"-DETX_RUN_FAMILIES={FAMILIES}", *options])
+    given = [f"-DETX_RUN_FAMILIES={FAMILIES}", f"-DETX_KERNELS_OPTIMIZE={machine.optimize}"]
+    build_with(machine, HERE, folder, [*given, *options])
     (program,) = (p for p in folder.iterdir() if p.stem == "etx-run" and p.suffix != ".map")
     return program
 
