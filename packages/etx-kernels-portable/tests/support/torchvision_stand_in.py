@@ -4,7 +4,9 @@ their names and schemas, registered with what the documentation says they return
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -102,6 +104,10 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any], Callable[..., Any]]] = {
 
 def define_operators() -> Library | None:
     """Register them for as long as the library lives; none where torchvision has its own."""
+    spec = find_spec("torchvision")
+    for own in Path(spec.origin).parent.glob("_C*.so") if spec and spec.origin else ():
+        with suppress(OSError):  # It wants CUDA's libraries, or another torch.
+            torch.ops.load_library(own)
     if hasattr(torch.ops.torchvision, "nms"):
         return None
     library = Library("torchvision", "FRAGMENT")
