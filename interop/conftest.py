@@ -26,7 +26,7 @@ SEEDS, DRAWN = 24, 8
 SEED = int(os.environ.get("ETX_SEED", "0"))
 PART_OF_CASES = 4
 """One in so many cases of XNNPACK runs on ExecuTorch, those from ETX_SEED on: the tests of the
-package compare all of them with eager on ETX."""
+package compare all of float32 and int8 with eager on ETX, and draw those of float16."""
 DELEGATED_BY_HAND = ("vit_b_16", "int8-resnet18", "int8-efficientnet_b0", "dynamic-minilm")
 """Of the kind of `deit_tiny` and `int8-mobilenet_v2`, or in test_trained_weights.py."""
 
