@@ -9,6 +9,10 @@ import sys
 from pathlib import Path
 
 
+UNITED = "-DCMAKE_UNITY_BUILD=ON"
+"""Several sources are compiled at once: half of the time, where no bytes are counted."""
+
+
 def tool(name: str) -> str:
     """Find a program beside the interpreter first: the wheels of cmake and ninja lie there."""
     found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)

@@ -18,14 +18,14 @@ namespace fbb = ::etx_fbs::bundled_program;
 
 constexpr char kIdentifier[] = "BP08";
 constexpr size_t kIdentifierAt = 4;
-constexpr size_t kAlignment = 16;
+constexpr size_t kFileAlignment = 16;
 
 const fbb::BundledProgram& bundle_at(const void* root) {
   return *static_cast<const fbb::BundledProgram*>(root);
 }
 
 /// Of a list of values; null for one that is neither tensor nor number.
-const fbb::Value& value_at(const void* values, size_t index) {
+const fbb::Value& stored_at(const void* values, size_t index) {
   return *static_cast<const fbb::Value*>(table_at(values, index));
 }
 
@@ -77,7 +77,7 @@ const char* read(const fbb::Tensor& tensor, Stored& stored) {
 const char* check(const void* values) {
   Stored stored;
   for (size_t i = 0; i < length(values); ++i) {
-    const fbb::Value& value = value_at(values, i);
+    const fbb::Value& value = stored_at(values, i);
     if (value.val_type() < fbb::ValueUnion::Tensor || value.val_type() > fbb::ValueUnion::Double) {
       return "a bundled value is neither a tensor nor a number";
     }
@@ -118,7 +118,7 @@ Result<Bundle> Bundle::open(Span<const uint8_t> file, FailureSink* failures) {
     if (failures != nullptr) failures->report(failure);
     return error;
   };
-  if (reinterpret_cast<uintptr_t>(file.data()) % kAlignment != 0) {
+  if (reinterpret_cast<uintptr_t>(file.data()) % kFileAlignment != 0) {
     return fail(Error::InvalidArgument, "the bundle's memory must be aligned to 16 bytes", 0);
   }
   if (!has_identifier(file.data(), file.size())) {
@@ -184,7 +184,7 @@ Error Bundle::set_inputs(size_t suite, size_t index, Method& method) const {
   if (length(inputs) != method.inputs_size()) return Error::InvalidArgument;
   Stored stored;
   for (size_t i = 0; i < length(inputs); ++i) {
-    const Error error = method.set_input(value_of(value_at(inputs, i), stored), i);
+    const Error error = method.set_input(value_of(stored_at(inputs, i), stored), i);
     if (error != Error::Ok) return error;
   }
   return Error::Ok;
@@ -196,7 +196,7 @@ Verdict Bundle::compare(size_t suite, size_t index, size_t output, const EValue&
   const void* const outputs =
       static_cast<const fbb::BundledMethodTestCase*>(test)->expected_outputs();
   Stored stored;
-  return etx::compare(value, value_of(value_at(outputs, output), stored), tolerance);
+  return etx::compare(value, value_of(stored_at(outputs, output), stored), tolerance);
 }
 
 }  // namespace etx

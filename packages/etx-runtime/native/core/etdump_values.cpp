@@ -16,9 +16,11 @@ using dump::ValueType;
 /// The tables around a value, and those of a tensor without its numbers; generously.
 constexpr size_t kValueSize = 112;
 constexpr size_t kTensorSize = 64;
-constexpr size_t kAlignment = 64;
+constexpr size_t kValueAlignment = 64;
 
-size_t rounded(size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+size_t rounded(size_t size) {
+  return (size + kValueAlignment - 1) / kValueAlignment * kValueAlignment;
+}
 
 }  // namespace
 

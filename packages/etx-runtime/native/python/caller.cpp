@@ -77,13 +77,13 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flagged, PyObject* 
   return nullptr;
 }
 
-int traverse(PyObject* self, visitproc visit, void* arg) {
+int traverse_caller(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   Py_VISIT(reinterpret_cast<Caller*>(self)->owner);
   return 0;
 }
 
-void destroy(PyObject* self) {
+void destroy_caller(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
   Py_XDECREF(reinterpret_cast<Caller*>(self)->owner);
@@ -97,8 +97,8 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr}};
 
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
-                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
-                       {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy_caller)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(traverse_caller)},
                        {Py_tp_members, members},
                        {0, nullptr}};
 

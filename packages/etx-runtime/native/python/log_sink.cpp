@@ -30,7 +30,7 @@ const char* name_of(etx_log_level level) {
 void send(void*, etx_log_level level, const char* message) {
   if (!nb::is_alive()) return;
   const GilAcquired acquired;
-  nb::error_scope pending;
+  nb::error_scope raised;
   nb::object current;
   {
     const std::lock_guard<std::mutex> lock(mutex);

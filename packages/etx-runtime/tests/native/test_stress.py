@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 import thread_programs
-from building import call, configure, tool
+from building import UNITED, call, configure, tool
 from conftest import HERE
 from programs import counter
 
@@ -33,9 +33,9 @@ SECONDS = os.environ.get("ETX_STRESS_SECONDS", "6")
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stress")
-    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1"]
+    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1", UNITED]
     options += [f"-DPython_EXECUTABLE={sys.executable}", f"-DETX_STRESS_KERNELS={KERNELS}"]
-    options += [f"-DETX_KERNELS_FAMILIES={FAMILIES}"]
+    options += [f"-DETX_KERNELS_FAMILIES={FAMILIES}", "-DETX_KERNELS_LEVEL=base"]
     configure(HERE / "stress", folder, *options)
     call(tool("cmake"), "--build", folder, "-j2")
     thread_programs.write(folder, portable=True)
