@@ -12,12 +12,19 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
 FAMILIES = "binary;compare;conv;copy;matmul;max_pool;prim;random;reduce;unary;view"
+BUILT = (
+    f"-DETX_RUN_FAMILIES={FAMILIES}",
+    "-DETX_KERNELS_OPTIMIZE=-Os",
+    "-DETX_KERNELS_LEVEL=base",
+    "-DCMAKE_UNITY_BUILD=ON",
+)
+"""How etx-run is built here: what compiles soonest."""
 BUILDS = HERE.parents[1] / ".build" / "machines"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A toolchain file, the programs it needs, how to start what it makes, the kernels' level."""
+    """A toolchain file, the programs it needs, how to start what it makes."""
 
     name: str
     toolchain: str | None
@@ -25,7 +32,6 @@ class Machine:
     packages: tuple[str, ...]
     board: str | None = None
     emulator: tuple[str, ...] = ()
-    optimize: str = "-Os"
 
     def command(self, program: Path, arguments: list[str]) -> list[str]:
         """Return the command that runs etx-run in the working folder."""
@@ -45,7 +51,7 @@ class Machine:
 COUNTED = ("-icount", "shift=5")
 ARM = ("gcc-arm-none-eabi", "libstdc++-arm-none-eabi-newlib", "qemu-system-arm")
 MACHINES = (
-    Machine("host", None, (), (), optimize="-O3"),
+    Machine("host", None, (), ()),
     Machine(
         "cortex-m55", "cortex-m55", ("arm-none-eabi-g++", "qemu-system-arm"), ARM, "mps3-an547"
     ),
@@ -56,7 +62,6 @@ MACHINES = (
         ("aarch64-linux-gnu-g++", "qemu-aarch64"),
         ("g++-aarch64-linux-gnu", "qemu-user"),
         emulator=("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"),
-        optimize="-O3",
     ),
     Machine(
         "riscv64",
@@ -89,8 +94,7 @@ def missing(machine: Machine) -> list[str]:
 def build(machine: Machine, suffix: str = "", *options: str) -> Path:
     """Configure and build etx-run in a folder that is kept; return the program."""
     folder = BUILDS / f"{machine.name}{suffix}"
-    given = [f"-DETX_RUN_FAMILIES={FAMILIES}", f"-DETX_KERNELS_OPTIMIZE={machine.optimize}"]
-    build_with(machine, HERE, folder, [*given, *options])
+    build_with(machine, HERE, folder, [*BUILT, *options])
     (program,) = (p for p in folder.iterdir() if p.stem == "etx-run" and p.suffix != ".map")
     return program
 
