@@ -24,9 +24,8 @@ EXPORTERS = RUNTIMES = ("etx", "executorch")
 PAIRS = tuple(itertools.product(EXPORTERS, RUNTIMES))
 SEEDS, DRAWN = 24, 8
 SEED = int(os.environ.get("ETX_SEED", "0"))
-PART_OF_CASES = 4
-"""One in so many cases of XNNPACK runs on ExecuTorch, those from ETX_SEED on: the tests of the
-package compare all of float32 and int8 with eager on ETX, and draw those of float16."""
+TURNS = {"delegated": 2, "flow": 2, "lowering": 4, "theirs_lowered": 2}
+"""One in so many values of these parameters runs at a time, those from ETX_SEED on; all by hand."""
 DELEGATED_BY_HAND = ("vit_b_16", "int8-resnet18", "int8-efficientnet_b0", "dynamic-minilm")
 """Of the kind of `deit_tiny` and `int8-mobilenet_v2`, or in test_trained_weights.py."""
 
@@ -64,8 +63,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "lowering" in metafunc.fixturenames:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-W", "ignore", "delegated.py", "--list"], cwd=HERE)
-        part = 1 if metafunc.config.getoption("--by-hand") else PART_OF_CASES
-        metafunc.parametrize("lowering", json.loads(listed)[SEED % part :: part])
+        metafunc.parametrize("lowering", json.loads(listed))
     if "quantized" in metafunc.fixturenames:
         host = metafunc.config.getoption("--host")
         listed = subprocess.check_output([host, "-W", "ignore", "quantized.py", "--list"], cwd=HERE)
@@ -84,14 +82,28 @@ def pairs_of_models(config: pytest.Config) -> tuple[tuple[str, str], ...]:
     return PAIRS if config.getoption("--by-hand") else PAIRS[:-1]
 
 
+def pytest_report_header(config: pytest.Config) -> str:
+    part = ", ".join(f"1 in {part} of {name}" for name, part in TURNS.items())
+    return "all by hand" if config.getoption("--by-hand") else f"of ETX_SEED={SEED}: {part}"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow delegated models to runs by hand."""
+    """Leave what is not this seed's turn, and the slow delegated models, to runs by hand."""
     if config.getoption("--by-hand"):
         return
-    specs = [getattr(item, "callspec", None) for item in items]
-    slow = [bool(s and s.params.get("delegated") in DELEGATED_BY_HAND) for s in specs]
-    config.hook.pytest_deselected(items=list(itertools.compress(items, slow)))
-    items[:] = [item for item, left in zip(items, slow, strict=True) if not left]
+    numbers: dict[str, dict[object, int]] = {name: {} for name in TURNS}
+
+    def waits(item: pytest.Item) -> bool:
+        spec = getattr(item, "callspec", None)
+        given = spec.params if spec else {}
+        if given.get("delegated") in DELEGATED_BY_HAND:
+            return True
+        seen = [(n, numbers[n].setdefault(given[n], len(numbers[n]))) for n in TURNS if n in given]
+        return any(number % TURNS[name] != SEED % TURNS[name] for name, number in seen)
+
+    waiting = [waits(item) for item in items]
+    config.hook.pytest_deselected(items=list(itertools.compress(items, waiting)))
+    items[:] = [item for item, left in zip(items, waiting, strict=True) if not left]
 
 
 class Workshop:
