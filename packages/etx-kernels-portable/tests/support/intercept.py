@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from typing import Any
 
 import torch
@@ -165,10 +166,11 @@ class Reach(Intercept):
         self.reached.append(kernel.name)
 
 
-def reached(case: Case, dtype: torch.dtype) -> set[str]:
-    """Return the kernels that a case's samples reach."""
+def reached(case: Case, dtype: torch.dtype, count: int | None = None) -> set[str]:
+    """Return the kernels that a case's samples reach, or only PyTorch's `count` first ones."""
     found: set[str] = set()
-    for sample in case.inputs(dtype):
+    samples = case.inputs(dtype) if count is None else islice(case.samples_of(dtype), count)
+    for sample in samples:
         with Reach() as reach, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             case.info.op(sample.input, *sample.args, **sample.kwargs)
