@@ -2,8 +2,8 @@
 """The kernels under AddressSanitizer and UndefinedBehaviorSanitizer.
 
 Runs once more what the other tests called, each tensor in a block of its own, then what the
-runtime's fuzzer makes of these programs, and them at sizes near 2^31 and 2^33. By hand, all of
-them ten times: ETX_ENLARGED=10.
+runtime's fuzzer makes of these programs in seconds, and them at sizes near 2^31 and 2^33. By hand,
+for minutes, and all of them ten times: ETX_FUZZ_SECONDS=600 ETX_ENLARGED=10.
 """
 
 from __future__ import annotations
@@ -23,19 +23,28 @@ from record import Recorder
 TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent
 RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
-SECONDS = 25
+SECONDS = int(os.environ.get("ETX_FUZZ_SECONDS", "10"))
 TOOLS = ("fuzz_execute", "broken_files", "enlarged", "every_level", "every_integer")
 PART = 1500
 EVERY = 1021  # of 2^32 floats
 DIGEST = "8260a346291f333f"
 """Of what the integer loops write, on any processor."""
+CACHED = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"}
+"""The runtime's tests build the same objects of it, in another folder."""
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
 
 
 def call(*command: object) -> str:
     """Run a command that must succeed; return all it prints."""
     words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        words,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+        env=os.environ | CACHED,
+    )
     assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
     return done.stdout + done.stderr
 
@@ -53,6 +62,8 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = [f"-DETX_FUZZ_KERNELS={PACKAGE}", "-DCMAKE_BUILD_TYPE=None"]
     options += ["-DCMAKE_CXX_FLAGS=-O1 -g1", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
     options += [f"-DPython_EXECUTABLE={sys.executable}"]
+    if launcher := shutil.which("ccache"):
+        options.append(f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}")
     if clang := shutil.which("clang++"):
         options.append(f"-DCMAKE_CXX_COMPILER={clang}")
     call(tool("cmake"), "-S", RUNTIME_TESTS / "fuzz", "-B", build, "-G", "Ninja", *options)
@@ -78,7 +89,7 @@ def test_elementary_functions_at_every_float(options: tuple[str, ...], tmp_path:
 def test_no_elements_are_read_from_nowhere(tmp_path: Path) -> None:
     """Empty tensors may have no memory."""
     built, native = tmp_path / "no_elements", PACKAGE / "native"
-    options = ("-std=c++17", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover=all")
+    options = ("-std=c++17", "-Og", "-fsanitize=undefined", "-fno-sanitize-recover=all")
     headers = (f"-I{native}", f"-I{RUNTIME_TESTS.parent / 'include'}")
     names = ("core/cast.cpp", "isa/isa.cpp", "isa/isa_level.cpp")
     sources = (TESTS / "cpp" / "no_elements.cpp", *(native / name for name in names))
