@@ -56,7 +56,8 @@ def differential(session: nox.Session) -> None:
 
 @nox.session
 def exported(session: nox.Session) -> None:
-    """Compile 2,000 of PyTorch's samples and 400 random graphs, drawn by ETX_SEED. By hand.
+    """Compile 2,000 of PyTorch's samples and 400 random graphs, drawn by ETX_SEED, and 200 random
+    programs with control flow. By hand.
 
     `-- table` draws 10,000 graphs over the table of kernels instead, runs them with memory reused
     and not, and prints counts and the rows reached; `-- table --graphs 500 --first 500` a part.
@@ -69,10 +70,11 @@ def exported(session: nox.Session) -> None:
         return
     tox = [sys.executable, "-m", "tox", "run", "-c", ROOT / "tox.ini", "-e", "exir"]
     seed = str(random.SystemRandom().randrange(10**6))
-    given = {"ETX_SAMPLES": "2000", "ETX_GRAPHS": "400", "ETX_SEED": seed}
+    given = {"ETX_SAMPLES": "2000", "ETX_GRAPHS": "400", "ETX_RANDOM_PROGRAMS": "200"}
+    given["ETX_SEED"] = seed
     environ = {name: os.environ.get(name, value) for name, value in given.items()}
-    drawn = ("tests/device/test_exported_means_runs.py", "--rows", "0")
-    run(session, *tox, "--", *drawn, *session.posargs, **environ)
+    drawn = (f"tests/device/test_{name}.py" for name in ("exported_means_runs", "random_programs"))
+    run(session, *tox, "--", *drawn, "--rows", "0", *session.posargs, **environ)
 
 
 @nox.session

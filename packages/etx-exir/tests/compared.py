@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy
 import torch
 from torch._ops import OpOverload
 from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.common_utils import SEED
+from torch.testing._internal.opinfo.core import OpInfo
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -47,10 +51,24 @@ class Compared(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def seeded_samples(info: OpInfo, dtype: torch.dtype, backward: bool = False) -> Iterator[Any]:
+    """Yield what `info.sample_inputs` does, without the stacks that it formats for each."""
+    samples = iter(info.sample_inputs_func(info, "cpu", dtype, backward))
+    while True:
+        torch.default_generator.manual_seed(SEED)
+        random.seed(SEED)
+        numpy.random.seed(SEED)
+        try:
+            sample = next(samples)
+        except StopIteration:
+            return
+        yield sample
+
+
 def run_samples(name: str, dtype: torch.dtype, backward: bool = False, stride: int = 1) -> None:
     """Run every OpInfo of that name on its samples, a `stride`-th of them, and their gradients."""
     for info in (info for info in op_db if info.name == name):
-        samples = list(info.sample_inputs("cpu", dtype, requires_grad=backward))
+        samples = list(seeded_samples(info, dtype, backward))
         for sample in samples[::stride]:
             result = info(sample.input, *sample.args, **sample.kwargs)
             if backward:

@@ -37,7 +37,7 @@ def drawn_sample(seed: int, number: int) -> Sample | None:
     """Return a sample, None where the operator has none of that dtype."""
     draw = random.Random(f"{seed} {number}")
     op, dtype = draw.choice(pairs())
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)
     with torch.no_grad():
         samples = op.sample_inputs_func(op, "cpu", dtype, False)
         found = list(islice(samples, CONSIDERED))

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,17 +41,39 @@ def net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cli.main(["compile", "net.py:Net", "-o", "net.pte"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("run", "1"), ("compile", "1")]
-)
-def test_full_output(name: str, unbuffered: str, net: None) -> None:
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[subprocess.Popen[str]]:
+    """Run commands in processes of their own: to import torch takes longer than they do."""
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("nursery.py"))]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        yield process
+        process.stdin.close()
+
+
+@pytest.mark.parametrize("unbuffered", [False, True])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_full_output(
+    name: str, unbuffered: bool, net: None, tmp_path: Path, nursery: subprocess.Popen[str]
+) -> None:
+    errors = tmp_path / "errors"
+    words = [COMMANDS[name], str(tmp_path), "/dev/full", str(errors), unbuffered]
+    print(json.dumps(words), file=nursery.stdin, flush=True)
+    assert nursery.stdout is not None
+    code = nursery.stdout.readline().strip()
+    told = b"etx: standard output cannot be written: No space left on device\n"
+    assert (code, errors.read_bytes()) == ("2", told)
+
+
+def test_full_output_of_a_new_process(net: None) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "etx_schema.cli", *COMMANDS[name]],
+            [sys.executable, "-m", "etx_schema.cli", *COMMANDS["run"]],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
-            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
     assert done.stderr == b"etx: standard output cannot be written: No space left on device\n"
     assert done.returncode == 2

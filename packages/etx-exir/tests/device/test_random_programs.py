@@ -15,9 +15,11 @@ from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from interpreter import Method
 from memory_checker import replay
+from promise import drawn
 from random_programs import ALL, random_program, seeded_program
 from running import SEPARATE, assert_same, emitted, plan_of, reread
 
+PROGRAMS = drawn("ETX_RANDOM_PROGRAMS", 6)
 torch_refuses = (
     torch._dynamo.exc.TorchDynamoException,
     torch._dynamo.exc.UserError,
@@ -45,7 +47,9 @@ def check(program):
     return True
 
 
-@settings(max_examples=14, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=PROGRAMS, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
 @given(st.data())
 def test_agrees_with_eager(data):
     program = random_program(lambda low, high: data.draw(st.integers(low, high)), 5)

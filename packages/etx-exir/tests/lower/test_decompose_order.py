@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from compared import Compared, run_samples
+from compared import Compared, run_samples, seeded_samples
 from etx_exir.lower.decompose_order import ORDER
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -51,7 +51,7 @@ def same(actual, expected, where=None):
 def samples(dtype):
     for info in op_db:
         if info.name in SAMPLED and info.supports_dtype(dtype, "cpu"):
-            for sample in info.sample_inputs("cpu", dtype):
+            for sample in seeded_samples(info, dtype):
                 yield info, sample
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import random
+from dataclasses import replace
 
 import pytest
 from etx_exir.plan import ALGORITHMS, MemoryPlanningPass, greedy, naive
@@ -83,11 +84,12 @@ def test_the_checker_finds_a_tensor_moved_onto_one_that_is_written_during_its_li
         trace = Trace(method, reference, coin(seed))
         trace.execute()
         for victim, other in sorted(set(overwrites(trace)))[:30]:
-            broken = copy.deepcopy(method)
-            broken.values[victim].val.allocation_info = copy.copy(
-                method.values[other].val.allocation_info
-            )
-            broken.non_const_buffer_sizes = [0, *([1 << 20] * 3)]
+            moved = copy.copy(method.values[victim])
+            place = copy.copy(method.values[other].val.allocation_info)
+            moved.val = replace(moved.val, allocation_info=place)
+            values = [*method.values[:victim], moved, *method.values[victim + 1 :]]
+            sizes = [0, *([1 << 20] * 3)]
+            broken = replace(method, values=values, non_const_buffer_sizes=sizes)
             walk = Walk(broken, reference, coin(seed))
             with pytest.raises(Overlap):
                 walk.execute()
