@@ -9,6 +9,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ WRITES = re.compile(r"\b(writes?|draw|keep the steps|where they go|a folder of i
 FILES = re.compile(r"\b(FILE|DIR|PATH|OUT)\b")
 
 
+@cache
 def options_of(command: str) -> list[argparse.Action]:
     """Return what the parser of a command takes."""
     (choices,) = (

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import shutil
 import sys
 
 import etx_runtime
@@ -30,18 +31,24 @@ def net():
 """
 
 
-@pytest.fixture
-def files(tmp_path, request, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    folder = str(request.path.parent)
-    (tmp_path / "net.py").write_text(SOURCE.format(folder=folder))
+@pytest.fixture(scope="module")
+def written(tmp_path_factory, request):
+    folder = tmp_path_factory.mktemp("written")
+    (folder / "net.py").write_text(SOURCE.format(folder=str(request.path.parent)))
     module, inputs, _ = rows()["convolutions"]
-    compile_model(module, inputs, path="net.pte")
-    pte = read_pte("net.pte")
+    compile_model(module, inputs, path=folder / "net.pte")
+    pte = read_pte(folder / "net.pte")
     for operator in pte.program.execution_plan[0].operators:
         if operator.name == "aten::sigmoid":
             operator.name = "aten::tanh"
-    write_pte(pte, "wrong.pte")
+    write_pte(pte, folder / "wrong.pte")
+    return folder
+
+
+@pytest.fixture
+def files(written, tmp_path, monkeypatch):
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
 
 
 def etx(capsys, *words):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
 from compared_models import exported
@@ -20,6 +22,8 @@ from torchao.quantization import (
     PerGroup,
     quantize_,
 )
+
+SEEDS = int(os.environ.get("ETX_SEEDS", "2"))
 
 
 def test_noise_by_design_and_of_the_runtime():
@@ -140,7 +144,7 @@ def compared_dynamic(model, inputs, target):
 
 
 @pytest.mark.parametrize("target", ["etx", "executorch", "xnnpack"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_no_alarm_of_rows_with_their_own_ranges(seed, target):
     """The model has one range for all: integer operators and XNNPACK take that of each row."""
     torch.manual_seed(seed)
