@@ -3,14 +3,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
+import sys
 import sysconfig
+import warnings
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 from etx_schema import ScalarType, read_pte
+from etx_schema.cli import main
 
 MODEL = """
 import torch
@@ -41,16 +46,31 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+COMMAND = ("compile", "model.py:Net", "-o", "net.pte")
+
+
 def etx(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in this process, with the warnings that are shown by a new one."""
+    output, errors = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        patch.chdir(folder)
+        patch.setattr(sys, "path", [*sys.path])
+        patch.delitem(sys.modules, "model", raising=False)
+        warnings.resetwarnings()
+        warnings.simplefilter("ignore", DeprecationWarning)
+        with redirect_stdout(output), redirect_stderr(errors):
+            code = main([*COMMAND, *arguments])
+    return subprocess.CompletedProcess(COMMAND, code, output.getvalue(), errors.getvalue())
+
+
+def new_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     program = Path(sysconfig.get_path("scripts")) / "etx"
-    command = [str(program), "compile", "model.py:Net", "-o", "net.pte"]
-    return subprocess.run(
-        [*command, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    command = [str(program), *COMMAND, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_from_a_model_and_data_to_a_file(folder: Path) -> None:
-    done = etx(
+    done = new_process(
         folder,
         *("--quantize", "int8", "--calibrate", "images.npz", "--target-sqnr", "30"),
         *("--quantize-report", "report.json", "--json", "--progress", "always"),
@@ -98,7 +118,7 @@ def test_only_static_int8_has_integers_at_its_edges(folder: Path) -> None:
 
 
 def test_nothing_is_said_of_torchaos_own_kernels(folder: Path) -> None:
-    done = etx(folder, "--quantize", "int8-dynamic", "--progress", "never")
+    done = new_process(folder, "--quantize", "int8-dynamic", "--progress", "never")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
 

@@ -276,16 +276,23 @@ OTHER = {
 }
 
 
-@pytest.fixture
-def places(files):
+@pytest.fixture(scope="module")
+def recorded(written):
     module, inputs, _ = rows()["convolutions"]
-    torch.export.save(torch.export.export(module, inputs), "net.pt2")
     changed = copy.deepcopy(module)
     torch.nn.init.zeros_(changed.depthwise.bias)
-    torch.export.save(torch.export.export(changed, inputs), "changed.pt2")
     config = ExecutorchBackendConfig(target="executorch")
-    compile_model(module, inputs, path="other.pte", config=config)
-    record("net.pte", "all")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(written)
+        torch.export.save(torch.export.export(module, inputs), "net.pt2")
+        torch.export.save(torch.export.export(changed, inputs), "changed.pt2")
+        compile_model(module, inputs, path="other.pte", config=config)
+        record("net.pte", "all")
+
+
+@pytest.fixture
+def places(recorded, files):
+    """Files, and what else one compares."""
 
 
 @pytest.mark.parametrize("pair", PAIRS)
