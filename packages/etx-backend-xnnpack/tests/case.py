@@ -70,7 +70,7 @@ class Case:
 
     def module(self) -> nn.Module:
         """Return the module in evaluation mode, the same one each time; quantized by a recipe."""
-        torch.manual_seed(SEED)
+        torch.default_generator.manual_seed(SEED)  # torch.manual_seed formats stacks, for GPUs
         module = self.make().eval()
         module = module.half() if self.half else module
         return module if not self.recipe else quantized(module, self)

@@ -9,6 +9,7 @@ import torch
 from case import Case
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_exir import EdgeProgramManager, to_edge_transform_and_lower
+from torch import nn
 
 
 def lower(case: Case) -> EdgeProgramManager:
@@ -20,9 +21,15 @@ def lower(case: Case) -> EdgeProgramManager:
 
 
 @cache
+def made(case: Case) -> nn.Module:
+    """Return the module of `case`, which may have been quantized; it is not to be changed."""
+    return case.module()
+
+
+@cache
 def export(case: Case) -> torch.export.ExportedProgram:
     """Return the exported program of `case`; it is not to be changed."""
     with torch.no_grad():
         return torch.export.export(
-            case.module(), case.arguments()[0], dynamic_shapes=case.dynamic_shapes()
+            made(case), case.arguments()[0], dynamic_shapes=case.dynamic_shapes()
         )

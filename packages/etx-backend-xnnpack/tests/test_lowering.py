@@ -38,7 +38,7 @@ from etx_exir.delegation.explain import outside
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.equal_values import note_of
 from etx_schema import NamedBlob, Table
-from lowered import export, lower
+from lowered import export, lower, made
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -68,10 +68,9 @@ def test_agrees_with_eager(case: Case, tmp_path: Path) -> None:
     file = tmp_path / "case.pte"
     lowered(case).to_executorch(ExecutorchBackendConfig(target=None)).save(file)
     method = etx_runtime.Runtime.get().load_program(file).load_method("forward")
-    module = case.module()
     for arguments in case.arguments():
         with torch.no_grad():
-            expected = pytree.tree_leaves(module(*arguments))
+            expected = pytree.tree_leaves(made(case)(*arguments))
         found = method.execute(list(arguments))
         for one, other in zip(found, expected, strict=True):
             worst = float(other.abs().max()) * case.tol
@@ -106,14 +105,14 @@ def tensor(value: Any) -> TensorValue:
 
 
 def test_every_lowering_has_a_case() -> None:
-    nodes = (
-        node
-        for case in CASES
-        for delegate in delegates(lowered(case))
-        for node in delegate.original_module.graph.nodes
-    )
-    tested = {TABLE[node.target].emit for node in nodes if node.target in TABLE}
-    assert [str(op) for op, row in TABLE.items() if row.emit not in tested] == []
+    untested = {row.emit: str(op) for op, row in TABLE.items()}
+    for case in sorted(CASES, key=lambda case: case.half):  # those of float16 are a part of a run
+        if untested:
+            for delegate in delegates(lowered(case)):
+                for node in delegate.original_module.graph.nodes:
+                    if node.target in TABLE:
+                        untested.pop(TABLE[node.target].emit, None)
+    assert list(untested.values()) == []
 
 
 def graph_of(case_name: str) -> Graph:
