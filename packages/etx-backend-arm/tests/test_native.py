@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The simulator under sanitizers: weight streams of Vela's encoder, blobs with bytes changed.
+"""The simulator and the delegate under sanitizers: weight streams of Vela's encoder, changed blobs.
 
 By hand, for as long as one likes:
 
@@ -7,6 +7,7 @@ By hand, for as long as one likes:
         -DETX_SANITIZE=address,undefined
     cmake --build build && python tests/test_native.py seeds
     build/tests/cpp/fuzz_blobs 1000000 1 seeds/*
+    build/tests/cpp/fuzz_delegate 1000000 1 seeds/*
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ from test_simulator import CASES, prepared
 
 PACKAGE = Path(__file__).resolve().parents[1]
 SEEDS = ("conv", "depthwise", "avg_pool", "max_pool", "transposed")
-FORMS = ("add", "bmm", "minimum", "nearest_twice", "sigmoid", "sum")
+FORMS = ("add", "bmm", "minimum", "nearest_twice", "sigmoid", "sum", "unbind")
 TWO_CORES = EthosUCompileSpec("ethos-u65-512")
 SPEC = EthosUCompileSpec("ethos-u55-128")
 RUNS = 8000
+CALLS = 3000
 
 
 def call(*command: object, **options: object) -> bytes:
@@ -101,11 +103,26 @@ def write_seeds(folder: Path) -> list[Path]:
     return [folder / name for name in (*SEEDS, "two_cores", *FORMS)]
 
 
-def test_changed_blobs_are_refused_or_run(programs: Path, tmp_path: Path) -> None:
-    out = call(programs / "fuzz_blobs", RUNS, 1, *write_seeds(tmp_path)).decode()
+@pytest.fixture(scope="module")
+def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return write_seeds(tmp_path_factory.mktemp("seeds"))
+
+
+def test_changed_blobs_are_refused_or_run(programs: Path, seeds: list[Path]) -> None:
+    out = call(programs / "fuzz_blobs", RUNS, 1, *seeds).decode()
     refused, too_large, stopped, ran = map(int, re.findall(r"\d+", out))
     assert refused + too_large + stopped + ran == RUNS
     assert min(refused, stopped, ran) > RUNS // 50, out
+
+
+def test_delegates_of_changed_blobs_are_refused_or_called(
+    programs: Path, seeds: list[Path]
+) -> None:
+    out = call(programs / "fuzz_delegate", CALLS, 1, *seeds).decode()
+    refused, stopped, cancelled, ran = map(int, re.findall(r"\d+", out))
+    assert refused + stopped + cancelled + ran == CALLS
+    assert min(refused, stopped, ran) > CALLS // 20, out
+    assert cancelled > CALLS // 100, out
 
 
 if __name__ == "__main__":

@@ -8,11 +8,13 @@ import struct
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import etx_runtime
 import numpy as np
 import pytest
+import torch
 from etx_backend_arm.ethos_u import backend
 from etx_backend_arm.ethos_u.backend import EthosUPartitioner
 from etx_backend_arm.ethos_u.blob import EthosUBlob, npu_of, read_blob
@@ -26,6 +28,7 @@ from test_simulator import CASES, compiled, prepared
 DMA, DMA_WAIT, KERNEL_WAIT = 0x010, 0x011, 0x012
 OFM_REGION, SOURCE_REGION = 0x11F, 0x130
 IFM_BASE, OFM_BASE, DMA_TARGET = 0x4000, 0x4010, 0x4031
+STRIDES_OF_MAPS = (0x4004, 0x4005, 0x4014, 0x4015)
 NOT_WAITED = 15
 STRIDES = 0x200
 Words = list[int]
@@ -182,6 +185,40 @@ def test_the_offset_names_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = layer_at(reports[0], int(found.group(1), 16))
     assert layer == reports[0]["layers"][3]
     assert (layer["layer"], layer["op"]) == ("Conv2D", "aten.convolution.default")
+
+
+def test_a_row_without_an_end_stops_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, x = prepared(torch.nn.MaxPool2d(3, 2))
+    wide, tall = (0x111, 0x11A, 0x10A, 0x10B, 0x10C), (0x120, 0x121)
+    none = (0x112, *range(0x100, 0x104))
+
+    def endless(blob: EthosUBlob) -> EthosUBlob:
+        words, begin = stream_of(blob.commands)
+        for codes, number in ((wide, 0xFFFF), (tall, 0x1FF), (none, 0)):
+            for code in codes:
+                parameter(code, number)(words, begin)
+        for code in STRIDES_OF_MAPS:
+            address(code, 0)(words, begin)
+        return replace(blob, commands=np.array(words, np.uint32).tobytes())
+
+    with_commands(monkeypatch, endless)
+    run = etx_runtime.load(compiled(model, x, "ethos-u55-128"))
+    said: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            run(x.numpy())
+        except etx_runtime.ExecutionError as error:
+            said.append(error)
+
+    thread = Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(0.2)
+    assert thread.is_alive(), said
+    run.method().cancel()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert "cancelled at instruction 0, EthosUBackend" in str(said[0])
 
 
 def at_start(number: int) -> Callable[[EthosUBlob], EthosUBlob]:

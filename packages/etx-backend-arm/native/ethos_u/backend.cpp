@@ -84,6 +84,10 @@ Error copy(const Bytes& ports, etx_value* const* args, uint8_t* scratch, bool is
       *reason = "a tensor of another size than the blob says";
       return Error::InvalidArgument;
     }
+    if (!is_input && tensor.is_constant()) {
+      *reason = "an output is constant";
+      return Error::InvalidArgument;
+    }
     void* of_tensor = args[i]->payload.as_tensor->data;
     void* of_npu = scratch + port.offset;
     if (of_tensor == of_npu) continue;

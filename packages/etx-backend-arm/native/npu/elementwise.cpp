@@ -49,8 +49,8 @@ Fault Machine::combine(const FeatureMap& from, const FeatureMap& to, uint32_t ki
   const uint64_t given = is_scaled ? registers_[kOfmScale] : 1;
   const auto shift = static_cast<uint32_t>(given >> 32 & 63);
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
-    NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
+      NPU_TRY(may_go_on());
       NPU_TRY(from.read(*memory_, y, x, first));
       if (!has_scalar) {
         NPU_TRY(other.read(*memory_, (bits & kHeight) != 0 ? 0 : y, (bits & kWidth) != 0 ? 0 : x,
@@ -114,8 +114,8 @@ Fault Machine::reduce(const FeatureMap& from, const FeatureMap& to) {
   const uint64_t given = registers_[kOfmScale];
   const auto shift = static_cast<uint32_t>(given >> 32 & 63);
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
-    NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
+      NPU_TRY(may_go_on());
       NPU_TRY(from.read(*memory_, y, x, workspace_.patch));
       int64_t sum = 0;
       for (uint32_t c = 0; c < from.depth; ++c) sum += workspace_.patch[c];

@@ -135,8 +135,8 @@ Fault Machine::convolve(const FeatureMap& from, const FeatureMap& to, bool is_de
   const uint32_t kernel = window_.height * window_.width;
   const size_t length = size_t{kernel} * (is_depthwise ? 1 : from.depth);
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
-    NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
+      NPU_TRY(may_go_on());
       uint64_t count = 0;
       NPU_TRY(gather(from, {y, x}, &count));
       for (uint32_t oc = 0; oc < to.depth; ++oc) {
@@ -163,8 +163,8 @@ Fault Machine::pool(const FeatureMap& from, const FeatureMap& to, bool is_averag
   const bool is_padded =
       is_average && (window_.top | window_.left | window_.bottom | window_.right) != 0;
   for (uint32_t y = 0; y < registers_.size(kOfmHeight); ++y) {
-    NPU_TRY(may_go_on());
     for (uint32_t x = 0; x < registers_.size(kOfmWidth); ++x) {
+      NPU_TRY(may_go_on());
       uint64_t count = 0;
       NPU_TRY(gather(from, {y, x}, &count));
       for (uint32_t c = 0; c < to.depth; ++c) {
