@@ -41,6 +41,8 @@ ONES: dict[str, Callable[[Tensor], Tensor]] = {
     "clamp": lambda x: x.clamp(-5, 9),
     "clamp_low": lambda x: x.clamp(min=-5),
     "clamp_high": lambda x: x.clamp(max=9),
+    "clamp_between": lambda x: x.clamp(torch.tensor(-5), torch.tensor(9)),
+    "maximum_of_number": lambda x: torch.maximum(x, torch.tensor(3)),
     "relu": torch.relu,
     "abs": torch.abs,
     "neg": torch.neg,
