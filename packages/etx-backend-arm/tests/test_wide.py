@@ -29,6 +29,7 @@ from lowered import delegates, interpreted, largest_step, lower
 from test_forms import MANY, MOVES, TABLES
 from torch import Tensor, nn
 
+F = torch.nn.functional
 WIDE = TosaCompileSpec("TOSA-1.0+INT+int16+int4")
 LAYERS: dict[str, Callable[[], nn.Module]] = {
     "conv": lambda: nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.ReLU()),
@@ -43,6 +44,9 @@ OPERATORS = [
     "amax",
     "amin",
     "bmm",
+    "layer_norm",
+    "layer_norm_long",
+    "layer_norm_planes",
     "matmul",
     "mean",
     "mean_channels",
@@ -100,6 +104,36 @@ def test_operators_of_16_bits(name: str) -> None:
         assert steps <= STEPS.get(name, 1)
 
 
+NORMS: dict[str, tuple[int, float, dict[str, float]]] = {
+    "rows": (64, 2e-4, {}),
+    "of_eps": (64, 1e-6, {}),
+    "long_of_eps": (2048, 1e-6, {}),
+    "parameters": (64, 2e-4, {"weight": 9.0, "bias": 3.0}),
+    "bias_alone": (64, 2e-4, {"bias": 3000.0}),
+    "bias_above_weight": (64, 2e-4, {"weight": 1e-3, "bias": 3000.0}),
+}
+"""Elements of a row, the scale of a step of int16, and how large parameters are."""
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16])
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_small_rows_beside_large_ones(name: str, dtype: torch.dtype) -> None:
+    size, scale, reach = NORMS[name]
+    random = torch.Generator().manual_seed(0)
+    given = {key: torch.randn(size, generator=random) * each for key, each in reach.items()}
+    x = torch.randn(7, size, generator=random)
+    x *= torch.tensor([8, 4, 1, 0.2, 0.02, 0, 0]).unsqueeze(1) * 1000
+    x[-1] = 7777
+    x = (x / (1 if dtype == torch.int16 else 256)).round().to(dtype)
+    model = Between(
+        lambda x: F.layer_norm(x, (size,), given.get("weight"), given.get("bias")),
+        x,
+        scale=scale * 256,
+    )
+    (delegate,) = delegates(lower(model.eval(), x, partitioner=TOSAPartitioner(WIDE)))
+    assert largest_step(delegate.processed_bytes, model, x) <= 1
+
+
 NPU = EthosUCompileSpec("ethos-u55-128")
 
 
@@ -115,7 +149,18 @@ def test_an_npu_has_layers_of_16_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["add", "add_broadcast", "amax", "maximum", "multiply", "pad", "subtract", "sum"]
+    "name",
+    [
+        "add",
+        "add_broadcast",
+        "amax",
+        "layer_norm",
+        "maximum",
+        "multiply",
+        "pad",
+        "subtract",
+        "sum",
+    ],
 )
 def test_an_npu_has_operators_of_16_bits(name: str) -> None:
     model, inputs = wide(name)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator
-from math import ceil, log2, prod, sqrt
+from math import ceil, floor, log2, prod, sqrt
 
 import torch
 from torch.fx import Node
@@ -18,9 +18,9 @@ from etx_backend_arm.nodes.table import (
     Profile,
     arguments,
     floating,
+    integers,
     lowers,
     picked_only,
-    quantized,
     static_shape,
 )
 from etx_backend_arm.nodes.wide import ENTRIES, LARGEST, STEP, Integers, table8, table16
@@ -189,11 +189,12 @@ def constants_only(node: Node, look: Look) -> str | None:
     return None
 
 
-@lowers(
-    aten.layer_norm.default,
-    when=(quantized, static_shape, constants_only),
-    profile=Profile.INT,
-)
+def layer_norm_integers(values: Values, node: Node) -> None:
+    """Lower by the formula of the type."""
+    is_wide = values.step(node).form.is_wide
+    (layer_norm_int16 if is_wide else layer_norm_int8)(values, node)
+
+
 def layer_norm_int8(values: Values, node: Node) -> None:
     """c / sqrt(V) with c = N * x - sum(x) and V = sum(c * c), in int32 and a table of 1/sqrt.
 
@@ -203,37 +204,95 @@ def layer_norm_int8(values: Values, node: Node) -> None:
     call = Call(values, node, "nchw")
     math = Integers(call)
     _, normal, weight, bias, eps = arguments(node)[:5]
-    (source,) = call.activations
-    form, count = call.form(source), prod(normal)
-    rows = [prod(call.shape) // count, count]
-    value = call.reshape(call.get(source), rows, "rows")
-    wide = call.wide(value, 1.0, form.zero_point, "wide")
-    total = reduce(call, Op.REDUCE_SUM, wide, [1], "sum")
-    times = math.mul(wide, math.number(count, wide), 0, "times")
-    centred = math.sub(times, total, "centred")
-    bits = ceil(log2(count) + 2 * log2(MOST_BELOW * count))
+    form, count = call.form(call.activations[0]), prod(normal)
+    centred = _centred(math, count)
+    offset = float(eps) * count**3 / form.scale**2
+    bits = ceil(max(log2(count) + 2 * log2(MOST_BELOW * count), log2(max(offset, 1.0))))
     least, room = max(bits - 30, 0), max(30 - bits, 0)
-    power = reduce(call, Op.REDUCE_SUM, math.mul(centred, centred, least, "squares"), [1], "power")
+    power = _power(math, centred, least, "power")
     if room:
         power = math.left(power, math.number(room, power), "power_in_room")
-    offset = max(round(float(eps) * count**3 / form.scale**2 * 2.0 ** (room - least)), 1)
-    power = math.add(power, math.number(min(offset, 2**30), power), "not_zero")
+    added = max(round(offset * 2.0 ** (room - least)), 1)
+    power = math.add(power, math.number(added, power), "not_zero")
+    inverse, half, factor, extra = _inverse_root(math, power)
+    shift = max(ceil(log2(MOST_BELOW * count)) + 22 - 30, 0) + extra
+    scaled = math.mul(centred, inverse, shift, "scaled")
+    made = math.right(scaled, math.sub(math.number(15, half), half, "down"), "normal")
+    unit = 2.0**shift * sqrt(count) * 2 ** ((room - least) / 2) / factor
+    parameters = values.parameter(weight), values.parameter(bias)
+    made, unit = _affine(math, made, unit, *parameters, sqrt(count))
+    call.done(call.reshape(made, call.shape, "as"), unit)
+
+
+def layer_norm_int16(values: Values, node: Node) -> None:
+    """As of int8, but a row's c is shifted to the left by b bits before V is summed up.
+
+    A first V, without them, says how many are free: c << b stays within 2**30, V without ``less``
+    bits, too. They are at most those with which eps, shifted as V is, stays within 2**29.
+    """
+    call = Call(values, node, "nchw")
+    math = Integers(call)
+    _, normal, weight, bias, eps = arguments(node)[:5]
+    form, count = call.form(call.activations[0]), prod(normal)
+    centred, of_count = _centred(math, count), ceil(log2(count))
+    offset = max(float(eps) * count**3 / form.scale**2, 2.0**-100)
+    less = max(28 + of_count, ceil(log2(offset)) - 29)
+    most = min(floor((29 + less - log2(offset)) / 2), (30 - of_count) // 2)
+    zeros = math.leading_zeros(_power(math, centred, 28 + of_count, "coarse"), "free")
+    twice = math.sub(zeros, math.number(max(3, of_count) + 1, zeros), "spare_twice")
+    spare = math.right(twice, math.number(1, zeros), "spare")
+    spare = math.most(spare, math.number(0, zeros), "spare_or_none")
+    bits = math.least(spare, math.number(most, zeros), "bits")
+    centred = math.left(centred, bits, "in_front")
+    rest = math.sub(math.number(2 * most, bits), math.add(bits, bits, "bits_twice"), "rest")
+    added = max(round(offset * 2.0 ** (2 * most - less)), 1)
+    added_here = math.right(math.number(added, rest), rest, "eps")
+    power = math.add(_power(math, centred, less, "power"), added_here, "not_zero")
+    inverse, half, factor, extra = _inverse_root(math, power)
+    shift = 22 + of_count // 2 + extra
+    made = math.left(math.mul(centred, inverse, shift, "scaled"), half, "normal")
+    unit = 2.0 ** (shift - 15 - less / 2) * sqrt(count) / factor
+    parameters = values.parameter(weight), values.parameter(bias)
+    made, unit = _affine(math, made, unit, *parameters, sqrt(count))
+    call.done(call.reshape(made, call.shape, "as"), unit)
+
+
+lowers(
+    aten.layer_norm.default,
+    when=(integers, static_shape, constants_only),
+    profile=Profile.INT,
+)(layer_norm_integers)
+
+
+def _centred(math: Integers, count: int) -> str:
+    """Return rows of ``count`` elements, each element ``count`` times less the row's sum."""
+    call = math.call
+    (source,) = call.activations
+    value = call.reshape(call.get(source), [prod(call.shape) // count, count], "rows")
+    wide = call.wide(value, 1.0, call.form(source).zero_point, "wide")
+    total = reduce(call, Op.REDUCE_SUM, wide, [1], "sum")
+    return math.sub(math.mul(wide, math.number(count, wide), 0, "times"), total, "centred")
+
+
+def _power(math: Integers, centred: str, less: int, suffix: str) -> str:
+    """Return the sum of squares of each row, of which ``less`` bits are dropped."""
+    squares = math.mul(centred, centred, less, f"{suffix}_squares")
+    return reduce(math.call, Op.REDUCE_SUM, squares, [1], suffix)
+
+
+def _inverse_root(math: Integers, power: str) -> tuple[str, str, float, int]:
+    """Return r, a / 2, K and bits of r above 22: r = K * 2**15 / sqrt(power << a)."""
     half = math.right(
         math.sub(math.leading_zeros(power, "zeros"), math.number(2, power), "even"),
         math.number(1, power),
         "half",
     )
     leading = math.left(power, math.add(half, half, "up"), "leading")
-    inverse, factor, extra = _inverse_root(math, leading)
-    shift = max(ceil(log2(MOST_BELOW * count)) + 22 - 30, 0) + extra
-    scaled = math.mul(centred, inverse, shift, "scaled")
-    made = math.right(scaled, math.sub(math.number(15, half), half, "down"), "normal")
-    unit = 2.0**shift * sqrt(count) * 2 ** ((room - least) / 2) / factor
-    made, unit = _affine(math, made, unit, values.parameter(weight), values.parameter(bias))
-    call.done(call.reshape(made, call.shape, "as"), unit)
+    inverse, factor, extra = _inverse_of_leading(math, leading)
+    return inverse, half, factor, extra
 
 
-def _inverse_root(math: Integers, leading: str) -> tuple[str, float, int]:
+def _inverse_of_leading(math: Integers, leading: str) -> tuple[str, float, int]:
     """Return factor * 2**15 / sqrt(of 2**29 to 2**31), the factor, and bits above 22."""
     call, graph = math.call, math.call.graph
     if not call.values.narrow_tables:
@@ -253,14 +312,27 @@ def _inverse_root(math: Integers, leading: str) -> tuple[str, float, int]:
 
 
 def _affine(
-    math: Integers, value: str, unit: float, weight: torch.Tensor | None, bias: torch.Tensor | None
+    math: Integers,
+    value: str,
+    unit: float,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    reach: float,
 ) -> tuple[str, float]:
-    """Multiply and add along the last dimension: integers, and what they are multiples of."""
+    """Multiply and add along the last dimension: integers, and what they are multiples of.
+
+    ``reach`` is the greatest value, which stays within 2**30 multiples with what is added.
+    """
+    more = 0.0 if bias is None else float(bias.detach().abs().max())
+    if weight is None and reach + more > unit * 2**30:
+        weight = torch.ones(1)
     if weight is not None:
         weight = weight.detach().double()
-        step = max(float(weight.abs().max()), 2.0**-20) / 2**15
+        greatest = max(float(weight.abs().max()), 2.0**-20)
+        step = greatest / 2**15
+        shift = max(ceil(log2((reach * greatest + more) / (unit * step))) - 30, 10)
         numbers = math.row(weight / step, value, "weight")
-        value, unit = math.mul(value, numbers, 10, "weighted"), unit * step * 2**10
+        value, unit = math.mul(value, numbers, shift, "weighted"), unit * step * 2**shift
     if bias is not None:
         value = math.add(value, math.row(bias.detach().double() / unit, value, "bias"), "biased")
     return value, unit

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 
 from etx_backend_arm.nodes.call import Call
-from etx_backend_arm.tosa import DType, Op, fbs
+from etx_backend_arm.tosa import DType, NanPropagationMode, Op, fbs
 
 __all__ = ["ENTRIES", "LARGEST", "STEP", "Integers", "table8", "table16"]
 
@@ -52,6 +52,16 @@ class Integers:
         shapes = [self.call.graph.shape(name) for name in (first, second)]
         shape = [max(sizes) for sizes in zip(*shapes, strict=True)]
         return self.call.emit(op, attribute, [first, second], suffix, shape)
+
+    def least(self, first: str, second: str, suffix: str) -> str:
+        """Return the smaller one."""
+        attribute = fbs.MinimumAttribute(nan_mode=NanPropagationMode.PROPAGATE)
+        return self.binary(Op.MINIMUM, attribute, first, second, suffix)
+
+    def most(self, first: str, second: str, suffix: str) -> str:
+        """Return the greater one."""
+        attribute = fbs.MaximumAttribute(nan_mode=NanPropagationMode.PROPAGATE)
+        return self.binary(Op.MAXIMUM, attribute, first, second, suffix)
 
     def sub(self, first: str, second: str, suffix: str) -> str:
         """Return the difference."""
