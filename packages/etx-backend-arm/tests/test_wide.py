@@ -51,12 +51,21 @@ OPERATORS = [
     "mean",
     "mean_channels",
     "multiply",
+    "softmax",
+    "softmax_channels",
+    "softmax_long",
+    "softmax_of_one",
     "subtract",
     "sum",
 ]
-STEPS = {"arctangent": 2, "sine": 3, "tanh": 2, "bmm": 2, "matmul": 2}
+STEPS = {
+    **dict.fromkeys(("arctangent", "bmm", "matmul", "softmax", "softmax_long", "tanh"), 2),
+    "sine": 3,
+}
 """By how many of 65,536 steps, others by one: TABLE interpolates between each 128th, and RESCALE of
 int48 has multipliers of 16 bits."""
+ENCODER_STEPS = 8
+"""Of 65,536, through some 30 operators."""
 CHAINED = {"linear": 2, "mean": 2}
 """Of 16 bits, where one such RESCALE follows another."""
 
@@ -134,6 +143,29 @@ def test_norms_of_small_rows_beside_large_ones(name: str, dtype: torch.dtype) ->
     assert largest_step(delegate.processed_bytes, model, x) <= 1
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e6])
+def test_softmax_of_any_scale(scale: float) -> None:
+    x = integers(3, 20, dtype=torch.int16)
+    model = Between(lambda x: torch.softmax(x, -1), x, scale=scale * 256).eval()
+    (delegate,) = delegates(lower(model, x, partitioner=TOSAPartitioner(WIDE)))
+    for has_narrow_tables in (False, True):
+        graph = lower_program(delegate.original_module, has_narrow_tables)
+        assert largest_step(graph.serialize(), model, x) <= 2
+
+
+def test_an_encoder_of_16_bits_is_one_delegate() -> None:
+    torch.manual_seed(0)
+    quantizer = TOSAQuantizer(WIDE)
+    quantizer.set_global(get_symmetric_a16w8_quantization_config())
+    layer = nn.TransformerEncoderLayer(16, 2, 16, batch_first=True).eval()
+    batches = [(torch.randn(1, 5, 16),) for _ in range(2)]
+    model = quantize(layer, batches, quantizer)
+    quantize_edges(model)
+    x = integers(1, 5, 16, dtype=torch.int16) // 4
+    (delegate,) = delegates(lower(model, x, partitioner=TOSAPartitioner(WIDE)))
+    assert largest_step(delegate.processed_bytes, model, x) <= ENCODER_STEPS
+
+
 NPU = EthosUCompileSpec("ethos-u55-128")
 
 
@@ -158,6 +190,8 @@ def test_an_npu_has_layers_of_16_bits(name: str) -> None:
         "maximum",
         "multiply",
         "pad",
+        "softmax",
+        "softmax_long",
         "subtract",
         "sum",
     ],
