@@ -116,6 +116,12 @@ def test_the_profile_of_floats_has_sums_of_int32(name: str) -> None:
     check(PAIRS[name], "FP", *(drawn(s, torch.int32, i) for i, s in enumerate(shapes)))
 
 
+@pytest.mark.parametrize("bits", [0, 3, 9, 31])
+def test_the_profile_of_floats_shifts_to_the_left(bits: int) -> None:
+    for i, dtype in enumerate(TYPES):
+        check(lambda x: x << bits, "FP", drawn((2, 3, 4), dtype, i))
+
+
 @pytest.mark.parametrize("name", MOVES)
 def test_moves(name: str) -> None:
     for i, dtype in enumerate(TYPES):
@@ -127,6 +133,8 @@ def test_moves(name: str) -> None:
 REFUSED: dict[str, tuple[Callable[..., Tensor], str, torch.dtype]] = {
     "add is not between int32 of one rank": (lambda x: x + x[0], "FP", torch.int32),
     "is torch.int32, the lowering takes torch.float32": (lambda x: x % 3, "FP", torch.int32),
+    "shifts by 32, its lowering to TOSA FP": (lambda x: x << 32, "FP", torch.int32),
+    "its lowering to TOSA FP by a number from 0 to 31": (lambda x: x << x, "FP", torch.int32),
 }
 
 

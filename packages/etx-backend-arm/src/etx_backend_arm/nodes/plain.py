@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from etx_backend_arm.nodes.call import Call
 from etx_backend_arm.nodes.logic import GREATER, GREATER_EQUAL, INTEGERS, Operands
 from etx_backend_arm.nodes.reduce import dims_of, reduce
 from etx_backend_arm.nodes.table import Profile, arguments, lowers, static_shape
@@ -20,6 +21,7 @@ __all__ = ["PLAIN"]
 
 aten = torch.ops.aten
 BOUNDS = torch.iinfo(torch.int32)
+MOST_SHIFTED = 31
 PROPAGATE = NanPropagationMode.PROPAGATE
 Formula = Callable[["Numbers"], str]
 
@@ -45,6 +47,16 @@ def alike(node: Node, look: Look) -> str | None:
     if all(each.dtype == torch.int32 and each.dim() == held[0].dim() for each in held):
         return None
     return f"{node.name} is not between int32 of one rank, as which TOSA FP computes integers"
+
+
+def by_number(node: Node, look: Look) -> str | None:
+    """It shifts by a number of bits that TOSA takes: FP has no choice between integers."""
+    by = node.args[1]
+    if isinstance(by, int) and 0 <= by <= MOST_SHIFTED:
+        return None
+    return (
+        f"{node.name} shifts by {by}, its lowering to TOSA FP by a number from 0 to {MOST_SHIFTED}"
+    )
 
 
 class Numbers:
@@ -169,7 +181,7 @@ def _shifted(n: Numbers, is_left: bool) -> str:
         if is_left
         else (Op.ARITHMETIC_RIGHT_SHIFT, fbs.ArithmeticRightShiftAttribute(round=False))
     )
-    if isinstance(given, int) and 0 <= given <= 31:
+    if isinstance(given, int) and 0 <= given <= MOST_SHIFTED:
         return n.make(op, attribute, value, by)
     inside = n.truth(
         Op.LOGICAL_AND,
@@ -242,7 +254,19 @@ def computed(values: Values, node: Node) -> None:
     numbers.done(PLAIN[node.target](numbers))
 
 
+def shifted_left(values: Values, node: Node) -> None:
+    """Lower to LOGICAL_LEFT_SHIFT of the type as it is."""
+    call = Call(values, node)
+    value = call.get(call.operands[0])
+    by = values.number(int(node.args[1]), len(call.shape), call.dtype)  # type: ignore[arg-type]
+    attribute = fbs.LogicalLeftShiftAttribute()
+    made = call.emit(Op.LOGICAL_LEFT_SHIFT, attribute, [value, by], "made", call.shape)
+    values.define(node, made, call.layout)
+
+
 for target in PLAIN:
     lowers(target, when=(whole_numbers, static_shape), profile=Profile.INT)(computed)
 for target in SUMS:
     lowers(target, when=(whole_numbers, static_shape, alike))(computed)
+for target in LEFT:
+    lowers(target, when=(whole_numbers, static_shape, by_number))(shifted_left)
