@@ -143,6 +143,56 @@ LAYERS: dict[object, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 }
 
 
+COMPOSED: dict[object, Function] = {
+    aten.adjoint.default: lambda x: x.adjoint(),
+    aten.alias.default: lambda x: x[:, 0:],
+    aten.alpha_dropout.default: lambda x: F.alpha_dropout(x, 0.5, False),
+    aten.atleast_2d.default: torch.atleast_2d,
+    aten.atleast_3d.default: torch.atleast_3d,
+    aten.broadcast_to.default: lambda x: x[:, :, :1].broadcast_to(2, 8, 8, 8),
+    aten.channel_shuffle.default: lambda x: F.channel_shuffle(x, 2),
+    aten.column_stack.default: lambda x: torch.column_stack([x, x.flip(3)]),
+    aten.concat.default: lambda x: torch.concat([x, x.flip(3)], 1),
+    aten.concatenate.default: lambda x: torch.concatenate([x, x.flip(3)], 1),
+    aten.detach.default: lambda x: x.detach(),
+    aten.dstack.default: lambda x: torch.dstack([x, x.flip(3)]),
+    aten.expand_as.default: lambda x: x[:, :, :1].expand_as(x),
+    aten.feature_alpha_dropout.default: lambda x: F.feature_alpha_dropout(x, 0.5, False),
+    aten.feature_dropout.default: lambda x: F.dropout2d(x, 0.5, False),
+    aten.fliplr.default: torch.fliplr,
+    aten.flipud.default: torch.flipud,
+    aten.hstack.default: lambda x: torch.hstack([x, x.flip(3)]),
+    aten.mT.default: lambda x: x.mT,
+    aten.moveaxis.int: lambda x: x.moveaxis(2, 3),
+    aten.moveaxis.intlist: lambda x: x.moveaxis((2, 3), (3, 2)),
+    aten.movedim.int: lambda x: x.movedim(2, 3),
+    aten.movedim.intlist: lambda x: x.movedim((2, 3), (3, 2)),
+    aten.narrow.default: lambda x: x.narrow(1, 2, 5),
+    aten.numpy_T.default: lambda x: x[0, 0].T,
+    aten.positive.default: lambda x: +x,
+    aten.ravel.default: lambda x: x.ravel(),
+    aten.rot90.default: lambda x: x.rot90(1, (2, 3)),
+    aten.row_stack.default: lambda x: torch.row_stack([x, x.flip(3)]),
+    aten.swapaxes.default: lambda x: x.swapaxes(2, 3),
+    aten.swapdims.default: lambda x: x.swapdims(2, 3),
+    aten.t.default: lambda x: x[0, 0].t(),
+    aten.tile.default: lambda x: x.tile(1, 1, 2, 1),
+    aten.view_as.default: lambda x: x[:, :4].contiguous().view_as(x[:, 4:]),
+    aten.vstack.default: lambda x: torch.vstack([x, x.flip(3)]),
+    aten.dsplit.array: lambda x: torch.dsplit(x, [2])[1],
+    aten.dsplit.int: lambda x: torch.dsplit(x, 2)[1],
+    aten.hsplit.array: lambda x: torch.hsplit(x, [2])[1],
+    aten.hsplit.int: lambda x: torch.hsplit(x, 2)[1],
+    aten.tensor_split.indices: lambda x: x.tensor_split((2,), 1)[1],
+    aten.tensor_split.sections: lambda x: x.tensor_split(2, 1)[1],
+    aten.unsafe_chunk.default: lambda x: x.unsafe_chunk(2, 1)[1],
+    aten.unsafe_split.Tensor: lambda x: torch.unsafe_split(x, 4, 1)[1],
+    aten.vsplit.array: lambda x: torch.vsplit(x, [1])[1],
+    aten.vsplit.int: lambda x: torch.vsplit(x, 2)[1],
+}
+"""Moves that export keeps whole."""
+
+
 class Every(nn.Module):
     """All of them, side by side."""
 
@@ -208,7 +258,8 @@ def calls(model: GraphModule, op: object) -> list[Node]:
 def test_every_row_is_tried() -> None:
     elsewhere = {aten.embedding.default, aten.lstm.input, aten.gru.input}
     elsewhere |= {aten.rnn_tanh.input, aten.rnn_relu.input}
-    assert FUNCTIONS.keys() | LAYERS.keys() | elsewhere == ROWS.keys()
+    tried = FUNCTIONS.keys() | LAYERS.keys() | COMPOSED.keys()
+    assert tried | elsewhere == ROWS.keys()
 
 
 @pytest.mark.parametrize("op", [*FUNCTIONS, *LAYERS], ids=str)
@@ -228,6 +279,31 @@ def test_is_quantized_behind_a_convolution(op: object, tried: Tried) -> None:
     users = [user for result in results for user in result.users]
     assert users
     assert all("quantize_per_tensor" in str(user.target) for user in users)
+
+
+def test_moves_that_export_keeps_whole_are_quantized() -> None:
+    class Moves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enter = nn.Conv2d(3, 8, 3, padding=1)
+
+        def forward(self, x: Tensor) -> list[Tensor]:
+            x = self.enter(x)
+            return [function(x) for function in COMPOSED.values()]
+
+    batches = [(torch.randn(2, 3, 8, 8),)]
+    quantized = quantize(Moves().eval(), batches)
+    for op in COMPOSED:
+        node = calls(quantized, op)[0]
+        assert reads(node), op
+        results = [u for u in node.users if "getitem" in u.name] or [node]
+        users = [user for result in results for user in result.users]
+        assert users, op
+        assert all("quantize_per_tensor" in str(user.target) for user in users), op
+    device = etx_runtime.load(compile(torch.export.export(quantized, batches[0])).buffer)
+    step = 1 / 50
+    for expected, actual in zip(quantized(*batches[0]), device(*batches[0]), strict=True):
+        torch.testing.assert_close(torch.as_tensor(actual), expected, rtol=0, atol=step)
 
 
 @pytest.mark.parametrize("op", LAYERS, ids=str)
