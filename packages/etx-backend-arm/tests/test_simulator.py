@@ -51,6 +51,18 @@ CASES: dict[str, nn.Module] = {
     "gaps": nn.Sequential(nn.Conv2d(3, 18, 1), nn.MaxPool2d(3, 2, 1, 2)),
     "sums_on_the_way": test_forms.Whole(lambda x: x.cumsum(-1)),
     "rounded": test_forms.Whole(lambda x: torch.div(x * 9, 2.5, rounding_mode="floor")),
+    "framed_twice": test_forms.Whole(
+        lambda x: F.pad(F.pad(torch.sigmoid(x), (1, 0, 0, 0)), (0, 2, 0, 2))
+    ),
+    "framed_and_joined": nn.Sequential(
+        nn.Conv2d(3, 2, 3, padding=1),
+        test_forms.Whole(
+            lambda x: torch.cat([F.pad(y, (1, 0, 0, 0)) for y in (torch.sigmoid(x), x * 5)], 1)
+        ),
+    ),
+    "repeated_and_framed": test_forms.Whole(
+        lambda x: F.pad(torch.sigmoid(x).repeat(1, 2, 1, 1), (1, 0, 0, 0))
+    ),
     "numbers": test_forms.Whole(lambda x: x + torch.arange(16, dtype=torch.float32)),
 }
 FORMS = [

@@ -10,6 +10,9 @@ Sums of int16, too: Vela 5.2.0 takes their RESCALEs in, and scales the operands 
 ``PAD(CONV(x))`` -> ``PAD(CONV(x) + 0)`` of transposed convolutions and of depthwise ones with
 several filters a channel, which Vela 5.2.0 pads wrongly.
 
+``PAD(RESCALE(PAD(x)))`` -> ``PAD(RESCALE(PAD(x)) + 0)``, also of CONCAT, and of what CONCAT or TILE
+made: the one operator that Vela 5.2.0 makes of it reads or writes rows of another length.
+
 Of a RESCALE of int32 and a SLICE, CONCAT, PAD or TILE next to it Vela 5.2.0 makes one elementwise
 command that reads or writes the whole tensor in the place of a part, or a part for the whole.
 """
@@ -35,6 +38,8 @@ WINDOWS = (
     Op.TRANSPOSE_CONV2D,
 )
 """What can read beside an image; the last always does."""
+IN_PARTS = (Op.CONCAT, Op.PAD, Op.TILE)
+"""What is written in parts."""
 MOVES = (Op.CONCAT, Op.PAD, Op.REVERSE, Op.SLICE, Op.TILE)
 
 
@@ -66,9 +71,7 @@ def _must_be_apart(
 ) -> bool:
     if each.op != Op.RESCALE and each.op not in MOVES and each.op not in WINDOWS:
         return False
-    before = makers.get(source)
-    while before is not None and before.op == Op.RESHAPE:
-        before = makers.get(before.inputs[0])
+    before = _maker(makers, source)
     if each.op in WINDOWS:
         is_part = before is not None and before.op == Op.SLICE
         return is_part and _reads_beside(graph, each)
@@ -83,7 +86,19 @@ def _must_be_apart(
     rescale = before if before.op == Op.RESCALE else each
     if rescale is before and _is_taken_in(before, makers):
         return each.op == Op.PAD and _is_spread(graph, makers[before.inputs[0]])
+    if rescale is before and each.op in (Op.CONCAT, Op.PAD):
+        made = _maker(makers, before.inputs[0])
+        if made is not None and made.op in IN_PARTS:
+            return True
     return DType.INT32 in (graph.dtype(rescale.inputs[0]), graph.dtype(rescale.outputs[0]))
+
+
+def _maker(makers: dict[str, fbs.TosaOperator], name: str) -> fbs.TosaOperator | None:
+    """Return what makes a value, in whichever shape."""
+    made = makers.get(name)
+    while made is not None and made.op == Op.RESHAPE:
+        made = makers.get(made.inputs[0])
+    return made
 
 
 def _reads_beside(graph: Graph, each: fbs.TosaOperator) -> bool:
