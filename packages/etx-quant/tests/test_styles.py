@@ -80,8 +80,8 @@ def test_a_file_computes_what_the_quantized_model_does(style: str, recipe: str) 
     quantized = RECIPES[recipe](model.eval(), calls)
     found = compare(model.eval(), quantized, calls).sqnr
     assert found > (10 if recipe == "training" else 20)
+    edge = to_edge(torch.export.export(quantized, calls[0]))
     for target in ("etx", "executorch"):
-        edge = to_edge(torch.export.export(quantized, calls[0]))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             file = edge.to_executorch(ExecutorchBackendConfig(target=target)).buffer
