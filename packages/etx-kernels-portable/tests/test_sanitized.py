@@ -51,7 +51,7 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What executes programs with the kernels: a fuzzer where there is Clang, and broken files."""
     build = tmp_path_factory.mktemp("sanitized")
     options = [f"-DETX_FUZZ_KERNELS={PACKAGE}", "-DCMAKE_BUILD_TYPE=None"]
-    options += ["-DCMAKE_CXX_FLAGS=-O1 -g1", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
+    options += ["-DCMAKE_CXX_FLAGS=-Og -g1", f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}"]
     options += [f"-DPython_EXECUTABLE={sys.executable}"]
     options.append("-DCMAKE_UNITY_BUILD=ON")  # of the runtime
     if clang := shutil.which("clang++"):

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 UNITED = "-DCMAKE_UNITY_BUILD=ON"
 """Several sources are compiled at once: half of the time, where no bytes are counted."""
 

@@ -95,7 +95,7 @@ def fuzzers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The targets, of libFuzzer where there is Clang."""
     build = tmp_path_factory.mktemp("fuzz")
     seeds.write(build / "seeds")
-    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1", UNITED]
+    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-Og -g1", UNITED]
     options += [f"-DPython_EXECUTABLE={sys.executable}"]
     if clang := shutil.which("clang++"):
         options.append(f"-DCMAKE_CXX_COMPILER={clang}")

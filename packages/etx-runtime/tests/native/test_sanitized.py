@@ -49,7 +49,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables with which Python imports the package with a sanitized module."""
     folder = tmp_path_factory.mktemp("sanitized")
     options = ["-DETX_BUILD_PYTHON=ON", "-DETX_SANITIZE=address", "-DCMAKE_CXX_COMPILER=g++"]
-    options += ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1", UNITED]
+    options += ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-Og -g1", UNITED]
     configure(HERE.parent, folder / "build", *options, f"-DPython_EXECUTABLE={sys.executable}")
     call(tool("cmake"), "--build", folder / "build", "--target", "_native", "-j2")
     package = folder / "etx_runtime"

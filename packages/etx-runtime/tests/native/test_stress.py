@@ -33,7 +33,7 @@ SECONDS = os.environ.get("ETX_STRESS_SECONDS", "6")
 @pytest.fixture(scope="module")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stress")
-    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-O1 -g1", UNITED]
+    options = ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_CXX_FLAGS=-Og -g1", UNITED]
     options += [f"-DPython_EXECUTABLE={sys.executable}", f"-DETX_STRESS_KERNELS={KERNELS}"]
     options += [f"-DETX_KERNELS_FAMILIES={FAMILIES}", "-DETX_KERNELS_LEVEL=base"]
     configure(HERE / "stress", folder, *options)
