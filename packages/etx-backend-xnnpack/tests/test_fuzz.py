@@ -43,7 +43,12 @@ def write_seeds(folder: Path) -> list[Path]:
 def build_fuzzers(build: Path, *options: str) -> Path:
     """Build under sanitizers; return the folder of the programs."""
     flags = (f"-DCMAKE_{language}_FLAGS=-O1 -DNDEBUG" for language in ("C", "CXX"))
-    static = ("-DETX_XNNPACK_STATIC=ON", "-DETX_XNNPACK_TESTS=ON", "-DCMAKE_BUILD_TYPE=None", *flags)
+    static = (
+        "-DETX_XNNPACK_STATIC=ON",
+        "-DETX_XNNPACK_TESTS=ON",
+        "-DCMAKE_BUILD_TYPE=None",
+        *flags,
+    )
     configure(HERE.parent, build, *static, "-DETX_SANITIZE=address,undefined", *options)
     call("cmake", "--build", build, "--target", "fuzz_blobs", "fuzz_cache")
     return build / "tests" / "cpp"
