@@ -35,7 +35,7 @@ class Net(nn.Module):
 SCRIPT = """
 import torch
 from etx_exir import to_edge
-from model import Net
+from reproduced import Net
 
 inputs = torch.ones(1, 4, dtype=torch.long), {"scale": torch.ones(2), "b": torch.ones(1)}
 length = torch.export.Dim("length", min=2, max=8)
@@ -51,7 +51,7 @@ file.save("net.pte")
 
 def written(folder):
     folder.mkdir(parents=True)
-    (folder / "model.py").write_text(MODEL)
+    (folder / "reproduced.py").write_text(MODEL)
     (folder / "lower.py").write_text(SCRIPT)
     return folder
 
@@ -63,13 +63,13 @@ def test_bytes_depend_on_the_model_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(here)
     monkeypatch.syspath_prepend(here)
     runpy.run_path("lower.py")
-    monkeypatch.delitem(sys.modules, "model")
+    del sys.modules["reproduced"]
     first = (here / "net.pte").read_bytes()
     seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     command = [sys.executable, "-W", "ignore", "lower.py"]
     subprocess.run(command, cwd=there, env=environment, check=True)
     assert (there / "net.pte").read_bytes() == first
-    assert b"model.py:" in first
+    assert b"reproduced.py:" in first
     for path in (tmp_path, os.path.dirname(torch.__file__), os.path.dirname(__file__)):
         assert str(path).encode() not in first
