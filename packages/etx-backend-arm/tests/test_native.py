@@ -54,7 +54,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ninja = shutil.which("ninja", path=beside) or shutil.which("ninja")
     options = ["-DETX_ARM_STATIC=ON", "-DETX_ARM_TESTS=ON", "-DETX_SANITIZE=address,undefined"]
     options += [f"-DCMAKE_MAKE_PROGRAM={ninja}", "-DCMAKE_CXX_FLAGS=-O1"]
-    options.append("-DCMAKE_BUILD_TYPE=None")  # not also -O3
+    options += ["-DCMAKE_BUILD_TYPE=None", "-DCMAKE_UNITY_BUILD=ON"]
     call(cmake, "-S", PACKAGE, "-B", build, "-G", "Ninja", *options)
     call(cmake, "--build", build, "-j", "2")
     return build / "tests" / "cpp"

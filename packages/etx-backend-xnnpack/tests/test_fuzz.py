@@ -47,6 +47,7 @@ def build_fuzzers(build: Path, *options: str) -> Path:
         "-DETX_XNNPACK_STATIC=ON",
         "-DETX_XNNPACK_TESTS=ON",
         "-DCMAKE_BUILD_TYPE=None",
+        "-DCMAKE_UNITY_BUILD=ON",
         *flags,
     )
     configure(HERE.parent, build, *static, "-DETX_SANITIZE=address,undefined", *options)
