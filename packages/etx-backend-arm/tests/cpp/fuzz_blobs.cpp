@@ -2,11 +2,10 @@
 // fuzz_blobs COUNT SEED FILE...: blobs with some bytes changed are refused, or run.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <vector>
 
+#include "files.h"
 #include "npu/machine.h"
 #include "npu/stream.h"
 
@@ -21,7 +20,6 @@ using etx::npu::Needs;
 using etx::npu::Port;
 using etx::npu::Region;
 using etx::npu::Stream;
-using Data = std::vector<uint8_t>;
 
 constexpr uint64_t kMostWork = 1 << 22;
 constexpr size_t kMostMemory = 1 << 24;
@@ -60,11 +58,6 @@ Outcome try_blob(const Data& data) {
   }
   const Fault fault = machine.run(&memory, {weights.data(), patch.data(), pixel.data()});
   return fault == nullptr ? kRan : kStopped;
-}
-
-Data read_file(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return Data(std::istreambuf_iterator<char>(file), {});
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <new>
@@ -19,6 +18,7 @@
 #include <etx/tensor.h>
 
 #include "ethos_u/blob.h"
+#include "files.h"
 
 extern "C" const etx_plugin* etx_plugin_backend_arm(void);
 
@@ -28,7 +28,6 @@ using etx::Error;
 using etx::ScalarType;
 using etx::npu::Blob;
 using etx::npu::Port;
-using Data = std::vector<uint8_t>;
 
 constexpr size_t kMostMemory = size_t{1} << 24, kHeader = 32, kAlignment = 16;
 /// How often a call may ask whether to stop, at most, until it is told to.
@@ -356,11 +355,6 @@ void change(Data* blob, std::mt19937_64& random) {
   }
 }
 
-Data read_file(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return Data(std::istreambuf_iterator<char>(file), {});
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -371,7 +365,6 @@ int main(int count, char** arguments) {
     seeds.push_back({read_file(arguments[i]), {}});
     seeds.push_back(with_named_weights(seeds.back().blob));
   }
-  const char* kept = std::getenv("ETX_FUZZ_KEEP");
   size_t outcomes[kOutcomes] = {};
   for (const Program& seed : seeds) {
     std::mt19937_64 quiet(1);
@@ -382,11 +375,6 @@ int main(int count, char** arguments) {
     change(&program.blob, random);
     if (!program.named.empty() && random() % 8 == 0) {
       program.named.resize(random() % program.named.size());
-    }
-    if (kept != nullptr) {
-      std::ofstream(kept, std::ios::binary)
-          .write(reinterpret_cast<const char*>(program.blob.data()),
-                 static_cast<std::streamsize>(program.blob.size()));
     }
     ++outcomes[attempt(program, random)];
   }

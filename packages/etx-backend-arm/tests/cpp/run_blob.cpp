@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <vector>
 
+#include "files.h"
 #include "npu/machine.h"
 #include "npu/stream.h"
 
@@ -19,12 +19,6 @@ using etx::npu::Memory;
 using etx::npu::Needs;
 using etx::npu::Port;
 using etx::npu::Stream;
-using Data = std::vector<uint8_t>;
-
-Data read_file(const char* path) {
-  std::ifstream file(path, std::ios::binary);
-  return Data(std::istreambuf_iterator<char>(file), {});
-}
 
 Fault run(const Data& data, const Data& inputs, Data* outputs, size_t* offset) {
   Blob blob;

@@ -24,6 +24,7 @@ from torchao.quantization import (
 )
 
 SEEDS = int(os.environ.get("ETX_SEEDS", "2"))
+"""How many models are drawn; more by hand."""
 
 
 def test_noise_by_design_and_of_the_runtime():

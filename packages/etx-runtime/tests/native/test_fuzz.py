@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Broken files: an error or the program's work, never a crash, a hang, a leak, or memory by the GB.
 
-The targets of tests/fuzz run under sanitizers for a minute here. By hand, for as long as one likes:
+The targets of tests/fuzz run under sanitizers for half a minute. By hand, for as long as one likes:
 
     cmake -S tests/fuzz -B build -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_CXX_FLAGS=-O1 \\
         -DETX_FUZZ_KERNELS=../etx-kernels-portable

@@ -189,6 +189,11 @@ def constants_only(node: Node, look: Look) -> str | None:
     return None
 
 
+@lowers(
+    aten.layer_norm.default,
+    when=(integers, static_shape, constants_only),
+    profile=Profile.INT,
+)
 def layer_norm_integers(values: Values, node: Node) -> None:
     """Lower by the formula of the type."""
     is_wide = values.step(node).form.is_wide
@@ -255,13 +260,6 @@ def layer_norm_int16(values: Values, node: Node) -> None:
     parameters = values.parameter(weight), values.parameter(bias)
     made, unit = _affine(math, made, unit, *parameters, sqrt(count))
     call.done(call.reshape(made, call.shape, "as"), unit)
-
-
-lowers(
-    aten.layer_norm.default,
-    when=(integers, static_shape, constants_only),
-    profile=Profile.INT,
-)(layer_norm_integers)
 
 
 def _centred(math: Integers, count: int) -> str:
