@@ -61,6 +61,7 @@ function(etx_configure_xnnpack folder flags)
   endforeach()
   execute_process(
     COMMAND "${CMAKE_COMMAND}" -G "${CMAKE_GENERATOR}" -S "${ETX_XNNPACK_TREE}" -B "${folder}"
+            "-DCMAKE_PROJECT_XNNPACK_INCLUDE=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/XnnpackBatches.cmake"
             ${options} "-DCMAKE_C_FLAGS=${flags}" "-DCMAKE_CXX_FLAGS=${flags}" -Wno-dev
             -Wno-deprecated
     OUTPUT_FILE "${folder}.log" ERROR_FILE "${folder}.log" RESULT_VARIABLE status)
@@ -70,7 +71,7 @@ function(etx_configure_xnnpack folder flags)
 endfunction()
 
 function(etx_build_xnnpack folder)
-  message(STATUS "XNNPACK ${ETX_XNNPACK_DATE}: building about 1000 files, once for this compiler")
+  message(STATUS "XNNPACK ${ETX_XNNPACK_DATE}: building it, once for this compiler")
   execute_process(COMMAND "${CMAKE_COMMAND}" --build "${folder}" --target ${ETX_XNNPACK_LIBRARIES}
                   RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
@@ -99,7 +100,8 @@ function(etx_import_xnnpack folder)
 endfunction()
 
 # Makes the target etx_xnnpack, and sets ETX_XNNPACK_BUILD, which stands for sources, compiler and
-# flags (empty for sources that may change). The number in front of the key rises with the patch.
+# flags (empty for sources that may change). The number in front of the key rises with
+# the patch and with the batches.
 macro(etx_add_xnnpack)
   etx_xnnpack_cache(etx_cache)
   file(MAKE_DIRECTORY "${etx_cache}")
@@ -109,7 +111,7 @@ macro(etx_add_xnnpack)
   list(JOIN ETX_XNNPACK_OPTIONS " " etx_options)
   file(REAL_PATH "${CMAKE_C_COMPILER}" etx_c_compiler)
   file(REAL_PATH "${CMAKE_CXX_COMPILER}" etx_cxx_compiler)
-  string(SHA256 etx_key "1|${ETX_XNNPACK_SOURCES_KEY}|${CMAKE_C_COMPILER_ID}|${CMAKE_C_COMPILER_VERSION}|\
+  string(SHA256 etx_key "2|${ETX_XNNPACK_SOURCES_KEY}|${CMAKE_C_COMPILER_ID}|${CMAKE_C_COMPILER_VERSION}|\
 ${etx_c_compiler}|${etx_cxx_compiler}|${CMAKE_SYSTEM_NAME}|${CMAKE_SYSTEM_PROCESSOR}|${etx_options}|${etx_flags}")
   string(SUBSTRING ${etx_key} 0 16 etx_key)
   set(etx_kept "${etx_cache}/${CMAKE_SYSTEM_PROCESSOR}-${etx_key}")
