@@ -44,6 +44,11 @@ class Environment:
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         return done.stdout
 
+    def installed(self) -> set[str]:
+        """Return the names of its distributions, in lower case."""
+        names = "from importlib.metadata import distributions as d; print(*(x.name for x in d()))"
+        return set(self.python("-c", names).lower().split())
+
 
 @functools.cache
 def environment(

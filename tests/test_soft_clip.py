@@ -28,7 +28,7 @@ def device() -> Environment:
     """Return a device with the template's wheel."""
     names = ("soft-clip", "etx-kernels-portable")
     found = environment("soft-clip-device", *names, also=EXAMPLES)
-    assert "torch" not in found.python("-m", "pip", "list", "--format", "freeze")
+    assert "torch" not in found.installed()
     return found
 
 

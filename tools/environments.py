@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ STATE = ROOT / ".build"
 CONSTRAINTS = ROOT / "constraints.txt"
 REPORT_SECONDS = 10.0
 POOLED = "torch"  # 700 MB an installation: unpacked once, then hard-linked
+INSTALLERS = (Path(sys.executable), ROOT / ".build" / "nox" / "bin" / "python")
 PROBE = """
 import json, sys, sysconfig
 print(json.dumps({"version": sys.version_info[:2], "prefix": sys.prefix,
@@ -110,7 +112,8 @@ class Environment:
         if not inside.exists():
             say(f"environment {shown(folder)}")
             shutil.rmtree(folder, ignore_errors=True)
-            run([python, "-m", "venv", folder])
+            is_ours = folder.is_relative_to(STATE) and installer()
+            run([python, "-m", "venv", *(["--without-pip"] if is_ours else []), folder])
         return cls(inside)
 
     def require_private(self) -> None:
@@ -126,7 +129,10 @@ class Environment:
         self._state.write_text(json.dumps(state, indent=1))
 
     def pip(self, *arguments: str | Path) -> None:
-        run([self.python, "-m", "pip", "--disable-pip-version-check", *arguments])
+        pip: list[str | Path] = [self.python, "-m", "pip"]
+        if not (self.site_packages / "pip").exists():
+            pip = [installer() or self.python, "-m", "pip", "--python", self.python]
+        run([*pip, "--disable-pip-version-check", *arguments])
 
     def install_wheels(self, wheels: dict[str, Path]) -> None:
         """Make our packages in this environment exactly these wheels."""
@@ -156,7 +162,7 @@ class Environment:
         say(f"installing {', '.join(chosen)}")
         mode = [] if deps else ["--no-deps"]
         bound = ["-c", CONSTRAINTS] if CONSTRAINTS.exists() else []
-        self.pip("install", *mode, *bound, *chosen)
+        self.pip("install", "--no-compile", *mode, *bound, *chosen)
         self.remember(state | {key: digest})
 
     def _link_pool(self) -> None:
@@ -178,6 +184,17 @@ class Environment:
                 shutil.copytree(source, target, copy_function=link_or_copy)
             else:
                 link_or_copy(source, target)
+
+
+@functools.cache
+def installer() -> Path | None:
+    """Return a Python whose pip installs into other environments, which saves each a pip."""
+    for python in filter(Path.exists, INSTALLERS):
+        version = "import pip; print(*pip.__version__.split('.')[:2])"
+        found = subprocess.run([str(python), "-c", version], capture_output=True, text=True)
+        if found.returncode == 0 and tuple(map(int, found.stdout.split())) >= (22, 3):
+            return python
+    return None
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:
