@@ -4,8 +4,9 @@
 
 set(ETX_MICROKERNELS_IN_A_BATCH 12)
 
-# Compiles the C files of <target> in batches of the same flags. Runs at the end of XNNPACK's
-# CMakeLists.txt, where all flags are set.
+# Compiles the C files of <target> in batches of the same flags; scalar ones by themselves, as their
+# names of vectors are those of every instruction set. Runs at the end of XNNPACK's CMakeLists.txt,
+# where all flags are set.
 function(etx_batch_microkernels target)
   get_target_property(sources ${target} SOURCES)
   list(REMOVE_DUPLICATES sources)
@@ -17,7 +18,8 @@ function(etx_batch_microkernels target)
       list(APPEND kept "${source}")
       continue()
     endif()
-    string(MD5 key "${flags}")
+    string(REGEX MATCH "scalar" kind "${source}")
+    string(MD5 key "${flags}${kind}")
     list(APPEND all_flags ${key})
     set(flags_${key} "${flags}")
     list(APPEND sources_${key} "${source}")
@@ -25,11 +27,9 @@ function(etx_batch_microkernels target)
   list(REMOVE_DUPLICATES all_flags)
   foreach(key ${all_flags})
     list(LENGTH sources_${key} count)
-    foreach(first RANGE 0 ${count} ${ETX_MICROKERNELS_IN_A_BATCH})
+    math(EXPR last "${count} - 1")
+    foreach(first RANGE 0 ${last} ${ETX_MICROKERNELS_IN_A_BATCH})
       list(SUBLIST sources_${key} ${first} ${ETX_MICROKERNELS_IN_A_BATCH} batch)
-      if(NOT batch)
-        continue()
-      endif()
       list(TRANSFORM batch PREPEND "#include \"${CMAKE_CURRENT_SOURCE_DIR}/")
       list(TRANSFORM batch APPEND "\"\n")
       string(CONCAT text ${batch})
