@@ -42,7 +42,6 @@ def record(module: nn.Module, calls: Sequence[tuple[Any, ...]], folder: Path) ->
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
     for name in sys.argv[2:]:
         print(f"{name}: eager", flush=True)
         built = build(name)

@@ -31,3 +31,16 @@ def test_they_run_at_the_same_time(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     commands = {"1": [*python(waits), one, two], "2": [*python(waits), two, one]}
     assert run_all(commands, workers=2) == []
+
+
+def test_they_share_the_cores(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = python("import os; print('threads:', os.environ['OMP_NUM_THREADS'])")
+    monkeypatch.setattr("os.cpu_count", lambda: 6)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert run_all({"a": command, "b": command}, workers=2) == []
+    assert capfd.readouterr().out.count("threads: 3\n") == 2
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert run_all({"a": command}) == []
+    assert "threads: 5\n" in capfd.readouterr().out
