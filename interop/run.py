@@ -30,8 +30,11 @@ def load_executorch(path: Path) -> Call:
     """Load one method with ExecuTorch; its inputs and outputs are torch tensors."""
     import executorch.kernels.quantized  # noqa: F401
     import torch
+    from executorch.extension.pybindings import portable_lib
     from executorch.runtime import Runtime
 
+    if portable_lib._threadpool_get_thread_count() > 1:  # threads that wait for others spin
+        portable_lib._unsafe_reset_threadpool(1)
     program = Runtime.get().load_program(path)
     method = program.load_method("forward")
     assert method is not None
