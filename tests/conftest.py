@@ -26,17 +26,21 @@ class Environment:
         self, *command: object, cwd: Path | None = None, prefix: tuple[str, ...] = (), **env: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a program of the environment, output captured, without this process's variables."""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ETX_"))}
         program, *arguments = map(str, command)
         return subprocess.run(
             [*prefix, str(self.bin / program), *arguments],
             cwd=cwd or self.folder,
-            env=clean | env,
+            env=self.variables() | env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=300,
         )
+
+    @staticmethod
+    def variables() -> dict[str, str]:
+        """Return the variables of this process without those of its Python and of ETX."""
+        return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "ETX_"))}
 
     def python(self, *arguments: object, cwd: Path | None = None, **env: str) -> str:
         """Run Python in isolated mode, return what it prints."""

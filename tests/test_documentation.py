@@ -6,9 +6,12 @@ A package's own README runs in that package's test environment (tox.ini).
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,12 +29,32 @@ def identity(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@pytest.fixture(scope="module")
+def snippets() -> Iterator[subprocess.Popen[str]]:
+    """A process that runs pages where everything is installed, with torch imported."""
+    everything = environment("docs", *load_projects(ROOT), others=("pytest==9.2.0",))
+    script = ROOT / "tools" / "snippets.py"
+    with subprocess.Popen(
+        [everything.bin / "python", "-I", script, "--serve", "torch._dynamo"],
+        cwd=everything.folder,
+        env=everything.variables(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+
+
 @pytest.mark.parametrize("page", PAGES, ids=identity)
-def test_snippets_run(page: Path) -> None:
+def test_snippets_run(page: Path, snippets: subprocess.Popen[str], tmp_path: Path) -> None:
     if not any(block.language in ("python", "console") for block in blocks(page.read_text())):
         return
-    everything = environment("docs", *load_projects(ROOT), others=("pytest==9.2.0",))
-    everything.python(ROOT / "tools" / "snippets.py", page)
+    printed = tmp_path / "printed"
+    printed.touch()
+    assert snippets.stdin is not None
+    assert snippets.stdout is not None
+    print(json.dumps([[str(page)], str(printed)]), file=snippets.stdin, flush=True)
+    assert snippets.stdout.readline() == "0\n", printed.read_text()
 
 
 def test_the_first_page_runs_in_what_one_line_of_it_installs() -> None:

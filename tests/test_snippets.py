@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from snippets import blocks, matches, run_page
+import snippets
+from snippets import blocks, etx_words, matches, run_page
 
 PAGE = """
 ```python
@@ -82,3 +86,37 @@ def test_copies_files_of_the_repository_into_folders(page: Path) -> None:
         "```python\nfrom package.part import seven\nassert seven == 7\n```\n"
     )
     assert run_page(page) == 1
+
+
+def test_a_server_runs_each_page_in_a_process_of_its_own(tmp_path: Path) -> None:
+    """With the modules imported; an `etx` is run by no shell and ends no page."""
+    texts = {
+        "first": "```python\nimport sys\nassert 'fractions' in sys.modules\nsys.shared = 1\n```\n",
+        "second": "```python\nimport sys\nassert not hasattr(sys, 'shared')\n```\n",
+        "wrong": "```python\nassert 1 == 2\n```\n",
+        "absent": "```console\n$ etx show a.pte\n```\n",
+    }
+    command = [sys.executable, "-I", snippets.__file__, "--serve", "fractions"]
+    answers = {}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        for name, text in texts.items():
+            page, printed = tmp_path / f"{name}.md", tmp_path / name
+            page.write_text(text)
+            printed.touch()
+            print(json.dumps([[str(page)], str(printed)]), file=server.stdin, flush=True)
+            answers[name] = (server.stdout.readline().strip(), printed.read_text())
+    assert answers["first"] == ("0", "first.md: 1 blocks ran\n")
+    assert answers["second"] == ("0", "second.md: 1 blocks ran\n")
+    assert answers["wrong"][0] == answers["absent"][0] == "1"
+    assert "wrong.md, the block at line 2 fails" in answers["wrong"][1]
+    assert "$ etx show a.pte" in answers["absent"][1]
+
+
+def test_what_is_for_a_shell() -> None:
+    assert etx_words("etx show --json a.pte\n") == ["show", "--json", "a.pte"]
+    for command in ("etx show a.pte | wc", "etx show $X", "etx show *.pte", "python -m etx show"):
+        assert etx_words(command) is None
