@@ -20,7 +20,7 @@ from projects import ROOT, PackagingError, split_requirement
 STATE = ROOT / ".build"
 CONSTRAINTS = ROOT / "constraints.txt"
 REPORT_SECONDS = 10.0
-POOLED = ("torch", "torchao", "scikit-learn")  # 900 MB: unpacked once, then hard-linked
+POOLED = ("numpy", "torch", "torchao", "scikit-learn")  # unpacked once, then hard-linked
 PROBE = """
 import json, sys, sysconfig
 print(json.dumps({"version": sys.version_info[:2], "prefix": sys.prefix,
@@ -158,7 +158,7 @@ class Environment:
         for name in filter(names.__contains__, POOLED if deps else ()):
             self._link_pool(name)
         say(f"installing {', '.join(chosen)}")
-        mode = [] if deps else ["--no-deps"]
+        mode = ["--no-compile"] if deps else ["--no-compile", "--no-deps"]  # imports do it
         bound = ["-c", CONSTRAINTS] if CONSTRAINTS.exists() else []
         self.pip("install", *mode, *bound, *chosen)
         self.remember(state | {key: digest})
