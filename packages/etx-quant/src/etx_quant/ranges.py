@@ -35,6 +35,15 @@ def _bounds() -> tuple[list[float], list[float]]:
     return [*accumulate(steps, initial=0.0)], [*accumulate(steps, sub, initial=1.0)]
 
 
+@cache
+def _moved() -> tuple[Tensor, Tensor]:
+    """Return the shares of ``_bounds`` after a step, float64 [steps]."""
+    lows, falling = _bounds()
+    return torch.tensor(lows[1:], dtype=torch.float64), torch.tensor(
+        falling[1:], dtype=torch.float64
+    )
+
+
 class RangeObserver(HistogramObserver):  # type: ignore[misc]
     """Chooses the range of an activation with the least squared error over its histogram.
 
@@ -91,10 +100,9 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
         below = self.histogram.cumsum(0)
         held, total = below.tolist(), self.histogram.sum().item()
         lows, falling = _bounds()
-        floors, negated = (
-            (factor * torch.tensor(each[1:], dtype=torch.float64)).float().tolist()
-            for factor, each in ((total, lows), (-total, falling))
-        )
+        rising, sinking = _moved()
+        floors = memoryview((total * rising).float().numpy())
+        negated = memoryview((-total * sinking).float().numpy())
         first, last, up, down, least = 0, self.bins - 1, 0, 0, float("inf")
         while lows[up] < falling[down]:
             left = min(max(bisect_left(held, floors[up]), first), last)
