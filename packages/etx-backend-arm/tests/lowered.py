@@ -20,7 +20,11 @@ from torch.fx import Interpreter
 
 def lower(model: nn.Module, *inputs: torch.Tensor, partitioner: Any = None) -> ExportedProgram:
     """Return the Edge program of a model after delegation."""
-    program = torch.export.export(model, inputs)
+    return lower_exported(torch.export.export(model, inputs), partitioner)
+
+
+def lower_exported(program: ExportedProgram, partitioner: Any = None) -> ExportedProgram:
+    """Return the Edge program of an exported one after delegation."""
     chosen = partitioner or TOSAPartitioner()
     return to_edge_transform_and_lower(program, partitioner=[chosen]).exported_program("forward")
 

@@ -17,7 +17,7 @@ from etx_quant import quantize
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-ROWS, IMAGE = (2, 7, 12), (2, 4, 8, 8)
+ROWS, IMAGE, STEPS = (2, 7, 12), (2, 4, 8, 8), (2, 3, 12)
 Function = Callable[..., Tensor]
 
 
@@ -46,7 +46,7 @@ class Image(nn.Module):
 
 
 class Recurrent(nn.Module):
-    """States of a recurrent layer's steps, from (2, 7, 12)."""
+    """States of a recurrent layer's steps, from (2, 3, 12)."""
 
     def __init__(self, kind: Callable[..., nn.Module]) -> None:
         super().__init__()
@@ -118,9 +118,9 @@ NETWORKS = {
     "conv_doubled": layer(lambda: nn.ConvTranspose2d(4, 5, 2, stride=2), ops.TRANSPOSE_CONV2D),
     "gelu": rows(lambda a, b: F.gelu(a), ops.ACTIVATION),
     "hardswish": image(F.hardswish, ops.ACTIVATION, 2),
-    "lstm": Small(lambda: Recurrent(nn.LSTM), ROWS, ops.ACTIVATION, 2),
-    "gru": Small(lambda: Recurrent(nn.GRU), ROWS, ops.ACTIVATION),
-    "lstm_cell": Small(Cells, ROWS, ops.ACTIVATION),
+    "lstm": Small(lambda: Recurrent(nn.LSTM), STEPS, ops.ACTIVATION, 2),
+    "gru": Small(lambda: Recurrent(nn.GRU), STEPS, ops.ACTIVATION),
+    "lstm_cell": Small(Cells, STEPS, ops.ACTIVATION),
     "cat": rows(lambda a, b: torch.cat([a, b], 1), ops.QUANTIZE),
 }
 

@@ -45,7 +45,7 @@ def decibels(seed: int) -> tuple[float, int]:
     return 10 * float(np.log10(max((expected**2).sum(), 1e-20) / power)), count
 
 
-@pytest.mark.parametrize("seed", [*range(FIRST, FIRST + 4), *FOUND])
+@pytest.mark.parametrize("seed", [*range(FIRST, FIRST + 2), *FOUND])
 def test_network_is_that_of_the_quantized_model(seed: int) -> None:
     near, count = decibels(seed)
     assert count >= 1

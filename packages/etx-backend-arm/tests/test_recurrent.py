@@ -86,7 +86,7 @@ class Words(nn.Module):
 
 def test_an_lstm_is_integers_and_its_weights_are_stored_once() -> None:
     torch.manual_seed(0)
-    steps = 12
+    steps = 4
     net, inputs = Words().eval(), [(torch.randn(1, steps, 16),) for _ in range(8)]
     model = quantize(net, inputs, CortexMQuantizer())
     edge = lower_to_cortex_m(to_edge(torch.export.export(model, inputs[0])))

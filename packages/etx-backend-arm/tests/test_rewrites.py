@@ -52,14 +52,14 @@ class Vision(nn.Module):
 
 
 CASES = {
-    "gru": (lambda: Whole(lambda m, x: m[0](x)[0], nn.GRU(6, 8, batch_first=True)), (1, 4, 6)),
+    "gru": (lambda: Whole(lambda m, x: m[0](x)[0], nn.GRU(6, 8, batch_first=True)), (1, 2, 6)),
     "gru_both_ways": (
         lambda: Whole(
             lambda m, x: m[1](m[0](x)[1][-1]),
             nn.GRU(6, 8, 2, bidirectional=True),
             nn.Linear(8, 3),
         ),
-        (3, 1, 6),
+        (2, 1, 6),
     ),
     "vision": (Vision, (1, 3, 20, 17)),
 }

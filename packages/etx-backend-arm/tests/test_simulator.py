@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+from functools import cache
+from weakref import WeakKeyDictionary
+
 import etx_runtime
 import keyword_spotting
 import numpy as np
@@ -16,8 +19,9 @@ from etx_backend_arm.quantizer import TOSAQuantizer
 from etx_exir import to_edge_transform_and_lower
 from etx_quant import quantize, quantize_edges
 from integers import integers
-from lowered import delegates, lower
+from lowered import delegates, lower_exported
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 
 F = torch.nn.functional
 
@@ -104,7 +108,9 @@ TARGETS = [
 ]
 
 
+@cache
 def prepared(model: nn.Module) -> tuple[nn.Module, Tensor]:
+    """Return a model quantized, integers on its edges, and an input."""
     torch.manual_seed(0)
     shape = (1, 3, 12, 16)
     quantized = quantize(model.eval(), [(torch.randn(shape),) for _ in range(4)], TOSAQuantizer())
@@ -112,15 +118,24 @@ def prepared(model: nn.Module) -> tuple[nn.Module, Tensor]:
     return quantized, torch.randint(-128, 128, shape, dtype=torch.int8)
 
 
+EXPORTED: WeakKeyDictionary[nn.Module, ExportedProgram] = WeakKeyDictionary()
+
+
+def exported(model: nn.Module, x: Tensor) -> ExportedProgram:
+    """Export a model once."""
+    if model not in EXPORTED:
+        EXPORTED[model] = torch.export.export(model, (x,))
+    return EXPORTED[model]
+
+
 def compiled(model: nn.Module, x: Tensor, target: str) -> bytes:
-    program = torch.export.export(model, (x,))
     partitioner = EthosUPartitioner(EthosUCompileSpec(target))
-    edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    edge = to_edge_transform_and_lower(exported(model, x), partitioner=[partitioner])
     return bytes(edge.to_executorch().buffer)
 
 
 def expected(model: nn.Module, x: Tensor) -> np.ndarray:
-    (delegate,) = delegates(lower(model, x))
+    (delegate,) = delegates(lower_exported(exported(model, x)))
     (result,) = reference_model.run(delegate.processed_bytes, x.numpy())
     return result
 
