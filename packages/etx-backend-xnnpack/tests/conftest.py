@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import gc
 import random
 from collections import defaultdict
 
@@ -16,6 +17,10 @@ def pytest_addoption(parser):
 def pytest_report_header(config):
     rows, seed = config.getoption("half_rows"), config.getoption("rows_seed")
     return f"{rows or 'all'} float16 rows of a test, drawn by --rows-seed {seed}"
+
+
+def pytest_collection_finish():
+    gc.freeze()  # torch's modules: the collector walks them again and again
 
 
 def pytest_collection_modifyitems(config, items):

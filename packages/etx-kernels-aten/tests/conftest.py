@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 from __future__ import annotations
 
+import gc
 import random
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,13 @@ import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()  # torch's modules: the collector walks them again and again
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
-    torch.manual_seed(0)
+    torch.default_generator.manual_seed(0)  # torch.manual_seed formats stacks, for GPUs
 
 
 @pytest.fixture

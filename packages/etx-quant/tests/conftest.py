@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ class Trained:
     quantized: torch.fx.GraphModule
     images: torch.Tensor
     labels: torch.Tensor
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # torch's modules: the collector walks them again and again
 
 
 @pytest.fixture(scope="session")
