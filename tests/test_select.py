@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import platform
+import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,21 @@ try:
     print(np.asarray(etx_runtime.load(sys.argv[1])(x)).tobytes().hex())
 except etx_runtime.LoadError as error:
     print(error)
+"""
+FAMILIES = """
+include(@native@/reached_sources.cmake)
+file(GLOB_RECURSE helpers @native@/*.cpp)
+file(READ @native@/families.h families)
+string(REGEX MATCHALL " X[(][a-z0-9_]+" families "${families}")
+list(TRANSFORM families REPLACE " X." "")
+list(JOIN families "|" names)
+list(FILTER helpers EXCLUDE REGEX "/ops/[a-z]+/(${names})[.]cpp$")
+foreach(family IN LISTS families)
+  file(GLOB source RELATIVE @native@ @native@/ops/*/${family}.cpp)
+  set(sources @native@/${source} ${helpers})
+  etx_keep_reached(sources ${source})
+  message("${family};${sources}")
+endforeach()
 """
 
 
@@ -132,6 +149,43 @@ def test_every_family_fits_its_budget(host: Environment, folder: Path) -> None:
     options = ("--dim-orders", "--static", "--optimize=-Os", "--level", "base", "--json")
     document = json.loads(select(host, folder, "-o", "all", *named, *options))
     check_budgets(document)
+    check_reached(host, folder / "all")
+
+
+def check_reached(host: Environment, folder: Path) -> None:
+    """Each family is built with the sources that define what it calls, by `nm`."""
+    native = folder / "kernels" / "native"
+    (folder / "families.cmake").write_text(FAMILIES.replace("@native@", native.as_posix()))
+    done = host.run("cmake", "-P", folder / "families.cmake")
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(";") for line in done.stderr.splitlines()]
+    symbols = symbols_of(folder / "libetx_kernels_portable.a")
+    assert len(rows) == len(MOST_BYTES_OF)
+    for family, *sources in rows:
+        names = {f"{Path(source).name}.o" for source in sources}
+        names |= {
+            name.replace(".", "_level.", 1) for name in names & {"isa.cpp.o", "integer.cpp.o"}
+        }
+        elsewhere = set().union(*(symbols[name][1] for name in symbols.keys() - names))
+        needed = set().union(*(symbols[name][0] for name in names))
+        assert f"{family}.cpp.o" in names
+        assert {name for name in needed & elsewhere if "::portable::" in name} == set(), family
+
+
+def symbols_of(library: Path) -> dict[str, tuple[set[str], set[str]]]:
+    """Return by object of a library what it needs and what it alone defines, demangled."""
+    nm = ["nm", "-C", "--format=posix", str(library)]
+    printed = subprocess.run(nm, check=True, capture_output=True, text=True).stdout
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for line in printed.splitlines():
+        if member := re.fullmatch(r".*\[(.*)\]:", line):
+            needed, defined = found.setdefault(member[1], (set(), set()))
+        elif symbol := re.fullmatch(r"(.+) ([A-Za-z])(?: [0-9a-f]+){0,2} *", line):
+            if symbol[2] == "U":
+                needed.add(symbol[1])
+            elif symbol[2].isupper() and symbol[2] not in "VW":
+                defined.add(symbol[1])
+    return found
 
 
 def check_budgets(document: dict[str, Any]) -> None:

@@ -11,7 +11,9 @@ import pytest
 import torch
 from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.plan import Bank, MemoryPlanningPass, TargetMemoryMap
-from machines import MACHINES, Machine, build
+from etx_kernels_portable import library_path
+from etx_kernels_portable.select.selection import families, select
+from machines import BUILDS, HERE, MACHINES, Machine, build
 from torch import nn
 
 SRAM_BYTES = 2048
@@ -82,8 +84,21 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
     return Model(folder, [x.numpy() for x in inputs], outputs)
 
 
+@pytest.fixture(scope="session")
+def kernels(model: Model) -> list[str]:
+    """How etx-run is built with the kernels of the models alone."""
+    library = families(HERE.parents[1] / "packages" / "etx-kernels-portable", library_path())
+    files = [str(model.folder / name) for name in ("net.pte", "noise.pte")]
+    chosen = select(files, (), (), library)
+    header = BUILDS / "etx_selection.h"
+    header.parent.mkdir(parents=True, exist_ok=True)
+    header.write_text(chosen.header("etx-run's tests"))
+    names = ";".join(chosen.families)
+    return [f"-DETX_RUN_FAMILIES={names}", f"-DETX_KERNELS_SELECTION={header}"]
+
+
 @pytest.fixture(scope="session", params=MACHINES, ids=lambda machine: machine.name)
-def etx_run(request: pytest.FixtureRequest) -> tuple[Machine, Path]:
+def etx_run(request: pytest.FixtureRequest, kernels: list[str]) -> tuple[Machine, Path]:
     """A machine and etx-run built for it."""
     machine: Machine = request.param
-    return machine, build(machine)
+    return machine, build(machine, "", *kernels)

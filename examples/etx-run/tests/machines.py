@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
-FAMILIES = "binary;compare;conv;copy;matmul;max_pool;prim;random;reduce;unary;view"
 BUILT = (
-    f"-DETX_RUN_FAMILIES={FAMILIES}",
     "-DETX_KERNELS_OPTIMIZE=-Os",
     "-DETX_KERNELS_LEVEL=base",
     "-DCMAKE_UNITY_BUILD=ON",

@@ -41,7 +41,8 @@ function(etx_compile_by_clang target)
     set(object "${work}/${name}.o")
     add_custom_command(
       OUTPUT "${object}"
-      COMMAND ${command} "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>"
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${command}
+              "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>"
               "$<$<BOOL:${includes}>:-I$<JOIN:${includes},;-I>>" -MD -MF "${object}.d"
               -c "${source}" -o "${object}"
       DEPENDS "${source}" DEPFILE "${object}.d" COMMAND_EXPAND_LISTS VERBATIM)

@@ -95,8 +95,7 @@ IMAGE = """\
 set(ETX_FIRMWARE_ITERATIONS 1 CACHE STRING "Calls of the model, on the same inputs")
 add_executable(firmware main.cpp board/startup.cpp model/blobs.S)
 target_include_directories(firmware PRIVATE . board model)
-target_compile_definitions(firmware PRIVATE ETX_FIRMWARE_ITERATIONS=${{ETX_FIRMWARE_ITERATIONS}}
-                           ETX_FIRMWARE_FOLDER="${{CMAKE_CURRENT_LIST_DIR}}/model/")
+target_compile_definitions(firmware PRIVATE ETX_FIRMWARE_ITERATIONS=${{ETX_FIRMWARE_ITERATIONS}})
 target_compile_options(firmware PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti
                                         -ffunction-sections -fdata-sections>)
 target_link_libraries(firmware PRIVATE etx::core {linked})
@@ -104,6 +103,10 @@ target_link_options(firmware PRIVATE -nostartfiles -Wl,--gc-sections -Wl,-Map=fi
                     -L${{CMAKE_CURRENT_LIST_DIR}}/board
                     -T ${{CMAKE_CURRENT_LIST_DIR}}/board/memory.ld)
 set_target_properties(firmware PROPERTIES SUFFIX .elf)
+"""
+READ = """\
+target_compile_definitions(firmware
+                           PRIVATE ETX_FIRMWARE_FOLDER="${CMAKE_CURRENT_LIST_DIR}/model/")
 """
 TEST = """
 enable_testing()
@@ -265,6 +268,7 @@ def _cmake(firmware: Firmware, libraries: str, linked: str) -> str:
         libraries=libraries,
     )
     text += (MODEL if firmware.is_library else IMAGE).format(linked=linked)
+    text += READ if firmware.image.is_read else ""
     has_test = board.is_emulated and not firmware.is_library
     loads = "".join(f" {word}" for word in firmware.loads("${CMAKE_CURRENT_LIST_DIR}"))
     return text + (TEST.format(board=board.name, loads=loads) if has_test else "")

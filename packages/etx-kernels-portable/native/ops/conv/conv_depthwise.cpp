@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "ops/conv/conv_depthwise.h"
+
 #include <cstring>
 
 #include "core/min_max.h"
 #include "core/scratch.h"
 #include "core/work.h"
-#include "ops/conv/conv_sweep.h"
 #include "ops/conv/padded_planes.h"
 
 namespace etx::portable {

@@ -17,25 +17,6 @@ Error sweep_convolution(Context& context, const ConvShape& shape, const float* i
 Error sweep_narrow(Context& context, const ConvShape& shape, const float* input, const Rows& weight,
                    const float* bias, float* out);
 
-/// The same for groups of a single input channel, which are not matrix products. Not transposed.
-Error depthwise_convolution(Context& context, const ConvShape& shape, const float* input,
-                            const float* weight, const float* bias, float* out);
-
-/// True where so few points come out that their windows are gathered and each row of the weight is
-/// read once for all of them.
-bool has_few_points(const ConvShape& shape);
-
-/// Such a float32 convolution.
-Error convolve_few_points(Context& context, const ConvShape& shape, const float* input,
-                          const float* weight, const float* bias, float* out);
-
-/// True for transposed convolutions of so few points that a sweep would mostly gather weights.
-bool is_transposed_by_channels(const ConvShape& shape);
-
-/// Such a float32 convolution: a product gives what each point adds, channels side by side.
-Error convolve_transposed_by_channels(Context& context, const ConvShape& shape, const float* input,
-                                      const float* weight, const float* bias, float* out);
-
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_CONV_SWEEP_H_

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "ops/conv/conv_transposed.h"
+
 #include "core/min_max.h"
 #include "core/scratch.h"
 #include "core/work.h"
 #include "isa/isa.h"
-#include "ops/conv/conv_sweep.h"
 #include "ops/linalg/gemm.h"
 
 namespace etx::portable {

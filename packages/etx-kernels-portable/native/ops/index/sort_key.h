@@ -34,9 +34,6 @@ uint64_t key_of(T v) {
   }
 }
 
-/// By rising keys.
-void sort_items(Item* items, int64_t count);
-
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_SORT_KEY_H_

@@ -8,7 +8,6 @@
 #include "core/element.h"
 #include "core/scratch.h"
 #include "core/shape.h"
-#include "ops/index/sort_key.h"
 
 namespace etx::portable {
 namespace {

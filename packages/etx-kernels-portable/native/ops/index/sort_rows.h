@@ -4,7 +4,12 @@
 
 #include <etx/kernel.h>
 
+#include "ops/index/sort_key.h"
+
 namespace etx::portable {
+
+/// By rising keys.
+void sort_items(Item* items, int64_t count);
 
 /// Moves the first `count` elements of each row along `axis`, and their positions; in order when
 /// `sorted`. Equal elements keep their order.

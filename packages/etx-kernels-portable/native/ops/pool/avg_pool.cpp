@@ -9,7 +9,7 @@
 #include "core/shape.h"
 #include "core/work.h"
 #include "isa/row_loops.h"
-#include "ops/conv/conv_sweep.h"
+#include "ops/conv/conv_depthwise.h"
 #include "ops/conv/padded_planes.h"
 #include "ops/pool/pool_shape.h"
 

@@ -6,7 +6,7 @@
 #include "core/operand.h"
 #include "core/scratch.h"
 #include "core/shape.h"
-#include "ops/index/sort_key.h"
+#include "ops/index/sort_rows.h"
 
 namespace etx::portable {
 namespace {

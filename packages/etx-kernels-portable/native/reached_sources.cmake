@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What chosen families need of the sources that are no family: x.cpp defines what x.h declares.
+
+# etx_keep_reached(<list> <source>...)
+#
+# Leaves in a list of sources the given ones and those whose headers they include, by others in
+# between or not. The given ones, as what is included, are named from this folder.
+function(etx_keep_reached etx_sources)
+  set(folder "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
+  list(TRANSFORM ${etx_sources} REPLACE "^${folder}/" "")
+  set(reached ${ARGN})
+  set(waiting ${ARGN})
+  while(waiting)
+    list(POP_BACK waiting file)
+    file(STRINGS "${folder}/${file}" lines REGEX "^ *#include \"")
+    string(REGEX MATCHALL "\"[^\"]+\"" headers "${lines}")
+    foreach(header IN LISTS headers)
+      string(REPLACE "\"" "" header "${header}")
+      string(REGEX REPLACE "\\.h$" ".cpp" source "${header}")
+      foreach(each IN ITEMS ${header} ${source})
+        if(NOT each IN_LIST reached AND (each MATCHES "\\.(h|def)$" OR each IN_LIST ${etx_sources}))
+          list(APPEND reached ${each})
+          list(APPEND waiting ${each})
+        endif()
+      endforeach()
+    endforeach()
+  endwhile()
+  set(kept)
+  foreach(source IN LISTS ${etx_sources})
+    if(source IN_LIST reached)
+      list(APPEND kept "${folder}/${source}")
+    endif()
+  endforeach()
+  set(${etx_sources} ${kept} PARENT_SCOPE)
+endfunction()
