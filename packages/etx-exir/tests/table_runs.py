@@ -17,6 +17,7 @@ from table_graphs import TableGraph
 from torch import Tensor
 
 RIGHT = ("ran", "rounded", "refused", "not exported")
+MEANS = (torch.ops.aten.std_mean.correction, torch.ops.aten.var_mean.correction)
 
 
 class Outcome(NamedTuple):
@@ -126,8 +127,11 @@ def every_step(graph: TableGraph, inputs: tuple[Tensor, ...], got: list[Tensor])
     for step, results in zip(graph.steps, graph.counts, strict=True):
         expected = step.results([x.clone() for x in pool])
         for i, value in enumerate(expected):
+            due = value
+            if step.call.target in MEANS and i == 1:  # eager's running mean: NaN after an infinity
+                due = value.where(~(value.isnan() & pool[place + i].isinf()), pool[place + i])
             try:
-                same(pool[place + i], value, not step.binds(i))
+                same(pool[place + i], due, not step.binds(i))
             except AssertionError as error:
                 error.add_note(f"in {step.call.target}{step.leaves}, result {i}")
                 raise
