@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from typing import Any
 
 import etx_runtime
 import pytest
 import torch
-from etx_exir import ExecutorchBackendConfig, compile, to_edge
+from etx_exir import EdgeProgramManager, ExecutorchBackendConfig, compile, to_edge
 from etx_schema import KernelCall, PteFile, serialize_pte
 from etx_schema.operator_names import operator_name
 from torch import Tensor, nn
@@ -95,6 +97,19 @@ def quantized(config: Any, dtype: torch.dtype = torch.float32) -> tuple[Any, Any
         return torch.export.export(model, (x,), dynamic_shapes=({1: rows},)), x, model(x)
 
 
+@cache
+def lowered(name: str) -> tuple[EdgeProgramManager, Any, Any]:
+    """Return the edge program of a row, inputs and what eager makes of them."""
+    program, x, expected = quantized(CONFIGS[name])
+    return to_edge(program), x, expected
+
+
+@cache
+def for_etx(name: str) -> Any:
+    """Return a row's file for the target etx."""
+    return lowered(name)[0].to_executorch()
+
+
 def operators(pte: PteFile) -> list[str]:
     (plan,) = pte.program.execution_plan
     calls = [step.instr_args for step in plan.chains[0].instructions]
@@ -103,8 +118,8 @@ def operators(pte: PteFile) -> list[str]:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_compiles_and_runs(name: str) -> None:
-    program, x, expected = quantized(CONFIGS[name])
-    buffer = compile(program).buffer
+    _, x, expected = lowered(name)
+    buffer = for_etx(name).buffer
     got = torch.as_tensor(etx_runtime.load(buffer)(x))
     near = SYMMETRIC if name in WIDER else 1e-5
     torch.testing.assert_close(got, expected, rtol=near, atol=near)
@@ -114,9 +129,8 @@ def test_compiles_and_runs(name: str) -> None:
 @pytest.mark.parametrize("name", INTEGER)
 def test_weights_are_read_as_integers(name: str) -> None:
     """No instruction makes a float of them, and int4 takes half a byte."""
-    config, operator = INTEGER[name]
-    program, _, _ = quantized(config)
-    result = to_edge(program).to_executorch()
+    _, operator = INTEGER[name]
+    result = for_etx(name)
     assert operators(result.pte_file).count(operator) == 2
     assert not any("dequantize" in name for name in operators(result.pte_file))
     stored = BYTES // 2 + SCALES if "int4" in operator else BYTES + SCALES
@@ -152,17 +166,23 @@ def test_rows_of_any_shape(shape: tuple[int, ...], bias: bool) -> None:
 
 @pytest.mark.parametrize("name", INTEGER)
 def test_a_file_for_both_runtimes(name: str) -> None:
-    program, x, expected = quantized(INTEGER[name][0])
-    result = to_edge(program).to_executorch(ExecutorchBackendConfig(target="executorch"))
+    edge, x, expected = lowered(name)
+    result = edge.to_executorch(ExecutorchBackendConfig(target="executorch"))
     assert not any(name.startswith("etx::") for name in operators(result.pte_file))
     got = torch.as_tensor(etx_runtime.load(serialize_pte(result.pte_file))(x))
     near = SYMMETRIC / 2 if name in WIDER else 1e-3  # the zero point may be -1
     torch.testing.assert_close(got, expected, rtol=near, atol=near)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", INTEGER)
+HALVES = (torch.bfloat16, torch.float16)
+SEED = int(os.environ.get("ETX_SEED", "0"))
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [(name, HALVES[(i + SEED) % 2]) for i, name in enumerate(INTEGER)]
+)
 def test_a_model_in_half_precision(name: str, dtype: torch.dtype) -> None:
+    """One type or the other in turn: another ETX_SEED has the other one."""
     config, operator = INTEGER[name]
     program, x, expected = quantized(config, dtype)
     result = to_edge(program).to_executorch()
