@@ -15,13 +15,14 @@ def run_all(commands: Mapping[str, Sequence[object]], workers: int | None = None
     """Run every command, begun in their order, and return the names of those that failed.
 
     As many run at a time as there are cores, four at most, since they use several at times. Each
-    is told its part of the cores by OMP_NUM_THREADS: threads of OpenMP that share a core with
-    others spin while they wait, which took five times the work itself.
+    is told its part of the cores by OMP_NUM_THREADS, and not to spin: threads of OpenMP that share
+    a core with others spin while they wait, which took five times the work itself.
     """
     failed = []
     cores = os.cpu_count() or 1
     workers = workers or min(4, cores)
-    env = {"OMP_NUM_THREADS": str(max(1, cores // workers)), **os.environ}
+    shared = {"OMP_NUM_THREADS": str(max(1, cores // workers)), "OMP_WAIT_POLICY": "passive"}
+    env = shared | os.environ
     with ThreadPoolExecutor(workers) as pool:
         running = [pool.submit(_run, name, command, env) for name, command in commands.items()]
         try:
