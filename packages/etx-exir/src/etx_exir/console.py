@@ -68,7 +68,8 @@ class Console:
     def _open(self) -> None:
         with self._lock:
             self._display = _on_terminal(self._stream)
-            self._display.show(*self._last)
+            if self._last[0]:
+                self._display.show(*self._last)
 
 
 def _on_terminal(stream: TextIO) -> _Display:

@@ -48,8 +48,9 @@ def test_methods_are_named(lower):
     assert steps[lowered:] == [("plan memory and emit", 0, 1)]
 
 
-def run(console, seconds):
+def run(console, seconds, before=0.0):
     with console, reporting(console):
+        time.sleep(before)
         report("first", 0, 2)
         time.sleep(seconds)
         report("second", 1, 2)
@@ -61,9 +62,10 @@ def test_short_work_shows_nothing():
     assert stream.getvalue() == ""
 
 
-def test_long_work_shows_the_step_it_is_at_and_erases_it(without_rich):
+@pytest.mark.parametrize("before", [0.0, 0.2])
+def test_long_work_shows_the_step_it_is_at_and_erases_it(before, without_rich):
     stream = Terminal()
-    run(Console(stream=stream, patience=0.01), 0.5)
+    run(Console(stream=stream, patience=0.01), 0.5, before)
     erase = "\r\x1b[2K"
     assert stream.getvalue() == f"{erase}first (1/2){erase}second (2/2){erase}"
 
