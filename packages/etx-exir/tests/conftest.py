@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
+import gc
 import random
 import sys
 from collections import defaultdict
@@ -11,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from promise import SEED
 
-ROWS = 4
+ROWS = 3
 
 
 def pytest_addoption(parser):
@@ -42,6 +43,10 @@ def pytest_collection_modifyitems(config, items):
         kept.update(draw.sample(test, rows) if len(test) > rows else test)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
+
+
+def pytest_collection_finish():
+    gc.freeze()  # torch's modules: the collector walks them again and again
 
 
 @pytest.fixture(autouse=True)

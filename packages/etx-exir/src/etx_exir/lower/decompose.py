@@ -92,10 +92,12 @@ def _key(op: OpOverload) -> str | None:
 
 
 def decomposition_table(
-    preserved: Iterable[OpOverload] = (), kernels: Container[str] | None = None
+    preserved: Iterable[OpOverload] = (),
+    kernels: Container[str] | None = None,
+    registered: frozenset[str] | None = None,
 ) -> Table:
     """Return the table to Core ATen and what has `kernels`, without the `preserved` operators."""
-    table = {**_of_torch(_registered()), **OURS}
+    table = {**_of_torch(registered or _registered()), **OURS}
     table.update(quantized())
     for op in (*whole_operators(kernels), *preserved):
         table.pop(op, None)
@@ -121,7 +123,8 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
             "torch.export.export returns"
         )
     whole = whole_operators().union(preserved)
-    table = decomposition_table(preserved)
+    registered = _registered()
+    table = decomposition_table(preserved, registered=registered)
     if all(_is_final(node, whole, table) for node in program.graph.nodes):
         copied = copy_program(program)
         note_exported(program, copied, traced=False)
@@ -133,7 +136,7 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
         spell_affine(source)
     while True:
         try:
-            result = _decomposed(source, complex_by_parts(table))
+            result = _decomposed(source, complex_by_parts(table), registered)
             break
         except Exception as error:
             first = first or error
@@ -146,33 +149,37 @@ def decompose(program: ExportedProgram, preserved: Iterable[OpOverload] = ()) ->
     return result
 
 
-def _decomposed(program: ExportedProgram, table: Table) -> ExportedProgram:
+def _decomposed(
+    program: ExportedProgram, table: Table, registered: frozenset[str]
+) -> ExportedProgram:
     with _no_collection(), of_any_length(), warnings.catch_warnings():
         # torch copies the structures of inputs, whose leaves warn of their own class.
         warnings.filterwarnings("ignore", ".*LeafSpec", FutureWarning)
         spelled, names = plain(program)
         taken = unalias_loops(spelled)
         try:
-            result: ExportedProgram = run_decompositions(taken, table)
+            result: ExportedProgram = run_decompositions(taken, table, registered)
             is_whole = not merges_writes(result)
         except SpecViolationError:
             is_whole = False
         if not is_whole:
-            result = run_decompositions(unalias_writes(taken), table)
+            result = run_decompositions(unalias_writes(taken), table, registered)
     result._state_dict = dict(result.state_dict)
     result._constants = dict(result.constants)
     restore(result, names, program)
     return result
 
 
-def run_decompositions(program: ExportedProgram, table: Table) -> ExportedProgram:
+def run_decompositions(
+    program: ExportedProgram, table: Table, registered: frozenset[str] | None = None
+) -> ExportedProgram:
     """Return what ``program.run_decompositions(table)`` does.
 
     That lists torch's 500 composite operators each time and overrides every one while it traces.
     Here they are listed once, and those are overridden that stand in the program, are kept, or
     decompose into something else than their own kernel does.
     """
-    composites = _composites(_registered())
+    composites = _composites(registered or _registered())
     overridden = {op: _special_op_to_preserve_cia for op in composites if op not in table}
     met = set(_targets(program))
     for op in composites & table.keys():
