@@ -27,7 +27,10 @@ WIDEST, PADDING = 16, 64
 SCRIPT = """\
 import json, sys
 import numpy, torch
-from executorch.extension.pybindings.portable_lib import _load_for_executorch
+try:  # the module itself: what wraps it imports ExecuTorch's compiler, in seconds
+    from executorch.extension.pybindings._C import _load_for_executorch
+except ImportError:
+    from executorch.extension.pybindings.portable_lib import _load_for_executorch
 file, method, inputs, size, dump, values = sys.argv[1:]
 module = _load_for_executorch(file, enable_etdump=True, debug_buffer_size=int(size))
 arrays = numpy.load(inputs)
