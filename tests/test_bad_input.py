@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Environment, environment
+from conftest import ROOT, Environment, environment
+
+NURSERY = ROOT / "packages" / "etx-exir" / "tests" / "commands" / "nursery.py"
+Compiling = Callable[..., subprocess.CompletedProcess[str]]
 
 MODELS = """
 import torch
@@ -75,6 +81,31 @@ def host() -> Environment:
     return environment("edge-etx-exir", "etx-exir")
 
 
+@pytest.fixture(scope="module")
+def compiling(host: Environment) -> Iterator[Compiling]:
+    """Return what runs `etx compile` there, in processes that begin with torch imported."""
+    with subprocess.Popen(
+        [host.bin / "python", "-I", "-W", "ignore", NURSERY],
+        env=host.variables(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as nursery:
+
+        def compiled(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+            command = ["compile", *map(str, words)]
+            out, err = folder / "stdout", folder / "stderr"
+            out.touch()
+            assert nursery.stdin is not None
+            assert nursery.stdout is not None
+            order = [command, str(folder), str(out), str(err), False]
+            print(json.dumps(order), file=nursery.stdin, flush=True)
+            code = int(nursery.stdout.readline())
+            return subprocess.CompletedProcess(command, code, out.read_text(), err.read_text())
+
+        yield compiled
+
+
 @pytest.fixture
 def models(tmp_path: Path) -> Path:
     path = tmp_path / "models.py"
@@ -84,7 +115,11 @@ def models(tmp_path: Path) -> Path:
 
 def fails(environment: Environment, *command: object, **options: object) -> str:
     """Run a command that must fail and return its message: short, and no traceback."""
-    done = environment.run(*command, **options)  # type: ignore[arg-type]
+    return message(environment.run(*command, **options))  # type: ignore[arg-type]
+
+
+def message(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what a command that failed says: short, and no traceback."""
     printed = done.stdout + done.stderr
     assert done.returncode not in (0, -11, -6), printed
     assert "Traceback" not in printed
@@ -94,14 +129,14 @@ def fails(environment: Environment, *command: object, **options: object) -> str:
 
 @pytest.mark.parametrize("command", ["run", "show", "check"])
 def test_missing_file(device: Environment, command: str, tmp_path: Path) -> None:
-    message = fails(device, "etx", command, tmp_path / "absent.pte")
-    assert "absent.pte" in message
+    said = fails(device, "etx", command, tmp_path / "absent.pte")
+    assert "absent.pte" in said
 
 
 @pytest.mark.parametrize("command", ["run", "show", "check"])
 def test_directory_as_input(device: Environment, command: str, tmp_path: Path) -> None:
-    message = fails(device, "etx", command, tmp_path)
-    assert "directory" in message
+    said = fails(device, "etx", command, tmp_path)
+    assert "directory" in said
 
 
 @pytest.mark.parametrize("command", ["run", "show", "check"])
@@ -126,9 +161,9 @@ def test_truncated_file(
     ids=["shape", "rank", "dtype", "count", "type"],
 )
 def test_wrong_inputs(device: Environment, add_pte: Path, arguments: str, said: list[str]) -> None:
-    message = device.python("-c", CALL, add_pte, f"({arguments})")
+    printed = device.python("-c", CALL, add_pte, f"({arguments})")
     for part in said:
-        assert part in message, message
+        assert part in printed, printed
 
 
 @pytest.mark.parametrize(("major", "minor"), [(1, 99), (2, 0)])
@@ -145,41 +180,41 @@ def test_plugin_of_another_abi(
         "python", "-c", f"import subprocess; subprocess.check_call(['cc', *{flags}])"
     )
     assert compiled.returncode == 0, compiled.stderr
-    message = fails(device, "etx", "run", add_pte, ETX_PLUGIN_PATHS=str(library))
-    assert f"{major}.{minor}" in message
-    assert "upgrade" in message or "update" in message
+    said = fails(device, "etx", "run", add_pte, ETX_PLUGIN_PATHS=str(library))
+    assert f"{major}.{minor}" in said
+    assert "upgrade" in said or "update" in said
 
 
-def test_module_that_cannot_be_exported(host: Environment, models: Path, tmp_path: Path) -> None:
+def test_module_that_cannot_be_exported(compiling: Compiling, models: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.pte"
-    message = fails(host, "etx", "compile", f"{models}:branches", "-o", out)
-    assert "cannot be exported" in message
-    assert "models.py:12" in message
+    said = message(compiling(tmp_path, f"{models}:branches", "-o", out))
+    assert "cannot be exported" in said
+    assert "models.py:12" in said
     assert not out.exists()
 
 
-def test_unsupported_operator(host: Environment, models: Path, tmp_path: Path) -> None:
+def test_unsupported_operator(compiling: Compiling, models: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.pte"
-    message = fails(host, "etx", "compile", f"{models}:unsupported", "-o", out)
-    assert "linalg_svd" in message
-    assert "models.py" in message
+    said = message(compiling(tmp_path, f"{models}:unsupported", "-o", out))
+    assert "linalg_svd" in said
+    assert "models.py" in said
     assert not out.exists()
 
 
-def test_directory_as_output(host: Environment, models: Path, tmp_path: Path) -> None:
+def test_directory_as_output(compiling: Compiling, models: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out.pte"
     folder.mkdir()
-    assert "directory" in fails(host, "etx", "compile", f"{models}:fine", "-o", folder)
+    assert "directory" in message(compiling(tmp_path, f"{models}:fine", "-o", folder))
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("factory", ["models.py:absent", "absent.py:fine", "models.py"])
 def test_factory_that_is_not_there(
-    host: Environment, models: Path, factory: str, tmp_path: Path
+    compiling: Compiling, models: Path, factory: str, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.pte"
-    message = fails(host, "etx", "compile", factory, "-o", out, cwd=tmp_path)
-    assert "absent" in message or ":" in message
+    said = message(compiling(tmp_path, factory, "-o", out))
+    assert "absent" in said or ":" in said
     assert not out.exists()
 
 
