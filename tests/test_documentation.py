@@ -11,11 +11,12 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, environment
+from conftest import ROOT, Environment, environment
 
 import wheels
 from projects import load_projects
@@ -29,40 +30,51 @@ def identity(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.fixture(scope="module")
-def snippets() -> Iterator[subprocess.Popen[str]]:
-    """A process that runs pages where everything is installed, with torch imported."""
-    everything = environment("docs", *load_projects(ROOT), others=("pytest==9.2.0",))
+@contextmanager
+def snippets(where: Environment) -> Iterator[Callable[[Path, Path], None]]:
+    """Give what runs a page in an environment, in a process that begins with torch imported."""
     script = ROOT / "tools" / "snippets.py"
     with subprocess.Popen(
-        [everything.bin / "python", "-I", script, "--serve", "torch._dynamo"],
-        cwd=everything.folder,
-        env=everything.variables(),
+        [where.bin / "python", "-I", script, "--serve", "torch._dynamo"],
+        cwd=where.folder,
+        env=where.variables(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        yield process
+
+        def runs(page: Path, folder: Path) -> None:
+            printed = folder / "printed"
+            printed.touch()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(json.dumps([[str(page)], str(printed)]), file=process.stdin, flush=True)
+            assert process.stdout.readline() == "0\n", printed.read_text()
+
+        yield runs
+
+
+@pytest.fixture(scope="module")
+def run_page() -> Iterator[Callable[[Path, Path], None]]:
+    """Return what runs a page where everything is installed."""
+    everything = environment("docs", *load_projects(ROOT), others=("pytest==9.2.0",))
+    with snippets(everything) as run:
+        yield run
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identity)
-def test_snippets_run(page: Path, snippets: subprocess.Popen[str], tmp_path: Path) -> None:
-    if not any(block.language in ("python", "console") for block in blocks(page.read_text())):
-        return
-    printed = tmp_path / "printed"
-    printed.touch()
-    assert snippets.stdin is not None
-    assert snippets.stdout is not None
-    print(json.dumps([[str(page)], str(printed)]), file=snippets.stdin, flush=True)
-    assert snippets.stdout.readline() == "0\n", printed.read_text()
+def test_snippets_run(page: Path, run_page: Callable[[Path, Path], None], tmp_path: Path) -> None:
+    if any(block.language in ("python", "console") for block in blocks(page.read_text())):
+        run_page(page, tmp_path)
 
 
-def test_the_first_page_runs_in_what_one_line_of_it_installs() -> None:
+def test_the_first_page_runs_in_what_one_line_of_it_installs(tmp_path: Path) -> None:
     page = ROOT / "README.md"
     shells = [block.text for block in blocks(page.read_text()) if block.language == "sh"]
     (line,) = (line for text in shells for line in text.splitlines() if "--venv etx" in line)
     packages = wheels.parse(shlex.split(line)[2:]).install
-    environment("first-hour", *packages).python(ROOT / "tools" / "snippets.py", page)
+    with snippets(environment("first-hour", *packages)) as run:
+        run(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", READMES, ids=identity)
