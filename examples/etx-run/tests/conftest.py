@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +18,17 @@ from machines import BUILDS, HERE, MACHINES, Machine, build
 from torch import nn
 
 SRAM_BYTES = 2048
+torch.set_num_threads(1)  # others compile meanwhile
+os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 if launcher := shutil.which("ccache"):  # images of one processor share what they compile
     os.environ |= {
         "CMAKE_C_COMPILER_LAUNCHER": launcher,
         "CMAKE_CXX_COMPILER_LAUNCHER": launcher,
-        "CCACHE_BASEDIR": "/",
+        "CCACHE_BASEDIR": str(HERE.parents[1]),
+        "CCACHE_DEPEND": "1",
         "CCACHE_NOHASHDIR": "1",
+        "CCACHE_SLOPPINESS": "locale",
     }
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parents[1]
 BUILT = (
-    "-DETX_KERNELS_OPTIMIZE=-Os",
+    "-DETX_KERNELS_OPTIMIZE=-Og",
     "-DETX_KERNELS_LEVEL=base",
     "-DCMAKE_UNITY_BUILD=ON",
 )

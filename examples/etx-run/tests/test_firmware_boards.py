@@ -107,7 +107,7 @@ def test_digits_on_a_microbit(folder: Path) -> None:
     stated = write(folder, "project", "--size")
     (ram,) = re.findall(r"^RAM +([\d,]+) bytes", stated, re.M)
     assert int(ram.replace(",", "")) <= 12_000, stated
-    build = folder / "build-project"
+    build = folder / "project" / "build"
     run("cmake", "-S", folder / "project", "-B", build, "-G", "Ninja")
     run("cmake", "--build", build, "-j2")
     check(folder, run("ctest", "--test-dir", build, "-V"))
@@ -129,9 +129,10 @@ def test_a_library_in_a_build_of_its_own(folder: Path) -> None:
     (product / "CMakeLists.txt").write_text(PRODUCT)
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={product}/etx/toolchain.cmake"
     options = ("-DCMAKE_BUILD_TYPE=MinSizeRel", toolchain)
-    run("cmake", "-S", product, "-B", product / "build", "-G", "Ninja", *options)
-    run("cmake", "--build", product / "build", "-j2")
-    image = product / "build" / "product.elf"
+    build = product / "etx" / "build"
+    run("cmake", "-S", product, "-B", build, "-G", "Ninja", *options)
+    run("cmake", "--build", build, "-j2")
+    image = build / "product.elf"
     emulator = "qemu-system-arm -M microbit -nographic -monitor none -serial null -kernel"
     semihosting = ("-semihosting-config", "enable=on,target=native")
     check(folder, run(*emulator.split(), image, *semihosting))
@@ -145,7 +146,7 @@ def test_each_small_network_on_a_board(tmp_path: Path) -> None:
     shutil.rmtree(made, ignore_errors=True)
     done = etx("firmware", *files, *words, "-o", made)
     assert done.returncode == 0, done.stderr
-    build = BUILDS / "firmware-small-build"
+    build = made / "build"
     build_firmware(made, build, [])
     assert run("ctest", "--test-dir", build, "-V").count("PASSED") == len(files)
 
@@ -157,7 +158,7 @@ def test_two_networks_in_one_image(folder: Path, name: str) -> None:
     words = ("--target", name, "--sources", PACKAGES, "--tolerance", "0", "--share-arenas")
     done = etx("firmware", *files, *words, "-o", made)
     assert done.returncode == 0, done.stderr
-    build = folder / f"build-two-{name}"
+    build = made / "build"
     image = build_firmware(made, build, ["-DETX_FIRMWARE_ITERATIONS=2"])
     assert run("ctest", "--test-dir", build, "-V").count("PASSED") == 2
     assert text_size(image) <= MOST_TEXT_OF_TWO
@@ -173,11 +174,11 @@ def test_a_model_is_read_from_the_debugger_s_file(tmp_path: Path) -> None:
     folder = tmp_path / "f"
     done = etx("firmware", KEYWORDS, "--target", "cortex-m4", "-o", folder, *sources)
     assert done.returncode == 0, done.stderr
-    build_firmware(folder, tmp_path / "build", [])
-    assert "PASSED" in run("ctest", "--test-dir", tmp_path / "build", "-V")
+    build_firmware(folder, folder / "build", [])
+    assert "PASSED" in run("ctest", "--test-dir", folder / "build", "-V")
     (folder / "model" / "model.pte").write_bytes(b"too short")
     failed = subprocess.run(
-        ["ctest", "--test-dir", str(tmp_path / "build"), "-V"], capture_output=True, text=True
+        ["ctest", "--test-dir", str(folder / "build"), "-V"], capture_output=True, text=True
     )
     assert failed.returncode != 0
     assert "the debugger gives no file, or one of another size: " in failed.stdout
@@ -188,6 +189,7 @@ def test_pages_run(tmp_path: Path) -> None:
     (tmp_path / "packages").symlink_to(PACKAGES)
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "CMAKE_GENERATOR": "Ninja"}
+    environment["CCACHE_BASEDIR"] = str(tmp_path)
     runs = {"python": [sys.executable, "-c"], "sh": ["bash", "-ec"]}
     printed = ""
     for page in ("microcontrollers.md", "port-a-board.md"):

@@ -34,7 +34,7 @@ def test_the_board_returns_what_the_reference_model_does(name: str) -> None:
     done = etx("firmware", model, "--target", TARGET, "-o", folder / "firmware", *words)
     assert done.returncode == 0, done.stderr
     np.load(folder / "expected.npy").tofile(folder / "firmware" / "model" / "model_output0.bin")
-    build = folder / "build"
+    build = folder / "firmware" / "build"
     build_firmware(folder / "firmware", build, [])
     printed = run("ctest", "--test-dir", build, "-V")
     assert len(re.findall(r"output 0\[\d+\] = \S+ as expected: \S+", printed)) == 12

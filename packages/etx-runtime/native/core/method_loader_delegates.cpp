@@ -41,8 +41,8 @@ etx_status named_data(etx_init_context* self, const char* key, const void** data
   return 0;
 }
 
-void run_parallel(etx_init_context* self, int64_t begin, int64_t end, int64_t grain,
-                  void (*body)(void*, int64_t, int64_t), void* user) {
+void run_init_parallel(etx_init_context* self, int64_t begin, int64_t end, int64_t grain,
+                       void (*body)(void*, int64_t, int64_t), void* user) {
   Parallel* parallel = static_cast<InitContext*>(self)->state->parallel;
   parallel->parallel_for(begin, end, grain, body, user);
 }
@@ -100,7 +100,7 @@ Error MethodLoader::init_delegate(const fbs::BackendDelegate& stored,
   context.named_data = named_data;
   context.fail = record;
   context.num_threads = state_->parallel == nullptr ? 1 : state_->parallel->num_threads();
-  context.parallel_for = state_->parallel == nullptr ? nullptr : run_parallel;
+  context.parallel_for = state_->parallel == nullptr ? nullptr : run_init_parallel;
   Span<const etx_option> options;
   if (request_.backend_options != nullptr) {
     options = request_.backend_options->get_options(failure_.name);

@@ -90,6 +90,7 @@ def test_text_size(tmp_path: Path) -> None:
     options = ["-DCMAKE_BUILD_TYPE=MinSizeRel", "-DETX_BUILD_HOSTED=OFF", "-DETX_BUILD_TESTS=ON"]
     options += ["-DETX_BUILD_PYTHON=OFF", f"-DPython_EXECUTABLE={sys.executable}"]
     options += ["-DCMAKE_CXX_FLAGS=-fno-pie", "-DCMAKE_EXE_LINKER_FLAGS=-no-pie"]
+    options.append("-DCMAKE_UNITY_BUILD=OFF")  # an object of each source
     configure(HERE.parent, tmp_path, *options)
     call(tool("cmake"), "--build", tmp_path, "--target", "one_kernel", "-j2")
     sizes = call("size", "-A", tmp_path / "tests" / "cpp" / "one_kernel")

@@ -37,15 +37,15 @@ def build_firmware(folder: Path, build: Path, options: Sequence[str]) -> Path:
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     if launcher := shutil.which("ccache"):
         options = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", *options]
-    run_tool(["cmake", "-S", str(folder), "-B", str(build), *generator, *options])
-    run_tool(["cmake", "--build", str(build), "-j2"])
+    cache = {"CCACHE_BASEDIR": str(folder.resolve()), "CCACHE_NOHASHDIR": "1"}
+    run_tool(["cmake", "-S", str(folder), "-B", str(build), *generator, *options], **cache)
+    run_tool(["cmake", "--build", str(build), "-j2"], **cache)
     return build / "firmware.elf"
 
 
-def run_tool(command: list[str]) -> str:
+def run_tool(command: list[str], **variables: str) -> str:
     """Return what a command prints. Errors: EtxError with it, where the command fails."""
-    cache = {"CCACHE_BASEDIR": "/", "CCACHE_NOHASHDIR": "1"}
-    environment = {**cache, **os.environ, "LC_ALL": "C"}
+    environment = {**os.environ, "LC_ALL": "C", **variables}
     done = run_child(command, env=environment)
     if done.returncode != 0:
         output = (done.stdout + done.stderr)[-3000:]

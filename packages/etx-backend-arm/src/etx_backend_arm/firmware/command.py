@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 DEFAULT_TEMP = 16384
 DEFAULT_STACK = 4096
 LEAST_STACK = 256
+BUILD = "build"
+"""The folder in a project where it is built, so that ccache finds what projects have alike."""
 SEMIHOSTING = "semihosting"
 WITHOUT_SCRATCH = (
     "executorch_prim::",
@@ -170,13 +172,14 @@ def _run(options: argparse.Namespace) -> int:
     firmware = _firmware(options.files, options)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with scratch_folder(f".{folder.name}-", folder.parent) as scratch:
-        work = scratch / folder.name
+        work = scratch / "firmware"
         _write(work, firmware, options)
         if (folder / "main.cpp").is_file() and not firmware.is_library:
             shutil.copyfile(folder / "main.cpp", work / "main.cpp")
         if _is_bounded(options, firmware) and have_tools(BUILDING):
             firmware = _bound_stack(work, firmware)
         sizes = _sizes(work, firmware) if options.size else ""
+        shutil.rmtree(work / BUILD, ignore_errors=True)
         replace_folder(work, folder)
     print(f"{folder}: firmware for {options.target}\n{firmware.image.table()}{sizes}", end="")
     return 0
@@ -185,8 +188,8 @@ def _run(options: argparse.Namespace) -> int:
 def _sizes(folder: Path, firmware: Firmware) -> str:
     from etx_backend_arm.firmware.sizes import size_table
 
-    build_firmware(folder, folder.parent / "build", [])
-    return "\n" + size_table(folder.parent / "build" / "firmware.map", firmware)
+    build_firmware(folder, folder / BUILD, [])
+    return "\n" + size_table(folder / BUILD / "firmware.map", firmware)
 
 
 def _target(options: argparse.Namespace) -> Target:
@@ -212,16 +215,16 @@ def _is_bounded(options: argparse.Namespace, firmware: Firmware) -> bool:
 
 
 def _bound_stack(
-    folder: Path, firmware: Firmware, build: str = "build", words: Sequence[str] = ()
+    folder: Path, firmware: Firmware, build: str = BUILD, words: Sequence[str] = ()
 ) -> Firmware:
     """Build the firmware in `folder` and give it the stack that it may take.
 
-    `build` is a folder beside it, `words` are options of CMake. What is sorted lies in RAM.
+    `build` is a folder in it, `words` are options of CMake. What is sorted lies in RAM.
     """
     from etx_backend_arm.firmware.project import write_memory
 
     try:
-        image = build_firmware(folder, folder.parent / build, words)
+        image = build_firmware(folder, folder / build, words)
         size = (stack_of(image, firmware.image.ram()).size + 7) // 8 * 8
         note = "upper bound from the linked image, without interrupts"
     except EtxError as error:

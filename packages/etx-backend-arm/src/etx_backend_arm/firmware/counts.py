@@ -18,7 +18,7 @@ from etx_backend_arm.firmware.boards import Board
 from etx_backend_arm.firmware.build import build_firmware, require_tools, run_tool
 
 COUNT = "count"
-"""The folder beside a project in which its image is built."""
+"""The folder in a project in which its image is built."""
 THRICE = ("-DETX_FIRMWARE_ITERATIONS=3",)
 PLUGIN = Path(__file__).parent / "emulator" / "instructions.c"
 KERNEL = re.compile(
@@ -42,7 +42,7 @@ class Counts:
 def count(
     folder: Path, board: Board, loads: Sequence[str] = (), options: Sequence[str] = ()
 ) -> Counts:
-    """Build a project of etx firmware beside it, for three inferences, and count the second's.
+    """Build a project of etx firmware in it, for three inferences, and count the second's.
 
     `loads` are words for QEMU, of files that are not linked, `options` those of CMake.
     Errors: EtxError when a tool is missing, or the board returns other numbers than expected.
@@ -50,7 +50,7 @@ def count(
     require_tools("counting")
     if not board.is_emulated:
         raise EtxError(f"the board {board.name} names no machine of QEMU, and counting needs one")
-    image = build_firmware(folder, folder.parent / COUNT, [*THRICE, *options])
+    image = build_firmware(folder, folder / COUNT, [*THRICE, *options])
     names = _kernels(image, board)
     with scratch_folder() as scratch:
         plugin, written = scratch / "instructions.so", scratch / "counts"

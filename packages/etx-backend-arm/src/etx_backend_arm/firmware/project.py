@@ -208,12 +208,12 @@ def arm_families(sources: Path, used: set[str]) -> dict[str, list[str]]:
 
 
 def operators_by_source(folder: Path, firmware: Firmware) -> dict[str, list[str]]:
-    """Return the operators that are called by the source file of their kernel."""
+    """Return the operators that are called by the source, in a project, of their kernel."""
     used = operators_of(*firmware.image.files())
     found = {}
     for path in (
-        *folder.glob("*/arm/native/cortex_m/*.cpp"),
-        *folder.rglob("kernels/**/ops/**/*.cpp"),
+        *folder.glob("arm/native/cortex_m/*.cpp"),
+        *folder.glob("kernels/**/ops/**/*.cpp"),
     ):
         names = sorted(used.intersection(QUOTED.findall(path.read_text(encoding="utf-8"))))
         if names:
