@@ -263,12 +263,21 @@ def stop_training(exported: nn.Module) -> None:
     """Replace what only trains, where there is any: torchao traces its patterns at each call."""
     graph = getattr(exported, "graph", None)
     nodes = graph.nodes if graph is not None else ()
-    if any(isinstance(node.target, OpOverload) and _trains(node.target) for node in nodes):
+    if any(_trains(node) for node in nodes):
         move_exported_model_to_eval(exported)
 
 
-def _trains(op: OpOverload) -> bool:
-    return "dropout" in op._schema.name or "batch_norm" in op._schema.name
+def _trains(node: Node) -> bool:
+    op = node.target
+    if not isinstance(op, OpOverload):
+        return False
+    if "dropout" not in op._schema.name and "batch_norm" not in op._schema.name:
+        return False
+    for place, argument in enumerate(op._schema.arguments):
+        if argument.name in ("train", "training"):
+            given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+            return given is not False
+    return True
 
 
 def drop_unread(model: GraphModule) -> None:
