@@ -12,11 +12,11 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from forked import call, end, show
 from names import REFUSED_FLOWS, ROWS
 
 HERE = Path(__file__).parent
@@ -24,8 +24,17 @@ EXPORTERS = RUNTIMES = ("etx", "executorch")
 PAIRS = tuple(itertools.product(EXPORTERS, RUNTIMES))
 SEEDS, DRAWN = 24, 8
 SEED = int(os.environ.get("ETX_SEED", "0"))
-TURNS = {"delegated": 2, "flow": 2, "lowering": 4, "theirs_lowered": 2}
+TURNS = {"delegated": 2, "flow": 2, "lowering": 4, "pair": 2, "theirs_lowered": 2}
 """One in so many values of these parameters runs at a time, those from ETX_SEED on; all by hand."""
+ALIKE = {
+    "model": (
+        ("resnet18", "efficientnet_b0"),
+        ("mobilenet_v2", "mobilenet_v3_small"),
+        ("lstm", "gru"),
+    ),
+    "quantized": (("mobilenet_v2_int8", "crepe_int8"),),
+}
+"""Values of these parameters of which one runs at a time, from ETX_SEED on; all by hand."""
 DELEGATED_BY_HAND = ("vit_b_16", "int8-resnet18", "int8-efficientnet_b0", "dynamic-minilm")
 """Of the kind of `deit_tiny` and `int8-mobilenet_v2`, or in test_trained_weights.py."""
 
@@ -53,23 +62,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if "exporter" in metafunc.fixturenames:
             metafunc.parametrize(("exporter", "runtime"), pairs_of_models(metafunc.config))
     if "flow" in metafunc.fixturenames:
-        host = metafunc.config.getoption("--host")
-        listed = subprocess.check_output([host, "-m", "modelset.control_flow"], cwd=HERE)
-        pairs = itertools.product(json.loads(listed), EXPORTERS)
+        flows = listed(metafunc.config, "reference.py")
+        pairs = itertools.product(flows, EXPORTERS)
         left = left_out(metafunc.config)
         metafunc.parametrize(
             ("flow", "exporter"), [(f, e) for f, e in pairs if e == "etx" or f not in left]
         )
     if "lowering" in metafunc.fixturenames:
-        host = metafunc.config.getoption("--host")
-        listed = subprocess.check_output([host, "-W", "ignore", "delegated.py", "--list"], cwd=HERE)
-        metafunc.parametrize("lowering", json.loads(listed))
+        metafunc.parametrize("lowering", listed(metafunc.config, "delegated.py"))
     if "quantized" in metafunc.fixturenames:
-        host = metafunc.config.getoption("--host")
-        listed = subprocess.check_output([host, "-W", "ignore", "quantized.py", "--list"], cwd=HERE)
-        metafunc.parametrize("quantized", json.loads(listed))
+        metafunc.parametrize("quantized", listed(metafunc.config, "quantized.py"))
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--programs")))
+
+
+def listed(config: pytest.Config, script: str) -> list[str]:
+    """Return the names that a script knows."""
+    names: list[str] = json.loads(call(config, "--host", script, "--list"))
+    return names
+
+
+def pytest_unconfigure() -> None:
+    end()
 
 
 def left_out(config: pytest.Config) -> frozenset[str]:
@@ -84,6 +98,7 @@ def pairs_of_models(config: pytest.Config) -> tuple[tuple[str, str], ...]:
 
 def pytest_report_header(config: pytest.Config) -> str:
     part = ", ".join(f"1 in {part} of {name}" for name, part in TURNS.items())
+    part += "".join(f", of {'/'.join(group)} one" for groups in ALIKE.values() for group in groups)
     return "all by hand" if config.getoption("--by-hand") else f"of ETX_SEED={SEED}: {part}"
 
 
@@ -98,6 +113,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         given = spec.params if spec else {}
         if given.get("delegated") in DELEGATED_BY_HAND:
             return True
+        for name, groups in ALIKE.items():
+            for group in groups:
+                if given.get(name) in group and given[name] != group[SEED % len(group)]:
+                    return True
         seen = [(n, numbers[n].setdefault(given[n], len(numbers[n]))) for n in TURNS if n in given]
         return any(number % TURNS[name] != SEED % TURNS[name] for name, number in seen)
 
@@ -115,10 +134,7 @@ class Workshop:
 
     def run(self, environment: str, script: str, *args: str) -> None:
         """Run one script in one environment, its progress on this terminal."""
-        command = [self.config.getoption(environment), "-W", "ignore", script, *args]
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-        print("+", script, *args[:2], file=sys.stderr)
-        subprocess.run(command, cwd=HERE, env=clean, check=True, stdout=sys.stderr)
+        show(self.config, environment, script, *args)
 
     def prepare(self) -> None:
         """Fill the folder: references, files, results."""
@@ -129,6 +145,15 @@ class Workshop:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(self.lower, EXPORTERS, ("--host", "--executorch")))
         self.execute_all()
+
+    def lowered_by_etx(self, model: str) -> Path:
+        """Return the folder of a model with eager's calls and ETX's files, also out of turn."""
+        folder = self.folder / model
+        if not (folder / "calls.npz").exists():
+            self.run("--host", "reference.py", str(self.folder), model)
+        if not (folder / "etx.pte").exists():
+            self.run("--host", "lower.py", "etx", str(self.folder), model)
+        return folder
 
     def execute_all(self) -> None:
         """Run the files there are, both exporters' on both runtimes, ours on its own."""

@@ -106,9 +106,9 @@ def main(root: Path, names: list[str]) -> None:
         record(built.module, many(built.calls), folder / "many" / "float")
         program = torch.export.export(quantized, built.example, dynamic_shapes=shapes)
         torch.export.save(program, folder / "program.pt2")
-        both = ExecutorchBackendConfig(target="executorch")
-        to_edge(program).to_executorch(both).save(folder / "etx.pte")
-        to_edge(program).to_executorch().save(folder / "many" / "own.pte")
+        edge, both = to_edge(program), ExecutorchBackendConfig(target="executorch")
+        edge.to_executorch(both).save(folder / "etx.pte")
+        edge.to_executorch().save(folder / "many" / "own.pte")
         print(f"{name}: quantized and lowered", flush=True)
 
 

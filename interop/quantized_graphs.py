@@ -143,15 +143,13 @@ class Rows(Images):
 def programs(quantized: nn.Module, call: tuple[Tensor]) -> dict[str, bytes]:
     """Return the files of all targets."""
     both = ExecutorchBackendConfig(target="executorch")
-
-    def export() -> Any:
-        return torch.export.export(quantized, call)
-
-    delegated = to_edge_transform_and_lower(export(), partitioner=[XnnpackPartitioner()])
+    program = torch.export.export(quantized, call)
+    edge = to_edge(program)
+    delegated = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
     return {
-        "etx": to_edge(export()).to_executorch().buffer,
+        "etx": edge.to_executorch().buffer,
         "xnnpack": delegated.to_executorch(both).buffer,
-        "shared": to_edge(export()).to_executorch(both).buffer,
+        "shared": edge.to_executorch(both).buffer,
     }
 
 

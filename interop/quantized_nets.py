@@ -110,15 +110,12 @@ def by_torchao(net: torch.nn.Module, config: Any) -> torch.nn.Module:
 
 def files(quantized: torch.nn.Module, call: tuple[Any, ...], options: Options) -> dict[str, bytes]:
     """Return the files of all targets."""
-
-    def export() -> Any:
-        return torch.export.export(quantized, call, **options)
-
-    both = ExecutorchBackendConfig(target="executorch")
-    delegated = to_edge_transform_and_lower(export(), partitioner=[XnnpackPartitioner()])
+    program = torch.export.export(quantized, call, **options)
+    edge, both = to_edge(program), ExecutorchBackendConfig(target="executorch")
+    delegated = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
     return {
-        "etx": to_edge(export()).to_executorch().buffer,
-        "both": to_edge(export()).to_executorch(both).buffer,
+        "etx": edge.to_executorch().buffer,
+        "both": edge.to_executorch(both).buffer,
         "xnnpack": delegated.to_executorch().buffer,
     }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write eager's calls of each model: ``<folder>/<model>/calls.npz`` and ``calls.json``.
 
-usage: reference.py FOLDER MODEL...
+usage: reference.py FOLDER MODEL...; with --list the programs with control flow are printed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from modelset import build
+from modelset.control_flow import FLOWS
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -41,8 +42,15 @@ def record(module: nn.Module, calls: Sequence[tuple[Any, ...]], folder: Path) ->
     (folder / "calls.json").write_text(json.dumps(sizes))
 
 
-if __name__ == "__main__":
-    for name in sys.argv[2:]:
+def main(root: Path, names: list[str]) -> None:
+    for name in names:
         print(f"{name}: eager", flush=True)
         built = build(name)
-        record(built.module, built.calls, Path(sys.argv[1]) / name)
+        record(built.module, built.calls, root / name)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--list"]:
+        print(json.dumps(list(FLOWS)))
+    else:
+        main(Path(sys.argv[1]), sys.argv[2:])

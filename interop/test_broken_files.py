@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 
 HERE = Path(__file__).parent
@@ -23,7 +24,7 @@ def call(*command: object) -> str:
 def test_stored_files_are_what_executorch_writes(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    call(request.config.getoption("--executorch"), "-W", "ignore", "small_files.py", tmp_path)
+    forked.call(request.config, "--executorch", "small_files.py", tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert written == {path.name: path.read_bytes() for path in STORED.iterdir()}
 

@@ -7,12 +7,11 @@ import json
 import os
 import random
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import HERE, call, variables
 
-HERE = Path(__file__).parent
 QUICK = ("branch", "crepe", "lstm", "mask_head", "mobilenet_v3_small", "nested", "unet")
 """The other models take longer than a few seconds: `-s compared` has them all, by hand."""
 SEED = int(os.environ.get("ETX_SEED", "0"))
@@ -28,23 +27,18 @@ COMMANDS = (
 )
 
 
-def run(request: pytest.FixtureRequest, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a script of this folder where the models and the compiler are."""
-    command = [request.config.getoption("--host"), "-W", "ignore", *words]
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    return subprocess.run(command, cwd=HERE, env=kept, capture_output=True, text=True)
-
-
 @pytest.mark.parametrize("drawn", [random.Random(SEED).choice(QUICK)])
 def test_all_values_of_a_model(request: pytest.FixtureRequest, drawn: str) -> None:
-    done = run(request, "compared.py", drawn)
-    assert done.returncode == 0, done.stdout + done.stderr
+    call(request.config, "--host", "compared.py", drawn)
 
 
 def test_the_command_on_mobilenet_v2(request: pytest.FixtureRequest) -> None:
     """All of a process: Python, torch, the model, its export and all of its values."""
+    command = [request.config.getoption("--host"), "-W", "ignore", HERE / "compared_command.py"]
     for _ in range(TRIALS):
-        done = run(request, "compared_command.py", "--json")
+        done = subprocess.run(
+            [*command, "--json"], cwd=HERE, env=variables(), capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         found: dict[str, Any] = json.loads(done.stdout)
         if found["cpu_seconds"] <= SECONDS:
@@ -57,5 +51,4 @@ def test_the_command_on_mobilenet_v2(request: pytest.FixtureRequest) -> None:
 @pytest.mark.parametrize(("recipe", "drawn"), [random.Random(SEED).choice(COMMANDS)])
 def test_every_command_on_a_model(request: pytest.FixtureRequest, recipe: str, drawn: str) -> None:
     """On kernels and on XNNPACK; `-s compared` has all models and recipes, by hand."""
-    done = run(request, "commands_on.py", "--recipes", recipe, drawn)
-    assert done.returncode == 0, done.stdout + done.stderr
+    call(request.config, "--host", "commands_on.py", "--recipes", recipe, drawn)

@@ -57,14 +57,14 @@ PAIRS = {
 }
 
 
-CASES = [*(("net.pte", pair) for pair in PAIRS), ("wrong.pte", "here")]
-
-
 @pytest.fixture(scope="module")
 def found(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], tuple[int, Any]]:
-    """Return exit code and document of each comparison."""
+    """Return exit code and document of each chosen comparison, and of one with another file."""
+    specs = [getattr(item, "callspec", None) for item in request.session.items]
+    chosen = {s.params["pair"]: None for s in specs if s and "pair" in s.params}
+    cases = [*(("net.pte", pair) for pair in chosen), ("wrong.pte", "here")]
     folder = tmp_path_factory.mktemp("places")
     both, theirs = (request.config.getoption(name) for name in ("--both", "--executorch"))
     (folder / "net.py").write_text("from etrecord import sample as net\n")
@@ -78,9 +78,9 @@ def found(
         return done.stdout
 
     run(PREPARE, str(HERE))
-    words = [[f, *PAIRS[pair].format(python=theirs).split(), theirs] for f, pair in CASES]
+    words = [[f, *PAIRS[pair].format(python=theirs).split(), theirs] for f, pair in cases]
     documents = json.loads(run(RUN, json.dumps(words)).splitlines()[-1])
-    return dict(zip(CASES, documents, strict=True))
+    return dict(zip(cases, documents, strict=True))
 
 
 @pytest.mark.parametrize("pair", PAIRS)

@@ -4,22 +4,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from pathlib import Path
 
-SCRIPT = Path(__file__).parent / "cortex_m.py"
+from forked import call
+
 EXAMPLES = 12
 OPERATORS = 23
 
 
 def test_drawn_calls_give_the_same_bits(request):
-    python = request.config.getoption("--both")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    command = [python, "-W", "ignore", str(SCRIPT), str(EXAMPLES)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    printed = call(request.config, "--both", "cortex_m.py", EXAMPLES)
+    found = json.loads(printed.splitlines()[-1])
     assert len(found) == OPERATORS
     for name, row in found.items():
         assert row["ran"] >= EXAMPLES, (name, row)

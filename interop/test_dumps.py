@@ -4,16 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import call
 
-HERE = Path(__file__).parent
 SIDES = ("etx", "executorch")
 MODELS = ("lstm", "minilm", "mobilenet_v2")
 FILES = [f"{name}-{kind}" for name in MODELS for kind in ("portable", "xnnpack")]
@@ -27,15 +24,9 @@ PRIMS = ("native_call_sym_size.int",)
 def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return rows by reader and dump: `<file>.<writer>`."""
     folder = str(tmp_path_factory.mktemp("dumps"))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
 
     def run(option: str, *arguments: str) -> str:
-        command = [request.config.getoption(option), "-W", "ignore", str(HERE / "dumps.py")]
-        done = subprocess.run(
-            [*command, *arguments], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
-        return done.stdout
+        return call(request.config, option, "dumps.py", *arguments)
 
     run("--host", "lower", folder, *MODELS)
     for side in SIDES:

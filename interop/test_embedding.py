@@ -42,13 +42,7 @@ def lines(path: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def mobilenet(workshop: Workshop) -> Path:
-    """Lower the model, unless another test lowered it already."""
-    folder = workshop.folder / MODEL
-    if not (folder / "calls.npz").exists():
-        workshop.run("--host", "reference.py", str(workshop.folder), MODEL)
-    if not (folder / "etx.pte").exists():
-        workshop.run("--host", "lower.py", "etx", str(workshop.folder), MODEL)
-    return folder
+    return workshop.lowered_by_etx(MODEL)
 
 
 def test_the_application_is_short() -> None:

@@ -4,29 +4,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import call
 
-HERE = Path(__file__).parent
 SIDES = ("etx", "executorch")
 
 
 @pytest.fixture(scope="module")
 def read(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return what each side reads: by reader, then by writer."""
-    python = request.config.getoption("--both")
-    folder = str(tmp_path_factory.mktemp("records"))
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    folder = tmp_path_factory.mktemp("records")
 
     def run(side: str, what: str) -> str:
-        command = [python, "-W", "ignore", str(HERE / "etrecord.py"), side, what, folder]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return call(request.config, "--both", "etrecord.py", side, what, folder)
 
     for side in SIDES:
         run(side, "write")

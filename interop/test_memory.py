@@ -43,6 +43,7 @@ def test_arena_is_near_the_largest_live_set(model: str, workshop: Workshop) -> N
 
 @pytest.mark.parametrize("name", ["resnet18", "minilm"])
 def test_arena_is_below_40_percent_of_all_planned_tensors(name: str, workshop: Workshop) -> None:
+    workshop.lowered_by_etx(name)
     method = plan(workshop, name, "etx")
     total = 0
     for value in method.values:

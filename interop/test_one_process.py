@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import HERE, call, variables
 
-HERE = Path(__file__).parent
 SIDES = ("etx", "executorch")
 NAMESPACE = "etx"
 
@@ -21,17 +19,18 @@ NAMESPACE = "etx"
 def both(request, tmp_path_factory):
     """Run a script where both are installed; the answer is its last line."""
     python = request.config.getoption("--both")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
 
     @cache
     def run(script: str, *arguments: str) -> Any:
-        folder = [str(tmp_path_factory.mktemp("both"))] if script == "one_process.py" else []
-        command = [python, "-W", "ignore", HERE / script, *folder, *arguments]
-        done = subprocess.run(
-            [str(item) for item in command], env=environment, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        if script == "one_process.py":
+            folder = tmp_path_factory.mktemp("both")
+            printed = call(request.config, "--both", script, folder, *arguments)
+        else:  # begins with no module of torch imported
+            command = [python, "-W", "ignore", str(HERE / script), *arguments]
+            done = subprocess.run(command, env=variables(), capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            printed = done.stdout
+        return json.loads(printed.splitlines()[-1])
 
     return run
 

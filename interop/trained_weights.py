@@ -29,7 +29,6 @@ from etx_quant import quantize_with_report
 from modelset import Built, build
 from sentence_pairs import PAIRS
 from torch import Tensor
-from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 TONES = tuple(110.0 * 2 ** (i / 7) for i in range(24))
@@ -89,14 +88,12 @@ def record(built: Built, calls: list[Any], folder: Path) -> None:
 
 def write(module: GraphModule, built: Built, folder: Path) -> None:
     """Lower for each target, and to XNNPACK."""
-
-    def program() -> ExportedProgram:
-        return torch.export.export(module, built.example, dynamic_shapes=built.dynamic_shapes)
-
+    program = torch.export.export(module, built.example, dynamic_shapes=built.dynamic_shapes)
+    edge = to_edge(program)
     for name, target in (("etx", "etx"), ("shared", "executorch")):
         config = ExecutorchBackendConfig(target=target)
-        to_edge(program()).to_executorch(config).save(folder / f"{name}.pte")
-    edge = to_edge_transform_and_lower(program(), partitioner=[XnnpackPartitioner()])
+        edge.to_executorch(config).save(folder / f"{name}.pte")
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
     lowered = edge.exported_program()
     count = get_delegation_info(lowered.graph_module).num_delegated_subgraphs
     left = [count, sorted({row.operator for row in outside(lowered)})]

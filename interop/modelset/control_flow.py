@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -29,7 +28,3 @@ def build(name: str) -> Built:
         operators = tuple(o for o in ALL if o != "loop") if seed % 2 else ALL
         program = seeded_program(seed, operators)
     return Built(program.module, program.calls[0], program.calls, program.dynamic_shapes)
-
-
-if __name__ == "__main__":
-    print(json.dumps(list(FLOWS)))
