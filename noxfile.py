@@ -40,7 +40,9 @@ from sessions import (
     both_sides,
     environment,
     finish,
+    making,
     native_tools,
+    python_of,
     requirements,
     run,
 )
@@ -261,10 +263,13 @@ def size(session: nox.Session) -> None:
 @nox.session
 def interop(session: nox.Session) -> None:
     """Check that files cross: exporter x runtime of ExecuTorch and ours, all four."""
-    python, sides = both_sides(session)
-    both = environment(session, "interop-both", *PORT, others=EXECUTORCH, others_no_deps=TOSA)
-    delegates = environment(session, "interop-xnnpack", *DEVICE, "etx-backend-xnnpack")
-    others = ("--both", both, "--delegates", delegates)
+    both, delegates = "interop-both", "interop-xnnpack"
+    more = {
+        both: making(both, *PORT, others=EXECUTORCH, others_no_deps=TOSA),
+        delegates: making(delegates, *DEVICE, "etx-backend-xnnpack"),
+    }
+    python, sides = both_sides(session, more)
+    others = ("--both", python_of(both), "--delegates", python_of(delegates))
     tests: tuple[object, ...] = (python, "-m", "pytest", *sides, *others)
     if session.posargs:
         run(session, *tests, ROOT / "interop", *session.posargs)

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import nox
 
 from projects import load_projects
+from side_by_side import run_all
 
 ROOT = Path(__file__).resolve().parent.parent
 WHEELS = ROOT / "tools" / "wheels.py"
@@ -40,12 +41,27 @@ def environment(
     others_no_deps: tuple[str, ...] = (),
 ) -> str:
     """Return the Python of .build/env/<name>, holding these packages and requirements."""
-    folder = ENVIRONMENTS / name
-    command = [sys.executable, str(WHEELS), "--venv", str(folder), "--install", *packages]
+    command = making(name, *packages, others=others, others_no_deps=others_no_deps)
+    session.run(*command, external=True)
+    return python_of(name)
+
+
+def making(
+    name: str,
+    *packages: str,
+    others: tuple[str, ...] = (),
+    others_no_deps: tuple[str, ...] = (),
+) -> list[str]:
+    """Return the command that makes .build/env/<name> hold these packages and requirements."""
+    command = [sys.executable, str(WHEELS), "--venv", str(ENVIRONMENTS / name)]
+    command += ["--install", *packages]
     command += ["--with", *others] if others else []
     command += ["--with-no-deps", *others_no_deps] if others_no_deps else []
-    session.run(*command, external=True)
-    return str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+    return command
+
+
+def python_of(name: str) -> str:
+    return str(ENVIRONMENTS / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
 
 def requirements(name: str) -> tuple[str, ...]:
@@ -86,33 +102,32 @@ def litert() -> tuple[str, ...]:
     return requirements("requirements-litert.txt")
 
 
-def both_sides(session: nox.Session) -> tuple[str, list[str]]:
+def both_sides(
+    session: nox.Session, more: Mapping[str, list[str]] | None = None
+) -> tuple[str, list[str]]:
     """Return a Python that drives, and the options that name those of both sides.
 
     ExecuTorch lies only in its own environment: a file that crosses is written by one process and
-    read by another that cannot import the writer.
+    read by another that cannot import the writer. What makes `more` runs beside.
     """
-    samples = ("expecttest==0.3.0",)
-    host = environment(
-        session,
-        "interop-host",
-        COMPILER,
-        "etx-quant",
-        "etx-devtools[run,aot]",
-        "etx-kernels-portable",
-        "etx-backend-xnnpack[aot]",
-        others=(*MODELS, *samples),
-        others_no_deps=(*MODELS_NO_DEPS, "tokenizers==0.23.3"),
-    )
-    tools = ("pytest==9.2.0", *native_tools())
-    device = environment(session, "interop-device", *DEVICE, others=tools)
-    theirs = environment(
-        session,
-        "interop-executorch",
-        others=(*EXECUTORCH, *MODELS),
-        others_no_deps=MODELS_NO_DEPS,
-    )
-    return device, ["--host", host, "--device", device, "--executorch", theirs]
+    host, device, theirs = (f"interop-{side}" for side in ("host", "device", "executorch"))
+    commands = {
+        theirs: making(theirs, others=(*EXECUTORCH, *MODELS), others_no_deps=MODELS_NO_DEPS),
+        host: making(
+            host,
+            COMPILER,
+            "etx-quant",
+            "etx-devtools[run,aot]",
+            "etx-kernels-portable",
+            "etx-backend-xnnpack[aot]",
+            others=(*MODELS, "expecttest==0.3.0"),
+            others_no_deps=(*MODELS_NO_DEPS, "tokenizers==0.23.3"),
+        ),
+        device: making(device, *DEVICE, others=("pytest==9.2.0", *native_tools())),
+    }
+    finish(session, run_all(commands | dict(more or {})))
+    sides = ["--host", python_of(host), "--device", python_of(device)]
+    return python_of(device), [*sides, "--executorch", python_of(theirs)]
 
 
 def executorch_folder(session: nox.Session) -> str:
