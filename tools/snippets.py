@@ -195,6 +195,8 @@ def serve(modules: list[str]) -> int:
         return int(answers.readline())
 
     answer(sys.stdin, sys.stdout, lambda pages: run_pages(pages, etx))
+    ordering.close()
+    os.wait()
     return 0
 
 
