@@ -101,8 +101,8 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
         held, total = below.tolist(), self.histogram.sum().item()
         lows, falling = _bounds()
         rising, sinking = _moved()
-        floors = memoryview((total * rising).float().numpy())
-        negated = memoryview((-total * sinking).float().numpy())
+        floors = (total * rising).float().tolist()
+        negated = (-total * sinking).float().tolist()
         first, last, up, down, least = 0, self.bins - 1, 0, 0, float("inf")
         while lows[up] < falling[down]:
             left = min(max(bisect_left(held, floors[up]), first), last)
