@@ -7,8 +7,11 @@ A package's own README runs in that package's test environment (tox.ini).
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
 import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +27,7 @@ from snippets import blocks
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/*.md"))]
 READMES = sorted(ROOT.glob("packages/*/README.md"))
+MOST_SECONDS = 300  # of a page
 
 
 def identity(path: Path) -> str:
@@ -41,6 +45,7 @@ def snippets(where: Environment) -> Iterator[Callable[[Path, Path], None]]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
 
         def runs(page: Path, folder: Path) -> None:
@@ -49,7 +54,9 @@ def snippets(where: Environment) -> Iterator[Callable[[Path, Path], None]]:
             assert process.stdin is not None
             assert process.stdout is not None
             print(json.dumps([[str(page)], str(printed)]), file=process.stdin, flush=True)
-            assert process.stdout.readline() == "0\n", printed.read_text()
+            if not select.select([process.stdout], [], [], MOST_SECONDS)[0]:
+                os.killpg(process.pid, signal.SIGKILL)  # and the pages after it fail at once
+            assert process.stdout.readline() == "0\n", f"{page}: {printed.read_text()}"
 
         yield runs
 
