@@ -16,6 +16,7 @@ from etx_quant import (
     QuantizationError,
     finish_training,
     get_symmetric_quantization_config,
+    post_training,
     prepare_training,
     quantize,
 )
@@ -102,3 +103,17 @@ def test_ranges_that_come_with_the_value() -> None:
 def test_nothing_to_train_is_an_error() -> None:
     with pytest.raises(QuantizationError, match="nothing is quantized"):
         prepare_training(nn.Softmax(-1), (torch.rand(2, 3),))
+
+
+@pytest.mark.parametrize("trains", [False, True])
+@pytest.mark.parametrize("layer", [nn.Dropout(), nn.BatchNorm1d(4)], ids=["dropout", "norm"])
+def test_only_what_trains_is_replaced(
+    layer: nn.Module, trains: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By torchao, which exports its patterns at each call."""
+    called: list[GraphModule] = []
+    monkeypatch.setattr(post_training, "move_exported_model_to_eval", called.append)
+    model = nn.Sequential(nn.Linear(4, 4), layer).train(trains)
+    exported = torch.export.export(model, (torch.randn(3, 4),)).module()
+    post_training.stop_training(exported)
+    assert len(called) == trains
