@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,9 @@ class Listener:
         why = ""
         if report.outcome != "passed":
             marked = getattr(report, "wasxfail", "")
-            text = marked or str(report.longrepr).strip().splitlines()[-1]
+            crash = getattr(report.longrepr, "reprcrash", None)
+            said = crash.message.partition("\n")[0] if crash else str(report.longrepr).strip()
+            text = marked or said.splitlines()[-1]
             left = report.outcome == "skipped" and any(e in str(text) for e in ELSEWHERE)
             left = left or (report.outcome == "skipped" and not marked)
             why = f"{'left out' if left else 'known' if marked else 'fails'}: {text[:300]}"
@@ -68,6 +71,8 @@ def main() -> int:
     folder = options.wheel.joinpath(*FOLDER)
     files = sorted(folder.glob("test_*.py"))
     chosen = [f for f in files if not options.names or f.stem[5:] in options.names]
+    tools = str(Path(sys.executable).parent)
+    os.environ["PATH"] = os.pathsep.join([tools, os.environ.get("PATH", os.defpath)])
     command = ["-q", "-p", "no:cacheprovider", "-W", "ignore", *map(str, chosen)]
     command.append("--continue-on-collection-errors")
     command += ["-k", options.match] if options.match else []
