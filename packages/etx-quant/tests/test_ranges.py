@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from etx_quant.ranges import RangeObserver
+from etx_quant.ranges import DEPTH, RangeObserver, ScoresObserver
 from torchao.quantization.pt2e import HistogramObserver
 
 VALUES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -44,3 +44,35 @@ def test_few_values_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "__getitem__", lambda x, i: read.append(i) or get(x, i))
     observer.calculate_qparams()
     assert len(read) < 100
+
+
+@pytest.mark.parametrize("low", [-torch.inf, torch.finfo(torch.float32).min, -1e4, -100.0])
+def test_masked_scores_take_no_range(low: float) -> None:
+    """The range is that of the scores, and DEPTH below the largest of a row, whatever hides."""
+    torch.manual_seed(0)
+    scores = torch.rand(2, 50, 50) * 6 - 3
+    later = torch.ones(50, 50, dtype=torch.bool).triu(1)
+    options = {"dtype": torch.int8, "qscheme": torch.per_tensor_affine, "eps": 2**-12}
+    observer = ScoresObserver(dim=-1, **options)
+    observer(scores.masked_fill(later, low))
+    scale, zero = (float(each) for each in observer.calculate_qparams())
+    first, last = (-128 - zero) * scale, (127 - zero) * scale
+    assert -3 - DEPTH - 0.2 < first < 3 - DEPTH
+    assert 2.9 < last < 3.1
+    held = ((scores / scale).round() + zero).clamp(-128, 127).sub(zero) * scale
+    hidden = held.masked_fill(later, first).softmax(-1)
+    expected = scores.masked_fill(later, low).softmax(-1)
+    torch.testing.assert_close(hidden, expected, atol=0.01, rtol=0)
+
+
+def test_rows_that_are_hidden_whole_do_not_count() -> None:
+    options = {"dtype": torch.int8, "qscheme": torch.per_tensor_affine, "eps": 2**-12}
+    torch.manual_seed(0)
+    scores, observers = torch.rand(8, 20), [ScoresObserver(dim=-1, **options) for _ in range(3)]
+    observers[0](scores)
+    observers[1](torch.cat([scores, scores - 1000, torch.full((1, 20), -torch.inf)]))
+    assert observers[0].calculate_qparams() == observers[1].calculate_qparams()
+    observers[2](scores - 1000)
+    scale, zero = observers[2].calculate_qparams()
+    assert scale > 0
+    assert zero == -128

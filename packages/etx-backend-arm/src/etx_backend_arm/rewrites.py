@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whole operators as smaller ones, before they are quantized: an NPU has no others.
 
-``scaled_dot_product_attention(q, k, v)`` -> ``matmul(softmax(matmul(q, k') * s), v)``,
+``scaled_dot_product_attention(q, k, v)`` -> ``matmul(softmax(matmul(q, k') * s), v)``, masks
+as masks.py has them,
 ``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``, ``gru(x)`` -> its gates, a step at a time,
 ``addmm(b, x, y)`` -> ``mm(x, y) + b``, ``glu(x)`` -> ``x[:n] * sigmoid(x[n:])``,
 ``x / y`` -> ``x * reciprocal(y)``, ``max(x, d).values`` -> ``amax(x, d)``, ``scatter(x, y)`` ->
@@ -22,6 +23,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_backend_arm.framed import FRAMES, framed, unshuffled, windows
+from etx_backend_arm.masks import attention, masked
 from etx_backend_arm.quantized import FILLED
 from etx_backend_arm.writer import LoweredWriter, Writer, part
 
@@ -53,19 +55,6 @@ def take_apart(program: ExportedProgram, refusal: Callable[[Node], str | None]) 
                     rewrite(LoweredWriter(node, program, refusal))
     if len(program.graph.nodes) != count:
         name_outputs(program)
-
-
-def _attention(w: Writer) -> None:
-    given = w.given
-    if given["attn_mask"] is not None or given["is_causal"] or given["dropout_p"]:
-        return
-    if given.get("enable_gqa"):
-        return
-    query, key, value = given["query"], given["key"], given["value"]
-    scale = given["scale"] or query.meta["val"].shape[-1] ** -0.5
-    scores = w.call(aten.matmul.default, query, w.call(aten.transpose.int, key, -2, -1))
-    scores = w.call(aten.mul.Tensor, scores, float(scale))
-    w.done(w.call(aten.matmul.default, w.call(aten.softmax.int, scores, -1), value))
 
 
 def _average(w: Writer) -> None:
@@ -438,9 +427,10 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.mv.default: _matmul,
     aten.pad.default: framed(""),
     aten.pixel_unshuffle.default: unshuffled,
-    aten.scaled_dot_product_attention.default: _attention,
+    aten.scaled_dot_product_attention.default: attention,
     aten.select_scatter.default: _select_scatter,
     aten.slice_scatter.default: _slice_scatter,
+    aten.softmax.int: masked,
     aten.std.correction: _variance,
     aten.std.dim: _variance,
     aten.sub.Scalar: _by_number(aten.sub.Tensor),

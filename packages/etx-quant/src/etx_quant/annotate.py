@@ -23,11 +23,12 @@ from etx_quant.constants import tensor_of
 from etx_quant.errors import QuantizationError
 from etx_quant.functions import function_of, is_pointwise
 from etx_quant.observers import PerTokenObserver, TableObserver, WeightObserver
-from etx_quant.ranges import RangeObserver
+from etx_quant.ranges import RangeObserver, ScoresObserver
 from etx_quant.rows import (
     CLAMPS,
     FEATURE_NORMS,
     FROM_MINUS_ONE_TO_ONE,
+    HIDDEN,
     NORMS,
     ROWS,
     Arithmetic,
@@ -269,9 +270,31 @@ def annotate_arithmetic(
         _set(node, specs, None, config)
         node.meta[KEY].output_qspec = row.fixed
     else:
-        _set(node, specs, config.output_activation, config)
+        _set(node, specs, _scores(node, model, config), config)
     if len(node.all_input_nodes) == 1 and is_pointwise(node.target):
         _observe_through(inputs[0], [node], config)
+
+
+def _scores(node: Node, model: GraphModule, config: QuantizationConfig) -> QuantizationSpec:
+    """Return how a result is quantized: masked scores by what counts in the softmax of them."""
+    spec, reads = config.output_activation, list(node.users)
+    if observer_of(spec) is not RangeObserver or {n.target for n in reads} != {aten.softmax.int}:
+        return spec
+    dims = {n.args[1] for n in reads}
+    if len(dims) > 1 or not any(_hides(argument, model) for argument in node.args):
+        return spec
+    options = spec.observer_or_fake_quant_ctr.p.keywords
+    observer = ScoresObserver.with_args(dim=dims.pop(), **options)
+    return replace(spec, observer_or_fake_quant_ctr=observer)
+
+
+def _hides(argument: object, model: GraphModule) -> bool:
+    """Tell whether ``argument`` is a mask: a number, or a constant that reaches as low."""
+    if isinstance(argument, (int, float)):
+        return argument <= HIDDEN
+    if not isinstance(argument, Node) or argument.op != "get_attr" or not is_float(argument):
+        return False
+    return bool((tensor_of(model, argument) <= HIDDEN).any())
 
 
 def annotate_function(

@@ -14,10 +14,15 @@ import torch
 from torch import Tensor
 from torchao.quantization.pt2e import HistogramObserver
 
-__all__ = ["RangeObserver"]
+from etx_quant.rows import HIDDEN
+
+__all__ = ["RangeObserver", "ScoresObserver"]
 
 OF_ZEROS = 2**-12
 """The scale of nothing but zeros: a smaller one could make multipliers that kernels do not hold."""
+
+DEPTH = 10.0
+"""How far below the largest of a row scores count: exp(-10) is a hundredth of a step of 1/256."""
 
 TRIED = 64
 """How many bounds are tried on a side at a time."""
@@ -132,3 +137,29 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
         assert self.function is not None
         error = self.function((integers - zero) * scale) - expected
         return (error.square() * weights).sum(1).nan_to_num(torch.inf)
+
+
+class ScoresObserver(RangeObserver):
+    """Chooses the range of what a softmax along ``dim`` alone reads, masked scores among it.
+
+    Whatever is DEPTH below the largest of its row has no part in the result, and counts as if it
+    were there: integers stand for what has. A row that is hidden whole does not count.
+    """
+
+    def __init__(self, dim: int = -1, **options: Any) -> None:
+        super().__init__(function=self._counted, **options)
+        self.dim = dim
+
+    def forward(self, x_orig: Tensor) -> Tensor:
+        """Add what counts of ``x_orig`` to the histogram."""
+        largest = x_orig.amax(self.dim, keepdim=True)
+        counts = (largest > HIDDEN / 2).expand_as(x_orig)
+        seen = x_orig.maximum(largest - DEPTH)[counts]
+        super().forward(seen if seen.numel() else x_orig.new_zeros(1))
+        return x_orig
+
+    def _counted(self, x: Tensor) -> Tensor:
+        return x.clamp(min=float(self.min_val))
+
+    def _search(self) -> Parameters:
+        return self._narrowed()

@@ -13,6 +13,7 @@ __all__ = [
     "FEATURE_NORMS",
     "FROM_MINUS_ONE_TO_ONE",
     "FROM_ZERO_TO_ONE",
+    "HIDDEN",
     "NORMS",
     "ROWS",
     "Arithmetic",
@@ -114,6 +115,8 @@ def _fixed(scale: float, zero_point: int) -> FixedQParamsQuantizationSpec:
     )
 
 
+HIDDEN = -1000.0
+"""What is added to a score, or stands for it, that has no part in a softmax."""
 FROM_ZERO_TO_ONE = _fixed(1 / 256, -128)
 FROM_MINUS_ONE_TO_ONE = _fixed(1 / 128, 0)
 

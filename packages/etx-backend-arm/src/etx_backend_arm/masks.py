@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Masks of attention as integers hold them: ``softmax(x + m)``, where ``m`` is 0 or very low,
+as ``softmax(x + h)`` with ``h`` 0 or HIDDEN, or, where the mask comes when the program runs, as
+``softmax(masked_fill(x, m, HIDDEN))``.
+
+What a mask hides has no part in a softmax, however low it is; an infinity, the least float32 or
+-10,000 in the range of the scores would leave no integers for those that have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from etx_quant.constants import add_constant, tensor_of
+from etx_quant.rows import HIDDEN
+from torch import Tensor
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from etx_backend_arm.writer import Writer
+
+__all__ = ["attention", "masked"]
+
+aten = torch.ops.aten
+LOW = -100.0
+"""What is so low beside others has no part in a softmax: a hundred is the least that masks use."""
+MOST_NUMBERS = 2**24
+"""Larger constants are not computed."""
+MOVES = (
+    aten.alias.default,
+    aten.clone.default,
+    aten.contiguous.default,
+    aten.detach.default,
+    aten.expand.default,
+    aten.permute.default,
+    aten.reshape.default,
+    aten.select.int,
+    aten.slice.Tensor,
+    aten.squeeze.dim,
+    aten.transpose.int,
+    aten.unsqueeze.default,
+    aten.view.default,
+)
+
+
+INPLACE: dict[Any, Any] = {
+    aten.add_.Tensor: aten.add.Tensor,
+    aten.masked_fill_.Scalar: aten.masked_fill.Scalar,
+    aten.mul_.Tensor: aten.mul.Tensor,
+}
+SUMS = (aten.add.Tensor, aten.sub.Tensor)
+CHOICES = (aten.where.ScalarOther, aten.where.ScalarSelf, aten.where.self)
+
+
+class Apart(NamedTuple):
+    """A value as what is added and what is hidden: None is nothing, a tensor a constant."""
+
+    rest: Node | None
+    hidden: Node | Tensor | None = None
+
+
+def attention(w: Writer) -> None:
+    """``matmul(softmax(mask(matmul(q, k') * s)), v)``."""
+    given = w.given
+    query, key, value = given["query"], given["key"], given["value"]
+    sizes = [each.meta["val"].shape[-2] for each in (query, key)]
+    if given["dropout_p"] or not all(isinstance(n, int) for n in sizes):
+        return
+    if given.get("enable_gqa"):
+        groups = query.meta["val"].shape[-3] // key.meta["val"].shape[-3]
+        key, value = (
+            w.call(aten.repeat_interleave.self_int, each, groups, -3) for each in (key, value)
+        )
+    scale = given["scale"] or query.meta["val"].shape[-1] ** -0.5
+    scores = w.call(aten.matmul.default, query, w.call(aten.transpose.int, key, -2, -1))
+    scores = w.call(aten.mul.Tensor, scores, float(scale))
+    mask = given["attn_mask"]
+    if given["is_causal"]:
+        scores = _filled(w, scores, torch.ones(sizes, dtype=torch.bool).tril().logical_not())
+    elif mask is not None and mask.meta["val"].dtype == torch.bool:
+        scores = _filled(w, scores, _turned(w, _truth(mask)))
+    elif mask is not None:
+        scores = w.call(aten.add.Tensor, scores, mask)
+    w.done(w.call(aten.matmul.default, w.call(aten.softmax.int, scores, -1), value))
+
+
+def masked(w: Writer) -> None:
+    """Let what is in front of a softmax say what is hidden."""
+    x = _settled(w.given["self"])
+    if not x.meta["val"].is_floating_point() or _is_hiding(x):
+        return
+    rest, hidden = _apart(w, x)
+    if rest is not None and hidden is not None:
+        rest = _whole(w, rest, x)
+        w.done(w.call(w.node.target, _filled(w, rest, hidden), *list(w.given.values())[1:]))
+
+
+def _settled(node: Node) -> Node:
+    """Return ``node`` as an operator that makes a value where it writes what nothing else reads."""
+    source = node.args[0] if node.target in INPLACE else None
+    if not isinstance(source, Node) or source.op != "call_function" or source.target in MOVES:
+        return node
+    if len(source.users) > 1:
+        return node
+    with node.graph.inserting_before(node):
+        made: Node = node.graph.call_function(INPLACE[node.target], node.args, node.kwargs)
+    made.meta = dict(node.meta)
+    node.replace_all_uses_with(made)
+    node.graph.erase_node(node)
+    return made
+
+
+def _is_hiding(node: Node) -> bool:
+    """Tell whether a value is masked as it shall be."""
+    return node.target is aten.masked_fill.Scalar and bool(node.args[2] == HIDDEN)
+
+
+def _filled(w: Writer, x: Node, hidden: Node | Tensor) -> Node:
+    if isinstance(hidden, Node):
+        return w.call(aten.masked_fill.Scalar, x, hidden, HIDDEN)
+    numbers = torch.zeros(hidden.shape).masked_fill(hidden, HIDDEN)
+    model = w.node.graph.owning_module
+    assert model is not None
+    return w.call(aten.add.Tensor, x, add_constant(model, "mask", numbers, x.meta["val"]))
+
+
+def _apart(w: Writer, node: Node) -> Apart:
+    held = _value(node)
+    if held is not None:
+        return _constant(w, node, held)
+    node = _settled(node)
+    target, first = node.target, node.args[0] if node.args else None
+    if target in CHOICES:
+        return _chosen(w, node)
+    if not isinstance(first, Node):
+        return Apart(node)
+    if target in MOVES:
+        return _moved(w, node, first)
+    if target is aten.masked_fill.Scalar and _is_low(node.args[2]):
+        return _more(w, _apart(w, first), _truth(_operand(node, 1)))
+    if target is aten.mul.Tensor and _is_truth(first) and _is_low(node.args[1], HIDDEN):
+        return Apart(None, w.call(aten.gt.Scalar, first, 0.0))
+    if target not in SUMS or node.kwargs or not isinstance(node.args[1], Node):
+        return Apart(node)
+    if target is aten.add.Tensor:
+        return _sum(w, *(_apart(w, _operand(node, i)) for i in (0, 1))) or Apart(node)
+    return _difference(w, _apart(w, first), node.args[1]) or Apart(node)
+
+
+def _moved(w: Writer, node: Node, source: Node) -> Apart:
+    rest, hidden = _apart(w, source)
+    if hidden is None:
+        return Apart(node)
+    if isinstance(hidden, Tensor):
+        whole = hidden.expand(source.meta["val"].shape)
+        hidden = _computed(node.target, (whole, *node.args[1:]), node.kwargs)
+    else:
+        hidden = w.call(node.target, _whole(w, hidden, source), *node.args[1:], **node.kwargs)
+    if rest is not None:
+        rest = w.call(node.target, _whole(w, rest, source), *node.args[1:], **node.kwargs)
+    return Apart(rest, hidden)
+
+
+def _sum(w: Writer, first: Apart, second: Apart) -> Apart | None:
+    if first.hidden is None and second.hidden is None:
+        return None
+    added = [each.rest for each in (first, second) if each.rest is not None]
+    rest = w.call(aten.add.Tensor, *added) if len(added) == 2 else next(iter(added), None)
+    if first.hidden is None:
+        return Apart(rest, second.hidden)
+    made = Apart(rest, first.hidden)
+    return made if second.hidden is None else _more(w, made, second.hidden)
+
+
+def _difference(w: Writer, first: Apart, node: Node) -> Apart | None:
+    second = _negative(w, node)
+    if second.hidden is not None:
+        return _sum(w, first, second)
+    if first.rest is None or first.hidden is None:
+        return None
+    return Apart(w.call(aten.sub.Tensor, first.rest, node), first.hidden)
+
+
+def _negative(w: Writer, node: Node) -> Apart:
+    """Return what is hidden where ``node`` is subtracted."""
+    held = _value(node)
+    if held is not None:
+        return _constant(w, node, -held)
+    if node.target is aten.mul.Tensor and isinstance(node.args[1], (int, float)):
+        first = _operand(node, 0)
+        if _is_truth(first) and _is_low(-node.args[1], HIDDEN):
+            return Apart(None, w.call(aten.gt.Scalar, first, 0.0))
+    return Apart(node)
+
+
+def _constant(w: Writer, node: Node, held: Tensor) -> Apart:
+    if not held.is_floating_point() or not bool((low := held <= LOW).any()):
+        return Apart(node)
+    rest = held.masked_fill(low, 0.0)
+    if not bool(rest.any()):
+        return Apart(None, low)
+    model = w.node.graph.owning_module
+    assert model is not None
+    return Apart(add_constant(model, "bias", rest, node.meta["val"]), low)
+
+
+def _chosen(w: Writer, node: Node) -> Apart:
+    """Of ``where(m, x, low)`` or ``where(m, low, x)``."""
+    truth = _truth(_operand(node, 0))
+    for i in (1, 2):
+        held, value = node.args[i], node.args[3 - i]
+        low = _value(held) if isinstance(held, Node) else torch.tensor(held)
+        if isinstance(value, Node) and low is not None and bool((low <= LOW).all()):
+            hides = truth if i == 1 else _turned(w, truth)
+            return _more(w, _apart(w, value), hides)
+    return Apart(node)
+
+
+def _more(w: Writer, found: Apart, hidden: Node | Tensor) -> Apart:
+    """Return a value of which more is hidden."""
+    before = found.hidden
+    if before is None:
+        return Apart(found.rest, hidden)
+    if isinstance(before, Tensor) and isinstance(hidden, Tensor):
+        return Apart(found.rest, before | hidden)
+    model = w.node.graph.owning_module
+    assert model is not None
+    like = w.node.meta["val"]
+    both = (
+        each
+        if isinstance(each, Node)
+        else w.call(aten.gt.Scalar, add_constant(model, "hidden", each.float(), like), 0.0)
+        for each in (before, hidden)
+    )
+    return Apart(found.rest, w.call(aten.logical_or.default, *both))
+
+
+def _whole(w: Writer, x: Node, like: Node) -> Node:
+    """Return a value in the shape of what it was a part of."""
+    shape = like.meta["val"].shape
+    return x if x.meta["val"].shape == shape else w.call(aten.expand.default, x, list(shape))
+
+
+def _operand(node: Node, index: int) -> Node:
+    found = node.args[index]
+    assert isinstance(found, Node)
+    return found
+
+
+def _truth(node: Node) -> Node | Tensor:
+    held = _value(node)
+    return node if held is None else held
+
+
+def _turned(w: Writer, truth: Node | Tensor) -> Node | Tensor:
+    if isinstance(truth, Tensor):
+        return truth.logical_not()
+    return w.call(aten.logical_not.default, truth)
+
+
+def _is_low(number: object, bound: float = LOW) -> bool:
+    return isinstance(number, (int, float)) and number <= bound
+
+
+def _is_truth(node: Node) -> bool:
+    """Tell whether floats are 0 or 1 as far as can be seen: ``1 - mask``, a mask that is given."""
+    if node.target is aten.rsub.Scalar:
+        return bool(node.args[1] == 1) and _is_truth(_operand(node, 0))
+    if node.target in MOVES:
+        return _is_truth(_operand(node, 0))
+    if node.target is aten.to.dtype:
+        return not _operand(node, 0).meta["val"].is_floating_point()
+    return node.op == "placeholder"
+
+
+def _value(node: Node) -> Tensor | None:
+    """Return what ``node`` is where it depends on constants alone."""
+    needed, pending = {node}, [node]
+    while pending:
+        each = pending.pop()
+        if not _is_computable(each):
+            return None
+        pending += [n for n in each.all_input_nodes if n not in needed]
+        needed.update(each.all_input_nodes)
+    held: dict[Node, Tensor] = {}
+    for each in sorted(needed):
+        if each.op == "get_attr":
+            model = each.graph.owning_module
+            assert model is not None
+            held[each] = tensor_of(model, each).detach()
+            continue
+        args: Any = map_arg(each.args, held.__getitem__)
+        kwargs: Any = map_arg(each.kwargs, held.__getitem__)
+        held[each] = _computed(each.target, args, kwargs)
+    return held[node]
+
+
+def _is_computable(node: Node) -> bool:
+    """Tell whether ``node`` is a constant, or makes one tensor of nothing but its arguments."""
+    value, target = node.meta.get("val"), node.target
+    if not isinstance(value, Tensor) or not all(isinstance(n, int) for n in value.shape):
+        return False
+    if node.op == "get_attr":
+        return not _is_written(node)
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
+        return False
+    return torch.Tag.nondeterministic_seeded not in target.tags and value.numel() <= MOST_NUMBERS
+
+
+def _is_written(constant: Node) -> bool:
+    """Tell whether the graph writes into a buffer, or a view of it."""
+    pending = list(constant.graph.find_nodes(op="get_attr", target=constant.target))
+    while pending:
+        for user in pending.pop().users:
+            schema = getattr(user.target, "_schema", None)
+            if schema is not None and schema.is_mutable:
+                return True
+            pending += [user] if user.target in MOVES else []
+    return False
+
+
+def _computed(target: Any, args: tuple[Any, ...], kwargs: Any) -> Tensor:
+    with torch.no_grad():
+        made: Tensor = target(*args, **kwargs)
+    return made
