@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from run import reasons
+from run import Reasons
 
 PAGE = Path(__file__).parents[2] / "docs" / "cortex-m-tests.md"
 HEAD = """# ExecuTorch's tests of Cortex-M
@@ -18,8 +18,8 @@ HEAD = """# ExecuTorch's tests of Cortex-M
 and writes this page. A case of a test counts as one. Those named `test_implementation_*` and
 `*_fvp` run firmware in Arm's simulator and are left out; the same kernels run in QEMU in
 `-s machines`. `interop/cortex_m_tests/not_applicable.json` has the reason of each that does not
-pass on ETX; one that fails and is not listed, or is listed and passes, fails the command. What is
-not in the table, or has no number, was not run when the page was written.
+pass on ETX; one that fails and is not listed, or is listed and passes, fails the command. A file
+that cannot be imported counts as one.
 
 | file | tests | pass on ETX | pass on ExecuTorch |
 | --- | ---: | ---: | ---: |
@@ -43,9 +43,9 @@ def page(ours: dict[str, str], theirs: dict[str, str]) -> str:
     known = {test.partition("::")[0] for test in theirs}
     counts = {f: str(also[f]) if f in known else "" for f in total}
     rows = [f"| `{f}` | {total[f]} | {passed[f]} | {counts[f]} |" for f in sorted(total)]
-    rows.append(f"| together | {total.total()} | {passed.total()} | |")
-    listed = reasons()
-    others = Counter(listed.get(test, "fails") for test, why in ours.items() if why)
+    rows.append(f"| together | {total.total()} | {passed.total()} | {also.total()} |")
+    listed = Reasons()
+    others = Counter(listed.get(test) or "fails" for test, why in ours.items() if why)
     why = [f"| {count} | {reason} |" for reason, count in others.most_common()]
     return HEAD.format(version="1.5.1") + "\n".join(rows) + "\n" + WHY + "\n".join(why) + "\n"
 

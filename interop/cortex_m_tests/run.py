@@ -19,17 +19,13 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "exporter_tests"))
+sys.path[1:1] = [str(HERE.parent / name) for name in ("exporter_tests", "xnnpack_tests")]
 
+from files import use_seeded_weights  # noqa: E402
 from names import names, stand_in  # noqa: E402
 
 ROOT = "executorch/backends/cortex_m/test"
 NEED_SIMULATOR = ("*::test_implementation_*", "*_fvp", "*_fvp[[]*")
-FILES = (
-    "activation activation_quant add avg_pool2d batch_matmul conv conv_transpose div linear"
-    " max_pool2d maximum mean minimum mul pad softmax sub transpose"
-)
-"""Of `ops/`; the others are run by name, and not judged yet."""
 
 
 class Recorder:
@@ -71,22 +67,28 @@ def matches(test: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(test, pattern) for pattern in patterns)
 
 
-def reasons() -> dict[str, str]:
-    """Return by test why it does not apply."""
-    listed = json.loads((HERE / "not_applicable.json").read_text())
-    return {
-        test: listed["reasons"][key] for key, tests in listed["tests"].items() for test in tests
-    }
+class Reasons:
+    """Why tests do not apply, by their names or, where none of it does, that of their file."""
+
+    def __init__(self) -> None:
+        listed = json.loads((HERE / "not_applicable.json").read_text())
+        self.words = listed["reasons"]
+        self.keys = {test: key for key, tests in listed["tests"].items() for test in tests}
+
+    def get(self, test: str) -> str | None:
+        """Return the reason of a test, or None."""
+        key = self.keys.get(test) or self.keys.get(test.partition("::")[0])
+        return self.words[key] if key else None
 
 
 def judge(found: dict[str, str]) -> list[str]:
     """Return what is not as it should be."""
-    listed = reasons()
+    listed = Reasons()
     wrong = []
     for test, why in found.items():
-        if why and test not in listed:
+        if why and listed.get(test) is None:
             wrong.append(f"{test} fails: {why}")
-        elif not why and test in listed:
+        elif not why and listed.get(test) is not None:
             wrong.append(f"{test} passes; remove it from not_applicable.json")
     return wrong
 
@@ -101,9 +103,11 @@ def main() -> int:
     options = parser.parse_intermixed_args()
     if not options.peer:
         stand_in()
-        importlib.import_module("aliases").install(options.wheel, names())
+        aliases = importlib.import_module("aliases")
+        aliases.install(options.wheel, names(), (*aliases.TESTS, "examples"))
+    use_seeded_weights()
     root = options.wheel / ROOT
-    files = options.files or [f"ops/test_{name}.py" for name in FILES.split()]
+    files = options.files or sorted(str(f.relative_to(root)) for f in root.rglob("test_*.py"))
     recorder = Recorder(options.json)
     words = (
         "-q",

@@ -12,7 +12,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -69,15 +69,15 @@ def _resolve(module: str, name: str) -> Any:
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds `executorch` and all in it: tests in the wheel's folder, the rest in the port."""
 
-    def __init__(self, wheel: Path) -> None:
-        self.wheel = wheel
+    def __init__(self, wheel: Path, material: Collection[str]) -> None:
+        self.wheel, self.material = wheel, frozenset(material)
 
     def find_spec(self, name: str, *_: Any) -> importlib.machinery.ModuleSpec | None:
         """Find tests and their material as files of the wheel."""
         parts = name.split(".")
         if parts[0] != THEIRS:
             return None
-        if any(part in TESTS for part in parts):
+        if not self.material.isdisjoint(parts):
             path = self.wheel.joinpath(*parts)
             for file in (path.with_suffix(".py"), path / "__init__.py"):
                 if file.is_file():
@@ -92,13 +92,16 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """Leave it empty: names are looked up when they are asked for."""
 
 
-def install(wheel: Path, more: Mapping[str, Any] | None = None) -> None:
+def install(
+    wheel: Path, more: Mapping[str, Any] | None = None, material: Collection[str] = TESTS
+) -> None:
     """Let `executorch` mean the port, with the tests of the wheel in the folder `wheel`.
 
     `more` has values of names such as `backends.xnnpack.utils.configs.get_transform_passes`.
+    Packages named as in `material` are those of the wheel, with all in them.
     """
     MORE.update(more or {})
     if not (wheel / THEIRS / "exir").is_dir():
         raise SystemExit(f"{wheel} holds no executorch/exir; give the site-packages of its wheel")
     importlib.import_module("torch.ao.quantization.fx._decomposed")
-    sys.meta_path.insert(0, Finder(wheel))
+    sys.meta_path.insert(0, Finder(wheel, material))

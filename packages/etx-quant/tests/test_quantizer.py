@@ -94,6 +94,7 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.tanh.default: torch.tanh,
     aten.tanh_.default: lambda x: x.tanh_(),
     aten.amax.default: lambda x: x.amax((2, 3), keepdim=True),
+    aten.amin.default: lambda x: x.amin((2, 3), keepdim=True),
     aten.cat.default: (lambda x: torch.cat([x, F.relu(x)], 1), 16),
     aten.clone.default: lambda x: x.clone(),
     aten.contiguous.default: lambda x: x.permute(0, 1, 3, 2).contiguous(),
@@ -101,7 +102,9 @@ FUNCTIONS: dict[object, Function | tuple[Function, int]] = {
     aten.expand.default: lambda x: x[:, :, :1].expand(-1, -1, 8, -1),
     aten.flatten.using_ints: lambda x: x.flatten(2).view(2, 8, 8, 8),
     aten.flip.default: lambda x: x.flip(3),
+    aten.gather.default: (lambda x: x.gather(1, torch.tensor([[[[2]], [[0]], [[1]]]])), 3),
     aten.index.Tensor: (lambda x: x[:, [3, 1, 2]], 3),
+    aten.index_select.default: (lambda x: x.index_select(1, torch.tensor([3, 1, 2])), 3),
     aten.max_pool1d.default: lambda x: F.max_pool1d(x[0], 2)[None],
     aten.max_pool2d.default: lambda x: F.max_pool2d(x, 2),
     aten.maximum.default: lambda x: torch.maximum(x, x.flip(1)),
@@ -247,7 +250,8 @@ def tried() -> Tried:
 
 def reads(node: Node) -> bool:
     """Tell whether all float inputs of ``node`` are dequantized."""
-    tensors = [n for n in node.all_input_nodes if n.op != "get_attr" and "lift" not in n.name]
+    given = [n for n in node.all_input_nodes if n.op != "get_attr"]
+    tensors = [n for n in given if "lift" not in n.name and "detach" not in n.name]
     return bool(tensors) and all("dequantize" in str(n.target) for n in tensors)
 
 

@@ -17,6 +17,29 @@ POOLS = {
     aten.avg_pool2d.default: Moved(),
     aten.adaptive_avg_pool2d.default: Moved(),
 }
+MOVES = {
+    **{
+        target: Moved()
+        for target in (
+            aten.as_strided_copy.default,
+            aten.expand_copy.default,
+            aten.permute_copy.default,
+            aten.repeat_interleave.self_int,
+            aten.select_copy.int,
+            aten.slice_copy.Tensor,
+            aten.squeeze_copy.default,
+            aten.squeeze_copy.dim,
+            aten.t_copy.default,
+            aten.transpose_copy.int,
+            aten.unfold_copy.default,
+            aten.unsqueeze_copy.default,
+            aten.view_copy.default,
+            aten._unsafe_view.default,
+        )
+    },
+    aten.split_copy.Tensor: Split(),
+}
+"""Copies, which models have that are lowered already."""
 MORE = {
     aten.mean.dim: Moved(),
     aten.abs.default: Arithmetic(),
@@ -40,7 +63,7 @@ class CortexMQuantizer(Int8Quantizer):
     Recurrent layers become the operators of their steps, at most 256 of them.
     """
 
-    rows = {target: _of_inputs(row) for target, row in (ROWS | POOLS).items()} | MORE
+    rows = {target: _of_inputs(row) for target, row in (ROWS | POOLS | MOVES).items()} | MORE
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Make operators such as have rows."""

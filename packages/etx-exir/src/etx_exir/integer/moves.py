@@ -191,7 +191,9 @@ MOVING: dict[Any, Move] = {row.copy: _several if row.copy in SEVERAL else _one f
 MOVING |= dict.fromkeys(
     (
         aten.amax.default,
+        aten.amin.default,
         aten.flip.default,
+        aten.gather.default,
         aten.index.Tensor,
         aten.index_select.default,
         aten.pixel_shuffle.default,
