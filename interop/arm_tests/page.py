@@ -56,8 +56,17 @@ def reason(why: str) -> str:
     return " ".join(plain.split())[:110].replace("|", "\\|")
 
 
+def by_case(ours: dict[str, str], theirs: dict[str, str]) -> dict[str, str]:
+    """Return what became of each case, where ours is of a whole file that was not called."""
+    files = [name for name in ours if "." not in name]
+    cases = {n: ours[f] for f in files for n in theirs if n.startswith(f"{f}.")}
+    held = {f for f in files if any(n.startswith(f"{f}.") for n in theirs)}
+    return {n: why for n, why in ours.items() if n not in held} | cases
+
+
 def page(ours: dict[str, str], theirs: dict[str, str]) -> str:
     """Return the page's text."""
+    ours = by_case(ours, theirs)
     text = HEAD + COLUMNS + "| --- |" + " ---: |" * 8 + "\n"
     for label in [*TARGETS, "all"]:
         names = [n for n in ours if label in ("all", target(n))]
