@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import etx_runtime
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+aten = torch.ops.aten
 MULTIPLIERS = st.tuples(st.integers(2**30, 2**31 - 1), st.integers(-31, 1)) | st.sampled_from(
     [(2**30, 0), (2**31 - 1, 0), (2**30, -31), (0, 0)]
 )
@@ -243,9 +246,31 @@ class Heads(Attention):
         return torch.matmul(scores.softmax(-1), v)
 
 
+class Causal(Attention):
+    """Each position reads those before it, by PyTorch's own operator."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = (part(x)[:, None] for part in (self.q, self.k, self.v))
+        return nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+
+
+class Filled(Attention):
+    """The same by a mask."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = torch.matmul(self.q(x), self.k(x).transpose(1, 2))
+        later = torch.ones(7, 7, dtype=torch.bool).triu(1)
+        return torch.matmul(scores.masked_fill(later, -torch.inf).softmax(-1), self.v(x))
+
+
+MASKED = {ops.ADD, ops.BATCH_MATMUL, ops.SOFTMAX}
+
+
 @pytest.mark.parametrize(
     ("network", "steps", "expected"),
     [
+        (Causal, 2, MASKED),
+        (Filled, 2, MASKED),
         (Gated, 1, {ops.MUL, ops.MINIMUM, ops.MAXIMUM}),
         (Attention, 2, {ops.BATCH_MATMUL, ops.SOFTMAX, ops.TRANSPOSE}),
         (Heads, 2, {ops.BATCH_MATMUL, ops.SOFTMAX, ops.TRANSPOSE}),
@@ -268,6 +293,47 @@ def test_activations_meet_in_integers(
     (last,) = [n for n in calls if n.target is ops.DEQUANTIZE]
     atol = (steps + 0.01) * float(last.args[1])
     np.testing.assert_allclose(actual, model(x).detach().numpy(), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda x: x.amin(1),
+        lambda x: x.gather(1, torch.tensor([[[3], [0], [1]]])),
+        lambda x: x.index_select(2, torch.tensor([3, 0, 1])),
+        lambda x: x.repeat_interleave(2, 1),
+        lambda x: aten.as_strided_copy(x, [2, 3], [1, 2], 1),
+        lambda x: aten.expand_copy(x[:, :1], [-1, 5, -1]),
+        lambda x: aten.permute_copy(x, [2, 0, 1]),
+        lambda x: aten.select_copy(x, 1, 2),
+        lambda x: aten.slice_copy(x, 1, 1, 4),
+        lambda x: aten.split_copy(x, 4, 2)[1],
+        lambda x: aten.unfold_copy(x, 1, 3, 2),
+        lambda x: aten.view_copy(x, [3, -1]),
+    ],
+)
+def test_what_is_moved_stays_in_integers(move: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    class Moves(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.before = nn.Linear(12, 12)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return move(self.before(x))
+
+    torch.manual_seed(3)
+    inputs = [(torch.randn(1, 7, 12),) for _ in range(4)]
+    model = quantize(Moves().eval(), inputs, CortexMQuantizer())
+    (x,) = inputs[0]
+    edge = lower_to_cortex_m(to_edge(torch.export.export(model, (x,))))
+    calls = [n for n in edge.exported_program().graph.nodes if n.op == "call_function"]
+    values = [n.meta["val"] for n in calls if isinstance(n.meta["val"], torch.Tensor)]
+    assert sum(value.dtype == torch.float32 for value in values) == 1
+    program = etx_runtime.load(edge.to_executorch(ExecutorchBackendConfig(target=None)).buffer)
+    (last,) = [n for n in calls if n.target is ops.DEQUANTIZE]
+    atol = 1.01 * float(last.args[1])
+    expected = model(x).detach().numpy()
+    np.testing.assert_allclose(np.asarray(program(x.numpy())), expected, rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize(("depth", "is_integer"), [(32767, True), (32768, False)])

@@ -27,7 +27,7 @@ from etx_backend_arm.masks import attention, masked
 from etx_backend_arm.quantized import FILLED
 from etx_backend_arm.writer import LoweredWriter, Writer, part
 
-__all__ = ["rewrite_whole", "take_apart"]
+__all__ = ["rewrite_attention", "rewrite_whole", "take_apart"]
 
 aten = torch.ops.aten
 MOST_WINDOWS = 100
@@ -36,11 +36,26 @@ MOST_WINDOWS = 100
 
 def rewrite_whole(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
     """Rewrite the operators for which ``is_taken``."""
-    for target, rewrite in REWRITES.items():
+    rewrite(model, is_taken, REWRITES)
+
+
+def rewrite_attention(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
+    """Rewrite attention and the masks in front of a softmax."""
+    targets = (aten.scaled_dot_product_attention.default, aten.softmax.int)
+    rewrite(model, is_taken, {target: REWRITES[target] for target in targets})
+
+
+def rewrite(
+    model: GraphModule,
+    is_taken: Callable[[Node], bool],
+    rows: dict[Any, Callable[[Writer], None]],
+) -> None:
+    """Rewrite the operators of ``rows`` for which ``is_taken``."""
+    for target, row in rows.items():
         for node in model.graph.find_nodes(op="call_function", target=target):
             if is_taken(node):
                 with model.graph.inserting_before(node):
-                    rewrite(Writer(node))
+                    row(Writer(node))
     model.graph.eliminate_dead_code()
     model.recompile()
 

@@ -11,6 +11,7 @@ from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved, Row, Split
 from torch.fx import GraphModule
 
 from etx_backend_arm.cortex_m.recurrent import unroll
+from etx_backend_arm.rewrites import rewrite_attention
 
 aten = torch.ops.aten
 POOLS = {
@@ -68,4 +69,5 @@ class CortexMQuantizer(Int8Quantizer):
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Make operators such as have rows."""
         unroll(model, self._is_rewritten)
+        rewrite_attention(model, self._is_rewritten)
         return super().transform_for_annotation(model)
