@@ -19,6 +19,16 @@ TARGETS = {
     "VGF": r"vgf",
     "others": r"",
 }
+GROUPS = {
+    "floats of 8 bits, an extension of TOSA": r"fp8",
+    "branches and loops, another extension": r"^(cond|while)\.",
+    "sizes that are known when it runs": r"_dynamic_",
+    "bfloat16, rounded elsewhere than PyTorch does": r"bf16",
+    "activations of 32 bits": r"32bit|INT_i32",
+    "integers in the profile of floats": r"tosa_FP.*int(8|16|32|64)|_int32",
+    "others": r"",
+}
+"""What cases are about that pass on ExecuTorch alone, by their names."""
 HEAD = """# ExecuTorch's tests of Arm operators
 
 `python3 noxfile.py -s arm-tests -- --write` calls the tests of ExecuTorch 1.5.1's
@@ -98,6 +108,10 @@ def page(ours: dict[str, str], theirs: dict[str, str]) -> str:
         f"Of {len(both)} cases that were called on both {mine} pass on ETX, {other} on ExecuTorch: "
     )
     text += f"{len(only)} only on ETX, {len(lost)} only on ExecuTorch.\n"
+    about = Counter(next(g for g, found in GROUPS.items() if re.search(found, n)) for n in lost)
+    text += "\n| only on ExecuTorch | cases |\n| --- | ---: |\n"
+    for group, count in about.most_common():
+        text += f"| {group} | {count} |\n"
     text += "\nWhy cases do not pass on ETX:\n\n| cases | reason |\n| ---: | --- |\n"
     for said, count in failed.most_common():
         text += f"| {count} | {said} |\n"
