@@ -28,7 +28,7 @@ GROUPS = {
     "integers in the profile of floats": r"tosa_FP.*int(8|16|32|64)|_int32",
     "others": r"",
 }
-"""What cases are about that pass on ExecuTorch alone, by their names."""
+"""What cases are about that pass only on ExecuTorch, by their names."""
 HEAD = """# ExecuTorch's tests of Arm operators
 
 `python3 noxfile.py -s arm-tests -- --write` calls the tests of ExecuTorch 1.5.1's

@@ -103,6 +103,11 @@ PADDED = (torch.arange(STEPS) < 9)[None]
 GIVEN: dict[str, tuple[type[Attention], Callable[..., object], Tensor]] = {
     "truths": (Fused, lambda m: {"attn_mask": m[:, None, None]}, PADDED),
     "filled": (Attention, lambda s, m: s.masked_fill(~m[:, None, None], -1e9), PADDED),
+    "inverted_truths": (
+        Attention,
+        lambda s, m: s + (1.0 - m[:, None, None].float()) * LEAST,
+        PADDED,
+    ),
     "inverted": (
         Attention,
         lambda s, m: s + (1.0 - m[:, None, None]) * LEAST,
@@ -160,6 +165,39 @@ def test_a_mask_that_is_given_is_one_delegate(name: str) -> None:
     kind, function, mask = GIVEN[name]
     torch.manual_seed(0)
     check(kind(function).eval(), (mask,))  # type: ignore[arg-type]
+
+
+class Weighed(nn.Module):
+    """Attention that returns its shares, too: PyTorch adds the mask as it multiplies."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.MultiheadAttention(WIDTH, HEADS, batch_first=True)
+        self.mask = nn.Parameter(added(-torch.inf), requires_grad=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return [batch, STEPS, WIDTH] of the same."""
+        return self.layer(x, x, x, attn_mask=self.mask)[0]  # type: ignore[no-any-return]
+
+
+class Padded(nn.Module):
+    """A layer that does not read what is padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(WIDTH, HEADS, 32, batch_first=True)
+
+    def forward(self, x: Tensor, is_padding: Tensor) -> Tensor:
+        """Return [batch, STEPS, WIDTH] of the same."""
+        return self.layer(x, src_key_padding_mask=is_padding)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("model", "given"), [(Weighed, ()), (Padded, (~PADDED,))])
+def test_layers_of_pytorch_are_one_delegate(
+    model: type[nn.Module], given: tuple[Tensor, ...]
+) -> None:
+    torch.manual_seed(0)
+    check(model().eval(), given)
 
 
 def test_a_mask_of_sixteen_bits() -> None:

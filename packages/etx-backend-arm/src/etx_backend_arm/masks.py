@@ -49,6 +49,7 @@ INPLACE: dict[Any, Any] = {
     aten.masked_fill_.Scalar: aten.masked_fill.Scalar,
     aten.mul_.Tensor: aten.mul.Tensor,
 }
+ZEROS = (aten.full_like.default, aten.zeros_like.default)
 SUMS = (aten.add.Tensor, aten.sub.Tensor)
 CHOICES = (aten.where.ScalarOther, aten.where.ScalarSelf, aten.where.self)
 
@@ -135,12 +136,14 @@ def _apart(w: Writer, node: Node) -> Apart:
         return _chosen(w, node)
     if not isinstance(first, Node):
         return Apart(node)
+    if target in ZEROS and not any(node.args[1:2]):
+        return Apart(None)
     if target in MOVES:
         return _moved(w, node, first)
     if target is aten.masked_fill.Scalar and _is_low(node.args[2]):
         return _more(w, _apart(w, first), _truth(_operand(node, 1)))
     if target is aten.mul.Tensor and _is_truth(first) and _is_low(node.args[1], HIDDEN):
-        return Apart(None, w.call(aten.gt.Scalar, first, 0.0))
+        return Apart(None, _as_truth(w, first))
     if target not in SUMS or node.kwargs or not isinstance(node.args[1], Node):
         return Apart(node)
     if target is aten.add.Tensor:
@@ -190,7 +193,7 @@ def _negative(w: Writer, node: Node) -> Apart:
     if node.target is aten.mul.Tensor and isinstance(node.args[1], (int, float)):
         first = _operand(node, 0)
         if _is_truth(first) and _is_low(-node.args[1], HIDDEN):
-            return Apart(None, w.call(aten.gt.Scalar, first, 0.0))
+            return Apart(None, _as_truth(w, first))
     return Apart(node)
 
 
@@ -294,6 +297,18 @@ def _value(node: Node) -> Tensor | None:
         kwargs: Any = map_arg(each.kwargs, held.__getitem__)
         held[each] = _computed(each.target, args, kwargs)
     return held[node]
+
+
+def _as_truth(w: Writer, node: Node) -> Node:
+    """Return where floats that are 0 or 1 are 1."""
+    source = node.args[0] if node.args else None
+    if node.target is aten.rsub.Scalar:
+        return w.call(aten.logical_not.default, _as_truth(w, _operand(node, 0)))
+    if node.target in MOVES:
+        return w.call(node.target, _as_truth(w, _operand(node, 0)), *node.args[1:], **node.kwargs)
+    if isinstance(source, Node) and source.meta["val"].dtype == torch.bool:
+        return source
+    return w.call(aten.gt.Scalar, node, 0.0)
 
 
 def _is_computable(node: Node) -> bool:

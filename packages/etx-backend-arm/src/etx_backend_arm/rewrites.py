@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whole operators as smaller ones, before they are quantized: an NPU has no others.
 
-``scaled_dot_product_attention(q, k, v)`` -> ``matmul(softmax(matmul(q, k') * s), v)``, masks
-as masks.py has them,
-``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``, ``gru(x)`` -> its gates, a step at a time,
-``addmm(b, x, y)`` -> ``mm(x, y) + b``, ``glu(x)`` -> ``x[:n] * sigmoid(x[n:])``,
+``scaled_dot_product_attention(q, k, v)`` -> ``matmul(softmax(matmul(q, k') * s), v)`` with its
+mask as masks.py has it, ``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``,
+``gru(x)`` -> its gates, a step at a time,
+``addmm(b, x, y)`` -> ``mm(x, y) + b``, ``baddbmm`` alike, ``glu(x)`` -> ``x[:n] * sigmoid(x[n:])``,
 ``x / y`` -> ``x * reciprocal(y)``, ``max(x, d).values`` -> ``amax(x, d)``, ``scatter(x, y)`` ->
 ``cat(x[:i], y, x[j:])``, ``var(x)`` -> ``mean((x - mean(x))^2)``, ``clamp(x, a, b)`` ->
 ``minimum(maximum(x, a), b)``.
@@ -30,6 +30,11 @@ from etx_backend_arm.writer import LoweredWriter, Writer, part
 __all__ = ["rewrite_attention", "rewrite_whole", "take_apart"]
 
 aten = torch.ops.aten
+ATTENTION = (
+    aten.baddbmm.default,
+    aten.scaled_dot_product_attention.default,
+    aten.softmax.int,
+)
 MOST_WINDOWS = 100
 """Adaptive pools of more windows of unequal sizes stay as they are."""
 
@@ -41,8 +46,7 @@ def rewrite_whole(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
 
 def rewrite_attention(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
     """Rewrite attention and the masks in front of a softmax."""
-    targets = (aten.scaled_dot_product_attention.default, aten.softmax.int)
-    rewrite(model, is_taken, {target: REWRITES[target] for target in targets})
+    rewrite(model, is_taken, {target: REWRITES[target] for target in ATTENTION})
 
 
 def rewrite(
@@ -128,11 +132,16 @@ def _windows(given: int, made: int) -> list[tuple[int, int]]:
     return [(i * given // made, -(-(i + 1) * given // made)) for i in range(made)]
 
 
-def _addmm(w: Writer) -> None:
-    offset, product = w.given["self"], w.call(aten.mm.default, w.given["mat1"], w.given["mat2"])
-    scaled = [(offset, w.given["beta"]), (product, w.given["alpha"])]
-    parts = [x if by == 1 else w.call(aten.mul.Tensor, x, by) for x, by in scaled]
-    w.done(w.call(aten.add.Tensor, *parts))
+def _onto(product: Any) -> Callable[[Writer], None]:
+    """``addmm(b, x, y)`` or ``baddbmm``."""
+
+    def rewrite(w: Writer) -> None:
+        offset, first, second, beta, alpha = w.given.values()
+        scaled = [(offset, beta), (w.call(product, first, second), alpha)]
+        parts = [x if by == 1 else w.call(aten.mul.Tensor, x, by) for x, by in scaled]
+        w.done(w.call(aten.add.Tensor, *parts))
+
+    return rewrite
 
 
 def _glu(w: Writer) -> None:
@@ -413,10 +422,11 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten._native_batch_norm_legit_no_training.default: _batch_norm,
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten.add.Scalar: _by_number(aten.add.Tensor),
-    aten.addmm.default: _addmm,
+    aten.addmm.default: _onto(aten.mm.default),
     aten.as_strided_copy.default: _strided,
     aten.avg_pool1d.default: _average,
     aten.avg_pool2d.default: _unbatched,
+    aten.baddbmm.default: _onto(aten.bmm.default),
     aten.clamp.Tensor: _between,
     aten.copy.default: _copied,
     aten.copy_.default: _copied,
