@@ -9,6 +9,7 @@ import etx_runtime
 import numpy as np
 import pytest
 import torch
+import torchao
 from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.ethos_u.backend import EthosUPartitioner, EthosUQuantizer
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
@@ -20,11 +21,12 @@ from etx_backend_arm.quantizer import (
 )
 from etx_backend_arm.rewrites import rewrite_whole
 from etx_exir import to_edge_transform_and_lower
-from etx_quant import quantize
+from etx_quant import get_symmetric_quantization_config, quantize
 from lowered import delegates, interpreted, lower
 from test_networks import noise
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 
 LEAST = torch.finfo(torch.float32).min
 STEPS, WIDTH, HEADS = 12, 16, 2
@@ -203,6 +205,65 @@ def test_layers_of_pytorch_are_one_delegate(
 def test_a_mask_of_sixteen_bits() -> None:
     torch.manual_seed(0)
     check(Fused(lambda: {"is_causal": True}).eval(), (), "TOSA-1.0+INT+int16")
+
+
+def test_masks_in_training_leave_scores_in_floats() -> None:
+    """No range is made of what is masked while it is trained: softmax and mask stay as they are."""
+    config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
+    quantizer = TOSAQuantizer().set_global(config)
+    torch.manual_seed(0)
+    model, samples = Fused(lambda: {"is_causal": True}).eval(), batches(9)
+    with torch.no_grad():
+        expected = model(*samples[0])
+    prepared = prepare_qat_pt2e(torch.export.export(model, samples[0]).module(), quantizer)
+    for sample in samples:
+        prepared(*sample)
+    torchao.quantization.pt2e.move_exported_model_to_eval(prepared)
+    trained = convert_pt2e(prepared)
+    with torch.no_grad():
+        assert noise(trained(*samples[0]), expected) > 20
+    program = lower(trained, *samples[0])
+    (actual,) = interpreted(program, *samples[0])
+    with torch.no_grad():
+        assert noise(actual, trained(*samples[0])) > 40
+
+
+def test_scores_that_more_than_a_softmax_reads() -> None:
+    """They stay in floats: a range for all would leave the softmax nothing."""
+
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(WIDTH, STEPS)
+
+        def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+            scores = self.layer(x).masked_fill(LATER, -torch.inf)
+            return scores.softmax(-1), scores.clamp(min=-5.0)
+
+    torch.manual_seed(0)
+    model, samples = Both().eval(), batches(9)
+    quantized = quantize(model, samples, TOSAQuantizer())
+    program = lower(quantized, *samples[0])
+    with torch.no_grad():
+        for actual, expected in zip(
+            interpreted(program, *samples[0]), model(*samples[0]), strict=True
+        ):
+            assert noise(actual, expected) > 24
+
+
+def test_what_views_share_is_written_in_place() -> None:
+    class Shares(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = x * 2.0
+            first, second = y.chunk(2, -1)
+            shares = first.masked_fill_(LATER[:, :8], -1e9).softmax(-1)
+            return shares + second + y[..., :8].clamp(-4.0, 4.0)
+
+    torch.manual_seed(0)
+    samples = batches(9)
+    exported = torch.export.export(Shares(), samples[0]).module()
+    rewrite_whole(exported, lambda node: True)  # type: ignore[arg-type]
+    torch.testing.assert_close(exported(*samples[0]), Shares()(*samples[0]))
 
 
 def test_groups_of_queries_share_keys() -> None:

@@ -100,9 +100,7 @@ def masked(w: Writer) -> None:
 def _settled(node: Node) -> Node:
     """Return ``node`` as an operator that makes a value where it writes what nothing else reads."""
     source = node.args[0] if node.target in INPLACE else None
-    if not isinstance(source, Node) or source.op != "call_function" or source.target in MOVES:
-        return node
-    if len(source.users) > 1:
+    if not isinstance(source, Node) or not _is_made(source) or len(source.users) > 1:
         return node
     with node.graph.inserting_before(node):
         made: Node = node.graph.call_function(INPLACE[node.target], node.args, node.kwargs)
@@ -110,6 +108,14 @@ def _settled(node: Node) -> Node:
     node.replace_all_uses_with(made)
     node.graph.erase_node(node)
     return made
+
+
+def _is_made(node: Node) -> bool:
+    """Tell whether an operator makes a value of its own, not a view of another."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):
+        return False
+    return all(each.alias_info is None for each in target._schema.returns)
 
 
 def _is_hiding(node: Node) -> bool:

@@ -269,20 +269,27 @@ def annotate_arithmetic(
     if row.fixed is not None and config.output_activation.dtype == torch.int8:
         _set(node, specs, None, config)
         node.meta[KEY].output_qspec = row.fixed
+    elif output := _scores(node, model, config):
+        _set(node, specs, output, config)
     else:
-        _set(node, specs, _scores(node, model, config), config)
+        return
     if len(node.all_input_nodes) == 1 and is_pointwise(node.target):
         _observe_through(inputs[0], [node], config)
 
 
-def _scores(node: Node, model: GraphModule, config: QuantizationConfig) -> QuantizationSpec:
-    """Return how a result is quantized: masked scores by what counts in the softmax of them."""
-    spec, reads = config.output_activation, list(node.users)
-    if observer_of(spec) is not RangeObserver or {n.target for n in reads} != {aten.softmax.int}:
+def _scores(node: Node, model: GraphModule, config: QuantizationConfig) -> QuantizationSpec | None:
+    """Return how a result is quantized: masked scores by what counts in the softmax of them.
+
+    None where no range is made of those: in training, or where more than a softmax reads them.
+    """
+    spec, reads = config.output_activation, {n.target for n in node.users}
+    if aten.softmax.int not in reads or not any(_hides(each, model) for each in node.args):
         return spec
-    dims = {n.args[1] for n in reads}
-    if len(dims) > 1 or not any(_hides(argument, model) for argument in node.args):
-        return spec
+    if observer_of(spec) is not RangeObserver or len(reads) > 1:
+        return None
+    dims = {n.args[1] for n in node.users}
+    if len(dims) > 1:
+        return None
     options = spec.observer_or_fake_quant_ctr.p.keywords
     observer = ScoresObserver.with_args(dim=dims.pop(), **options)
     return replace(spec, observer_or_fake_quant_ctr=observer)
