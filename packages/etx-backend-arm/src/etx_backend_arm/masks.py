@@ -42,8 +42,6 @@ MOVES = (
     aten.unsqueeze.default,
     aten.view.default,
 )
-
-
 INPLACE: dict[Any, Any] = {
     aten.add_.Tensor: aten.add.Tensor,
     aten.masked_fill_.Scalar: aten.masked_fill.Scalar,
