@@ -169,6 +169,17 @@ def test_a_mask_that_is_given_is_one_delegate(name: str) -> None:
     check(kind(function).eval(), (mask,))  # type: ignore[arg-type]
 
 
+def test_a_mask_hides_what_calibration_did_not() -> None:
+    kind, function, mask = GIVEN["truths"]
+    torch.manual_seed(0)
+    model = kind(function).eval()  # type: ignore[arg-type]
+    quantized = quantize(model, batches(9, torch.ones_like(mask)), TOSAQuantizer())
+    hidden = (batches(1)[0][0], mask)
+    (actual,) = interpreted(lower(quantized, *hidden), *hidden)
+    with torch.no_grad():
+        assert noise(actual, model(*hidden)) > 24
+
+
 class Weighed(nn.Module):
     """Attention that returns its shares, too: PyTorch adds the mask as it multiplies."""
 

@@ -76,3 +76,12 @@ def test_rows_that_are_hidden_whole_do_not_count() -> None:
     scale, zero = observers[2].calculate_qparams()
     assert scale > 0
     assert zero == -128
+
+
+def test_the_range_holds_what_no_mask_of_calibration_hid() -> None:
+    torch.manual_seed(0)
+    scores = torch.rand(64, 200) * 4 - 2
+    observer = ScoresObserver(dim=-1, dtype=torch.int8, qscheme=torch.per_tensor_affine, eps=2**-12)
+    observer(scores)
+    scale, zero = (float(each) for each in observer.calculate_qparams())
+    assert (-128 - zero) * scale < float(scores.amax(-1).min()) - DEPTH + scale

@@ -143,12 +143,13 @@ class ScoresObserver(RangeObserver):
     """Chooses the range of what a softmax along ``dim`` alone reads, masked scores among it.
 
     Whatever is DEPTH below the largest of its row has no part in the result, and counts as if it
-    were there: integers stand for what has. A row that is hidden whole does not count.
+    were there: integers stand for what has. The range reaches so far in any case, as another mask
+    hides what none of calibration did. A row that is hidden whole does not count.
     """
 
     def __init__(self, dim: int = -1, **options: Any) -> None:
         super().__init__(function=self._counted, **options)
-        self.dim = dim
+        self.dim, self.floor = dim, torch.inf
 
     def forward(self, x_orig: Tensor) -> Tensor:
         """Add what counts of ``x_orig`` to the histogram."""
@@ -156,10 +157,14 @@ class ScoresObserver(RangeObserver):
         counts = (largest > HIDDEN / 2).expand_as(x_orig)
         seen = x_orig.maximum(largest - DEPTH)[counts]
         super().forward(seen if seen.numel() else x_orig.new_zeros(1))
+        rows = largest[largest > HIDDEN / 2]
+        if rows.numel():
+            self.floor = min(self.floor, float(rows.min()) - DEPTH)
         return x_orig
 
     def _counted(self, x: Tensor) -> Tensor:
-        return x.clamp(min=float(self.min_val))
+        return x.clamp(min=min(self.floor, float(self.min_val)))
 
     def _search(self) -> Parameters:
-        return self._narrowed()
+        low, high = self._narrowed()
+        return low.clamp(max=self.floor), high
