@@ -170,11 +170,13 @@ def test_a_mask_that_is_given_is_one_delegate(name: str) -> None:
 
 
 def test_a_mask_hides_what_calibration_did_not() -> None:
+    """Nor are the scores of calibration apart: what is hidden lies below all of them."""
     kind, function, mask = GIVEN["truths"]
     torch.manual_seed(0)
     model = kind(function).eval()  # type: ignore[arg-type]
-    quantized = quantize(model, batches(9, torch.ones_like(mask)), TOSAQuantizer())
-    hidden = (batches(1)[0][0], mask)
+    samples = [(x * 0.2, torch.ones_like(mask)) for (x,) in batches(9)]
+    quantized = quantize(model, samples, TOSAQuantizer())
+    hidden = (samples[0][0], mask)
     (actual,) = interpreted(lower(quantized, *hidden), *hidden)
     with torch.no_grad():
         assert noise(actual, model(*hidden)) > 24
