@@ -67,7 +67,7 @@ try:
 except etx_runtime.InputError as error:
     print(error)
 """
-FULL_DISK = ("bash", "-c", 'ulimit -f 16; exec "$0" "$@"')
+FULL_DISK = ("bash", "-c", 'ulimit -f 16; export PYTHONDONTWRITEBYTECODE=1; exec "$0" "$@"')
 NEWER = """
 #include <etx/abi.h>
 static const etx_plugin plugin = {sizeof(etx_plugin), MAJOR, MINOR, "etx-toy", "1.0", 0, 0, 0, 0};
