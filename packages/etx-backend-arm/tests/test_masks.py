@@ -14,12 +14,12 @@ from etx_backend_arm.compile_spec import TosaCompileSpec
 from etx_backend_arm.ethos_u.backend import EthosUPartitioner, EthosUQuantizer
 from etx_backend_arm.ethos_u.compile_spec import EthosUCompileSpec
 from etx_backend_arm.lowering import lower_program
+from etx_backend_arm.masks import rewrite_attention
 from etx_backend_arm.partition import TOSAPartitioner
 from etx_backend_arm.quantizer import (
     TOSAQuantizer,
     get_symmetric_a16w8_quantization_config,
 )
-from etx_backend_arm.rewrites import rewrite_whole
 from etx_exir import to_edge_transform_and_lower
 from etx_quant import get_symmetric_quantization_config, quantize
 from lowered import delegates, interpreted, lower
@@ -275,7 +275,7 @@ def test_what_views_share_is_written_in_place() -> None:
     torch.manual_seed(0)
     samples = batches(9)
     exported = torch.export.export(Shares(), samples[0]).module()
-    rewrite_whole(exported, lambda node: True)  # type: ignore[arg-type]
+    rewrite_attention(exported, lambda node: True)  # type: ignore[arg-type]
     torch.testing.assert_close(exported(*samples[0]), Shares()(*samples[0]))
 
 
@@ -346,5 +346,5 @@ def test_a_state_is_not_a_constant_mask() -> None:
     exported = torch.export.export(model, batches(1)[0]).module()
     assert isinstance(exported, torch.fx.GraphModule)
     (softmax,) = exported.graph.find_nodes(op="call_function", target=torch.ops.aten.softmax.int)
-    rewrite_whole(exported, lambda node: True)
+    rewrite_attention(exported, lambda node: True)
     assert softmax in exported.graph.nodes

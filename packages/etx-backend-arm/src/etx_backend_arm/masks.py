@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Masks of attention as integers hold them: ``softmax(x + m)``, where ``m`` is 0 or very low,
+"""Attention as its products, ``matmul(softmax(matmul(q, k') * s + m), v)``, and masks as integers
+hold them: ``softmax(x + m)``, where ``m`` is 0 or very low,
 as ``softmax(x + h)`` with ``h`` 0 or HIDDEN, or, where the mask comes when the program runs, as
 ``softmax(masked_fill(x, m, HIDDEN))``.
 
@@ -9,18 +10,20 @@ What a mask hides has no part in a softmax, however low it is; an infinity, the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
-from etx_quant.constants import add_constant, tensor_of
+from etx_quant.constants import add_constant, computed, constants
 from etx_quant.rows import HIDDEN
 from torch import Tensor
-from torch.fx import Node
-from torch.fx.node import map_arg
+from torch.fx import GraphModule, Node
 
+from etx_backend_arm.rewrites import onto, rewrite
 from etx_backend_arm.writer import Writer
 
-__all__ = ["attention", "masked"]
+__all__ = ["rewrite_attention"]
 
 aten = torch.ops.aten
 LOW = -100.0
@@ -59,7 +62,28 @@ class Apart(NamedTuple):
     hidden: Node | Tensor | None = None
 
 
-def attention(w: Writer) -> None:
+class MaskWriter(Writer):
+    """Adds operators in the place of a node, and knows the graph's constants."""
+
+    @cached_property
+    def model(self) -> GraphModule:
+        """Return the model."""
+        model = self.node.graph.owning_module
+        assert model is not None
+        return model
+
+    @cached_property
+    def constants(self) -> set[Node]:
+        """Return the nodes that depend on constants alone."""
+        return constants(self.model)
+
+
+def rewrite_attention(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
+    """Rewrite attention, and what masks in front of a softmax, for which ``is_taken``."""
+    rewrite(model, is_taken, ROWS, MaskWriter)
+
+
+def _attention(w: MaskWriter) -> None:
     """``matmul(softmax(mask(matmul(q, k') * s)), v)``."""
     given = w.given
     query, key, value = given["query"], given["key"], given["value"]
@@ -78,13 +102,13 @@ def attention(w: Writer) -> None:
     if given["is_causal"]:
         scores = _filled(w, scores, torch.ones(sizes, dtype=torch.bool).tril().logical_not())
     elif mask is not None and mask.meta["val"].dtype == torch.bool:
-        scores = _filled(w, scores, _turned(w, _truth(mask)))
+        scores = _filled(w, scores, _turned(w, _truth(w, mask)))
     elif mask is not None:
         scores = w.call(aten.add.Tensor, scores, mask)
     w.done(w.call(aten.matmul.default, w.call(aten.softmax.int, scores, -1), value))
 
 
-def masked(w: Writer) -> None:
+def _masked(w: MaskWriter) -> None:
     """Let what is in front of a softmax say what is hidden."""
     x = _settled(w.given["self"])
     if not x.meta["val"].is_floating_point() or _is_hiding(x):
@@ -121,17 +145,15 @@ def _is_hiding(node: Node) -> bool:
     return node.target is aten.masked_fill.Scalar and bool(node.args[2] == HIDDEN)
 
 
-def _filled(w: Writer, x: Node, hidden: Node | Tensor) -> Node:
+def _filled(w: MaskWriter, x: Node, hidden: Node | Tensor) -> Node:
     if isinstance(hidden, Node):
         return w.call(aten.masked_fill.Scalar, x, hidden, HIDDEN)
     numbers = torch.zeros(hidden.shape).masked_fill(hidden, HIDDEN)
-    model = w.node.graph.owning_module
-    assert model is not None
-    return w.call(aten.add.Tensor, x, add_constant(model, "mask", numbers, x.meta["val"]))
+    return w.call(aten.add.Tensor, x, add_constant(w.model, "mask", numbers, x.meta["val"]))
 
 
-def _apart(w: Writer, node: Node) -> Apart:
-    held = _value(node)
+def _apart(w: MaskWriter, node: Node) -> Apart:
+    held = _value(w, node)
     if held is not None:
         return _constant(w, node, held)
     node = _settled(node)
@@ -145,7 +167,7 @@ def _apart(w: Writer, node: Node) -> Apart:
     if target in MOVES:
         return _moved(w, node, first)
     if target is aten.masked_fill.Scalar and _is_low(node.args[2]):
-        return _more(w, _apart(w, first), _truth(_operand(node, 1)))
+        return _more(w, _apart(w, first), _truth(w, _operand(node, 1)))
     if target is aten.mul.Tensor and _is_truth(first) and _is_low(node.args[1], HIDDEN):
         return Apart(None, _as_truth(w, first))
     if target not in SUMS or node.kwargs or not isinstance(node.args[1], Node):
@@ -155,7 +177,7 @@ def _apart(w: Writer, node: Node) -> Apart:
     return _difference(w, _apart(w, first), node.args[1]) or Apart(node)
 
 
-def _moved(w: Writer, node: Node, source: Node) -> Apart:
+def _moved(w: MaskWriter, node: Node, source: Node) -> Apart:
     rest, hidden = _apart(w, source)
     if hidden is None:
         return Apart(node)
@@ -169,7 +191,7 @@ def _moved(w: Writer, node: Node, source: Node) -> Apart:
     return Apart(rest, hidden)
 
 
-def _sum(w: Writer, first: Apart, second: Apart) -> Apart | None:
+def _sum(w: MaskWriter, first: Apart, second: Apart) -> Apart | None:
     if first.hidden is None and second.hidden is None:
         return None
     added = [each.rest for each in (first, second) if each.rest is not None]
@@ -180,7 +202,7 @@ def _sum(w: Writer, first: Apart, second: Apart) -> Apart | None:
     return made if second.hidden is None else _more(w, made, second.hidden)
 
 
-def _difference(w: Writer, first: Apart, node: Node) -> Apart | None:
+def _difference(w: MaskWriter, first: Apart, node: Node) -> Apart | None:
     second = _negative(w, node)
     if second.hidden is not None:
         return _sum(w, first, second)
@@ -189,9 +211,9 @@ def _difference(w: Writer, first: Apart, node: Node) -> Apart | None:
     return Apart(w.call(aten.sub.Tensor, first.rest, node), first.hidden)
 
 
-def _negative(w: Writer, node: Node) -> Apart:
+def _negative(w: MaskWriter, node: Node) -> Apart:
     """Return what is hidden where ``node`` is subtracted."""
-    held = _value(node)
+    held = _value(w, node)
     if held is not None:
         return _constant(w, node, -held)
     if node.target is aten.mul.Tensor and isinstance(node.args[1], (int, float)):
@@ -201,49 +223,45 @@ def _negative(w: Writer, node: Node) -> Apart:
     return Apart(node)
 
 
-def _constant(w: Writer, node: Node, held: Tensor) -> Apart:
+def _constant(w: MaskWriter, node: Node, held: Tensor) -> Apart:
     if not held.is_floating_point() or not bool((low := held <= LOW).any()):
         return Apart(node)
     rest = held.masked_fill(low, 0.0)
     if not bool(rest.any()):
         return Apart(None, low)
-    model = w.node.graph.owning_module
-    assert model is not None
-    return Apart(add_constant(model, "bias", rest, node.meta["val"]), low)
+    return Apart(add_constant(w.model, "bias", rest, node.meta["val"]), low)
 
 
-def _chosen(w: Writer, node: Node) -> Apart:
+def _chosen(w: MaskWriter, node: Node) -> Apart:
     """Of ``where(m, x, low)`` or ``where(m, low, x)``."""
-    truth = _truth(_operand(node, 0))
+    truth = _truth(w, _operand(node, 0))
     for i in (1, 2):
         held, value = node.args[i], node.args[3 - i]
-        low = _value(held) if isinstance(held, Node) else torch.tensor(held)
+        low = _value(w, held) if isinstance(held, Node) else torch.tensor(held)
         if isinstance(value, Node) and low is not None and bool((low <= LOW).all()):
             hides = truth if i == 1 else _turned(w, truth)
             return _more(w, _apart(w, value), hides)
     return Apart(node)
 
 
-def _more(w: Writer, found: Apart, hidden: Node | Tensor) -> Apart:
+def _more(w: MaskWriter, found: Apart, hidden: Node | Tensor) -> Apart:
     """Return a value of which more is hidden."""
     before = found.hidden
     if before is None:
         return Apart(found.rest, hidden)
     if isinstance(before, Tensor) and isinstance(hidden, Tensor):
         return Apart(found.rest, before | hidden)
-    model = w.node.graph.owning_module
-    assert model is not None
     like = w.node.meta["val"]
     both = (
         each
         if isinstance(each, Node)
-        else w.call(aten.gt.Scalar, add_constant(model, "hidden", each.float(), like), 0.0)
+        else w.call(aten.gt.Scalar, add_constant(w.model, "hidden", each.float(), like), 0.0)
         for each in (before, hidden)
     )
     return Apart(found.rest, w.call(aten.logical_or.default, *both))
 
 
-def _whole(w: Writer, x: Node, like: Node) -> Node:
+def _whole(w: MaskWriter, x: Node, like: Node) -> Node:
     """Return a value in the shape of what it was a part of."""
     shape = like.meta["val"].shape
     return x if x.meta["val"].shape == shape else w.call(aten.expand.default, x, list(shape))
@@ -255,12 +273,12 @@ def _operand(node: Node, index: int) -> Node:
     return found
 
 
-def _truth(node: Node) -> Node | Tensor:
-    held = _value(node)
+def _truth(w: MaskWriter, node: Node) -> Node | Tensor:
+    held = _value(w, node)
     return node if held is None else held
 
 
-def _turned(w: Writer, truth: Node | Tensor) -> Node | Tensor:
+def _turned(w: MaskWriter, truth: Node | Tensor) -> Node | Tensor:
     if isinstance(truth, Tensor):
         return truth.logical_not()
     return w.call(aten.logical_not.default, truth)
@@ -281,29 +299,14 @@ def _is_truth(node: Node) -> bool:
     return node.op == "placeholder"
 
 
-def _value(node: Node) -> Tensor | None:
+def _value(w: MaskWriter, node: Node) -> Tensor | None:
     """Return what ``node`` is where it depends on constants alone."""
-    needed, pending = {node}, [node]
-    while pending:
-        each = pending.pop()
-        if not _is_computable(each):
-            return None
-        pending += [n for n in each.all_input_nodes if n not in needed]
-        needed.update(each.all_input_nodes)
-    held: dict[Node, Tensor] = {}
-    for each in sorted(needed):
-        if each.op == "get_attr":
-            model = each.graph.owning_module
-            assert model is not None
-            held[each] = tensor_of(model, each).detach()
-            continue
-        args: Any = map_arg(each.args, held.__getitem__)
-        kwargs: Any = map_arg(each.kwargs, held.__getitem__)
-        held[each] = _computed(each.target, args, kwargs)
-    return held[node]
+    if node not in w.constants or node.meta["val"].numel() > MOST_NUMBERS:
+        return None
+    return computed(w.model, node)
 
 
-def _as_truth(w: Writer, node: Node) -> Node:
+def _as_truth(w: MaskWriter, node: Node) -> Node:
     """Return where floats that are 0 or 1 are 1."""
     source = node.args[0] if node.args else None
     if node.target is aten.rsub.Scalar:
@@ -315,31 +318,14 @@ def _as_truth(w: Writer, node: Node) -> Node:
     return w.call(aten.gt.Scalar, node, 0.0)
 
 
-def _is_computable(node: Node) -> bool:
-    """Tell whether ``node`` is a constant, or makes one tensor of nothing but its arguments."""
-    value, target = node.meta.get("val"), node.target
-    if not isinstance(value, Tensor) or not all(isinstance(n, int) for n in value.shape):
-        return False
-    if node.op == "get_attr":
-        return not _is_written(node)
-    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
-        return False
-    return torch.Tag.nondeterministic_seeded not in target.tags and value.numel() <= MOST_NUMBERS
-
-
-def _is_written(constant: Node) -> bool:
-    """Tell whether the graph writes into a buffer, or a view of it."""
-    pending = list(constant.graph.find_nodes(op="get_attr", target=constant.target))
-    while pending:
-        for user in pending.pop().users:
-            schema = getattr(user.target, "_schema", None)
-            if schema is not None and schema.is_mutable:
-                return True
-            pending += [user] if user.target in MOVES else []
-    return False
-
-
 def _computed(target: Any, args: tuple[Any, ...], kwargs: Any) -> Tensor:
     with torch.no_grad():
         made: Tensor = target(*args, **kwargs)
     return made
+
+
+ROWS = {
+    aten.baddbmm.default: onto(aten.bmm.default),
+    aten.scaled_dot_product_attention.default: _attention,
+    aten.softmax.int: _masked,
+}

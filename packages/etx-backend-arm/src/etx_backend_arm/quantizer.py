@@ -29,6 +29,7 @@ from etx_quant.rows import (
 from torch.fx import GraphModule
 
 from etx_backend_arm.compile_spec import TosaCompileSpec
+from etx_backend_arm.masks import rewrite_attention
 from etx_backend_arm.nodes import Profile
 from etx_backend_arm.nodes.functions import INVERSES
 from etx_backend_arm.nodes.logic import COMPARISONS
@@ -176,6 +177,7 @@ class TOSAQuantizer(Int8Quantizer):
         """Take whole operators apart of which each part is quantized."""
         promote_filled(model)
         rewrite_whole(model, self._is_rewritten)
+        rewrite_attention(model, self._is_rewritten)
         return super().transform_for_annotation(model)
 
     def __init__(self, compile_spec: TosaCompileSpec | None = None) -> None:

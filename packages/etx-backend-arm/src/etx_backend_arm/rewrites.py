@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whole operators as smaller ones, before they are quantized: an NPU has no others.
 
-``scaled_dot_product_attention(q, k, v)`` -> ``matmul(softmax(matmul(q, k') * s), v)`` with its
-mask as masks.py has it, ``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``,
+``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``,
 ``gru(x)`` -> its gates, a step at a time,
 ``addmm(b, x, y)`` -> ``mm(x, y) + b``, ``baddbmm`` alike, ``glu(x)`` -> ``x[:n] * sigmoid(x[n:])``,
 ``x / y`` -> ``x * reciprocal(y)``, ``max(x, d).values`` -> ``amax(x, d)``, ``scatter(x, y)`` ->
@@ -13,7 +12,7 @@ mask as masks.py has it, ``pool1d(x)`` -> ``squeeze(pool2d(unsqueeze(x)))``,
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -23,18 +22,12 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from etx_backend_arm.framed import FRAMES, framed, unshuffled, windows
-from etx_backend_arm.masks import attention, masked
 from etx_backend_arm.quantized import FILLED
 from etx_backend_arm.writer import LoweredWriter, Writer, part
 
-__all__ = ["rewrite_attention", "rewrite_whole", "take_apart"]
+__all__ = ["onto", "rewrite", "rewrite_whole", "take_apart"]
 
 aten = torch.ops.aten
-ATTENTION = (
-    aten.baddbmm.default,
-    aten.scaled_dot_product_attention.default,
-    aten.softmax.int,
-)
 MOST_WINDOWS = 100
 """Adaptive pools of more windows of unequal sizes stay as they are."""
 
@@ -44,22 +37,18 @@ def rewrite_whole(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
     rewrite(model, is_taken, REWRITES)
 
 
-def rewrite_attention(model: GraphModule, is_taken: Callable[[Node], bool]) -> None:
-    """Rewrite attention and the masks in front of a softmax."""
-    rewrite(model, is_taken, {target: REWRITES[target] for target in ATTENTION})
-
-
 def rewrite(
     model: GraphModule,
     is_taken: Callable[[Node], bool],
-    rows: dict[Any, Callable[[Writer], None]],
+    rows: Mapping[Any, Callable[[Any], None]],
+    kind: type[Writer] = Writer,
 ) -> None:
-    """Rewrite the operators of ``rows`` for which ``is_taken``."""
+    """Rewrite the operators of ``rows`` for which ``is_taken``, each given a writer of ``kind``."""
     for target, row in rows.items():
         for node in model.graph.find_nodes(op="call_function", target=target):
             if is_taken(node):
                 with model.graph.inserting_before(node):
-                    row(Writer(node))
+                    row(kind(node))
     model.graph.eliminate_dead_code()
     model.recompile()
 
@@ -132,7 +121,7 @@ def _windows(given: int, made: int) -> list[tuple[int, int]]:
     return [(i * given // made, -(-(i + 1) * given // made)) for i in range(made)]
 
 
-def _onto(product: Any) -> Callable[[Writer], None]:
+def onto(product: Any) -> Callable[[Writer], None]:
     """``addmm(b, x, y)`` or ``baddbmm``."""
 
     def rewrite(w: Writer) -> None:
@@ -422,11 +411,11 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten._native_batch_norm_legit_no_training.default: _batch_norm,
     aten.adaptive_avg_pool2d.default: _adaptive,
     aten.add.Scalar: _by_number(aten.add.Tensor),
-    aten.addmm.default: _onto(aten.mm.default),
+    aten.addmm.default: onto(aten.mm.default),
     aten.as_strided_copy.default: _strided,
     aten.avg_pool1d.default: _average,
     aten.avg_pool2d.default: _unbatched,
-    aten.baddbmm.default: _onto(aten.bmm.default),
+    aten.baddbmm.default: onto(aten.bmm.default),
     aten.clamp.Tensor: _between,
     aten.copy.default: _copied,
     aten.copy_.default: _copied,
@@ -452,10 +441,8 @@ REWRITES: dict[Any, Callable[[Writer], None]] = {
     aten.mv.default: _matmul,
     aten.pad.default: framed(""),
     aten.pixel_unshuffle.default: unshuffled,
-    aten.scaled_dot_product_attention.default: attention,
     aten.select_scatter.default: _select_scatter,
     aten.slice_scatter.default: _slice_scatter,
-    aten.softmax.int: masked,
     aten.std.correction: _variance,
     aten.std.dim: _variance,
     aten.sub.Scalar: _by_number(aten.sub.Tensor),

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch._ops import HigherOrderOperator, OpOverload
-from torch.fx import GraphModule, Node, map_arg
+from torch._ops import OpOverload
+from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
-from etx_quant.constants import add_constant, tensor_of
+from etx_quant.constants import add_constant, computed, constants
 
 __all__ = ["fold_weights"]
 
@@ -29,7 +28,7 @@ def fold_weights(model: GraphModule) -> None:
 
     Norms, masks and low ranks of weights, and their transposes, are such computations.
     """
-    constant = _constants(model)
+    constant = constants(model)
     products = [node for node in model.graph.nodes if node.target in PRODUCTS]
     for node in products:
         _as_linear(node, constant)
@@ -38,7 +37,7 @@ def fold_weights(model: GraphModule) -> None:
         for argument in _weights(node):
             if argument in constant and argument.op != "get_attr":
                 if argument not in made:
-                    value = _computed(model, argument)
+                    value = computed(model, argument)
                     made[argument] = add_constant(
                         model, f"{node.name}_weight", value, argument.meta["val"]
                     )
@@ -56,72 +55,6 @@ def _weights(node: Node) -> list[Node]:
             if argument.name in NAMES:
                 read += held
     return [each for each in pytree.tree_leaves(read) if isinstance(each, Node)]
-
-
-def _constants(model: GraphModule) -> set[Node]:
-    """Return the nodes whose values are the same in each call, and that nothing writes to."""
-    nodes = [*model.graph.nodes]
-    changed = {str(n.target) for n in _ancestors(_written(nodes)) if n.op == "get_attr"}
-    found: set[Node] = set()
-    for node in nodes:
-        is_held = node.op == "get_attr" and str(node.target) not in changed
-        if isinstance(node.meta.get("val"), Tensor) and (is_held or _is_pure(node, found)):
-            found.add(node)
-    return found - _ancestors(_written(nodes))
-
-
-def _is_pure(node: Node, constant: set[Node]) -> bool:
-    op = node.target
-    return (
-        isinstance(op, OpOverload)
-        and not _is_mutable(op)
-        and torch.Tag.nondeterministic_seeded not in op.tags
-        and constant.issuperset(node.all_input_nodes)
-    )
-
-
-def _written(nodes: list[Node]) -> list[Node]:
-    """Return what operators that write into arguments, and control flow, read."""
-    return [
-        read
-        for node in nodes
-        if node.op == "call_function"
-        if isinstance(node.target, HigherOrderOperator) or _is_mutable(node.target)
-        for read in node.all_input_nodes
-    ]
-
-
-def _is_mutable(op: object) -> bool:
-    return isinstance(op, OpOverload) and op._schema.is_mutable
-
-
-def _ancestors(nodes: list[Node]) -> set[Node]:
-    found: set[Node] = set()
-    left = [*nodes]
-    while left:
-        node = left.pop()
-        if node not in found:
-            found.add(node)
-            left += node.all_input_nodes
-    return found
-
-
-def _computed(model: GraphModule, node: Node) -> Tensor:
-    """Return the value of a node that depends on nothing but constants."""
-    values: dict[Node, Tensor] = {}
-    needed = _ancestors([node])
-    with torch.no_grad():
-        for each in model.graph.nodes:
-            if each not in needed:
-                continue
-            if each.op == "get_attr":
-                values[each] = tensor_of(model, each)
-            else:
-                args, kwargs = map_arg((each.args, each.kwargs), values.__getitem__)
-                values[each] = each.target(*args, **kwargs)
-            if each is node:
-                break
-    return values[node].detach().contiguous()
 
 
 def _as_linear(node: Node, constant: set[Node]) -> None:

@@ -11,7 +11,7 @@ from etx_quant.rows import FROM_ZERO_TO_ONE, ROWS, Arithmetic, Moved, Row, Split
 from torch.fx import GraphModule
 
 from etx_backend_arm.cortex_m.recurrent import unroll
-from etx_backend_arm.rewrites import rewrite_attention
+from etx_backend_arm.masks import rewrite_attention
 
 aten = torch.ops.aten
 POOLS = {
