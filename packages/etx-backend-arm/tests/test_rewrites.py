@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import etx_runtime
@@ -86,3 +88,9 @@ def test_one_delegate_equals_the_reference_model(name: str) -> None:
     np.testing.assert_array_equal(actual, expected)
     with torch.no_grad():
         assert noise(expected, model(x)) > 20
+
+
+def test_lowering_needs_no_quantizer() -> None:
+    """Whoever lowers floats, or what is quantized already, does not wait for torchao."""
+    code = "import sys, etx_backend_arm.partition; sys.exit('torchao' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
