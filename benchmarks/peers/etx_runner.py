@@ -56,7 +56,14 @@ class EtxXnnpack(Etx):
     packages = (*Etx.packages, "etx_backend_xnnpack")
 
 
-RUNNERS = {kind.name: kind for kind in (Etx, EtxXnnpack)}
+class EtxBf16(Etx):
+    """The portable kernels with the weights of layers in bfloat16."""
+
+    name = "etx_bf16"
+    quants = (None,)
+
+
+RUNNERS = {kind.name: kind for kind in (Etx, EtxXnnpack, EtxBf16)}
 
 
 def quantized(module: Any, inputs: tuple[Any, ...], kind: str) -> Any:
@@ -87,7 +94,9 @@ def lower(runner: str, model: str, path: str) -> None:
             module = quantized(module, inputs, spec.quant)
         program = torch.export.export(module, inputs, strict=False)
         edge = to_edge_transform_and_lower(program, partitioner=partitioner)
-        edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=plan)).save(path)
+        precision = "bf16" if runner == EtxBf16.name else "float32"
+        config = ExecutorchBackendConfig(memory_planning_pass=plan, precision=precision)
+        edge.to_executorch(config).save(path)
 
 
 if __name__ == "__main__":

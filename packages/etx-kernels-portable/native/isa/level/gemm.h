@@ -120,17 +120,15 @@ inline void run_rows(int64_t rows, const Tile& t) {
 }
 
 inline void run(int64_t rows, int64_t columns, const Tile& t) {
-#if defined(ETX_GEMM_OF_PAIRS)
-  constexpr bool wide = true;
-  (void)columns;
-#else
   const bool wide = columns > kLanes;
-#endif
   if (t.b_index == nullptr) {
     wide ? run_rows<2, false>(rows, t) : run_rows<1, false>(rows, t);
-  } else {
-    wide ? run_rows<2, true>(rows, t) : run_rows<1, true>(rows, t);
+    return;
   }
+#if !defined(ETX_GEMM_OF_PAIRS)
+  if (!wide) return run_rows<1, true>(rows, t);
+#endif
+  run_rows<2, true>(rows, t);
 }
 
 inline void copy_floats(const float* from, float* to, int64_t n) {

@@ -108,24 +108,26 @@ int64_t used_phases(const ConvShape& s, int axis) { return min(s.out[axis], s.st
 /// What the products of one call share.
 struct Workspace {
   const ConvShape& shape;  ///< With half of the channels where they are of pairs.
+  int64_t in_channels;     ///< Of a group, as they lie in the input.
   const Rows& weight;
   PaddedPlanes planes;
   int64_t threads;
   float* padded = nullptr;
   float* gathered = nullptr;
-  float* paired = nullptr;  ///< A channel of pairs for each thread.
+  float* paired = nullptr;  ///< The planes of two channels for each thread.
   float* packed = nullptr;
   IndexTables tables{nullptr, nullptr};
   PackedWindows windows;
   const bool is_packed;
 
-  Workspace(Context& context, const ConvShape& s, const Rows& rows)
+  Workspace(Context& context, const ConvShape& s, int64_t channels_of_input, const Rows& rows)
       : shape(s),
+        in_channels(channels_of_input),
         weight(rows),
         planes(s),
         threads(useful_threads(context,
                                Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())),
-        windows(s, planes, !rows.is_narrow(), threads),
+        windows(s, planes, rows, threads),
         is_packed(!kIsSmall && windows.pays()) {}
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
@@ -138,7 +140,7 @@ struct Workspace {
               NotSupported, "the padded input of one image must have less than 2^31 elements");
     const int64_t floats = padded_floats.value_or(0);
     const int64_t index = 2 * depth() + 16, rows = gemm_scratch(depth(), threads);
-    const int64_t pairs = weight.of_pairs ? threads * shape.in_size() : 0;
+    const int64_t pairs = weight.of_pairs ? threads * 2 * planes.channel() : 0;
     ETX_ASSIGN(padded, scratch<float>(context, floats + PaddedPlanes::kSlack + index + rows + pairs,
                                       "not enough temporary memory for the padded input"));
     float* const slack = padded + floats;
@@ -160,18 +162,31 @@ struct Workspace {
       for (int64_t job = begin; job < end; ++job) {
         const Part part(channels(), 1, job, threads);
         for (int64_t c = part.begin; c < part.end; ++c) {
-          const float* from = image + c * size;
           if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
             if (weight.of_pairs) {
-              from = image + 2 * c * size;
-              pairs()->interleave(from, from + size, paired + job * size, size);
-              from = paired + job * size;
+              pad_pair(image, c, paired + job * 2 * planes.channel());
+              continue;
             }
           }
-          planes.copy_channel(from, padded + c * planes.channel());
+          planes.copy_channel(image + c * size, padded + c * planes.channel());
         }
       }
     });
+  }
+
+  /// Makes planes of pair `p`, with zeros in the place of a last channel that is not there.
+  void pad_pair(const float* image, int64_t p, float* memory) const {
+    const int64_t first = p % shape.in_channels * 2, length = planes.channel();
+    const float* const from =
+        image + (p / shape.in_channels * in_channels + first) * shape.in_size();
+    float* const next = memory + length;
+    planes.copy_channel(from, memory);
+    if (first + 1 < in_channels) {
+      planes.copy_channel(from + shape.in_size(), next);
+    } else {
+      memset(next, 0, static_cast<size_t>(length) * sizeof(float));
+    }
+    pairs()->interleave(memory, next, padded + p * length, length);
   }
 
   /// Runs `sweep` for one image, whose padded planes are ready.
@@ -208,11 +223,11 @@ struct Workspace {
   }
 };
 
-Error convolve_sweeping(Context& context, const ConvShape& shape, const float* input,
-                        const Rows& weight, const float* bias, float* out) {
-  Workspace work(context, shape, weight);
+Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_channels,
+                        const float* input, const Rows& weight, const float* bias, float* out) {
+  Workspace work(context, shape, in_channels, weight);
   ETX_TRY(work.allocate(context));
-  const int64_t in_image = (weight.of_pairs ? 2 : 1) * work.channels() * shape.in_size();
+  const int64_t in_image = shape.groups * in_channels * shape.in_size();
   const int64_t out_image = shape.groups * shape.out_channels * shape.out_size();
   Sweep sweep;
   if (!shape.transposed) {
@@ -244,14 +259,14 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, const float* i
 
 Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
                         const float* weight, const float* bias, float* out) {
-  return convolve_sweeping(context, shape, input, weight, bias, out);
+  return convolve_sweeping(context, shape, shape.in_channels, input, weight, bias, out);
 }
 
 Error sweep_narrow(Context& context, const ConvShape& shape, const float* input, const Rows& weight,
                    const float* bias, float* out) {
   ConvShape halved = shape;
-  if (weight.of_pairs) halved.in_channels /= 2;
-  return convolve_sweeping(context, halved, input, weight, bias, out);
+  if (weight.of_pairs) halved.in_channels = divide_up(shape.in_channels, 2);
+  return convolve_sweeping(context, halved, shape.in_channels, input, weight, bias, out);
 }
 
 }  // namespace etx::portable

@@ -12,8 +12,8 @@ namespace etx::portable {
 Error sweep_convolution(Context& context, const ConvShape& shape, const float* input,
                         const float* weight, const float* bias, float* out);
 
-/// The same for a weight in bfloat16 whose channels of the input lie last, (O, taps, I), and an
-/// even number of these where it is of pairs. Not transposed.
+/// The same for a weight in bfloat16 whose channels of the input lie last, (O, taps, I), behind
+/// which a zero makes their number even where it is of pairs. Not transposed.
 Error sweep_narrow(Context& context, const ConvShape& shape, const float* input, const Rows& weight,
                    const float* bias, float* out);
 

@@ -23,21 +23,25 @@ bool has_channels_last(const Tensor& weight, const ConvShape& s) {
   return is_last || (s.taps() == 1 && weight.is_contiguous());
 }
 
-/// Sets `w` to the weight as (O, taps, I).
-Error read_weight(Context& context, const Tensor& weight, const ConvShape& s, const uint16_t*& w) {
-  if (has_channels_last(weight, s)) {
+/// Sets `w` to the weight as (O, taps, `channels`), zeros behind those of the input.
+Error read_weight(Context& context, const Tensor& weight, const ConvShape& s, int64_t channels,
+                  const uint16_t*& w) {
+  const bool is_last = has_channels_last(weight, s);
+  if (is_last && channels == s.in_channels) {
     w = static_cast<const uint16_t*>(weight.const_data_ptr());
     return Error::Ok;
   }
-  const uint16_t* rows;
-  ETX_TRY(read_operand(context, weight, ScalarType::BFloat16, rows));
+  const auto* rows = static_cast<const uint16_t*>(weight.const_data_ptr());
+  if (!is_last) ETX_TRY(read_operand(context, weight, ScalarType::BFloat16, rows));
+  const int64_t taps = s.taps(), count = s.groups * s.out_channels * taps;
   ETX_ASSIGN(uint16_t* const turned,
-             scratch<uint16_t>(context, static_cast<int64_t>(weight.numel()),
-                               "no temporary memory for the weight"));
-  const int64_t taps = s.taps(), depth = s.in_channels * taps;
-  for (int64_t i = 0; i < s.groups * s.out_channels; ++i) {
-    for (int64_t k = 0; k < depth; ++k) {
-      turned[i * depth + k % taps * s.in_channels + k / taps] = rows[i * depth + k];
+             scratch<uint16_t>(context, count * channels, "no temporary memory for the weight"));
+  const int64_t next = is_last ? 1 : taps;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint16_t* const from =
+        rows + i / taps * taps * s.in_channels + i % taps * (is_last ? s.in_channels : 1);
+    for (int64_t c = 0; c < channels; ++c) {
+      turned[i * channels + c] = c < s.in_channels ? from[c * next] : uint16_t{0};
     }
   }
   w = turned;
@@ -96,9 +100,17 @@ Error multiply_few_points(Context& context, const ConvShape& s, const float* inp
   return Error::Ok;
 }
 
-Error convolve_narrow(Context& context, const ConvShape& s, const float* input,
+/// Channels of the weight that a group is multiplied with: an even number, where that is pairs and
+/// fewer products.
+int64_t padded_channels(const ConvShape& s) {
+  const int64_t even = s.in_channels + s.in_channels % 2;
+  const bool pays = !s.is_pointwise() && s.in_channels > 1;
+  return pays && pairs_for(ScalarType::BFloat16, even) != nullptr ? even : s.in_channels;
+}
+
+Error convolve_narrow(Context& context, const ConvShape& s, int64_t channels, const float* input,
                       const uint16_t* weight, const float* bias, float* out) {
-  const Pairs* const pairs = pairs_for(ScalarType::BFloat16, s.in_channels);
+  const Pairs* const pairs = pairs_for(ScalarType::BFloat16, channels);
   if (!s.is_pointwise()) {
     return sweep_narrow(context, s, input, Rows(weight, pairs != nullptr), bias, out);
   }
@@ -143,9 +155,10 @@ Error narrow_conv_out(Context& context, const Tensor& input, const Tensor& weigh
   ResultOperand result;
   ETX_TRY(read_operand(context, input, ScalarType::Float, x));
   ETX_TRY(read_operand(context, bias, ScalarType::Float, b));
-  ETX_TRY(read_weight(context, weight, s, w));
+  const int64_t channels = padded_channels(s);
+  ETX_TRY(read_weight(context, weight, s, channels, w));
   ETX_TRY(result.prepare(context, out, ScalarType::Float));
-  ETX_TRY(convolve_narrow(context, s, x, w, b, result.data<float>()));
+  ETX_TRY(convolve_narrow(context, s, channels, x, w, b, result.data<float>()));
   return result.finish(context, out);
 }
 

@@ -4,14 +4,17 @@
 #include "core/min_max.h"
 
 namespace etx::portable {
-PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, bool of_floats,
+PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, const Rows& weight,
                              int64_t threads)
     : shape_(shape),
       planes_(planes),
       threads_(threads),
       depth_(shape.in_channels * shape.taps()),
-      dotted_(of_floats ? dotted(shape.out_channels, depth_, shape.out_size()) : 0),
-      columns_(shape.out_size() - dotted_) {
+      columns_(shape.out_size()) {
+  dots_.m = shape.out_channels, dots_.depth = depth_, dots_.n = columns_;
+  dots_.of_pairs = weight.of_pairs;
+  if (weight.halves == nullptr) dots_.count = dotted(dots_.m, depth_, columns_);
+  columns_ -= dots_.count;
   const int64_t tile = isa().tile_columns, vector = isa().vector_floats;
   const int64_t panels = divide_up(columns_, tile), share = divide_up(columns_, vector);
   // Windows that one thread packs are dear to another; a fifth more work for one is not.
@@ -20,9 +23,11 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   if (by_columns_) block_ = min(block_, column_block(4 * depth_));
   // In vectors that are multiplied with one row.
   constexpr int64_t kPackRow = 6, kPackRun = 4;
-  const int64_t runs = tile / shape.out[2] + 1, swept = planes.sweep(shape.out) - shape.out_size();
+  const int64_t runs = tile / shape.out[2] + 1, whole = weight.of_pairs ? tile : vector;
+  const int64_t swept = divide_up(planes.sweep(shape.out), whole) * whole;
+  const int64_t spared = swept - divide_up(columns_, vector) * vector - dots_.count;
   pays_ = !shape.transposed && columns_ >= vector &&
-          panels * (kPackRow + kPackRun * runs) < swept * shape.out_channels / vector;
+          panels * (kPackRow + kPackRun * runs) < spared * shape.out_channels / vector;
 }
 
 int64_t PackedWindows::point(int64_t output) const {
@@ -50,11 +55,11 @@ int64_t PackedWindows::point(int64_t output) const {
 void PackedWindows::run(Context& context, const Gemm& g, const float* planes, const int32_t* index,
                         float* memory) const {
   const int64_t tile = isa().tile_columns, rows = shape_.out_channels;
-  float* const windows = memory + panel_floats();
-  const DottedColumns dots{rows, depth_, columns_ + dotted_, dotted_, g.a, g.bias, g.c, windows};
-  for (int64_t i = 0; i < dotted_; ++i) {
+  DottedColumns dots = dots_;
+  dots.a = g.a, dots.bias = g.bias, dots.c = g.c, dots.memory = memory + panel_floats();
+  for (int64_t i = 0; i < dots.count; ++i) {
     const float* const from = planes + point(columns_ + i);
-    for (int64_t k = 0; k < depth_; ++k) windows[i * depth_ + k] = from[index[k]];
+    for (int64_t k = 0; k < depth_; ++k) dots.put(i, k, from[index[k]]);
   }
   if (!by_columns_) {
     constexpr int64_t kFewRows = 4096;  // Sooner packed than a thread is woken.

@@ -13,13 +13,13 @@ namespace etx::portable {
 /// but multiplies the points at the end of each line, too.
 class PackedWindows {
  public:
-  PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, bool of_floats,
+  PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, const Rows& weight,
                 int64_t threads);
 
   /// True where packing costs less than what a sweep multiplies in vain.
   bool pays() const { return pays_; }
   /// Floats of memory for `run`.
-  int64_t floats() const { return panel_floats() + dotted_ * (depth_ + shape_.out_channels); }
+  int64_t floats() const { return panel_floats() + dots_.floats(); }
   /// Multiplies the rows of `g`, those of one group, with the windows in `planes`, whose element k
   /// lies at `index[k]` from the window's first point. What `g` says of B is not read; `g.scratch`,
   /// if any, is that of `threads`.
@@ -34,7 +34,9 @@ class PackedWindows {
 
   const ConvShape& shape_;
   const PaddedPlanes& planes_;
-  int64_t threads_, depth_, dotted_, columns_;
+  int64_t threads_, depth_;
+  DottedColumns dots_;
+  int64_t columns_;
   int64_t block_;    ///< Columns that are packed before they are multiplied.
   bool by_columns_;  ///< Each thread packs its own; else all have some rows.
   bool pays_;

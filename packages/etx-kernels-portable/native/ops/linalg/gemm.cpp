@@ -120,8 +120,8 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
                int64_t m, int64_t k, int64_t n) {
   if (n == 1 && !a.is_narrow()) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  const int64_t behind = a.is_narrow() ? 0 : dotted(m, k, n);
-  DottedColumns dots{m, k, n, behind, a.floats, bias, c, nullptr};
+  const int64_t behind = a.halves != nullptr ? 0 : dotted(m, k, n);
+  DottedColumns dots{m, k, n, behind, a.of_pairs, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
   Gemm g = product.gemm(a, b, c);
   g.bias = bias;
@@ -162,7 +162,7 @@ int64_t alone_floats(int64_t m, int64_t k, int64_t n) {
 void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t k, int64_t n,
                     float* memory) {
   if (are_few(m, k, n)) {
-    const DottedColumns dots{m, k, n, n, a, nullptr, c, memory};
+    const DottedColumns dots{m, k, n, n, false, a, nullptr, c, memory};
     dots.pack(b);
     dots.run(0, m);
     return;
