@@ -85,6 +85,16 @@ def test_dropout_in_training():
     assert 0.4 < left.mean().item() / 2 < 0.6
 
 
+def test_dropout_of_attention():
+    def attended(q, k, v):
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+
+    inputs = (torch.zeros(1, 1, 40, 8), torch.zeros(1, 1, 50, 8), torch.eye(50)[None, None])
+    (left,) = executed(loaded(exported(attended, inputs)), inputs)
+    assert {round(50 * x, 4) for x in left.unique().tolist()} == {0.0, 2.0}
+    assert 0.4 < left.mean().item() * 25 < 0.6
+
+
 def test_an_arc_sine_of_complex_numbers_is_refused_with_its_line():
     with pytest.raises(UnsupportedError) as caught:
         exported(lambda x: torch.view_as_real(spectrum(x).asin()), (X,))

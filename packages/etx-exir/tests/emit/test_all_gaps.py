@@ -17,9 +17,10 @@ from etx_exir import (
     TargetMemoryMap,
     to_edge,
 )
-from etx_exir.errors import EmitError, PlanError
+from etx_exir.errors import EmitError, LoweringError, PlanError
 from etx_exir.ir.provenance import source_line
 from etx_exir.lower.decompositions import OURS
+from etx_exir.passes.normalize.lower_attention import LowerAttention
 from etx_exir.target.check import UnsupportedError
 from etx_schema import EtxError
 from etx_schema.cli import main
@@ -68,12 +69,16 @@ def test_no_finding_hides_another():
 
 @pytest.fixture
 def operators(monkeypatch):
-    """Operators whose results no kernel can return, and one whose decomposition fails."""
+    """Operators whose results no kernel can return; a decomposition and a pass that fail."""
 
     def fails(*_):
         raise ValueError("only for two dimensions")
 
+    def cannot(*_):
+        raise LoweringError("only for two heads")
+
     monkeypatch.setitem(OURS, torch.ops.aten.logcumsumexp.default, fails)
+    monkeypatch.setattr(LowerAttention, "rewrite", cannot)
     with torch.library._scoped_library("etx_gaps", "FRAGMENT") as library:
         library.define("part(Tensor(a) x) -> Tensor(a)")
         library.define("counted(Tensor x) -> (Tensor, int)")
@@ -85,7 +90,7 @@ def operators(monkeypatch):
 
 class Attention(nn.Module):
     def forward(self, x):
-        return nn.functional.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+        return nn.functional.scaled_dot_product_attention(x, x, x)
 
 
 class Everything(nn.Module):
@@ -127,7 +132,7 @@ KINDS = {
     "etx_gaps.part.default: its result shares memory": "gaps.part",
     "etx_gaps.counted.default has no out variant": "gaps.counted",
     "aten.logcumsumexp.default: it cannot be decomposed: only for two": "logcumsumexp",
-    "aten.scaled_dot_product_attention.default: dropout_p=0.5": "scaled_dot",
+    "aten.scaled_dot_product_attention.default: only for two heads": "scaled_dot",
     "flex_attention: the operator": "flex_attention(",
     "deep: a tensor of 17 dimensions": "",
     "has keys that JSON cannot hold": "",

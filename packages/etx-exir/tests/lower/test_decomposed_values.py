@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each decomposition of ours computes what the operator does: every dtype, odd numbers too."""
 
+import itertools
 import math
 
 import pytest
@@ -40,6 +41,10 @@ PAIRS = (aten.hypot.default, aten.fmax.default, aten.fmin.default)
 SHIFTS = (
     *(aten.__lshift__.Scalar, aten.__lshift__.Tensor, aten.bitwise_left_shift.Scalar_Tensor),
     *(aten.__rshift__.Scalar, aten.__rshift__.Tensor, aten.bitwise_right_shift.Scalar_Tensor),
+)
+LINES = (
+    *(aten.linspace.default, aten.linspace.Tensor_Tensor),
+    *(aten.linspace.Tensor_Scalar, aten.linspace.Scalar_Tensor),
 )
 RESIZED = {
     aten.upsample_linear1d.default: (1, ([7], False)),
@@ -89,7 +94,7 @@ def check(op, *args, **named):
 def test_each_has_a_test():
     families = (SCANS, WINDOWS, SPECIAL, ORDER, GRID, RANDOM, UNIQUE, COMPLEX)  # each has a file
     elsewhere = ELSEWHERE.union(*(family.keys() for family in families))
-    assert {*POINTWISE, *PAIRS, *SHIFTS, *RESIZED, *elsewhere} == set(OURS)
+    assert {*POINTWISE, *PAIRS, *SHIFTS, *LINES, *RESIZED, *elsewhere} == set(OURS)
 
 
 @pytest.mark.parametrize("dtype", FLOATING, ids=str)
@@ -143,6 +148,20 @@ def test_bucketize(dtype, right):
     for bounds in (torch.tensor([0.0, 0.5, 7.0]), torch.tensor([0, 1, 7])):
         for narrow in (False, True):
             check(aten.bucketize.Tensor, x, bounds, out_int32=narrow, right=right)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int16, torch.uint8], ids=str)
+@pytest.mark.parametrize("op", LINES, ids=str)
+def test_integers_on_a_line(op, dtype):
+    ends = (0, 7, 4.3, 50, 0.9, 200, 3) if dtype == torch.uint8 else (0, -3, 4.3, 50, -7.8, 3000)
+    for start, end in itertools.product(ends, ends):
+        for steps in (0, 1, 2, 3, 49, 50, 173):
+            kinds = (*op._overloadname.split("_"), "")[:2]
+            given = [
+                torch.tensor(x) if kind == "Tensor" else x
+                for x, kind in zip((start, end), kinds, strict=True)
+            ]
+            check(op, *given, steps, dtype=dtype)
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0,)], ids=str)

@@ -158,6 +158,32 @@ def _erfc(self: Tensor) -> Any:
     return aten.where.self(aten.lt.Scalar(x, 0.0), mirrored, tail).to(given.dtype)
 
 
+def _linspace(
+    start: Any,
+    end: Any,
+    steps: Any,
+    *,
+    dtype: torch.dtype | None = None,
+    layout: torch.layout | None = None,
+    device: torch.device | None = None,
+    pin_memory: bool | None = None,
+) -> Any:
+    """Compute integers as eager does: from integer ends, in float64, from the end that is near."""
+    if dtype is None or dtype.is_floating_point or dtype.is_complex:
+        return torch._refs.linspace(start, end, steps, dtype=dtype, device=device)
+    first, last = (_whole_number(x, dtype) for x in (start, end))
+    step = (last - first) / max(steps - 1, 1)
+    place = torch.arange(steps, dtype=torch.float64, device=device)
+    up, down = first + step * place, last - step * (steps - 1 - place)
+    if steps == 1:
+        down = up
+    return torch.where(place < steps // 2, up, down).to(dtype)
+
+
+def _whole_number(x: Any, dtype: torch.dtype) -> Any:
+    return x.to(dtype).to(torch.float64) if isinstance(x, Tensor) else float(int(x))
+
+
 def _shift(op: OpOverload) -> Callable[..., Any]:
     """Return what `x << y` and `x >> y` are of integers; of floats eager scales them."""
 
@@ -305,6 +331,10 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.linalg_vector_norm.default: _vector_norm,
     aten.sort.default: _sort,
     aten.exp2.default: _exp2,
+    aten.linspace.default: _linspace,
+    aten.linspace.Tensor_Tensor: _linspace,
+    aten.linspace.Tensor_Scalar: _linspace,
+    aten.linspace.Scalar_Tensor: _linspace,
     aten.erfc.default: _erfc,
     aten.special_erfc.default: _erfc,
     aten.__lshift__.Scalar: _shift(aten.bitwise_left_shift.Tensor_Scalar),

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import pytest
 import torch
-from etx_exir import to_edge
-from etx_exir.errors import EmitError
 from programs import Calls, assert_like_eager, counts, edge
 from torch.nn.functional import scaled_dot_product_attention as attention
 
@@ -122,8 +120,13 @@ def test_heads_that_share_one_key_are_its_rows():
     assert_like_eager(program, module, inputs)
 
 
-def test_dropout_is_refused():
-    module = Calls(lambda q: attention(q, q, q, dropout_p=0.5))
-    manager = to_edge(torch.export.export(module, (heads(5),)))
-    with pytest.raises(EmitError, match=r"attention.*programs.py.*dropout_p=0.5; call model.eval"):
-        manager.to_executorch()
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_dropout_leaves_out_weights_and_scales_the_others(dtype):
+    module = Calls(lambda q, k, v: attention(q, k, v, dropout_p=0.25))
+    q, k = torch.zeros(2, 1, 40, 8, dtype=dtype), torch.zeros(2, 1, 50, 8, dtype=dtype)
+    v = torch.eye(50, dtype=dtype).expand(2, 1, 50, 50)
+    left = edge(module, (q, k, v)).module(check_guards=False)(q, k, v)
+    assert left.dtype == dtype
+    kept = left.float() * 50
+    assert ((kept == 0) | ((kept - 4 / 3).abs() < 1e-2)).all()
+    assert 0.7 < (kept != 0).float().mean() < 0.8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``attention(q, k, v, mask)`` -> ``softmax(scale * q @ k^T + mask) @ v``.
+"""``attention(q, k, v, mask)`` -> ``dropout(softmax(scale * q @ k^T + mask)) @ v``.
 
 Scores and weights of float16 and bfloat16 are float32: a step of a score is an error of the weights
 in proportion, and eager rounds weights where they are not divided by their sum yet. A row that the
@@ -19,7 +19,6 @@ from torch.fx import Graph, Node
 
 from etx_exir.analysis.shapes import Size, same_size, size, sizes, with_inferred
 from etx_exir.analysis.value_range import is_finite
-from etx_exir.errors import LoweringError
 from etx_exir.ir.dim_order import TO_COPY
 from etx_exir.ir.ops import EXPAND, PERMUTE, UNSQUEEZE, VIEW
 from etx_exir.passes.base import NodePass
@@ -41,10 +40,6 @@ class LowerAttention(NodePass):
             _argument(node, index, default)
             for index, default in enumerate((None, None, None, None, 0.0, False))
         )
-        if dropout:
-            raise LoweringError(
-                f"dropout_p={dropout}; call model.eval() and pass dropout_p=0.0 before export"
-            )
         dtype = query.meta["val"].dtype
         exact = torch.float32 if dtype in HALVES else dtype
         scale = node.kwargs.get("scale") or 1 / math.sqrt(query.meta["val"].shape[-1])
@@ -62,6 +57,9 @@ class LowerAttention(NodePass):
             bias, hides = self._bias(graph, mask, exact, causal)
             scores = rows.add(self.view(graph, scores, shape), bias)
         weights = self.call(graph, aten._softmax.default, scores, -1, False)
+        if dropout:
+            dropped = self.call(graph, aten.native_dropout.default, weights, dropout, True)
+            weights = self.call(graph, operator.getitem, dropped, 0)
         mixed = self._cast(graph, self.product(graph, weights, value), dtype)
         mixed = rows.join(mixed, value)
         if hides is None:
