@@ -48,6 +48,28 @@ def test_put(accumulate):
     check(aten.put.default, X, places, torch.arange(4.0).reshape(2, 2), accumulate)
 
 
+@pytest.mark.parametrize("reduce", ["add", "multiply"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8], ids=str)
+def test_scatter_that_adds_or_multiplies(dtype, reduce):
+    x = (X * 4).abs().to(dtype)
+    index = torch.tensor([[[0, 1, 1], [2, 0, 2]], [[2, 2, 2], [1, 0, 1]]])
+    source = torch.arange(12).reshape(2, 2, 3).to(dtype)
+    for dim in (0, -2):
+        for op, value in ((aten.scatter.reduce, source), (aten.scatter.value_reduce, 3)):
+            expected = op(x, dim, index, value, reduce=reduce)
+            actual = PLACES[op](x, dim, index, value, reduce=reduce)
+            torch.testing.assert_close(actual, expected, rtol=2e-3, atol=0)
+
+
+@pytest.mark.parametrize("size", [(3, 5), (4, 4), (5, 2), (0, 3), (3, 0), (1, 1)], ids=str)
+@pytest.mark.parametrize("op", [aten.tril_indices.default, aten.triu_indices.default], ids=str)
+def test_places_of_triangles(op, size):
+    for offset in (-6, -2, 0, 1, 3, 9):
+        for dtype in (torch.int64, torch.int32):
+            actual = PLACES[op](*size, offset, dtype=dtype)
+            torch.testing.assert_close(actual, op(*size, offset, dtype=dtype), rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("out", [[5, 4, 3], [1, 2, 1], [8, 7, 5]], ids=str)
 @pytest.mark.parametrize("lead", [(2, 3), (3,), (0, 3)], ids=str)
 @pytest.mark.parametrize("dims", [2, 3])

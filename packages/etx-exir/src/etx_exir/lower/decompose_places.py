@@ -45,6 +45,16 @@ def _put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return found.reshape(self.shape)
 
 
+def _scatter_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Any:
+    how = {"add": "sum", "multiply": "prod"}[reduce]
+    return aten.scatter_reduce.two(self, dim, index, src.to(self.dtype), how)
+
+
+def _scatter_value_reduce(self: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str) -> Any:
+    src = torch.full(index.shape, value, dtype=self.dtype, device=self.device)
+    return _scatter_reduce(self, dim, index, src, reduce=reduce)
+
+
 def _new_empty_strided(
     self: Tensor,
     size: Sequence[Any],
@@ -127,6 +137,10 @@ PLACES: dict[OpOverload, Callable[..., Any]] = {
     aten.as_strided_scatter.default: _as_strided_scatter,
     aten.diagonal_scatter.default: _diagonal_scatter,
     aten.put.default: _put,
+    aten.scatter.reduce: _scatter_reduce,
+    aten.scatter.value_reduce: _scatter_value_reduce,
+    aten.tril_indices.default: torch._refs.tril_indices,
+    aten.triu_indices.default: torch._refs.triu_indices,
     aten.new_empty_strided.default: _new_empty_strided,
     aten.nonzero_static.default: _nonzero_static,
     aten.fractional_max_pool2d.default: _fractional_max_pool((1, 0)),
