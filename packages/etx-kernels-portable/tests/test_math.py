@@ -197,6 +197,41 @@ def test_depthwise_convolutions_of_volumes(kernel: tuple[int, int, int]) -> None
             run("aten::convolution.out", F32, expected, x, w, None, *rest)
 
 
+ODD_SHAPES = {  # Sizes, weight, stride, padding, dilation, transposed, groups.
+    "lines_of_one_point": ((3, 8, 31, 1), (12, 4, 1, 1), [2, 2], [0, 0], [1, 3], False, 2),
+    "lines_of_one_point_in_volumes": ((2, 6, 3, 19, 1), (4, 6, 2, 3, 1), [1, 2, 1], [1, 1, 0],
+                                      [1, 1, 1], False, 1),
+    "few_points_of_many_images": ((9, 40, 2), (48, 20, 1), [1], [0], [1], False, 2),
+    "few_windows_of_many_images": ((5, 12, 3, 2), (34, 12, 3, 2), [1, 1], [1, 0], [1, 1], False, 1),
+    "one_to_many_channels": ((2, 3, 21, 9), (69, 1, 3, 3), [3, 2], [2, 1], [2, 1], False, 3),
+    "phases_that_no_tap_reads": ((2, 8, 15, 13), (24, 4, 3, 3), [2, 2], [2, 1], [2, 4], False, 2),
+    "padding_larger_than_the_image": ((1, 64, 14, 18), (64, 64, 3, 3), [2, 2], [18, 18], [18, 18],
+                                      False, 1),
+    "taps_of_many_lines": ((1, 37, 150, 19), (37, 1, 9, 9), [1, 1], [4, 4], [1, 1], False, 37),
+    "taps_far_apart": ((2, 21, 9, 30), (21, 1, 7, 7), [1, 2], [9, 6], [3, 2], False, 21),
+    "narrow_planes": ((2, 35, 40, 7), (35, 1, 3, 3), [2, 2], [1, 1], [1, 1], False, 35),
+    "to_one_channel": ((2, 48, 17, 41), (48, 1, 3, 2), [1, 1], [1, 0], [1, 1], True, 1),
+    "to_few_channels": ((2, 96, 23, 1), (96, 8, 2, 2), [3, 3], [0, 0], [1, 1], True, 2),
+    "to_few_channels_in_parts": ((1, 64, 60, 50), (64, 3, 4, 4), [2, 3], [1, 2], [1, 2], True, 1),
+    "to_few_channels_of_volumes": ((1, 48, 3, 4, 5), (48, 2, 2, 3, 2), [1, 2, 1], [0, 1, 1],
+                                   [1, 1, 2], True, 1),
+    "one_line_to_many": ((3, 3, 1, 70), (3, 20, 3, 3), [1, 1], [0, 1], [1, 1], True, 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("name", ODD_SHAPES)
+def test_convolutions_of_odd_shapes(name: str, threads: int) -> None:
+    torch.manual_seed(0)
+    sizes, taps, *window, transposed, groups = ODD_SHAPES[name]
+    x, w = torch.randn(sizes), torch.randn(taps)
+    bias = torch.randn(taps[1] * groups if transposed else taps[0])
+    rest = [*window, transposed, [0] * (len(sizes) - 2), groups]
+    for added in (bias, None):
+        expected = aten.convolution(exact(x), exact(w), exact(added), *rest)
+        run("aten::convolution.out", F32, expected, x, w, added, *rest, threads=threads)
+
+
 LEFT_OUT = {  # Sizes, weight, stride, padding, dilation, groups.
     "negative_padding": ((2, 8, 12, 9), (16, 1, 3, 5), [1, 2], [1, 2], [2, 3], 8),
     "one_tap_behind": ((2, 2, 1, 2), (1, 2, 2, 1), [2, 2], [3, 0], [3, 3], 1),
@@ -314,6 +349,59 @@ def test_poolings(dtype: torch.dtype, threads: int) -> None:
             alone = PLUGIN.call("etx::max_pool2d.out", x, *arguments, outs[0], **options)
             for actual, expected in zip((*results, *alone), (*want, want[0]), strict=True):
                 torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+
+
+ODD_PLANES = [  # Sizes, kernel, stride, padding, dilation.
+    ((2, 70, 31, 1), [5, 5], [1, 1], [2, 2], [1, 1]),
+    ((3, 9, 1, 40), [1, 7], [1, 2], [0, 3], [1, 1]),
+    ((40, 29, 2), [2, 2], [1, 1], [0, 0], [1, 1]), ((33, 14, 7), [5, 5], [2, 2], [2, 2], [1, 1]),
+    ((5, 75, 17), [7, 7], [3, 3], [3, 3], [1, 1]), ((4, 50, 9), [3, 2], [1, 1], [1, 1], [2, 3]),
+    ((3, 9, 1), [2, 2], [1, 1], [1, 1], [1, 2]),
+    ((2, 3, 90, 101), [5, 9], [1, 1], [2, 4], [1, 1]),
+    ((2, 3, 12, 3000), [2, 3], [2, 2], [1, 1], [1, 1]),
+    ((300, 4, 4), [4, 4], [4, 4], [0, 0], [1, 1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("shape", ODD_PLANES, ids=str)
+def test_poolings_of_odd_shapes(shape: tuple[Any, ...], threads: int) -> None:
+    torch.manual_seed(0)
+    sizes, *window, dilation = shape
+    x = torch.randn(sizes)
+    for ceil, counts in product((False, True), (False, True)):
+        rest = *window, ceil, counts, None
+        want = aten.avg_pool2d(exact(x), *rest)
+        run("aten::avg_pool2d.out", F32, want, x, *rest, threads=threads)
+    x[..., :2, 0], x[..., -1, -1] = -torch.inf, torch.nan
+    for ceil in (False, True):
+        want = pooled(lambda c=ceil: aten.max_pool2d_with_indices(x, *window, dilation, c)[0])
+        if want is not None:
+            rest = *window, dilation, ceil, Out(list(want.shape), F32)
+            (actual,) = PLUGIN.call("etx::max_pool2d.out", x, *rest, threads=threads)
+            assert torch.equal(actual.nan_to_num(9), want.nan_to_num(9))
+
+
+SHORT_LINES = [((300, 64), [1]), ((49, 3, 7, 64), [3]), ((9, 64, 100), [1]), ((500, 3, 2, 3), [2]),
+               ((7, 2, 300), [0]), ((130, 40), [0]), ((20, 129, 33), [1]), ((3, 5, 7, 11), [1, 2]),
+               ((200, 17), [1]), ((2, 8, 6000), [1])]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [F32, F64, I64])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_reductions_of_short_lines(dtype: torch.dtype, threads: int) -> None:
+    torch.manual_seed(0)
+    for (sizes, dims), keep in product(SHORT_LINES, (False, True)):
+        x = draw(dtype, *sizes)
+        want = exact(x).sum(dims, keep)
+        run("aten::sum.IntList_out", dtype, want, x, dims, keep, None, threads=threads)
+        if dtype.is_floating_point:
+            want = exact(x).mean(dims, keep)
+            run("aten::mean.out", dtype, want, x, dims, keep, None, threads=threads)
+            x[..., 1] = torch.nan
+        for name, extreme in (("amax", x.amax), ("amin", x.amin)):
+            want = extreme(dims, keep)
+            run(f"aten::{name}.out", dtype, want, x, dims, keep, threads=threads)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
