@@ -140,6 +140,11 @@ struct Depthwise {
   float* strip;            ///< Zeros at first, with 2 `vector_floats` more behind.
 };
 
+/// Lines of `length` floats that lie `from` floats apart, to be made `to` floats apart.
+struct Lines {
+  int64_t count, length, from, to;
+};
+
 struct Isa {
   const char* name;
   LevelNumber vector_floats;

@@ -14,6 +14,7 @@
 
 #include "check.h"
 #include "isa/isa.h"
+#include "line_checks.h"
 #include "product_checks.h"
 
 namespace etx::portable {
@@ -433,44 +434,33 @@ void check_depthwise(Check& t) {
   }
 }
 
-/// Channels side by side, with kernels of their own or one for all.
-void check_channels(Check& t, int64_t channels, int64_t kernel, int64_t stride, bool same) {
+/// A line of outputs of channels side by side, of which the last lines of taps are left out.
+void check_channels(Check& t, int64_t width, int64_t kernel, int64_t stride, int64_t dilation) {
+  const int64_t lanes = t.isa.vector_floats, lines = kernel - kernel / 2;
   Depthwise d{};
-  for (int a = 0; a < 2; ++a) {
-    d.in[a] = 5 + 2 * a, d.kernel[a] = kernel + a, d.stride[a] = stride, d.dilation[a] = 1 + a;
-    d.padding[a] = kernel / 2;
-    const int64_t room = d.in[a] + 2 * d.padding[a] - (d.kernel[a] - 1) * d.dilation[a] - 1;
-    if (room < 0) return;
-    d.out[a] = room / stride + 1;
-  }
-  d.taps = d.kernel[0] * d.kernel[1];
-  const int64_t in = d.in[0] * d.in[1], out = d.out[0] * d.out[1];
-  Floats strip(static_cast<size_t>((in + out + d.taps + 1) * 4 * t.isa.vector_floats));
-  d.strip = strip.data();
-  const Floats x = t.draw(static_cast<size_t>(channels * in));
-  const Floats w = t.draw(static_cast<size_t>((same ? 1 : channels) * d.taps));
-  const Floats bias = t.draw(static_cast<size_t>(channels));
-  Floats y(static_cast<size_t>(channels * out));
-  t.isa.depthwise_small(d, channels, x.data(), w.data(), same ? 0 : d.taps,
-                        same ? nullptr : bias.data(), y.data());
-  for (int64_t i = 0; i < channels * out; ++i) {
-    const int64_t channel = i / out, oy = i % out / d.out[1], ox = i % d.out[1];
-    double sum = same ? 0.0 : bias[static_cast<size_t>(channel)];
-    for (int64_t k = 0; k < d.taps; ++k) {
-      const int64_t iy = oy * stride - d.padding[0] + k / d.kernel[1] * d.dilation[0];
-      const int64_t ix = ox * stride - d.padding[1] + k % d.kernel[1] * d.dilation[1];
-      if (iy < 0 || iy >= d.in[0] || ix < 0 || ix >= d.in[1]) continue;
-      const double tap = w[static_cast<size_t>((same ? 0 : channel) * d.taps + k)];
-      sum += tap * x[static_cast<size_t>(channel * in + iy * d.in[1] + ix)];
+  d.kernel[0] = d.kernel[1] = kernel, d.stride[0] = d.stride[1] = stride;
+  d.dilation[0] = d.dilation[1] = dilation, d.out[1] = width;
+  d.phase = (round_up(width, 4) - 1) * stride + (kernel - 1) * dilation + 1;
+  const Floats x = t.draw(((lines - 1) * dilation + 1) * d.phase * lanes);
+  const Floats w = t.draw(lines * kernel * lanes), bias = t.draw(lanes);
+  Floats y(static_cast<size_t>(round_up(width, 4) * lanes));
+  t.isa.depthwise_line(d, x.data(), w.data(), lines, bias.data(), y.data());
+  for (int64_t i = 0; i < width * lanes; ++i) {
+    double sum = bias[static_cast<size_t>(i % lanes)];
+    for (int64_t k = 0; k < lines * kernel; ++k) {
+      const int64_t line = k / kernel * dilation;
+      const int64_t at = line * d.phase + i / lanes * stride + k % kernel * dilation;
+      sum += static_cast<double>(w[static_cast<size_t>(k * lanes + i % lanes)]) *
+             x[static_cast<size_t>(at * lanes + i % lanes)];
     }
     t.equal(y[static_cast<size_t>(i)], sum, 80);
   }
 }
 
-void check_depthwise_small(Check& t) {
-  for (int64_t channels = 1; channels <= 4 * t.isa.vector_floats; channels += 3) {
-    for (int64_t kernel = 1; kernel < 6; ++kernel) {
-      check_channels(t, channels, kernel, 1 + channels % 3, channels % 2 == 0);
+void check_depthwise_line(Check& t) {
+  for (int64_t width = 1; width < 22; ++width) {
+    for (int64_t kernel = 1; kernel < 10; kernel += 2) {
+      check_channels(t, width, kernel, 1 + width % 3, 1 + width % 2);
     }
   }
 }

@@ -223,67 +223,37 @@ void depthwise(const Depthwise& d, const float* x, const float* w, float bias, f
   }
 }
 
-/// Channels of small planes that are made together.
-constexpr int64_t kSmallVectors = 4;
-
-/// The taps of output `at` on an axis that lie within the plane.
-struct TapRange {
-  int64_t begin = 0, end = 0, first;
-  TapRange(const Depthwise& d, int axis, int64_t at) {
-    const int64_t step = d.dilation[axis], size = d.in[axis];
-    first = at * d.stride[axis] - d.padding[axis];
-    end = d.kernel[axis];
-    while (begin < end && first + begin * step < 0) ++begin;
-    while (end > begin && first + (end - 1) * step >= size) --end;
-  }
-};
-
-/// N vectors of channels at all points of the planes; `block` floats lie between points and taps.
-template <int N>
-inline void sum_points(const Depthwise& d, const float* x, const float* w, const float* bias,
-                       float* y, int64_t block) {
-  for (int64_t oy = 0; oy < d.out[0]; ++oy) {
-    const TapRange rows(d, 0, oy);
-    for (int64_t ox = 0; ox < d.out[1]; ++ox, y += block) {
-      const TapRange columns(d, 1, ox);
-      VecF sums[N];
+/// P points that follow each other in a line.
+template <int P>
+inline void sum_points(const Depthwise& d, const float* x, const float* w, int64_t lines,
+                       VecF start, float* y) {
+  const int64_t step = d.stride[1] * kLanes, next = d.dilation[1] * kLanes;
+  VecF sums[P];
+  ETX_UNROLL
+  for (int i = 0; i < P; ++i) sums[i] = start;
+  for (int64_t ky = 0; ky < lines; ++ky, x += d.dilation[0] * d.phase * kLanes) {
+    const float* from = x;
+    for (int64_t kx = 0; kx < d.kernel[1]; ++kx, from += next, w += kLanes) {
+      const VecF tap = load(w);
       ETX_UNROLL
-      for (int i = 0; i < N; ++i) sums[i] = load(bias + i * kLanes);
-      for (int64_t ky = rows.begin; ky < rows.end; ++ky) {
-        const int64_t line = (rows.first + ky * d.dilation[0]) * d.in[1] + columns.first;
-        const float* const taps = w + ky * d.kernel[1] * block;
-        for (int64_t kx = columns.begin; kx < columns.end; ++kx) {
-          const float* const from = x + (line + kx * d.dilation[1]) * block;
-          ETX_UNROLL
-          for (int i = 0; i < N; ++i) {
-            sums[i] = sums[i] + load(from + i * kLanes) * load(taps + kx * block + i * kLanes);
-          }
-        }
-      }
-      ETX_UNROLL
-      for (int i = 0; i < N; ++i) store(y + i * kLanes, sums[i]);
+      for (int i = 0; i < P; ++i) sums[i] = sums[i] + load(from + i * step) * tap;
     }
   }
+  ETX_UNROLL
+  for (int i = 0; i < P; ++i) store(y + i * kLanes, sums[i]);
 }
 
-void depthwise_small(const Depthwise& d, int64_t channels, const float* x, const float* w,
-                     int64_t w_stride, const float* bias, float* y) {
-  constexpr int64_t kBlock = kSmallVectors * kLanes;
-  const int64_t in = d.in[0] * d.in[1], out = d.out[0] * d.out[1];
-  float* const made = d.strip + in * kBlock;
-  float* const taps = made + out * kBlock;
-  float* const start = taps + d.taps * kBlock;
-  store_transposed(x, in, channels, in, d.strip, kBlock);
-  if (w_stride != 0) {
-    store_transposed(w, w_stride, channels, d.taps, taps, kBlock);
-  } else {
-    for (int64_t i = 0; i < d.taps * kBlock; ++i) taps[i] = w[i / kBlock];
+void depthwise_line(const Depthwise& d, const float* x, const float* w, int64_t lines,
+                    const float* bias, float* y) {
+  const VecF start = load(bias);
+  for (int64_t i = 0; i < d.out[1];) {
+    const float* const from = x + i * d.stride[1] * kLanes;
+    if (d.out[1] - i > 4) {
+      sum_points<8>(d, from, w, lines, start, y + i * kLanes), i += 8;
+    } else {
+      sum_points<4>(d, from, w, lines, start, y + i * kLanes), i += 4;
+    }
   }
-  for (int64_t i = 0; i < channels; ++i) start[i] = bias == nullptr ? 0.0f : bias[i];
-  for (int64_t i = 0; i < channels; i += 2 * kLanes) {
-    sum_points<2>(d, d.strip + i, taps + i, start + i, made + i, kBlock);
-  }
-  store_transposed(made, kBlock, out, channels, y, out);
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ float sum_squares(const float* x, float center, size_t n) {
 }
 
 /// NaN anywhere gives NaN: it loses no comparison and is never replaced.
-inline VecF max_with_nan(VecF a, VecF b) { return ((b > a) | (b != b)) ? b : a; }
+inline VecF max_with_nan(VecF a, VecF b) { return b != b ? b : largest(a, b); }
 inline VecF negated_max_with_nan(VecF a, VecF b) { return max_with_nan(a, -b); }
 
 inline float infinity() {

@@ -42,21 +42,20 @@ inline void transpose4(const float* from, int64_t from_stride, float* to, int64_
 #endif
 
 /// to[j][i] = from[i][j] for i < rows and j < columns.
-[[maybe_unused]] ETX_NOINLINE void store_transposed(const float* from, int64_t from_stride,
-                                                    int64_t rows, int64_t columns, float* to,
-                                                    int64_t to_stride) {
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) {
-    int64_t j = 0;
-    for (; j + 4 <= columns; j += 4) {
+ETX_NOINLINE void store_transposed(const float* from, int64_t from_stride, int64_t rows,
+                                   int64_t columns, float* to, int64_t to_stride) {
+  if (rows < 4 || columns < 4) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
+    }
+    return;
+  }
+  for (int64_t row = 0; row < rows; row += 4) {
+    const int64_t i = row + 4 > rows ? rows - 4 : row;
+    for (int64_t column = 0; column < columns; column += 4) {
+      const int64_t j = column + 4 > columns ? columns - 4 : column;
       transpose4(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
     }
-    for (; j < columns; ++j) {
-      for (int64_t r = i; r < i + 4; ++r) to[j * to_stride + r] = from[r * from_stride + j];
-    }
-  }
-  for (; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
   }
 }
 

@@ -2,8 +2,9 @@
 #ifndef ETX_PORTABLE_LEVEL_WINDOW_H_
 #define ETX_PORTABLE_LEVEL_WINDOW_H_
 
-/// The inner loop of pooling.
+/// The inner loops of pooling.
 
+#include "isa/isa.h"
 #include "isa/level/loops.h"
 #include "isa/simd.h"
 
@@ -43,6 +44,39 @@ void max_window(const float* x, const int32_t* from, const int32_t* offset, cons
   } else {
     largest_of_taps<true>(x, from, offset, move, taps, y, at, n);
   }
+}
+
+/// y[i] = the fold of x[i + t step] for t < taps.
+template <VecF (*join)(VecF, VecF)>
+inline void fold_taps(const float* x, int64_t step, int64_t taps, float* y, const Lines& l) {
+  for (int64_t line = 0; line < l.count; ++line, x += l.from, y += l.to) {
+    int64_t i = 0;
+    for (; l.length - i > kLanes; i += 2 * kLanes) {
+      const int64_t last = l.length - kLanes, at = i + kLanes < last ? i + kLanes : last;
+      const float *near = x + i, *far = x + at;
+      VecF low = load(near), high = load(far);
+      for (int64_t t = 1; t < taps; ++t) {
+        low = join(low, load(near += step));
+        high = join(high, load(far += step));
+      }
+      store(y + i, low);
+      store(y + at, high);
+    }
+    if (i >= l.length) continue;
+    const auto rest = static_cast<size_t>(l.length - i);
+    const float* from = x + i;
+    VecF total = load_part(from, rest);
+    for (int64_t t = 1; t < taps; ++t) total = join(total, load_part(from += step, rest));
+    store_part(y + i, total, rest);
+  }
+}
+
+void largest_taps(const float* x, int64_t step, int64_t taps, float* y, const Lines& lines) {
+  fold_taps<max_with_nan>(x, step, taps, y, lines);
+}
+
+void sum_taps(const float* x, int64_t step, int64_t taps, float* y, const Lines& lines) {
+  fold_taps<vec_add>(x, step, taps, y, lines);
 }
 
 bool store_window(const float* best, const int32_t* at, int64_t first, int64_t step, float* y,

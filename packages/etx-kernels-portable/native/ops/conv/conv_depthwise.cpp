@@ -79,38 +79,99 @@ struct Planes {
   }
 };
 
-/// True for planes so narrow that their lines would leave most of a vector empty.
-bool is_small(const ConvShape& s, bool same_kernel) {
-  constexpr int64_t kMostPoints = 2048;
-  const int64_t channels = same_kernel ? s.batch : s.groups;
-  return !kIsSmall && is_flat(s) && s.out_channels == 1 && channels >= isa().vector_floats &&
-         s.out[2] <= max<int64_t>(isa().vector_floats / 2, 4) &&
-         s.in_size() + s.taps() <= kMostPoints;
+/// Points that the outputs of a line read, of which four are made together.
+int64_t padded_points(const ConvShape& s) {
+  return (divide_up(s.out[2], 4) * 4 - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
 }
 
-/// Blocks of channels of one image are a piece of work.
-Error small_convolution(Context& context, const ConvShape& shape, bool same_kernel, Depthwise d,
-                        const float* input, const float* weight, const float* bias, float* out) {
+/// True for planes whose lines would leave most of a vector empty, and for kernels so large that it
+/// pays to bring the channels side by side.
+bool are_channels_better(const ConvShape& s, bool same_kernel) {
+  constexpr int64_t kMostLine = 2048, kManyTaps = 25;
+  const int64_t channels = same_kernel ? s.batch : s.groups, lanes = isa().vector_floats;
+  if (kIsSmall || !is_flat(s) || s.out_channels != 1 || channels < lanes) return false;
+  if (s.taps() + padded_points(s) > kMostLine) return false;
+  const bool is_square = s.kernel[1] == s.kernel[2] && s.kernel[1] <= 5 && s.stride[1] <= 2 &&
+                         s.stride[1] == s.stride[2] && s.dilation[1] * s.dilation[2] == 1;
+  return s.out[2] <= max<int64_t>(lanes / 2, 4) || (!is_square && s.taps() >= kManyTaps);
+}
+
+/// Blocks of channels side by side. A part of the outputs is made at a time, from lines of the
+/// input that are copied with zeros around them.
+struct Channels {
+  static constexpr int64_t kFloats = 1 << 17;
+
+  Depthwise d;
+  int64_t lanes, reach, in, out;
+
+  Channels(const ConvShape& s, const Depthwise& shared)
+      : d(shared), lanes(isa().vector_floats), in(s.in_size()), out(s.out_size()) {
+    reach = (d.kernel[0] - 1) * d.dilation[0] + 1;
+    d.phase = padded_points(s);
+    const int64_t each = d.stride[0] * d.phase + d.out[1];
+    d.lines = min(max<int64_t>((kFloats / lanes - reach * d.phase) / each, 8), d.out[0]);
+  }
+
+  int64_t read() const { return ((d.lines - 1) * d.stride[0] + reach) * d.phase; }
+  /// One for the bias, four behind the last line of outputs.
+  int64_t floats() const { return (read() + d.lines * d.out[1] + d.taps + 5) * lanes; }
+
+  /// `stride` floats lie between kernels; where that is 0, all are the same. `bias` may be null.
+  void run(int64_t channels, const float* x, const float* w, int64_t stride, const float* bias,
+           float* y, float* strip) const {
+    float* const taps = strip + read() * lanes;
+    float* const start = taps + d.taps * lanes;
+    float* const made = start + lanes;
+    for (int64_t i = 0; i < channels; ++i) start[i] = bias == nullptr ? 0.0f : bias[i];
+    for (int64_t i = 0; stride == 0 && i < channels; ++i) {
+      isa().store_transposed(w, 0, 1, d.taps, taps + i, lanes);
+    }
+    if (stride != 0) isa().store_transposed(w, stride, channels, d.taps, taps, lanes);
+    const int64_t count = min(d.in[1], d.phase - d.padding[1]);
+    for (int64_t first = 0; first < d.out[0]; first += d.lines) {
+      const int64_t lines = min(d.out[0] - first, d.lines);
+      const int64_t top = first * d.stride[0] - d.padding[0], begin = max<int64_t>(top, 0);
+      const int64_t end = min(top + (lines - 1) * d.stride[0] + reach, d.in[0]);
+      for (int64_t line = begin; line < end; ++line) {
+        isa().store_transposed(x + line * d.in[1], in, channels, count,
+                               strip + ((line - begin) * d.phase + d.padding[1]) * lanes, lanes);
+      }
+      for (int64_t line = 0; line < lines; ++line) {
+        int64_t at = top + line * d.stride[0], rows = d.kernel[0], tap = 0;
+        for (; rows > 0 && at < 0; at += d.dilation[0], tap += d.kernel[1]) --rows;
+        while (rows > 0 && at + (rows - 1) * d.dilation[0] >= d.in[0]) --rows;
+        const float* const from = strip + (rows > 0 ? at - begin : 0) * d.phase * lanes;
+        isa().depthwise_line(d, from, taps + tap * lanes, rows, start,
+                             made + line * d.out[1] * lanes);
+      }
+      isa().store_transposed(made, lanes, lines * d.out[1], channels, y + first * d.out[1], out);
+    }
+  }
+};
+
+/// A block of channels of one image is a piece of work.
+Error convolve_channels(Context& context, const ConvShape& shape, bool same_kernel,
+                        const Depthwise& d, const float* input, const float* weight,
+                        const float* bias, float* out) {
+  const Channels work(shape, d);
   const int64_t images = same_kernel ? 1 : shape.batch;
   const int64_t channels = same_kernel ? shape.batch : shape.groups;
-  const int64_t block = 4 * isa().vector_floats, blocks = divide_up(channels, block);
-  const int64_t floats = (shape.in_size() + shape.out_size() + d.taps + 1) * block;
+  const int64_t blocks = divide_up(channels, work.lanes), floats = work.floats();
   const Checked products = Checked(images) * channels * d.taps * shape.out_size();
   const int64_t threads = useful_threads(context, products * kCost);
   ETX_ASSIGN(float* const memory,
              scratch<float>(context, threads * floats, "not enough temporary memory for channels"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
-      Depthwise own = d;
-      own.strip = memory + job * floats;
-      memset(own.strip, 0, static_cast<size_t>(floats) * sizeof(float));
+      float* const strip = memory + job * floats;
+      memset(strip, 0, static_cast<size_t>(floats) * sizeof(float));
       const Part part(images * blocks, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
-        const int64_t first = i % blocks * block, plane = i / blocks * channels + first;
-        const int64_t rest = channels - first, stride = same_kernel ? 0 : d.taps;
-        isa().depthwise_small(
-            own, min(rest, block), input + plane * shape.in_size(), weight + first * stride, stride,
-            bias == nullptr ? nullptr : bias + first, out + plane * shape.out_size());
+        const int64_t first = i % blocks * work.lanes, plane = i / blocks * channels + first;
+        const int64_t stride = same_kernel ? 0 : d.taps;
+        work.run(min(channels - first, work.lanes), input + plane * work.in,
+                 weight + first * stride, stride, bias == nullptr ? nullptr : bias + first,
+                 out + plane * work.out, strip);
       }
     }
   });
@@ -123,8 +184,8 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
                             const float* weight, const float* bias, float* out) {
   Planes work(shape);
   const bool same_kernel = shape.groups == 1 && bias == nullptr;
-  if (is_small(shape, same_kernel)) {
-    return small_convolution(context, shape, same_kernel, work.d, input, weight, bias, out);
+  if (are_channels_better(shape, same_kernel)) {
+    return convolve_channels(context, shape, same_kernel, work.d, input, weight, bias, out);
   }
   const int64_t planes = shape.batch * shape.groups, multiple = shape.out_channels;
   const int64_t taps = shape.taps(), floats = work.strip_floats();
