@@ -9,8 +9,8 @@
 #include "core/shape.h"
 #include "core/work.h"
 #include "isa/row_loops.h"
-#include "ops/conv/conv_depthwise.h"
 #include "ops/conv/padded_planes.h"
+#include "ops/pool/pool_planes.h"
 #include "ops/pool/pool_shape.h"
 
 namespace etx::portable {
@@ -35,10 +35,6 @@ T divide(T sum, T count) {
   return count == T{-1} ? wrap_mul(sum, count) : sum / count;
 }
 
-/// Windows of up to `kSquareTaps` are summed at once, of up to `kMostTaps` a side by rows and
-/// columns.
-constexpr int64_t kSquareTaps = 25, kMostTaps = 64;
-
 /// Sums whole lines first, then the columns of the sum.
 template <typename T>
 void avg_pool_plane(const PoolShape& p, const Divisor& divisor, const T* x, T* line, T* y) {
@@ -60,54 +56,26 @@ void avg_pool_plane(const PoolShape& p, const Divisor& divisor, const T* x, T* l
   }
 }
 
-/// Divides the sums of `planes` planes by what each window counts, a line at a time.
-Error divide_sums(Context& context, const PoolShape& p, const Divisor& divisor, float* y) {
+/// The same a vector at a time, divided by what each window counts.
+Error avg_pool_planes(Context& context, const PoolShape& p, const Divisor& divisor, const float* x,
+                      float* y) {
+  constexpr int64_t kFewWindows = 1024;
   const ConvShape& w = p.window;
+  const int64_t size = w.out_size(), counted = min(divide_up(kFewWindows, size), p.planes);
   const int64_t width = w.out[2];
   ETX_ASSIGN(float* const counts,
-             scratch<float>(context, width + w.out_size(), "no temporary memory for counts"));
+             scratch<float>(context, width + counted * size, "no temporary memory for counts"));
   float* const all = counts + width;
   for (int64_t ox = 0; ox < width; ++ox) counts[ox] = static_cast<float>(divisor.axis(p, 2, ox));
-  for (int64_t oy = 0; oy < w.out[1]; ++oy) {
-    const float height = static_cast<float>(divisor.axis(p, 1, oy));
+  for (int64_t oy = 0; oy < counted * w.out[1]; ++oy) {
+    const float height = static_cast<float>(divisor.axis(p, 1, oy % w.out[1]));
     isa().mul_scalar(counts, height, all + oy * width, static_cast<size_t>(width));
   }
-  for (int64_t i = 0; i < w.out_size(); ++i) {
+  for (int64_t i = 0; i < counted * size; ++i) {
     if (divisor.forced != 0) all[i] = static_cast<float>(divisor.forced);
     if (all[i] == 0.0f) all[i] = 1.0f;  // Windows of nothing: their sum is 0.
   }
-  context.parallel_for(0, p.planes, divide_up(kThreadWork, w.out_size()),
-                       [&](int64_t begin, int64_t end) {
-                         for (int64_t i = begin; i < end; ++i) {
-                           float* const plane = y + i * w.out_size();
-                           isa().div(plane, all, plane, static_cast<size_t>(w.out_size()));
-                         }
-                       });
-  return Error::Ok;
-}
-
-/// Small windows: a depthwise convolution with ones, planes being images of one channel; larger
-/// ones, of columns first and then of rows.
-Error avg_pool_windows(Context& context, const PoolShape& p, const Divisor& divisor, const float* x,
-                       float* y) {
-  ConvShape window = p.window;
-  window.batch = p.planes;
-  window.groups = window.in_channels = window.out_channels = 1;
-  float ones[kMostTaps];
-  for (float& one : ones) one = 1.0f;
-  if (window.taps() <= kSquareTaps) {
-    ETX_TRY(depthwise_convolution(context, window, x, ones, nullptr, y));
-    return divide_sums(context, p, divisor, y);
-  }
-  ConvShape columns = window, rows = window;
-  columns.kernel[2] = columns.stride[2] = 1, columns.padding[2] = 0, columns.out[2] = window.in[2];
-  rows.kernel[1] = rows.stride[1] = 1, rows.padding[1] = 0, rows.in[1] = window.out[1];
-  const Checked floats = Checked(p.planes) * columns.out_size();
-  ETX_ASSIGN(float* const sums, scratch<float>(context, floats.value_or(-1),
-                                               "no temporary memory for sums of columns"));
-  ETX_TRY(depthwise_convolution(context, columns, x, ones, nullptr, sums));
-  ETX_TRY(depthwise_convolution(context, rows, sums, ones, nullptr, y));
-  return divide_sums(context, p, divisor, y);
+  return pool_planes(context, p, false, x, all, counted, y);
 }
 
 Error avg_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, IntList stride,
@@ -134,9 +102,8 @@ Error avg_pool2d_out(Context& context, const Tensor& self, IntList kernel_size, 
     ETX_TRY(read_operand(context, self, type, x));
     ETX_TRY(result.prepare(context, out, type));
     if constexpr (std::is_same_v<T, float> && !kIsSmall) {
-      const bool fits = w.kernel[1] <= kMostTaps && w.kernel[2] <= kMostTaps && w.taps() > 1;
-      if (fits && shape.planes > 0 && PaddedPlanes(w).is_worthwhile(w)) {
-        ETX_TRY(avg_pool_windows(context, shape, divisor, x, result.data<float>()));
+      if (shape.planes > 0 && PaddedPlanes(w).is_worthwhile(w)) {
+        ETX_TRY(avg_pool_planes(context, shape, divisor, x, result.data<float>()));
         return result.finish(context, out);
       }
     }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cstring>
 #include <limits>
 
 #include <etx/kernel.h>
@@ -12,6 +11,7 @@
 #include "core/shape.h"
 #include "core/work.h"
 #include "ops/conv/padded_planes.h"
+#include "ops/pool/pool_planes.h"
 #include "ops/pool/pool_shape.h"
 
 namespace etx::portable {
@@ -58,23 +58,21 @@ Error max_pool(Context& context, const PoolShape& p, const T* x, T* y, int64_t* 
 
 /// Float32: the taps of a convolution over planes padded with -inf. Large windows take those of a
 /// line first, then the lines: the first largest of the first largest is that of the window.
-/// Without indices all windows do.
 struct MaxTaps {
   static constexpr int64_t kChunk = 4096, kMostTaps = 9;
 
   const PoolShape& shape;
   PaddedPlanes planes;
   int64_t lines;  ///< Of outputs at a time.
-  bool has_indices, in_steps;
+  bool in_steps;
   int32_t* offsets = nullptr;  ///< Of all taps; or those of a line, then those of the lines.
   int32_t* moves = nullptr;    ///< The same in the input.
 
-  MaxTaps(const PoolShape& p, bool with_indices)
-      : shape(p), planes(p.window), has_indices(with_indices) {
+  explicit MaxTaps(const PoolShape& p) : shape(p), planes(p.window) {
     planes.fill = -std::numeric_limits<float>::infinity();
     lines = kChunk / planes.length[2];
     lines = lines < 1 ? 1 : min(lines, p.window.out[1]);
-    in_steps = !has_indices || p.window.taps() > kMostTaps;
+    in_steps = p.window.taps() > kMostTaps;
   }
 
   int64_t taps() const {
@@ -90,9 +88,7 @@ struct MaxTaps {
     return in_steps ? planes.phases[1] * read(lines) * planes.length[2] + PaddedPlanes::kSlack : 0;
   }
   int64_t made() const { return lines * planes.length[2] + PaddedPlanes::kSlack; }
-  int64_t floats() const {
-    return planes.channel() + PaddedPlanes::kSlack + (has_indices ? 2 : 1) * (rows() + made());
-  }
+  int64_t floats() const { return planes.channel() + PaddedPlanes::kSlack + 2 * (rows() + made()); }
 
   void plan() {
     const ConvShape& w = shape.window;
@@ -118,15 +114,6 @@ struct MaxTaps {
     }
   }
 
-  /// to[i] = the largest of from[offsets[t] + i]; NaN where one is.
-  static void largest_of(const float* from, const int32_t* offsets, int64_t taps, float* to,
-                         int64_t n) {
-    const auto size = static_cast<size_t>(n);
-    if (taps == 1) return static_cast<void>(std::memcpy(to, from + *offsets, size * sizeof(float)));
-    isa().maximum(from + offsets[0], from + offsets[1], to, size);
-    for (int64_t t = 2; t < taps; ++t) isa().maximum(to, from + offsets[t], to, size);
-  }
-
   /// `count` lines of outputs from `line` on.
   void run_lines(const float* padded, int64_t line, int64_t count, float* row, float* best,
                  int32_t* at) const {
@@ -142,36 +129,26 @@ struct MaxTaps {
     for (int64_t phase = 0; phase < planes.phases[1]; ++phase) {
       const float* const plane = from + phase * planes.phases[2] * planes.plane();
       const int64_t to = phase * read(lines) * width;
-      if (has_indices) {
-        isa().max_window(plane, nullptr, offsets, moves, w.kernel[2], row + to, row_at + to,
-                         points_read);
-      } else {
-        largest_of(plane, offsets, w.kernel[2], row + to, points_read);
-      }
+      isa().max_window(plane, nullptr, offsets, moves, w.kernel[2], row + to, row_at + to,
+                       points_read);
     }
     const int32_t* const down = offsets + w.kernel[2];
-    if (!has_indices) return largest_of(row, down, w.kernel[1], best, points);
     isa().max_window(row, row_at, down, moves + w.kernel[2], w.kernel[1], best, at, points);
   }
 
   void run_plane(const float* plane, float* padded, float* y, int64_t* indices) const {
     const ConvShape& w = shape.window;
     float* const row = padded + planes.channel() + PaddedPlanes::kSlack;
-    float* const best = row + (has_indices ? 2 : 1) * rows();
+    float* const best = row + 2 * rows();
     int32_t* const at = reinterpret_cast<int32_t*>(best + made());
-    const auto bytes = static_cast<size_t>(w.out[2]) * sizeof(float);
     planes.copy_channel(plane, padded);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = min(w.out[1] - line, lines);
       run_lines(padded, line, count, row, best, at);
       for (int64_t i = 0; i < count; ++i, y += w.out[2]) {
         const int64_t first = i * planes.length[2];
-        if (!has_indices) {
-          std::memcpy(y, best + first, bytes);
-        } else {
-          const int64_t done = (line + i) * w.out[2];
-          store_line(plane, line + i, best + first, at + first, y, indices + done);
-        }
+        const int64_t done = (line + i) * w.out[2];
+        store_line(plane, line + i, best + first, at + first, y, indices + done);
       }
     }
   }
@@ -180,7 +157,8 @@ struct MaxTaps {
 Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, int64_t* indices) {
   const ConvShape& w = p.window;
   if (!PaddedPlanes(w).is_worthwhile(w)) return max_pool<float>(context, p, x, y, indices);
-  MaxTaps work(p, indices != nullptr);
+  if (indices == nullptr) return pool_planes(context, p, true, x, nullptr, 0, y);
+  MaxTaps work(p);
   const int64_t threads = useful_threads(context, Checked(p.planes) * w.out_size() * work.taps());
   ETX_ASSIGN(float* const memory,
              scratch<float>(context, threads * work.floats(),
@@ -198,7 +176,7 @@ Error max_pool(Context& context, const PoolShape& p, const float* x, float* y, i
       const Part part(p.planes, 1, job, threads);
       for (int64_t i = part.begin; i < part.end; ++i) {
         work.run_plane(x + i * w.in_size(), padded, y + i * w.out_size(),
-                       indices == nullptr ? nullptr : indices + i * w.out_size());
+                       indices + i * w.out_size());
       }
     }
   });
