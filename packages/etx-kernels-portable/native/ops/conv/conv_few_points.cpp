@@ -15,17 +15,25 @@ namespace {
 void gather_window(const ConvShape& s, int64_t point, const float* input, float* to) {
   const int64_t at[ConvShape::kAxes] = {point / s.out[2] / s.out[1], point / s.out[2] % s.out[1],
                                         point % s.out[2]};
-  const int64_t first = at[2] * s.stride[2] - s.padding[2], step = s.dilation[2];
-  for (int64_t line = 0; line < s.in_channels * s.kernel[0] * s.kernel[1]; ++line) {
-    const int64_t channel = line / s.kernel[1] / s.kernel[0];
-    const int64_t z =
-        at[0] * s.stride[0] - s.padding[0] + line / s.kernel[1] % s.kernel[0] * s.dilation[0];
-    const int64_t y = at[1] * s.stride[1] - s.padding[1] + line % s.kernel[1] * s.dilation[1];
-    const bool inside = z >= 0 && z < s.in[0] && y >= 0 && y < s.in[1];
-    const int64_t begin = ((channel * s.in[0] + z) * s.in[1] + y) * s.in[2];
-    for (int64_t k = 0; k < s.kernel[2]; ++k) {
-      const int64_t x = first + k * step;
-      *to++ = inside && x >= 0 && x < s.in[2] ? input[begin + x] : 0.0f;
+  int64_t first[ConvShape::kAxes];
+  for (int a = 0; a < ConvShape::kAxes; ++a) first[a] = at[a] * s.stride[a] - s.padding[a];
+  const int64_t size = s.in_size();
+  const bool inside = first[0] >= 0 && first[1] >= 0 && first[2] >= 0;
+  if (inside && s.taps() == 1 && first[0] < s.in[0] && first[1] < s.in[1] && first[2] < s.in[2]) {
+    const float* const from = input + (first[0] * s.in[1] + first[1]) * s.in[2] + first[2];
+    for (int64_t channel = 0; channel < s.in_channels; ++channel)
+      to[channel] = from[channel * size];
+    return;
+  }
+  for (int64_t channel = 0; channel < s.in_channels; ++channel, input += size) {
+    for (int64_t kz = 0, z = first[0]; kz < s.kernel[0]; ++kz, z += s.dilation[0]) {
+      for (int64_t ky = 0, y = first[1]; ky < s.kernel[1]; ++ky, y += s.dilation[1]) {
+        const bool has_line = z >= 0 && z < s.in[0] && y >= 0 && y < s.in[1];
+        const int64_t begin = (z * s.in[1] + y) * s.in[2];
+        for (int64_t kx = 0, x = first[2]; kx < s.kernel[2]; ++kx, x += s.dilation[2]) {
+          *to++ = has_line && x >= 0 && x < s.in[2] ? input[begin + x] : 0.0f;
+        }
+      }
     }
   }
 }
@@ -39,33 +47,39 @@ bool has_few_points(const ConvShape& s) {
 
 Error convolve_few_points(Context& context, const ConvShape& s, const float* input,
                           const float* weight, const float* bias, float* out) {
-  const int64_t points = s.out_size(), depth = s.in_channels * s.taps();
+  const int64_t size = s.out_size(), depth = s.in_channels * s.taps();
+  const int64_t together = min(max<int64_t>(dot_rows() / size, 1), s.batch);
   const int64_t threads =
-      useful_threads(context, Checked(s.out_channels) * depth * points * kReadCost);
-  const Checked floats = Checked(points) * (Checked(depth) + s.out_channels);
+      useful_threads(context, Checked(s.out_channels) * depth * together * size * kReadCost);
+  const Checked floats = Checked(together) * size * (Checked(depth) + s.out_channels);
   ETX_ASSIGN(float* const windows, scratch<float>(context, floats.value_or(-1),
                                                   "not enough temporary memory for windows"));
-  float* const made = windows + points * depth;
-  for (int64_t p = 0; p < s.batch * s.groups; ++p) {
-    const int64_t row = p % s.groups * s.out_channels;
-    for (int64_t i = 0; i < points; ++i) {
-      gather_window(s, i, input + p * s.in_channels * s.in_size(), windows + i * depth);
-    }
-    Gemv d;
-    d.x = windows, d.x_stride = depth, d.rows = points;
-    d.w = weight + row * depth, d.w_stride = depth, d.depth = depth;
-    d.bias = bias == nullptr ? nullptr : bias + row;
-    d.y = made, d.y_stride = s.out_channels;
-    float* const to = out + p * s.out_channels * points;
-    const int64_t grain = divide_up(s.out_channels, threads);
-    context.parallel_for(0, s.out_channels, grain, [&](int64_t begin, int64_t end) {
-      Gemv part = d;
-      part.begin = begin, part.end = end;
-      isa().gemv(part);
-      for (int64_t c = begin; c < end; ++c) {
-        for (int64_t i = 0; i < points; ++i) to[c * points + i] = made[i * s.out_channels + c];
+  float* const made = windows + together * size * depth;
+  for (int64_t group = 0; group < s.groups; ++group) {
+    const int64_t row = group * s.out_channels;
+    for (int64_t image = 0; image < s.batch; image += together) {
+      const int64_t points = min(together, s.batch - image) * size;
+      const int64_t first = image * s.groups + group;
+      for (int64_t i = 0; i < points; ++i) {
+        const int64_t p = first + i / size * s.groups;
+        gather_window(s, i % size, input + p * s.in_channels * s.in_size(), windows + i * depth);
       }
-    });
+      Gemv d;
+      d.x = windows, d.x_stride = depth, d.rows = points;
+      d.w = weight + row * depth, d.w_stride = depth, d.depth = depth;
+      d.bias = bias == nullptr ? nullptr : bias + row;
+      d.y = made, d.y_stride = s.out_channels;
+      const int64_t grain = divide_up(s.out_channels, threads);
+      context.parallel_for(0, s.out_channels, grain, [&](int64_t begin, int64_t end) {
+        Gemv part = d;
+        part.begin = begin, part.end = end;
+        isa().gemv(part);
+        for (int64_t i = 0; i < points; ++i) {
+          float* const to = out + (first + i / size * s.groups) * s.out_channels * size + i % size;
+          for (int64_t c = begin; c < end; ++c) to[c * size] = made[i * s.out_channels + c];
+        }
+      });
+    }
   }
   return Error::Ok;
 }

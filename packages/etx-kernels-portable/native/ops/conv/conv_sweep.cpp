@@ -131,10 +131,9 @@ struct Workspace {
         is_packed(!kIsSmall && windows.pays()) {}
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
-  int64_t channels() const { return shape.groups * shape.in_channels; }
 
   Error allocate(Context& context) {
-    const Checked padded_floats = Checked(channels()) * planes.channel();
+    const Checked padded_floats = Checked(shape.in_channels) * planes.channel();
     const Checked weights = Checked(shape.out_channels) * depth();
     ETX_CHECK(context, padded_floats.is_within(0, INT32_MAX) && weights.is_within(0, INT32_MAX),
               NotSupported, "the padded input of one image must have less than 2^31 elements");
@@ -156,11 +155,12 @@ struct Workspace {
     return Error::Ok;
   }
 
+  /// Pads the channels of one group.
   void pad(Context& context, const float* image) const {
     const int64_t size = shape.in_size();
     context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job) {
-        const Part part(channels(), 1, job, threads);
+        const Part part(shape.in_channels, 1, job, threads);
         for (int64_t c = part.begin; c < part.end; ++c) {
           if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
             if (weight.of_pairs) {
@@ -176,12 +176,11 @@ struct Workspace {
 
   /// Makes planes of pair `p`, with zeros in the place of a last channel that is not there.
   void pad_pair(const float* image, int64_t p, float* memory) const {
-    const int64_t first = p % shape.in_channels * 2, length = planes.channel();
-    const float* const from =
-        image + (p / shape.in_channels * in_channels + first) * shape.in_size();
+    const int64_t length = planes.channel();
+    const float* const from = image + 2 * p * shape.in_size();
     float* const next = memory + length;
     planes.copy_channel(from, memory);
-    if (first + 1 < in_channels) {
+    if (2 * p + 1 < in_channels) {
       planes.copy_channel(from + shape.in_size(), next);
     } else {
       memset(next, 0, static_cast<size_t>(length) * sizeof(float));
@@ -189,37 +188,36 @@ struct Workspace {
     pairs()->interleave(memory, next, padded + p * length, length);
   }
 
-  /// Runs `sweep` for one image, whose padded planes are ready.
-  void run(Context& context, const Sweep& sweep, const float* bias, float* out) const {
+  /// Runs `sweep` for one group of an image, whose padded planes are ready.
+  void run(Context& context, const Sweep& sweep, int64_t group, const float* bias,
+           float* out) const {
     if (sweep.columns <= 0) return;
-    for (int64_t group = 0; group < shape.groups; ++group) {
-      const int64_t row = group * shape.out_channels;
-      Gemm g;
-      weight.set(g, group * shape.out_channels * depth());
-      g.a_stride = shape.transposed ? shape.taps() : depth();
-      g.a_index = tables.a;
-      g.b = padded + group * shape.in_channels * planes.channel();
-      g.b_index = tables.b;
-      g.panel_stride = isa().tile_columns;
-      g.bias = bias == nullptr ? nullptr : bias + row;
-      g.c = out + row * shape.out_size() + sweep.c_offset;
-      g.c_stride = shape.out_size();
-      g.depth = sweep.depth;
-      g.row_end = shape.out_channels;
-      g.column_end = sweep.columns;
-      g.column_block = column_block(4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
-      const bool gather =
-          shape.transposed || weight.halves != nullptr || should_gather(sweep.depth, sweep.columns);
-      g.scratch = gather ? gathered : nullptr;
-      if (is_packed) {
-        windows.run(context, g, g.b, tables.b, packed);
-        continue;
-      }
-      g.store = Gemm::Store::Grid;
-      g.box[0] = planes.length[1], g.box[1] = planes.length[2];
-      for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];
-      run_gemm(context, g, threads);
+    const int64_t row = group * shape.out_channels;
+    Gemm g;
+    weight.set(g, group * shape.out_channels * depth());
+    g.a_stride = shape.transposed ? shape.taps() : depth();
+    g.a_index = tables.a;
+    g.b = padded;
+    g.b_index = tables.b;
+    g.panel_stride = isa().tile_columns;
+    g.bias = bias == nullptr ? nullptr : bias + row;
+    g.c = out + row * shape.out_size() + sweep.c_offset;
+    g.c_stride = shape.out_size();
+    g.depth = sweep.depth;
+    g.row_end = shape.out_channels;
+    g.column_end = sweep.columns;
+    g.column_block = column_block(4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
+    const bool gather =
+        shape.transposed || weight.halves != nullptr || should_gather(sweep.depth, sweep.columns);
+    g.scratch = gather ? gathered : nullptr;
+    if (is_packed) {
+      windows.run(context, g, g.b, tables.b, packed);
+      return;
     }
+    g.store = Gemm::Store::Grid;
+    g.box[0] = planes.length[1], g.box[1] = planes.length[2];
+    for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];
+    run_gemm(context, g, threads);
   }
 };
 
@@ -227,20 +225,22 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_cha
                         const float* input, const Rows& weight, const float* bias, float* out) {
   Workspace work(context, shape, in_channels, weight);
   ETX_TRY(work.allocate(context));
-  const int64_t in_image = shape.groups * in_channels * shape.in_size();
+  const int64_t in_group = in_channels * shape.in_size();
   const int64_t out_image = shape.groups * shape.out_channels * shape.out_size();
+  const int64_t phases[kAxes] = {used_phases(shape, 0), used_phases(shape, 1),
+                                 used_phases(shape, 2)};
   Sweep sweep;
   if (!shape.transposed) {
     sweep = plan_forward(shape, work.planes, work.tables, weight.is_narrow());
   }
-  for (int64_t n = 0; n < shape.batch; ++n) {
-    work.pad(context, input + n * in_image);
+  for (int64_t p = 0; p < shape.batch * shape.groups; ++p) {
+    const int64_t group = p % shape.groups;
+    float* const to = out + p / shape.groups * out_image;
+    work.pad(context, input + p * in_group);
     if (!shape.transposed) {
-      work.run(context, sweep, bias, out + n * out_image);
+      work.run(context, sweep, group, bias, to);
       continue;
     }
-    const int64_t phases[kAxes] = {used_phases(shape, 0), used_phases(shape, 1),
-                                   used_phases(shape, 2)};
     for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; ++i) {
       const int64_t first[kAxes] = {i / phases[2] / phases[1], i / phases[2] % phases[1],
                                     i % phases[2]};
@@ -249,7 +249,7 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_cha
         phase[a] = (first[a] + shape.padding[a]) % shape.stride[a];
       }
       sweep = plan_transposed(shape, work.planes, phase, work.tables);
-      work.run(context, sweep, bias, out + n * out_image);
+      work.run(context, sweep, group, bias, to);
     }
   }
   return Error::Ok;

@@ -19,7 +19,7 @@ PaddedPlanes::PaddedPlanes(const ConvShape& s) {
       length[a] = last + padding[a] + 1;
     } else {
       stride[a] = s.stride[a];
-      phases[a] = min(reach + 1, s.stride[a]);
+      phases[a] = s.dilation[a] % s.stride[a] == 0 ? 1 : min(reach + 1, s.stride[a]);
       padding[a] = s.padding[a];
       length[a] = s.out[a] + reach / s.stride[a];
     }

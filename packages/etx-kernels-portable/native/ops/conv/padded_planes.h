@@ -10,9 +10,9 @@
 namespace etx::portable {
 
 /// A channel copied with zeros around it and split by the remainder of each coordinate divided by
-/// the stride. Every tap of a convolution then reads, for consecutive outputs, consecutive floats:
-/// point q of a plane, plus an offset of the tap. At the end of a line such a sweep runs over
-/// points that are not outputs; they are computed and left out.
+/// the stride, as far as these occur. Every tap of a convolution then reads, for consecutive
+/// outputs, consecutive floats: point q of a plane, plus an offset of the tap. At the end of a line
+/// such a sweep runs over points that are not outputs; they are computed and left out.
 ///
 ///   plane[phase][j] = input[j * stride + phase - padding]   (on each axis)
 struct PaddedPlanes {
