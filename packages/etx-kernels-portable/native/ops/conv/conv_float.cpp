@@ -131,6 +131,9 @@ Error convolve_floats(Context& context, const ConvShape& given, const float* inp
     const LiveTaps live(s);
     if (live.are_fewer) return convolve_live(context, s, live, input, weight, bias, out);
     if (is_strided_pointwise(s)) return convolve_strided(context, s, input, weight, bias, out);
+    if (is_transposed_by_taps(s)) {
+      return convolve_transposed_by_taps(context, s, input, weight, bias, out);
+    }
     if (is_transposed_by_channels(s)) {
       return convolve_transposed_by_channels(context, s, input, weight, bias, out);
     }

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/conv/conv_transposed.h"
 
+#include <algorithm>
+
 #include "core/min_max.h"
 #include "core/scratch.h"
 #include "core/work.h"
 #include "isa/isa.h"
+#include "ops/conv/conv_reach.h"
 #include "ops/linalg/gemm.h"
 
 namespace etx::portable {
 namespace {
 
-/// Floats of what points add that are to stay in the second cache.
-constexpr int64_t kAdded = 65536;
+/// Floats of what points add that are to stay in the cache.
+constexpr int64_t kAdded = 16384;
 
 /// to[j][i] = from[i][j].
 void turn(const float* from, int64_t rows, int64_t columns, float* to) {
-  constexpr int64_t kSide = 16;
-  for (int64_t i = 0; i < rows; i += kSide) {
-    const int64_t last = min(i + kSide, rows);
-    for (int64_t j = 0; j < columns; ++j) {
-      for (int64_t r = i; r < last; ++r) to[j * rows + r] = from[r * columns + j];
-    }
-  }
+  isa().store_transposed(from, columns, rows, columns, to, rows);
 }
 
 /// Adds what point `p` of the input gives, `added[tap][channel]`, to `sums[point][channel]`.
@@ -99,17 +96,86 @@ struct ByChannels {
   }
 };
 
-}  // namespace
+/// What each tap of few output channels gives, one product for the points of some lines, then added
+/// to where it reaches.
+struct ByTaps {
+  const ConvShape& s;
+  int64_t depth, rows, lines, threads;  ///< A row for each tap of each channel.
+  float *kernel, *added, *room;
 
-bool is_transposed_by_channels(const ConvShape& s) {
-  constexpr int64_t kMostPoints = 512, kLeastChannels = 16;
-  return s.transposed && s.in_channels > 0 && s.out_channels >= kLeastChannels &&
-         s.in_size() <= kMostPoints;
-}
+  ByTaps(Context& context, const ConvShape& shape) : s(shape) {
+    depth = s.in_channels, rows = s.taps() * s.out_channels;
+    threads = useful_threads(context, Checked(depth) * rows * s.in_size());
+    lines = min(max<int64_t>(kAdded / (rows * s.in[2]), 1), s.in[0] * s.in[1]);
+  }
 
-Error convolve_transposed_by_channels(Context& context, const ConvShape& s, const float* input,
-                                      const float* weight, const float* bias, float* out) {
-  ByChannels work(context, s);
+  Error allocate(Context& context) {
+    const Checked weights = Checked(depth) * rows, sums = Checked(rows) * lines * s.in[2];
+    const Checked floats = weights + sums + part_floats(depth, lines * s.in[2], threads);
+    ETX_ASSIGN(kernel, scratch<float>(context, floats.value_or(-1),
+                                      "not enough temporary memory for taps"));
+    added = kernel + depth * rows;
+    room = added + rows * lines * s.in[2];
+    return Error::Ok;
+  }
+
+  void arrange(const float* weight) const { turn(weight, depth, rows, kernel); }
+
+  /// Adds what `count` lines of the input from `first` on give for one tap to the lines of outputs
+  /// from `begin` to `end`.
+  void add_tap(int64_t tap, const float* from, int64_t first, int64_t count, int64_t begin,
+               int64_t end, float* out) const {
+    constexpr int64_t kFew = 8;
+    const auto [z, y, x] = TapReach(s, tap);
+    const int64_t points = x.end - x.begin;
+    for (int64_t cz = z.begin; cz < z.end; ++cz) {
+      for (int64_t cy = y.begin; cy < y.end; ++cy) {
+        const int64_t line = cz * s.in[1] + cy - first, to = z.fine(cz) * s.out[1] + y.fine(cy);
+        if (line < 0 || line >= count || to < begin || to >= end) continue;
+        const float* const given = from + line * s.in[2] + x.begin;
+        float* const sums = out + to * s.out[2] + x.fine(x.begin);
+        if (x.stride == 1 && points > kFew) {
+          isa().add(sums, given, sums, static_cast<size_t>(points));
+        } else {
+          float* sum = sums;
+          for (int64_t i = 0; i < points; ++i, sum += x.stride) *sum += given[i];
+        }
+      }
+    }
+  }
+
+  void run(Context& context, const float* image, const float* bias, float* out) const {
+    const int64_t all = s.in[0] * s.in[1], to_lines = s.out[0] * s.out[1];
+    for (int64_t first = 0; first < all; first += lines) {
+      const int64_t count = min(all - first, lines), points = count * s.in[2];
+      multiply_part(context, kernel, image + first * s.in[2], s.in_size(), added, rows, depth,
+                    points, threads, room);
+      context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
+        for (int64_t job = first_job; job < last_job; ++job) {
+          const Part part(s.out_channels * to_lines, 1, job, threads);
+          for (int64_t at = part.begin, next = 0; at < part.end; at = next) {
+            const int64_t channel = at / to_lines, begin = at % to_lines;
+            next = min(part.end, (channel + 1) * to_lines);
+            const int64_t end = begin + next - at;
+            float* const plane = out + channel * s.out_size();
+            const float start = bias == nullptr ? 0.0f : bias[channel];
+            const int64_t made = first == 0 ? (end - begin) * s.out[2] : 0;
+            std::fill_n(plane + begin * s.out[2], made, start);
+            for (int64_t tap = 0; tap < s.taps(); ++tap) {
+              const float* const from = added + (channel * s.taps() + tap) * points;
+              add_tap(tap, from, first, count, begin, end, plane);
+            }
+          }
+        }
+      });
+    }
+  }
+};
+
+template <class Work>
+Error convolve_groups(Context& context, Work& work, const float* input, const float* weight,
+                      const float* bias, float* out) {
+  const ConvShape& s = work.s;
   ETX_TRY(work.allocate(context));
   for (int64_t group = 0; group < s.groups; ++group) {
     work.arrange(weight + group * work.depth * s.taps() * s.out_channels);
@@ -121,6 +187,33 @@ Error convolve_transposed_by_channels(Context& context, const ConvShape& s, cons
     }
   }
   return Error::Ok;
+}
+
+}  // namespace
+
+bool is_transposed_by_taps(const ConvShape& s) {
+  constexpr int64_t kLeastDepth = 16;
+  if (!s.transposed || s.in_channels == 0) return false;
+  if (s.in_channels >= kLeastDepth) return s.out_channels * s.taps() <= s.in_channels;
+  return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1;
+}
+
+Error convolve_transposed_by_taps(Context& context, const ConvShape& s, const float* input,
+                                  const float* weight, const float* bias, float* out) {
+  ByTaps work(context, s);
+  return convolve_groups(context, work, input, weight, bias, out);
+}
+
+bool is_transposed_by_channels(const ConvShape& s) {
+  constexpr int64_t kMostPoints = 512, kLeastChannels = 16;
+  return s.transposed && s.in_channels > 0 && s.out_channels >= kLeastChannels &&
+         s.in_size() <= kMostPoints;
+}
+
+Error convolve_transposed_by_channels(Context& context, const ConvShape& s, const float* input,
+                                      const float* weight, const float* bias, float* out) {
+  ByChannels work(context, s);
+  return convolve_groups(context, work, input, weight, bias, out);
 }
 
 }  // namespace etx::portable

@@ -154,6 +154,22 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   return Error::Ok;
 }
 
+int64_t part_floats(int64_t k, int64_t columns, int64_t threads) {
+  const int64_t gathered = should_gather(k, columns) ? gemm_scratch(k, threads) : 0;
+  return InPlaceProduct::tail_floats(k, columns) + gathered;
+}
+
+void multiply_part(Context& context, const float* a, const float* b, int64_t stride, float* c,
+                   int64_t m, int64_t k, int64_t columns, int64_t threads, float* memory) {
+  const InPlaceProduct product{m, k, stride, columns, memory};
+  Gemm g = product.gemm(a, b, c);
+  g.c_stride = columns;
+  if (should_gather(k, columns)) g.scratch = memory + InPlaceProduct::tail_floats(k, columns);
+  run_gemm(context, g, threads);
+  product.pack_tail(b);
+  product.run_tail(g);
+}
+
 int64_t alone_floats(int64_t m, int64_t k, int64_t n) {
   if (are_few(m, k, n)) return n * (k + m);
   return InPlaceProduct::tail_floats(k, n) + gathered_alone(m, k, n);
