@@ -51,7 +51,7 @@ void fold_rows(const Job& job, int64_t begin, int64_t end) {
     Element total;
     job.folding.start(total.bytes, 1);
     job.reader.for_each_folded(job.plan, offsets[0], [&](const void* x, int64_t n) {
-      job.folding.run(total.bytes, x, n);
+      job.folding.run(total.bytes, x, n, 1);
     });
     job.finish(total.bytes, 1);
     job.writer.write(offsets[1], total.bytes);
@@ -92,6 +92,38 @@ void fold_narrow(const Job& job, int64_t item) {
   });
 }
 
+/// True where a loop of lines reads the input and writes the results as they lie.
+bool is_of_lines(const Job& job, const Tensor& out) {
+  constexpr int64_t kFew = 8, kNear = 512;
+  const Nest<2>& kept = job.plan.kept;
+  const Nest<1>& folded = job.plan.folded;
+  if (kIsSmall || job.folding.taps == nullptr || job.reader.in_place() == nullptr) return false;
+  if (out.scalar_type() != ScalarType::Float || folded.levels != 1) return false;
+  if (kept.levels > 2 || kept.stride[0][1] != 1) return false;
+  if (job.mean && kept.levels == 2 && kept.stride[1][1] != kept.inner()) return false;
+  const bool are_few = job.plan.count <= kFew;
+  return are_few ||
+         (kept.inner() >= kFew && job.plan.count <= kRun && folded.stride[0][0] <= kNear);
+}
+
+/// Lines of results, or some of the only line.
+void fold_lines(Context& context, const Job& job, float* y) {
+  const Reduction& plan = job.plan;
+  const bool is_one = plan.kept.levels == 1;
+  const int64_t inner = plan.kept.inner(), each = is_one ? 1 : inner;
+  const int64_t from = is_one ? 1 : plan.kept.stride[1][0],
+                to = is_one ? 1 : plan.kept.stride[1][1];
+  const float* const x = reinterpret_cast<const float*>(job.reader.in_place());
+  const int64_t work = plan.count * each, all = is_one ? inner : plan.kept.outer();
+  context.parallel_for(0, all, 1 + kGrain / work, [&](int64_t begin, int64_t end) {
+    const int64_t n = end - begin;
+    const Lines lines = is_one ? Lines{1, n, 0, 0} : Lines{n, inner, from, to};
+    (isa().*job.folding.taps)(x + begin * from, plan.folded.stride[0][0], plan.count,
+                              y + begin * to, lines);
+    job.finish(y + begin * to, n * each);
+  });
+}
+
 int64_t blocks_of(const Reduction& plan) { return (plan.kept.inner() + kBlock - 1) / kBlock; }
 
 /// Neighbouring results together: whole rows of the input are added up.
@@ -102,6 +134,7 @@ void fold_columns(const Job& job, int64_t item) {
   const int64_t rest = plan.kept.inner() - first;
   const int64_t n = min(rest, kBlock);
   const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
+  const char* const in_place = job.reader.in_place();
   plan.kept.for_each_outer(item / blocks, item / blocks + 1, [&](const int64_t* offsets) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
@@ -111,12 +144,16 @@ void fold_columns(const Job& job, int64_t item) {
     if (!is_short) job.folding.start(run, n);
     int64_t rows = 0;
     plan.folded.for_each(0, plan.count, [&](const int64_t* folded) {
+      const int64_t begin = offsets[0] + first + folded[0];
       char* at = static_cast<char*>(sum);
-      job.reader.for_each_piece(offsets[0] + first + folded[0], 1, n,
-                                [&](const void* x, int64_t length) {
-                                  job.folding.pair(at, x, length);
-                                  at += length * size;
-                                });
+      if (in_place != nullptr) {
+        job.folding.pair(at, in_place + begin * size, n);
+      } else {
+        job.reader.for_each_piece(begin, 1, n, [&](const void* x, int64_t length) {
+          job.folding.pair(at, x, length);
+          at += length * size;
+        });
+      }
       if (is_short || ++rows % kRun != 0) return;
       job.folding.pair(total, run, n);
       job.folding.start(run, n);
@@ -161,17 +198,14 @@ void fold_neighbours(Context& context, const Tensor& in, const Folding& folding,
   const char* const first = in.const_data_ptr<char>();
   char* const to = out.mutable_data_ptr<char>();
   const auto lines = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      Element total;
-      folding.start(total.bytes, 1);
-      folding.run(total.bytes, first + static_cast<size_t>(i * length) * size, length);
-      if (mean) divide(folding, total.bytes, 1, length);
-      char* const y = to + static_cast<size_t>(i) * size;
-      if (size == 4) {
-        std::memcpy(y, total.bytes, 4);
-      } else {
-        std::memcpy(y, total.bytes, size);
-      }
+    constexpr int64_t kLines = 64;
+    alignas(64) unsigned char totals[kLines * 8];
+    for (int64_t i = begin; i < end; i += kLines) {
+      const int64_t n = min(end - i, kLines);
+      folding.start(totals, n);
+      folding.run(totals, first + static_cast<size_t>(i * length) * size, length, n);
+      if (mean) divide(folding, totals, n, length);
+      std::memcpy(to + static_cast<size_t>(i) * size, totals, static_cast<size_t>(n) * size);
     }
   };
   if constexpr (kIsSmall) {
@@ -200,7 +234,9 @@ Error fold(Context& context, const Tensor& in, const Folding& folding, const Fol
   const Reader reader(in, first_dtype(in, asked, folding, out), folding.as);
   const Job job{plan, folding, reader, Writer(out, folding.as), mean};
   const bool by_columns = plan.count > 1 && plan.kept.levels > 0 && plan.kept.stride[0][0] == 1;
-  if (by_columns && is_narrow(job, in, out)) {
+  if (by_columns && is_of_lines(job, out)) {
+    fold_lines(context, job, out.mutable_data_ptr<float>());
+  } else if (by_columns && is_narrow(job, in, out)) {
     const int64_t outer = plan.kept.outer(), each = plan.count * plan.kept.inner();
     context.parallel_for(0, outer, 1 + kGrain / each, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) fold_narrow(job, i);

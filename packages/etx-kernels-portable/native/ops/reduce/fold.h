@@ -13,17 +13,29 @@ namespace etx::portable {
 
 /// What joins two rows of float32: `kRows` of an operation.
 using RowLoop = BinaryLoop Isa::*;
+/// What joins some of the same lines.
+using TapLoop = decltype(Isa::sum_taps) Isa::*;
 
 /// A fold over elements of dtype `as`.
 struct Folding {
   ScalarType as;
   /// acc[i] = what nothing folds to.
   void (*start)(void* acc, int64_t n);
-  /// acc[0] = pair(acc[0], x[0], …, x[n - 1]).
-  void (*run)(void* acc, const void* x, int64_t n);
+  /// acc[i] = pair(acc[i], x[i n], …, x[i n + n - 1]) for i < rows.
+  void (*run)(void* acc, const void* x, int64_t n, int64_t rows);
   /// acc[i] = pair(acc[i], x[i]).
   void (*pair)(void* acc, const void* x, int64_t n);
+  TapLoop taps;  ///< The same of float32, if there is one.
 };
+
+template <typename Op, typename C>
+constexpr TapLoop taps_of() {
+  if constexpr (std::is_same_v<C, float> && !kIsSmall) {
+    if (Op::kRows == RowLoop{&Isa::add}) return &Isa::sum_taps;
+    if (Op::kRows == RowLoop{&Isa::maximum}) return &Isa::largest_taps;
+  }
+  return nullptr;
+}
 
 template <typename Op, typename C>
 constexpr Folding make_folding(ScalarType as) {
@@ -31,9 +43,11 @@ constexpr Folding make_folding(ScalarType as) {
           [](void* acc, int64_t n) {
             for (int64_t i = 0; i < n; ++i) static_cast<C*>(acc)[i] = Op::start();
           },
-          [](void* acc, const void* x, int64_t n) {
-            C& total = *static_cast<C*>(acc);
-            total = Op::pair(total, Op::run(static_cast<const C*>(x), n));
+          [](void* acc, const void* x, int64_t n, int64_t rows) {
+            const C* row = static_cast<const C*>(x);
+            for (C* total = static_cast<C*>(acc); rows > 0; ++total, row += n, --rows) {
+              *total = Op::pair(*total, Op::run(row, n));
+            }
           },
           [](void* acc, const void* x, int64_t n) {
             C* total = static_cast<C*>(acc);
@@ -44,7 +58,8 @@ constexpr Folding make_folding(ScalarType as) {
             for (int64_t i = 0; i < n; ++i) {
               total[i] = Op::pair(total[i], load_element(values + i));
             }
-          }};
+          },
+          taps_of<Op, C>()};
 }
 
 /// `as` is a type in which the build computes.

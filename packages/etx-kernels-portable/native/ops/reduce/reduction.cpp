@@ -63,8 +63,7 @@ Error plan_reduction(Context& context, const Tensor& in, const Fold& fold, Span<
 void Reader::for_each_piece(int64_t offset, int64_t stride, int64_t count, const Piece& f) const {
   const int64_t size = static_cast<int64_t>(element_size(dtype_));
   const char* first = data_ + offset * size;
-  const bool converts = dtype_ != as_ || through_ != as_;
-  if (!converts && (stride == 1 || count == 1)) return f(first, count);
+  if (in_place() != nullptr && (stride == 1 || count == 1)) return f(first, count);
   alignas(64) unsigned char block[kBlock * 8];
   for (int64_t i = 0; i < count; i += kBlock) {
     const int64_t n = min(count - i, kBlock);

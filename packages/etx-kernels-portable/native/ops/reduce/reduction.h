@@ -49,6 +49,9 @@ class Reader {
         through_(first == tensor.scalar_type() ? as : first),
         as_(as) {}
 
+  /// The elements as they lie; null where they are converted.
+  const char* in_place() const { return dtype_ == as_ && through_ == as_ ? data_ : nullptr; }
+
   /// Calls `f(x, n)` for consecutive pieces of the `count` elements from `offset`, which lie
   /// `stride` apart.
   void for_each_piece(int64_t offset, int64_t stride, int64_t count, const Piece& f) const;
