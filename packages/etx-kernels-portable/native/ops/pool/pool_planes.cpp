@@ -38,8 +38,9 @@ struct Planes {
 
   int64_t floats() const { return 2 * lines * length; }
 
-  /// Folds `count` lines of windows from line `first` on into padded ones.
-  void fold_lines(const float* x, int64_t first, int64_t count, float* to) const {
+  /// Folds `count` lines of windows from line `first` on into padded ones; `folded` is free.
+  void fold_lines(const float* x, int64_t first, int64_t count, float* folded, float* to) const {
+    constexpr int64_t kFew = 4;
     const int64_t width = w.in[2], used = min(width, length - w.padding[2]), step = w.dilation[1];
     to += w.padding[2];
     for (int64_t i = 0, made = 1; i < count; i += made, to += made * length) {
@@ -51,11 +52,18 @@ struct Planes {
         const int64_t below = w.in[1] - 1 - top - (taps - 1) * step;
         made = min(count - i, below / w.stride[1] + 1);
       }
+      const int64_t all = ((made - 1) * w.stride[1] + 1) * width;
       const bool is_line = w.stride[1] == 1 && length == width && used == width;
       if (taps == 0) {
         for (int64_t k = 0; k < used; ++k) to[k] = fill;
       } else if (is_line) {
         fold(x + top * width, step * width, taps, to, {1, made * width, 0, 0});
+      } else if (used == width && width <= kFew && all <= lines * length) {
+        fold(x + top * width, step * width, taps, folded, {1, all, 0, 0});
+        for (int64_t line = 0; line < made; ++line) {
+          const float* const from = folded + line * w.stride[1] * width;
+          for (int64_t k = 0; k < width; ++k) to[line * length + k] = from[k];
+        }
       } else {
         fold(x + top * width, step * width, taps, to, {made, used, w.stride[1] * width, length});
       }
@@ -88,7 +96,7 @@ struct Planes {
       for (int64_t first = 0; first < w.out[1]; first += lines) {
         const int64_t each = min(w.out[1] - first, lines), all = count * each;
         for (int64_t i = 0; i < count; ++i) {
-          fold_lines(x + i * w.in_size(), first, each, room + i * each * length);
+          fold_lines(x + i * w.in_size(), first, each, folded, room + i * each * length);
         }
         fold_points(room, all, folded, y);
         y += all * w.out[2];
