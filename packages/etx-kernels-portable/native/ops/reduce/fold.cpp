@@ -45,14 +45,38 @@ struct Job {
   }
 };
 
+/// Results whose elements are rows that follow each other, those of several results, too.
+void fold_row_by_row(const Job& job, int64_t begin, int64_t end) {
+  constexpr int64_t kLines = 64;
+  const Reduction& plan = job.plan;
+  const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
+  const int64_t length = plan.folded.inner(), stride = plan.kept.stride[0][1];
+  for (int64_t i = begin; i < end; i += kLines) {
+    alignas(64) unsigned char totals[kLines * 8];
+    const int64_t n = min(end - i, kLines);
+    job.folding.start(totals, n);
+    plan.folded.for_each_outer(0, plan.folded.outer(), [&](const int64_t* folded) {
+      const int64_t at = i * length + folded[0];
+      job.folding.run(totals, job.reader.in_place() + at * size, length, n);
+    });
+    job.finish(totals, n);
+    job.writer.write(i * stride, stride, totals, n);
+  }
+}
+
 /// One result after the other, each from pieces of the input.
 void fold_rows(const Job& job, int64_t begin, int64_t end) {
-  job.plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
+  const Reduction& plan = job.plan;
+  if (!kIsSmall && job.reader.in_place() != nullptr && plan.kept.levels == 1 &&
+      plan.folded.levels > 1 && plan.folded.stride[0][0] == 1 &&
+      plan.kept.stride[0][0] == plan.folded.inner()) {
+    return fold_row_by_row(job, begin, end);
+  }
+  plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
     Element total;
     job.folding.start(total.bytes, 1);
-    job.reader.for_each_folded(job.plan, offsets[0], [&](const void* x, int64_t n) {
-      job.folding.run(total.bytes, x, n, 1);
-    });
+    job.reader.for_each_folded(
+        plan, offsets[0], [&](const void* x, int64_t n) { job.folding.run(total.bytes, x, n, 1); });
     job.finish(total.bytes, 1);
     job.writer.write(offsets[1], total.bytes);
   });
