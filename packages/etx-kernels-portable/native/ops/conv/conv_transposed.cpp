@@ -2,6 +2,7 @@
 #include "ops/conv/conv_transposed.h"
 
 #include <algorithm>
+#include <new>
 
 #include "core/min_max.h"
 #include "core/scratch.h"
@@ -14,7 +15,7 @@ namespace etx::portable {
 namespace {
 
 /// Floats of what points add that are to stay in the cache.
-constexpr int64_t kAdded = 16384;
+constexpr int64_t kAdded = 65536;
 
 /// to[j][i] = from[i][j].
 void turn(const float* from, int64_t rows, int64_t columns, float* to) {
@@ -51,7 +52,8 @@ struct ByChannels {
     depth = s.in_channels;
     width = divide_up(s.taps() * s.out_channels, isa().tile_columns) * isa().tile_columns;
     threads = useful_threads(context, Checked(depth) * width * s.in_size());
-    chunk = max<int64_t>(min(kAdded / width, s.in_size()), 1);
+    constexpr int64_t kFew = 8192, kLeastPoints = 8;
+    chunk = min(max(kFew / width, kLeastPoints), s.in_size());
   }
 
   Error allocate(Context& context) {
@@ -101,32 +103,55 @@ struct ByChannels {
 struct ByTaps {
   const ConvShape& s;
   int64_t depth, rows, lines, threads;  ///< A row for each tap of each channel.
-  float *kernel, *added, *room;
+  bool are_few;                         ///< Points: these are turned then, not the kernel.
+  const float* matrix = nullptr;
+  float *turned, *added, *room;
+  TapReach* reaches = nullptr;
 
   ByTaps(Context& context, const ConvShape& shape) : s(shape) {
     depth = s.in_channels, rows = s.taps() * s.out_channels;
     threads = useful_threads(context, Checked(depth) * rows * s.in_size());
     lines = min(max<int64_t>(kAdded / (rows * s.in[2]), 1), s.in[0] * s.in[1]);
+    are_few = 4 * s.in_size() < rows;
   }
 
   Error allocate(Context& context) {
-    const Checked weights = Checked(depth) * rows, sums = Checked(rows) * lines * s.in[2];
-    const Checked floats = weights + sums + part_floats(depth, lines * s.in[2], threads);
-    ETX_ASSIGN(kernel, scratch<float>(context, floats.value_or(-1),
+    const int64_t points = lines * s.in[2];
+    const Checked turns = Checked(depth) * (are_few ? s.in_size() : rows);
+    const Checked floats =
+        turns + Checked(rows) * points + part_floats(depth, are_few ? rows : points, threads);
+    ETX_ASSIGN(turned, scratch<float>(context, floats.value_or(-1),
                                       "not enough temporary memory for taps"));
-    added = kernel + depth * rows;
-    room = added + rows * lines * s.in[2];
+    added = turned + turns.value_or(0);
+    room = added + rows * points;
+    ETX_ASSIGN(reaches,
+               scratch<TapReach>(context, s.taps(), "not enough temporary memory for taps"));
+    for (int64_t tap = 0; tap < s.taps(); ++tap) new (reaches + tap) TapReach(s, tap);
     return Error::Ok;
   }
 
-  void arrange(const float* weight) const { turn(weight, depth, rows, kernel); }
+  void arrange(const float* weight) {
+    matrix = are_few ? weight : turned;
+    if (!are_few) turn(weight, depth, rows, turned);
+  }
+
+  void multiply_lines(Context& context, const float* image, int64_t at, int64_t points) const {
+    if (are_few) {
+      if (at == 0) turn(image, depth, s.in_size(), turned);
+      multiply_part(context, turned + at * depth, matrix, rows, added, points, depth, rows,
+                    Gemm::Store::Transposed, threads, room);
+    } else {
+      multiply_part(context, matrix, image + at, s.in_size(), added, rows, depth, points,
+                    Gemm::Store::Rows, threads, room);
+    }
+  }
 
   /// Adds what `count` lines of the input from `first` on give for one tap to the lines of outputs
   /// from `begin` to `end`.
-  void add_tap(int64_t tap, const float* from, int64_t first, int64_t count, int64_t begin,
-               int64_t end, float* out) const {
+  void add_lines(const TapReach& reach, const float* from, int64_t first, int64_t count,
+                 int64_t begin, int64_t end, float* out) const {
     constexpr int64_t kFew = 8;
-    const auto [z, y, x] = TapReach(s, tap);
+    const auto& [z, y, x] = reach;
     const int64_t points = x.end - x.begin;
     for (int64_t cz = z.begin; cz < z.end; ++cz) {
       for (int64_t cy = y.begin; cy < y.end; ++cy) {
@@ -145,17 +170,16 @@ struct ByTaps {
   }
 
   void run(Context& context, const float* image, const float* bias, float* out) const {
-    const int64_t all = s.in[0] * s.in[1], to_lines = s.out[0] * s.out[1];
+    const int64_t all = s.in[0] * s.in[1], each = s.out[0] * s.out[1];
     for (int64_t first = 0; first < all; first += lines) {
       const int64_t count = min(all - first, lines), points = count * s.in[2];
-      multiply_part(context, kernel, image + first * s.in[2], s.in_size(), added, rows, depth,
-                    points, threads, room);
+      multiply_lines(context, image, first * s.in[2], points);
       context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
         for (int64_t job = first_job; job < last_job; ++job) {
-          const Part part(s.out_channels * to_lines, 1, job, threads);
+          const Part part(s.out_channels * each, 1, job, threads);
           for (int64_t at = part.begin, next = 0; at < part.end; at = next) {
-            const int64_t channel = at / to_lines, begin = at % to_lines;
-            next = min(part.end, (channel + 1) * to_lines);
+            const int64_t channel = at / each, begin = at % each;
+            next = min(part.end, (channel + 1) * each);
             const int64_t end = begin + next - at;
             float* const plane = out + channel * s.out_size();
             const float start = bias == nullptr ? 0.0f : bias[channel];
@@ -163,7 +187,7 @@ struct ByTaps {
             std::fill_n(plane + begin * s.out[2], made, start);
             for (int64_t tap = 0; tap < s.taps(); ++tap) {
               const float* const from = added + (channel * s.taps() + tap) * points;
-              add_tap(tap, from, first, count, begin, end, plane);
+              add_lines(reaches[tap], from, first, count, begin, end, plane);
             }
           }
         }
@@ -195,7 +219,7 @@ bool is_transposed_by_taps(const ConvShape& s) {
   constexpr int64_t kLeastDepth = 16;
   if (!s.transposed || s.in_channels == 0) return false;
   if (s.in_channels >= kLeastDepth) return s.out_channels * s.taps() <= s.in_channels;
-  return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1;
+  return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1;
 }
 
 Error convolve_transposed_by_taps(Context& context, const ConvShape& s, const float* input,
@@ -205,9 +229,9 @@ Error convolve_transposed_by_taps(Context& context, const ConvShape& s, const fl
 }
 
 bool is_transposed_by_channels(const ConvShape& s) {
-  constexpr int64_t kMostPoints = 512, kLeastChannels = 16;
-  return s.transposed && s.in_channels > 0 && s.out_channels >= kLeastChannels &&
-         s.in_size() <= kMostPoints;
+  constexpr int64_t kMostPoints = 512, kFewPoints = 64, kLeastChannels = 16;
+  if (!s.transposed || s.in_channels == 0 || s.out_channels < kLeastChannels) return false;
+  return s.in_size() <= (s.in_channels < kLeastChannels ? kFewPoints : kMostPoints);
 }
 
 Error convolve_transposed_by_channels(Context& context, const ConvShape& s, const float* input,

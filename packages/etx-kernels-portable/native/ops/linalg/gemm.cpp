@@ -160,10 +160,12 @@ int64_t part_floats(int64_t k, int64_t columns, int64_t threads) {
 }
 
 void multiply_part(Context& context, const float* a, const float* b, int64_t stride, float* c,
-                   int64_t m, int64_t k, int64_t columns, int64_t threads, float* memory) {
+                   int64_t m, int64_t k, int64_t columns, Gemm::Store store, int64_t threads,
+                   float* memory) {
   const InPlaceProduct product{m, k, stride, columns, memory};
   Gemm g = product.gemm(a, b, c);
-  g.c_stride = columns;
+  g.store = store;
+  g.c_stride = store == Gemm::Store::Transposed ? m : columns;
   if (should_gather(k, columns)) g.scratch = memory + InPlaceProduct::tail_floats(k, columns);
   run_gemm(context, g, threads);
   product.pack_tail(b);

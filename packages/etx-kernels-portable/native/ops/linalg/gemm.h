@@ -62,10 +62,11 @@ void run_gemm(Context& context, const Gemm& g, int64_t threads);
 Error multiply(Context& context, const Rows& a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n);
 
-/// c = a b for some columns of b, whose rows are `stride` apart, with `part_floats(k, columns,
-/// threads)` of memory.
+/// c = a b for some columns of b, whose rows are `stride` apart, or the transpose of that, with
+/// `part_floats(k, columns, threads)` of memory.
 void multiply_part(Context& context, const float* a, const float* b, int64_t stride, float* c,
-                   int64_t m, int64_t k, int64_t columns, int64_t threads, float* memory);
+                   int64_t m, int64_t k, int64_t columns, Gemm::Store store, int64_t threads,
+                   float* memory);
 int64_t part_floats(int64_t k, int64_t columns, int64_t threads);
 
 /// The same without bias for `batch` matrices that follow each other.
