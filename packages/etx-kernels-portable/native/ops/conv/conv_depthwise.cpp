@@ -112,9 +112,15 @@ struct Channels {
     d.lines = min(max<int64_t>((kFloats / lanes - reach * d.phase) / each, 8), d.out[0]);
   }
 
-  int64_t read() const { return ((d.lines - 1) * d.stride[0] + reach) * d.phase; }
+  int64_t lines_read() const { return (d.lines - 1) * d.stride[0] + reach; }
+  int64_t read() const { return lines_read() * d.phase; }
   /// One for the bias, four behind the last line of outputs.
-  int64_t floats() const { return (read() + d.lines * d.out[1] + d.taps + 5) * lanes; }
+  int64_t floats() const {
+    const int64_t made = d.lines * d.out[1] + 4, given = min(lines_read(), d.in[0]) * d.in[1];
+    return (read() + d.taps + 1 + made + (is_narrow() ? given : 0)) * lanes;
+  }
+  /// Where lines are so short that they are better turned together, then moved apart.
+  bool is_narrow() const { return d.in[1] < 8; }
 
   /// `stride` floats lie between kernels; where that is 0, all are the same. `bias` may be null.
   void run(int64_t channels, const float* x, const float* w, int64_t stride, const float* bias,
@@ -122,6 +128,7 @@ struct Channels {
     float* const taps = strip + read() * lanes;
     float* const start = taps + d.taps * lanes;
     float* const made = start + lanes;
+    float* const given = made + (d.lines * d.out[1] + 4) * lanes;
     for (int64_t i = 0; i < channels; ++i) start[i] = bias == nullptr ? 0.0f : bias[i];
     for (int64_t i = 0; stride == 0 && i < channels; ++i) {
       isa().store_transposed(w, 0, 1, d.taps, taps + i, lanes);
@@ -132,9 +139,18 @@ struct Channels {
       const int64_t lines = min(d.out[0] - first, d.lines);
       const int64_t top = first * d.stride[0] - d.padding[0], begin = max<int64_t>(top, 0);
       const int64_t end = min(top + (lines - 1) * d.stride[0] + reach, d.in[0]);
-      for (int64_t line = begin; line < end; ++line) {
-        isa().store_transposed(x + line * d.in[1], in, channels, count,
-                               strip + ((line - begin) * d.phase + d.padding[1]) * lanes, lanes);
+      const auto bytes = static_cast<size_t>(count * lanes) * sizeof(float);
+      if (is_narrow()) {
+        isa().store_transposed(x + begin * d.in[1], in, channels, (end - begin) * d.in[1], given,
+                               lanes);
+      }
+      for (int64_t line = 0; line < end - begin; ++line) {
+        float* const to = strip + (line * d.phase + d.padding[1]) * lanes;
+        if (is_narrow()) {
+          memcpy(to, given + line * d.in[1] * lanes, bytes);
+        } else {
+          isa().store_transposed(x + (begin + line) * d.in[1], in, channels, count, to, lanes);
+        }
       }
       for (int64_t line = 0; line < lines; ++line) {
         int64_t at = top + line * d.stride[0], rows = d.kernel[0], tap = 0;

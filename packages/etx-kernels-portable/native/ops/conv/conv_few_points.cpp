@@ -25,13 +25,16 @@ void gather_window(const ConvShape& s, int64_t point, const float* input, float*
       to[channel] = from[channel * size];
     return;
   }
+  int64_t left = 0, right = s.kernel[2];
+  while (left < right && first[2] + left * s.dilation[2] < 0) ++left;
+  while (right > left && first[2] + (right - 1) * s.dilation[2] >= s.in[2]) --right;
   for (int64_t channel = 0; channel < s.in_channels; ++channel, input += size) {
     for (int64_t kz = 0, z = first[0]; kz < s.kernel[0]; ++kz, z += s.dilation[0]) {
       for (int64_t ky = 0, y = first[1]; ky < s.kernel[1]; ++ky, y += s.dilation[1]) {
         const bool has_line = z >= 0 && z < s.in[0] && y >= 0 && y < s.in[1];
-        const int64_t begin = (z * s.in[1] + y) * s.in[2];
-        for (int64_t kx = 0, x = first[2]; kx < s.kernel[2]; ++kx, x += s.dilation[2]) {
-          *to++ = has_line && x >= 0 && x < s.in[2] ? input[begin + x] : 0.0f;
+        const int64_t line = (z * s.in[1] + y) * s.in[2] + first[2];
+        for (int64_t kx = 0; kx < s.kernel[2]; ++kx) {
+          *to++ = has_line && kx >= left && kx < right ? input[line + kx * s.dilation[2]] : 0.0f;
         }
       }
     }
@@ -48,7 +51,8 @@ bool has_few_points(const ConvShape& s) {
 Error convolve_few_points(Context& context, const ConvShape& s, const float* input,
                           const float* weight, const float* bias, float* out) {
   const int64_t size = s.out_size(), depth = s.in_channels * s.taps();
-  const int64_t together = min(max<int64_t>(dot_rows() / size, 1), s.batch);
+  constexpr int64_t kWindows = 16384;  // Floats of windows of images that share a kernel.
+  const int64_t together = min(max<int64_t>(kWindows / (depth * size), 1), s.batch);
   const int64_t threads =
       useful_threads(context, Checked(s.out_channels) * depth * together * size * kReadCost);
   const Checked floats = Checked(together) * size * (Checked(depth) + s.out_channels);

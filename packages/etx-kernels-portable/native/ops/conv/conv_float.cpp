@@ -80,9 +80,11 @@ struct LiveTaps {
   }
 
   void copy(const ConvShape& s, const float* weight, int64_t kernels, float* to) const {
-    if (shape.taps() == 1) {
-      weight += (first[0] * s.kernel[1] + first[1]) * s.kernel[2] + first[2];
-      return isa().store_transposed(weight, s.taps(), kernels, 1, to, kernels);
+    if (shape.kernel[0] * shape.kernel[1] == 1) {
+      const float* const line = weight + (first[0] * s.kernel[1] + first[1]) * s.kernel[2];
+      const int64_t count = shape.kernel[2], step = s.taps();
+      if (count == 1) return isa().store_transposed(line + first[2], step, kernels, 1, to, kernels);
+      return isa().pad_lines(line + first[2], step, kernels, 0, count, 1, 0.0f, to, count);
     }
     for (int64_t i = 0; i < kernels; ++i, weight += s.taps()) {
       for (int64_t z = first[0]; z < first[0] + shape.kernel[0]; ++z) {
@@ -125,11 +127,13 @@ constexpr int64_t kManyOutputs = 8;
 Error convolve_floats(Context& context, const ConvShape& given, const float* input,
                       const float* weight, const float* bias, float* out) {
   const ConvShape s = with_long_lines(given);
-  if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
   const bool pointwise = s.is_pointwise() && s.in_channels != 1;
   if (!kIsSmall && !pointwise) {
     const LiveTaps live(s);
     if (live.are_fewer) return convolve_live(context, s, live, input, weight, bias, out);
+  }
+  if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
+  if (!kIsSmall && !pointwise) {
     if (is_strided_pointwise(s)) return convolve_strided(context, s, input, weight, bias, out);
     if (is_transposed_by_taps(s)) {
       return convolve_transposed_by_taps(context, s, input, weight, bias, out);
