@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +38,9 @@ PAGE = """# Shapes next to onnxruntime
 `python3 noxfile.py -s shapes -- --count {count} --seed {seed} --page docs/shapes.md` draws
 convolutions, products, pools, norms, softmaxes and reductions of odd sizes, runs each through the
 compiler and the runtime with ETX's own kernels and in onnxruntime {version}, in turns, one thread,
-float32, and compares the results. A ratio is ETX's least time over onnxruntime's; scratch is
-what a kernel takes beside planned memory, over the bytes of the case's tensors. Cases of less than
-{least:.0f} µs in onnxruntime are compared, not timed.
+float32, and compares the results: here on {date}. A ratio is ETX's least time over
+onnxruntime's; scratch is what a kernel takes beside planned memory, over the bytes of the case's
+tensors. Cases of less than {least:.0f} µs in onnxruntime are compared, not timed.
 
 {table}
 
@@ -200,6 +201,7 @@ def main() -> int:
             count=options.count,
             seed=options.seed,
             version=onnxruntime.__version__,
+            date=date.today().isoformat(),
             least=LEAST_US,
             table=table(rows),
             worst=worst(rows),
