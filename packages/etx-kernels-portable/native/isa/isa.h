@@ -145,6 +145,10 @@ struct Lines {
   int64_t count, length, from, to;
 };
 
+/// To which of the whole numbers next to a number; of two that are as near, to the even one.
+/// Numbered as processors of x86-64 do it.
+enum class Rounding : uint8_t { Nearest, Down, Up, ToZero };
+
 struct Isa {
   const char* name;
   LevelNumber vector_floats;

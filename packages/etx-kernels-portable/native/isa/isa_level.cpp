@@ -3,6 +3,7 @@
 /// compiler flags that belong to it. Nothing but the table may have external linkage.
 
 #include "isa/isa.h"
+#include "isa/level/circular.h"
 #include "isa/level/depthwise.h"
 #include "isa/level/doubles.h"
 #include "isa/level/gemm.h"
@@ -14,6 +15,7 @@
 #include "isa/level/product.h"
 #include "isa/level/quantized.h"
 #include "isa/level/rows.h"
+#include "isa/level/whole.h"
 #include "isa/level/window.h"
 #if defined(ETX_ONE_LEVEL)
 #include "isa/one_level_entries.h"

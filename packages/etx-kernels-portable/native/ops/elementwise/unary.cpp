@@ -26,42 +26,6 @@ constexpr T infinity() {
   return std::is_integral_v<T> ? T(-1) : std::numeric_limits<T>::infinity();
 }
 
-/// The nearest whole number, even where two are: no bits are left behind the point of the sum.
-/// All of these keep the sign of a zero, and are loops without calls.
-template <typename T>
-T round_of(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return x;
-  } else {
-    constexpr T kWhole = T(int64_t{1} << (std::numeric_limits<T>::digits - 1));
-    const T a = std::fabs(x);
-    return std::copysign(a < kWhole ? (a + kWhole) - kWhole : a, x);
-  }
-}
-template <typename T>
-T floor_of(T x) {
-  const T r = round_of(x);
-  return r > x ? r - T(1) : r;
-}
-/// `r`, which has the sign of x or is a zero.
-template <typename T>
-T with_sign(T r, T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return r;
-  } else {
-    return std::copysign(r, x);
-  }
-}
-template <typename T>
-T ceil_of(T x) {
-  const T r = round_of(x);
-  return r < x ? with_sign(r + T(1), x) : r;
-}
-template <typename T>
-T trunc_of(T x) {
-  return x < 0 ? ceil_of(x) : floor_of(x);
-}
-
 template <typename T>
 T zero_to_six(T x) {
   return x < 0 ? T(0) : (x > 6 ? T(6) : x);
@@ -180,6 +144,69 @@ Error abs_out(Context& context, const Tensor& self, Tensor& out) {
   return unary(context, self, out, kOp);
 }
 
+struct same_op {
+  static int64_t apply(int64_t x) { return x; }
+};
+template <typename T, Rounding to>
+void rounding_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  const T* const x = static_cast<const T*>(in[0]);
+  if constexpr (std::is_same_v<T, float>) {
+    isa().round_float(x, static_cast<T*>(out), static_cast<size_t>(n), to);
+  } else {
+    isa().round_double(x, static_cast<T*>(out), static_cast<size_t>(n), to);
+  }
+}
+
+template <Rounding to>
+Error rounded(Context& context, const Tensor& self, Tensor& out) {
+  static constexpr UnaryOp kOp = {Result::Same,
+                                  Real::bits,
+                                  {&unary_loop<same_op, int64_t, int64_t>,
+                                   &rounding_loop<float, to>, &rounding_loop<double, to>}};
+  return unary(context, self, out, kOp);
+}
+
+struct sin_op {
+  static constexpr double kAhead = 0;
+  template <typename T>
+  static T apply(T x) {
+    return std::sin(x);
+  }
+};
+struct cos_op {
+  static constexpr double kAhead = 0.5;
+  template <typename T>
+  static T apply(T x) {
+    return std::cos(x);
+  }
+};
+
+/// Op; of what Isa leaves as it is by libm.
+template <typename Op, typename T>
+void circular_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  const T* const x = static_cast<const T*>(in[0]);
+  T* const y = static_cast<T*>(out);
+  bool left;
+  if constexpr (std::is_same_v<T, float>) {
+    left = isa().circular_float(x, y, static_cast<size_t>(n), Op::kAhead);
+  } else {
+    left = isa().circular_double(x, y, static_cast<size_t>(n), Op::kAhead);
+  }
+  for (int64_t i = 0; left && i < n; ++i) {
+    if (!(std::fabs(y[i]) <= 2)) y[i] = Op::apply(y[i]);
+  }
+}
+
+template <typename Op>
+Error circular(Context& context, const Tensor& self, Tensor& out) {
+  static constexpr UnaryOp kOp = {
+      Result::ToFloat,
+      RealBool::bits,
+      {nullptr, kIsSmall ? &unary_loop<Op, float, float> : &circular_loop<Op, float>,
+       kIsSmall ? &unary_loop<Op, double, double> : &circular_loop<Op, double>}};
+  return unary(context, self, out, kOp);
+}
+
 struct invert_op {
   static int64_t apply(int64_t x) { return ~x; }
 };
@@ -199,6 +226,12 @@ constexpr uint64_t kAbs = Real::bits | dtype_bit(ScalarType::ComplexHalf) |
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::abs.out", abs_out, kAbs | kInPlace),
     ETX_KERNEL("aten::bitwise_not.out", bitwise_not_out, IntegralBool::bits | kInPlace),
+    ETX_KERNEL("aten::ceil.out", rounded<Rounding::Up>, Real::bits | kInPlace),
+    ETX_KERNEL("aten::floor.out", rounded<Rounding::Down>, Real::bits | kInPlace),
+    ETX_KERNEL("aten::round.out", rounded<Rounding::Nearest>, Real::bits | kInPlace),
+    ETX_KERNEL("aten::trunc.out", rounded<Rounding::ToZero>, Real::bits | kInPlace),
+    ETX_KERNEL("aten::cos.out", circular<cos_op>, RealBool::bits | kInPlace),
+    ETX_KERNEL("aten::sin.out", circular<sin_op>, RealBool::bits | kInPlace),
 #define ETX_UNARY(op, dtypes, result, expression, fast) \
   ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits | kInPlace),
 #include "ops/elementwise/unary.def"
