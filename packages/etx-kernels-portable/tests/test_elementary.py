@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from case import BF16, F16, F32, F64
+from case import BF16, F16, F32, F64, I8, I16, I32, I64, U8
 from harness import PLUGIN, Out
 
 EVERY = 65537  # of 2^32 floats
@@ -73,3 +73,45 @@ def test_sines_of_parts_are_those_of_all(name: str) -> None:
     whole = torch.arange(-300, 300)
     (actual,) = PLUGIN.call(f"aten::{name}.out", whole, Out([600], F32))[-1:]
     torch.testing.assert_close(actual, getattr(aten, name)(whole.double()).float())
+
+
+def ends(dtype: torch.dtype, *sizes: int) -> torch.Tensor:
+    """Return small numbers, the ends of the dtype's range and, of floats, NaNs and infinities."""
+    info = torch.finfo(dtype) if dtype.is_floating_point else torch.iinfo(dtype)
+    low = 0 if info.min == 0 else -9
+    x = torch.randint(low, 9, sizes).to(dtype)
+    chosen = torch.rand(sizes)
+    x[chosen < 0.02], x[chosen > 0.98] = info.min, info.max
+    if dtype.is_floating_point:
+        x[(chosen > 0.5) & (chosen < 0.51)] = torch.nan
+        x[(chosen > 0.6) & (chosen < 0.61)] = -torch.inf
+    return x
+
+
+def parts(x: torch.Tensor) -> list[torch.Tensor]:
+    """Return pieces of odd lengths and one whose elements are not neighbours."""
+    return [x, *(x.flatten()[1 : n + 1] for n in (1, 3, 7, 8, 9, 17, 31, 67)), x.t()]
+
+
+@pytest.mark.parametrize("dtype", [F32, F64, F16, BF16, I64, I32, I16, I8, U8])
+def test_extremes_are_those_of_eager(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    first, second = ends(dtype, 29, 67), ends(dtype, 29, 67)
+    for a, b in zip(parts(first), parts(second), strict=True):
+        for name, expected, args in (
+            ("relu.out", a.relu(), (a,)),
+            ("abs.out", a.abs(), (a,)),
+            ("clamp.out", a.clamp(1, 5), (a, 1, 5)),
+            ("clamp.out", a.clamp(min=3), (a, 3, None)),
+            ("maximum.out", a.maximum(b), (a, b)),
+            ("minimum.out", a.minimum(b), (a, b)),
+            ("maximum.out", a.maximum(b[:1]), (a, b[:1])),
+            ("amax.out", a.amax(-1), (a, [-1], False)),
+            ("amin.out", a.amin(-1), (a, [-1], False)),
+            ("amax.out", a.amax(0), (a, [0], False)),
+            ("amin.out", a.amin(), (a, [], False)),
+        ):
+            actual = PLUGIN.call(f"aten::{name}", *args, Out(list(expected.shape), dtype))[-1]
+            torch.testing.assert_close(
+                actual, expected, rtol=0, atol=0, equal_nan=True, msg=f"{name} {a.shape}"
+            )

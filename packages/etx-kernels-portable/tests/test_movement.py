@@ -32,6 +32,16 @@ def last(x: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", WIDTHS, ids=str)
+def test_lines_of_every_length_backwards(dtype: torch.dtype) -> None:
+    for length in (*range(1, 40), 64, 99):
+        x = filled((3, length), dtype)
+        for part in (x, x.t()):
+            for dims in ([0], [1], [0, 1]):
+                want = part.flip(dims)
+                assert torch.equal(aten("flip.out", part, dims, Out(want.shape, dtype)), want)
+
+
+@pytest.mark.parametrize("dtype", WIDTHS, ids=str)
 @pytest.mark.parametrize("shape", [(2, 3, 4), (17, 2, 35), (1, 33, 40), (64, 3, 3), (5, 4, 16)])
 def test_every_permutation(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x = filled(shape, dtype)

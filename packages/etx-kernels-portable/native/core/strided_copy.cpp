@@ -30,6 +30,32 @@ void fill_units(char* dst, const char* value, int64_t count) {
   std::memcpy(dst, pattern, static_cast<size_t>(rest));
 }
 
+/// The elements of 8 bytes, the last one first.
+template <size_t n>
+uint64_t reverse_word(uint64_t word) {
+  if (n <= 4) word = word >> 32 | word << 32;
+  if (n <= 2) word = (word >> 16 & 0x0000ffff0000ffffu) | (word & 0x0000ffff0000ffffu) << 16;
+  if (n == 1) word = (word >> 8 & 0x00ff00ff00ff00ffu) | (word & 0x00ff00ff00ff00ffu) << 8;
+  return word;
+}
+
+/// dst[c] = src[-c] of elements.
+template <size_t n>
+void reverse_units(char* dst, const char* src, int64_t count) {
+  constexpr int64_t kSize = n;
+  int64_t c = 0;
+  if constexpr (n <= 2) {
+    constexpr int64_t kWord = 8 / kSize;
+    for (; c + kWord <= count; c += kWord) {
+      uint64_t word;
+      std::memcpy(&word, src - (c + kWord - 1) * kSize, sizeof(word));
+      word = reverse_word<n>(word);
+      std::memcpy(dst + c * kSize, &word, sizeof(word));
+    }
+  }
+  for (; c < count; ++c) std::memmove(dst + c * kSize, src - c * kSize, n);
+}
+
 template <size_t n>
 void copy_units(const Plane& p, char* dst, const char* src) {
   constexpr int64_t kSize = n;
@@ -38,6 +64,8 @@ void copy_units(const Plane& p, char* dst, const char* src) {
     const char* const s = src + r * p.row_src;
     if (p.col_dst == kSize && p.col_src == 0) {
       fill_units<n>(d, s, p.cols);
+    } else if (p.col_dst == kSize && p.col_src == -kSize) {
+      reverse_units<n>(d, s, p.cols);
     } else if (p.col_dst == kSize) {
       for (int64_t c = 0; c < p.cols; ++c) std::memmove(d + c * kSize, s + c * p.col_src, n);
     } else {

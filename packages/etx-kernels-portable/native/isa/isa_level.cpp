@@ -6,6 +6,7 @@
 #include "isa/level/circular.h"
 #include "isa/level/depthwise.h"
 #include "isa/level/doubles.h"
+#include "isa/level/extremes.h"
 #include "isa/level/gemm.h"
 #include "isa/level/gemv.h"
 #include "isa/level/halves.h"

@@ -13,10 +13,10 @@
 #include <etx/dtype.h>
 
 #include "check.h"
-#include "circular_checks.h"
 #include "isa/isa.h"
 #include "line_checks.h"
 #include "product_checks.h"
+#include "whole_vector_checks.h"
 
 namespace etx::portable {
 extern const Isa isa_base;

@@ -10,7 +10,7 @@ namespace etx::portable {
 namespace {
 
 /// As many elements as a vector of float64 has numbers; what is left of |r| <= pi / 2 after the
-/// first 33 bits of pi; and sin(r) / r = 1 + z sine(z) of z = r^2.
+/// first 33 bits of pi.
 template <typename T>
 struct Circular;
 template <>
@@ -20,13 +20,7 @@ struct Circular<double> {
   static VecD rest(VecD r, VecD turns) {
     return r - turns * 1.2154201012607932e-10 - turns * 4.044532497591901e-21;
   }
-  static VecD sine(VecD z) {
-    constexpr double kC[] = {-0.16666666666666666,    0.00833333333333324,
-                             -0.00019841269841221597, 2.7557319212723035e-06,
-                             -2.5052106979063353e-08, 1.6058943470783327e-10,
-                             -7.643056021737644e-13,  2.7215644945691955e-15};
-    return polynomial(z, kC);
-  }
+  static constexpr int kTerms = 8;
 };
 template <>
 struct Circular<float> {
@@ -47,20 +41,19 @@ struct Circular<float> {
   static void store(float* p, VecD v) { *p = static_cast<float>(v); }
 #endif
   static VecD rest(VecD r, VecD turns) { return r - turns * 1.2154201013012384e-10; }
-  static VecD sine(VecD z) {
-    constexpr double kC[] = {-0.16666666638948474, 0.00833333142264535, -0.0001984089027676648,
-                             2.752586113765928e-06, -2.3889270993711747e-08};
-    return polynomial(z, kC);
-  }
+  static constexpr int kTerms = 5;
 };
 
-/// Leaves x as it is, and counts it in `left`, where it is NaN or beyond 2^20: to there, products
-/// of `turns` and parts of pi are exact, but the last one.
+/// Leaves x as it is where it is NaN or beyond 2^20: to there, products of `turns` and parts of pi
+/// are exact, but the last one.
 template <typename T>
-ETX_NOINLINE bool circular(const T* x, T* y, size_t n, double ahead) {
+size_t circular(const T* x, T* y, size_t n, double ahead, const double* series, bool& left) {
   constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: the sum's low bits hold n.
   constexpr size_t step = kVec<double>;
-  VecD left = {};
+  constexpr int kTerms = Circular<T>::kTerms;
+  VecD c[kTerms], beyond = {};
+  ETX_UNROLL
+  for (int k = 0; k < kTerms; ++k) c[k] = splat(series[k]);
   size_t i = 0;
   for (; i + step <= n; i += step) {
     const VecD v = Circular<T>::load(x + i);
@@ -68,21 +61,18 @@ ETX_NOINLINE bool circular(const T* x, T* y, size_t n, double ahead) {
     const VecD turns = (shifted - kRound) - ahead;
     const VecD r = Circular<T>::rest(v - turns * 3.1415926534682512, turns);
     const VecD z = r * r;
-    const VecD sine = r + r * (z * Circular<T>::sine(z));
+    VecD sine = c[kTerms - 1];
+    ETX_UNROLL
+    for (int k = 2; k <= kTerms; ++k) sine = sine * z + c[kTerms - k];
+    sine = r + r * (z * sine);
     const VecQ zero = bits(r) & 0x8000000000000000u;  // of the sign of r, as sine is
     const VecD result = from_bits((bits(sine) | zero) ^ (bits(shifted) << 63));
     const VecD far = from_bits(bits(v) & 0x7fffffffffffffffu);
-    left = left + (far <= 1048576.0 ? splat(0.0) : splat(1.0));
+    beyond = beyond + (far <= 1048576.0 ? splat(0.0) : splat(1.0));
     Circular<T>::store(y + i, far <= 1048576.0 ? result : v);
   }
-  bool any = add_all<double>(left) != 0;
-  if (i < n) {
-    T last[step] = {};
-    memcpy(last, x + i, (n - i) * sizeof(T));
-    any |= circular(last, last, step, ahead);
-    memcpy(y + i, last, (n - i) * sizeof(T));
-  }
-  return any;
+  if (add_all<double>(beyond) != 0) left = true;
+  return i;
 }
 constexpr auto circular_float = circular<float>;
 constexpr auto circular_double = circular<double>;

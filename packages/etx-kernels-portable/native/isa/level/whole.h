@@ -9,66 +9,65 @@
 namespace etx::portable {
 namespace {
 
-/// No bits are left behind the point of a sum that is `whole` or more. Zeros keep their sign.
-template <Rounding to, typename V, typename Bits, typename T>
-inline V rounded(V x, Bits sign_bit, T whole) {
-  const auto sign = bits(x) & sign_bit;
-  const V a = from_bits(bits(x) ^ sign);
-  V r = a < whole ? (a + whole) - whole : a;
-  if constexpr (to == Rounding::ToZero) {
-    r = r > a ? r - T{1} : r;
-  } else {
-    r = from_bits(bits(r) | sign);
-    if constexpr (to == Rounding::Down) r = r > x ? r - T{1} : r;
-    if constexpr (to == Rounding::Up) r = r < x ? r + T{1} : r;
-  }
-  return from_bits(bits(r) | sign);
-}
-
+#if ETX_SIMD_BYTES >= 32
 template <Rounding to>
 inline VecF rounded(VecF x) {
 #if ETX_SIMD_BYTES == 64
   return (VecF)_mm512_roundscale_ps((__m512)x, static_cast<int>(to) | _MM_FROUND_NO_EXC);
-#elif ETX_SIMD_BYTES == 32
-  return (VecF)_mm256_round_ps((__m256)x, static_cast<int>(to) | _MM_FROUND_NO_EXC);
 #else
-  return rounded<to>(x, uint32_t{0x80000000}, 8388608.0f);
+  return (VecF)_mm256_round_ps((__m256)x, static_cast<int>(to) | _MM_FROUND_NO_EXC);
 #endif
 }
 template <Rounding to>
 inline VecD rounded(VecD x) {
 #if ETX_SIMD_BYTES == 64
   return (VecD)_mm512_roundscale_pd((__m512d)x, static_cast<int>(to) | _MM_FROUND_NO_EXC);
-#elif ETX_SIMD_BYTES == 32
-  return (VecD)_mm256_round_pd((__m256d)x, static_cast<int>(to) | _MM_FROUND_NO_EXC);
 #else
-  return rounded<to>(x, uint64_t{0x8000000000000000}, 4503599627370496.0);
+  return (VecD)_mm256_round_pd((__m256d)x, static_cast<int>(to) | _MM_FROUND_NO_EXC);
 #endif
 }
 
 template <Rounding to, typename T>
-inline void round_vectors(const T* x, T* y, size_t n) {
-  for (size_t i = 0; i < n; i += kVec<T>) store_vec(y + i, rounded<to>(load_vec(x + i)));
+inline size_t round_vectors(const T* x, T* y, size_t n) {
+  size_t i = 0;
+  for (; i + kVec<T> <= n; i += kVec<T>) store_vec(y + i, rounded<to>(load_vec(x + i)));
+  return i;
 }
 
-template <typename T>
-ETX_NOINLINE void round_each(const T* x, T* y, size_t n, Rounding to) {
-  const size_t rest = n % kVec<T>, whole = n - rest;
+template <typename T, typename>
+size_t round_each(const T* x, T* y, size_t n, Rounding to) {
   switch (to) {
-    case Rounding::Nearest: round_vectors<Rounding::Nearest>(x, y, whole); break;
-    case Rounding::Down: round_vectors<Rounding::Down>(x, y, whole); break;
-    case Rounding::Up: round_vectors<Rounding::Up>(x, y, whole); break;
-    case Rounding::ToZero: round_vectors<Rounding::ToZero>(x, y, whole); break;
+    case Rounding::Down: return round_vectors<Rounding::Down>(x, y, n);
+    case Rounding::Up: return round_vectors<Rounding::Up>(x, y, n);
+    case Rounding::ToZero: return round_vectors<Rounding::ToZero>(x, y, n);
+    default: return round_vectors<Rounding::Nearest>(x, y, n);
   }
-  if (rest == 0) return;
-  T last[kVec<T>] = {};
-  memcpy(last, x + whole, rest * sizeof(T));
-  round_each(last, last, kVec<T>, to);
-  memcpy(y + whole, last, rest * sizeof(T));
 }
-
-constexpr auto round_float = round_each<float>;
-constexpr auto round_double = round_each<double>;
+#else
+/// No bits are left behind the point of a sum as large as `whole`. Zeros keep their sign.
+template <typename T, typename Bits>
+size_t round_each(const T* x, T* y, size_t n, Rounding to) {
+  constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
+  constexpr T whole = sizeof(T) == 4 ? T(8388608.0) : T(4503599627370496.0);
+  const Bits kept = to == Rounding::ToZero ? 0 : kSign;
+  const T down = to == Rounding::Down || to == Rounding::ToZero ? 1 : 0;
+  const T up = to == Rounding::Up ? 1 : 0;
+  size_t i = 0;
+  for (; i + kVec<T> <= n; i += kVec<T>) {
+    const auto v = load_vec(x + i);
+    const auto sign = bits(v) & kSign;
+    const auto a = from_bits(bits(v) ^ sign), z = from_bits(bits(a) | (sign & kept));
+    auto r = a < whole ? (a + whole) - whole : a;
+    r = from_bits(bits(r) | (sign & kept));
+    r = r > z ? r - down : r;
+    r = r < z ? r + up : r;
+    store_vec(y + i, from_bits(bits(r) | sign));
+  }
+  return i;
+}
+#endif
+constexpr auto round_float = round_each<float, uint32_t>;
+constexpr auto round_double = round_each<double, uint64_t>;
 
 }  // namespace
 }  // namespace etx::portable

@@ -91,7 +91,12 @@ void clamp_loop(const void* user, const void* const* in, uint32_t, void* out, in
     for (int64_t i = 0; i < n; ++i) y[i] = std::numeric_limits<T>::quiet_NaN();
     return;
   }
-  for (int64_t i = 0; i < n; ++i) {
+  size_t i = 0;
+  const size_t count = static_cast<size_t>(n);
+  if constexpr (std::is_same_v<T, double>) i = isa().clamp_double(x, low, high, y, count);
+  if constexpr (std::is_same_v<T, int64_t>) i = isa().clamp_long(x, low, high, y, count);
+  if constexpr (std::is_same_v<T, int32_t>) i = isa().clamp_int(x, low, high, y, count);
+  for (; i < count; ++i) {
     const T v = x[i] < low ? low : x[i];
     y[i] = v > high ? high : v;
   }

@@ -116,6 +116,24 @@ Error rsub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const
   return sub(c, other, self, alpha, out);
 }
 
+template <typename Op, uint64_t flip>
+void extreme_long_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  const int64_t* const a = static_cast<const int64_t*>(in[0]);
+  const int64_t* const b = static_cast<const int64_t*>(in[1]);
+  int64_t* const y = static_cast<int64_t*>(out);
+  const int64_t steps[] = {scalars & 1u ? 0 : 1, scalars & 2u ? 0 : 1};
+  int64_t i = 0;
+  if (scalars == 0) {
+    i = static_cast<int64_t>(isa().larger_long(a, b, flip, y, static_cast<size_t>(n)));
+  }
+  for (; i < n; ++i) y[i] = Op::apply(a[i * steps[0]], b[i * steps[1]]);
+}
+template <typename Op, BinaryLoop Isa::* fast, uint64_t flip>
+constexpr Loops extremes() {
+  return with_narrow<Op, true>(with_isa<Op, fast>(
+      {&extreme_long_loop<Op, flip>, nullptr, &binary_loop<Op, double, double>}));
+}
+
 #define ETX_BINARY(name, loops)                                                              \
   Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
     static constexpr Loops kLoops = loops;                                                   \
@@ -129,10 +147,8 @@ Error rsub_scalar_out(Context& c, const Tensor& self, const Scalar& other, const
   }
 ETX_BINARY(mul, kMul)
 ETX_BINARY_SCALAR(mul, kMul)
-ETX_BINARY(maximum, (with_narrow<maximum_op, true>(
-                        with_isa<maximum_op, &Isa::maximum>(loops_of<maximum_op>()))))
-ETX_BINARY(minimum, (with_narrow<minimum_op, true>(
-                        with_isa<minimum_op, &Isa::minimum>(loops_of<minimum_op>()))))
+ETX_BINARY(maximum, (extremes<maximum_op, &Isa::maximum, 0>()))
+ETX_BINARY(minimum, (extremes<minimum_op, &Isa::minimum, UINT64_MAX>()))
 ETX_BINARY(atan2, floating_loops<atan2_op>())
 ETX_BINARY(hypot, floating_loops<hypot_op>())
 ETX_BINARY(bitwise_and, (with_narrow<bitwise_and_op, false>(integral_loops<bitwise_and_op>())))

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Elementwise functions of one tensor without parameters; the rows are in unary.def.
 
+#include <cstring>
 #include <limits>
 
 #include "core/complex.h"
 #include "core/dispatch.h"
 #include "core/loops.h"
 #include "core/map.h"
+#include "isa/sine_series.h"
 
 namespace etx::portable {
 namespace {
@@ -44,6 +46,34 @@ void isa_double_loop(const void*, const void* const* in, uint32_t, void* out, in
                   static_cast<size_t>(n));
 }
 
+/// All elements by a loop that does those which fill vectors.
+template <typename T, typename F>
+void in_vectors(const void* const* in, void* out, int64_t n, const F& loop) {
+  constexpr size_t kWidth = 64 / sizeof(T);
+  const T* const x = static_cast<const T*>(in[0]);
+  T* const y = static_cast<T*>(out);
+  const size_t done = loop(x, y, static_cast<size_t>(n)), rest = static_cast<size_t>(n) - done;
+  if (rest == 0) return;
+  T last[kWidth] = {};
+  std::memcpy(last, x + done, rest * sizeof(T));
+  loop(last, last, kWidth);
+  std::memcpy(y + done, last, rest * sizeof(T));
+}
+
+void relu_long_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  in_vectors<int64_t>(in, out, n, [](const int64_t* x, int64_t* y, size_t count) {
+    return isa().clamp_long(x, 0, INT64_MAX, y, count);
+  });
+}
+void relu_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  in_vectors<double>(in, out, n, [](const double* x, double* y, size_t count) {
+    return isa().clamp_double(x, 0, std::numeric_limits<double>::infinity(), y, count);
+  });
+}
+void abs_long_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  in_vectors<int64_t>(in, out, n, isa().abs_long);
+}
+
 struct neg_bits {
   static uint16_t apply(uint16_t x) { return x ^ 0x8000u; }
 };
@@ -62,6 +92,8 @@ constexpr UnaryOp make_unary() {
     op.of_bits = &unary_loop<abs_bits, uint16_t, uint16_t>;
   }
   if constexpr (result != Result::ToFloat) op.loops.of_long = loop_of<Op, int64_t>(result);
+  if constexpr (fast == &Isa::relu) op.loops.of_long = &relu_long_loop;
+  if constexpr (fast == &Isa::abs) op.loops.of_long = &abs_long_loop;
   if constexpr (result == Result::Same && fast != nullptr) {
     op.loops.of_int = loop_of<Op, int32_t>(result);
     op.loops.of_short = loop_of<Op, int16_t>(result);
@@ -70,6 +102,7 @@ constexpr UnaryOp make_unary() {
   }
   if constexpr (List::contains(ScalarType::Float)) {
     op.loops.of_double = loop_of<Op, double>(result);
+    if constexpr (fast == &Isa::relu) op.loops.of_double = &relu_double_loop;
     if constexpr (fast == &Isa::exp) op.loops.of_double = &isa_double_loop<&Isa::exp_double>;
     if constexpr (fast == &Isa::tanh) op.loops.of_double = &isa_double_loop<&Isa::tanh_double>;
     if constexpr (fast == &Isa::erf) op.loops.of_double = &isa_double_loop<&Isa::erf_double>;
@@ -147,14 +180,19 @@ Error abs_out(Context& context, const Tensor& self, Tensor& out) {
 struct same_op {
   static int64_t apply(int64_t x) { return x; }
 };
+template <typename T>
+[[gnu::noinline]] void round_all(const void* const* in, void* out, int64_t n, Rounding to) {
+  in_vectors<T>(in, out, n, [to](const T* x, T* y, size_t count) {
+    if constexpr (std::is_same_v<T, float>) {
+      return isa().round_float(x, y, count, to);
+    } else {
+      return isa().round_double(x, y, count, to);
+    }
+  });
+}
 template <typename T, Rounding to>
 void rounding_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
-  const T* const x = static_cast<const T*>(in[0]);
-  if constexpr (std::is_same_v<T, float>) {
-    isa().round_float(x, static_cast<T*>(out), static_cast<size_t>(n), to);
-  } else {
-    isa().round_double(x, static_cast<T*>(out), static_cast<size_t>(n), to);
-  }
+  round_all<T>(in, out, n, to);
 }
 
 template <Rounding to>
@@ -167,43 +205,54 @@ Error rounded(Context& context, const Tensor& self, Tensor& out) {
 }
 
 struct sin_op {
-  static constexpr double kAhead = 0;
   template <typename T>
   static T apply(T x) {
     return std::sin(x);
   }
 };
 struct cos_op {
-  static constexpr double kAhead = 0.5;
   template <typename T>
   static T apply(T x) {
     return std::cos(x);
   }
 };
 
-/// Op; of what Isa leaves as it is by libm.
-template <typename Op, typename T>
-void circular_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
-  const T* const x = static_cast<const T*>(in[0]);
+/// The sine, or the cosine; of what Isa leaves as it is by libm.
+template <typename T>
+[[gnu::noinline]] void circular_all(const void* const* in, void* out, int64_t n, bool is_sine) {
+  bool left = false;
+  const double ahead = is_sine ? 0 : 0.5;
+  in_vectors<T>(in, out, n, [&](const T* x, T* y, size_t count) {
+    if constexpr (std::is_same_v<T, float>) {
+      return isa().circular_float(x, y, count, ahead, kSineOfFloats, left);
+    } else {
+      return isa().circular_double(x, y, count, ahead, kSineOfDoubles, left);
+    }
+  });
   T* const y = static_cast<T*>(out);
-  bool left;
-  if constexpr (std::is_same_v<T, float>) {
-    left = isa().circular_float(x, y, static_cast<size_t>(n), Op::kAhead);
-  } else {
-    left = isa().circular_double(x, y, static_cast<size_t>(n), Op::kAhead);
-  }
   for (int64_t i = 0; left && i < n; ++i) {
-    if (!(std::fabs(y[i]) <= 2)) y[i] = Op::apply(y[i]);
+    if (!(std::fabs(y[i]) <= 2)) y[i] = is_sine ? sin_op::apply(y[i]) : cos_op::apply(y[i]);
   }
 }
+template <typename Op, typename T>
+void circular_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  circular_all<T>(in, out, n, std::is_same_v<Op, sin_op>);
+}
+
+/// Without vectors, float64 costs more than what libm does in float32.
+#if defined(__SSE2__) || defined(__ARM_NEON)
+constexpr bool kInVectors = true;
+#else
+constexpr bool kInVectors = !kIsSmall;
+#endif
 
 template <typename Op>
 Error circular(Context& context, const Tensor& self, Tensor& out) {
   static constexpr UnaryOp kOp = {
       Result::ToFloat,
       RealBool::bits,
-      {nullptr, kIsSmall ? &unary_loop<Op, float, float> : &circular_loop<Op, float>,
-       kIsSmall ? &unary_loop<Op, double, double> : &circular_loop<Op, double>}};
+      {nullptr, kInVectors ? &circular_loop<Op, float> : &unary_loop<Op, float, float>,
+       kInVectors ? &circular_loop<Op, double> : &unary_loop<Op, double, double>}};
   return unary(context, self, out, kOp);
 }
 

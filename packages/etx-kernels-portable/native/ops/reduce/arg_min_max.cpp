@@ -112,18 +112,38 @@ Error min_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdi
   return find<Less>(context, self, {IntList(&dim, 1), keepdim}, &min, min_indices);
 }
 
+/// Takes the best of all elements that fill vectors into `lanes`; returns how many these are.
+template <bool least, typename C>
+size_t take_vectors(const C* x, size_t n, C* lanes) {
+  if constexpr (std::is_same_v<C, double>) {
+    return isa().extreme_double(x, n, least ? uint64_t{1} << 63 : 0, lanes);
+  } else if constexpr (sizeof(C) == 8) {
+    return isa().extreme_long(x, n, least ? UINT64_MAX : 0, lanes);
+  } else {
+    return isa().extreme_int(x, n, least ? UINT32_MAX : 0, lanes);
+  }
+}
+
 /// The best of `start` and x; NaN where there is one.
 template <typename Order, typename C>
 C best_of(const C* x, int64_t n, C start) {
-  const auto better = [](C a, C b) { return Order::better(b, a) ? b : a; };
-  const C best = in_lanes(x, n, start, better, better);
-  if constexpr (std::is_integral_v<C>) {
+  constexpr bool least = std::is_same_v<Order, Less>;
+  if constexpr (std::is_same_v<C, float>) {
+    return least ? isa().min(x, static_cast<size_t>(n)) : isa().max(x, static_cast<size_t>(n));
+  } else if constexpr (sizeof(C) >= 4) {
+    constexpr int64_t kWidth = 64 / sizeof(C);
+    C lanes[kWidth];
+    for (C& lane : lanes) lane = start;
+    const auto done = static_cast<int64_t>(take_vectors<least>(x, static_cast<size_t>(n), lanes));
+    C best = start;
+    for (int64_t i = -kWidth; i < n - done; ++i) {
+      const C v = i < 0 ? lanes[i + kWidth] : x[done + i];
+      if (Order::better(v, best) || v != v) best = v;
+    }
     return best;
   } else {
-    const C zeros = in_lanes(
-        x, n, C{0}, [](C a, C v) { return a + (v != v ? v : C{0}); },
-        [](C a, C b) { return a + b; });
-    return zeros != zeros ? zeros : best;
+    const auto better = [](C a, C b) { return Order::better(b, a) ? b : a; };
+    return in_lanes(x, n, start, better, better);
   }
 }
 
@@ -137,13 +157,7 @@ struct Maximum {
       return -std::numeric_limits<C>::infinity();
   }
   static C pair(C a, C b) { return maximum(a, b); }
-  static C run(const C* x, int64_t n) {
-    if constexpr (std::is_same_v<C, float>) {
-      return isa().max(x, static_cast<size_t>(n));
-    } else {
-      return best_of<Greater>(x, n, start());
-    }
-  }
+  static C run(const C* x, int64_t n) { return best_of<Greater>(x, n, start()); }
 };
 
 template <typename C>
@@ -156,13 +170,7 @@ struct Minimum {
       return std::numeric_limits<C>::infinity();
   }
   static C pair(C a, C b) { return minimum(a, b); }
-  static C run(const C* x, int64_t n) {
-    if constexpr (std::is_same_v<C, float>) {
-      return isa().min(x, static_cast<size_t>(n));
-    } else {
-      return best_of<Less>(x, n, start());
-    }
-  }
+  static C run(const C* x, int64_t n) { return best_of<Less>(x, n, start()); }
 };
 
 /// Integers of fewer bits than int64 are compared as they are.
