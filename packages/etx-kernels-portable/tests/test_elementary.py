@@ -115,3 +115,51 @@ def test_extremes_are_those_of_eager(dtype: torch.dtype) -> None:
             torch.testing.assert_close(
                 actual, expected, rtol=0, atol=0, equal_nan=True, msg=f"{name} {a.shape}"
             )
+
+
+@pytest.mark.parametrize("dtype", [F32, F64, F16, BF16, I64, I32, I16, I8, U8])
+@pytest.mark.parametrize("descending", [False, True])
+def test_sorts_of_many_are_those_of_eager(dtype: torch.dtype, descending: bool) -> None:
+    """Stable, with NaN above all numbers."""
+    torch.manual_seed(0)
+    for x in (ends(dtype, 3, 95), ends(dtype, 3, 96), ends(dtype, 3, 97), ends(dtype, 2, 1999),
+              torch.randn(2, 500).mul(50).to(dtype), torch.full((1, 300), 7, dtype=dtype),
+              ends(dtype, 300, 3).t(), ends(dtype, 300, 3)):  # fmt: skip
+        for dim in (0, 1):
+            outs = Out(list(x.shape), dtype), Out(list(x.shape), I64)
+            got = PLUGIN.call("aten::sort.values", x, dim, descending, *outs)[-2:]
+            want = torch.sort(x, dim=dim, descending=descending, stable=True)
+            for actual, expected in zip(got, want, strict=True):
+                torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+            if x.shape[dim] < 64:
+                continue
+            few = [3 if d == dim else size for d, size in enumerate(x.shape)]
+            outs = Out(few, dtype), Out(few, I64)
+            got = PLUGIN.call("aten::topk.values", x, 3, dim, descending, True, *outs)[-2:]
+            for actual, expected in zip(got, want, strict=True):
+                torch.testing.assert_close(
+                    actual, expected.narrow(dim, 0, 3), rtol=0, atol=0, equal_nan=True
+                )
+
+
+@pytest.mark.parametrize("dtype", [F32, F64, F16, BF16, I64, I32, I16, I8, U8])
+def test_running_sums_of_every_length(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    for length in (*range(1, 12), 255, 256, 257, 1001):
+        x = torch.randint(0, 9, (3, length)).to(dtype)
+        for part, dim in ((x, 1), (x.t(), 0), (x, 0)):
+            expected = part.cumsum(dim)
+            out = Out(list(part.shape), expected.dtype)
+            actual = PLUGIN.call("aten::cumsum.out", part, dim, None, out)[-1]
+            torch.testing.assert_close(actual, expected)
+    if not dtype.is_floating_point:
+        return
+    x = torch.tensor([1.0, torch.inf, 2.0, 3.0, -torch.inf, 1.0, torch.nan, 2.0], dtype=dtype)
+    for part in (x, x[:6], x[2:], x.flip(0)):
+        actual = PLUGIN.call("aten::cumsum.out", part, 0, None, Out(list(part.shape), dtype))[-1]
+        torch.testing.assert_close(actual, part.cumsum(0), equal_nan=True)
+    if dtype is BF16:
+        return  # eager has sums in float32, which overflow
+    x = torch.tensor([torch.finfo(dtype).max] * 2 + [-torch.finfo(dtype).max] * 3, dtype=dtype)
+    actual = PLUGIN.call("aten::cumsum.out", x, 0, None, Out([5], dtype))[-1]
+    torch.testing.assert_close(actual, x.cumsum(0))

@@ -17,6 +17,14 @@ using Unsigned =
     DtypeList<DtypeTag<ScalarType::UInt16, uint16_t>, DtypeTag<ScalarType::UInt32, uint32_t>,
               DtypeTag<ScalarType::UInt64, uint64_t>>;
 using Castable = Join<RealBool, Unsigned>;
+/// float16 and bfloat16 are converted by way of float32 only.
+using Whole = Join<Float32, Float64, IntegralBool, Unsigned>;
+template <typename Wide>
+using Other = std::conditional_t<std::is_same_v<Wide, float>, Castable, Whole>;
+
+constexpr bool is_reduced(ScalarType type) {
+  return type == ScalarType::Half || type == ScalarType::BFloat16;
+}
 
 constexpr int64_t kBlock = 256;
 
@@ -63,7 +71,7 @@ void cast_loop(const void* src, int64_t stride, void* dst, int64_t n) {
 template <typename Wide>
 CastLoop load_loop(ScalarType from) {
   CastLoop loop = nullptr;
-  (void)dispatch<is_cast>(Castable{}, from, [&](auto tag) {
+  (void)dispatch<is_cast>(Other<Wide>{}, from, [&](auto tag) {
     loop = cast_loop<typename decltype(tag)::type, Wide>;
     return Error::Ok;
   });
@@ -73,7 +81,7 @@ CastLoop load_loop(ScalarType from) {
 template <typename Wide>
 CastLoop store_loop(ScalarType to) {
   CastLoop loop = nullptr;
-  (void)dispatch<is_cast>(Castable{}, to, [&](auto tag) {
+  (void)dispatch<is_cast>(Other<Wide>{}, to, [&](auto tag) {
     loop = cast_loop<Wide, typename decltype(tag)::type>;
     return Error::Ok;
   });
@@ -160,6 +168,10 @@ void cast(const void* src, ScalarType from, int64_t stride, void* dst, ScalarTyp
   if (n == 0) return;
   if (from == to) return copy_strided(src, stride, dst, n, element_size(to));
   if (stride == 1 && cast_halves(src, from, dst, to, n)) return;
+  const bool reduced = is_reduced(from) || is_reduced(to);
+  if (reduced && from != ScalarType::Float && to != ScalarType::Float) {
+    return cast_through(src, from, stride, ScalarType::Float, dst, to, n);
+  }
   if (const CastLoop loop = direct_loop(from, to)) return loop(src, stride, dst, n);
   const bool beyond_long = from == ScalarType::UInt64 && is_floating(to);
   const ScalarType middle = beyond_long ? ScalarType::Float : wide(from);

@@ -42,6 +42,8 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
     const Reader reader(self, as);
     const Writer writer(out, as);
     const int64_t grain = 1 + 16384 / length;
+    // What may overflow is added one by one.
+    const bool by_fours = out.scalar_type() != ScalarType::Double;
     const auto sums_of = [&](int64_t begin, int64_t end) {
       lines.for_each(begin, end, [&](const int64_t* offsets) {
         C total = 0;
@@ -52,7 +54,16 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
                                 [&](const void* piece, int64_t n) {
                                   const C* x = static_cast<const C*>(piece);
                                   C sum = total;
-                                  for (int64_t k = 0; k < n; ++k) {
+                                  int64_t k = 0;
+                                  for (; by_fours && k + 4 <= n; k += 4) {
+                                    const C two = wrap_add(x[k], x[k + 1]);
+                                    const C three = wrap_add(two, x[k + 2]);
+                                    sums[k] = wrap_add(sum, x[k]);
+                                    sums[k + 1] = wrap_add(sum, two);
+                                    sums[k + 2] = wrap_add(sum, three);
+                                    sums[k + 3] = sum = wrap_add(sum, wrap_add(three, x[k + 3]));
+                                  }
+                                  for (; k < n; ++k) {
                                     sums[k] = sum = wrap_add(sum, x[k]);
                                   }
                                   total = sum;
