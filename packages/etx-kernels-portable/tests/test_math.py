@@ -447,7 +447,8 @@ def test_normalisations(dtype: torch.dtype, affine: bool) -> None:
         pair = parameters(*normalized)
         want = aten.native_layer_norm(exact(x), normalized, *map(exact, pair), 1e-5)
         run("aten::native_layer_norm.out", dtype, want, x, normalized, *pair, 1e-5)
-    for n, c, points, group in [(2, 8, (5, 5), 2), (1, 6, (7,), 3), (3, 4, (2,), 4)]:
+    for n, c, points, group in [(2, 8, (5, 5), 2), (1, 6, (7,), 3), (3, 4, (2,), 4),
+                                (2, 4, (5, 7), 2), (1, 2, (33, 40), 1)]:  # fmt: skip
         x, pair, size = draw(dtype, n, c, *points), parameters(c), torch.Size(points).numel()
         want = aten.native_group_norm(exact(x), *map(exact, pair), n, c, size, group, 1e-5)
         run("aten::native_group_norm.out", dtype, want, x, *pair, n, c, size, group, 1e-5)

@@ -181,6 +181,29 @@ void check_extreme_double(Check& t) {
   check_extremes<double>(t, t.isa.extreme_double, uint64_t{1} << 63);
 }
 
+void check_rsqrt_double(Check& t) {
+  for (const size_t n : kSizes) {
+    const std::vector<double> x = draw_ends<double>(t, n, true);
+    std::vector<double> y(n);
+    const size_t done = t.isa.rsqrt_double(x.data(), y.data(), n);
+    check_done<double>(t, done, n);
+    for (size_t i = 0; i < done; ++i) check_same(t, y[i], 1 / std::sqrt(x[i]), x[i]);
+  }
+}
+
+void check_div_double(Check& t) {
+  for (const size_t n : kSizes) {
+    if (n == 0) continue;
+    const auto a = draw_ends<double>(t, n, true), b = draw_ends<double>(t, n, false);
+    for (const size_t step : {0u, 1u}) {
+      std::vector<double> y(n);
+      const size_t done = t.isa.div_double(a.data(), b.data(), step, y.data(), n);
+      check_done<double>(t, done, n);
+      for (size_t i = 0; i < done; ++i) check_same(t, y[i], a[i] / b[i * step], a[i]);
+    }
+  }
+}
+
 void check_larger_long(Check& t) {
   for (const size_t n : kSizes) {
     const auto a = draw_ends<int64_t>(t, n, false), b = draw_ends<int64_t>(t, n, false);

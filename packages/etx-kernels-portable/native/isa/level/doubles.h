@@ -7,6 +7,13 @@
 
 #include "isa/level/elements.h"
 
+#if defined(__GNUC__)
+#define ETX_SQRT __builtin_sqrt
+#else
+#include <math.h>
+#define ETX_SQRT sqrt
+#endif
+
 namespace etx::portable {
 namespace {
 
@@ -130,6 +137,38 @@ double exp_sum_double(const double* x, double top, double* y, size_t n) {
     for (; i < n; ++i) sum += y[i];
   }
   return sum;
+}
+
+inline VecD square_root(VecD x) {
+#if ETX_SIMD_BYTES == 64
+  return (VecD)_mm512_sqrt_pd((__m512d)x);
+#elif ETX_SIMD_BYTES == 32
+  return (VecD)_mm256_sqrt_pd((__m256d)x);
+#elif defined(ETX_SIMD_VECTORS) && defined(__SSE2__)
+  return (VecD)_mm_sqrt_pd((__m128d)x);
+#else
+  double t[kVec<double>];
+  store_vec(t, x);
+  for (double& number : t) number = ETX_SQRT(number);
+  return load_vec(t);
+#endif
+}
+
+size_t rsqrt_double(const double* x, double* y, size_t n) {
+  size_t i = 0;
+  for (; i + kVec<double> <= n; i += kVec<double>) {
+    store_vec(y + i, 1.0 / square_root(load_vec(x + i)));
+  }
+  return i;
+}
+
+size_t div_double(const double* a, const double* b, size_t step, double* y, size_t n) {
+  const VecD same = splat(*b);
+  size_t i = 0;
+  for (; i + kVec<double> <= n; i += kVec<double>) {
+    store_vec(y + i, load_vec(a + i) / (step == 0 ? same : load_vec(b + i)));
+  }
+  return i;
 }
 
 void exp_double(const double* x, double* y, size_t n) { each_double<exp>(x, y, n); }

@@ -92,8 +92,21 @@ constexpr Loops stepped_loops() {
   loops.wide_single = true;
   return loops;
 }
-constexpr Loops kDiv = with_wide_single(
-    with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(floating_loops<div_op>()));
+void div_double_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  const double* const a = static_cast<const double*>(in[0]);
+  const double* const b = static_cast<const double*>(in[1]);
+  double* const y = static_cast<double*>(out);
+  const int64_t steps[] = {scalars & 1u ? 0 : 1, scalars & 2u ? 0 : 1};
+  int64_t i = 0;
+  if (steps[0] == 1 && n > 0) {
+    const auto step = static_cast<size_t>(steps[1]);
+    i = static_cast<int64_t>(isa().div_double(a, b, step, y, static_cast<size_t>(n)));
+  }
+  for (; i < n; ++i) y[i] = a[i * steps[0]] / b[i * steps[1]];
+}
+constexpr Loops kDiv =
+    with_wide_single(with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(
+        {nullptr, nullptr, &div_double_loop}));
 constexpr Loops kFloor = stepped_loops<floor_divide_op, floor_steps_op>();
 constexpr Loops kTrunc = stepped_loops<trunc_divide_op, trunc_steps_op>();
 constexpr Loops kFmod = checked_loops<fmod_op>();

@@ -74,6 +74,10 @@ void abs_long_loop(const void*, const void* const* in, uint32_t, void* out, int6
   in_vectors<int64_t>(in, out, n, isa().abs_long);
 }
 
+void rsqrt_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  in_vectors<double>(in, out, n, isa().rsqrt_double);
+}
+
 struct neg_bits {
   static uint16_t apply(uint16_t x) { return x ^ 0x8000u; }
 };
@@ -102,6 +106,7 @@ constexpr UnaryOp make_unary() {
   }
   if constexpr (List::contains(ScalarType::Float)) {
     op.loops.of_double = loop_of<Op, double>(result);
+    if constexpr (fast == &Isa::rsqrt) op.loops.of_double = &rsqrt_double_loop;
     if constexpr (fast == &Isa::relu) op.loops.of_double = &relu_double_loop;
     if constexpr (fast == &Isa::exp) op.loops.of_double = &isa_double_loop<&Isa::exp_double>;
     if constexpr (fast == &Isa::tanh) op.loops.of_double = &isa_double_loop<&Isa::tanh_double>;

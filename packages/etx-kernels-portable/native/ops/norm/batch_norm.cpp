@@ -4,6 +4,7 @@
 #include <etx/kernel.h>
 
 #include "core/dispatch.h"
+#include "core/min_max.h"
 #include "core/operand.h"
 #include "core/scratch.h"
 #include "core/shape.h"
@@ -68,6 +69,30 @@ void normalize(Context& context, const BatchNorm& n, const T* x, const T* mean, 
       const int64_t c = i % n.channels, at = i * n.points;
       const T scale = w == nullptr ? invstd[c] : invstd[c] * w[c];
       normalize_row(x + at, mean[c], scale, b == nullptr ? T{0} : b[c], y + at, n.points);
+    }
+  });
+}
+
+/// The same of elements of dtype `other`, a block at a time.
+template <typename T>
+void normalize_blocks(Context& context, const BatchNorm& n, ScalarType other, ScalarType type,
+                      const T* mean, const T* invstd, const T* w, const T* b, const Tensor& out) {
+  constexpr int64_t kBlock = 1024;
+  const int64_t grain = divide_up(kGrain, n.points + 1),
+                size = static_cast<int64_t>(out.element_size());
+  const char* const x = n.input.const_data_ptr<char>();
+  char* const y = out.mutable_data_ptr<char>();
+  context.parallel_for(0, n.batch * n.channels, grain, [&](int64_t begin, int64_t end) {
+    T block[kBlock];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t c = i % n.channels;
+      const T scale = w == nullptr ? invstd[c] : invstd[c] * w[c];
+      for (int64_t k = 0; k < n.points; k += kBlock) {
+        const int64_t count = min(n.points - k, kBlock), at = (i * n.points + k) * size;
+        cast(x + at, other, 1, block, type, count);
+        normalize_row(block, mean[c], scale, b == nullptr ? T{0} : b[c], block, count);
+        cast(block, type, 1, y + at, other, count);
+      }
     }
   });
 }
@@ -154,17 +179,24 @@ Error normalize_by_running(Context& context, BatchNorm& n, const Tensor& running
     using T = typename decltype(tag)::type;
     const T *x, *w, *b, *mean, *variance;
     ResultOperand result;
-    ETX_TRY(read_operand(context, n.input, type, x));
     ETX_TRY(read_operand(context, n.weight, type, w));
     ETX_TRY(read_operand(context, n.bias, type, b));
     ETX_TRY(read_operand(context, running_mean, type, mean));
     ETX_TRY(read_operand(context, running_var, type, variance));
-    ETX_TRY(result.prepare(context, out, type));
     ETX_ASSIGN(T* const invstd,
                scratch<T>(context, n.channels, "not enough temporary memory for the statistics"));
     for (int64_t c = 0; c < n.channels; ++c) {
       invstd[c] = T{1} / std::sqrt(variance[c] + static_cast<T>(n.eps));
     }
+    constexpr int64_t kFew = 32;
+    const ScalarType dtype = n.input.scalar_type();
+    if (!kIsSmall && dtype != type && n.points >= kFew && n.input.is_contiguous() &&
+        out.is_contiguous()) {
+      normalize_blocks(context, n, dtype, type, mean, invstd, w, b, out);
+      return Error::Ok;
+    }
+    ETX_TRY(read_operand(context, n.input, type, x));
+    ETX_TRY(result.prepare(context, out, type));
     normalize(context, n, x, mean, invstd, w, b, result.data<T>());
     return result.finish(context, out);
   });

@@ -4,6 +4,7 @@
 #include <etx/kernel.h>
 
 #include "core/bytes_of.h"
+#include "core/cast.h"
 #include "core/dispatch.h"
 #include "core/min_max.h"
 #include "core/operand.h"
@@ -170,41 +171,6 @@ Error linear_table(Context& context, const Axis& axis, bool align_corners, Betwe
   return Error::Ok;
 }
 
-/// Interpolates a plane of rows [begin, end) row by row: first between two rows of input into
-/// `line`, then along it. A channels-last image has `width` numbers a pixel.
-template <typename T, typename C>
-void linear_rows(const T* src, int64_t src_row, T* dst, int64_t dst_row, const Between<C>* rows,
-                 const Between<C>* columns, const Axis& x, int64_t width, C* line, int64_t begin,
-                 int64_t end) {
-  for (int64_t r = begin; r < end; ++r) {
-    const T* const above = src + rows[r].first * src_row;
-    const T* const below = src + rows[r].second * src_row;
-    const C down = rows[r].weight;
-    const C up = 1 - down;
-    for (int64_t i = 0; i < x.in * width; ++i) {
-      line[i] = up * static_cast<C>(above[i]) + down * static_cast<C>(below[i]);
-    }
-    T* const to = dst + r * dst_row;
-    if (width == 1) {
-      for (int64_t i = 0; i < x.out; ++i) {
-        const C right = columns[i].weight;
-        to[i] =
-            static_cast<T>((1 - right) * line[columns[i].first] + right * line[columns[i].second]);
-      }
-      continue;
-    }
-    for (int64_t i = 0; i < x.out; ++i) {
-      const C right = columns[i].weight;
-      const C left = 1 - right;
-      const C* const a = line + columns[i].first * width;
-      const C* const b = line + columns[i].second * width;
-      for (int64_t c = 0; c < width; ++c) {
-        to[i * width + c] = static_cast<T>(left * a[c] + right * b[c]);
-      }
-    }
-  }
-}
-
 /// An image as linear_rows sees it: planes of rows of `width` numbers a pixel.
 struct Layout {
   int64_t width;
@@ -212,34 +178,105 @@ struct Layout {
   int64_t strides[3];  ///< Of images, planes and rows of the output.
 };
 
-template <typename T>
+/// Rows of a plane as C; those of another dtype are converted into memory for two rows of input,
+/// which follow each other, and for one of output.
+template <typename C>
+struct PlaneRows {
+  ScalarType dtype, as;
+  int64_t length, out_length;
+  const char* src;
+  int64_t src_row;
+  char* dst;
+  int64_t dst_row;
+  C* converted;
+  int64_t held[2] = {-1, -1};
+
+  bool is_direct() const { return dtype == as; }
+  int64_t bytes(int64_t n) const { return n * static_cast<int64_t>(element_size(dtype)); }
+
+  const C* row(int64_t i) {
+    const char* const from = src + bytes(i * src_row);
+    if (is_direct()) return reinterpret_cast<const C*>(from);
+    C* const to = converted + i % 2 * length;
+    if (held[i % 2] != i) cast(from, dtype, 1, to, as, length);
+    held[i % 2] = i;
+    return to;
+  }
+  C* out_row(int64_t r) const {
+    if (is_direct()) return reinterpret_cast<C*>(dst + bytes(r * dst_row));
+    return converted + 2 * length;
+  }
+  void finish(int64_t r, const C* from) const {
+    if (!is_direct()) cast(from, as, 1, dst + bytes(r * dst_row), dtype, out_length);
+  }
+};
+
+/// Interpolates rows [begin, end) of a plane: first between two rows of input into `line`, then
+/// along it. A channels-last image has `width` numbers a pixel.
+template <typename C>
+void linear_rows(PlaneRows<C>& plane, const Between<C>* rows, const Between<C>* columns,
+                 const Axis& x, int64_t width, C* line, int64_t begin, int64_t end) {
+  for (int64_t r = begin; r < end; ++r) {
+    const C* const above = plane.row(rows[r].first);
+    const C* const below = plane.row(rows[r].second);
+    const C down = rows[r].weight;
+    const C up = 1 - down;
+    for (int64_t i = 0; i < plane.length; ++i) line[i] = up * above[i] + down * below[i];
+    C* const to = plane.out_row(r);
+    for (int64_t i = 0; width == 1 && i < x.out; ++i) {
+      const C right = columns[i].weight;
+      to[i] = (1 - right) * line[columns[i].first] + right * line[columns[i].second];
+    }
+    for (int64_t i = 0; width > 1 && i < x.out; ++i) {
+      const C right = columns[i].weight;
+      const C left = 1 - right;
+      const C* const a = line + columns[i].first * width;
+      const C* const b = line + columns[i].second * width;
+      for (int64_t c = 0; c < width; ++c) to[i * width + c] = left * a[c] + right * b[c];
+    }
+    plane.finish(r, to);
+  }
+}
+
+template <typename C>
 Error linear(Context& context, const Tensor& input, const Axis& y, const Axis& x,
-             bool align_corners, const Layout& layout, T* dst) {
-  using C = Compute<T>;
+             bool align_corners, const Layout& layout, ScalarType as, char* dst) {
   Between<C>* rows = nullptr;
   Between<C>* columns = nullptr;
   ETX_TRY(linear_table(context, y, align_corners, rows));
   ETX_TRY(linear_table(context, x, align_corners, columns));
   const int64_t width = layout.width;
-  const int64_t length = x.in * width;
-  const int64_t parts = y.out * x.out * width < 16384 ? 1 : context.num_threads();
+  const int64_t length = x.in * width, out_length = x.out * width;
+  const int64_t parts = y.out * out_length < 16384 ? 1 : context.num_threads();
   const int64_t block = divide_up(y.out, parts);
   const int64_t tasks = input.size(0) * layout.channels * parts;
   const int64_t threads = context.num_threads();
   const int64_t slots = min(tasks, threads);
   const int64_t share = slots == 0 ? 0 : divide_up(tasks, slots);
+  const ScalarType dtype = input.scalar_type();
+  const int64_t room = length + (dtype == as ? 0 : 2 * length + out_length);
   ETX_ASSIGN(C* const lines,
-             scratch<C>(context, slots * length, "no temporary memory for a row of the image"));
+             scratch<C>(context, slots * room, "no temporary memory for a row of the image"));
   context.parallel_for(0, slots, 1, [&](int64_t begin, int64_t end) {
+    C* const line = lines + begin * room;
     for (int64_t task = begin * share; task < end * share && task < tasks; ++task) {
-      const int64_t plane = task / parts;
+      const int64_t index = task / parts;
       const int64_t first = task % parts * block;
       const int64_t last = min(first + block, y.out);
-      const int64_t n = plane / layout.channels;
-      const int64_t c = plane % layout.channels;
-      linear_rows(input.const_data_ptr<T>() + n * input.stride(0) + c * input.stride(1),
-                  input.stride(2), dst + n * layout.strides[0] + c * layout.strides[1],
-                  layout.strides[2], rows, columns, x, width, lines + begin * length, first, last);
+      const int64_t n = index / layout.channels;
+      const int64_t c = index % layout.channels;
+      PlaneRows<C> plane{dtype,
+                         as,
+                         length,
+                         out_length,
+                         input.const_data_ptr<char>(),
+                         input.stride(2),
+                         dst,
+                         layout.strides[2],
+                         line + length};
+      plane.src += plane.bytes(n * input.stride(0) + c * input.stride(1));
+      plane.dst += plane.bytes(n * layout.strides[0] + c * layout.strides[1]);
+      linear_rows(plane, rows, columns, x, width, line, first, last);
     }
   });
   return Error::Ok;
@@ -262,9 +299,13 @@ Error upsample_bilinear2d_vec_out(Context& context, const Tensor& input,
   static constexpr uint8_t kPixels[] = {0, 2, 3, 1};
   ResultOperand result;
   ETX_TRY(result.prepare(context, out, out.scalar_type(), planar ? nullptr : kPixels));
-  ETX_TRY(dispatch(context, Floating{}, input.scalar_type(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    return linear(context, input, y, x, align_corners, layout, result.data<T>());
+  const ScalarType dtype = input.scalar_type();
+  ETX_CHECK(context, Floating::contains(dtype) && is_built(dtype), NotSupported,
+            "the operator does not support the dtype of this tensor");
+  const ScalarType as = wide(dtype);
+  ETX_TRY(dispatch<is_computed>(context, ComputedFloating{}, as, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    return linear<C>(context, input, y, x, align_corners, layout, as, result.data<char>());
   }));
   return result.finish(context, out);
 }
