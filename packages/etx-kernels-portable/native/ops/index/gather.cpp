@@ -26,7 +26,13 @@ Error gather_out(Context& context, const Tensor& self, int64_t dim, const Tensor
     const auto move = [&](const Block& block) {
       const T* const from = src + block.base;
       T* const to = dst + block.other;
-      for (int64_t k = 0; k < block.n; ++k) to[k * block.stride] = from[block.offsets[k]];
+      const int64_t n = block.n, stride = block.stride;
+      const int64_t* const offsets = block.offsets;
+      if (stride == 1) {
+        for (int64_t k = 0; k < n; ++k) to[k] = from[offsets[k]];
+      } else {
+        for (int64_t k = 0; k < n; ++k) to[k * stride] = from[offsets[k]];
+      }
     };
     context.parallel_for(0, pairing.nest.outer(), 1 + 16384 / pairing.length,
                          [&](int64_t begin, int64_t end) {
