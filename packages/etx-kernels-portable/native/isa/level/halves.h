@@ -43,10 +43,13 @@ void from_half(const uint16_t* x, float* y, size_t n) {
   size_t i = 0;
 #if defined(__F16C__)
 #if ETX_SIMD_BYTES == 64
-  for (; i + 16 <= n; i += 16) {
-    const __m512 f = _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + i)));
-    if (_mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q) != 0) break;
+  for (; i + 32 <= n; i += 32) {
+    const auto* const half = reinterpret_cast<const __m256i*>(x + i);
+    const __m512 f = _mm512_cvtph_ps(_mm256_loadu_si256(half));
+    const __m512 g = _mm512_cvtph_ps(_mm256_loadu_si256(half + 1));
+    if (_mm512_cmp_ps_mask(f, g, _CMP_UNORD_Q) != 0) break;
     _mm512_storeu_ps(y + i, f);
+    _mm512_storeu_ps(y + i + 16, g);
   }
 #endif
   for (; i + 8 <= n; i += 8) {
@@ -67,10 +70,12 @@ void to_half(const float* x, uint16_t* y, size_t n) {
   size_t i = 0;
 #if defined(__F16C__)
 #if ETX_SIMD_BYTES == 64
-  for (; i + 16 <= n; i += 16) {
-    const __m512 f = _mm512_loadu_ps(x + i);
-    if (_mm512_cmp_ps_mask(f, f, _CMP_UNORD_Q) != 0) break;
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), _mm512_cvtps_ph(f, 0));
+  for (; i + 32 <= n; i += 32) {
+    const __m512 f = _mm512_loadu_ps(x + i), g = _mm512_loadu_ps(x + i + 16);
+    if (_mm512_cmp_ps_mask(f, g, _CMP_UNORD_Q) != 0) break;
+    auto* const half = reinterpret_cast<__m256i*>(y + i);
+    _mm256_storeu_si256(half, _mm512_cvtps_ph(f, 0));
+    _mm256_storeu_si256(half + 1, _mm512_cvtps_ph(g, 0));
   }
 #endif
   for (; i + 8 <= n; i += 8) {

@@ -25,12 +25,18 @@ uint64_t key_of(T v) {
     return v;
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<uint64_t>(static_cast<int64_t>(v)) ^ (uint64_t{1} << 63);
-  } else {
-    const double d = static_cast<double>(v) + 0.0;
+  } else if constexpr (sizeof(T) == 8) {
+    const double d = v + 0.0;
     if (d != d) return UINT64_MAX;
     uint64_t bits;
     std::memcpy(&bits, &d, sizeof(bits));
     return bits >> 63 ? ~bits : bits | (uint64_t{1} << 63);
+  } else {
+    const float f = static_cast<float>(v) + 0.0f;
+    if (f != f) return UINT32_MAX;
+    uint32_t bits;
+    std::memcpy(&bits, &f, sizeof(bits));
+    return bits >> 31 ? ~bits : bits | (uint32_t{1} << 31);
   }
 }
 

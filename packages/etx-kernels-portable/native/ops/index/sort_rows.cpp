@@ -34,9 +34,14 @@ void sort_few(Item* items, int64_t size, int64_t count) {
   std::make_heap(items, end);
   for (int64_t i = count; i < size; ++i) {
     if (items[i].key >= items[0].key) continue;
-    std::pop_heap(items, end);
-    end[-1] = items[i];
-    std::push_heap(items, end);
+    int64_t at = 0;
+    for (int64_t child = 1; child < count; child = 2 * at + 1) {
+      if (child + 1 < count && items[child] < items[child + 1]) ++child;
+      if (items[child] < items[i]) break;
+      items[at] = items[child];
+      at = child;
+    }
+    items[at] = items[i];
   }
   std::sort_heap(items, end);
 }
