@@ -141,7 +141,7 @@ struct Depthwise {
 };
 
 /// Lines of `length` floats that lie `from` floats apart, to be made `to` floats apart.
-struct Lines {
+struct FoldedLines {
   int64_t count, length, from, to;
 };
 

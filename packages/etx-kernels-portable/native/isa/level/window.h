@@ -48,7 +48,7 @@ void max_window(const float* x, const int32_t* from, const int32_t* offset, cons
 
 /// y[i] = the fold of x[i + t step] for t < taps.
 template <VecF (*join)(VecF, VecF)>
-inline void fold_taps(const float* x, int64_t step, int64_t taps, float* y, const Lines& l) {
+inline void fold_taps(const float* x, int64_t step, int64_t taps, float* y, const FoldedLines& l) {
   for (int64_t line = 0; line < l.count; ++line, x += l.from, y += l.to) {
     int64_t i = 0;
     for (; l.length - i > kLanes; i += 2 * kLanes) {
@@ -71,11 +71,11 @@ inline void fold_taps(const float* x, int64_t step, int64_t taps, float* y, cons
   }
 }
 
-void largest_taps(const float* x, int64_t step, int64_t taps, float* y, const Lines& lines) {
+void largest_taps(const float* x, int64_t step, int64_t taps, float* y, const FoldedLines& lines) {
   fold_taps<max_with_nan>(x, step, taps, y, lines);
 }
 
-void sum_taps(const float* x, int64_t step, int64_t taps, float* y, const Lines& lines) {
+void sum_taps(const float* x, int64_t step, int64_t taps, float* y, const FoldedLines& lines) {
   fold_taps<vec_add>(x, step, taps, y, lines);
 }
 

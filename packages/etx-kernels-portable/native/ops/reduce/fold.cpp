@@ -130,7 +130,7 @@ bool is_of_lines(const Job& job, const Tensor& out) {
          (kept.inner() >= kFew && job.plan.count <= kRun && folded.stride[0][0] <= kNear);
 }
 
-/// Lines of results, or some of the only line.
+/// FoldedLines of results, or some of the only line.
 void fold_lines(Context& context, const Job& job, float* y) {
   const Reduction& plan = job.plan;
   const bool is_one = plan.kept.levels == 1;
@@ -141,7 +141,7 @@ void fold_lines(Context& context, const Job& job, float* y) {
   const int64_t work = plan.count * each, all = is_one ? inner : plan.kept.outer();
   context.parallel_for(0, all, 1 + kGrain / work, [&](int64_t begin, int64_t end) {
     const int64_t n = end - begin;
-    const Lines lines = is_one ? Lines{1, n, 0, 0} : Lines{n, inner, from, to};
+    const FoldedLines lines = is_one ? FoldedLines{1, n, 0, 0} : FoldedLines{n, inner, from, to};
     (isa().*job.folding.taps)(x + begin * from, plan.folded.stride[0][0], plan.count,
                               y + begin * to, lines);
     job.finish(y + begin * to, n * each);
