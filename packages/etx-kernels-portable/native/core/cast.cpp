@@ -23,7 +23,8 @@ template <typename Wide>
 using Other = std::conditional_t<std::is_same_v<Wide, float>, Castable, Whole>;
 
 constexpr bool is_reduced(ScalarType type) {
-  return type == ScalarType::Half || type == ScalarType::BFloat16;
+  return (is_cast(ScalarType::Half) && type == ScalarType::Half) ||
+         (is_cast(ScalarType::BFloat16) && type == ScalarType::BFloat16);
 }
 
 constexpr int64_t kBlock = 256;

@@ -204,6 +204,27 @@ void check_div_double(Check& t) {
   }
 }
 
+void check_add_rows(Check& t) {
+  for (const size_t n : kSizes) {
+    for (const size_t rows : {0u, 1u, 5u}) {
+      const size_t stride = n + 3;
+      const Floats x = t.draw(rows * stride), given = t.draw(n);
+      Floats total = given;
+      total.push_back(77);
+      const size_t done = t.isa.add_rows(x.data(), static_cast<int64_t>(stride),
+                                         static_cast<int64_t>(rows), total.data(), n);
+      t.equal(n - done < 4 * static_cast<size_t>(t.isa.vector_floats), true);
+      for (size_t j = 0; j < done; ++j) {
+        double sum = given[j];
+        for (size_t r = 0; r < rows; ++r) sum += x[r * stride + j];
+        t.equal(total[j], sum, 8);
+      }
+      for (size_t j = done; j < n; ++j) t.equal(total[j], given[j]);
+      t.equal(total[n], 77);
+    }
+  }
+}
+
 void check_larger_long(Check& t) {
   for (const size_t n : kSizes) {
     const auto a = draw_ends<int64_t>(t, n, false), b = draw_ends<int64_t>(t, n, false);

@@ -122,6 +122,23 @@ float sum(const float* x, size_t n) {
   return add_lanes(fold(x, n, splat(0.0f), 0.0f, vec_add, vec_add));
 }
 
+size_t add_rows(const float* x, int64_t stride, int64_t rows, float* total, size_t n) {
+  size_t j = 0;
+  for (; j + 4 * kStep <= n; j += 4 * kStep) {
+    VecF acc[4];
+    ETX_UNROLL
+    for (size_t u = 0; u < 4; ++u) acc[u] = load(total + j + u * kStep);
+    const float* row = x + j;
+    for (int64_t r = 0; r < rows; ++r, row += stride) {
+      ETX_UNROLL
+      for (size_t u = 0; u < 4; ++u) acc[u] = acc[u] + load(row + u * kStep);
+    }
+    ETX_UNROLL
+    for (size_t u = 0; u < 4; ++u) store(total + j + u * kStep, acc[u]);
+  }
+  return j;
+}
+
 float sum_squares(const float* x, float center, size_t n) {
   const VecF c = splat(center);
   return add_lanes(fold(

@@ -130,7 +130,7 @@ bool is_of_lines(const Job& job, const Tensor& out) {
          (kept.inner() >= kFew && job.plan.count <= kRun && folded.stride[0][0] <= kNear);
 }
 
-/// FoldedLines of results, or some of the only line.
+/// Lines of results, or some of the only line.
 void fold_lines(Context& context, const Job& job, float* y) {
   const Reduction& plan = job.plan;
   const bool is_one = plan.kept.levels == 1;
@@ -159,6 +159,7 @@ void fold_columns(const Job& job, int64_t item) {
   const int64_t n = min(rest, kBlock);
   const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
   const char* const in_place = job.reader.in_place();
+  const bool adds = !kIsSmall && in_place != nullptr && job.folding.taps == &Isa::sum_taps;
   plan.kept.for_each_outer(item / blocks, item / blocks + 1, [&](const int64_t* offsets) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
@@ -166,22 +167,40 @@ void fold_columns(const Job& job, int64_t item) {
     const bool is_short = plan.count <= kRun;
     void* const sum = is_short ? total : run;
     if (!is_short) job.folding.start(run, n);
-    int64_t rows = 0;
-    plan.folded.for_each(0, plan.count, [&](const int64_t* folded) {
-      const int64_t begin = offsets[0] + first + folded[0];
-      char* at = static_cast<char*>(sum);
-      if (in_place != nullptr) {
-        job.folding.pair(at, in_place + begin * size, n);
-      } else {
-        job.reader.for_each_piece(begin, 1, n, [&](const void* x, int64_t length) {
-          job.folding.pair(at, x, length);
-          at += length * size;
-        });
+    if (adds && plan.folded.levels == 1) {
+      const int64_t step = plan.folded.stride[0][0];
+      const float* const x = reinterpret_cast<const float*>(in_place) + offsets[0] + first;
+      for (int64_t row = 0; row < plan.count; row += kRun) {
+        if (row > 0) {
+          job.folding.pair(total, run, n);
+          job.folding.start(run, n);
+        }
+        const int64_t rows = min(plan.count - row, kRun);
+        float* const to = static_cast<float*>(sum);
+        const auto done = static_cast<int64_t>(
+            isa().add_rows(x + row * step, step, rows, to, static_cast<size_t>(n)));
+        for (int64_t r = row; done < n && r < row + rows; ++r) {
+          job.folding.pair(to + done, x + r * step + done, n - done);
+        }
       }
-      if (is_short || ++rows % kRun != 0) return;
-      job.folding.pair(total, run, n);
-      job.folding.start(run, n);
-    });
+    } else {
+      int64_t rows = 0;
+      plan.folded.for_each(0, plan.count, [&](const int64_t* folded) {
+        const int64_t begin = offsets[0] + first + folded[0];
+        char* at = static_cast<char*>(sum);
+        if (in_place != nullptr) {
+          job.folding.pair(at, in_place + begin * size, n);
+        } else {
+          job.reader.for_each_piece(begin, 1, n, [&](const void* x, int64_t length) {
+            job.folding.pair(at, x, length);
+            at += length * size;
+          });
+        }
+        if (is_short || ++rows % kRun != 0) return;
+        job.folding.pair(total, run, n);
+        job.folding.start(run, n);
+      });
+    }
     if (!is_short) job.folding.pair(total, run, n);
     job.finish(total, n);
     const int64_t stride = plan.kept.stride[0][1];
