@@ -50,6 +50,13 @@ def test_every_permutation(shape: tuple[int, ...], dtype: torch.dtype) -> None:
         assert torch.equal(aten("permute_copy.out", x, dims, Out(want.shape, dtype)), want)
 
 
+@pytest.mark.parametrize("dtype", WIDTHS, ids=str)
+def test_transposes_of_all_small_sizes(dtype: torch.dtype) -> None:
+    for rows, columns in itertools.product((*range(1, 20), 37), repeat=2):
+        x = filled((rows, columns), dtype)
+        assert torch.equal(aten("t_copy.out", x, Out((columns, rows), dtype)), x.t())
+
+
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5, 64])
 @pytest.mark.parametrize("dtype", WIDTHS, ids=str)
 def test_between_layouts(channels: int, dtype: torch.dtype) -> None:

@@ -113,26 +113,37 @@ void transpose_units(const Plane& p, char* dst, const char* src) {
   constexpr int64_t kSize = n;
   constexpr int64_t kEdge = kBlockEdge<T>;
   constexpr int64_t kBand = 64 / kSize;
-  const int64_t whole_rows = p.rows - p.rows % kEdge;
-  const int64_t whole_cols = p.cols - p.cols % kEdge;
-  const auto copy_part = [&](int64_t row, int64_t rows, int64_t col, int64_t cols) {
-    for (int64_t c = col; c < cols; ++c) {
-      for (int64_t r = row; r < rows; ++r) {
+  if (p.rows < kEdge || p.cols < kEdge) {
+    for (int64_t c = 0; c < p.cols; ++c) {
+      for (int64_t r = 0; r < p.rows; ++r) {
         std::memmove(dst + r * p.row_dst + c * kSize, src + c * p.col_src + r * kSize, n);
       }
     }
-  };
-  for (int64_t band = 0; band < whole_rows; band += kBand) {
-    const int64_t end = min(band + kBand, whole_rows);
-    for (int64_t c = 0; c < whole_cols; c += kEdge) {
-      for (int64_t r = band; r < end; r += kEdge) {
+    return;
+  }
+  // The last block of an edge begins where it ends with it.
+  for (int64_t band = 0; band < p.rows; band += kBand) {
+    const int64_t end = min(band + kBand, p.rows);
+    for (int64_t column = 0; column < p.cols; column += kEdge) {
+      const int64_t c = min(column, p.cols - kEdge);
+      for (int64_t row = band; row < end; row += kEdge) {
+        const int64_t r = min(row, p.rows - kEdge);
         transpose_block<T>(dst + r * p.row_dst + c * kSize, p.row_dst,
                            src + c * p.col_src + r * kSize, p.col_src);
       }
     }
   }
-  copy_part(whole_rows, p.rows, 0, p.cols);
-  copy_part(0, whole_rows, whole_cols, p.cols);
+}
+
+/// a A b B c C … -> a b c …, A B C …
+template <size_t n>
+void split_pairs(const Plane& p, char* __restrict dst, const char* __restrict src) {
+  constexpr int64_t kSize = n;
+  char* const __restrict second = dst + p.row_dst;
+  for (int64_t c = 0; c < p.cols; ++c) {
+    std::memcpy(dst + c * kSize, src + 2 * c * kSize, n);
+    std::memcpy(second + c * kSize, src + (2 * c + 1) * kSize, n);
+  }
 }
 
 template <size_t n>
@@ -144,6 +155,7 @@ void copy_sized(const Plane& p, char* dst, const char* src) {
     if (interleaved && p.cols == 3) return interleave_units<n, 3>(p, dst, src);
     if (interleaved && p.cols == 4) return interleave_units<n, 4>(p, dst, src);
     if constexpr (n < 16) {
+      if (p.rows == 2 && p.col_src == 2 * kSize) return split_pairs<n>(p, dst, src);
       if (p.rows >= 4) return transpose_units<n>(p, dst, src);
     }
   }
