@@ -54,7 +54,7 @@ of `torch.special`, which ETX leaves out, count in the last column but one, not 
 FAILED = """
 ## Core samples that do not pass
 
-| pair | target | dtype | operator | samples | what | why it is none of ETX |
+| pair | target | dtype | operator | samples | what, of the first | why it is none of ETX |
 | --- | --- | --- | --- | --- | --- | --- |
 """
 REFUSED = """
@@ -220,21 +220,26 @@ def page(results: list[tuple[str, str, dict[str, Any]]]) -> str:
     text = HEAD.format(date=date.today()) + "\n".join(lines) + "\n"
     failed: Counter[tuple[str, ...]] = Counter()
     refused: Counter[tuple[str, str]] = Counter()
+    first: dict[tuple[str, ...], str] = {}
     for pair, target, found in results:
         for each in found["failures"]:
-            what = f"{each['v']}: `{shortened(each)}`"
             place = (pair, target, found["summary"]["dtype"], f"`{each['op']}`")
-            failed[(*place, what, reason(pair, target, each))] += 1
+            key = (*place, each["v"], reason(pair, target, each))
+            first.setdefault(key, f"{each['v']}: `{shortened(each)}`")
+            failed[key] += 1
         for each in found["beyond_failures"] if pair == "etx-etx" else ():
             missing = ", ".join(f"`{name}`" for name in each["beyond"])
-            what = missing if each["v"] == "lower_fail" else f"{each['v']}: `{shortened(each)}`"
-            refused[f"`{each['op']}`", what] += 1
+            key = (f"`{each['op']}`", missing if each["v"] == "lower_fail" else each["v"])
+            said = missing if each["v"] == "lower_fail" else f"{each['v']}: `{shortened(each)}`"
+            first.setdefault(key, said)
+            refused[key] += 1
     text += FAILED if failed else "\nEvery core sample passes.\n"
-    for (*place, what, why), count in failed.items():
+    for (*place, v, why), count in failed.items():
+        what = first[(*place, v, why)]
         text += f"| {' | '.join(place)} | {count} | {what} | {why} |\n"
     text += REFUSED
     for (op, what), count in sorted(refused.items()):
-        text += f"| {op} | {count} | {what} |\n"
+        text += f"| {op} | {count} | {first[op, what]} |\n"
     return text
 
 
