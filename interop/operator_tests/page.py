@@ -29,9 +29,9 @@ the page was written.
 """
 DIFFERENT = """
 Where the two differ (ExecuTorch's own harness skips what its portable kernels lack; here that does
-not pass):
+not pass), functions of one file in a row where the same became of them:
 
-| function | ETX | ExecuTorch |
+| functions | ETX | ExecuTorch |
 | --- | --- | --- |
 """
 SKIPPED = "SkipTest"
@@ -56,14 +56,20 @@ def said(why: str, reason: str | None = None) -> str:
     return text[:160].replace("|", "\\|").replace("\n", " ")
 
 
+def called(names: list[str]) -> str:
+    """Return a function's name, or of several the first and how many there are."""
+    return f"`{names[0]}`" + (f" and {len(names) - 1} more" if names[1:] else "")
+
+
 def page(ours: dict[str, str], theirs: dict[str, str], reasons: dict[str, str]) -> str:
     """Return the page's text."""
     rows = [row("ETX", ours), row("ExecuTorch", theirs)]
-    apart = [
-        f"| `{name}` | {said(why, reasons.get(name))} | {said(theirs[name])} |"
-        for name, why in ours.items()
-        if name in theirs and kind(why) != kind(theirs[name])
-    ]
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for name, why in ours.items():
+        if name in theirs and kind(why) != kind(theirs[name]):
+            key = (name.partition(".")[0], said(why, reasons.get(name)), said(theirs[name]))
+            alike.setdefault(key, []).append(name)
+    apart = [f"| {called(names)} | {a} | {b} |" for (_, a, b), names in alike.items()]
     both = [
         name for name, why in ours.items() if kind(why) == kind(theirs.get(name, "")) == "fails"
     ]
