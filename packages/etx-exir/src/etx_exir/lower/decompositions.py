@@ -175,9 +175,7 @@ def _linspace(
     step = (last - first) / max(steps - 1, 1)
     place = torch.arange(steps, dtype=torch.float64, device=device)
     up, down = first + step * place, last - step * (steps - 1 - place)
-    if steps == 1:
-        down = up
-    return torch.where(place < steps // 2, up, down).to(dtype)
+    return torch.where(place < max(steps // 2, 1), up, down).to(dtype)
 
 
 def _whole_number(x: Any, dtype: torch.dtype) -> Any:

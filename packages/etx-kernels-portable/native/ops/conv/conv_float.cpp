@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ops/conv/conv_float.h"
 
-#include <utility>
-
 #include "core/scratch.h"
 #include "isa/isa.h"
 #include "ops/conv/conv_depthwise.h"
@@ -111,10 +109,8 @@ ConvShape with_long_lines(ConvShape s) {
   for (int i = 0; i < ConvShape::kAxes - 1 && s.in[2] == 1 && s.out[2] == 1; ++i) {
     if (s.kernel[2] != 1 || s.padding[2] != 0) break;
     s.stride[2] = s.dilation[2] = 1;
-    for (int64_t* const axes : {s.in, s.out, s.kernel, s.stride, s.padding, s.dilation}) {
-      std::swap(axes[1], axes[2]);
-      std::swap(axes[0], axes[1]);
-    }
+    s.swap_axes(1, 2);
+    s.swap_axes(0, 1);
   }
   return s;
 }
@@ -142,13 +138,9 @@ Error convolve_floats(Context& context, const ConvShape& given, const float* inp
       return convolve_transposed_by_channels(context, s, input, weight, bias, out);
     }
   }
-  if (!pointwise) {
-    if (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s)) {
-      return convolve_windows(context, s, input, weight, bias, out);
-    }
-    if (!kIsSmall && is_mostly_border(s)) {
-      return convolve_windows(context, s, input, weight, bias, out);
-    }
+  if (!pointwise && (s.in_channels == 0 || !PaddedPlanes(s).is_worthwhile(s) ||
+                     (!kIsSmall && is_mostly_border(s)))) {
+    return convolve_windows(context, s, input, weight, bias, out);
   }
   if (!s.transposed && s.in_channels == 1 && (kIsSmall || s.out_channels < kManyOutputs)) {
     return depthwise_convolution(context, s, input, weight, bias, out);

@@ -2,6 +2,8 @@
 #ifndef ETX_PORTABLE_CONV_SHAPE_H_
 #define ETX_PORTABLE_CONV_SHAPE_H_
 
+#include <utility>
+
 #include <etx/kernel.h>
 
 namespace etx::portable {
@@ -22,6 +24,11 @@ struct ConvShape {
   bool is_empty() const { return batch == 0 || out_channels == 0 || out_size() == 0; }
   /// A matrix product of the weight and the input as it lies.
   bool is_pointwise() const;
+  void swap_axes(int a, int b) {
+    for (int64_t* const each : {in, out, kernel, stride, padding, dilation}) {
+      std::swap(each[a], each[b]);
+    }
+  }
 };
 
 /// Checks the arguments of `aten::convolution` and sets `shape`.

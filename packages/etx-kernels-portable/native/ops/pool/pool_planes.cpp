@@ -2,7 +2,6 @@
 #include "ops/pool/pool_planes.h"
 
 #include <limits>
-#include <utility>
 
 #include "core/min_max.h"
 #include "core/scratch.h"
@@ -25,9 +24,7 @@ struct Planes {
     // Lines of one point, which all windows have, are one line.
     if (w.in[2] == 1 && w.out[2] == 1 && w.padding[2] % w.dilation[2] == 0) {
       w.kernel[2] = w.stride[2] = w.dilation[2] = 1, w.padding[2] = 0;
-      for (int64_t* const axes : {w.in, w.out, w.kernel, w.stride, w.padding, w.dilation}) {
-        std::swap(axes[1], axes[2]);
-      }
+      w.swap_axes(1, 2);
     }
     fold = is_max ? isa().largest_taps : isa().sum_taps;
     fill = is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
