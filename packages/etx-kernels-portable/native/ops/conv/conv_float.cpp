@@ -7,6 +7,7 @@
 #include "ops/conv/conv_few_points.h"
 #include "ops/conv/conv_sweep.h"
 #include "ops/conv/conv_transposed.h"
+#include "ops/conv/conv_windows.h"
 #include "ops/conv/padded_planes.h"
 #include "ops/linalg/gemm.h"
 

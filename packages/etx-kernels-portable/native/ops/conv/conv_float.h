@@ -10,10 +10,6 @@ namespace etx::portable {
 Error convolve_floats(Context& context, const ConvShape& shape, const float* input,
                       const float* weight, const float* bias, float* out);
 
-/// The same by windows that are gathered, without padded planes.
-Error convolve_windows(Context& context, const ConvShape& shape, const float* input,
-                       const float* weight, const float* bias, float* out);
-
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_CONV_FLOAT_H_
