@@ -152,7 +152,7 @@ def on_onnxruntime(case: Case, exported: Any) -> Call | str:
 
 def xnnpack(case: Case, exported: Any) -> Call | str:
     """Return a call of the operator in XNNPACK as it is delegated, or why there is none."""
-    from etx_backend_xnnpack import XnnpackPartitioner
+    from etx_backend_xnnpack.partition import XnnpackPartitioner
     from etx_exir.delegation.info import get_delegation_info
 
     edge = to_edge_transform_and_lower(exported, partitioner=[XnnpackPartitioner()])
@@ -237,7 +237,7 @@ def measure(case: Case, peers: list[str], peak: Peak, rounds: int) -> Row | None
             got = results(call.once())
         except Exception as error:
             # Exporters and sessions of peers raise types of their own; the reason is in the JSON.
-            if peer == "etx" and not isinstance(error, EtxError):
+            if peer in ("etx", "xnnpack") and not isinstance(error, EtxError):
                 raise
             missing[peer] = f"{type(error).__name__}: {error}".splitlines()[0][:160]
             continue
