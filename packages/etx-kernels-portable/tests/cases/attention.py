@@ -53,6 +53,12 @@ def drawn(info: Any, device: Any, dtype: Any, requires_grad: bool, **k: Any) -> 
         last = torch.arange(keys) < max(keys // 3, 1)
         yield SampleInput(*operands, last, [], 0.2, False)
         yield SampleInput(*operands, torch.where(last, 0.0, -torch.inf).flip(0), [], 0.2, True)
+        lowest = torch.finfo(torch.float32).min
+        some = torch.where(last & (torch.rand(batch, rows, keys) < 0.7), 0.5, lowest)
+        yield SampleInput(*operands, some, [], 0.2, False)
+        none = torch.full((batch, 1, keys), lowest)
+        none[..., : keys // 4] = -torch.inf
+        yield SampleInput(*operands, none, [], 0.2, False)
 
 
 INFO = OpInfo(

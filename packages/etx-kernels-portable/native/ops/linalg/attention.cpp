@@ -19,6 +19,8 @@ namespace {
 using Single = Join<Float32, ReducedFloating>;
 
 constexpr float kHidden = -std::numeric_limits<float>::infinity();
+/// What masks of finite numbers hide with: its weight is zero next to any other number's.
+constexpr float kLowest = std::numeric_limits<float>::lowest();
 /// Scores that a thread holds at a time, as far as the rows of a tile allow.
 constexpr int64_t kScores = kIsSmall ? 1024 : 64 * 1024;
 
@@ -36,8 +38,8 @@ struct Mask {
   int64_t sizes[kMaxRank] = {};    ///< Of the rows.
   int64_t strides[kMaxRank] = {};  ///< Of the mask.
 
-  bool hides(int64_t at) const {
-    return added != nullptr ? added[at] == kHidden : seen != nullptr && seen[at] == 0;
+  bool hides(int64_t at, float most) const {
+    return added != nullptr ? added[at] <= most : seen != nullptr && seen[at] == 0;
   }
 
   int64_t offset(int64_t row) const {
@@ -49,13 +51,20 @@ struct Mask {
     return at;
   }
 
-  /// All that `row` sees of `keys` lies there.
-  Keys seen_by(int64_t row, int64_t keys) const {
-    Keys found{0, causal == 0 ? keys : min(keys, row % causal + 1)};
-    const int64_t at = offset(row);
-    while (found.end > 0 && hides(at + found.end - 1)) --found.end;
-    while (found.begin < found.end && hides(at + found.begin)) ++found.begin;
+  /// All that is seen of the first `keys` from `at` on lies there.
+  Keys seen_at(int64_t at, int64_t keys, float most) const {
+    Keys found{0, keys};
+    while (found.end > 0 && hides(at + found.end - 1, most)) --found.end;
+    while (found.begin < found.end && hides(at + found.begin, most)) ++found.begin;
     return found;
+  }
+
+  /// All that has a weight for `row` of `keys` lies there.
+  Keys seen_by(int64_t row, int64_t keys) const {
+    if (causal != 0) keys = min(keys, row % causal + 1);
+    const int64_t at = offset(row);
+    const Keys found = seen_at(at, keys, kLowest);
+    return found.begin < found.end ? found : seen_at(at, keys, kHidden);
   }
 
   /// The scores of `row` with `keys`.
@@ -79,6 +88,8 @@ struct Room {
   float* keys;    ///< In panels, as far as `packed` says; for few rows null.
   float* values;  ///< In panels, the same; for few rows what a product needs.
   int64_t batch = -1, packed = 0;
+  int64_t mask = -1;  ///< Where that of the last row begins, of what it saw.
+  Keys seen{0, 0};
 };
 
 /// softmax(scale * query key^T + mask) value, some rows at a time: all scores are never there.
@@ -199,8 +210,11 @@ struct Attention {
     float* const y = out + row * values;
     Keys seen{keys, 0};
     for (int64_t i = 0; i < count; ++i) {
-      const Keys of_row = mask.seen_by(row + i, keys);
-      seen = {min(seen.begin, of_row.begin), max(seen.end, of_row.end)};
+      const int64_t at = mask.offset(row + i);
+      if (at != room.mask || mask.causal != 0) {
+        room.mask = at, room.seen = mask.seen_by(row + i, keys);
+      }
+      seen = {min(seen.begin, room.seen.begin), max(seen.end, room.seen.end)};
     }
     if (seen.begin >= seen.end) {
       const float nothing = keys == 0 ? 0.0f : std::numeric_limits<float>::quiet_NaN();
