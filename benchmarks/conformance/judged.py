@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a difference from eager may be: a rounding of eager's, or which of equal elements is named."""
+"""What a difference from eager may be: its rounding, or which of equal elements is named."""
 
 from __future__ import annotations
 

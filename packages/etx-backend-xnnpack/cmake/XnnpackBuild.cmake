@@ -111,7 +111,7 @@ macro(etx_add_xnnpack)
   list(JOIN ETX_XNNPACK_OPTIONS " " etx_options)
   file(REAL_PATH "${CMAKE_C_COMPILER}" etx_c_compiler)
   file(REAL_PATH "${CMAKE_CXX_COMPILER}" etx_cxx_compiler)
-  string(SHA256 etx_key "2|${ETX_XNNPACK_SOURCES_KEY}|${CMAKE_C_COMPILER_ID}|${CMAKE_C_COMPILER_VERSION}|\
+  string(SHA256 etx_key "3|${ETX_XNNPACK_SOURCES_KEY}|${CMAKE_C_COMPILER_ID}|${CMAKE_C_COMPILER_VERSION}|\
 ${etx_c_compiler}|${etx_cxx_compiler}|${CMAKE_SYSTEM_NAME}|${CMAKE_SYSTEM_PROCESSOR}|${etx_options}|${etx_flags}")
   string(SUBSTRING ${etx_key} 0 16 etx_key)
   set(etx_kept "${etx_cache}/${CMAKE_SYSTEM_PROCESSOR}-${etx_key}")
