@@ -38,8 +38,22 @@ PACKAGES = {
 
 @cache
 def names_of(path: Path) -> frozenset[str]:
-    """Return what a module defines at its top; ANYTHING is among them where it cannot be read."""
-    return frozenset(defined(ast.parse(path.read_text()).body))
+    """Return what a module defines at its top; ANYTHING is among them where it cannot be read.
+
+    What `__getattr__` finds is in `__all__`, if there is one.
+    """
+    body = ast.parse(path.read_text()).body
+    names = frozenset(defined(body))
+    return names - {ANYTHING} | listed if (listed := exported(body)) else names
+
+
+def exported(body: list[ast.stmt]) -> set[str]:
+    for node in body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Tuple):
+            named = [ast.unparse(target) for target in node.targets] == ["__all__"]
+            if named and not any(isinstance(each, ast.Starred) for each in node.value.elts):
+                return set(ast.literal_eval(node.value))
+    return set()
 
 
 def defined(body: list[ast.stmt]) -> Iterator[str]:
@@ -110,3 +124,13 @@ def test_an_absent_name_is_found(tmp_path: Path) -> None:
     script.write_text("import tools as t\nfrom tools import np, gone\nt.np, t.lost\n")
     found = list(absent(script, {"tools": tmp_path / "tools.py"}))
     assert found == ["2: tools.gone", "3: tools.lost"]
+
+
+def test_an_absent_name_of_a_lazy_module_is_found(tmp_path: Path) -> None:
+    lazy = "def __getattr__(name):\n    return 1\n"
+    (tmp_path / "lazy.py").write_text(f"{lazy}__all__ = ['made']\n")
+    (tmp_path / "open.py").write_text(lazy)
+    script = tmp_path / "script.py"
+    script.write_text("from lazy import made, gone\nfrom open import whatever\n")
+    known = {name: tmp_path / f"{name}.py" for name in ("lazy", "open")}
+    assert list(absent(script, known)) == ["1: lazy.gone"]
