@@ -33,14 +33,15 @@ LEAST_US = 20.0
 """Below, calls from Python are most of both times."""
 SLOW, SCRATCH = 1.5, 2.0
 TOLERANCE = 2e-4
-PAGE = """# Shapes next to onnxruntime
+PAGE = """# Shapes next to onnxruntime, {level}
 
-`python3 noxfile.py -s shapes -- --count {count} --seed {seed} --page docs/shapes.md` draws
+`python3 noxfile.py -s shapes -- --count {count} --seed {seed} --page docs/{name}` draws
 convolutions, products, pools, norms, softmaxes and reductions of odd sizes, runs each through the
 compiler and the runtime with ETX's own kernels and in onnxruntime {version}, in turns, one thread,
-float32, and compares the results: here on {date}. A ratio is ETX's least time over
-onnxruntime's; scratch is what a kernel takes beside planned memory, over the bytes of the case's
-tensors. Cases of less than {least:.0f} µs in onnxruntime are compared, not timed.
+float32, and compares the results: here on {date}, on a processor whose widest
+instructions are {level}. A ratio is ETX's least time over onnxruntime's; scratch is what a kernel
+takes beside planned memory, over the bytes of the case's tensors. Cases of less than {least:.0f} µs
+in onnxruntime are compared, not timed.
 
 {table}
 
@@ -170,6 +171,10 @@ def worst(rows: Sequence[Row]) -> str:
     return "\n".join([head, *chosen])
 
 
+def level_of(capability: str) -> str:
+    return capability.replace("AVX512", "AVX-512")
+
+
 def main() -> int:
     """Measure, print, write; fail where there is a cliff."""
     parser = argparse.ArgumentParser(
@@ -180,7 +185,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=FAMILIES, default=list(FAMILIES))
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--json", type=Path, help="write all cases")
-    parser.add_argument("--page", type=Path, help="write docs/shapes.md")
+    parser.add_argument("--page", type=Path, help="write the page here")
     options = parser.parse_args()
     torch.set_num_threads(1)
     set_num_threads(1)
@@ -200,6 +205,8 @@ def main() -> int:
         page = PAGE.format(
             count=options.count,
             seed=options.seed,
+            name=options.page.name,
+            level=level_of(torch.backends.cpu.get_cpu_capability()),
             version=onnxruntime.__version__,
             date=date.today().isoformat(),
             least=LEAST_US,
