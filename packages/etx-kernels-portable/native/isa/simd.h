@@ -94,6 +94,12 @@ constexpr int kLanes = ETX_SIMD_BYTES / 4;
 #elif defined(__GNUC__)
 #define ETX_NOINLINE __attribute__((noinline, noclone))
 #endif
+/// For loops whose accumulators stay in registers only there; not where code is dear.
+#if defined(__GNUC__) && !defined(__OPTIMIZE_SIZE__)
+#define ETX_INLINE_LAMBDA __attribute__((always_inline))
+#else
+#define ETX_INLINE_LAMBDA
+#endif
 #if defined(__GNUC__)
 #define ETX_INLINE inline __attribute__((always_inline))
 inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }

@@ -76,7 +76,7 @@ void run_tile(const Tile& t) {
   const int32_t* const index = t.b_index;
   const float* next = t.next;
   int64_t k = 0;
-  const auto step = [&](VecF(&sum)[M][V]) {
+  const auto step = [&](VecF(&sum)[M][V]) ETX_INLINE_LAMBDA {
     const float* const row = indexed ? b + index[k] : b;
     VecF bv[V];
     ETX_UNROLL
@@ -88,7 +88,7 @@ void run_tile(const Tile& t) {
       for (int v = 0; v < V; ++v) sum[i][v] = add_products(sum[i][v], bv[v], s);
     }
     prefetch(next);
-    next += 16;
+    next += kLanes == 16 ? 16 : M;  // M rows are M floats a step; more drive out what is there.
     if (!indexed) b += b_stride;
     ++k;
   };
