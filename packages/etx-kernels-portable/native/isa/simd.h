@@ -136,7 +136,18 @@ inline void store_part(float* p, VecF v, size_t n) {
 #if ETX_SIMD_BYTES == 64
   _mm512_mask_storeu_ps(p, first(n), (__m512)v);
 #elif ETX_SIMD_BYTES == 32
-  _mm256_maskstore_ps(p, first(n), (__m256)v);
+  // Stores under a mask take some processors twenty times as long as others.
+  if (n >= kLanes) return store(p, v);
+  __m128 left = _mm256_castps256_ps128((__m256)v);
+  if ((n & 4) != 0) {
+    _mm_storeu_ps(p, left);
+    left = _mm256_extractf128_ps((__m256)v, 1), p += 4;
+  }
+  if ((n & 2) != 0) {
+    _mm_storel_pi(reinterpret_cast<__m64*>(p), left);
+    left = _mm_movehl_ps(left, left), p += 2;
+  }
+  if ((n & 1) != 0) _mm_store_ss(p, left);
 #else
   float t[kLanes];
   store(t, v);
