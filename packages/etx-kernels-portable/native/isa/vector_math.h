@@ -108,9 +108,19 @@ inline VecF tanh(VecF x) {
   return from_bits(bits(t / (t + 2.0f)) | sign);
 }
 
-inline VecF sigmoid(VecF x) { return 1.0f / (1.0f + exp(-x)); }
+/// 1 + e^x.
+inline VecF one_and_exp(VecF x) {
+#if ETX_SIMD_BYTES == 64
+  return 1.0f + exp(x);
+#else
+  const ReducedExp e = reduce_exp(smallest(largest(x, splat(-86.0f)), splat(89.0f)));
+  return (e.expm1 + 1.0f) * power_of_two(e.n - 1) * 2.0f + 1.0f;
+#endif
+}
 
-inline VecF silu(VecF x) { return x / (1.0f + exp(-x)); }
+inline VecF sigmoid(VecF x) { return 1.0f / one_and_exp(-x); }
+
+inline VecF silu(VecF x) { return x / one_and_exp(-x); }
 
 /// An odd polynomial below 1; above, one minus the exponential of a polynomial fitted to log erfc.
 inline VecF erf(VecF x) {
