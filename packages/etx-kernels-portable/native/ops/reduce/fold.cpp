@@ -45,8 +45,9 @@ struct Job {
   }
 };
 
-/// Results whose elements are rows that follow each other, those of several results, too.
-void fold_row_by_row(const Job& job, int64_t begin, int64_t end) {
+/// Results whose elements are rows that follow each other, those of several results, too: `from`
+/// and `to` are where those of the first line lie.
+void fold_row_by_row(const Job& job, int64_t from, int64_t to, int64_t begin, int64_t end) {
   constexpr int64_t kLines = 64;
   const Reduction& plan = job.plan;
   const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
@@ -56,21 +57,29 @@ void fold_row_by_row(const Job& job, int64_t begin, int64_t end) {
     const int64_t n = min(end - i, kLines);
     job.folding.start(totals, n);
     plan.folded.for_each_outer(0, plan.folded.outer(), [&](const int64_t* folded) {
-      const int64_t at = i * length + folded[0];
+      const int64_t at = from + i * length + folded[0];
       job.folding.run(totals, job.reader.in_place() + at * size, length, n);
     });
     job.finish(totals, n);
-    job.writer.write(i * stride, stride, totals, n);
+    job.writer.write(to + i * stride, stride, totals, n);
   }
 }
 
 /// One result after the other, each from pieces of the input.
 void fold_rows(const Job& job, int64_t begin, int64_t end) {
   const Reduction& plan = job.plan;
-  if (!kIsSmall && job.reader.in_place() != nullptr && plan.kept.levels == 1 &&
+  const int64_t inner = plan.kept.inner();
+  if (!kIsSmall && job.reader.in_place() != nullptr && plan.kept.levels > 0 &&
       plan.folded.levels > 1 && plan.folded.stride[0][0] == 1 &&
       plan.kept.stride[0][0] == plan.folded.inner()) {
-    return fold_row_by_row(job, begin, end);
+    for (int64_t i = begin, next; i < end; i = next) {
+      const int64_t line = i / inner;
+      next = min(end, (line + 1) * inner);
+      plan.kept.for_each_outer(line, line + 1, [&](const int64_t* offsets) {
+        fold_row_by_row(job, offsets[0], offsets[1], i - line * inner, next - line * inner);
+      });
+    }
+    return;
   }
   plan.kept.for_each(begin, end, [&](const int64_t* offsets) {
     Element total;
