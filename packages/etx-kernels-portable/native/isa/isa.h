@@ -48,7 +48,12 @@ struct Gemm {
   const int32_t* b_index = nullptr;  ///< Where row k of B begins; null: k * b_stride.
   /// Between panels of `Isa::tile_columns` columns; equal to that where B is read in place.
   int64_t panel_stride = 0;
+  /// The last panel, if it is a partial one, whose rows are `tile_columns` apart; null: it follows
+  /// the others.
+  const float* tail = nullptr;
   const float* bias = nullptr;  ///< One per row; null: zero.
+  /// One per column, whole panels of them, instead of one per row; null: none.
+  const float* column_bias = nullptr;
   float* c = nullptr;
   int64_t c_stride = 0;
   int64_t depth = 0;

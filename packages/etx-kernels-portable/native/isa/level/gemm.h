@@ -33,7 +33,7 @@ struct Tile {
   int64_t b_stride;
   const int32_t* b_index;
   int64_t depth;
-  const float* bias;
+  const float *row_bias, *column_bias;  ///< A sum begins with the product of the two.
   float* out;
   int64_t out_stride;
   const float* next;  ///< What will be read soon: a cache line is fetched at each step.
@@ -65,7 +65,7 @@ void run_tile(const Tile& t) {
   for (int i = 0; i < M; ++i) {
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      acc[0][i][v] = splat(t.bias == nullptr ? 0.0f : t.bias[i]);
+      acc[0][i][v] = splat(t.row_bias[i]) * load(t.column_bias + v * kLanes);
       ETX_UNROLL
       for (int u = 1; u < U; ++u) acc[u][i][v] = splat(0.0f);
     }
@@ -222,12 +222,15 @@ constexpr int64_t kShortRow = 1024;
 
 void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t end) {
   alignas(64) float buffer[kTileRows * kTileColumns];
+  constexpr int kOnes = kTileRows > kTileColumns ? kTileRows : kTileColumns;
+  static constexpr float kZeros[kTileRows] = {};
+  float ones[kOnes];
+  for (float& one : ones) one = 1.0f;
   Tile t;
   t.a_stride = g.a_stride;
-  t.b_stride = g.b_stride;
   t.b_index = g.b_index;
   t.depth = g.depth;
-  t.bias = g.bias == nullptr ? nullptr : g.bias + row;
+  t.row_bias = g.bias != nullptr ? g.bias + row : (g.column_bias != nullptr ? ones : kZeros);
   if (g.scratch != nullptr) {
     t.a_stride = gather(g, row, rows);
     t.a = g.scratch;
@@ -238,7 +241,10 @@ void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t 
   const float* const behind = lies_so ? g.a + (row + rows) * g.a_stride : g.scratch;
   for (int64_t column = begin; column < end; column += kTileColumns) {
     const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
-    t.b = g.b + column / kTileColumns * g.panel_stride;
+    const bool in_tail = g.tail != nullptr && columns < kTileColumns;
+    t.b = in_tail ? g.tail : g.b + column / kTileColumns * g.panel_stride;
+    t.b_stride = in_tail ? kTileColumns : g.b_stride;
+    t.column_bias = g.column_bias != nullptr ? g.column_bias + column : ones;
     const bool fetches = column + kTileColumns >= end && g.depth <= kShortRow;
     t.next = fetches ? behind : t.a;
     Run runs[kTileColumns];

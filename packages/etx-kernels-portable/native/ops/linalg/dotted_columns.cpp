@@ -52,17 +52,8 @@ void DottedColumns::run(int64_t begin, int64_t end) const {
 }
 
 void DottedColumns::run_beside(const Gemm& g, int64_t begin, int64_t end) const {
-  const int64_t rows = g.row_end - g.row_begin;
-  const bool at_once = count == 0 || g.column_end - g.column_begin > g.column_block;
-  const int64_t tiles = at_once ? 1 : divide_up(max<int64_t>(rows, 1), isa().tile_rows);
-  const int64_t step = divide_up(rows, tiles);
-  Gemm few = g;
-  for (int64_t row = g.row_begin; row < g.row_end; row = few.row_end) {
-    few.row_begin = row, few.row_end = min(row + step, g.row_end);
-    run_loop(few);
-    const int64_t first = max(row, begin), last = min(few.row_end, end);
-    if (first < last) run(first, last);
-  }
+  portable::run_beside(g, count == 0, begin, end,
+                       [&](int64_t first, int64_t last) { run(first, last); });
 }
 
 }  // namespace etx::portable

@@ -17,7 +17,6 @@ struct InPlaceProduct {
   int64_t columns;  ///< Those that are multiplied, the first ones.
   float* tail;
 
-  int64_t full() const { return columns / isa().tile_columns * isa().tile_columns; }
   static int64_t tail_floats(int64_t k, int64_t columns) {
     return columns % isa().tile_columns == 0 ? 0 : k * isa().tile_columns;
   }
@@ -27,21 +26,16 @@ struct InPlaceProduct {
     a.set(g);
     g.a_stride = k;
     g.b = b, g.b_stride = n, g.panel_stride = isa().tile_columns;
+    g.tail = tail;
     g.c = c, g.c_stride = n;
-    g.depth = k, g.row_end = m, g.column_end = full();
+    g.depth = k, g.row_end = m, g.column_end = columns;
     g.column_block = column_block(4 * k);
     return g;
   }
 
   void pack_tail(const float* b) const {
-    if (full() < columns) isa().pack_rows(b + full(), n, columns - full(), k, tail);
-  }
-
-  void run_tail(Gemm g) const {
-    if (full() == columns) return;
-    g.b = tail, g.b_stride = isa().tile_columns, g.panel_stride = 0;
-    g.column_begin = full(), g.column_end = columns;
-    run_loop(g);
+    const int64_t rest = columns % isa().tile_columns;
+    if (rest != 0) isa().pack_rows(b + columns - rest, n, rest, k, tail);
   }
 };
 
@@ -56,9 +50,9 @@ int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
 /// Parts of the work, so that a thread that comes late finds less of it.
 int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
 
-/// Runs `run(part, is_last)`, where the rows of the last are to be multiplied with what little
-/// stands behind the last full panel, too: not worth waking threads for once more. `g.scratch`, if
-/// any, is that of `jobs_of(threads)`.
+/// Runs `run(part, is_last)`, where the rows of the last are to be multiplied with the dotted
+/// columns, too: not worth waking threads for once more. `g.scratch`, if any, is that of
+/// `jobs_of(threads)`.
 template <class Run>
 void run_parts(Context& context, const Gemm& g, int64_t threads, const Run& run) {
   const int64_t jobs = jobs_of(threads), columns = g.column_end, rows = g.row_end;
@@ -123,8 +117,6 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   const int64_t behind = a.halves != nullptr ? 0 : dotted(m, k, n);
   DottedColumns dots{m, k, n, behind, a.of_pairs, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
-  Gemm g = product.gemm(a, b, c);
-  g.bias = bias;
   const bool packs = m > 2 * isa().tile_rows && k > 256;
   const int64_t panels = divide_up(product.columns, isa().tile_columns);
   const int64_t packed =
@@ -133,7 +125,9 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, packed + gathered + dots.floats(),
                                                "not enough temporary memory to multiply"));
-  product.tail = temp;
+  if (!packs) product.tail = temp;
+  Gemm g = product.gemm(a, b, c);
+  g.bias = bias;
   dots.memory = temp + packed + gathered;
   if (gather) g.scratch = temp + packed;
   dots.pack(b);
@@ -143,13 +137,11 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
       isa().pack_rows(b + first, n, min(last, product.columns) - first, k, temp + first * k);
     });
     g.b = temp, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
-    g.column_end = product.columns;
   } else {
     product.pack_tail(b);
   }
   run_parts(context, g, threads, [&](const Gemm& part, bool is_last) {
     dots.run_beside(part, part.row_begin, is_last ? part.row_end : 0);
-    if (is_last && !packs) product.run_tail(part);
   });
   return Error::Ok;
 }
@@ -167,9 +159,8 @@ void multiply_part(Context& context, const float* a, const float* b, int64_t str
   g.store = store;
   g.c_stride = store == Gemm::Store::Transposed ? m : columns;
   if (should_gather(k, columns)) g.scratch = memory + InPlaceProduct::tail_floats(k, columns);
-  run_gemm(context, g, threads);
   product.pack_tail(b);
-  product.run_tail(g);
+  run_gemm(context, g, threads);
 }
 
 int64_t alone_floats(int64_t m, int64_t k, int64_t n) {
@@ -188,9 +179,8 @@ void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t
   const InPlaceProduct product{m, k, n, n, memory};
   Gemm g = product.gemm(a, b, c);
   if (gathered_alone(m, k, n) != 0) g.scratch = memory + InPlaceProduct::tail_floats(k, n);
-  isa().gemm(g);
   product.pack_tail(b);
-  product.run_tail(g);
+  isa().gemm(g);
 }
 
 Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
@@ -218,65 +208,95 @@ Error multiply_batch(Context& context, const float* a, const float* b, float* c,
 
 namespace {
 
-/// y = x w^T + bias: the first `main` rows of x, packed as columns, are multiplied by rows of w,
-/// the others are dot products with them.
+/// y = x w^T + bias: the first `main` rows of one operand, packed as columns, are multiplied by
+/// rows of the other, the rest are dot products with them.
 struct TransposedProduct {
   const float* x;
   Rows w;
   const float* bias;
   float* y;
   int64_t m, k, n;
+  bool packs_w;  ///< Else x, and what is multiplied is the transpose of y.
   int64_t rest, main;
 
   TransposedProduct(const float* rows, const Rows& weights, const float* added, float* result,
                     int64_t rows_of_x, int64_t depth, int64_t rows_of_w)
       : x(rows), w(weights), bias(added), y(result), m(rows_of_x), k(depth), n(rows_of_w) {
-    const int64_t few = m <= dot_rows() ? m : dotted(n, k, m);
-    rest = w.is_narrow() ? 0 : few, main = m - rest;
+    // So short sums cost less than to turn what comes of them.
+    constexpr int64_t kShort = 16;
+    packs_w = !kIsSmall && !w.is_narrow() && m > dot_rows() && (n <= m || k <= kShort);
+    const int64_t few = m <= dot_rows() ? m : dotted(lines(), k, columns());
+    rest = w.is_narrow() ? 0 : few, main = columns() - rest;
   }
 
+  int64_t columns() const { return packs_w ? n : m; }
+  /// Rows that all of these are multiplied by.
+  int64_t lines() const { return packs_w ? m : n; }
   int64_t panels() const { return divide_up(main, isa().tile_columns); }
-  int64_t packed() const { return panels() * isa().tile_columns * k; }
-  bool gathers() const { return w.halves != nullptr || should_gather(k, m); }
+  int64_t packed() const { return panels() * isa().tile_columns * (packs_w ? k + 1 : k); }
+  bool gathers() const { return w.halves != nullptr || should_gather(k, columns()); }
 
   void dots(int64_t begin, int64_t end) const {
     if (rest == 0) return;
     Gemv d;
-    d.x = x + main * k, d.x_stride = k, d.rows = rest;
-    d.w = w.floats, d.w_stride = k, d.depth = k;
-    d.bias = bias, d.y = y + main * n, d.y_stride = n;
-    d.begin = begin, d.end = end;
-    isa().gemv(d);
+    d.x_stride = d.w_stride = d.depth = k, d.y_stride = n;
+    if (!packs_w) {
+      d.x = x + main * k, d.rows = rest;
+      d.w = w.floats, d.begin = begin, d.end = end;
+      d.bias = bias, d.y = y + main * n;
+      return isa().gemv(d);
+    }
+    constexpr int64_t kNear = 8;
+    d.w = w.floats + main * k, d.end = rest;
+    d.bias = bias == nullptr ? nullptr : bias + main;
+    for (int64_t row = begin; row < end; row += kNear) {
+      d.x = x + row * k, d.rows = min(kNear, end - row), d.y = y + row * n + main;
+      isa().gemv(d);
+    }
   }
 
   void pack(int64_t begin, int64_t end, float* to) const {
     const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
-    isa().pack_transposed(x + first * k, k, min(last, main) - first, k, to + first * k);
+    const float* const from = packs_w ? w.floats : x;
+    isa().pack_transposed(from + first * k, k, min(last, main) - first, k, to + first * k);
+    if (!packs_w || bias == nullptr) return;
+    float* const added = to + panels() * isa().tile_columns * k;
+    for (int64_t i = first; i < last; ++i) added[i] = bias[min(i, main - 1)];
   }
 
-  Gemm gemm(const float* columns) const {
+  Gemm gemm(const float* packed_columns) const {
     Gemm g;
-    w.set(g);
-    g.a_stride = k;
-    g.b = columns, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
-    g.bias = bias;
-    g.c = y, g.c_stride = n, g.store = Gemm::Store::Transposed;
-    g.depth = k, g.row_end = n, g.column_end = main;
+    g.a_stride = g.depth = k;
+    g.b = packed_columns, g.b_stride = isa().tile_columns;
+    g.panel_stride = isa().tile_columns * k;
+    g.c = y, g.c_stride = n;
+    g.row_end = lines(), g.column_end = main;
     g.column_block = column_block(4 * k);
+    if (packs_w) {
+      g.a = x;
+      if (bias != nullptr) g.column_bias = packed_columns + panels() * g.panel_stride;
+    } else {
+      w.set(g);
+      g.bias = bias, g.store = Gemm::Store::Transposed;
+    }
     return g;
   }
 
   /// Floats of memory of `run_alone`.
   int64_t floats() const { return main == 0 ? 0 : packed() + (gathers() ? gemm_scratch(k, 1) : 0); }
 
+  void run(const Gemm& g, bool with_dots) const {
+    const auto beside = [&](int64_t begin, int64_t end) { dots(begin, end); };
+    run_beside(g, rest == 0 || !packs_w, 0, with_dots ? lines() : 0, beside);
+  }
+
   /// All of it on the caller's thread.
   void run_alone(float* memory) const {
-    dots(0, n);
-    if (main == 0) return;
+    if (main == 0) return dots(0, lines());
     pack(0, panels(), memory);
     Gemm g = gemm(memory);
     if (gathers()) g.scratch = memory + packed();
-    run_loop(g);
+    run(g, true);
   }
 };
 
@@ -289,7 +309,7 @@ Error multiply_transposed(Context& context, const float* x, const Rows& w, const
   const int64_t threads = useful_threads(context, Checked(m) * k * n * cost);
   const auto dots = [&](int64_t begin, int64_t end) { product.dots(begin, end); };
   if (product.main == 0) {
-    context.parallel_for(0, n, divide_up(n, threads), dots);
+    context.parallel_for(0, product.lines(), divide_up(product.lines(), threads), dots);
     return Error::Ok;
   }
   const int64_t panels = product.panels();
@@ -300,10 +320,8 @@ Error multiply_transposed(Context& context, const float* x, const Rows& w, const
                        [&](int64_t begin, int64_t end) { product.pack(begin, end, packed); });
   Gemm g = product.gemm(packed);
   if (product.gathers()) g.scratch = packed + product.packed();
-  run_parts(context, g, threads, [&](const Gemm& part, bool is_last) {
-    run_loop(part);
-    if (is_last) dots(part.row_begin, part.row_end);
-  });
+  run_parts(context, g, threads,
+            [&](const Gemm& part, bool is_last) { product.run(part, is_last); });
   return Error::Ok;
 }
 

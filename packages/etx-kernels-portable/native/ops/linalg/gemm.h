@@ -53,6 +53,23 @@ struct Rows {
 /// Runs `g` on the caller's thread.
 void run_loop(const Gemm& g);
 
+/// Multiplies what `g` says and calls `dots(first, last)` for its rows from `begin` to `end`: a few
+/// rows of A serve both while they are in the cache.
+template <class Dots>
+void run_beside(const Gemm& g, bool at_once, int64_t begin, int64_t end, const Dots& dots) {
+  if (g.column_end - g.column_begin > g.column_block) at_once = true;
+  const int64_t rows = g.row_end - g.row_begin;
+  const int64_t tiles = at_once ? 1 : divide_up(max<int64_t>(rows, 1), isa().tile_rows);
+  const int64_t step = divide_up(rows, tiles);
+  Gemm few = g;
+  for (int64_t row = g.row_begin; row < g.row_end; row = few.row_end) {
+    few.row_begin = row, few.row_end = min(row + step, g.row_end);
+    run_loop(few);
+    const int64_t first = max(row, begin), last = min(few.row_end, end);
+    if (first < last) dots(first, last);
+  }
+}
+
 /// Runs `g` on `threads` threads, split by columns or by rows. `g.scratch`, if any, holds
 /// `gemm_scratch` floats.
 void run_gemm(Context& context, const Gemm& g, int64_t threads);
