@@ -168,31 +168,30 @@ void fold_columns(const Job& job, int64_t item) {
   const int64_t n = min(rest, kBlock);
   const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
   const char* const in_place = job.reader.in_place();
-  const bool adds = !kIsSmall && in_place != nullptr && job.folding.taps == &Isa::sum_taps;
+  const TapLoop taps = kIsSmall || in_place == nullptr ? nullptr : job.folding.taps;
+  const bool adds = !kIsSmall && taps == &Isa::sum_taps;
   plan.kept.for_each_outer(item / blocks, item / blocks + 1, [&](const int64_t* offsets) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
-    job.folding.start(total, n);
-    const bool is_short = plan.count <= kRun;
+    const bool is_short = plan.count <= kRun, in_taps = taps != nullptr && plan.folded.levels == 1;
     void* const sum = is_short ? total : run;
-    if (!is_short) job.folding.start(run, n);
-    if (adds && plan.folded.levels == 1) {
+    if (in_taps) {
       const int64_t step = plan.folded.stride[0][0];
-      const float* const x = reinterpret_cast<const float*>(in_place) + offsets[0] + first;
-      for (int64_t row = 0; row < plan.count; row += kRun) {
-        if (row > 0) {
-          job.folding.pair(total, run, n);
-          job.folding.start(run, n);
-        }
+      const float* x = reinterpret_cast<const float*>(in_place) + offsets[0] + first;
+      for (int64_t row = 0; row < plan.count; row += kRun, x += kRun * step) {
         const int64_t rows = min(plan.count - row, kRun);
-        float* const to = static_cast<float*>(sum);
-        const auto done = static_cast<int64_t>(
-            isa().add_rows(x + row * step, step, rows, to, static_cast<size_t>(n)));
-        for (int64_t r = row; done < n && r < row + rows; ++r) {
-          job.folding.pair(to + done, x + r * step + done, n - done);
+        float* const to = reinterpret_cast<float*>(row == 0 ? total : run);
+        int64_t done = 0;
+        if (adds) {
+          job.folding.start(to, n);
+          done = static_cast<int64_t>(isa().add_rows(x, step, rows, to, static_cast<size_t>(n)));
         }
+        if (done < n) (isa().*taps)(x + done, step, rows, to + done, {1, n - done, 0, 0});
+        if (row > 0) job.folding.pair(total, run, n);
       }
     } else {
+      job.folding.start(total, n);
+      if (!is_short) job.folding.start(run, n);
       int64_t rows = 0;
       plan.folded.for_each(0, plan.count, [&](const int64_t* folded) {
         const int64_t begin = offsets[0] + first + folded[0];
@@ -209,8 +208,8 @@ void fold_columns(const Job& job, int64_t item) {
         job.folding.pair(total, run, n);
         job.folding.start(run, n);
       });
+      if (!is_short) job.folding.pair(total, run, n);
     }
-    if (!is_short) job.folding.pair(total, run, n);
     job.finish(total, n);
     const int64_t stride = plan.kept.stride[0][1];
     job.writer.write(offsets[1] + first * stride, stride, total, n);
