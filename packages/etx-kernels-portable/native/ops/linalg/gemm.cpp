@@ -42,6 +42,13 @@ struct InPlaceProduct {
 /// True where a product has so few columns that each is a dot product with the rows of A.
 bool are_few(int64_t m, int64_t k, int64_t n) { return !kIsSmall && dotted(m, k, n) == n; }
 
+/// True where B is worth being packed: it is passed over again and again, and what lies at
+/// multiples of 1 KB drives each other out of the cache.
+bool should_pack(int64_t m, int64_t k, int64_t n) {
+  const bool collides = n % 256 == 0 && k >= 64 && m > 64;
+  return (m > 2 * isa().tile_rows && k > 256) || (!kIsSmall && collides);
+}
+
 /// Floats for the rows of A that one thread gathers.
 int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
   return should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
@@ -117,7 +124,7 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   const int64_t behind = a.halves != nullptr ? 0 : dotted(m, k, n);
   DottedColumns dots{m, k, n, behind, a.of_pairs, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
-  const bool packs = m > 2 * isa().tile_rows && k > 256;
+  const bool packs = should_pack(m, k, n);
   const int64_t panels = divide_up(product.columns, isa().tile_columns);
   const int64_t packed =
       packs ? panels * isa().tile_columns * k : InPlaceProduct::tail_floats(k, product.columns);
@@ -186,7 +193,7 @@ void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t
 Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
                      int64_t m, int64_t k, int64_t n) {
   const int64_t threads = useful_threads(context, Checked(batch) * m * k * n);
-  if (batch < threads || (m > 64 && k > 256)) {
+  if (batch < threads || (m > 64 && should_pack(m, k, n))) {
     for (int64_t i = 0; i < batch; ++i) {
       ETX_TRY(multiply(context, a + i * m * k, b + i * k * n, nullptr, c + i * m * n, m, k, n));
     }
