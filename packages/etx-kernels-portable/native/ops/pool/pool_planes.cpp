@@ -57,9 +57,11 @@ struct Planes {
         fold(x + top * width, step * width, taps, to, {1, made * width, 0, 0});
       } else if (used == width && width <= kFew && all <= lines * length) {
         fold(x + top * width, step * width, taps, folded, {1, all, 0, 0});
-        for (int64_t line = 0; line < made; ++line) {
-          const float* const from = folded + line * w.stride[1] * width;
-          for (int64_t k = 0; k < width; ++k) to[line * length + k] = from[k];
+        for (int64_t k = 0; k < width; ++k) {
+          const float* from = folded + k;
+          for (int64_t line = 0; line < made; ++line, from += w.stride[1] * width) {
+            to[line * length + k] = *from;
+          }
         }
       } else {
         fold(x + top * width, step * width, taps, to, {made, used, w.stride[1] * width, length});
