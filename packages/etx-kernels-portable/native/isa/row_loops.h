@@ -28,7 +28,15 @@ T in_lanes(const T* x, int64_t n, T start, const F& f, const Join& join) {
   return totals[0];
 }
 
-inline float sum(const float* x, int64_t n) { return isa().sum(x, static_cast<size_t>(n)); }
+/// Up to here, floats are added one by one: that costs less than to call the vector code.
+constexpr int64_t kShortRow = kIsSmall ? 0 : 16;
+
+inline float sum(const float* x, int64_t n) {
+  if (n > kShortRow) return isa().sum(x, static_cast<size_t>(n));
+  float total = 0;
+  for (int64_t i = 0; i < n; ++i) total += x[i];
+  return total;
+}
 inline double sum(const double* x, int64_t n) {
   const auto add = [](double a, double b) { return a + b; };
   return in_lanes(x, n, 0.0, add, add);
@@ -48,7 +56,10 @@ inline void multiply_panel(const Product<uint64_t>& p) { isa().product_long(p); 
 
 /// The sum of (x - center)^2.
 inline float sum_squares(const float* x, float center, int64_t n) {
-  return isa().sum_squares(x, center, static_cast<size_t>(n));
+  if (n > kShortRow) return isa().sum_squares(x, center, static_cast<size_t>(n));
+  float total = 0;
+  for (int64_t i = 0; i < n; ++i) total += (x[i] - center) * (x[i] - center);
+  return total;
 }
 inline double sum_squares(const double* x, double center, int64_t n) {
   const auto square = [center](double a, double v) { return a + (v - center) * (v - center); };

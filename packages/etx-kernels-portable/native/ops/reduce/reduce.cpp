@@ -12,7 +12,7 @@ namespace etx::portable {
 namespace {
 
 /// Up to here, adding one by one costs less than calling the vector code.
-constexpr int64_t kShort = 16;
+constexpr int64_t kShort = 8;
 
 template <typename C>
 struct Sum {
