@@ -71,7 +71,11 @@ inline void copy_line(const float* x, float* y, int64_t n) {
 /// y[i] = x[i * step].
 inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
   if (step == 1) return copy_line(x, y, n);
-  for (int64_t i = step == 2 ? copy_even(x, y, n) : 0; i < n; ++i) y[i] = x[i * step];
+  int64_t i = step == 2 ? copy_even(x, y, n) : 0;
+  for (x += i * step; i + 4 <= n; i += 4, x += 4 * step) {
+    y[i] = x[0], y[i + 1] = x[step], y[i + 2] = x[2 * step], y[i + 3] = x[3 * step];
+  }
+  for (; i < n; ++i, x += step) y[i] = *x;
 }
 
 void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
