@@ -101,7 +101,7 @@ inline VecF log(VecF x) {
 inline VecF tanh(VecF x) {
   const VecU sign = bits(x) & 0x80000000u;
   VecF a = from_bits(bits(x) ^ sign);
-  a = a > 9.2f ? splat(9.2f) : a;
+  a = smallest(a, splat(9.2f));
   const ReducedExp e = reduce_exp(a + a);
   const VecF scale = power_of_two(e.n);
   const VecF t = e.expm1 * scale + (scale - 1.0f);
@@ -126,7 +126,7 @@ inline VecF silu(VecF x) { return x / one_and_exp(-x); }
 inline VecF erf(VecF x) {
   const VecU sign = bits(x) & 0x80000000u;
   VecF a = from_bits(bits(x) ^ sign);
-  a = a > 4.05f ? splat(4.05f) : a;
+  a = smallest(a, splat(4.05f));
   constexpr float kSmall[] = {1.1283791f,    -0.37612325f, 0.1128018f,
                               -0.026711311f, 0.004917551f, -0.0005631419f};
   constexpr float kLarge[] = {0.00031245942f, 1.1272023f,    0.6379649f,     0.10325627f,
