@@ -29,10 +29,10 @@ T in_lanes(const T* x, int64_t n, T start, const F& f, const Join& join) {
 }
 
 /// Up to here, floats are added one by one: that costs less than to call the vector code.
-constexpr int64_t kShortRow = kIsSmall ? 0 : 16;
+constexpr int64_t kShortRow = 16;
 
 inline float sum(const float* x, int64_t n) {
-  if (n > kShortRow) return isa().sum(x, static_cast<size_t>(n));
+  if (kIsSmall || n > kShortRow) return isa().sum(x, static_cast<size_t>(n));
   float total = 0;
   for (int64_t i = 0; i < n; ++i) total += x[i];
   return total;
@@ -56,7 +56,7 @@ inline void multiply_panel(const Product<uint64_t>& p) { isa().product_long(p); 
 
 /// The sum of (x - center)^2.
 inline float sum_squares(const float* x, float center, int64_t n) {
-  if (n > kShortRow) return isa().sum_squares(x, center, static_cast<size_t>(n));
+  if (kIsSmall || n > kShortRow) return isa().sum_squares(x, center, static_cast<size_t>(n));
   float total = 0;
   for (int64_t i = 0; i < n; ++i) total += (x[i] - center) * (x[i] - center);
   return total;

@@ -223,7 +223,7 @@ struct TransposedProduct {
   const float* bias;
   float* y;
   int64_t m, k, n;
-  bool packs_w;  ///< Else x, and what is multiplied is the transpose of y.
+  bool is_by_rows;
   int64_t rest, main;
 
   TransposedProduct(const float* rows, const Rows& weights, const float* added, float* result,
@@ -231,23 +231,25 @@ struct TransposedProduct {
       : x(rows), w(weights), bias(added), y(result), m(rows_of_x), k(depth), n(rows_of_w) {
     // So short sums cost less than to turn what comes of them.
     constexpr int64_t kShort = 16;
-    packs_w = !kIsSmall && !w.is_narrow() && m > dot_rows() && (n <= m || k <= kShort);
+    is_by_rows = !w.is_narrow() && m > dot_rows() && (n <= m || k <= kShort);
     const int64_t few = m <= dot_rows() ? m : dotted(lines(), k, columns());
     rest = w.is_narrow() ? 0 : few, main = columns() - rest;
   }
 
-  int64_t columns() const { return packs_w ? n : m; }
+  /// Else x, and what is multiplied is the transpose of y.
+  bool packs_w() const { return !kIsSmall && is_by_rows; }
+  int64_t columns() const { return packs_w() ? n : m; }
   /// Rows that all of these are multiplied by.
-  int64_t lines() const { return packs_w ? m : n; }
+  int64_t lines() const { return packs_w() ? m : n; }
   int64_t panels() const { return divide_up(main, isa().tile_columns); }
-  int64_t packed() const { return panels() * isa().tile_columns * (packs_w ? k + 1 : k); }
+  int64_t packed() const { return panels() * isa().tile_columns * (packs_w() ? k + 1 : k); }
   bool gathers() const { return w.halves != nullptr || should_gather(k, columns()); }
 
   void dots(int64_t begin, int64_t end) const {
     if (rest == 0) return;
     Gemv d;
     d.x_stride = d.w_stride = d.depth = k, d.y_stride = n;
-    if (!packs_w) {
+    if (!packs_w()) {
       d.x = x + main * k, d.rows = rest;
       d.w = w.floats, d.begin = begin, d.end = end;
       d.bias = bias, d.y = y + main * n;
@@ -264,9 +266,9 @@ struct TransposedProduct {
 
   void pack(int64_t begin, int64_t end, float* to) const {
     const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
-    const float* const from = packs_w ? w.floats : x;
+    const float* const from = packs_w() ? w.floats : x;
     isa().pack_transposed(from + first * k, k, min(last, main) - first, k, to + first * k);
-    if (!packs_w || bias == nullptr) return;
+    if (!packs_w() || bias == nullptr) return;
     float* const added = to + panels() * isa().tile_columns * k;
     for (int64_t i = first; i < last; ++i) added[i] = bias[min(i, main - 1)];
   }
@@ -279,7 +281,7 @@ struct TransposedProduct {
     g.c = y, g.c_stride = n;
     g.row_end = lines(), g.column_end = main;
     g.column_block = column_block(4 * k);
-    if (packs_w) {
+    if (packs_w()) {
       g.a = x;
       if (bias != nullptr) g.column_bias = packed_columns + panels() * g.panel_stride;
     } else {
@@ -294,7 +296,9 @@ struct TransposedProduct {
 
   void run(const Gemm& g, bool with_dots) const {
     const auto beside = [&](int64_t begin, int64_t end) { dots(begin, end); };
-    run_beside(g, rest == 0 || !packs_w, 0, with_dots ? lines() : 0, beside);
+    if (packs_w()) return run_beside(g, rest == 0, 0, with_dots ? lines() : 0, beside);
+    run_loop(g);
+    if (with_dots) dots(g.row_begin, g.row_end);
   }
 
   /// All of it on the caller's thread.
