@@ -31,6 +31,53 @@ inline VecF odd_lanes(VecF a, VecF b) {
 #endif
 }
 
+#if ETX_SIMD_BYTES == 32
+/// The same of `room` floats, at least 1, behind x: those with even numbers; then every third one.
+inline VecF even_part(const float* x, size_t room) {
+  constexpr size_t lanes = kLanes;
+  const VecF low = load_part(x, room < lanes ? room : lanes);
+  return even_lanes(low, room > lanes ? load_part(x + kLanes, room - lanes) : splat(0.0f));
+}
+inline VecF third_lanes(VecF a, VecF b, VecF c) {
+  const VecF ab = __builtin_shufflevector(a, b, 0, 9, 2, 3, 12, 5, 6, 15);
+  const VecF all = __builtin_shufflevector(ab, c, 0, 1, 10, 3, 4, 13, 6, 7);
+  return __builtin_shufflevector(all, all, 0, 3, 6, 1, 4, 7, 2, 5);
+}
+inline VecF third_part(const float* x, size_t room) {
+  constexpr size_t lanes = kLanes;
+  const auto part = [&](size_t begin) {
+    if (room <= begin) return splat(0.0f);
+    return load_part(x + begin, room - begin < lanes ? room - begin : lanes);
+  };
+  return third_lanes(part(0), part(lanes), part(2 * lanes));
+}
+
+/// y[i] = x[i * step] for a step of 2 or 3. A vector of which more floats are read than needed is
+/// not the last one.
+template <int step>
+inline int64_t copy_spread(const float* x, float* y, int64_t n) {
+  const auto part = [&](int64_t i, int64_t count) {
+    const auto room = static_cast<size_t>(step * (count - 1) + 1);
+    return step == 2 ? even_part(x + step * i, room) : third_part(x + step * i, room);
+  };
+  if (n < kLanes) {
+    if (n > 0) store_part(y, part(0, n), static_cast<size_t>(n));
+    return n;
+  }
+  for (int64_t i = 0; i + kLanes < n; i += kLanes) {
+    const float* const from = x + step * i;
+    const VecF low = load(from), high = load(from + kLanes);
+    if constexpr (step == 2) {
+      store(y + i, even_lanes(low, high));
+    } else {
+      store(y + i, third_lanes(low, high, load(from + 2 * kLanes)));
+    }
+  }
+  store(y + n - kLanes, part(n - kLanes, kLanes));
+  return n;
+}
+#endif
+
 /// The second vector ends one float behind the last one needed: it is read only where there is
 /// another element to come.
 inline int64_t copy_even(const float* x, float* y, int64_t n) {
@@ -71,6 +118,11 @@ inline void copy_line(const float* x, float* y, int64_t n) {
 /// y[i] = x[i * step].
 inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
   if (step == 1) return copy_line(x, y, n);
+#if ETX_SIMD_BYTES == 32
+  if (step == 2) copy_spread<2>(x, y, n);
+  if (step == 3) copy_spread<3>(x, y, n);
+  if (step <= 3) return;
+#endif
   int64_t i = step == 2 ? copy_even(x, y, n) : 0;
   for (x += i * step; i + 4 <= n; i += 4, x += 4 * step) {
     y[i] = x[0], y[i + 1] = x[step], y[i + 2] = x[2 * step], y[i + 3] = x[3 * step];
@@ -80,6 +132,16 @@ inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
 
 void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
                int64_t step, float fill, float* y, int64_t length) {
+  if (ETX_SIMD_BYTES == 32 && count < length) {
+    const VecF all = splat(fill);
+    int64_t i = 0;
+    for (; i + kLanes <= lines * length; i += kLanes) store(y + i, all);
+    for (; i < lines * length; ++i) y[i] = fill;
+    for (int64_t line = 0; line < lines; ++line, x += stride, y += length) {
+      copy_step(x, step, y + left, count);
+    }
+    return;
+  }
   for (int64_t line = 0; line < lines; ++line, x += stride, y += length) {
     for (int64_t i = 0; i < left; ++i) y[i] = fill;
     copy_step(x, step, y + left, count);

@@ -79,9 +79,9 @@ struct LiveTaps {
   }
 
   void copy(const ConvShape& s, const float* weight, int64_t kernels, float* to) const {
-    if (shape.kernel[0] * shape.kernel[1] == 1) {
+    if (shape.kernel[0] == 1 && (shape.kernel[1] == 1 || shape.kernel[2] == s.kernel[2])) {
       const float* const line = weight + (first[0] * s.kernel[1] + first[1]) * s.kernel[2];
-      const int64_t count = shape.kernel[2], step = s.taps();
+      const int64_t count = shape.taps(), step = s.taps();
       if (count == 1) return isa().store_transposed(line + first[2], step, kernels, 1, to, kernels);
       return isa().pad_lines(line + first[2], step, kernels, 0, count, 1, 0.0f, to, count);
     }
@@ -124,7 +124,8 @@ constexpr int64_t kManyOutputs = 8;
 Error convolve_floats(Context& context, const ConvShape& given, const float* input,
                       const float* weight, const float* bias, float* out) {
   const ConvShape s = with_long_lines(given);
-  const bool pointwise = s.is_pointwise() && s.in_channels != 1;
+  const bool is_many = !kIsSmall && s.out_channels >= kManyOutputs;
+  const bool pointwise = s.is_pointwise() && (s.in_channels != 1 || is_many);
   if (!kIsSmall && !pointwise) {
     const LiveTaps live(s);
     if (live.are_fewer) return convolve_live(context, s, live, input, weight, bias, out);

@@ -119,6 +119,9 @@ struct Workspace {
   IndexTables tables{nullptr, nullptr};
   PackedWindows windows;
   const bool is_packed;
+  /// The phases of a line are made apart, then put together: a vector is stored at once.
+  const bool is_joined;
+  float* apart = nullptr;
 
   Workspace(Context& context, const ConvShape& s, int64_t channels_of_input, const Rows& rows)
       : shape(s),
@@ -128,9 +131,15 @@ struct Workspace {
         threads(useful_threads(context,
                                Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())),
         windows(s, planes, rows, threads),
-        is_packed(!kIsSmall && windows.pays()) {}
+        is_packed(!kIsSmall && windows.pays()),
+        is_joined(!kIsSmall && s.transposed && s.stride[2] > 1) {}
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
+  int64_t phases() const { return used_phases(shape, 2); }
+  /// Floats of a phase that is made apart, whole panels.
+  int64_t apart_floats() const {
+    return divide_up(planes.plane(), isa().tile_columns) * isa().tile_columns;
+  }
 
   Error allocate(Context& context) {
     const Checked padded_floats = Checked(shape.in_channels) * planes.channel();
@@ -151,6 +160,11 @@ struct Workspace {
     if (is_packed) {
       ETX_ASSIGN(packed, scratch<float>(context, windows.floats(),
                                         "not enough temporary memory for panels of windows"));
+    }
+    if (is_joined) {
+      const Checked all = Checked(shape.out_channels) * phases() * apart_floats();
+      ETX_ASSIGN(apart, scratch<float>(context, all.value_or(-1),
+                                       "not enough temporary memory for phases of lines"));
     }
     return Error::Ok;
   }
@@ -188,9 +202,35 @@ struct Workspace {
     pairs()->interleave(memory, next, padded + p * length, length);
   }
 
-  /// Runs `sweep` for one group of an image, whose padded planes are ready.
-  void run(Context& context, const Sweep& sweep, int64_t group, const float* bias,
-           float* out) const {
+  /// Puts the lines that were made apart to where `sweep`, of their first phase, says.
+  void join(Context& context, const Sweep& sweep, float* out) const {
+    const int64_t depth = sweep.valid[0];
+    context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t job = begin; job < end; ++job) {
+        const Part part(shape.out_channels * depth, 1, job, threads);
+        for (int64_t i = part.begin; i < part.end; ++i) {
+          const int64_t channel = i / depth, z = i % depth;
+          join_phases(
+              apart + channel * phases() * apart_floats() + z * planes.length[1] * planes.length[2],
+              apart_floats(), phases(), planes.length[2], sweep.valid[1], shape.out[2],
+              out + channel * shape.out_size() + sweep.c_offset + z * sweep.step[0], sweep.step[1]);
+        }
+      }
+    });
+  }
+
+  /// True where a sweep runs over outputs only, which lie as it goes.
+  bool is_gapless(const Sweep& sweep) const {
+    const int64_t *const size = sweep.valid, *const step = sweep.step;
+    const bool lines = size[1] == planes.length[1] && step[0] == size[1] * step[1];
+    return size[2] == planes.length[2] && step[2] == 1 && step[1] == size[2] &&
+           (lines || size[0] == 1);
+  }
+
+  /// Runs `sweep` for one group of an image, whose padded planes are ready. `out` is that group's,
+  /// or where phase `apart_phase` of its lines is made apart.
+  void run(Context& context, const Sweep& sweep, int64_t group, const float* bias, float* out,
+           int64_t apart_phase) const {
     if (sweep.columns <= 0) return;
     const int64_t row = group * shape.out_channels;
     Gemm g;
@@ -201,11 +241,16 @@ struct Workspace {
     g.b_index = tables.b;
     g.panel_stride = isa().tile_columns;
     g.bias = bias == nullptr ? nullptr : bias + row;
-    g.c = out + row * shape.out_size() + sweep.c_offset;
+    g.c = out + sweep.c_offset;
     g.c_stride = shape.out_size();
     g.depth = sweep.depth;
     g.row_end = shape.out_channels;
     g.column_end = sweep.columns;
+    if (is_joined) {
+      g.c = apart + apart_phase * apart_floats();
+      g.c_stride = phases() * apart_floats();
+      g.column_end = divide_up(sweep.columns, isa().tile_columns) * isa().tile_columns;
+    }
     g.column_block = column_block(4 * shape.in_channels * planes.phases[1] * planes.phases[2]);
     const bool gather =
         shape.transposed || weight.halves != nullptr || should_gather(sweep.depth, sweep.columns);
@@ -214,9 +259,11 @@ struct Workspace {
       windows.run(context, g, g.b, tables.b, packed);
       return;
     }
-    g.store = Gemm::Store::Grid;
-    g.box[0] = planes.length[1], g.box[1] = planes.length[2];
-    for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];
+    if (kIsSmall || !(is_joined || is_gapless(sweep))) {
+      g.store = Gemm::Store::Grid;
+      g.box[0] = planes.length[1], g.box[1] = planes.length[2];
+      for (int a = 0; a < kAxes; ++a) g.valid[a] = sweep.valid[a], g.step[a] = sweep.step[a];
+    }
     run_gemm(context, g, threads);
   }
 };
@@ -226,19 +273,18 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_cha
   Workspace work(context, shape, in_channels, weight);
   ETX_TRY(work.allocate(context));
   const int64_t in_group = in_channels * shape.in_size();
-  const int64_t out_image = shape.groups * shape.out_channels * shape.out_size();
   const int64_t phases[kAxes] = {used_phases(shape, 0), used_phases(shape, 1),
                                  used_phases(shape, 2)};
-  Sweep sweep;
+  Sweep sweep, lines;
   if (!shape.transposed) {
     sweep = plan_forward(shape, work.planes, work.tables, weight.is_narrow());
   }
   for (int64_t p = 0; p < shape.batch * shape.groups; ++p) {
     const int64_t group = p % shape.groups;
-    float* const to = out + p / shape.groups * out_image;
+    float* const to = out + p * shape.out_channels * shape.out_size();
     work.pad(context, input + p * in_group);
     if (!shape.transposed) {
-      work.run(context, sweep, group, bias, to);
+      work.run(context, sweep, group, bias, to, 0);
       continue;
     }
     for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; ++i) {
@@ -249,7 +295,9 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_cha
         phase[a] = (first[a] + shape.padding[a]) % shape.stride[a];
       }
       sweep = plan_transposed(shape, work.planes, phase, work.tables);
-      work.run(context, sweep, group, bias, to);
+      if (first[2] == 0) lines = sweep;
+      work.run(context, sweep, group, bias, to, first[2]);
+      if (work.is_joined && first[2] == phases[2] - 1) work.join(context, lines, to);
     }
   }
   return Error::Ok;

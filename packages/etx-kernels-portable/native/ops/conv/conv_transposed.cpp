@@ -10,12 +10,15 @@
 #include "isa/isa.h"
 #include "ops/conv/conv_reach.h"
 #include "ops/linalg/gemm.h"
+#include "ops/linalg/product.h"
 
 namespace etx::portable {
 namespace {
 
 /// Floats of what points add that are to stay in the cache.
 constexpr int64_t kAdded = 65536;
+/// Points of an input for which the kernel is read once, as it lies.
+constexpr int64_t kStreamed = 2;
 
 /// to[j][i] = from[i][j].
 void turn(const float* from, int64_t rows, int64_t columns, float* to) {
@@ -45,24 +48,25 @@ void add_point(const ConvShape& s, int64_t p, const float* added, float* sums) {
 /// What the images of a call share, and the memory of one group.
 struct ByChannels {
   const ConvShape& s;
-  int64_t depth, width, chunk, threads;  ///< The width is of whole panels.
+  int64_t depth, width, next, chunk, threads;  ///< The width is of whole panels.
   float *kernel, *points, *added, *sums;
 
   ByChannels(Context& context, const ConvShape& shape) : s(shape) {
     depth = s.in_channels;
     width = divide_up(s.taps() * s.out_channels, isa().tile_columns) * isa().tile_columns;
+    next = scratch_stride(width);
     threads = useful_threads(context, Checked(depth) * width * s.in_size());
     constexpr int64_t kFew = 8192, kLeastPoints = 8;
     chunk = min(max(kFew / width, kLeastPoints), s.in_size());
   }
 
   Error allocate(Context& context) {
-    const Checked weights = Checked(depth) * width, sizes = Checked(s.in_size()) * depth;
+    const Checked weights = Checked(depth) * next, sizes = Checked(s.in_size()) * depth;
     const Checked floats =
         weights + sizes + Checked(chunk) * width + Checked(s.out_size()) * s.out_channels;
     ETX_ASSIGN(kernel, scratch<float>(context, floats.value_or(-1),
                                       "not enough temporary memory for channels"));
-    points = kernel + depth * width;
+    points = kernel + depth * next;
     added = points + s.in_size() * depth;
     sums = added + chunk * width;
     return Error::Ok;
@@ -71,16 +75,16 @@ struct ByChannels {
   void arrange(const float* weight) const {
     const int64_t used = s.taps() * s.out_channels;
     for (int64_t i = 0; i < depth; ++i) {
-      float* const to = kernel + i * width;
+      float* const to = kernel + i * next;
       turn(weight + i * used, s.out_channels, s.taps(), to);
       for (int64_t j = used; j < width; ++j) to[j] = 0.0f;
     }
   }
 
-  void run(Context& context, const float* image, const float* bias, float* out) const {
+  Error run(Context& context, const float* image, const float* bias, float* out) const {
     Gemm g;
     g.a_stride = depth;
-    g.b = kernel, g.b_stride = width, g.panel_stride = isa().tile_columns;
+    g.b = kernel, g.b_stride = next, g.panel_stride = isa().tile_columns;
     g.c = added, g.c_stride = width;
     g.depth = depth, g.column_end = width, g.column_block = column_block(4 * depth);
     turn(image, depth, s.in_size(), points);
@@ -95,6 +99,7 @@ struct ByChannels {
       for (int64_t i = 0; i < count; ++i) add_point(s, p + i, added + i * width, sums);
     }
     turn(sums, s.out_size(), s.out_channels, out);
+    return Error::Ok;
   }
 };
 
@@ -104,6 +109,7 @@ struct ByTaps {
   const ConvShape& s;
   int64_t depth, rows, lines, threads;  ///< A row for each tap of each channel.
   bool are_few;                         ///< Points: these are turned then, not the kernel.
+  bool streams;                         ///< The kernel is read once.
   const float* matrix = nullptr;
   float *turned, *added, *room;
   TapReach* reaches = nullptr;
@@ -113,13 +119,15 @@ struct ByTaps {
     threads = useful_threads(context, Checked(depth) * rows * s.in_size());
     lines = min(max<int64_t>(kAdded / (rows * s.in[2]), 1), s.in[0] * s.in[1]);
     are_few = 4 * s.in_size() < rows;
+    streams = are_few && s.in_size() <= kStreamed;
   }
 
   Error allocate(Context& context) {
     const int64_t points = lines * s.in[2];
     const Checked turns = Checked(depth) * (are_few ? s.in_size() : rows);
-    const Checked floats =
-        turns + Checked(rows) * points + part_floats(depth, are_few ? rows : points, threads);
+    const int64_t more =
+        streams ? rows * points : part_floats(depth, are_few ? rows : points, threads);
+    const Checked floats = turns + Checked(rows) * points + more;
     ETX_ASSIGN(turned, scratch<float>(context, floats.value_or(-1),
                                       "not enough temporary memory for taps"));
     added = turned + turns.value_or(0);
@@ -135,15 +143,21 @@ struct ByTaps {
     if (!are_few) turn(weight, depth, rows, turned);
   }
 
-  void multiply_lines(Context& context, const float* image, int64_t at, int64_t points) const {
-    if (are_few) {
-      if (at == 0) turn(image, depth, s.in_size(), turned);
+  Error multiply_lines(Context& context, const float* image, int64_t at, int64_t points) const {
+    if (are_few && at == 0) turn(image, depth, s.in_size(), turned);
+    if (streams) {
+      float* const made = points == 1 ? added : room;
+      ETX_TRY(accumulate_matrices(context, isa().accumulate_float, turned + at * depth, matrix,
+                                  sizeof(float), made, 1, points, depth, rows));
+      if (points > 1) turn(made, points, rows, added);
+    } else if (are_few) {
       multiply_part(context, turned + at * depth, matrix, rows, added, points, depth, rows,
                     Gemm::Store::Transposed, threads, room);
     } else {
       multiply_part(context, matrix, image + at, s.in_size(), added, rows, depth, points,
                     Gemm::Store::Rows, threads, room);
     }
+    return Error::Ok;
   }
 
   /// Adds what `count` lines of the input from `first` on give for one tap to the lines of outputs
@@ -169,11 +183,11 @@ struct ByTaps {
     }
   }
 
-  void run(Context& context, const float* image, const float* bias, float* out) const {
+  Error run(Context& context, const float* image, const float* bias, float* out) const {
     const int64_t all = s.in[0] * s.in[1], each = s.out[0] * s.out[1];
     for (int64_t first = 0; first < all; first += lines) {
       const int64_t count = min(all - first, lines), points = count * s.in[2];
-      multiply_lines(context, image, first * s.in[2], points);
+      ETX_TRY(multiply_lines(context, image, first * s.in[2], points));
       context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
         for (int64_t job = first_job; job < last_job; ++job) {
           const Part part(s.out_channels * each, 1, job, threads);
@@ -193,6 +207,7 @@ struct ByTaps {
         }
       });
     }
+    return Error::Ok;
   }
 };
 
@@ -205,9 +220,9 @@ Error convolve_groups(Context& context, Work& work, const float* input, const fl
     work.arrange(weight + group * work.depth * s.taps() * s.out_channels);
     for (int64_t n = 0; n < s.batch; ++n) {
       const int64_t p = n * s.groups + group;
-      work.run(context, input + p * work.depth * s.in_size(),
-               bias == nullptr ? nullptr : bias + group * s.out_channels,
-               out + p * s.out_channels * s.out_size());
+      ETX_TRY(work.run(context, input + p * work.depth * s.in_size(),
+                       bias == nullptr ? nullptr : bias + group * s.out_channels,
+                       out + p * s.out_channels * s.out_size()));
     }
   }
   return Error::Ok;
@@ -218,6 +233,7 @@ Error convolve_groups(Context& context, Work& work, const float* input, const fl
 bool is_transposed_by_taps(const ConvShape& s) {
   constexpr int64_t kLeastDepth = 16;
   if (!s.transposed || s.in_channels == 0) return false;
+  if (s.in_channels >= kLeastDepth && s.in_size() <= kStreamed) return true;
   if (s.in_channels >= kLeastDepth) return s.out_channels * s.taps() <= s.in_channels;
   return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1;
 }

@@ -44,6 +44,10 @@ struct PaddedPlanes {
   void copy_channel(const float* from, float* to) const;
 };
 
+/// to[l * to_stride + i] = from[i % phases * next + l * length + i / phases] for l < lines, i < n.
+void join_phases(const float* from, int64_t next, int64_t phases, int64_t length, int64_t lines,
+                 int64_t n, float* to, int64_t to_stride);
+
 }  // namespace etx::portable
 
 #endif  // ETX_PORTABLE_PADDED_PLANES_H_
