@@ -132,7 +132,12 @@ inline VecF load_part(const float* p, size_t n, float fill = 0.0f) {
   return load(t);
 #endif
 }
-inline void store_part(float* p, VecF v, size_t n) {
+#if ETX_SIMD_BYTES == 32
+ETX_NOINLINE
+#else
+inline
+#endif
+void store_part(float* p, VecF v, size_t n) {
 #if ETX_SIMD_BYTES == 64
   _mm512_mask_storeu_ps(p, first(n), (__m512)v);
 #elif ETX_SIMD_BYTES == 32

@@ -530,6 +530,21 @@ void check_pad_lines(Check& t) {
   }
 }
 
+void check_join_line(Check& t) {
+  for (int64_t phases = 1; phases < 5; ++phases) {
+    for (int64_t n = 0; n < 120; ++n) {
+      const int64_t stride = n / phases + 3;
+      const Floats x = t.draw(phases * stride);
+      Floats y(static_cast<size_t>(n), kNan);
+      t.isa.join_line(x.data(), stride, phases, n, y.data());
+      for (int64_t i = 0; i < n; ++i) {
+        const int64_t from = i % phases * stride + i / phases;
+        t.equal(y[static_cast<size_t>(i)], x[static_cast<size_t>(from)]);
+      }
+    }
+  }
+}
+
 /// Each row by itself, as a function of double.
 namespace expected {
 #define ETX_UNARY(member, function, value) \

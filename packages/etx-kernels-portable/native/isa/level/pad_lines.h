@@ -55,14 +55,14 @@ inline VecF third_part(const float* x, size_t room) {
 /// y[i] = x[i * step] for a step of 2 or 3. A vector of which more floats are read than needed is
 /// not the last one.
 template <int step>
-inline int64_t copy_spread(const float* x, float* y, int64_t n) {
+ETX_NOINLINE void copy_spread(const float* x, float* y, int64_t n) {
   const auto part = [&](int64_t i, int64_t count) {
     const auto room = static_cast<size_t>(step * (count - 1) + 1);
     return step == 2 ? even_part(x + step * i, room) : third_part(x + step * i, room);
   };
   if (n < kLanes) {
     if (n > 0) store_part(y, part(0, n), static_cast<size_t>(n));
-    return n;
+    return;
   }
   for (int64_t i = 0; i + kLanes < n; i += kLanes) {
     const float* const from = x + step * i;
@@ -74,7 +74,6 @@ inline int64_t copy_spread(const float* x, float* y, int64_t n) {
     }
   }
   store(y + n - kLanes, part(n - kLanes, kLanes));
-  return n;
 }
 #endif
 
@@ -119,9 +118,8 @@ inline void copy_line(const float* x, float* y, int64_t n) {
 inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
   if (step == 1) return copy_line(x, y, n);
 #if ETX_SIMD_BYTES == 32
-  if (step == 2) copy_spread<2>(x, y, n);
-  if (step == 3) copy_spread<3>(x, y, n);
-  if (step <= 3) return;
+  if (step == 2) return copy_spread<2>(x, y, n);
+  if (step == 3) return copy_spread<3>(x, y, n);
 #endif
   int64_t i = step == 2 ? copy_even(x, y, n) : 0;
   for (x += i * step; i + 4 <= n; i += 4, x += 4 * step) {
@@ -132,20 +130,74 @@ inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
 
 void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int64_t count,
                int64_t step, float fill, float* y, int64_t length) {
-  if (ETX_SIMD_BYTES == 32 && count < length) {
-    const VecF all = splat(fill);
-    int64_t i = 0;
-    for (; i + kLanes <= lines * length; i += kLanes) store(y + i, all);
-    for (; i < lines * length; ++i) y[i] = fill;
-    for (int64_t line = 0; line < lines; ++line, x += stride, y += length) {
-      copy_step(x, step, y + left, count);
-    }
-    return;
+  constexpr bool kFills = ETX_SIMD_BYTES == 32;  // All at once: most lines are short.
+  int64_t filled = kFills && count == length ? lines * length : 0;
+  for (; kFills && filled + kLanes <= lines * length; filled += kLanes) {
+    store(y + filled, splat(fill));
   }
+  for (; kFills && filled < lines * length; ++filled) y[filled] = fill;
   for (int64_t line = 0; line < lines; ++line, x += stride, y += length) {
-    for (int64_t i = 0; i < left; ++i) y[i] = fill;
+    for (int64_t i = 0; !kFills && i < left; ++i) y[i] = fill;
     copy_step(x, step, y + left, count);
-    for (int64_t i = left + count; i < length; ++i) y[i] = fill;
+    for (int64_t i = left + count; !kFills && i < length; ++i) y[i] = fill;
+  }
+}
+
+#if ETX_SIMD_BYTES >= 32
+/// Vectors of two or three phases: each is permuted to the lanes where its elements are wanted, of
+/// which each vector of y takes its own. Returns how many elements of a phase are done.
+template <int kPhases>
+inline int64_t join_vectors(const float* x, int64_t stride, int64_t count, float* y) {
+  if (count < kLanes) return 0;
+  VecI at[kPhases], is_of[kPhases];
+  for (int l = 0; l < kLanes; ++l) {
+    for (int v = 0; v < kPhases; ++v) is_of[v][l] = l % kPhases == v ? -1 : 0;
+    const int half = l / 2, third = (l + kLanes) * (kLanes == 8 ? 3 : 11);
+    for (int p = 0; p < kPhases; ++p) {
+      at[p][l] = kPhases == 2 ? half : (third - p * (kLanes == 8 ? 3 : 11)) % kLanes;
+    }
+  }
+  const auto permuted = [](VecF v, VecI lanes) {
+#if ETX_SIMD_BYTES == 64
+    return (VecF)_mm512_permutexvar_ps((__m512i)lanes, (__m512)v);
+#else
+    return (VecF)_mm256_permutevar8x32_ps((__m256)v, (__m256i)lanes);
+#endif
+  };
+  for (int64_t next = 0; next < count; next += kLanes) {
+    const int64_t i = next + kLanes <= count ? next : count - kLanes;
+    float* const to = y + i * kPhases;
+    VecF v[kPhases];
+    ETX_UNROLL
+    for (int p = 0; p < kPhases; ++p) v[p] = permuted(load(x + p * stride + i), at[p]);
+    if constexpr (kPhases == 2) {
+      store(to, is_of[0] ? v[0] : v[1]);
+      const VecI upper = at[0] + kLanes / 2;
+      const VecF a = permuted(load(x + i), upper), b = permuted(load(x + stride + i), upper);
+      store(to + kLanes, is_of[0] ? a : b);
+    } else {
+      ETX_UNROLL
+      for (int o = 0; o < kPhases; ++o) {
+        const int p = o * kLanes % kPhases;
+        const VecF rest = is_of[1] ? v[(p + 1) % kPhases] : v[(p + 2) % kPhases];
+        store(to + o * kLanes, is_of[0] ? v[p] : rest);
+      }
+    }
+  }
+  return count;
+}
+#endif
+
+void join_line(const float* x, int64_t stride, int64_t phases, int64_t n, float* y) {
+  const int64_t count = n / phases;
+  int64_t done = 0;
+#if ETX_SIMD_BYTES >= 32
+  if (phases == 2) done = join_vectors<2>(x, stride, count, y);
+  if (phases == 3) done = join_vectors<3>(x, stride, count, y);
+#endif
+  for (int64_t i = done; i <= count; ++i) {
+    const int64_t last = i < count ? phases : n % phases;
+    for (int64_t p = 0; p < last; ++p) y[i * phases + p] = x[p * stride + i];
   }
 }
 

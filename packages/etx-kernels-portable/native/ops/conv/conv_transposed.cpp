@@ -9,6 +9,7 @@
 #include "core/work.h"
 #include "isa/isa.h"
 #include "ops/conv/conv_reach.h"
+#include "ops/conv/padded_planes.h"
 #include "ops/linalg/gemm.h"
 #include "ops/linalg/product.h"
 
@@ -56,7 +57,7 @@ struct ByChannels {
     width = divide_up(s.taps() * s.out_channels, isa().tile_columns) * isa().tile_columns;
     next = scratch_stride(width);
     threads = useful_threads(context, Checked(depth) * width * s.in_size());
-    constexpr int64_t kFew = 8192, kLeastPoints = 8;
+    constexpr int64_t kFew = 8192, kLeastPoints = 24;
     chunk = min(max(kFew / width, kLeastPoints), s.in_size());
   }
 
@@ -88,9 +89,9 @@ struct ByChannels {
     g.c = added, g.c_stride = width;
     g.depth = depth, g.column_end = width, g.column_block = column_block(4 * depth);
     turn(image, depth, s.in_size(), points);
-    for (int64_t i = 0; i < s.out_size(); ++i) {
-      float* const to = sums + i * s.out_channels;
-      for (int64_t c = 0; c < s.out_channels; ++c) to[c] = bias == nullptr ? 0.0f : bias[c];
+    if (bias == nullptr) std::fill_n(sums, s.out_size() * s.out_channels, 0.0f);
+    if (bias != nullptr) {
+      isa().pad_lines(bias, 0, s.out_size(), 0, s.out_channels, 1, 0.0f, sums, s.out_channels);
     }
     for (int64_t p = 0; p < s.in_size(); p += chunk) {
       const int64_t count = min(s.in_size() - p, chunk);
@@ -108,6 +109,7 @@ struct ByChannels {
 struct ByTaps {
   const ConvShape& s;
   int64_t depth, rows, lines, threads;  ///< A row for each tap of each channel.
+  int64_t block;                        ///< Rows that are packed before they are multiplied.
   bool are_few;                         ///< Points: these are turned then, not the kernel.
   bool streams;                         ///< The kernel is read once.
   const float* matrix = nullptr;
@@ -118,15 +120,19 @@ struct ByTaps {
     depth = s.in_channels, rows = s.taps() * s.out_channels;
     threads = useful_threads(context, Checked(depth) * rows * s.in_size());
     lines = min(max<int64_t>(kAdded / (rows * s.in[2]), 1), s.in[0] * s.in[1]);
-    are_few = 4 * s.in_size() < rows;
+    are_few = 2 * s.in_size() < rows;
     streams = are_few && s.in_size() <= kStreamed;
   }
 
   Error allocate(Context& context) {
     const int64_t points = lines * s.in[2];
     const Checked turns = Checked(depth) * (are_few ? s.in_size() : rows);
-    const int64_t more =
-        streams ? rows * points : part_floats(depth, are_few ? rows : points, threads);
+    constexpr int64_t kPacked = 16384;
+    const int64_t tile = isa().tile_columns, panels = max<int64_t>(kPacked / (depth * tile), 1);
+    block = min(panels, divide_up(rows, tile)) * tile;
+    const int64_t more = streams   ? rows * points
+                         : are_few ? threads * block * depth
+                                   : part_floats(depth, points, threads);
     const Checked floats = turns + Checked(rows) * points + more;
     ETX_ASSIGN(turned, scratch<float>(context, floats.value_or(-1),
                                       "not enough temporary memory for taps"));
@@ -140,7 +146,32 @@ struct ByTaps {
 
   void arrange(const float* weight) {
     matrix = are_few ? weight : turned;
-    if (!are_few) turn(weight, depth, rows, turned);
+    constexpr int64_t kLine = 16;  // Of few rows at a time, what is written stays in the cache.
+    for (int64_t row = 0; !are_few && row < rows; row += kLine) {
+      isa().store_transposed(weight + row, rows, depth, min(kLine, rows - row),
+                             turned + row * depth, depth);
+    }
+  }
+
+  void multiply_few(Context& context, const float* lines_of_points, int64_t points) const {
+    const int64_t tile = isa().tile_columns;
+    context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
+      for (int64_t job = first_job; job < last_job; ++job) {
+        const Part part(rows, block, job, threads);
+        float* const panels = room + job * block * depth;
+        Gemm g;
+        g.a = lines_of_points, g.a_stride = depth, g.row_end = points;
+        g.b = panels, g.b_stride = tile, g.panel_stride = tile * depth;
+        g.store = Gemm::Store::Transposed, g.c_stride = points;
+        g.depth = depth, g.column_block = block;
+        for (int64_t row = part.begin; row < part.end; row += block) {
+          g.column_end = min(block, part.end - row);
+          g.c = added + row * points;
+          isa().pack_rows(matrix + row, rows, g.column_end, depth, panels);
+          isa().gemm(g);
+        }
+      }
+    });
   }
 
   Error multiply_lines(Context& context, const float* image, int64_t at, int64_t points) const {
@@ -151,8 +182,7 @@ struct ByTaps {
                                   sizeof(float), made, 1, points, depth, rows));
       if (points > 1) turn(made, points, rows, added);
     } else if (are_few) {
-      multiply_part(context, turned + at * depth, matrix, rows, added, points, depth, rows,
-                    Gemm::Store::Transposed, threads, room);
+      multiply_few(context, turned + at * depth, points);
     } else {
       multiply_part(context, matrix, image + at, s.in_size(), added, rows, depth, points,
                     Gemm::Store::Rows, threads, room);
@@ -162,24 +192,40 @@ struct ByTaps {
 
   /// Adds what `count` lines of the input from `first` on give for one tap to the lines of outputs
   /// from `begin` to `end`.
-  void add_lines(const TapReach& reach, const float* from, int64_t first, int64_t count,
-                 int64_t begin, int64_t end, float* out) const {
-    constexpr int64_t kFew = 8;
+  void add_lines(const TapReach& reach, const float* from, float scale, int64_t first,
+                 int64_t count, int64_t begin, int64_t end, float* out) const {
     const auto& [z, y, x] = reach;
     const int64_t points = x.end - x.begin;
     for (int64_t cz = z.begin; cz < z.end; ++cz) {
-      for (int64_t cy = y.begin; cy < y.end; ++cy) {
-        const int64_t line = cz * s.in[1] + cy - first, to = z.fine(cz) * s.out[1] + y.fine(cy);
-        if (line < 0 || line >= count || to < begin || to >= end) continue;
-        const float* const given = from + line * s.in[2] + x.begin;
-        float* const sums = out + to * s.out[2] + x.fine(x.begin);
-        if (x.stride == 1 && points > kFew) {
-          isa().add(sums, given, sums, static_cast<size_t>(points));
-        } else {
-          float* sum = sums;
-          for (int64_t i = 0; i < points; ++i, sum += x.stride) *sum += given[i];
-        }
+      const int64_t from_line = cz * s.in[1] - first, to_line = z.fine(cz) * s.out[1] + y.shift;
+      const int64_t above = max<int64_t>(begin - to_line, 0),
+                    below = max<int64_t>(end - to_line, 0);
+      const int64_t top = max(max(y.begin, -from_line), divide_up(above, y.stride));
+      const int64_t bottom = min(min(y.end, count - from_line), divide_up(below, y.stride));
+      if (top >= bottom) continue;
+      const float* const given = from + (from_line + top) * s.in[2] + x.begin;
+      float* const sums = out + (to_line + top * y.stride) * s.out[2] + x.fine(x.begin);
+      add_part(given, scale, sums, bottom - top, y.stride * s.out[2], points, x.stride);
+    }
+  }
+
+  /// Adds `points` of each of `count` lines, times `scale`; more lines than points are the points.
+  void add_part(const float* given, float scale, float* sums, int64_t count, int64_t line_step,
+                int64_t points, int64_t step) const {
+    constexpr int64_t kFew = 8;
+    if (step == 1 && points > kFew) {
+      for (int64_t i = 0; i < count; ++i, given += s.in[2], sums += line_step) {
+        isa().add_scaled(sums, given, scale, sums, static_cast<size_t>(points));
       }
+      return;
+    }
+    const bool turns = points < count;
+    const int64_t inner = turns ? count : points, outer = turns ? points : count;
+    const int64_t next = turns ? s.in[2] : 1, to = turns ? line_step : step;
+    for (int64_t o = 0; o < outer; ++o) {
+      const float* x = given + o * (turns ? 1 : s.in[2]);
+      float* y = sums + o * (turns ? step : line_step);
+      for (int64_t i = 0; i < inner; ++i, x += next, y += to) *y += *x * scale;
     }
   }
 
@@ -187,7 +233,7 @@ struct ByTaps {
     const int64_t all = s.in[0] * s.in[1], each = s.out[0] * s.out[1];
     for (int64_t first = 0; first < all; first += lines) {
       const int64_t count = min(all - first, lines), points = count * s.in[2];
-      ETX_TRY(multiply_lines(context, image, first * s.in[2], points));
+      if (depth > 1) ETX_TRY(multiply_lines(context, image, first * s.in[2], points));
       context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
         for (int64_t job = first_job; job < last_job; ++job) {
           const Part part(s.out_channels * each, 1, job, threads);
@@ -200,8 +246,10 @@ struct ByTaps {
             const int64_t made = first == 0 ? (end - begin) * s.out[2] : 0;
             std::fill_n(plane + begin * s.out[2], made, start);
             for (int64_t tap = 0; tap < s.taps(); ++tap) {
-              const float* const from = added + (channel * s.taps() + tap) * points;
-              add_lines(reaches[tap], from, first, count, begin, end, plane);
+              const int64_t row = channel * s.taps() + tap;
+              const float* const from = depth == 1 ? image + first * s.in[2] : added + row * points;
+              const float scale = depth == 1 ? matrix[row] : 1.0f;
+              add_lines(reaches[tap], from, scale, first, count, begin, end, plane);
             }
           }
         }
@@ -230,14 +278,6 @@ Error convolve_groups(Context& context, Work& work, const float* input, const fl
 
 }  // namespace
 
-bool is_transposed_by_taps(const ConvShape& s) {
-  constexpr int64_t kLeastDepth = 16;
-  if (!s.transposed || s.in_channels == 0) return false;
-  if (s.in_channels >= kLeastDepth && s.in_size() <= kStreamed) return true;
-  if (s.in_channels >= kLeastDepth) return s.out_channels * s.taps() <= s.in_channels;
-  return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1;
-}
-
 Error convolve_transposed_by_taps(Context& context, const ConvShape& s, const float* input,
                                   const float* weight, const float* bias, float* out) {
   ByTaps work(context, s);
@@ -248,6 +288,26 @@ bool is_transposed_by_channels(const ConvShape& s) {
   constexpr int64_t kMostPoints = 512, kFewPoints = 64, kLeastChannels = 16;
   if (!s.transposed || s.in_channels == 0 || s.out_channels < kLeastChannels) return false;
   return s.in_size() <= (s.in_channels < kLeastChannels ? kFewPoints : kMostPoints);
+}
+
+bool is_transposed_by_taps(const ConvShape& s) {
+  constexpr int64_t kLeastDepth = 16;
+  if (!s.transposed || s.in_channels == 0) return false;
+  if (s.in_channels < kLeastDepth) {
+    return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1;
+  }
+  const int64_t depth = s.in_channels, size = s.in_size();
+  constexpr int64_t kDeep = 32;  // For a point, where its taps are not side by side.
+  if (size <= kStreamed && kDeep * size <= depth) return true;
+  if (s.out_channels * s.taps() <= depth) return true;
+  if (is_transposed_by_channels(s)) return false;
+  // What is added to a line is as dear as so many products.
+  const int64_t lanes = isa().vector_floats;
+  const int64_t plus = s.stride[2] == 1 && s.in[2] > 8 ? 8 : 4 * lanes;
+  const PaddedPlanes planes(s);
+  if (!planes.is_worthwhile(s)) return false;
+  const int64_t swept = planes.plane() * depth + planes.plane() * depth / s.out_channels;
+  return 3 * size * (depth + plus) < 2 * swept;
 }
 
 Error convolve_transposed_by_channels(Context& context, const ConvShape& s, const float* input,

@@ -87,28 +87,16 @@ void PaddedPlanes::copy_channel(const float* from, float* to) const {
   }
 }
 
-namespace {
-
-template <int kPhases>
-void join(const float* __restrict from, int64_t stride, int64_t n, float* __restrict to) {
-  for (int64_t i = 0; i < n; ++i) {
-    for (int p = 0; p < kPhases; ++p) to[i * kPhases + p] = from[p * stride + i];
-  }
-}
-
-}  // namespace
-
 void join_phases(const float* from, int64_t next, int64_t phases, int64_t length, int64_t lines,
                  int64_t n, float* to, int64_t to_stride) {
   constexpr int64_t kShort = 8;
-  const int64_t whole = n / phases;
-  const bool joins = n >= kShort && (phases == 2 || phases == 3);
-  for (int64_t l = 0; joins && l < lines; ++l) {
-    const float* const line = from + l * length;
-    phases == 2 ? join<2>(line, next, whole, to + l * to_stride)
-                : join<3>(line, next, whole, to + l * to_stride);
+  if (n >= kShort) {
+    for (int64_t l = 0; l < lines; ++l) {
+      isa().join_line(from + l * length, next, phases, n, to + l * to_stride);
+    }
+    return;
   }
-  for (int64_t i = joins ? whole * phases : 0; i < n; ++i) {
+  for (int64_t i = 0; i < n; ++i) {
     const float* const point = from + i % phases * next + i / phases;
     for (int64_t l = 0; l < lines; ++l) to[l * to_stride + i] = point[l * length];
   }
