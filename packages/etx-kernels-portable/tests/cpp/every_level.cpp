@@ -534,7 +534,7 @@ void check_join_line(Check& t) {
   for (int64_t phases = 1; phases < 5; ++phases) {
     for (int64_t n = 0; n < 120; ++n) {
       const int64_t stride = n / phases + 3;
-      const Floats x = t.draw(phases * stride);
+      const Floats x = t.draw(phases * stride + t.isa.vector_floats);
       Floats y(static_cast<size_t>(n), kNan);
       t.isa.join_line(x.data(), stride, phases, n, y.data());
       for (int64_t i = 0; i < n; ++i) {

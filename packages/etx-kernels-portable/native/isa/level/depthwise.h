@@ -116,6 +116,8 @@ inline void load_run(const float* x, int s, VecF (&in)[K]) {
 template <int K, int S>
 struct SquareTaps {
   static constexpr int kLines = K == 3 || ETX_SIMD_BYTES == 64 ? 7 : 4;
+  static constexpr int kFewer =
+      ETX_SIMD_BYTES == 32 && K == 5 && S == 1 ? 2 : 0;  ///< For lines left.
 
   template <int R>
   static inline void add(const Depthwise& d, const float* x, const float* w, VecF (&sums)[R]) {
@@ -185,7 +187,11 @@ inline void make_strip(const Depthwise& d, const float* x, const float* w, float
     y += R * d.out[1];
   }
   if constexpr (!std::is_same_v<Taps, AnyTaps>) {
-    make_rest(d, x, w, bias, y, lines, left);
+    if constexpr (R > Taps::kFewer && Taps::kFewer > 0) {
+      make_strip<Taps, Taps::kFewer>(d, x, w, bias, y, lines, left);
+    } else {
+      make_rest(d, x, w, bias, y, lines, left);
+    }
   } else if constexpr (R > 1) {
     make_strip<AnyTaps, R / 2>(d, x, w, bias, y, lines, left);
   }

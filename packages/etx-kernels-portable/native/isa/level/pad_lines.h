@@ -118,8 +118,8 @@ inline void copy_line(const float* x, float* y, int64_t n) {
 inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
   if (step == 1) return copy_line(x, y, n);
 #if ETX_SIMD_BYTES == 32
-  if (step == 2) return copy_spread<2>(x, y, n);
-  if (step == 3) return copy_spread<3>(x, y, n);
+  if (step == 2 && n >= 4) return copy_spread<2>(x, y, n);
+  if (step == 3 && n >= 4) return copy_spread<3>(x, y, n);
 #endif
   int64_t i = step == 2 ? copy_even(x, y, n) : 0;
   for (x += i * step; i + 4 <= n; i += 4, x += 4 * step) {
@@ -143,62 +143,56 @@ void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int6
   }
 }
 
-#if ETX_SIMD_BYTES >= 32
-/// Vectors of two or three phases: each is permuted to the lanes where its elements are wanted, of
-/// which each vector of y takes its own. Returns how many elements of a phase are done.
+#if ETX_SIMD_BYTES == 32
+/// Two or three phases: a vector of each is permuted to the lanes where its elements are wanted, of
+/// which each vector of y takes its own.
 template <int kPhases>
-inline int64_t join_vectors(const float* x, int64_t stride, int64_t count, float* y) {
-  if (count < kLanes) return 0;
+inline void join_vectors(const float* x, int64_t stride, int64_t n, float* y) {
   VecI at[kPhases], is_of[kPhases];
   for (int l = 0; l < kLanes; ++l) {
     for (int v = 0; v < kPhases; ++v) is_of[v][l] = l % kPhases == v ? -1 : 0;
-    const int half = l / 2, third = (l + kLanes) * (kLanes == 8 ? 3 : 11);
     for (int p = 0; p < kPhases; ++p) {
-      at[p][l] = kPhases == 2 ? half : (third - p * (kLanes == 8 ? 3 : 11)) % kLanes;
+      at[p][l] = kPhases == 2 ? l / 2 : 3 * (l + kLanes - p) % kLanes;
     }
   }
   const auto permuted = [](VecF v, VecI lanes) {
-#if ETX_SIMD_BYTES == 64
-    return (VecF)_mm512_permutexvar_ps((__m512i)lanes, (__m512)v);
-#else
     return (VecF)_mm256_permutevar8x32_ps((__m256)v, (__m256i)lanes);
-#endif
   };
-  for (int64_t next = 0; next < count; next += kLanes) {
-    const int64_t i = next + kLanes <= count ? next : count - kLanes;
-    float* const to = y + i * kPhases;
-    VecF v[kPhases];
+  for (int64_t left = n; left > 0; left -= kPhases * kLanes, x += kLanes, y += kPhases * kLanes) {
+    VecF v[kPhases], made[kPhases];
     ETX_UNROLL
-    for (int p = 0; p < kPhases; ++p) v[p] = permuted(load(x + p * stride + i), at[p]);
+    for (int p = 0; p < kPhases; ++p) v[p] = permuted(load(x + p * stride), at[p]);
     if constexpr (kPhases == 2) {
-      store(to, is_of[0] ? v[0] : v[1]);
+      made[0] = is_of[0] ? v[0] : v[1];
       const VecI upper = at[0] + kLanes / 2;
-      const VecF a = permuted(load(x + i), upper), b = permuted(load(x + stride + i), upper);
-      store(to + kLanes, is_of[0] ? a : b);
+      made[1] = is_of[0] ? permuted(load(x), upper) : permuted(load(x + stride), upper);
     } else {
       ETX_UNROLL
       for (int o = 0; o < kPhases; ++o) {
         const int p = o * kLanes % kPhases;
         const VecF rest = is_of[1] ? v[(p + 1) % kPhases] : v[(p + 2) % kPhases];
-        store(to + o * kLanes, is_of[0] ? v[p] : rest);
+        made[o] = is_of[0] ? v[p] : rest;
+      }
+    }
+    ETX_UNROLL
+    for (int o = 0; o < kPhases; ++o) {
+      const int64_t rest = left - o * kLanes;
+      if (rest >= kLanes) {
+        store(y + o * kLanes, made[o]);
+      } else if (rest > 0) {
+        store_part(y + o * kLanes, made[o], static_cast<size_t>(rest));
       }
     }
   }
-  return count;
 }
 #endif
 
 void join_line(const float* x, int64_t stride, int64_t phases, int64_t n, float* y) {
-  const int64_t count = n / phases;
-  int64_t done = 0;
-#if ETX_SIMD_BYTES >= 32
-  if (phases == 2) done = join_vectors<2>(x, stride, count, y);
-  if (phases == 3) done = join_vectors<3>(x, stride, count, y);
+#if ETX_SIMD_BYTES == 32
+  if (phases == 2) return join_vectors<2>(x, stride, n, y);
+  if (phases == 3) return join_vectors<3>(x, stride, n, y);
 #endif
-  for (int64_t i = done; i <= count; ++i) {
-    const int64_t last = i < count ? phases : n % phases;
-    for (int64_t p = 0; p < last; ++p) y[i * phases + p] = x[p * stride + i];
-  }
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i % phases * stride + i / phases];
 }
 
 }  // namespace

@@ -93,7 +93,13 @@ bool are_channels_better(const ConvShape& s, bool same_kernel) {
   if (s.taps() + padded_points(s) > kMostLine) return false;
   const bool is_square = s.kernel[1] == s.kernel[2] && s.kernel[1] <= 5 && s.stride[1] <= 2 &&
                          s.stride[1] == s.stride[2] && s.dilation[1] * s.dilation[2] == 1;
-  return s.out[2] <= max<int64_t>(lanes / 2, 4) || (!is_square && s.taps() >= kManyTaps);
+  int64_t most = max<int64_t>(lanes / 2, 4);
+  if (lanes == 8) {
+    constexpr int64_t kManyLines = 7;  // Which a 3x3 kernel makes together.
+    const bool makes_lines = is_square && s.kernel[1] == 3 && s.stride[1] == 1;
+    most = makes_lines && s.out[1] >= kManyLines ? lanes : 2 * lanes;
+  }
+  return s.out[2] <= most || (!is_square && s.taps() >= kManyTaps);
 }
 
 /// Blocks of channels side by side. A part of the outputs is made at a time, from lines of the
@@ -220,7 +226,7 @@ Error depthwise_convolution(Context& context, const ConvShape& shape, const floa
       const Part part(planes, 1, job, threads);
       for (int64_t p = part.begin; p < part.end; ++p) {
         const float* const from = input + p * shape.in_size();
-        if (!is_flat(shape)) work.padded.copy_channel(from, own.strip);
+        if (!is_flat(shape)) work.padded.copy_channels(from, 1, own.strip);
         for (int64_t i = 0; i < multiple; ++i) {
           const int64_t row = p % shape.groups * multiple + i;
           work.run(own, from, i > 0, weight + row * taps, bias == nullptr ? 0.0f : bias[row],

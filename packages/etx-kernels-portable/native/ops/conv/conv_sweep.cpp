@@ -119,7 +119,7 @@ struct Workspace {
   IndexTables tables{nullptr, nullptr};
   PackedWindows windows;
   const bool is_packed;
-  /// The phases of a line are made apart, then put together: a vector is stored at once.
+  /// The phases of a line are made apart, then put together, by permuting vectors of eight.
   const bool is_joined;
   float* apart = nullptr;
 
@@ -132,10 +132,17 @@ struct Workspace {
                                Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())),
         windows(s, planes, rows, threads),
         is_packed(!kIsSmall && windows.pays()),
-        is_joined(!kIsSmall && s.transposed && s.stride[2] > 1) {}
+        is_joined(should_join()) {}
+
+  /// True for strided lines, and for short ones with something between them.
+  bool should_join() const {
+    if (kIsSmall || is_packed || isa().vector_floats != 8) return false;
+    if (shape.transposed && shape.stride[2] > 1) return true;
+    return shape.out[2] < 2 * isa().tile_columns && shape.out[2] < planes.length[2];
+  }
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
-  int64_t phases() const { return used_phases(shape, 2); }
+  int64_t phases() const { return shape.transposed ? used_phases(shape, 2) : 1; }
   /// Floats of a phase that is made apart, whole panels.
   int64_t apart_floats() const {
     return divide_up(planes.plane(), isa().tile_columns) * isa().tile_columns;
@@ -162,7 +169,8 @@ struct Workspace {
                                         "not enough temporary memory for panels of windows"));
     }
     if (is_joined) {
-      const Checked all = Checked(shape.out_channels) * phases() * apart_floats();
+      const Checked all =
+          Checked(shape.out_channels) * phases() * apart_floats() + PaddedPlanes::kSlack;
       ETX_ASSIGN(apart, scratch<float>(context, all.value_or(-1),
                                        "not enough temporary memory for phases of lines"));
     }
@@ -175,15 +183,14 @@ struct Workspace {
     context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t job = begin; job < end; ++job) {
         const Part part(shape.in_channels, 1, job, threads);
-        for (int64_t c = part.begin; c < part.end; ++c) {
-          if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
-            if (weight.of_pairs) {
-              pad_pair(image, c, paired + job * 2 * planes.channel());
-              continue;
-            }
+        if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
+          for (int64_t c = part.begin; weight.of_pairs && c < part.end; ++c) {
+            pad_pair(image, c, paired + job * 2 * planes.channel());
           }
-          planes.copy_channel(image + c * size, padded + c * planes.channel());
+          if (weight.of_pairs) continue;
         }
+        planes.copy_channels(image + part.begin * size, part.end - part.begin,
+                             padded + part.begin * planes.channel());
       }
     });
   }
@@ -193,9 +200,9 @@ struct Workspace {
     const int64_t length = planes.channel();
     const float* const from = image + 2 * p * shape.in_size();
     float* const next = memory + length;
-    planes.copy_channel(from, memory);
+    planes.copy_channels(from, 1, memory);
     if (2 * p + 1 < in_channels) {
-      planes.copy_channel(from + shape.in_size(), next);
+      planes.copy_channels(from + shape.in_size(), 1, next);
     } else {
       memset(next, 0, static_cast<size_t>(length) * sizeof(float));
     }
@@ -285,6 +292,7 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_cha
     work.pad(context, input + p * in_group);
     if (!shape.transposed) {
       work.run(context, sweep, group, bias, to, 0);
+      if (work.is_joined) work.join(context, sweep, to);
       continue;
     }
     for (int64_t i = 0; i < phases[0] * phases[1] * phases[2]; ++i) {

@@ -153,7 +153,8 @@ struct ByTaps {
     }
   }
 
-  void multiply_few(Context& context, const float* lines_of_points, int64_t points) const {
+  [[gnu::noinline]] void multiply_few(Context& context, const float* lines_of_points,
+                                      int64_t points) const {
     const int64_t tile = isa().tile_columns;
     context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
       for (int64_t job = first_job; job < last_job; ++job) {
@@ -200,8 +201,10 @@ struct ByTaps {
       const int64_t from_line = cz * s.in[1] - first, to_line = z.fine(cz) * s.out[1] + y.shift;
       const int64_t above = max<int64_t>(begin - to_line, 0),
                     below = max<int64_t>(end - to_line, 0);
-      const int64_t top = max(max(y.begin, -from_line), divide_up(above, y.stride));
-      const int64_t bottom = min(min(y.end, count - from_line), divide_up(below, y.stride));
+      const bool ends = (y.end - 1) * y.stride >= below;
+      const int64_t skipped = above == 0 ? 0 : divide_up(above, y.stride);
+      const int64_t top = max(max(y.begin, -from_line), skipped);
+      const int64_t bottom = min(ends ? divide_up(below, y.stride) : y.end, count - from_line);
       if (top >= bottom) continue;
       const float* const given = from + (from_line + top) * s.in[2] + x.begin;
       float* const sums = out + (to_line + top * y.stride) * s.out[2] + x.fine(x.begin);
@@ -210,8 +213,8 @@ struct ByTaps {
   }
 
   /// Adds `points` of each of `count` lines, times `scale`; more lines than points are the points.
-  void add_part(const float* given, float scale, float* sums, int64_t count, int64_t line_step,
-                int64_t points, int64_t step) const {
+  [[gnu::noinline]] void add_part(const float* given, float scale, float* sums, int64_t count,
+                                  int64_t line_step, int64_t points, int64_t step) const {
     constexpr int64_t kFew = 8;
     if (step == 1 && points > kFew) {
       for (int64_t i = 0; i < count; ++i, given += s.in[2], sums += line_step) {
@@ -229,11 +232,31 @@ struct ByTaps {
     }
   }
 
+  /// Adds what a single point gives: an output for each tap that reaches one.
+  void add_single_point(const float* bias, float* out) const {
+    for (int64_t c = 0; c < s.out_channels; ++c) {
+      std::fill_n(out + c * s.out_size(), s.out_size(), bias == nullptr ? 0.0f : bias[c]);
+    }
+    for (int64_t tap = 0; tap < s.taps(); ++tap) {
+      const auto& [z, y, x] = reaches[tap];
+      if (z.begin >= z.end || y.begin >= y.end || x.begin >= x.end) continue;
+      float* to = out + (z.shift * s.out[1] + y.shift) * s.out[2] + x.shift;
+      const float* from = added + tap;
+      for (int64_t c = 0; c < s.out_channels; ++c, to += s.out_size(), from += s.taps()) {
+        *to += *from;
+      }
+    }
+  }
+
   Error run(Context& context, const float* image, const float* bias, float* out) const {
     const int64_t all = s.in[0] * s.in[1], each = s.out[0] * s.out[1];
     for (int64_t first = 0; first < all; first += lines) {
       const int64_t count = min(all - first, lines), points = count * s.in[2];
       if (depth > 1) ETX_TRY(multiply_lines(context, image, first * s.in[2], points));
+      if (depth > 1 && s.in_size() == 1) {
+        add_single_point(bias, out);
+        return Error::Ok;
+      }
       context.parallel_for(0, threads, 1, [&](int64_t first_job, int64_t last_job) {
         for (int64_t job = first_job; job < last_job; ++job) {
           const Part part(s.out_channels * each, 1, job, threads);

@@ -41,7 +41,10 @@ struct PaddedPlanes {
   int64_t sweep(const int64_t (&out)[kAxes]) const {
     return ((out[0] - 1) * length[1] + out[1] - 1) * length[2] + out[2];
   }
-  void copy_channel(const float* from, float* to) const;
+  void copy_channels(const float* from, int64_t count, float* to) const;
+
+ private:
+  void copy_phase(const float* from, int64_t slot, int64_t count, float* to) const;
 };
 
 /// to[l * to_stride + i] = from[i % phases * next + l * length + i / phases] for l < lines, i < n.

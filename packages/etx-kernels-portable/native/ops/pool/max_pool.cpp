@@ -141,7 +141,7 @@ struct MaxTaps {
     float* const row = padded + planes.channel() + PaddedPlanes::kSlack;
     float* const best = row + 2 * rows();
     int32_t* const at = reinterpret_cast<int32_t*>(best + made());
-    planes.copy_channel(plane, padded);
+    planes.copy_channels(plane, 1, padded);
     for (int64_t line = 0; line < w.out[1]; line += lines) {
       const int64_t count = min(w.out[1] - line, lines);
       run_lines(padded, line, count, row, best, at);
