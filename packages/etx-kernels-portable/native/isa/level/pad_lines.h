@@ -121,7 +121,8 @@ inline void copy_step(const float* x, int64_t step, float* y, int64_t n) {
   if (step == 2 && n >= 4) return copy_spread<2>(x, y, n);
   if (step == 3 && n >= 4) return copy_spread<3>(x, y, n);
 #endif
-  int64_t i = step == 2 ? copy_even(x, y, n) : 0;
+  const bool by_vectors = ETX_SIMD_BYTES != 32 && step == 2;
+  int64_t i = by_vectors ? copy_even(x, y, n) : 0;
   for (x += i * step; i + 4 <= n; i += 4, x += 4 * step) {
     y[i] = x[0], y[i + 1] = x[step], y[i + 2] = x[2 * step], y[i + 3] = x[3 * step];
   }
