@@ -75,7 +75,12 @@ struct LiveTaps {
       shape.kernel[a] = end - begin;
       shape.padding[a] -= begin * s.dilation[a];
     }
-    are_fewer &= any;
+    // Products that take as long as a tap is copied.
+    constexpr int64_t kWorth = 8;
+    const int64_t taps = s.taps(), live = shape.taps(), points = s.batch * s.out_size();
+    const bool pays =
+        s.in_channels == 1 || 2 * live < taps || (taps - live) * points >= kWorth * taps;
+    are_fewer &= any && pays;
   }
 
   void copy(const ConvShape& s, const float* weight, int64_t kernels, float* to) const {
