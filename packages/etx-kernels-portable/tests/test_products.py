@@ -21,6 +21,19 @@ CONVOLUTIONS = [
     *[(4, 6, 5, 3, 1, 9, 9, 1), (8, 8, 6, 3, 1, 6, 5, 2), (3, 5, 9, 3, 2, 1, 1, 1)],
     *[(6, 12, 7, 1, 1, 0, 1, 3), (2, 4, 33, 3, 3, 2, 2, 1)],
 ]
+# Channels of a group in and out, height, width, kernel, stride, padding, dilation, groups.
+TRANSPOSED = [
+    *[(3, 4, 9, 5, 3, 2, 1, 1, 2), (20, 5, 7, 29, 4, 3, 1, 1, 1), (2, 9, 40, 1, 4, 3, 1, 1, 2)],
+    *[(70, 9, 1, 1, 3, 2, 1, 1, 1), (70, 40, 1, 2, 5, 1, 1, 1, 1), (64, 3, 2, 27, 4, 1, 0, 1, 2)],
+    *[(1, 6, 1, 21, 5, 1, 0, 1, 1), (40, 20, 5, 3, 2, 3, 0, 1, 1), (70, 8, 33, 2, 5, 2, 1, 2, 1)],
+    *[(12, 4, 3, 17, 2, 4, 1, 1, 1)],
+]
+# The same, not transposed: thin images, lines with something between them, taps beyond the border.
+THIN = [
+    *[(1, 32, 40, 28, 7, 3, 3, 1, 1), (20, 1, 14, 7, 5, 3, 0, 1, 2), (5, 9, 2, 30, 3, 3, 1, 1, 1)],
+    *[(1, 16, 9, 7, 1, 1, 0, 1, 1), (1, 1, 7, 17, 3, 1, 0, 1, 20), (1, 1, 2, 17, 7, 2, 3, 1, 16)],
+    *[(1, 1, 7, 60, 5, 1, 0, 1, 9), (16, 12, 2, 14, 3, 3, 1, 1, 1), (4, 9, 19, 7, 3, 3, 6, 6, 1)],
+]
 
 
 def whole(dtype: torch.dtype, *shape: int) -> torch.Tensor:
@@ -95,6 +108,23 @@ def test_convolutions(dtype: torch.dtype, sizes: tuple[int, ...]) -> None:
     rest = [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], groups
     expected = aten.convolution(exact(x), exact(weight), exact(bias), *rest)
     check("aten::convolution.out", expected, x, weight, bias, *rest)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("transposed", [False, True], ids=["forward", "transposed"])
+def test_convolutions_of_thin_images(transposed: bool, threads: int) -> None:
+    for sizes in TRANSPOSED if transposed else THIN:
+        cin, cout, height, width, kernel, stride, padding, dilation, groups = sizes
+        x = whole(torch.float32, 3, groups * cin, height, width)
+        outer, inner = (cin, cout) if transposed else (cout, cin)
+        weight = whole(torch.float32, groups * outer, inner, kernel, kernel)
+        rest = [stride] * 2, [padding] * 2, [dilation] * 2, transposed, [0, 0], groups
+        for bias in (None, whole(torch.float32, groups * cout)):
+            expected = aten.convolution(x, weight, bias, *rest)
+            out = Out(list(expected.shape), torch.float32)
+            call = "aten::convolution.out", x, weight, bias, *rest
+            (actual,) = PLUGIN.call(*call, out, threads=threads)
+            assert torch.equal(actual, expected), sizes
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
