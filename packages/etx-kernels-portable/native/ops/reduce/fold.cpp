@@ -17,6 +17,10 @@ constexpr int64_t kRun = 128;
 
 /// totals[i] /= count.
 void divide(const Folding& folding, void* totals, int64_t n, int64_t count) {
+  if (!kIsSmall && folding.as == ScalarType::Float) {
+    float* const sums = static_cast<float*>(totals);
+    return isa().div_scalar(sums, static_cast<float>(count), sums, static_cast<size_t>(n));
+  }
   for (int64_t i = 0; i < n; ++i) {
     if (folding.as == ScalarType::Float) {
       static_cast<float*>(totals)[i] /= static_cast<float>(count);
