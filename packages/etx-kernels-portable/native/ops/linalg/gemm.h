@@ -13,10 +13,11 @@ namespace etx::portable {
 /// Bytes of B that one thread passes over while it goes through the rows of A.
 constexpr int64_t kCacheBytes = 384 * 1024;
 
-/// Columns of B, `bytes_per_column` each, that fit the cache.
+/// Columns of B, `bytes_per_column` each, that fit the cache, but not so few that rows of A are
+/// read too often.
 inline int64_t column_block(int64_t bytes_per_column) {
   const int64_t panels = kCacheBytes / (bytes_per_column * isa().tile_columns + 1);
-  return max<int64_t>(panels, 4) * isa().tile_columns;
+  return max<int64_t>(panels, kIsSmall ? 4 : 128 / isa().tile_columns) * isa().tile_columns;
 }
 
 /// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
