@@ -122,8 +122,10 @@ class Convolutions:
             groups, cin, cout = pick([3, 8, 33]), 1, pick([1, 1, 2])
         kernel, stride = self.axes(rank, 1, 2, 3, 3, 5, 7), self.axes(rank, 1, 1, 2, 3, 4)
         dilation, padding = self.axes(rank, 1, 1, 1, 2, 3), self.axes(rank, 0, 1, 2, 3)
-        most = {1: 90, 2: 24, 3: 9}[rank]
-        size = [self.random.randint(1, most) for _ in range(rank)]
+        most = {1: 90, 2: 24, 3: pick([9, 9, 20])}[rank]
+        size = [self.random.randint(1, pick([3, most, most])) for _ in range(rank)]
+        if self.random.random() < 0.4:
+            kernel[1:], stride, dilation = kernel[:1] * (rank - 1), stride[:1] * rank, [1] * rank
         extra = [0] * rank
         for i in range(rank):
             reach = dilation[i] * (kernel[i] - 1) + 1
@@ -182,7 +184,7 @@ def test_convolutions_of_small_maps(dtype: torch.dtype, threads: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", [(1, 3, 3), (2, 3, 3), (3, 3, 3), (2, 5, 5), (3, 1, 5), (1, 1, 1)]
+    "kernel", [(1, 3, 3), (2, 3, 3), (3, 3, 3), (1, 5, 5), (2, 5, 5), (3, 1, 5), (1, 1, 1)]
 )
 def test_depthwise_convolutions_of_volumes(kernel: tuple[int, int, int]) -> None:
     torch.manual_seed(0)
@@ -190,7 +192,7 @@ def test_depthwise_convolutions_of_volumes(kernel: tuple[int, int, int]) -> None
     for (depth, step), pad, gap, multiple in product(depths, (0, 1, 2), (1, 3), (1, 2)):
         if depth + 2 * pad <= gap * (kernel[0] - 1):
             continue
-        x, w = torch.randn(2, 3, depth, 9, 8), torch.randn(3 * multiple, 1, *kernel)
+        x, w = torch.randn(1, 3, depth, 17, 12), torch.randn(3 * multiple, 1, *kernel)
         for stride in (1, 2):
             rest = [step, stride, stride], [pad, 2, 1], [gap, 1, 1], False, [0, 0, 0], 3
             expected = aten.convolution(exact(x), exact(w), None, *rest)

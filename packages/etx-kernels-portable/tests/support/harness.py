@@ -46,6 +46,8 @@ DYNAMIC_BOUND = 1
 CANARY = 64
 LARGE = 2**28
 GARBAGE = 0x7B
+GUARD = 4096
+UNTOUCHED = bytes([GARBAGE]) * GUARD
 
 
 EtxTensor: Any = ABI.structs["etx_tensor"]
@@ -158,6 +160,8 @@ class Call:
     reason: str | None = None
     is_divided: bool = False
     kept: list[Any] = field(default_factory=list)
+    guards: list[int] = field(default_factory=list)
+    """Addresses before and behind temporary memory."""
     results: list[Callable[[], Any]] = field(default_factory=list)
 
     def run(self, args: Sequence[Any]) -> list[Any]:
@@ -172,6 +176,8 @@ class Call:
         pointers = (c.POINTER(EtxValue) * max(len(values), 1))(*map(c.pointer, values))
         context = self.context()
         code = self.kernel.run(c.addressof(context), c.addressof(pointers))
+        if any(c.string_at(guard, GUARD) != UNTOUCHED for guard in self.guards):
+            raise AssertionError(f"{self.kernel.name} wrote outside of its temporary memory")
         if code:
             raise KernelError(self.kernel.name, code, self.reason)
         return [result() for result in self.results]
@@ -180,10 +186,14 @@ class Call:
         def allocate(_: Any, size: int, alignment: int) -> int | None:
             if not self.temp:
                 return None
-            memory = c.create_string_buffer(size + alignment)
+            memory = c.create_string_buffer(GUARD + alignment + size + GUARD)
             self.kept.append(memory)
-            address = c.addressof(memory)
-            return address + -address % alignment
+            begin = c.addressof(memory) + GUARD
+            begin += -begin % alignment
+            for guard in (begin - GUARD, begin + size):
+                c.memset(guard, GARBAGE, GUARD)
+                self.guards.append(guard)
+            return begin
 
         def fail(_: Any, status: int, reason: bytes) -> int:
             self.reason = reason.decode()

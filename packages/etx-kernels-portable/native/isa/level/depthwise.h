@@ -208,8 +208,10 @@ using MakeStrip = void (*)(const Depthwise&, const float*, const float*, float, 
 inline MakeStrip strip_maker(const Depthwise& d) {
   if constexpr (kSquares) {
     const int64_t side = d.kernel[0], stride = d.stride[0];
+    const bool is_strip = d.line == stride * d.phases * d.phase;
     const bool is_square = side == d.kernel[1] && d.taps == side * side;
-    if (is_square && stride == d.stride[1] && d.dilation[0] == 1 && d.dilation[1] == 1) {
+    if (is_strip && is_square && stride == d.stride[1] && d.dilation[0] == 1 &&
+        d.dilation[1] == 1) {
       if (side == 3 && stride == 1) return make_strip<SquareTaps<3, 1>>;
       if (side == 3 && stride == 2) return make_strip<SquareTaps<3, 2>>;
       if (side == 5 && stride == 1) return make_strip<SquareTaps<5, 1>>;

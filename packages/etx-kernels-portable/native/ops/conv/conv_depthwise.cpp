@@ -140,22 +140,25 @@ struct Channels {
       isa().store_transposed(w, 0, 1, d.taps, taps + i, lanes);
     }
     if (stride != 0) isa().store_transposed(w, stride, channels, d.taps, taps, lanes);
-    const int64_t count = min(d.in[1], d.phase - d.padding[1]);
+    // Columns that no tap reaches are not copied; none may be left.
+    const int64_t left = max<int64_t>(d.padding[1], 0), skipped = left - d.padding[1];
+    const int64_t count = max<int64_t>(min(d.in[1] - skipped, d.phase - left), 0);
     for (int64_t first = 0; first < d.out[0]; first += d.lines) {
       const int64_t lines = min(d.out[0] - first, d.lines);
       const int64_t top = first * d.stride[0] - d.padding[0], begin = max<int64_t>(top, 0);
-      const int64_t end = min(top + (lines - 1) * d.stride[0] + reach, d.in[0]);
+      const int64_t end = max(min(top + (lines - 1) * d.stride[0] + reach, d.in[0]), begin);
       const auto bytes = static_cast<size_t>(count * lanes) * sizeof(float);
       if (is_narrow()) {
         isa().store_transposed(x + begin * d.in[1], in, channels, (end - begin) * d.in[1], given,
                                lanes);
       }
       for (int64_t line = 0; line < end - begin; ++line) {
-        float* const to = strip + (line * d.phase + d.padding[1]) * lanes;
+        float* const to = strip + (line * d.phase + left) * lanes;
         if (is_narrow()) {
-          memcpy(to, given + line * d.in[1] * lanes, bytes);
+          memcpy(to, given + (line * d.in[1] + skipped) * lanes, bytes);
         } else {
-          isa().store_transposed(x + (begin + line) * d.in[1], in, channels, count, to, lanes);
+          isa().store_transposed(x + (begin + line) * d.in[1] + skipped, in, channels, count, to,
+                                 lanes);
         }
       }
       for (int64_t line = 0; line < lines; ++line) {

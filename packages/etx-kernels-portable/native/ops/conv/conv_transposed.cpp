@@ -124,6 +124,9 @@ struct ByTaps {
     streams = are_few && s.in_size() <= kStreamed;
   }
 
+  /// Of the last lines, whose columns need not fill panels.
+  int64_t last_points() const { return s.in[0] * s.in[1] % lines * s.in[2]; }
+
   Error allocate(Context& context) {
     const int64_t points = lines * s.in[2];
     const Checked turns = Checked(depth) * (are_few ? s.in_size() : rows);
@@ -132,7 +135,8 @@ struct ByTaps {
     block = min(panels, divide_up(rows, tile)) * tile;
     const int64_t more = streams   ? rows * points
                          : are_few ? threads * block * depth
-                                   : part_floats(depth, points, threads);
+                                   : max(part_floats(depth, points, threads),
+                                         part_floats(depth, last_points(), threads));
     const Checked floats = turns + Checked(rows) * points + more;
     ETX_ASSIGN(turned, scratch<float>(context, floats.value_or(-1),
                                       "not enough temporary memory for taps"));
