@@ -13,7 +13,7 @@ function(etx_add_integer_level level)
   if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
     # What is hot is unrolled by hand; more of it is only larger.
     if(NOT ETX_SANITIZE)
-      target_compile_options(etx_integer_${level} PRIVATE -O2 -fno-asynchronous-unwind-tables)
+      target_compile_options(etx_integer_${level} PRIVATE -O2)
     endif()
     target_compile_options(
       etx_integer_${level} PRIVATE -ffp-contract=off

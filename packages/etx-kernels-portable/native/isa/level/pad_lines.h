@@ -145,7 +145,7 @@ void pad_lines(const float* x, int64_t stride, int64_t lines, int64_t left, int6
 }
 
 #if ETX_SIMD_BYTES == 32
-/// Two or three phases: a vector of each is permuted to the lanes where its elements are wanted, of
+/// Two or three phases: a vector of each is permuted to the lanes where its elements are kept, of
 /// which each vector of y takes its own.
 template <int kPhases>
 inline void join_vectors(const float* x, int64_t stride, int64_t n, float* y) {
