@@ -132,8 +132,8 @@ inline VecF load_part(const float* p, size_t n, float fill = 0.0f) {
   return load(t);
 #endif
 }
-#if ETX_SIMD_BYTES == 32
-ETX_NOINLINE
+#if ETX_SIMD_BYTES == 32  // A function that is given a vector leaves the upper halves in use.
+ETX_INLINE
 #else
 inline
 #endif

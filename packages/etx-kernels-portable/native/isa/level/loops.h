@@ -19,21 +19,18 @@ namespace {
 
 constexpr size_t kStep = kLanes;
 
-/// What is stored once after many vectors.
-ETX_NOINLINE inline void store_rest(float* p, VecF v, size_t n) { store_part(p, v, n); }
-
 template <VecF (*f)(VecF)>
 void unary(const float* x, float* y, size_t n) {
   size_t i = 0;
   for (; i + kStep <= n; i += kStep) store(y + i, f(load(x + i)));
-  if (i < n) store_rest(y + i, f(load_part(x + i, n - i)), n - i);
+  if (i < n) store_part(y + i, f(load_part(x + i, n - i)), n - i);
 }
 
 template <VecF (*f)(VecF, VecF)>
 void binary(const float* a, const float* b, float* y, size_t n) {
   size_t i = 0;
   for (; i + kStep <= n; i += kStep) store(y + i, f(load(a + i), load(b + i)));
-  if (i < n) store_rest(y + i, f(load_part(a + i, n - i), load_part(b + i, n - i, 1)), n - i);
+  if (i < n) store_part(y + i, f(load_part(a + i, n - i), load_part(b + i, n - i, 1)), n - i);
 }
 
 template <VecF (*f)(VecF, VecF)>
