@@ -25,6 +25,10 @@ constexpr int kTileRows = 8;
 constexpr int kTileRows = 4;
 #endif
 constexpr int kTileColumns = 2 * kLanes;
+/// Deep tiles take two steps at a time where to count, to find operands and to fetch ahead is a
+/// fifth of a step's instructions: a core whose other thread is busy takes half as many.
+constexpr bool kStepsInPairs = ETX_SIMD_BYTES == 32;
+constexpr int64_t kDeep = 32;
 
 struct Tile {
   const float* a;
@@ -37,6 +41,7 @@ struct Tile {
   float* out;
   int64_t out_stride;
   const float* next;  ///< What will be read soon: a cache line is fetched at each step.
+  bool fetches;       ///< False where `next` is near already.
 };
 
 #if defined(ETX_GEMM_OF_PAIRS)
@@ -57,7 +62,7 @@ inline VecF add_products(VecF sum, VecF b, float a) { return sum + b * a; }
 
 /// M rows times V vectors of columns. Small tiles keep U independent sums, so that additions do
 /// not wait for each other.
-template <int M, int V, bool indexed>
+template <int M, int V, bool indexed, bool in_pairs>
 void run_tile(const Tile& t) {
   constexpr int U = M * V >= 8 ? 1 : (M * V >= 4 ? 2 : 4);
   VecF acc[U][M][V];
@@ -70,34 +75,54 @@ void run_tile(const Tile& t) {
       for (int u = 1; u < U; ++u) acc[u][i][v] = splat(0.0f);
     }
   }
-  const RowPointers<float, M> rows(t.a, t.a_stride);
+  RowPointers<float, M> rows(t.a, t.a_stride);
   const float* b = t.b;
   const int64_t b_stride = t.b_stride;
-  const int32_t* const index = t.b_index;
+  const int32_t* index = t.b_index;
   const float* next = t.next;
-  int64_t k = 0;
-  const auto step = [&](VecF(&sum)[M][V]) ETX_INLINE_LAMBDA {
-    const float* const row = indexed ? b + index[k] : b;
+  const auto add = [&](VecF(&sum)[M][V], const float* row, int64_t at) ETX_INLINE_LAMBDA {
     VecF bv[V];
     ETX_UNROLL
     for (int v = 0; v < V; ++v) bv[v] = load(row + v * kLanes);
     ETX_UNROLL
     for (int i = 0; i < M; ++i) {
-      const float s = rows.at(i, k);
+      const float s = rows.at(i, at);
       ETX_UNROLL
       for (int v = 0; v < V; ++v) sum[i][v] = add_products(sum[i][v], bv[v], s);
     }
-    prefetch(next);
-    next += kLanes == 16 ? 16 : M;  // M rows are M floats a step; more drive out what is there.
-    if (!indexed) b += b_stride;
-    ++k;
   };
-  if constexpr (U == 2) {
-    while (k + 2 <= t.depth) step(acc[0]), step(acc[1]);
-  } else if constexpr (U == 4) {
-    while (k + 4 <= t.depth) step(acc[0]), step(acc[1]), step(acc[2]), step(acc[3]);
+  if constexpr (in_pairs) {
+    constexpr int64_t kLine = 16;
+    for (int64_t left = t.depth / 2; left > 0;) {
+      const int64_t pairs = t.fetches && left > kLine / 2 ? kLine / 2 : left;
+      left -= pairs;
+      for (int i = 0; t.fetches && i < M; ++i) prefetch(next + i * t.a_stride);
+      next += kLine;
+      const float* const end = rows.group[0] + 2 * pairs;
+      for (; rows.group[0] != end; rows.advance(2)) {
+        add(acc[0], indexed ? b + index[0] : b, 0);
+        add(acc[0], indexed ? b + index[1] : b + b_stride, 1);
+        if (indexed) index += 2;
+        if (!indexed) b += 2 * b_stride;
+      }
+    }
+    if (t.depth % 2 != 0) add(acc[0], indexed ? b + index[0] : b, 0);
+  } else {
+    int64_t k = 0;
+    const auto step = [&](VecF(&sum)[M][V]) ETX_INLINE_LAMBDA {
+      add(sum, indexed ? b + index[k] : b, k);
+      prefetch(next);
+      next += kLanes == 16 ? 16 : M;  // M rows are M floats a step; more drive out what is there.
+      if (!indexed) b += b_stride;
+      ++k;
+    };
+    if constexpr (U == 2) {
+      while (k + 2 <= t.depth) step(acc[0]), step(acc[1]);
+    } else if constexpr (U == 4) {
+      while (k + 4 <= t.depth) step(acc[0]), step(acc[1]), step(acc[2]), step(acc[3]);
+    }
+    while (k < t.depth) step(acc[0]);
   }
-  while (k < t.depth) step(acc[0]);
   ETX_UNROLL
   for (int i = 0; i < M; ++i) {
     ETX_UNROLL
@@ -110,17 +135,23 @@ void run_tile(const Tile& t) {
   }
 }
 
-template <int V, bool indexed, int M = kTileRows>
+template <int V, bool indexed, bool is_deep = false, int M = kTileRows>
 inline void run_rows(int64_t rows, const Tile& t) {
   if (rows == M) {
-    run_tile<M, V, indexed>(t);
-  } else if constexpr (M > 1) {
-    run_rows<V, indexed, fewer_rows(M)>(rows, t);
+    run_tile<M, V, indexed, is_deep && M * V >= 8>(t);
+  } else if constexpr (M > (is_deep ? 4 : 1)) {
+    run_rows<V, indexed, is_deep, fewer_rows(M)>(rows, t);
   }
 }
 
 inline void run(int64_t rows, int64_t columns, const Tile& t) {
   const bool wide = columns > kLanes;
+  if constexpr (kStepsInPairs) {
+    if (wide && rows >= 4 && t.depth >= kDeep) {
+      return t.b_index == nullptr ? run_rows<2, false, true>(rows, t)
+                                  : run_rows<2, true, true>(rows, t);
+    }
+  }
   if (t.b_index == nullptr) {
     wide ? run_rows<2, false>(rows, t) : run_rows<1, false>(rows, t);
     return;
@@ -245,8 +276,8 @@ void gemm_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t 
     t.b = in_tail ? g.tail : g.b + column / kTileColumns * g.panel_stride;
     t.b_stride = in_tail ? kTileColumns : g.b_stride;
     t.column_bias = g.column_bias != nullptr ? g.column_bias + column : ones;
-    const bool fetches = column + kTileColumns >= end && g.depth <= kShortRow;
-    t.next = fetches ? behind : t.a;
+    t.fetches = column + kTileColumns >= end && g.depth <= kShortRow;
+    t.next = t.fetches ? behind : t.a;
     Run runs[kTileColumns];
     const int count = find_runs(g, column, columns, runs);
     const bool whole = count == 1 && runs[0].length == kTileColumns && g.step[2] == 1;

@@ -16,6 +16,9 @@ struct RowPointers {
   RowPointers(const T* a, int64_t a_stride) : stride(a_stride) {
     for (int g = 0; g < (M + 2) / 3; ++g) group[g] = a + 3 * g * a_stride;
   }
+  void advance(int64_t count) {
+    for (const T*& pointer : group) pointer += count;
+  }
   const T* address(int row, int64_t k) const { return group[row / 3] + (row % 3) * stride + k; }
   T at(int row, int64_t k) const { return *address(row, k); }
 };

@@ -25,7 +25,9 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   constexpr int64_t kPackRow = 6, kPackRun = 4;
   const int64_t runs = tile / shape.out[2] + 1, whole = weight.of_pairs ? tile : vector;
   const int64_t swept = divide_up(planes.sweep(shape.out), whole) * whole;
-  const int64_t spared = swept - divide_up(columns_, vector) * vector - dots_.count;
+  // A tenth of small tiles' steps is where windows lie.
+  const int64_t sought = has_small_tiles() ? columns_ / 10 : 0;
+  const int64_t spared = swept - divide_up(columns_, vector) * vector - dots_.count + sought;
   pays_ = !shape.transposed && columns_ >= vector &&
           panels * (kPackRow + kPackRun * runs) < spared * shape.out_channels / vector;
 }

@@ -90,6 +90,7 @@ void run_loop(const Gemm& g) {
 }
 
 bool should_gather(int64_t depth, int64_t columns) {
+  if (has_small_tiles()) return false;
   const int64_t panels = columns / isa().tile_columns;
   return depth >= 64 && panels > (depth % 1024 == 0 ? 0 : 8);
 }

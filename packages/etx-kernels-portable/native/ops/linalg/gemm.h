@@ -10,14 +10,17 @@
 
 namespace etx::portable {
 
-/// Bytes of B that one thread passes over while it goes through the rows of A.
-constexpr int64_t kCacheBytes = 384 * 1024;
+/// True with sixteen registers of eight floats: a tile reads less of A than of B, and copying rows
+/// of A costs more than reading them where they lie.
+inline bool has_small_tiles() { return !kIsSmall && isa().vector_floats == 8; }
 
-/// Columns of B, `bytes_per_column` each, that fit the cache, but not so few that rows of A are
-/// read too often.
+/// Columns of B, `bytes_per_column` each, that one thread passes over while it goes through the
+/// rows of A: they fit the cache, but are not so few that rows of A are read too often.
 inline int64_t column_block(int64_t bytes_per_column) {
-  const int64_t panels = kCacheBytes / (bytes_per_column * isa().tile_columns + 1);
-  return max<int64_t>(panels, kIsSmall ? 4 : 128 / isa().tile_columns) * isa().tile_columns;
+  const int64_t bytes = has_small_tiles() ? 128 * 1024 : 384 * 1024;
+  const int64_t panels = bytes / (bytes_per_column * isa().tile_columns + 1);
+  const int64_t least = kIsSmall || has_small_tiles() ? 4 : 128 / isa().tile_columns;
+  return max(panels, least) * isa().tile_columns;
 }
 
 /// Rows of x up to which `Isa::gemv` beats packing, which fills up the last vector.
