@@ -37,14 +37,25 @@ void pack_rows(const float* b, int64_t stride, int64_t columns, int64_t depth, f
   }
 }
 
-/// What a vector has too much is overwritten by the next run, and that of the last row never gets
-/// to the panel.
-void pack_runs(const float* b, const int32_t* index, int64_t depth, const PanelRun* runs,
-               int64_t count, float* panel) {
-  constexpr int64_t kWidth = 2 * kLanes;
-  float last[kWidth + kLanes] = {};
+/// Two vectors of each run, one or two runs a row: no loops over them.
+template <int count>
+inline void pack_few(const float* b, const int32_t* index, int64_t depth, const PanelRun* runs,
+                     float* to) {
+  const int64_t first = runs[0].from, second = runs[count - 1].from, length = runs[0].length;
+  for (int64_t k = 0; k < depth; ++k, to += 2 * kLanes) {
+    const float* const row = b + index[k];
+    store(to, load(row + first));
+    store(to + kLanes, load(row + first + kLanes));
+    if constexpr (count == 1) continue;
+    store(to + length, load(row + second));
+    store(to + length + kLanes, load(row + second + kLanes));
+  }
+}
+
+inline void pack_many(const float* b, const int32_t* index, int64_t depth, const PanelRun* runs,
+                      int64_t count, float* panel) {
   for (int64_t k = 0; k < depth; ++k) {
-    float* to = k + 1 < depth ? panel + k * kWidth : last;
+    float* to = panel + k * 2 * kLanes;
     const float* const row = b + index[k];
     for (int64_t r = 0; r < count; ++r) {
       const float* const from = row + runs[r].from;
@@ -53,7 +64,22 @@ void pack_runs(const float* b, const int32_t* index, int64_t depth, const PanelR
       to += length;
     }
   }
+}
+
+/// What a vector has too much is overwritten by the next run, and that of the last row never gets
+/// to the panel.
+void pack_runs(const float* b, const int32_t* index, int64_t depth, const PanelRun* runs,
+               int64_t count, float* panel) {
+  constexpr int64_t kWidth = 2 * kLanes;
+  const auto pack = [&](const int32_t* rows, int64_t length, float* to) ETX_INLINE_LAMBDA {
+    if (count == 1) return pack_few<1>(b, rows, length, runs, to);
+    if (count == 2) return pack_few<2>(b, rows, length, runs, to);
+    pack_many(b, rows, length, runs, count, to);
+  };
   if (depth == 0) return;
+  float last[2 * kWidth] = {};
+  pack(index, depth - 1, panel);
+  pack(index + depth - 1, 1, last);
   for (int64_t j = 0; j < kWidth; j += kLanes) {
     store(panel + (depth - 1) * kWidth + j, load(last + j));
   }

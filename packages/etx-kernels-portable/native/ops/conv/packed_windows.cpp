@@ -25,8 +25,8 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   constexpr int64_t kPackRow = 6, kPackRun = 4;
   const int64_t runs = tile / shape.out[2] + 1, whole = weight.of_pairs ? tile : vector;
   const int64_t swept = divide_up(planes.sweep(shape.out), whole) * whole;
-  // A tenth of small tiles' steps is where windows lie.
-  const int64_t sought = has_small_tiles() ? columns_ / 10 : 0;
+  // A fifth of a small tile's time, in a sweep, goes into finding where windows lie.
+  const int64_t sought = has_small_tiles() ? columns_ / 5 : 0;
   const int64_t spared = swept - divide_up(columns_, vector) * vector - dots_.count + sought;
   pays_ = !shape.transposed && columns_ >= vector &&
           panels * (kPackRow + kPackRun * runs) < spared * shape.out_channels / vector;
