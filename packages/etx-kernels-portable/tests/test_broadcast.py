@@ -21,7 +21,7 @@ OPERATORS = {
     "aten::le.Tensor_out": aten.le.Tensor,
     "aten::clamp.Tensor_out": aten.clamp.Tensor,
 }
-INNER = (1, 2, 3, 7, 16, 33, 49, 95, 96, 97, 200)
+INNER = (1, 2, 3, 7, 16, 33, 49, 95, 96, 97, 200, 1024, 1025)
 
 
 def repeated(source: random.Random, sizes: list[int]) -> list[int]:

@@ -3,6 +3,7 @@
 #define ETX_PORTABLE_BYTES_OF_H_
 
 #include <cstddef>
+#include <cstdint>
 
 namespace etx::portable {
 
@@ -10,6 +11,28 @@ namespace etx::portable {
 template <size_t n>
 struct BytesOf {
   unsigned char bytes[n];
+};
+
+/// The same as an unsigned number where there is one: compilers keep these in vectors.
+template <size_t n>
+struct WordOf {
+  using Type = BytesOf<n>;
+};
+template <>
+struct WordOf<1> {
+  using Type = uint8_t;
+};
+template <>
+struct WordOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct WordOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct WordOf<8> {
+  using Type = uint64_t;
 };
 
 /// Calls `f(BytesOf<size>{})`; `size` is the size of an element: 1, 2, 4, 8 or 16.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/map.h"
 
+#include <cstring>
+
 #include "core/broadcast.h"
+#include "core/bytes_of.h"
 #include "core/min_max.h"
 #include "core/shape.h"
 #include "isa/isa.h"
@@ -119,53 +122,81 @@ struct Inner {
   }
 };
 
-/// Two levels of 4-byte elements, the inner one so short that a call for each of its rows takes
-/// longer than to write operands that are one element a row, or the same row, into whole blocks.
+/// Two levels, the inner one so short that a call for each of its rows takes longer than to write
+/// operands that are one element a row, the same row, or of another dtype, into whole blocks.
 struct ShortRows {
-  using Element = uint32_t;
   const Nest<kTensors>& nest;
   const Inner& run;
   const int64_t inner, most;
-  uint32_t scalars = 0, filled = 0;
+  uint32_t filled = 0, scalars = 0;
 
   ShortRows(const Nest<kTensors>& levels, const Inner& loop)
       : nest(levels), run(loop), inner(levels.inner()), most(kBlock / inner) {
     for (size_t k = 0; k < run.in.size(); ++k) {
-      if (nest.stride[0][k] == 0 && nest.stride[1][k] == 0) {
-        scalars |= 1u << k;
-      } else if (nest.stride[0][k] != 1 || nest.stride[1][k] != inner) {
-        filled |= 1u << k;
-      }
+      const bool is_one = nest.stride[0][k] == 0 && nest.stride[1][k] == 0;
+      if (is_one) scalars |= 1u << k;
+      if (run.in[k].needs_conversion() || !(is_one || is_whole(k))) filled |= 1u << k;
     }
   }
 
+  bool is_whole(size_t k) const { return nest.stride[0][k] == 1 && nest.stride[1][k] == inner; }
+
   static bool are(const Nest<kTensors>& nest, const Inner& run) {
     constexpr int64_t kShort = 96;
-    bool simple = !kIsSmall && nest.levels == 2 && nest.inner() <= kShort && run.direct() &&
-                  nest.stride[1][kOut] == nest.inner() && element_size(run.out_dtype) == 4;
-    for (const Operand& operand : run.in) simple &= element_size(operand.dtype) == 4;
-    return simple;
+    if (kIsSmall || nest.levels != 2 || nest.stride[1][kOut] != nest.inner()) return false;
+    int64_t longest = kShort;
+    for (const Operand& in : run.in) longest = in.needs_conversion() ? kBlock : longest;
+    return nest.inner() <= longest;
   }
 
-  void fill(const Element* from, size_t k, int64_t rows, Element* to) const {
-    for (int64_t row = 0; row < rows; ++row, from += nest.stride[1][k], to += inner) {
-      for (int64_t i = 0; i < inner; ++i) to[i] = from[i * nest.stride[0][k]];
+  void fill(size_t k, const char* from, int64_t rows, char* to) const {
+    const Operand& in = run.in[k];
+    const int64_t along = nest.stride[0][k], down = nest.stride[1][k];
+    const int64_t size = static_cast<int64_t>(element_size(in.dtype));
+    const int64_t each = static_cast<int64_t>(element_size(in.as));
+    const auto read = [&](int64_t row, int64_t stride, char* at, int64_t n) {
+      cast_through(from + row * down * size, in.dtype, stride, in.through, at, in.as, n);
+    };
+    if (is_whole(k)) return read(0, 1, to, rows * inner);
+    if ((scalars >> k & 1u) != 0) return read(0, 1, to, 1);
+    if (along == 0) {
+      alignas(64) char ones[kBlock * 8];
+      read(0, down, ones, rows);
+      return by_size(static_cast<size_t>(each), [&](auto bytes) {
+        using T = typename WordOf<sizeof(bytes)>::Type;
+        T* y = reinterpret_cast<T*>(to);
+        for (int64_t row = 0; row < rows; ++row, y += inner) {
+          const T one = reinterpret_cast<const T*>(ones)[row];
+          for (int64_t i = 0; i < inner; ++i) y[i] = one;
+        }
+      });
+    }
+    int64_t done = down == 0 ? 1 : rows;
+    for (int64_t row = 0; row < done; ++row) read(row, along, to + row * inner * each, inner);
+    for (; done < rows; done *= 2) {
+      const int64_t n = min(done, rows - done);
+      std::memcpy(to + done * inner * each, to, static_cast<size_t>(n * inner * each));
     }
   }
 
   void operator()(char* out, int64_t begin, int64_t end) const {
-    alignas(64) Element blocks[kMaxOperands][kBlock];
+    alignas(64) char blocks[kTensors][kBlock * 8];
+    const int64_t size = static_cast<int64_t>(element_size(run.out_dtype));
+    const bool is_direct = run.out_dtype == run.map.out_as;
     for (int64_t row = begin; row < end; row += most) {
       const int64_t rows = min(most, end - row);
       const void* pieces[kMaxOperands] = {};
       for (size_t k = 0; k < run.in.size(); ++k) {
-        const auto* const from = static_cast<const Element*>(run.in[k].data);
-        pieces[k] = from + row * nest.stride[1][k];
-        if ((filled >> k & 1u) == 0) continue;
-        fill(from + row * nest.stride[1][k], k, rows, blocks[k]);
-        pieces[k] = blocks[k];
+        const Operand& in = run.in[k];
+        const int64_t at = row * nest.stride[1][k] * static_cast<int64_t>(element_size(in.dtype));
+        const char* const from = static_cast<const char*>(in.data) + at;
+        const bool is_filled = (filled >> k & 1u) != 0;
+        if (is_filled && (row == begin || nest.stride[1][k] != 0)) fill(k, from, rows, blocks[k]);
+        pieces[k] = is_filled ? blocks[k] : from;
       }
-      run.map.loop(run.map.user, pieces, scalars, out + row * inner * 4, rows * inner);
+      char* const y = out + row * inner * size;
+      run.map.loop(run.map.user, pieces, scalars, is_direct ? y : blocks[kOut], rows * inner);
+      if (!is_direct) cast(blocks[kOut], run.map.out_as, 1, y, run.out_dtype, rows * inner);
     }
   }
 };
