@@ -31,7 +31,7 @@ def bilinear(x: torch.Tensor, size: object, corners: bool, scales: object) -> to
 @pytest.mark.parametrize("order", [CONTIGUOUS, CHANNELS_LAST], ids=["nchw", "nhwc"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_nearest(shape: tuple[int, ...], order: list[int]) -> None:
-    for dtype in (torch.float32, torch.uint8, torch.float64):
+    for dtype in (torch.float32, torch.uint8, torch.float64, torch.float16):
         x = image(shape, dtype, order)
         for size, scales in [(s, None) for s in SIZES] + [(None, s) for s in SCALES]:
             if scales and 0 in [int(n * s) for n, s in zip(shape[2:], scales, strict=True)]:

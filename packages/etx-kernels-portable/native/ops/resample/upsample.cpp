@@ -12,6 +12,7 @@
 #include "core/shape.h"
 #include "core/strided_copy.h"
 #include "core/work.h"
+#include "isa/isa.h"
 
 namespace etx::portable {
 namespace {
@@ -90,11 +91,25 @@ bool is_pixels(const Tensor& image) {
   return image.stride(1) == 1 && (image.size(3) == 1 || image.stride(3) == image.size(1));
 }
 
-/// One row of out, all from one row of input; strides in elements.
+/// Each element twice.
+template <typename Word>
+void double_row(const void* from, void* to, int64_t n) {
+  const Word* const x = static_cast<const Word*>(from);
+  Word* const y = static_cast<Word*>(to);
+  for (int64_t i = 0; i < n; ++i) {
+    const Word one = x[i];
+    y[2 * i] = one;
+    y[2 * i + 1] = one;
+  }
+}
+
+/// One row of out, all from one row of input; strides in elements. `is_double`: each element twice.
 template <typename T>
 void nearest_row(const T* from, int64_t from_stride, T* to, int64_t to_stride,
-                 const int32_t* columns, int64_t n) {
-  if (from_stride == 1 && to_stride == 1) {
+                 const int32_t* columns, int64_t n, bool is_double) {
+  if (!kIsSmall && is_double && from_stride == 1 && to_stride == 1) {
+    double_row<typename WordOf<sizeof(T)>::Type>(from, to, n / 2);
+  } else if (from_stride == 1 && to_stride == 1) {
     for (int64_t i = 0; i < n; ++i) to[i] = from[columns[i]];
   } else {
     for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[columns[i] * from_stride];
@@ -122,22 +137,25 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
     T* const dst = out.mutable_data_ptr<T>();
     const size_t pixel = static_cast<size_t>(channels) * sizeof(T);
     context.parallel_for(0, planes * y.out, 1 + 16384 / row_cost, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const int64_t plane = i / y.out;
-        const int64_t row = i % y.out;
+      for (int64_t i = begin, count; i < end; i += count) {
+        const int64_t plane = i / y.out, first = i % y.out;
+        count = min(end - i, y.out - first);
         const int64_t n = pixels ? plane : plane / channels;
         const int64_t c = pixels ? 0 : plane % channels;
-        const T* from =
-            src + n * input.stride(0) + c * input.stride(1) + rows[row] * int64_t{input.stride(2)};
-        T* const to = dst + n * out.stride(0) + c * out.stride(1) + row * out.stride(2);
-        if (row > 0 && i > begin && rows[row] == rows[row - 1] && (pixels || out.stride(3) == 1)) {
-          std::memmove(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
-        } else if (pixels) {
-          for (int64_t k = 0; k < x.out; ++k) {
-            std::memmove(to + k * channels, from + columns[k] * channels, pixel);
+        const T* const image = src + n * input.stride(0) + c * input.stride(1);
+        T* to = dst + n * out.stride(0) + c * out.stride(1) + first * out.stride(2);
+        for (int64_t row = first; row < first + count; ++row, to += out.stride(2)) {
+          const T* const from = image + rows[row] * int64_t{input.stride(2)};
+          if (row > first && rows[row] == rows[row - 1] && (pixels || out.stride(3) == 1)) {
+            std::memmove(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
+          } else if (pixels) {
+            for (int64_t k = 0; k < x.out; ++k) {
+              std::memmove(to + k * channels, from + columns[k] * channels, pixel);
+            }
+          } else {
+            nearest_row(from, input.stride(3), to, out.stride(3), columns, x.out,
+                        x.step == 0.5 && x.out == 2 * x.in);
           }
-        } else {
-          nearest_row(from, input.stride(3), to, out.stride(3), columns, x.out);
         }
       }
     });
