@@ -133,13 +133,13 @@ def test_sorts_of_many_are_those_of_eager(dtype: torch.dtype, descending: bool) 
                 torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
             if x.shape[dim] < 64:
                 continue
-            few = [3 if d == dim else size for d, size in enumerate(x.shape)]
-            outs = Out(few, dtype), Out(few, I64)
-            got = PLUGIN.call("aten::topk.values", x, 3, dim, descending, True, *outs)[-2:]
-            for actual, expected in zip(got, want, strict=True):
-                torch.testing.assert_close(
-                    actual, expected.narrow(dim, 0, 3), rtol=0, atol=0, equal_nan=True
-                )
+            for count in (3, 8, 30):
+                few = [count if d == dim else size for d, size in enumerate(x.shape)]
+                outs = Out(few, dtype), Out(few, I64)
+                got = PLUGIN.call("aten::topk.values", x, count, dim, descending, True, *outs)[-2:]
+                for actual, expected in zip(got, want, strict=True):
+                    first = expected.narrow(dim, 0, count)
+                    torch.testing.assert_close(actual, first, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("dtype", [F32, F64, F16, BF16, I64, I32, I16, I8, U8])

@@ -75,7 +75,7 @@ Item* sort_by_bytes(Item* items, Item* spare, int64_t count) {
 /// all of many are asked for.
 Item* select(Item* items, Item* spare, int64_t size, int64_t count, bool sorted) {
   if (spare != nullptr) return sort_by_bytes(items, spare, size);
-  if (count > 0 && count * 64 <= size) {
+  if (count > 0 && count * 8 <= size) {
     sort_few(items, size, count);
   } else {
     if (count < size) std::nth_element(items, items + count, items + size);
