@@ -25,6 +25,55 @@ struct Less {
   }
 };
 
+/// Takes the best of all elements that fill vectors into `lanes`; returns how many these are.
+template <bool least, typename C>
+size_t take_vectors(const C* x, size_t n, C* lanes) {
+  if constexpr (std::is_same_v<C, double>) {
+    return isa().extreme_double(x, n, least ? uint64_t{1} << 63 : 0, lanes);
+  } else if constexpr (sizeof(C) == 8) {
+    return isa().extreme_long(x, n, least ? UINT64_MAX : 0, lanes);
+  } else {
+    return isa().extreme_int(x, n, least ? UINT32_MAX : 0, lanes);
+  }
+}
+
+/// The best of `start` and x; NaN where there is one.
+template <typename Order, typename C>
+C best_of(const C* x, int64_t n, C start) {
+  constexpr bool least = std::is_same_v<Order, Less>;
+  if constexpr (std::is_same_v<C, float>) {
+    return least ? isa().min(x, static_cast<size_t>(n)) : isa().max(x, static_cast<size_t>(n));
+  } else if constexpr (sizeof(C) >= 4) {
+    constexpr int64_t kWidth = 64 / sizeof(C);
+    C lanes[kWidth];
+    for (C& lane : lanes) lane = start;
+    const auto done = static_cast<int64_t>(take_vectors<least>(x, static_cast<size_t>(n), lanes));
+    C best = start;
+    for (int64_t i = -kWidth; i < n - done; ++i) {
+      const C v = i < 0 ? lanes[i + kWidth] : x[done + i];
+      if (Order::better(v, best) || v != v) best = v;
+    }
+    return best;
+  } else {
+    const auto better = [](C a, C b) { return Order::better(b, a) ? b : a; };
+    return in_lanes(x, n, start, better, better);
+  }
+}
+
+/// Where the first NaN lies, or the first element that is `best`, which there is.
+template <typename C>
+int64_t first_of(const C* x, int64_t n, C best) {
+  constexpr int64_t kStep = 16;
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) {
+    C found{};
+    for (int64_t j = i; j < i + kStep; ++j) found = x[j] == best || x[j] != x[j] ? C{1} : found;
+    if (found != 0) break;
+  }
+  while (i < n && !(x[i] == best || x[i] != x[i])) ++i;
+  return i;
+}
+
 /// What `find` writes, and from what.
 struct Lines {
   const Reduction& plan;
@@ -41,10 +90,19 @@ struct Lines {
       reader.for_each_folded(plan, offsets[0], [&](const void* piece, int64_t n) {
         const C* x = static_cast<const C*>(piece);
         if (seen == 0) best = x[0];
-        for (int64_t i = 0; i < n; ++i) {
-          if (Order::better(x[i], best) || (x[i] != x[i] && best == best)) {
-            best = x[i];
-            position = seen + i;
+        const auto take = [&](int64_t i) {
+          best = x[i];
+          position = seen + i;
+        };
+        const auto is_better = [&](C v) {
+          return Order::better(v, best) || (v != v && best == best);
+        };
+        if (!kIsSmall && n >= kVector) {
+          const C top = best_of<Order>(x, n, x[0]);
+          if (is_better(top)) take(first_of(x, n, top));
+        } else {
+          for (int64_t i = 0; i < n; ++i) {
+            if (is_better(x[i])) take(i);
           }
         }
         seen += n;
@@ -110,41 +168,6 @@ Error max_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdi
 Error min_dim_out(Context& context, const Tensor& self, int64_t dim, bool keepdim, Tensor& min,
                   Tensor& min_indices) {
   return find<Less>(context, self, {IntList(&dim, 1), keepdim}, &min, min_indices);
-}
-
-/// Takes the best of all elements that fill vectors into `lanes`; returns how many these are.
-template <bool least, typename C>
-size_t take_vectors(const C* x, size_t n, C* lanes) {
-  if constexpr (std::is_same_v<C, double>) {
-    return isa().extreme_double(x, n, least ? uint64_t{1} << 63 : 0, lanes);
-  } else if constexpr (sizeof(C) == 8) {
-    return isa().extreme_long(x, n, least ? UINT64_MAX : 0, lanes);
-  } else {
-    return isa().extreme_int(x, n, least ? UINT32_MAX : 0, lanes);
-  }
-}
-
-/// The best of `start` and x; NaN where there is one.
-template <typename Order, typename C>
-C best_of(const C* x, int64_t n, C start) {
-  constexpr bool least = std::is_same_v<Order, Less>;
-  if constexpr (std::is_same_v<C, float>) {
-    return least ? isa().min(x, static_cast<size_t>(n)) : isa().max(x, static_cast<size_t>(n));
-  } else if constexpr (sizeof(C) >= 4) {
-    constexpr int64_t kWidth = 64 / sizeof(C);
-    C lanes[kWidth];
-    for (C& lane : lanes) lane = start;
-    const auto done = static_cast<int64_t>(take_vectors<least>(x, static_cast<size_t>(n), lanes));
-    C best = start;
-    for (int64_t i = -kWidth; i < n - done; ++i) {
-      const C v = i < 0 ? lanes[i + kWidth] : x[done + i];
-      if (Order::better(v, best) || v != v) best = v;
-    }
-    return best;
-  } else {
-    const auto better = [](C a, C b) { return Order::better(b, a) ? b : a; };
-    return in_lanes(x, n, start, better, better);
-  }
 }
 
 template <typename C>
