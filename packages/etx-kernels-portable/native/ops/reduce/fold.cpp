@@ -54,15 +54,17 @@ struct Job {
 void fold_row_by_row(const Job& job, int64_t from, int64_t to, int64_t begin, int64_t end) {
   constexpr int64_t kLines = 64;
   const Reduction& plan = job.plan;
-  const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
   const int64_t length = plan.folded.inner(), stride = plan.kept.stride[0][1];
-  for (int64_t i = begin; i < end; i += kLines) {
+  const bool is_read = job.reader.in_place() == nullptr;
+  const int64_t lines = is_read ? min(kLines, Reader::kBlock / length) : kLines;
+  for (int64_t i = begin; i < end; i += lines) {
     alignas(64) unsigned char totals[kLines * 8];
-    const int64_t n = min(end - i, kLines);
+    const int64_t n = min(end - i, lines);
     job.folding.start(totals, n);
     plan.folded.for_each_outer(0, plan.folded.outer(), [&](const int64_t* folded) {
-      const int64_t at = from + i * length + folded[0];
-      job.folding.run(totals, job.reader.in_place() + at * size, length, n);
+      job.reader.for_each_piece(
+          from + i * length + folded[0], 1, n * length,
+          [&](const void* x, int64_t) { job.folding.run(totals, x, length, n); });
     });
     job.finish(totals, n);
     job.writer.write(to + i * stride, stride, totals, n);
@@ -73,8 +75,10 @@ void fold_row_by_row(const Job& job, int64_t from, int64_t to, int64_t begin, in
 void fold_rows(const Job& job, int64_t begin, int64_t end) {
   const Reduction& plan = job.plan;
   const int64_t inner = plan.kept.inner();
-  if (!kIsSmall && job.reader.in_place() != nullptr && plan.kept.levels > 0 &&
-      plan.folded.levels > 1 && plan.folded.stride[0][0] == 1 &&
+  const bool is_read = job.reader.in_place() == nullptr;
+  const bool are_several =
+      is_read ? plan.folded.inner() <= Reader::kBlock / 2 : plan.folded.levels > 1;
+  if (!kIsSmall && are_several && plan.kept.levels > 0 && plan.folded.stride[0][0] == 1 &&
       plan.kept.stride[0][0] == plan.folded.inner()) {
     for (int64_t i = begin, next; i < end; i = next) {
       const int64_t line = i / inner;
@@ -163,6 +167,17 @@ void fold_lines(Context& context, const Job& job, float* y) {
 
 int64_t blocks_of(const Reduction& plan) { return (plan.kept.inner() + kBlock - 1) / kBlock; }
 
+/// y = the `rows` lines of x that lie `step` apart, joined; y is zero where these are added up.
+void join_rows(TapLoop taps, const void* x, int64_t step, int64_t rows, void* y, int64_t n) {
+  const float* const from = static_cast<const float*>(x);
+  float* const to = static_cast<float*>(y);
+  int64_t done = 0;
+  if (taps == &Isa::sum_taps) {
+    done = static_cast<int64_t>(isa().add_rows(from, step, rows, to, static_cast<size_t>(n)));
+  }
+  if (done < n) (isa().*taps)(from + done, step, rows, to + done, {1, n - done, 0, 0});
+}
+
 /// Neighbouring results together: whole rows of the input are added up.
 void fold_columns(const Job& job, int64_t item) {
   const Reduction& plan = job.plan;
@@ -172,25 +187,30 @@ void fold_columns(const Job& job, int64_t item) {
   const int64_t n = min(rest, kBlock);
   const int64_t size = static_cast<int64_t>(element_size(job.folding.as));
   const char* const in_place = job.reader.in_place();
-  const TapLoop taps = kIsSmall || in_place == nullptr ? nullptr : job.folding.taps;
-  const bool adds = !kIsSmall && taps == &Isa::sum_taps;
+  const int64_t step = plan.folded.stride[0][0];
+  const bool reads_rows = !kIsSmall && in_place == nullptr && plan.folded.levels == 1 &&
+                          step == n && n <= Reader::kBlock / 2;
+  const bool in_rows = reads_rows || (in_place != nullptr && plan.folded.levels == 1);
+  const TapLoop taps = kIsSmall || !in_rows ? nullptr : job.folding.taps;
   plan.kept.for_each_outer(item / blocks, item / blocks + 1, [&](const int64_t* offsets) {
     alignas(64) unsigned char total[kBlock * 8];
     alignas(64) unsigned char run[kBlock * 8];
-    const bool is_short = plan.count <= kRun, in_taps = taps != nullptr && plan.folded.levels == 1;
+    const bool is_short = plan.count <= kRun;
     void* const sum = is_short ? total : run;
-    if (in_taps) {
-      const int64_t step = plan.folded.stride[0][0];
-      const float* x = reinterpret_cast<const float*>(in_place) + offsets[0] + first;
-      for (int64_t row = 0; row < plan.count; row += kRun, x += kRun * step) {
-        const int64_t rows = min(plan.count - row, kRun);
-        float* const to = reinterpret_cast<float*>(row == 0 ? total : run);
-        int64_t done = 0;
-        if (adds) {
-          job.folding.start(to, n);
-          done = static_cast<int64_t>(isa().add_rows(x, step, rows, to, static_cast<size_t>(n)));
-        }
-        if (done < n) (isa().*taps)(x + done, step, rows, to + done, {1, n - done, 0, 0});
+    if (reads_rows || taps != nullptr) {
+      const int64_t most = reads_rows ? min(kRun, Reader::kBlock / n) : kRun;
+      for (int64_t row = 0; row < plan.count; row += most) {
+        const int64_t rows = min(plan.count - row, most);
+        unsigned char* const to = row == 0 ? total : run;
+        job.reader.for_each_piece(offsets[0] + first + row * step, 1, reads_rows ? rows * n : n,
+                                  [&](const void* x, int64_t) {
+                                    job.folding.start(to, n);
+                                    if (taps != nullptr)
+                                      return join_rows(taps, x, step, rows, to, n);
+                                    const char* at = static_cast<const char*>(x);
+                                    for (int64_t r = 0; r < rows; ++r, at += n * size)
+                                      job.folding.pair(to, at, n);
+                                  });
         if (row > 0) job.folding.pair(total, run, n);
       }
     } else {

@@ -38,7 +38,11 @@ Error plan_reduction(Context& context, const Tensor& in, const Fold& fold, Span<
 /// Reads pieces of a tensor as elements of dtype `as`, which has at most 8 bytes.
 class Reader {
  public:
+#if defined(ETX_ONE_LEVEL)
   static constexpr int64_t kBlock = 256;
+#else
+  static constexpr int64_t kBlock = 1024;
+#endif
   using Piece = Callback<const void*, int64_t>;
 
   Reader(const Tensor& tensor, ScalarType as) : Reader(tensor, as, as) {}
