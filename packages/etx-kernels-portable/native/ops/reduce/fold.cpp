@@ -197,7 +197,7 @@ void fold_columns(const Job& job, int64_t item) {
     alignas(64) unsigned char run[kBlock * 8];
     const bool is_short = plan.count <= kRun;
     void* const sum = is_short ? total : run;
-    if (reads_rows || taps != nullptr) {
+    if (!kIsSmall && (reads_rows || taps != nullptr)) {
       const int64_t most = reads_rows ? min(kRun, Reader::kBlock / n) : kRun;
       for (int64_t row = 0; row < plan.count; row += most) {
         const int64_t rows = min(plan.count - row, most);

@@ -105,8 +105,10 @@ void double_row(const void* from, void* to, int64_t n) {
 
 /// One row of out, all from one row of input; strides in elements. `is_double`: each element twice.
 template <typename T>
-void nearest_row(const T* from, int64_t from_stride, T* to, int64_t to_stride,
+void nearest_row(const void* row, int64_t from_stride, void* out, int64_t to_stride,
                  const int32_t* columns, int64_t n, bool is_double) {
+  const T* const from = static_cast<const T*>(row);
+  T* const to = static_cast<T*>(out);
   if (!kIsSmall && is_double && from_stride == 1 && to_stride == 1) {
     double_row<typename WordOf<sizeof(T)>::Type>(from, to, n / 2);
   } else if (from_stride == 1 && to_stride == 1) {
@@ -131,34 +133,35 @@ Error upsample_nearest2d_vec_out(Context& context, const Tensor& input,
   const bool pixels = channels > 1 && is_pixels(input) && is_pixels(out);
   const int64_t planes = input.size(0) * (pixels ? 1 : channels);
   const int64_t row_cost = x.out * (pixels ? channels : 1);
-  by_size(input.element_size(), [&](auto bytes) {
-    using T = decltype(bytes);
-    const T* const src = input.const_data_ptr<T>();
-    T* const dst = out.mutable_data_ptr<T>();
-    const size_t pixel = static_cast<size_t>(channels) * sizeof(T);
-    context.parallel_for(0, planes * y.out, 1 + 16384 / row_cost, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin, count; i < end; i += count) {
-        const int64_t plane = i / y.out, first = i % y.out;
-        count = min(end - i, y.out - first);
-        const int64_t n = pixels ? plane : plane / channels;
-        const int64_t c = pixels ? 0 : plane % channels;
-        const T* const image = src + n * input.stride(0) + c * input.stride(1);
-        T* to = dst + n * out.stride(0) + c * out.stride(1) + first * out.stride(2);
-        for (int64_t row = first; row < first + count; ++row, to += out.stride(2)) {
-          const T* const from = image + rows[row] * int64_t{input.stride(2)};
-          if (row > first && rows[row] == rows[row - 1] && (pixels || out.stride(3) == 1)) {
-            std::memmove(to, to - out.stride(2), static_cast<size_t>(row_cost) * sizeof(T));
-          } else if (pixels) {
-            for (int64_t k = 0; k < x.out; ++k) {
-              std::memmove(to + k * channels, from + columns[k] * channels, pixel);
-            }
-          } else {
-            nearest_row(from, input.stride(3), to, out.stride(3), columns, x.out,
-                        x.step == 0.5 && x.out == 2 * x.in);
+  auto make_row = &nearest_row<BytesOf<1>>;
+  by_size(input.element_size(), [&](auto bytes) { make_row = &nearest_row<decltype(bytes)>; });
+  const int64_t size = static_cast<int64_t>(input.element_size());
+  const auto bytes_of = [size](const Tensor& of, ssize_t d) { return of.stride(d) * size; };
+  const int64_t pixel = channels * size, line = row_cost * size, down = bytes_of(out, 2);
+  const bool is_double = x.step == 0.5 && x.out == 2 * x.in;
+  context.parallel_for(0, planes * y.out, 1 + 16384 / row_cost, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin, count; i < end; i += count) {
+      const int64_t plane = i / y.out, first = i % y.out;
+      count = min(end - i, y.out - first);
+      const int64_t n = pixels ? plane : plane / channels;
+      const int64_t c = pixels ? 0 : plane % channels;
+      const char* const image =
+          input.const_data_ptr<char>() + n * bytes_of(input, 0) + c * bytes_of(input, 1);
+      char* to =
+          out.mutable_data_ptr<char>() + n * bytes_of(out, 0) + c * bytes_of(out, 1) + first * down;
+      for (int64_t row = first; row < first + count; ++row, to += down) {
+        const char* const from = image + rows[row] * bytes_of(input, 2);
+        if (row > first && rows[row] == rows[row - 1] && (pixels || out.stride(3) == 1)) {
+          std::memmove(to, to - down, static_cast<size_t>(line));
+        } else if (pixels) {
+          for (int64_t k = 0; k < x.out; ++k) {
+            std::memmove(to + k * pixel, from + columns[k] * pixel, static_cast<size_t>(pixel));
           }
+        } else {
+          make_row(from, input.stride(3), to, out.stride(3), columns, x.out, is_double);
         }
       }
-    });
+    }
   });
   return Error::Ok;
 }
