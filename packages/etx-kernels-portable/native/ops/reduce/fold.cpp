@@ -78,8 +78,8 @@ void fold_rows(const Job& job, int64_t begin, int64_t end) {
   const bool is_read = job.reader.in_place() == nullptr;
   const bool are_several =
       is_read ? plan.folded.inner() <= Reader::kBlock / 2 : plan.folded.levels > 1;
-  if (!kIsSmall && are_several && plan.kept.levels > 0 && plan.folded.stride[0][0] == 1 &&
-      plan.kept.stride[0][0] == plan.folded.inner()) {
+  if (!kIsSmall && are_several && plan.count > 0 && plan.kept.levels > 0 &&
+      plan.folded.stride[0][0] == 1 && plan.kept.stride[0][0] == plan.folded.inner()) {
     for (int64_t i = begin, next; i < end; i = next) {
       const int64_t line = i / inner;
       next = min(end, (line + 1) * inner);
