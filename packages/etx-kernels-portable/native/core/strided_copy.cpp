@@ -86,30 +86,11 @@ void interleave_units(const Plane& p, char* dst, const char* src) {
   }
 }
 
-template <size_t n>
-struct IntegerOf;
-template <>
-struct IntegerOf<1> {
-  using type = uint8_t;
-};
-template <>
-struct IntegerOf<2> {
-  using type = uint16_t;
-};
-template <>
-struct IntegerOf<4> {
-  using type = uint32_t;
-};
-template <>
-struct IntegerOf<8> {
-  using type = uint64_t;
-};
-
 /// Columns are consecutive in `dst`, rows are consecutive in `src`. Bands of 64 bytes, so that each
 /// cache line of `src` is read once.
 template <size_t n>
 void transpose_units(const Plane& p, char* dst, const char* src) {
-  using T = typename IntegerOf<n>::type;
+  using T = typename WordOf<n>::Type;
   constexpr int64_t kSize = n;
   constexpr int64_t kEdge = kBlockEdge<T>;
   constexpr int64_t kBand = 64 / kSize;
