@@ -12,11 +12,11 @@ import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from building import call, tool
 from harness import PLUGIN, RECORDER
 from record import Recorder
 
@@ -30,20 +30,6 @@ EVERY = 1021  # of 2^32 floats
 DIGEST = "8260a346291f333f"
 """Of what the integer loops write, on any processor."""
 LIMITS = ["-rss_limit_mb=2048", "-timeout=10", "-max_len=16384", "-seed=1"]
-
-
-def call(*command: object) -> str:
-    """Run a command that must succeed; return all it prints."""
-    words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
-    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
-    return done.stdout + done.stderr
-
-
-def tool(name: str) -> str:
-    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
-    assert found is not None, f"{name} is missing"
-    return found
 
 
 @pytest.fixture(scope="session")

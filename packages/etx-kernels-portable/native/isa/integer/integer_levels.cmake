@@ -11,9 +11,10 @@ function(etx_add_integer_level level)
   target_link_libraries(etx_integer_${level} PRIVATE etx::headers)
   etx_kernels_options(etx_integer_${level})
   if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
-    # What is hot is unrolled by hand; more of it is only larger.
+    # What is hot is unrolled by hand; more of it, or what is around it, is only larger.
     if(NOT ETX_SANITIZE)
-      target_compile_options(etx_integer_${level} PRIVATE -O2)
+      set(leaner $<$<CXX_COMPILER_ID:GNU>:-fno-tree-pre;-fno-gcse;-fno-align-jumps;-fno-align-labels>)
+      target_compile_options(etx_integer_${level} PRIVATE -O2 "${leaner}")
     endif()
     target_compile_options(
       etx_integer_${level} PRIVATE -ffp-contract=off
