@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ETX as runners of the peers' harness: with its portable kernels, and through XNNPACK.
+"""ETX as runners of the peers' harness: with its portable kernels, from Python or from C, and
+through XNNPACK.
 
 Nothing but NumPy is imported at the top: what a process holds is measured. Run as a script with the
 name of a model and a file, it lowers the model.
@@ -7,12 +8,17 @@ name of a model and a file, it lowers the model.
 
 from __future__ import annotations
 
+import ctypes as c
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+DTYPES = {"float32": 6, "int64": 4}
+"""Those of the models' inputs and outputs, as `etx_dtype` of etx/etx.h numbers them."""
 
 
 class Etx:
@@ -49,6 +55,61 @@ class Etx:
         return list(self.results) if several else [self.results]
 
 
+class Output(c.Structure):
+    """`etx_output` of etx/etx.h."""
+
+    _fields_ = [("struct_size", c.c_size_t), ("tag", c.c_uint32), ("dtype", c.c_int32),
+                ("rank", c.c_uint32), ("reserved", c.c_uint32), ("sizes", c.POINTER(c.c_int32)),
+                ("strides", c.POINTER(c.c_int32)), ("data", c.c_void_p), ("nbytes", c.c_size_t),
+                ("as_int", c.c_int64), ("as_double", c.c_double)]  # fmt: skip
+
+
+class EtxC(Etx):
+    """The same through the C interface: no module of ETX is imported."""
+
+    name = "etx_c"
+    packages = ("etx_runtime/lib", "etx_kernels_portable")
+    quants = (None,)
+
+    def check(self, status: int) -> None:
+        assert status == 0, self.library.etx_last_error()
+
+    def load(self, artifact: dict[str, Any], threads: int) -> None:
+        runtime, kernels = (str(Path(str(find_spec(name).origin)).parent) for name in Etx.packages)
+        self.library = c.CDLL(f"{runtime}/lib/libetx_runtime.so")
+        self.library.etx_last_error.restype = c.c_char_p
+        self.library.etx_set_num_threads(threads)
+        self.check(self.library.etx_load_plugin(f"{kernels}/etx_kernels_portable.so".encode()))
+        program, self.method = c.c_void_p(), c.c_void_p()
+        path = self.file.encode()
+        self.check(self.library.etx_program_load_file(path, None, c.byref(program)))
+        self.check(self.library.etx_method_load(program, b"forward", c.byref(self.method)))
+        self.execute = self.library.etx_method_execute
+
+    def bind(self, inputs: list[np.ndarray]) -> None:
+        super().bind(inputs)
+        for i, x in enumerate(self.inputs):
+            sizes, dtype = (c.c_int32 * x.ndim)(*x.shape), DTYPES[str(x.dtype)]
+            place = self.method, c.c_size_t(i), c.c_void_p(x.ctypes.data)
+            shape = c.c_size_t(x.ndim), sizes, None
+            self.check(self.library.etx_method_set_tensor(*place, dtype, *shape))
+
+    def run(self) -> None:
+        if status := self.execute(self.method):
+            self.check(status)
+
+    def outputs(self) -> list[np.ndarray]:
+        found = []
+        for i in range(self.library.etx_method_num_outputs(self.method)):
+            y = Output(c.sizeof(Output))
+            place = self.method, c.c_size_t(i), c.byref(y)
+            self.check(self.library.etx_method_get_output(*place))
+            dtype = next(name for name, number in DTYPES.items() if number == y.dtype)
+            numbers = np.frombuffer(c.string_at(y.data, y.nbytes), dtype)
+            found.append(numbers.reshape(y.sizes[: y.rank]).copy())
+        return found
+
+
 class EtxXnnpack(Etx):
     """The same with what XNNPACK can compute in its delegate."""
 
@@ -63,7 +124,7 @@ class EtxBf16(Etx):
     quants = (None,)
 
 
-RUNNERS = {kind.name: kind for kind in (Etx, EtxXnnpack, EtxBf16)}
+RUNNERS = {kind.name: kind for kind in (Etx, EtxC, EtxXnnpack, EtxBf16)}
 
 
 def quantized(module: Any, inputs: tuple[Any, ...], kind: str) -> Any:
