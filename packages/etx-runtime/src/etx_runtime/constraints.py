@@ -183,14 +183,14 @@ class Constraints(NamedTuple):
         )
 
 
-_NUMBERED = re.compile(r"\b[suz]\d+\b")
+_NUMBERED = r"\b[suz]\d+\b"
 """Names that torch gives to sizes."""
 
 
 def _named(bound: Bound) -> str:
     """Return what the author calls the size."""
     text = bound.expr.text if bound.expr else bound.symbol
-    return "" if _NUMBERED.search(text) else f"; {_what(bound)} is '{text}'"
+    return "" if re.search(_NUMBERED, text) else f"; {_what(bound)} is '{text}'"
 
 
 def _what(bound: Bound) -> str:

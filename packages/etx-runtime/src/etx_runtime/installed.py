@@ -57,21 +57,22 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     for name in names:
-        stem, kind = os.path.splitext(name)
-        if kind in (".dist-info", ".egg-info"):
-            dist = stem.partition("-")[0].lower().replace("_", "-").replace(".", "-")
-            yield dist, os.path.join(folder, name)
+        if name.endswith((".dist-info", ".egg-info")):
+            stem = name.rpartition(".")[0].partition("-")[0]
+            yield stem.lower().replace("_", "-").replace(".", "-"), f"{folder}{os.sep}{name}"
 
 
 def _section(path: str, group: str) -> Iterator[tuple[str, str]]:
     """Yield the names and values of one section of a distribution's entry points."""
     try:
-        with open(os.path.join(path, "entry_points.txt"), encoding="utf-8") as file:
-            lines = file.read().splitlines()
+        with open(f"{path}{os.sep}entry_points.txt", "rb", buffering=0) as file:
+            text = file.read()
     except OSError:
         return
+    if group.encode() not in text:  # as most have not: a tenth of the time
+        return
     current = None
-    for line in map(str.strip, lines):
+    for line in map(str.strip, text.decode().splitlines()):
         if line.startswith("[") and line.endswith("]"):
             current = line[1:-1].strip()
         elif current == group and not line.startswith(("#", ";")):
