@@ -103,10 +103,12 @@ constexpr int kLanes = ETX_SIMD_BYTES / 4;
 #if defined(__GNUC__)
 #define ETX_INLINE inline __attribute__((always_inline))
 inline void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
+inline void prefetch_to_write(const void* p) { __builtin_prefetch(p, 1, 3); }
 #else
 #define ETX_NOINLINE
 #define ETX_INLINE inline
 inline void prefetch(const void*) {}
+inline void prefetch_to_write(const void*) {}
 #endif
 
 #if ETX_SIMD_BYTES == 64

@@ -75,6 +75,9 @@ void run_tile(const Tile& t) {
       for (int u = 1; u < U; ++u) acc[u][i][v] = splat(0.0f);
     }
   }
+  if constexpr (in_pairs) {
+    for (int i = 0; i < M; ++i) prefetch_to_write(t.out + (i * t.out_stride + kTileColumns - 1));
+  }
   RowPointers<float, M> rows(t.a, t.a_stride);
   const float* b = t.b;
   const int64_t b_stride = t.b_stride;
