@@ -49,6 +49,13 @@ bool should_pack(int64_t m, int64_t k, int64_t n) {
   return (m > 2 * isa().tile_rows && k > 256) || (!kIsSmall && collides);
 }
 
+/// The same where a block is packed just before it is used: rows of B that begin within a cache
+/// line take two, and those of a page each take as many entries of the table of pages.
+bool should_pack_blocks(int64_t m, int64_t k, int64_t n) {
+  const bool is_spread = n % isa().tile_columns != 0 || n >= 1024;
+  return has_small_tiles() && m > 64 && k >= 64 && is_spread;
+}
+
 /// Floats for the rows of A that one thread gathers.
 int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
   return should_gather(k, n) && m > 1 ? gemm_scratch(k, 1) : 0;
@@ -57,13 +64,17 @@ int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
 /// Parts of the work, so that a thread that comes late finds less of it.
 int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
 
-/// Runs `run(part, is_last)`, where the rows of the last are to be multiplied with the dotted
+bool is_by_columns(int64_t columns, int64_t rows, int64_t threads) {
+  return columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
+}
+
+/// Runs `run(part, is_last, job)`, where the rows of the last are to be multiplied with the dotted
 /// columns, too: not worth waking threads for once more. `g.scratch`, if any, is that of
 /// `jobs_of(threads)`.
 template <class Run>
 void run_parts(Context& context, const Gemm& g, int64_t threads, const Run& run) {
   const int64_t jobs = jobs_of(threads), columns = g.column_end, rows = g.row_end;
-  const bool by_columns = columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
+  const bool by_columns = is_by_columns(columns, rows, threads);
   context.parallel_for(0, jobs, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       Gemm part = g;
@@ -75,7 +86,7 @@ void run_parts(Context& context, const Gemm& g, int64_t threads, const Run& run)
         const Part p(rows, 1, job, jobs);
         part.row_begin = p.begin, part.row_end = p.end;
       }
-      run(part, !by_columns || job == jobs - 1);
+      run(part, !by_columns || job == jobs - 1, job);
     }
   });
 }
@@ -101,7 +112,7 @@ void run_gemm(Context& context, const Gemm& g, int64_t threads) {
     return;
   }
   const int64_t columns = g.column_end - g.column_begin, rows = g.row_end - g.row_begin;
-  const bool by_columns = columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
+  const bool by_columns = is_by_columns(columns, rows, threads);
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       Gemm part = g;
@@ -125,12 +136,18 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   const int64_t behind = a.halves != nullptr ? 0 : dotted(m, k, n);
   DottedColumns dots{m, k, n, behind, a.of_pairs, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
-  const bool packs = should_pack(m, k, n);
+  const bool packs = should_pack(m, k, n) || should_pack_blocks(m, k, n);
   const int64_t panels = divide_up(product.columns, isa().tile_columns);
-  const int64_t packed =
-      packs ? panels * isa().tile_columns * k : InPlaceProduct::tail_floats(k, product.columns);
+  // A block that is packed just before it is used is still in the cache.
+  const int64_t jobs = jobs_of(threads);
+  const bool by_blocks =
+      packs && has_small_tiles() && (threads == 1 || is_by_columns(product.columns, m, threads));
+  const int64_t block = min(column_block(4 * k), divide_up(panels, jobs) * isa().tile_columns);
+  const int64_t packed = by_blocks ? jobs * block * k
+                         : packs   ? panels * isa().tile_columns * k
+                                   : InPlaceProduct::tail_floats(k, product.columns);
   const bool gather = a.halves != nullptr || (should_gather(k, n) && m > 1);
-  const int64_t gathered = gather ? gemm_scratch(k, jobs_of(threads)) : 0;
+  const int64_t gathered = gather ? gemm_scratch(k, jobs) : 0;
   ETX_ASSIGN(float* const temp, scratch<float>(context, packed + gathered + dots.floats(),
                                                "not enough temporary memory to multiply"));
   if (!packs) product.tail = temp;
@@ -139,17 +156,30 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
   dots.memory = temp + packed + gathered;
   if (gather) g.scratch = temp + packed;
   dots.pack(b);
-  if (packs) {
+  if (packs && !by_blocks) {
     context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
       const int64_t first = begin * isa().tile_columns, last = end * isa().tile_columns;
       isa().pack_rows(b + first, n, min(last, product.columns) - first, k, temp + first * k);
     });
+  }
+  if (packs) {
     g.b = temp, g.b_stride = isa().tile_columns, g.panel_stride = isa().tile_columns * k;
   } else {
     product.pack_tail(b);
   }
-  run_parts(context, g, threads, [&](const Gemm& part, bool is_last) {
-    dots.run_beside(part, part.row_begin, is_last ? part.row_end : 0);
+  run_parts(context, g, threads, [&](Gemm part, bool is_last, int64_t job) {
+    if (!by_blocks) return dots.run_beside(part, part.row_begin, is_last ? part.row_end : 0);
+    float* const panels_of_block = temp + job * block * k;
+    int64_t begin = part.column_begin;
+    const int64_t last = part.column_end;
+    part.b = panels_of_block, part.column_begin = 0;
+    do {
+      part.column_end = max<int64_t>(min(block, last - begin), 0);
+      isa().pack_rows(b + begin, n, part.column_end, k, panels_of_block);
+      part.c = c + begin;
+      begin += block;
+      dots.run_beside(part, 0, is_last && begin >= last ? m : 0);
+    } while (begin < last);
   });
   return Error::Ok;
 }
@@ -333,7 +363,7 @@ Error multiply_transposed(Context& context, const float* x, const Rows& w, const
   Gemm g = product.gemm(packed);
   if (product.gathers()) g.scratch = packed + product.packed();
   run_parts(context, g, threads,
-            [&](const Gemm& part, bool is_last) { product.run(part, is_last); });
+            [&](const Gemm& part, bool is_last, int64_t) { product.run(part, is_last); });
   return Error::Ok;
 }
 
