@@ -20,7 +20,7 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   // Windows that one thread packs are dear to another; a fifth more work for one is not.
   by_columns_ = threads == 1 || 5 * threads * divide_up(share, threads) * vector <= 6 * columns_;
   block_ = panels * tile;
-  if (by_columns_) block_ = min(block_, column_block(4 * depth_));
+  if (by_columns_) block_ = min(block_, column_block(4 * depth_, panels < 8 ? 4 : 2));
   // In vectors that are multiplied with one row.
   constexpr int64_t kPackRow = 6, kPackRun = 4;
   const int64_t runs = tile / shape.out[2] + 1, whole = weight.of_pairs ? tile : vector;

@@ -15,11 +15,12 @@ namespace etx::portable {
 inline bool has_small_tiles() { return !kIsSmall && isa().vector_floats == 8; }
 
 /// Columns of B, `bytes_per_column` each, that one thread passes over while it goes through the
-/// rows of A: they fit the cache, but are not so few that rows of A are read too often.
-inline int64_t column_block(int64_t bytes_per_column) {
+/// rows of A: they fit the cache, but are not so few that rows of A are read too often: of small
+/// tiles at least `few` panels.
+inline int64_t column_block(int64_t bytes_per_column, int64_t few = 4) {
   const int64_t bytes = has_small_tiles() ? 128 * 1024 : 384 * 1024;
   const int64_t panels = bytes / (bytes_per_column * isa().tile_columns + 1);
-  const int64_t least = kIsSmall || has_small_tiles() ? 4 : 128 / isa().tile_columns;
+  const int64_t least = kIsSmall || has_small_tiles() ? few : 128 / isa().tile_columns;
   return max(panels, least) * isa().tile_columns;
 }
 
