@@ -17,6 +17,9 @@ SIZES = [(1, 7, 5), (3, 33, 17), (4, 1, 16), (5, 40, 31), (13, 700, 33), (37, 9,
          (70, 40, 21), (200, 33, 4), (30, 3, 70), (131, 17, 67)]  # fmt: skip
 BATCHES = [(1, 9, 33, 17), (3, 1, 64, 255), (12, 1, 64, 255), (4, 10, 40, 31),
            (7, 130, 520, 9), (2, 33, 0, 3), (0, 2, 3, 4), (5, 2, 3, 1)]  # fmt: skip
+# Packed a block of columns at a time, some with columns left for dot products.
+BLOCKS = [(65, 64, 17), (70, 64, 2500), (67, 300, 1001), (96, 80, 2051), (130, 1100, 321),
+          (100, 2000, 4)]  # fmt: skip
 CONVOLUTIONS = [
     *[(4, 6, 5, 3, 1, 9, 9, 1), (8, 8, 6, 3, 1, 6, 5, 2), (3, 5, 9, 3, 2, 1, 1, 1)],
     *[(6, 12, 7, 1, 1, 0, 1, 3), (2, 4, 33, 3, 3, 2, 2, 1)],
@@ -62,6 +65,20 @@ def test_products(dtype: torch.dtype, sizes: tuple[int, int, int]) -> None:
     check("aten::linear.out", product + exact(bias), a, b.T.contiguous(), bias)
     three = a.expand(3, m, k).contiguous(), b.expand(3, k, n).contiguous()
     check("aten::bmm.out", product.expand(3, m, n), *three)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("sizes", BLOCKS, ids=str)
+def test_blocks_of_columns(sizes: tuple[int, int, int], threads: int) -> None:
+    m, k, n = sizes
+    weight, image, bias = whole(torch.float32, m, k), whole(torch.float32, k, n), torch.arange(m)
+    expected = weight @ image + bias[:, None]
+    (actual,) = PLUGIN.call(
+        *["aten::convolution.out", image.view(1, k, 1, n), weight.view(m, k, 1, 1), bias.float()],
+        *[[1, 1], [0, 0], [1, 1], False, [0, 0], 1, Out([1, m, 1, n], torch.float32)],
+        threads=threads,
+    )
+    assert torch.equal(actual.view(m, n), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

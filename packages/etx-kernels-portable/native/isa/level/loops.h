@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kStep = kLanes;
 /// Floats: processors fetch ahead within a page only.
-constexpr size_t kAhead = 256;
+constexpr size_t kAhead = 1536;
 
 template <VecF (*f)(VecF)>
 void unary(const float* x, float* y, size_t n) {
