@@ -18,14 +18,17 @@ namespace etx::portable {
 namespace {
 
 constexpr size_t kStep = kLanes;
-/// Floats: processors fetch ahead within a page only.
+inline VecF vec_relu(VecF x);
+inline VecF vec_add(VecF a, VecF b);
+/// Floats that the cheapest loops, mostly over what a product has just left, fetch ahead:
+/// processors do that within a page only.
 constexpr size_t kAhead = 1536;
 
 template <VecF (*f)(VecF)>
 void unary(const float* x, float* y, size_t n) {
   size_t i = 0;
   for (; i + kStep <= n; i += kStep) {
-    if constexpr (kStep == 8) prefetch(x + i + kAhead);
+    if constexpr (kStep == 8 && f == vec_relu) prefetch(x + i + kAhead);
     store(y + i, f(load(x + i)));
   }
   if (i < n) store_part(y + i, f(load_part(x + i, n - i)), n - i);
@@ -35,7 +38,7 @@ template <VecF (*f)(VecF, VecF)>
 void binary(const float* a, const float* b, float* y, size_t n) {
   size_t i = 0;
   for (; i + kStep <= n; i += kStep) {
-    if constexpr (kStep == 8) prefetch(a + i + kAhead), prefetch(b + i + kAhead);
+    if constexpr (kStep == 8 && f == vec_add) prefetch(a + i + kAhead), prefetch(b + i + kAhead);
     store(y + i, f(load(a + i), load(b + i)));
   }
   if (i < n) store_part(y + i, f(load_part(a + i, n - i), load_part(b + i, n - i, 1)), n - i);
