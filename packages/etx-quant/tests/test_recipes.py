@@ -155,3 +155,53 @@ def test_calls_may_have_keyword_arguments_and_several_results(recipe: str) -> No
     assert report.sqnr > 20
     assert {"words", "a", "b"} <= {layer.name for layer in report.layers}
     assert quantized(**calls[0])["both"][1].dtype == torch.int64
+
+
+class Difference(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, others: dict[str, Tensor], cut: Tensor) -> Tensor:
+        y = others["y"] + others["z"] * 9
+        result: Tensor = self.a(x) - 3 * self.b(y).tanh()
+        return result.masked_fill(cut, -torch.inf)
+
+
+def call(reverse: bool) -> dict[str, Any]:
+    others = {"y": torch.randn(3, 8), "z": torch.randn(3, 8)}
+    found = {"x": torch.randn(3, 8), "others": others, "cut": torch.rand(3, 8) > 0.8}
+    turned = {"cut": found["cut"], "others": dict(reversed(others.items())), "x": found["x"]}
+    return turned if reverse else found
+
+
+def test_keywords_come_in_any_order_and_what_is_masked_is_no_noise() -> None:
+    torch.manual_seed(0)
+    model, calls = Difference().eval(), [call(reverse=i % 2 == 0) for i in range(4)]
+    quantized, report = quantize_with_report(model, calls, target_sqnr=25)
+    assert not report.kept
+    found = compare(model, quantized, calls)
+    assert report.sqnr == pytest.approx(found.sqnr)
+    assert 25 < found.sqnr < 60
+    assert found.max_error < 1
+    assert all(25 < layer.sqnr < 60 for layer in report.layers)
+    x, others, cut = (calls[0][name] for name in ("x", "others", "cut"))
+    torch.testing.assert_close(quantized(x, others, cut), quantized(**calls[0]))
+    assert compare(lambda x: x, lambda x: x / 0, [(torch.ones(2),)]).sqnr == -torch.inf
+
+
+def test_an_accuracy_calls_by_place_or_by_name() -> None:
+    torch.manual_seed(0)
+    model, calls = Difference().eval(), [call(reverse=i % 2 == 0) for i in range(4)]
+
+    def by_place(called: Callable[..., Any]) -> float:
+        places = [[each[name] for name in ("x", "others", "cut")] for each in calls]
+        return compare(model, called, places).sqnr
+
+    def by_name(called: Callable[..., Any]) -> float:
+        return compare(model, called, calls).sqnr
+
+    tuples = [tuple(each[name] for name in ("x", "others", "cut")) for each in calls]
+    for data, accuracy in ((calls, by_place), (tuples, by_name)):
+        _, report = quantize_with_report(model, data, accuracy=accuracy, least_accuracy=25)
+        assert not report.kept

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from etx_quant import QuantizationError, quantize, quantize_with_report
+from etx_quant import QuantizationError, compare, quantize, quantize_with_report
 from etx_quant.recipes import RECIPES
 from torch import Tensor, nn
 
@@ -46,6 +46,36 @@ def test_the_first_call_is_the_first(
     expected, found = (copy.deepcopy(each)(*calls[0]) for each in (model, quantized))
     assert int(found[1]) == 1
     assert (expected[0] - found[0]).abs().max() < 0.05
+
+
+@pytest.mark.parametrize("recipe", ["int8", "int8-dynamic"])
+def test_state_is_measured_as_a_stream_has_it(recipe: str) -> None:
+    torch.manual_seed(0)
+    model, calls = Stream().eval(), [(torch.randn(2, 8),) for _ in range(3)]
+    with torch.no_grad():
+        model(*calls[0])
+
+    def counts(called: Any) -> float:
+        return float(all(int(called(*call)[1]) == 2 + i for i, call in enumerate(calls)))
+
+    quantized, report = quantize_with_report(
+        model, calls, recipe=recipe, accuracy=counts, least_accuracy=1.0
+    )
+    assert not report.kept
+    assert report.layers[-1].sqnr > 30
+    found = compare(*copy.deepcopy((model, quantized)), calls).sqnr
+    assert report.sqnr == pytest.approx(found)
+    assert found > 30
+    quantized(*calls[0])
+    assert int(model.calls) == 1
+
+
+def test_a_refusal_of_a_model_of_inference_mode_says_why() -> None:
+    with torch.inference_mode():
+        model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)).eval()
+        quantize(model, [(torch.rand(2, 4),)])
+    with pytest.raises(QuantizationError, match="Inference tensors"):
+        quantize(model, [(torch.rand(2, 4),)])
 
 
 LAYERS = [nn.Linear(4, 4), nn.Conv1d(4, 4, 1)]

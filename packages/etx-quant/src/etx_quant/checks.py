@@ -96,7 +96,8 @@ def read_batches(calibration: Iterable[Any], model: nn.Module, dynamic: bool) ->
         raise QuantizationError(
             f"calibration is {calibration!r}; expected tuples of model arguments, one or more"
         )
-    batches = [_batch(made, i) for i, made in enumerate(calibration)]
+    order = list(inspect.signature(model.forward).parameters)
+    batches = [_batch(made, i, order) for i, made in enumerate(calibration)]
     if not batches:
         raise QuantizationError("calibration is empty: pass at least one tuple of model arguments")
     names = _names(model, batches[0])
@@ -112,9 +113,10 @@ def read_batches(calibration: Iterable[Any], model: nn.Module, dynamic: bool) ->
     return batches
 
 
-def _batch(made: Any, number: int) -> Batch:
+def _batch(made: Any, number: int, order: list[str]) -> Batch:
     if isinstance(made, dict):
-        return Batch((), made)
+        named = [name for name in order if name in made]
+        return Batch((), {name: made[name] for name in dict.fromkeys((*named, *made))})
     if isinstance(made, (tuple, list)):
         return Batch(tuple(made))
     raise QuantizationError(

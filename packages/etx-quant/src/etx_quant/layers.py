@@ -15,7 +15,7 @@ from torch.fx import Node
 from etx_quant.checks import Batch
 from etx_quant.observers import TableObserver
 from etx_quant.picture import Bar, draw
-from etx_quant.report import decibels
+from etx_quant.report import decibels, errors
 from etx_quant.simulation import Simulation, Unit
 
 __all__ = ["Edge", "Layer", "Report", "describe"]
@@ -185,11 +185,12 @@ def describe(
     active = simulation.active([unit for unit in units if unit not in kept])
     holders = {unit: _holder(simulation, unit, active) for unit in units}
     sums = {unit: _Sums() for unit in units}
+    reference, quantized = simulation.stream(()), simulation.stream(active)
     for batch in batches:
         expected: dict[Node, Tensor] = {}
         actual: dict[Node, Tensor] = {}
-        simulation.run(batch, (), expected)
-        simulation.run(batch, active, actual)
+        reference.run(batch, expected)
+        quantized.run(batch, actual)
         for unit, found in sums.items():
             _add(found, expected[unit.last], actual[unit.last], holders[unit])
     return tuple(
@@ -206,9 +207,8 @@ def _add(sums: _Sums, expected: Tensor, actual: Tensor, holder: Any) -> None:
     if held is not None:
         lost = (function(x) - function(x.clamp(*held))).abs()
         sums.outside += int((lost > (held[1] - held[0]) / 510).sum())
-    x, y = function(x), function(y)
-    sums.signal += float(x.square().sum())
-    sums.noise += float((x - y).square().sum())
+    signal, noise, _ = errors(function(x), function(y))
+    sums.signal, sums.noise = sums.signal + signal, sums.noise + noise
 
 
 def _holder(simulation: Simulation, unit: Unit, active: Collection[Node]) -> Any:

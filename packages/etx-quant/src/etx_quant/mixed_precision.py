@@ -16,7 +16,7 @@ from etx_quant.annotate import KEY
 from etx_quant.checks import Batch
 from etx_quant.errors import QuantizationError, QuantizationWarning
 from etx_quant.progress import Progress
-from etx_quant.report import decibels
+from etx_quant.report import decibels, errors
 from etx_quant.simulation import Simulation, Unit
 
 __all__ = ["Goal", "Sensitivity", "choose", "keep_units", "measure"]
@@ -78,7 +78,7 @@ class Sensitivity:
 
 def measure(simulation: Simulation, batches: Sequence[Batch], progress: Progress) -> Sensitivity:
     """Quantize each unit by itself and compare the outputs with float."""
-    references = [simulation.run(batch, ()) for batch in batches]
+    references = simulation.stream(()).results(batches)
     alone = {}
     for i, unit in enumerate(simulation.units):
         progress(f"measuring {unit.name}", i, len(simulation.units))
@@ -94,7 +94,7 @@ def choose(
     progress: Progress,
 ) -> None:
     """Keep as few of the worst units in float as reach the goal, by bisection of their number."""
-    references = [simulation.run(batch, ()) for batch in batches]
+    references = simulation.stream(()).results(batches)
     order = sensitivity.order
     steps = max(1, len(order)).bit_length() + 1
     low, high = 0, len(order)
@@ -106,8 +106,8 @@ def choose(
         if goal.accuracy is None:
             found[number] = _sqnr(simulation, batches, references, quantized)
             return found[number] >= goal.least
-        active = simulation.active(quantized)
-        result = goal.accuracy(lambda *a, **k: simulation.call(Batch(a, k), active))
+        stream = simulation.stream(simulation.active(quantized))
+        result = goal.accuracy(lambda *a, **k: stream.call(Batch(a, k)))
         found[number] = _number(result, "what accuracy returned")
         return found[number] >= goal.least
 
@@ -147,13 +147,13 @@ def _sqnr(
     references: Sequence[Sequence[Any]],
     quantized: Sequence[Unit],
 ) -> float:
-    active = simulation.active(quantized)
+    found = simulation.stream(simulation.active(quantized)).results(batches)
     signal = noise = 0.0
-    for batch, expected in zip(batches, references, strict=True):
-        for x, y in zip(expected, simulation.run(batch, active), strict=True):
+    for expected, actual in zip(references, found, strict=True):
+        for x, y in zip(expected, actual, strict=True):
             if isinstance(x, Tensor) and x.is_floating_point():
-                signal += float(x.double().square().sum())
-                noise += float((x.double() - y.double()).square().sum())
+                power, lost, _ = errors(x, y)
+                signal, noise = signal + power, noise + lost
     return decibels(signal, noise)
 
 

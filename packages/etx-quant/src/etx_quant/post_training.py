@@ -37,7 +37,7 @@ from etx_quant.norms import fold_norms
 from etx_quant.progress import Progress, shown
 from etx_quant.recipes import GROUP_SIZE, quantizer_of
 from etx_quant.regions import inline_regions
-from etx_quant.report import compare
+from etx_quant.report import compare, is_same
 from etx_quant.simulation import Simulation, observer_nodes
 from etx_quant.taken import check_taken
 from etx_quant.weights import fold_weights
@@ -200,6 +200,7 @@ class _Job:
             program = captured(self.model, example, self.dynamic_shapes)
         exported = program.module(check_guards=False)
         inline_regions(exported, of_gradients=True)
+        own_buffers(exported)
         self.state = {name: held.detach().clone() for name, held in exported.named_buffers()}
         fold_weights(exported)
         fold_norms(exported)
@@ -212,7 +213,9 @@ class _Job:
             with torch.no_grad():
                 self.prepared(*batch.args, **batch.kwargs)
             check_ranges(observers, i)
-        self.simulation = Simulation(self.prepared)
+        held = dict(self.prepared.named_buffers())
+        written = {n: x for n, x in self.state.items() if n in held and not is_same(x, held[n])}
+        self.simulation = Simulation(self.prepared, written)
 
     def reach_goal(self, step: Progress) -> None:
         """Choose what stays in float, where there is a goal."""
@@ -291,6 +294,15 @@ def drop_unread(model: GraphModule) -> None:
             delattr(model.get_submodule(owner), attribute)
 
 
+def own_buffers(exported: GraphModule) -> None:
+    """Give the graph buffers of its own: torch.export shares those of the model."""
+    copies: dict[Tensor, Tensor] = {}
+    for name, held in list(exported.named_buffers(remove_duplicate=False)):
+        owner, _, attribute = name.rpartition(".")
+        copied = copies.setdefault(held, held.detach().clone())
+        setattr(exported.get_submodule(owner), attribute, copied)
+
+
 @contextmanager
 def unchanged(*models: nn.Module) -> Iterator[None]:
     """Put back what calls write into buffers, such as the state of a stream."""
@@ -300,7 +312,8 @@ def unchanged(*models: nn.Module) -> Iterator[None]:
     finally:
         with torch.no_grad():
             for buffer, value in held:
-                buffer.copy_(value)
+                if not is_same(buffer, value):
+                    buffer.copy_(value)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-__all__ = ["Difference", "compare", "decibels"]
+__all__ = ["Difference", "compare", "decibels", "errors", "is_same"]
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,8 @@ def compare(
             calls += 1
             pairs = zip(_floats(reference, arguments), _floats(candidate, arguments), strict=True)
             for expected, actual in pairs:
-                error = expected - actual
-                signal += float(expected.square().sum())
-                noise += float(error.square().sum())
-                worst = max(worst, float(error.abs().max()))
+                power, lost, error = errors(expected, actual)
+                signal, noise, worst = signal + power, noise + lost, max(worst, error)
                 agree = expected.argmax(-1) == actual.argmax(-1)
                 same += int(agree.sum())
                 rows += agree.numel()
@@ -61,8 +59,30 @@ def _floats(model: Callable[..., Any], arguments: Any) -> list[Tensor]:
     return [x.double() for x in found]
 
 
+def errors(expected: Tensor, actual: Tensor) -> tuple[float, float, float]:
+    """Return the power of the signal and of the noise, and the largest absolute error.
+
+    Minus infinity, as of a mask, and NaN are no signal, and no noise where both are the same.
+    """
+    x, y = expected.double(), actual.double()
+    if not x.numel():
+        return 0.0, 0.0, 0.0
+    error = torch.where(_same(x, y), 0.0, x - y)
+    signal = torch.where(x.isfinite(), x, 0.0)
+    return float(signal.square().sum()), float(error.square().sum()), float(error.abs().max())
+
+
+def is_same(x: Tensor, y: Tensor) -> bool:
+    """Tell whether two tensors are equal, NaN at the same places included."""
+    return x.shape == y.shape and bool(_same(x, y).all())
+
+
+def _same(x: Tensor, y: Tensor) -> Tensor:
+    return (x == y) | ((x != x) & (y != y))
+
+
 def decibels(signal: float, noise: float) -> float:
     """Return 10·log10 of signal to noise, infinite without noise."""
     if noise == 0:
         return math.inf
-    return 10 * math.log10(signal / noise) if signal else -math.inf
+    return 10 * math.log10(signal / noise) if signal and noise < math.inf else -math.inf

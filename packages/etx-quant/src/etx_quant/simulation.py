@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import inspect
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.fx import GraphModule, Interpreter, Node
+from torch.fx._pytree import tree_flatten_spec
 from torch.utils import _pytree as pytree
 from torchao.quantization.pt2e import FakeQuantizeBase, ObserverBase
 
@@ -17,7 +19,7 @@ from etx_quant.annotate import INNER, KEY, layer_of
 from etx_quant.checks import Batch
 from etx_quant.rows import ROWS, Moved, Recurrent, Split, Table, Weighted
 
-__all__ = ["Simulation", "Unit", "observer_nodes"]
+__all__ = ["Simulation", "Stream", "Unit", "observer_nodes"]
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class Unit:
 class Simulation:
     """Runs a prepared and calibrated graph in float, with chosen units as if quantized."""
 
-    def __init__(self, prepared: GraphModule) -> None:
-        self.model = prepared
+    def __init__(self, prepared: GraphModule, state: Mapping[str, Tensor]) -> None:
+        self.model, self.state = prepared, state
         self.observers = observer_nodes(prepared)
         self.units = list(_units(prepared))
         self._producers = {node: self._sources(node) for node in self.observers}
@@ -54,28 +56,26 @@ class Simulation:
             if (self._producers[node] | self._consumers[node]) & nodes
         }
 
-    def run(
-        self, batch: Batch, active: Collection[Node], values: dict[Node, Tensor] | None = None
-    ) -> list[Any]:
-        """Return the outputs with the ``active`` observers as quantize and dequantize.
+    def stream(self, active: Collection[Node]) -> Stream:
+        """Return the model, before its first call, with ``active`` observers that quantize."""
+        return Stream(self, active)
 
-        ``values`` receives the result of each unit.
-        """
-        with torch.no_grad():
-            run = _Run(self, set(active), values)
-            outputs: list[Any] = run.run(*batch.leaves, enable_io_processing=False)
-        return outputs
-
-    def call(self, batch: Batch, active: Collection[Node]) -> Any:
-        """Return what the model would, in its own structure."""
-        spec: Any = self.model._out_spec
-        return pytree.tree_unflatten(self.run(batch, active), spec)
+    def leaves(self, batch: Batch) -> list[Any]:
+        """Return the arguments in the order of the graph, in whichever the call gives them."""
+        spec: Any = self.model._in_spec
+        bound = inspect.signature(self.model.forward).bind(*batch.args, **batch.kwargs)
+        values = list(bound.arguments.values())
+        first, named = spec.children()
+        count = first.num_children
+        args, kwargs = values[:count], dict(zip(named.context, values[count:], strict=True))
+        found: list[Any] = tree_flatten_spec((args, kwargs), spec)
+        return found
 
     def observed(self, node: Node, x: Tensor) -> Tensor:
         """Return ``x`` as it is after quantize and dequantize."""
         source = node.args[0]
         assert isinstance(source, Node)
-        if source.op != "get_attr":
+        if source.op != "get_attr" or source.target in self.state:
             return fake_quantize(self.observers[node], x)
         if node not in self._constants:
             self._constants[node] = fake_quantize(self.observers[node], x)
@@ -108,6 +108,38 @@ class Simulation:
             elif reader in self.observers or _moves(reader) or reader.meta.get(INNER):
                 pending += reader.users
         return found
+
+
+class Stream:
+    """Calls of one model, in turn: what they write into buffers is their own."""
+
+    def __init__(self, simulation: Simulation, active: Collection[Node]) -> None:
+        self.simulation, self.active = simulation, set(active)
+        self.state = {name: value.clone() for name, value in simulation.state.items()}
+
+    def run(self, batch: Batch, values: dict[Node, Tensor] | None = None) -> list[Any]:
+        """Return the outputs; ``values`` receives the result of each unit."""
+        model = self.simulation.model
+        held = {name: model.get_buffer(name) for name in self.state}
+        with torch.no_grad():
+            for name, buffer in held.items():
+                buffer.copy_(self.state[name])
+            run = _Run(self.simulation, self.active, values)
+            outputs: list[Any] = run.run(*self.simulation.leaves(batch), enable_io_processing=False)
+            for name, buffer in held.items():
+                self.state[name].copy_(buffer)
+            if held:
+                outputs = [x.clone() if isinstance(x, Tensor) else x for x in outputs]
+        return outputs
+
+    def results(self, batches: Iterable[Batch]) -> list[list[Any]]:
+        """Return the outputs of each of these calls."""
+        return [self.run(batch) for batch in batches]
+
+    def call(self, batch: Batch) -> Any:
+        """Return what the model would, in its own structure."""
+        spec: Any = self.simulation.model._out_spec
+        return pytree.tree_unflatten(self.run(batch), spec)
 
 
 class _Run(Interpreter):
