@@ -146,6 +146,34 @@ def test_a_model_of_halves_is_told_so() -> None:
         quantize(Net().eval().half(), [(GOOD[0].half(),)])
 
 
+@pytest.mark.parametrize("recipe", ["int8-dynamic", "int8-weight", "int4"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_recipes_are_for_models_of_float32(dtype: torch.dtype, recipe: str) -> None:
+    model, x = nn.Linear(16, 4).to(dtype), torch.rand(2, 16, dtype=dtype)
+    with pytest.raises(QuantizationError, match=f"'linear' is {dtype}".replace("torch.", "")):
+        quantize(model, [(x,)], recipe=recipe, group_size=8)
+
+
+class Rows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return self.b(self.a(x[:, 4:]).relu()), self.b(self.a(x).relu())
+
+
+def test_layers_of_no_elements() -> None:
+    torch.manual_seed(0)
+    model, few = Rows().eval(), (torch.rand(2, 4, 16),)
+    with pytest.raises(QuantizationError, match=r"what layer .* has no elements in any batch"):
+        quantize(model, [few])
+    for options in ({}, {"target_sqnr": 20.0}):
+        quantized, report = quantize_with_report(model, [few], recipe="int8-dynamic", **options)
+        assert compare(model, quantized, [few]).sqnr > 30
+        assert "no values" in str(report)
+
+
 def test_what_cannot_be_exported_says_why() -> None:
     class Branch(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

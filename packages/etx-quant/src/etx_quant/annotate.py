@@ -105,7 +105,8 @@ def is_float(node: object) -> bool:
 
 def _has_form(node: object, config: QuantizationConfig) -> bool:
     """Tell whether an operand is float32, or float16 where ranges are those of the data."""
-    if config.input_activation is None or is_static(config.input_activation):
+    spec = config.input_activation
+    if spec is None or is_static(spec) or observer_of(spec) is PerTokenObserver:
         return is_float(node)
     value = node.meta.get("val") if isinstance(node, Node) else None
     return isinstance(value, Tensor) and value.dtype in (torch.float32, torch.float16)

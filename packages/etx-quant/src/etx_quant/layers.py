@@ -153,7 +153,7 @@ def _decibels(value: float) -> str:
 
 
 def _range(found: Range) -> str:
-    return f"{found[0]:.3g} … {found[1]:.3g}"
+    return f"{found[0]:.3g} … {found[1]:.3g}" if found[0] <= found[1] else "no values"
 
 
 def _finite(value: Any) -> Any:
@@ -200,6 +200,8 @@ def describe(
 
 
 def _add(sums: _Sums, expected: Tensor, actual: Tensor, holder: Any) -> None:
+    if not expected.numel():
+        return
     x, y, held = expected.double(), actual.double(), _held(holder)
     sums.low, sums.high = min(sums.low, float(x.min())), max(sums.high, float(x.max()))
     sums.count += x.numel()

@@ -213,6 +213,7 @@ class _Job:
             with torch.no_grad():
                 self.prepared(*batch.args, **batch.kwargs)
             check_ranges(observers, i)
+        check_seen(observers)
         held = dict(self.prepared.named_buffers())
         written = {n: x for n, x in self.state.items() if n in held and not is_same(x, held[n])}
         self.simulation = Simulation(self.prepared, written)
@@ -352,6 +353,8 @@ def check_weights(prepared: GraphModule, observers: Collection[Node]) -> None:
 def check_ranges(observers: dict[Node, Any], number: int) -> None:
     """Refuse values without a range, which a mask leaves or an overflow."""
     for node, observer in observers.items():
+        if is_unseen(observer):
+            continue
         for bound in (getattr(observer, "min_val", None), getattr(observer, "max_val", None)):
             if bound is not None and bound.numel() and not bool(bound.abs().max() <= LARGEST):
                 source = node.args[0]
@@ -361,3 +364,24 @@ def check_ranges(observers: dict[Node, Any], number: int) -> None:
                     f"{float(bound.flatten()[0]):g}, of which no range can be made; leave the "
                     "layer that reads it in float with keep_float"
                 )
+
+
+def check_seen(observers: dict[Node, Any]) -> None:
+    """Refuse values that have no elements in any call."""
+    for node, observer in observers.items():
+        if is_unseen(observer):
+            source = node.args[0]
+            assert isinstance(source, Node)
+            raise QuantizationError(
+                f"calibration: what layer {layer_of(source)!r} returns has no elements in any "
+                "batch, so that no range can be made; give a batch in which it has some, or leave "
+                "the layer that reads it in float with keep_float"
+            )
+
+
+def is_unseen(observer: Any) -> bool:
+    """Tell whether an observer still has the empty range that it begins with."""
+    low, high = getattr(observer, "min_val", None), getattr(observer, "max_val", None)
+    if low is None or high is None:
+        return False
+    return bool((low > high).any())

@@ -76,9 +76,9 @@ class Simulation:
         source = node.args[0]
         assert isinstance(source, Node)
         if source.op != "get_attr" or source.target in self.state:
-            return fake_quantize(self.observers[node], x)
+            return fake_quantize(self.observers[node], x).to(x.dtype)
         if node not in self._constants:
-            self._constants[node] = fake_quantize(self.observers[node], x)
+            self._constants[node] = fake_quantize(self.observers[node], x).to(x.dtype)
         return self._constants[node]
 
     def _sources(self, node: Node) -> set[Node]:
