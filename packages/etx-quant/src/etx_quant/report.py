@@ -62,7 +62,7 @@ def _floats(model: Callable[..., Any], arguments: Any) -> list[Tensor]:
 def errors(expected: Tensor, actual: Tensor) -> tuple[float, float, float]:
     """Return the power of the signal and of the noise, and the largest absolute error.
 
-    Minus infinity, as of a mask, and NaN are no signal, and no noise where both are the same.
+    Where both are minus infinity, as of a mask, or NaN, there is neither.
     """
     x, y = expected.double(), actual.double()
     if not x.numel():
