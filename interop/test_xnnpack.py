@@ -28,6 +28,12 @@ OUTSIDE = {
     "gru": [],
     "crepe": [],
     "minilm": ["aten.embedding.default", "aten.slice_copy.Tensor", "aten.sym_size.int"],
+    "decoder": [
+        *("aten.arange.start_step", "aten.embedding.default", "aten.le.Tensor"),
+        *("aten.view_copy.default", "aten.where.self"),
+        *["aten.index.Tensor", "aten.scalar_tensor.default"] * 3,
+        *["aten.index_put.default"] * 9,
+    ],
 }
 """Models that are one delegate, and the operators that no delegate has."""
 
