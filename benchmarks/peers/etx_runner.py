@@ -72,7 +72,8 @@ class EtxC(Etx):
     quants = (None,)
 
     def check(self, status: int) -> None:
-        assert status == 0, self.library.etx_last_error()
+        if status != 0:
+            raise RuntimeError(self.library.etx_last_error().decode())
 
     def load(self, artifact: dict[str, Any], threads: int) -> None:
         runtime, kernels = (str(Path(str(find_spec(name).origin)).parent) for name in Etx.packages)
@@ -95,8 +96,7 @@ class EtxC(Etx):
             self.check(self.library.etx_method_set_tensor(*place, dtype, *shape))
 
     def run(self) -> None:
-        if status := self.execute(self.method):
-            self.check(status)
+        self.check(self.execute(self.method))
 
     def outputs(self) -> list[np.ndarray]:
         found = []

@@ -10,6 +10,7 @@ import torch
 
 FOLDER = Path(__file__).parent
 sys.path[:0] = [str(FOLDER), str(FOLDER / "support")]
+sys.path.append(str(FOLDER.parents[1] / "etx-runtime" / "tests"))  # `building`
 torch.set_num_threads(1)
 
 LAST = ("test_every_call_again", "test_every_call_enlarged")

@@ -93,7 +93,8 @@ def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
     write(RECORDER, seeds)
     corpus.mkdir()
     limits = [*LIMITS, f"-max_total_time={SECONDS}", f"-artifact_prefix={corpus}/"]
-    text = call(sanitized / "fuzz_execute", *limits, "-print_final_stats=1", corpus, seeds)
+    command = sanitized / "fuzz_execute", *limits, "-print_final_stats=1", corpus, seeds
+    text = call(*command, both=True)
     runs = re.search(r"(?:Done |executed_units: )(\d+)", text)
     assert runs is not None, text
     assert int(runs.group(1)) > len(RECORDER.programs)
@@ -111,7 +112,7 @@ def test_every_call_enlarged(
     if rounds is None:
         files = random.Random(seed).sample(files, min(PART, len(files)))
     last = tmp_path / "last.pte"
-    text = call(sanitized / "enlarged", seed, rounds or 1, last, *files)
+    text = call(sanitized / "enlarged", seed, rounds or 1, last, *files, both=True)
     loaded, right, refused, left = map(int, re.findall(r"\d+", text))
     assert min(loaded, right, refused, left) > len(files) // 50, text
 

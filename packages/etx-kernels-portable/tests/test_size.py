@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from building import call, tool
+from building import call, configure, tool
 from etx_kernels_portable import library_path
 
 PACKAGE = Path(__file__).parents[1]
@@ -31,8 +31,7 @@ def test_the_plugin_is_small(machine: str, tmp_path: Path) -> None:
 def test_integer_operators_are_small(machine: str, tmp_path: Path) -> None:
     """Code and tables of them and of their loops at every level, as a wheel has them."""
     ninja = tool("ninja"), "-C", tmp_path
-    options = ["-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja[0]}", "-DCMAKE_BUILD_TYPE=Release"]
-    call(tool("cmake"), "-S", PACKAGE, "-B", tmp_path, *options)
+    configure(PACKAGE, tmp_path, "-DCMAKE_BUILD_TYPE=Release")
     targets = [line.split(":")[0] for line in call(*ninja, "-t", "targets", "all").splitlines()]
     objects = [name for name in targets if "/integer/" in name and name.endswith(".o")]
     assert len(objects) >= 20

@@ -69,7 +69,7 @@ def _section(path: str, group: str) -> Iterator[tuple[str, str]]:
             text = file.read()
     except OSError:
         return
-    if group.encode() not in text:  # as most have not: a tenth of the time
+    if group.encode() not in text:  # as most have not
         return
     current = None
     for line in map(str.strip, text.decode().splitlines()):

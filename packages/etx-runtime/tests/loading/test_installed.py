@@ -60,10 +60,21 @@ def test_entry_points_that_are_not_utf8(tmp_path, monkeypatch):
     distribution(tmp_path, "fine", "[g]\na = os:sep\n")
     distribution(tmp_path, "broken", "")
     (tmp_path / "broken-1.0.dist-info" / "entry_points.txt").write_bytes(b"[g]\n\xff = os:sep\n")
+    distribution(tmp_path, "other", "")
+    (tmp_path / "other-1.0.dist-info" / "entry_points.txt").write_bytes(b"[x]\n\xff = os:sep\n")
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     with pytest.warns(EtxWarning, match="entry points of broken cannot be read") as caught:
         assert installed.entry_points("g") == [("a", "os:sep", "fine")]
     assert "reinstall or remove broken" in str(caught[0].message)
+    assert len(caught) == 1  # nothing of what does not have the group
+
+
+def test_metadata_without_a_version(tmp_path, monkeypatch):
+    info = tmp_path / "some_plugin.egg-info"
+    info.mkdir()
+    info.joinpath("entry_points.txt").write_text("[g]\na = os:sep\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert installed.entry_points("g") == [("a", "os:sep", "some-plugin")]
 
 
 BROKEN = {
