@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from prepared import FOLDER, Prepared, compiled, pack, pack_int4
+from prepared import FOLDER, Prepared, compiled, pack, pack_groups, pack_int4
 
 SECONDS = 0.2
 INF = float("inf")
@@ -54,10 +54,11 @@ def linears(m: int, k: int, n: int) -> tuple[float, dict[str, float]]:
     w, small = int8(n, k), torch.randint(-8, 8, (n, k)).to(torch.int8)
     sums, scales = w.sum(1).int(), torch.full((n,), 1e-3)
     x, y = torch.randn(m, k), torch.empty(m, n)
-    groups = small.view(n, -1, GROUP).sum(2).T.int().contiguous()
+    groups = pack_groups(small.view(n, -1, GROUP).sum(2).T.int())
     q = int8(m, k), pack(w), sums, sums, scales, 3, *OUTPUT, int8(m, n)
     dynamic = x, pack(w), sums, scales, None, -INF, INF, y
-    int4 = x, pack_int4(small), groups, torch.ones(groups.shape), None, GROUP, -INF, INF, y
+    ones = torch.ones(groups.shape, dtype=torch.bfloat16)
+    int4 = x, pack_int4(small), groups, ones, None, GROUP, n, -INF, INF, y
     only = x, pack(w), scales, None, -INF, INF, y
     return 2.0 * m * k * n, {
         "float32": time_of("aten::linear.out", x, torch.randn(n, k), torch.randn(n), y),
@@ -107,7 +108,7 @@ CONVOLUTIONS = [
 
 def bits(kind: str) -> float:
     """Return what a number of the weight takes, its part of the scales included."""
-    return 32 if kind == "float32" else 4 + 32 / GROUP if "int4" in kind else 8
+    return 32 if kind == "float32" else 4 + 16 / GROUP if "int4" in kind else 8
 
 
 def main() -> None:

@@ -17,9 +17,9 @@ TESTS = FOLDER.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "support")]
 
 from harness import KINDS, PLUGIN, Call, EtxContext, EtxValue  # noqa: E402
-from integer_reference import pack, pack_int4  # noqa: E402
+from integer_reference import pack, pack_groups, pack_int4  # noqa: E402
 
-__all__ = ["FOLDER", "Prepared", "compiled", "pack", "pack_int4"]
+__all__ = ["FOLDER", "Prepared", "compiled", "pack", "pack_groups", "pack_int4"]
 
 
 def compiled(source: Path, *options: str | Path) -> c.CDLL:

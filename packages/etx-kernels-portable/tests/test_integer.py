@@ -17,6 +17,7 @@ from integer_reference import (
     interpolate,
     linear,
     pack,
+    pack_groups,
     pack_int4,
     quantize_rows,
     windows,
@@ -352,13 +353,15 @@ def test_int4_linear(rows: int, k: int, size: int) -> None:
         group_of = torch.arange(k) // size
         sums = torch.stack([w[:, group_of == g].sum(1) for g in range(groups)]).int()
         scales, bias = torch.rand(groups, n) / k, torch.randn(n) if n % 2 else None
-        real = w.double() * scales.double()[group_of].T
         q, scale, zero = quantize_rows(x)
-        out, packed = Out((rows, n), torch.float32), pack_int4(w)
-        operands = x, packed, sums, scales, bias, size, -2.0, 2.0
-        got = call("dynamic_linear_int4.out", *operands, out)
-        check_float(got, (q - zero).double() * scale, real, bias, (-2, 2))
-        operands = x, packed, scales, bias, size, -INF, INF
+        out, packed = Out((rows, n), torch.float32), (pack_int4(w), pack_groups(sums))
+        for own in (scales, scales.bfloat16()):
+            real = w.double() * own.double()[group_of].T
+            operands = x, *packed, pack_groups(own), bias, size, n, -2.0, 2.0
+            got = call("dynamic_linear_int4.out", *operands, out)
+            check_float(got, (q - zero).double() * scale, real, bias, (-2, 2))
+        real = w.double() * scales.double()[group_of].T
+        operands = x, packed[0], pack_groups(scales), bias, size, n, -INF, INF
         check_float(call("weight_only_linear_int4.out", *operands, out), x, real, bias)
 
 
@@ -374,7 +377,8 @@ def test_int4_rows_of_any_zero_point(low: float, high: float, k: int, size: int)
         sums = torch.stack([w[:, group_of == g].sum(1) for g in range(groups)]).int()
         scales = torch.rand(groups, n) / k
         q, scale, zero = quantize_rows(x)
-        operands = x, pack_int4(w), sums, scales, None, size, -INF, INF
+        groups = pack_groups(sums), pack_groups(scales)
+        operands = x, pack_int4(w), *groups, None, size, n, -INF, INF
         got = call("dynamic_linear_int4.out", *operands, Out((count, n), torch.float32))
         real = w.double() * scales.double()[group_of].T
         check_float(got, (q - zero).double() * scale, real, None)

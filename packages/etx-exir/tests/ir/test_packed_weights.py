@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 import torch
-from etx_exir.ir.packed_weights import pack, pack_int4, unpack, unpack_int4
+from etx_exir.ir.packed_weights import (
+    pack,
+    pack_groups,
+    pack_int4,
+    unpack,
+    unpack_groups,
+    unpack_int4,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +34,15 @@ def test_unpack_undoes_pack_of_nibbles(size):
     packed = pack_int4(matrix)
     assert packed.numel() <= -(-size[0] // 16) * 16 * -(-size[1] // 8) * 4
     assert torch.equal(unpack_int4(packed, *matrix.shape), matrix)
+
+
+@given(sizes)
+def test_unpack_undoes_pack_of_groups(size):
+    scales = weight(-128, 127, *size).float()
+    packed = pack_groups(scales)
+    assert packed.shape == (-(-size[1] // 16), size[0], 16)
+    assert torch.equal(unpack_groups(packed, size[1]), scales)
+    assert packed.abs().sum() == scales.abs().sum()  # what is added is zero
 
 
 def test_a_block_holds_four_columns_of_sixteen_rows():

@@ -9,7 +9,7 @@ from typing import Any
 import integer_ops
 import torch
 from case import F32, I8, Case
-from integer_reference import Geometry, pack, pack_int4
+from integer_reference import Geometry, pack, pack_groups, pack_int4
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
@@ -143,24 +143,25 @@ def weight_only_linear() -> Iterator[SampleInput]:
             yield SampleInput(x, pack(w), scales_of(*w.shape), bias, *limits)
 
 
-def of_groups() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]]:
-    """Yield rows, a packed matrix, its sums and scales by group, and a bias."""
-    for x, w, bias in rows():
+def of_groups() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None, int]]:
+    """Yield rows, a packed matrix, its sums and scales by group, a bias and how many columns."""
+    for i, (x, w, bias) in enumerate(rows()):
         w = w >> 4
         groups = w.shape[1] // GROUP
         sums = w.reshape(-1, groups, GROUP).sum(-1).T.int().contiguous()
         scales = (torch.rand(groups, w.shape[0]) + 0.1) / 8
-        yield x, pack_int4(w), sums, scales, bias
+        scales = scales.bfloat16() if i % 2 else scales
+        yield x, pack_int4(w), pack_groups(sums), pack_groups(scales), bias, w.shape[0]
 
 
 def dynamic_linear_int4() -> Iterator[SampleInput]:
-    for x, w, sums, scales, bias in of_groups():
-        yield SampleInput(x, w, sums, scales, bias, GROUP, -INF, INF)
+    for x, w, sums, scales, bias, n in of_groups():
+        yield SampleInput(x, w, sums, scales, bias, GROUP, n, -INF, INF)
 
 
 def weight_only_linear_int4() -> Iterator[SampleInput]:
-    for x, w, _, scales, bias in of_groups():
-        yield SampleInput(x, w, scales, bias, GROUP, -INF, INF)
+    for x, w, _, scales, bias, n in of_groups():
+        yield SampleInput(x, w, scales.float(), bias, GROUP, n, -INF, INF)
 
 
 def case(

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from arguments import Out
+from integer_reference import pack_groups
 
 COLUMNS, DEPTH = 3, 8
 X, IMAGE = torch.ones(2, DEPTH, dtype=torch.int8), torch.ones(1, 3, 4, 8, dtype=torch.int8)
@@ -93,8 +94,17 @@ INTEGER_CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
         float32(1, 3, 4, COLUMNS),
     ),
     "etx::dynamic_linear_int4.out": (
-        f"input weight weight_sums weight_scales bias group_size {LIMITS} out",
-        (FLOATS, NIBBLES, SUMS[None], SCALES[None], SCALES, DEPTH, -1.0, 1.0),
+        f"input weight weight_sums weight_scales bias group_size out_features {LIMITS} out",
+        (
+            FLOATS,
+            NIBBLES,
+            *map(pack_groups, (SUMS[None], SCALES[None])),
+            SCALES,
+            DEPTH,
+            COLUMNS,
+            -1.0,
+            1.0,
+        ),
         float32(2, COLUMNS),
     ),
     "etx::weight_only_linear.out": (
@@ -103,8 +113,8 @@ INTEGER_CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
         float32(2, COLUMNS),
     ),
     "etx::weight_only_linear_int4.out": (
-        f"input weight weight_scales bias group_size {LIMITS} out",
-        (FLOATS, NIBBLES, SCALES[None], SCALES, DEPTH, -1.0, 1.0),
+        f"input weight weight_scales bias group_size out_features {LIMITS} out",
+        (FLOATS, NIBBLES, pack_groups(SCALES[None]), SCALES, DEPTH, COLUMNS, -1.0, 1.0),
         float32(2, COLUMNS),
     ),
 }

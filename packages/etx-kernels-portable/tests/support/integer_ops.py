@@ -17,6 +17,7 @@ LAYER = "Tensor input, Tensor weight, Tensor weight_sums, Tensor? bias, Tensor s
 RANGE = "int output_zero_point, int output_min, int output_max"
 WINDOW = "int[] kernel_size, int[] stride, int[] padding"
 LIMITS = "float output_min, float output_max"
+GROUPS = "int group_size, int out_features"
 WEIGHT = "Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias"
 ROWS = f"Tensor input, {WEIGHT}"
 WEIGHTS = "Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias"
@@ -107,8 +108,9 @@ def finish(y: Tensor, bias: Tensor | None, low: float, high: float) -> Tensor:
     return (y if bias is None else y + bias).clamp(low, high).float()
 
 
-def by_groups(rows: Tensor, packed: Tensor, scales: Tensor, size: int) -> Tensor:
-    groups, n = scales.shape
+def by_groups(rows: Tensor, packed: Tensor, scales: Tensor, size: int, n: int) -> Tensor:
+    groups = scales.shape[1]
+    scales = scales.transpose(0, 1).reshape(groups, -1)[:, :n]
     matrix = unpack_int4(packed, n, rows.shape[-1]).double().reshape(n, groups, size)
     parts = rows.double().reshape(*rows.shape[:-1], groups, size)
     return (torch.einsum("...gk,ngk->...gn", parts, matrix) * scales.double()).sum(-2)
@@ -131,10 +133,10 @@ def dynamic_conv(x: Tensor, scale: Tensor, zero: Tensor, w: Tensor, sums: Tensor
 
 
 def dynamic_linear_int4(
-    x: Tensor, w: Tensor, sums: Tensor, scales: Tensor, bias: Any, size: int, *limits: float
+    x: Tensor, w: Tensor, sums: Tensor, scales: Tensor, bias: Any, size: int, n: int, *limits: float
 ):
     rows, scale, zero = quantize_rows(x)
-    return finish(by_groups(rows - zero, w, scales, size) * scale, bias, *limits)
+    return finish(by_groups(rows - zero, w, scales, size, n) * scale, bias, *limits)
 
 
 def weight_only_linear(x: Tensor, w: Tensor, scales: Tensor, bias: Any, *limits: float):
@@ -143,9 +145,9 @@ def weight_only_linear(x: Tensor, w: Tensor, scales: Tensor, bias: Any, *limits:
 
 
 def weight_only_linear_int4(
-    x: Tensor, w: Tensor, scales: Tensor, bias: Any, size: int, *limits: float
+    x: Tensor, w: Tensor, scales: Tensor, bias: Any, size: int, n: int, *limits: float
 ):
-    return finish(by_groups(x, w, scales, size), bias, *limits)
+    return finish(by_groups(x, w, scales, size, n), bias, *limits)
 
 
 OPERATORS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -189,9 +191,9 @@ OPERATORS: dict[str, tuple[str, Callable[..., Any]]] = {
         f"int[] dilation, int[] spacing, int groups, {LIMITS}",
         dynamic_conv,
     ),
-    "dynamic_linear_int4": (f"{ROWS}, int group_size, {LIMITS}", dynamic_linear_int4),
+    "dynamic_linear_int4": (f"{ROWS}, {GROUPS}, {LIMITS}", dynamic_linear_int4),
     "weight_only_linear": (f"{WEIGHTS}, {LIMITS}", weight_only_linear),
-    "weight_only_linear_int4": (f"{WEIGHTS}, int group_size, {LIMITS}", weight_only_linear_int4),
+    "weight_only_linear_int4": (f"{WEIGHTS}, {GROUPS}, {LIMITS}", weight_only_linear_int4),
 }
 
 

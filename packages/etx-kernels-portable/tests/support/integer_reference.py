@@ -34,6 +34,12 @@ def pack_int4(weight: torch.Tensor) -> torch.Tensor:
     return (blocks[..., :DEPTH] | blocks[..., DEPTH:] << 4).to(torch.uint8).contiguous()
 
 
+def pack_groups(operand: torch.Tensor) -> torch.Tensor:
+    """Return the packed form of scales or sums (groups, N)."""
+    padded = F.pad(operand, (0, -operand.shape[1] % COLUMNS))
+    return padded.unflatten(1, (-1, COLUMNS)).transpose(0, 1).contiguous()
+
+
 @dataclass(frozen=True)
 class Output:
     """Zero point and bounds of an int8 result."""

@@ -15,7 +15,7 @@ from etx_exir.integer.scales import weight_of
 from etx_exir.ir.constants import Constants
 from etx_exir.ir.dim_order import TO_COPY
 from etx_exir.ir.ops import RESHAPES
-from etx_exir.ir.packed_weights import COLUMNS, pack, pack_int4
+from etx_exir.ir.packed_weights import COLUMNS, pack, pack_groups, pack_int4
 
 INT4 = (-8, 7)
 INF = float("inf")
@@ -49,14 +49,23 @@ class Matrix:
     name: str
 
     def arguments(self, layouts: Layouts, with_sums: bool) -> list[Any]:
-        """Store the packed weight, the sums of its groups and the scales; return them in order."""
+        """Store the packed weight, the sums of its groups and the scales; return them in order.
+
+        Beside sums, scales of int4 that are bfloat16 numbers are stored as such.
+        """
         groups, rows = self.scales.shape
         packed = pack_int4(self.value) if self.is_int4 else pack(self.value)
-        sums = self.value.long().reshape(rows, groups, self.group_size).sum(2).T.int().contiguous()
+        sums = self.value.long().reshape(rows, groups, self.group_size).sum(2).T.int()
+        scales = self.scales
+        if self.is_int4:
+            sums, scales = pack_groups(sums), pack_groups(scales)
+            half = scales.bfloat16()
+            scales = half if with_sums and torch.equal(half.float(), scales) else scales
+        else:
+            sums, scales = sums[0], scales[0]
         stored = [layouts.constant(packed, f"{self.name}_packed")]
         if with_sums:
-            stored.append(layouts.constant(sums if self.is_int4 else sums[0], f"{self.name}_sums"))
-        scales = self.scales if self.is_int4 else self.scales[0]
+            stored.append(layouts.constant(sums, f"{self.name}_sums"))
         return [*stored, layouts.constant(scales, f"{self.name}_scales")]
 
 
@@ -111,7 +120,7 @@ def linear_call(
         return f"the input is {dtype}, not one of {', '.join(map(str, FLOATS))}"
     bias = node.args[2] if len(node.args) > 2 else None
     stored = matrix.arguments(layouts, with_sums)
-    size = [matrix.group_size] if matrix.is_int4 else []
+    size = [matrix.group_size, matrix.scales.shape[1]] if matrix.is_int4 else []
     given = converted(torch.float32, x, layouts)
     offset = None if bias is None else converted(torch.float32, bias, layouts)
     call = layouts.call(ops[matrix.is_int4], given, *stored, offset, *size, -INF, INF)

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from etx_exir.ir import integer_shapes as shape_of
 from etx_exir.ir.own_ops import define
-from etx_exir.ir.packed_weights import unpack, unpack_int4
+from etx_exir.ir.packed_weights import unpack, unpack_groups, unpack_int4
 
 __all__ = [
     "ADD",
@@ -47,6 +47,7 @@ _LAYER = "Tensor input, Tensor weight, Tensor weight_sums, Tensor? bias, Tensor 
 _OUTPUT = "int output_zero_point, int output_min, int output_max"
 _WINDOW = "int[] kernel_size, int[] stride, int[] padding"
 _LIMITS = "float output_min, float output_max"
+_GROUPS = "int group_size, int out_features"
 ONE = 2048
 """Of so many parts are the weights of `INTERPOLATE`."""
 EPS = torch.finfo(torch.float32).eps
@@ -360,15 +361,15 @@ def _dynamic_conv(
 
 
 def _by_groups(
-    rows: Tensor, packed: Tensor, scales: Tensor, group_size: int, dtype: torch.dtype
+    rows: Tensor, packed: Tensor, scales: Tensor, group_size: int, channels: int, dtype: torch.dtype
 ) -> Tensor:
     """Sum over groups of columns: the product of `rows` and int4 weights, times their scales."""
-    groups, channels = scales.shape
+    groups = scales.shape[1]
     matrix = unpack_int4(packed, channels, rows.shape[-1]).to(dtype)
     parts = rows.to(dtype).reshape(*rows.shape[:-1], groups, group_size)
     weights = matrix.reshape(channels, groups, group_size)
     products = torch.einsum("...gk,ngk->...gn", parts, weights)
-    return (products.float() * scales).sum(-2)
+    return (products.float() * unpack_groups(scales, channels)).sum(-2)
 
 
 def _dynamic_linear_int4(
@@ -378,11 +379,12 @@ def _dynamic_linear_int4(
     weight_scales: Tensor,
     bias: Tensor | None,
     group_size: int,
+    out_features: int,
     output_min: float,
     output_max: float,
 ) -> Tensor:
     rows, scale = _quantize_rows(input)
-    sums = _by_groups(rows, weight, weight_scales, group_size, torch.float64)
+    sums = _by_groups(rows, weight, weight_scales, group_size, out_features, torch.float64)
     return _finish(sums * scale, bias, output_min, output_max)
 
 
@@ -404,10 +406,11 @@ def _weight_only_linear_int4(
     weight_scales: Tensor,
     bias: Tensor | None,
     group_size: int,
+    out_features: int,
     output_min: float,
     output_max: float,
 ) -> Tensor:
-    sums = _by_groups(input, weight, weight_scales, group_size, torch.float32)
+    sums = _by_groups(input, weight, weight_scales, group_size, out_features, torch.float32)
     return _finish(sums, bias, output_min, output_max)
 
 
@@ -484,9 +487,9 @@ DYNAMIC_CONV = _define(
 DYNAMIC_LINEAR_INT4 = _define(
     "dynamic_linear_int4",
     "Tensor input, Tensor weight, Tensor weight_sums, Tensor weight_scales, Tensor? bias,"
-    f" int group_size, {_LIMITS}",
+    f" {_GROUPS}, {_LIMITS}",
     _dynamic_linear_int4,
-    shape_of.dynamic_linear,
+    shape_of.linear_int4,
 )
 WEIGHT_ONLY_LINEAR = _define(
     "weight_only_linear",
@@ -496,9 +499,9 @@ WEIGHT_ONLY_LINEAR = _define(
 )
 WEIGHT_ONLY_LINEAR_INT4 = _define(
     "weight_only_linear_int4",
-    f"Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias, int group_size, {_LIMITS}",
+    f"Tensor input, Tensor weight, Tensor weight_scales, Tensor? bias, {_GROUPS}, {_LIMITS}",
     _weight_only_linear_int4,
-    shape_of.weight_only_linear,
+    shape_of.linear_int4,
 )
 OPERATORS = (
     LINEAR,

@@ -51,6 +51,19 @@ def pack_int4(weight: Tensor) -> Tensor:
     return packed[:, 0::2] | (packed[:, 1::2] << 4)
 
 
+def pack_groups(operand: Tensor) -> Tensor:
+    """Return scales or sums (groups, N) as (N / 16, groups, 16), rounded up, zeros added."""
+    groups, rows = operand.shape
+    padded = operand.new_zeros(groups, blocks(rows, ROWS) * ROWS)
+    padded[:, :rows] = operand
+    return padded.view(groups, -1, ROWS).transpose(0, 1).contiguous()
+
+
+def unpack_groups(packed: Tensor, rows: int) -> Tensor:
+    """Return the scales or sums (groups, rows) of which `pack_groups` made `packed`."""
+    return packed.transpose(0, 1).flatten(1)[:, :rows]
+
+
 def unpack_int4(packed: Tensor, rows: int, columns: int) -> Tensor:
     """Return the int8 matrix (rows, columns) of which `pack_int4` made `packed`."""
     halves = torch.stack((packed & 15, packed >> 4), 2).flatten(1, 2)

@@ -55,6 +55,17 @@ def test_rows_with_ranges_of_their_own(weight, name, bias):
     torch.testing.assert_close(on_device(program, [ROWS]), program.module()(ROWS))
 
 
+def test_scales_of_groups_take_two_bytes_where_they_are_bfloat16():
+    for narrow, dtype in ((False, torch.float32), (True, torch.bfloat16)):
+        weight = Groups()
+        scales = weight.rows.scales
+        scales.copy_(scales.bfloat16().float() if narrow else scales * 1.001)
+        program = fused(Layer(by_token, weight, True), [ROWS])
+        stored = [value for name, value in program.constants.items() if name.endswith("_scales")]
+        assert [(value.shape, value.dtype) for value in stored] == [((1, 4, 16), dtype)]
+        torch.testing.assert_close(on_device(program, [ROWS]), program.module()(ROWS))
+
+
 def test_rows_of_one_range_become_more_exact():
     x = ROWS * torch.tensor([0.01, 1, 100]).view(3, 1, 1)
     module = Layer(dynamic, Weight(8, 32))

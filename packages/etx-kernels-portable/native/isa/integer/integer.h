@@ -70,7 +70,8 @@ struct Product {
   Bounds bounds;
 
   // To float: y = (sum - offset of the row * sums) * scale * scale of the row + bias. `sums`,
-  // `scale` and `bias` are readable up to a whole block.
+  // `scale` and `bias` are readable up to a whole block; of groups of depth `sums` and `scale` are
+  // (blocks of columns, groups, kBlockColumns).
   float* y = nullptr;
   int64_t y_stride = 0;
   const RowScale* row_scales = nullptr;
@@ -78,9 +79,9 @@ struct Product {
   const float* bias = nullptr;
   float least = 0, most = 0;
 
-  // Groups of depth with sums and a scale each: `group_stride` apart.
-  int64_t groups = 1, group_steps = 0, group_stride = 0;
-  const int32_t* group_sums = nullptr;  ///< Of gathered rows, by row and group; of int4 only.
+  int64_t groups = 1, group_steps = 0;     ///< Of depth.
+  const uint16_t* narrow_scale = nullptr;  ///< In place of `scale`, in bfloat16.
+  const int32_t* group_sums = nullptr;     ///< Of gathered rows, by row and group; of int4 only.
 };
 
 /// The product of float rows and a packed weight: y = sum over groups of scale * (x w) + bias.
@@ -91,10 +92,10 @@ struct FloatProduct {
   const int8_t* weight = nullptr;
   int64_t columns = 0, steps = 0;
   int64_t begin = 0, end = 0;
-  const float* scale = nullptr;  ///< As `bias`, readable up to a whole block.
+  const float* scale = nullptr;  ///< As `bias`, as those of a `Product` to float.
   const float* bias = nullptr;
   float least = 0, most = 0;
-  int64_t groups = 1, group_steps = 0, group_stride = 0;
+  int64_t groups = 1, group_steps = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
 };
@@ -144,6 +145,7 @@ struct Integer {
   LevelNumber panel_blocks;  ///< Blocks of columns that are multiplied at once.
   LevelNumber step_bytes;    ///< Bytes that a gathered row has for each block of depth.
   LevelNumber offset;        ///< Added to each number of a gathered row.
+  LevelNumber narrow_rows;   ///< Up to as many `float_product_int4` reads `narrow_scale`.
 
 #define ETX_INTEGER(result, member, parameters) result(*member) parameters;
 #include "isa/integer/integer.def"
@@ -161,10 +163,12 @@ enum class IntegerLoop {
 #define ETX_INTEGER(result, member, parameters) member,
 #include "isa/integer/integer.def"
 };
-extern const int32_t integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset;
+extern const int32_t integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset,
+    integer_narrow_rows;
 
 inline constexpr Integer kInteger = {
-    "one", integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset,
+    "one",          integer_tile_rows,   integer_panel_blocks, integer_step_bytes,
+    integer_offset, integer_narrow_rows,
 #define ETX_INTEGER(result, member, parameters) \
   OneLevel<Pointer<result parameters>, IntegerLoop::member>::call,
 #include "isa/integer/integer.def"

@@ -29,6 +29,7 @@ extern const int32_t integer_tile_rows = kTileRows;
 extern const int32_t integer_panel_blocks = kPanelBlocks;
 extern const int32_t integer_step_bytes = kStepBytes;
 extern const int32_t integer_offset = kOffset;
+extern const int32_t integer_narrow_rows = kNarrowRows;
 
 #define ETX_INTEGER(result, member, parameters) \
   ETX_ENTRY(Pointer<result parameters>, IntegerLoop::member, member)
@@ -36,7 +37,7 @@ extern const int32_t integer_offset = kOffset;
 #else
 extern const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL);
 const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL) = {
-    ETX_TEXT(ETX_ISA_LEVEL), kTileRows, kPanelBlocks, kStepBytes, kOffset,
+    ETX_TEXT(ETX_ISA_LEVEL), kTileRows, kPanelBlocks, kStepBytes, kOffset, kNarrowRows,
 
 #define ETX_INTEGER(result, member, parameters) member,
 #include "isa/integer/integer.def"

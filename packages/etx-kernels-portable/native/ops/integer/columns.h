@@ -6,46 +6,52 @@
 
 namespace etx::portable {
 
-/// What belongs to the columns of a product to float: scales and sums are (groups, columns), rows
-/// `stride` apart.
+/// What belongs to the columns of a product to float.
 struct FloatColumns {
   const float* scales = nullptr;
+  const uint16_t* narrow_scales = nullptr;  ///< In place of `scales`, in bfloat16.
   const float* bias = nullptr;
   const int32_t* sums = nullptr;
-  int64_t stride = 0;
 };
 
-/// A last block that only part of the columns is left for.
-struct LastBlock {
-  FloatColumns operands;  ///< Filled up with zeros.
-  int64_t index = INT64_MAX;
-  int64_t weight = 0;  ///< Bytes before its weight.
-};
-
-inline void set_sums(const int32_t* sums, Product& p) { p.sums = sums; }
-inline void set_sums(const int32_t*, FloatProduct&) {}
-
-template <typename P>
-void set_operands(const FloatColumns& operands, P& p) {
-  p.scale = operands.scales;
-  p.bias = operands.bias;
-  p.group_stride = operands.stride;
-  set_sums(operands.sums, p);
+inline void set_columns(const FloatColumns& columns, Product& p) {
+  p.scale = columns.scales;
+  p.narrow_scale = columns.narrow_scales;
+  p.bias = columns.bias;
+  p.sums = columns.sums;
+}
+inline void set_columns(const FloatColumns& columns, FloatProduct& p) {
+  p.scale = columns.scales;
+  p.bias = columns.bias;
 }
 
-/// Calls `multiply`, and apart for a last block, so that operands are readable up to a whole block.
+/// The blocks of all columns.
+struct Blocks {
+  FloatColumns columns;
+  int64_t bytes = 0;             ///< Of the weight of one.
+  int64_t partial = INT64_MAX;   ///< A last one that only part of the columns is left for.
+  FloatColumns partial_columns;  ///< What belongs to it, filled up with zeros.
+};
+
+/// Moves the first column of `p` to that of block `index`.
 template <typename P>
-void multiply_columns(P p, const LastBlock& last, void (*multiply)(const P&)) {
-  if (p.end <= last.index) return multiply(p);
-  p.end = last.index;
-  if (p.begin < p.end) multiply(p);
-  const int64_t column = last.index * kBlockColumns;
-  p.weight += last.weight;
+void begin_at(int64_t index, const Blocks& blocks, P& p) {
+  const int64_t column = index * kBlockColumns;
+  p.weight += index * blocks.bytes;
   p.y += column;
   p.columns -= column;
   p.begin = 0;
+}
+
+/// Calls `multiply`, apart for a partial block, so that operands are readable up to a whole one.
+template <typename P>
+void multiply_columns(P p, const Blocks& blocks, void (*multiply)(const P&)) {
+  if (p.end <= blocks.partial) return multiply(p);
+  p.end = blocks.partial;
+  if (p.begin < p.end) multiply(p);
+  begin_at(blocks.partial, blocks, p);
   p.end = 1;
-  set_operands(last.operands, p);
+  set_columns(blocks.partial_columns, p);
   multiply(p);
 }
 

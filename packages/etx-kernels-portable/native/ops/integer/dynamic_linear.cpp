@@ -22,7 +22,7 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   layer.multiply = is_int4 ? integer().float_product_int4 : integer().float_product;
   if (is_int4) layer.sum_groups = integer().sum_groups;
   fill_product(linear, a.weight, out, layer.product);
-  layer.last = linear.last;
+  layer.blocks = linear.blocks;
   return run_layer(context, layer);
 }
 
@@ -32,16 +32,18 @@ Error dynamic_linear_out(Context& context, const Tensor& input, const Tensor& we
                          std::optional<Tensor> bias, double output_min, double output_max,
                          Tensor& out) {
   return run(context,
-             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, {}}, out);
+             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, {}, {}},
+             out);
 }
 
-/// The same with an int4 weight, whose sums and scales are by group of the depth.
+/// The same with an int4 weight of `columns` rows, whose sums and scales are by group of the depth.
 Error dynamic_linear_int4_out(Context& context, const Tensor& input, const Tensor& weight,
                               const Tensor& weight_sums, const Tensor& weight_scales,
-                              std::optional<Tensor> bias, int64_t group_size, double output_min,
-                              double output_max, Tensor& out) {
+                              std::optional<Tensor> bias, int64_t group_size, int64_t columns,
+                              double output_min, double output_max, Tensor& out) {
   return run(context,
-             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, group_size},
+             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, group_size,
+              columns},
              out);
 }
 

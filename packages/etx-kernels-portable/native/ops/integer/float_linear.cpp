@@ -2,12 +2,12 @@
 #include "ops/integer/float_linear.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "core/scratch.h"
 #include "core/shape.h"
 #include "core/work.h"
 #include "ops/integer/contract.h"
+#include "ops/integer/widen.h"
 
 namespace etx::portable {
 namespace {
@@ -15,6 +15,12 @@ namespace {
 bool is_float32(const Tensor& tensor) {
   return tensor.scalar_type() == ScalarType::Float && tensor.is_contiguous();
 }
+
+bool is_bfloat16(const Tensor& tensor) {
+  return tensor.scalar_type() == ScalarType::BFloat16 && tensor.is_contiguous();
+}
+
+constexpr char kNoMemory[] = "no temporary memory for the columns' operands";
 
 /// Groups of int4 begin where two blocks of the depth do.
 constexpr int64_t kGroupUnit = 2 * kBlockDepth;
@@ -27,35 +33,49 @@ Error read_groups(Context& context, const FloatLinearArguments& a, FloatLinear& 
             "group_size must be a multiple of 8, or not less than the depth");
   linear.steps = a.weight.size(1) * 2;
   linear.group_steps = linear.groups == 1 ? linear.steps : size / kBlockDepth;
-  ETX_CHECK(context,
-            a.scales.dim() == 2 && a.scales.size(0) == linear.groups &&
-                a.scales.size(1) == linear.columns,
-            InvalidArgument, "weight_scales must be (groups, N)");
+  const auto is_packed = [&](const Tensor& operand) {
+    return operand.dim() == 3 && operand.size(0) == a.weight.size(0) &&
+           operand.size(1) == linear.groups && operand.size(2) == kBlockColumns;
+  };
+  ETX_CHECK(context, is_packed(a.scales) && (a.sums == nullptr || is_packed(*a.sums)),
+            InvalidArgument, "weight_scales and weight_sums must be (ceil(N / 16), groups, 16)");
   return Error::Ok;
 }
 
-/// The last block of columns of `rows` rows, filled up with zeros.
+/// The numbers of a last block of columns, filled up with zeros.
 template <typename T>
-Error copy_last_block(Context& context, const T* from, int64_t rows, int64_t columns,
-                      const T*& to) {
+Error copy_last_block(Context& context, const T* from, int64_t columns, const T*& to) {
   if (from == nullptr) return Error::Ok;
   const int64_t n = columns % kBlockColumns;
-  ETX_ASSIGN(T* const block, scratch<T>(context, (Checked(rows) * kBlockColumns).value_or(-1),
-                                        "no temporary memory for the columns' operands"));
-  for (int64_t i = 0; i < rows; ++i) {
-    T* const row = block + i * kBlockColumns;
-    memcpy(row, from + (i + 1) * columns - n, static_cast<size_t>(n) * sizeof(T));
-    for (int64_t k = n; k < kBlockColumns; ++k) row[k] = 0;
-  }
+  ETX_ASSIGN(T* const block, scratch<T>(context, kBlockColumns, kNoMemory));
+  for (int64_t i = 0; i < kBlockColumns; ++i) block[i] = i < n ? from[columns - n + i] : 0;
   to = block;
+  return Error::Ok;
+}
+
+/// Those of an int4 weight, whose scales and sums are packed in blocks.
+Error read_last_block(Context& context, const FloatColumns& all, const FloatLinear& linear,
+                      FloatColumns& last) {
+  const int64_t block = linear.groups * kBlockColumns, before = linear.blocks.partial * block;
+  if (all.sums != nullptr) last.sums = all.sums + before;
+  if (all.narrow_scales == nullptr) {
+    last.scales = all.scales + before;
+    return Error::Ok;
+  }
+  last.narrow_scales = all.narrow_scales + before;
+  ETX_ASSIGN(float* const scales, scratch<float>(context, block, kNoMemory));
+  from_bfloat16(last.narrow_scales, scales, block);
+  last.scales = scales;
   return Error::Ok;
 }
 
 /// Of constants: results are finite where rows are.
 Error check_numbers(Context& context, const FloatLinearArguments& a, const FloatLinear& linear) {
-  const float* const scales = a.scales.const_data_ptr<float>();
+  const void* const scales = a.scales.const_data_ptr();
   for (int64_t i = 0; context.has_data(a.scales) && i < a.scales.numel(); ++i) {
-    ETX_CHECK(context, std::isfinite(scales[i]), InvalidArgument, "weight_scales must be finite");
+    const float scale = is_float32(a.scales) ? static_cast<const float*>(scales)[i]
+                                             : float{static_cast<const BFloat16*>(scales)[i]};
+    ETX_CHECK(context, std::isfinite(scale), InvalidArgument, "weight_scales must be finite");
   }
   if (a.sums == nullptr || !context.has_data(*a.sums)) return Error::Ok;
   const int64_t most = (Checked(linear.depth) * 128).value_or(INT64_MAX);
@@ -70,11 +90,17 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
   const bool int4 = a.group_size.has_value();
   ETX_CHECK(context, is_float32(a.input) && is_float32(out) && a.input.dim() > 0, InvalidArgument,
             "input and out must be contiguous float32 of at least one dimension");
-  ETX_CHECK(context, is_float32(a.scales) && a.scales.dim() > 0, InvalidArgument,
-            "weight_scales must be contiguous float32, one for each output channel");
+  // Only int4 in dynamic layers: they have sums.
+  const bool may_be_narrow = int4 && a.sums != nullptr;
+  ETX_CHECK(context, is_float32(a.scales) || (may_be_narrow && is_bfloat16(a.scales)),
+            InvalidArgument,
+            may_be_narrow ? "weight_scales must be contiguous float32 or bfloat16"
+                          : "weight_scales must be contiguous float32");
   ETX_CHECK(context, a.input.impl() != out.impl(), InvalidArgument, "out must not be an input");
   linear.depth = a.input.size(-1);
-  linear.columns = a.scales.size(-1);
+  linear.columns = int4 ? *a.columns : a.scales.numel();
+  ETX_CHECK(context, linear.columns >= 0 && linear.columns <= INT32_MAX, InvalidArgument,
+            "out_features must be from 0 to 2^31 - 1");
   ETX_TRY(check_packed(context, a.weight, int4 ? ScalarType::Byte : ScalarType::Char, 1,
                        linear.columns, linear.depth, int4 ? kGroupUnit : kBlockDepth));
   if (int4) {
@@ -88,11 +114,10 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
             !a.bias.has_value() ||
                 (is_float32(*a.bias) && a.bias->dim() == 1 && a.bias->size(0) == linear.columns),
             InvalidArgument, "bias must be contiguous float32, one for each output channel");
-  ETX_CHECK(
-      context,
-      a.sums == nullptr || (a.sums->scalar_type() == ScalarType::Int && a.sums->is_contiguous() &&
-                            (Checked(linear.groups) * linear.columns).is(a.sums->numel())),
-      InvalidArgument, "weight_sums must be int32 of the shape of weight_scales");
+  ETX_CHECK(context,
+            a.sums == nullptr || (a.sums->scalar_type() == ScalarType::Int &&
+                                  a.sums->is_contiguous() && a.sums->numel() == a.scales.numel()),
+            InvalidArgument, "weight_sums must be int32 of the shape of weight_scales");
   linear.least = static_cast<float>(a.output_min);
   linear.most = static_cast<float>(a.output_max);
   ETX_CHECK(context, linear.least <= linear.most, InvalidArgument,
@@ -102,18 +127,22 @@ Error read_float_linear(Context& context, const FloatLinearArguments& a, const T
   ETX_TRY(set_sizes(context, {&a.input, 1}, out, shape));
   if (context.is_loading()) return check_numbers(context, a, linear);
   linear.rows = linear.columns == 0 ? 0 : out.numel() / linear.columns;
-  FloatColumns& all = linear.operands;
-  all = {a.scales.const_data_ptr<float>(),
-         a.bias.has_value() ? a.bias->const_data_ptr<float>() : nullptr,
-         a.sums == nullptr ? nullptr : a.sums->const_data_ptr<int32_t>(), linear.columns};
+  FloatColumns& all = linear.blocks.columns;
+  if (is_float32(a.scales)) {
+    all.scales = a.scales.const_data_ptr<float>();
+  } else {
+    all.narrow_scales = static_cast<const uint16_t*>(a.scales.const_data_ptr());
+  }
+  if (a.bias.has_value()) all.bias = a.bias->const_data_ptr<float>();
+  if (a.sums != nullptr) all.sums = a.sums->const_data_ptr<int32_t>();
+  linear.blocks.bytes = linear.steps * (int4 ? kBlockBytes / 2 : kBlockBytes);
   if (linear.columns % kBlockColumns == 0) return Error::Ok;
-  linear.last.index = linear.columns / kBlockColumns;
-  linear.last.weight = linear.last.index * (a.weight.numel() / a.weight.size(0));
-  FloatColumns& last = linear.last.operands;
-  last.stride = kBlockColumns;
-  ETX_TRY(copy_last_block(context, all.scales, linear.groups, linear.columns, last.scales));
-  ETX_TRY(copy_last_block(context, all.bias, 1, linear.columns, last.bias));
-  ETX_TRY(copy_last_block(context, all.sums, linear.groups, linear.columns, last.sums));
+  linear.blocks.partial = linear.columns / kBlockColumns;
+  FloatColumns& last = linear.blocks.partial_columns;
+  ETX_TRY(copy_last_block(context, all.bias, linear.columns, last.bias));
+  if (int4) return read_last_block(context, all, linear, last);
+  ETX_TRY(copy_last_block(context, all.scales, linear.columns, last.scales));
+  ETX_TRY(copy_last_block(context, all.sums, linear.columns, last.sums));
   return Error::Ok;
 }
 

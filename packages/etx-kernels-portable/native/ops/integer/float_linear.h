@@ -11,11 +11,10 @@ namespace etx::portable {
 /// What products of float32 rows with a packed weight have in common.
 struct FloatLinear {
   int64_t rows = 0, columns = 0, depth = 0;
-  int64_t groups = 1;       ///< Of the depth, with a scale for each column.
   int64_t group_steps = 0;  ///< Blocks along the depth of a group.
   int64_t steps = 0;        ///< Blocks along the depth of all.
-  FloatColumns operands;
-  LastBlock last;
+  int64_t groups = 1;       ///< Of the depth, with a scale for each column.
+  Blocks blocks;
   float least = 0, most = 0;
 };
 
@@ -26,7 +25,7 @@ struct FloatLinearArguments {
   const Tensor* sums;  ///< Null: not needed.
   const std::optional<Tensor>& bias;
   double output_min, output_max;
-  std::optional<int64_t> group_size;  ///< None: int8 with a scale for each column.
+  std::optional<int64_t> group_size, columns;  ///< None: int8 with a scale for each column.
 };
 
 /// Checks the arguments and resizes `out`. Errors: InvalidArgument.
@@ -40,7 +39,7 @@ void fill_product(const FloatLinear& linear, const Tensor& weight, const Tensor&
   p.columns = linear.columns;
   p.steps = linear.steps;
   p.end = weight.size(0);
-  set_operands(linear.operands, p);
+  set_columns(linear.blocks.columns, p);
   p.least = linear.least;
   p.most = linear.most;
   p.groups = linear.groups;

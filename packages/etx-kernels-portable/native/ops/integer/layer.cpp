@@ -3,6 +3,7 @@
 
 #include "core/scratch.h"
 #include "core/work.h"
+#include "ops/integer/widen.h"
 
 namespace etx::portable {
 namespace {
@@ -18,6 +19,7 @@ struct Workspace {
   uint8_t* rows;
   RowScale* scales;
   int32_t* group_sums;
+  float* room;  ///< For widened scales.
 };
 
 /// Rows longer than this are kept apart: of lines that are whole powers of two apart a cache holds
@@ -36,6 +38,17 @@ bool are_together(const Layer& layer) {
 int64_t extra_bytes(const Layer& layer) {
   return static_cast<int64_t>(sizeof(RowScale)) +
          layer.product.groups * static_cast<int64_t>(sizeof(int32_t));
+}
+
+/// What the scales of a block take per group when they are floats.
+constexpr int64_t kScaleBytes = kBlockColumns * static_cast<int64_t>(sizeof(float));
+
+/// Blocks whose scales become floats at once, for loops that do not read them as they are: the
+/// nearest cache holds them.
+int64_t widened_blocks(const Product& p) {
+  if (p.narrow_scale == nullptr) return 0;
+  const int64_t panel = integer().panel_blocks;
+  return max<int64_t>(8192 / (p.groups * kScaleBytes * panel), 1) * panel;
 }
 
 struct Schedule {
@@ -59,7 +72,8 @@ struct Schedule {
     const int64_t each = row_stride + extra_bytes(layer);
     const int64_t most = max<int64_t>(kGatheredBytes / each / level.tile_rows, 1);
     block = min(most, tiles) * level.tile_rows;
-    workspace = divide_up(block * each + kGatheredSlack, 64) * 64;
+    const int64_t room = widened_blocks(p) * (p.groups * kScaleBytes);
+    workspace = divide_up(block * each + kGatheredSlack + room, 64) * 64;
   }
 };
 
@@ -83,6 +97,22 @@ void gather(const Layer& layer, int64_t group, int64_t begin, int64_t end, const
 template <typename T>
 void advance(const T*& operand, int64_t by) {
   if (operand != nullptr) operand += by;
+}
+
+/// Multiplies with the whole blocks of `p`, whose scales become floats in `room` first.
+void multiply_widened(const Layer& layer, Product p, float* room) {
+  const int64_t each = p.groups * kBlockColumns, step = widened_blocks(p);
+  const int64_t end = p.end;
+  for (int64_t from = 0, index = p.begin; index < end; from = index, index += step) {
+    begin_at(index - from, layer.blocks, p);
+    p.end = min(end - index, step);
+    p.sums += (index - from) * each;
+    p.narrow_scale += (index - from) * each;
+    if (p.bias != nullptr) p.bias += (index - from) * kBlockColumns;
+    from_bfloat16(p.narrow_scale, room, p.end * each);
+    p.scale = room;
+    layer.multiply(p);
+  }
 }
 
 void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace& memory) {
@@ -113,7 +143,13 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
       advance(p.bias, g * layer.operand_step);
       if (p.out != nullptr) p.out += begin * p.out_stride + g * p.columns;
       if (p.y != nullptr) p.y += begin * p.y_stride + g * p.columns;
-      multiply_columns(p, layer.last, layer.multiply);
+      if (p.narrow_scale != nullptr && p.num_rows > integer().narrow_rows) {
+        p.end = min(p.end, layer.blocks.partial);
+        multiply_widened(layer, p, memory.room);
+        p.begin = p.end;
+        p.end = columns.end;
+      }
+      multiply_columns(p, layer.blocks, layer.multiply);
     }
   }
 }
@@ -130,7 +166,9 @@ Error run_layer(Context& context, const Layer& layer) {
       uint8_t* const rows = memory + i * s.workspace;
       uint8_t* const behind = rows + s.block * s.row_stride + kGatheredSlack;
       RowScale* const scales = reinterpret_cast<RowScale*>(behind);
-      run_part(layer, s, i, {rows, scales, reinterpret_cast<int32_t*>(scales + s.block)});
+      int32_t* const sums = reinterpret_cast<int32_t*>(scales + s.block);
+      float* const room = reinterpret_cast<float*>(sums + s.block * layer.product.groups);
+      run_part(layer, s, i, {rows, scales, sums, room});
     }
   });
   return Error::Ok;

@@ -15,7 +15,7 @@ struct Layer {
   void (*multiply)(const Product&) = nullptr;  ///< Loops of `integer()`: a linker drops others.
   void (*sum_groups)(const Product&, int32_t* sums) = nullptr;  ///< Of int4 weights, else null.
   int64_t num_rows = 0;
-  LastBlock last;  ///< To float only.
+  Blocks blocks;  ///< To float only.
 
   Rows rows;                            ///< Where rows come from:
   const float* x = nullptr;             ///< or floats of `rows.depth` each, `rows.stride` apart.

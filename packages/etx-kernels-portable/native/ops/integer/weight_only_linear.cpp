@@ -49,7 +49,7 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
       FloatProduct own = p;
       own.begin = part.begin;
       own.end = part.end;
-      multiply_columns(own, linear.last, multiply);
+      multiply_columns(own, linear.blocks, multiply);
     }
   });
   return Error::Ok;
@@ -59,18 +59,19 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
 Error weight_only_linear_out(Context& context, const Tensor& input, const Tensor& weight,
                              const Tensor& weight_scales, std::optional<Tensor> bias,
                              double output_min, double output_max, Tensor& out) {
-  return run(context, {input, weight, weight_scales, nullptr, bias, output_min, output_max, {}},
+  return run(context, {input, weight, weight_scales, nullptr, bias, output_min, output_max, {}, {}},
              out);
 }
 
 /// The same with an int4 weight, whose scales are by group of the depth.
 Error weight_only_linear_int4_out(Context& context, const Tensor& input, const Tensor& weight,
                                   const Tensor& weight_scales, std::optional<Tensor> bias,
-                                  int64_t group_size, double output_min, double output_max,
-                                  Tensor& out) {
-  return run(context,
-             {input, weight, weight_scales, nullptr, bias, output_min, output_max, group_size},
-             out);
+                                  int64_t group_size, int64_t columns, double output_min,
+                                  double output_max, Tensor& out) {
+  return run(
+      context,
+      {input, weight, weight_scales, nullptr, bias, output_min, output_max, group_size, columns},
+      out);
 }
 
 constexpr etx_kernel kRows[] = {

@@ -147,10 +147,10 @@ inline VecI dot(VecI sum, const Left& a, const Right& b) {
 #if ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 32
 /// Products of nibbles, which are unsigned, and signed bytes: gathered rows of theirs stay bytes.
 #define ETX_INTEGER_NIBBLES 1
-constexpr int kNibbleStepBytes = 4, kNibbleOffset = 0;
+constexpr int kNibbleStepBytes = 4, kNibbleOffset = 0, kNarrowRows = 1;
 typedef int8_t GatheredForInt4;
 #else
-constexpr int kNibbleStepBytes = kStepBytes, kNibbleOffset = kOffset;
+constexpr int kNibbleStepBytes = kStepBytes, kNibbleOffset = kOffset, kNarrowRows = 0;
 typedef Gathered GatheredForInt4;
 #endif
 #if defined(ETX_INTEGER_NIBBLES) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)

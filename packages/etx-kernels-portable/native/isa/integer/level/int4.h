@@ -162,19 +162,30 @@ inline void add_pairs_up_to(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
   add_sums<1, V>(sums, few);
 }
 
+inline VecF load_bfloat16(const uint16_t* p) {
+#if ETX_SIMD_BYTES == 64
+  const __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
+  return (VecF)_mm512_slli_epi32(wide, 16);
+#else
+  const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
+  return (VecF)_mm256_slli_epi32(wide, 16);
+#endif
+}
+
 /// The product of a row that `subtract_offset` changed.
 template <int V>
 ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) {
   const int8_t* w = t.weight;
   const uint8_t* x = t.rows;
-  const float* scale = p.scale + at.column;
+  const uint16_t* const narrow = p.narrow_scale;
+  int64_t scale = at.column * p.groups;
   const int32_t* group_sum = p.group_sums + at.row * p.groups;
   const int64_t rest = p.steps * kNibbleStepBytes, block_stride = t.block_stride;
-  const int64_t group_steps = p.group_steps, group_stride = p.group_stride;
+  const int64_t group_steps = p.group_steps, next = p.groups * kBlockColumns;
   VecF own[V];
   ETX_UNROLL
   for (VecF& total : own) total = splat(0.0f);
-  for (int64_t left = p.steps; left > 0; left -= group_steps, scale += group_stride) {
+  for (int64_t left = p.steps; left > 0; left -= group_steps, scale += kBlockColumns) {
     Sums<1, V> sums;
     const VecI excess = splat(*group_sum++ * 8);
     ETX_UNROLL
@@ -190,9 +201,10 @@ ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) 
     }
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      own[v] = own[v] + to_floats(sums[0][v]) * load(scale + v * kLanes);
-      // Those of the next columns: rows of scales are far from each other.
-      prefetch_bytes(scale + (V + v) * kLanes);
+      const int64_t own_scale = scale + v / kParts * next + v % kParts * kLanes;
+      const VecF factor =
+          narrow == nullptr ? load(p.scale + own_scale) : load_bfloat16(narrow + own_scale);
+      own[v] = own[v] + to_floats(sums[0][v]) * factor;
     }
   }
   const bool negated = is_negated(p.row_scales[at.row].offset);
@@ -321,9 +333,8 @@ struct ToFloatsInt4 {
       add_group<M, V>(sums, p, t, at, begin, end);
       ETX_UNROLL
       for (int v = 0; v < V; ++v) {
-        const int64_t column = g * p.group_stride + at.column + v * kLanes;
+        const int64_t column = operand_of(p.groups, at, g, v);
         const VecF scale = load(p.scale + column);
-        prefetch_bytes(p.scale + column + V * kLanes);
         const VecI weights = M == 1 ? VecI{} : load_ints(p.sums + column);
         ETX_UNROLL
         for (int i = 0; i < M; ++i) {

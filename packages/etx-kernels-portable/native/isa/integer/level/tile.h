@@ -176,6 +176,12 @@ struct Place {
   int64_t columns;  ///< Left of it; more than the tile has, or a part of its last block.
 };
 
+/// Where scales and sums of a group and of vector `v` of a tile lie.
+inline int64_t operand_of(int64_t groups, const Place& at, int64_t group, int v) {
+  const int64_t block = at.column + v / kParts * kBlockColumns;
+  return block * groups + group * kBlockColumns + v % kParts * kLanes;
+}
+
 inline void store_up_to(float* p, VecF v, int64_t n) {
   if (n >= kLanes) return store(p, v);
   if (n > 0) store_part(p, v, static_cast<size_t>(n));

@@ -134,15 +134,15 @@ ETX_NOINLINE void float_tile(const FloatProduct& p, const int8_t* weight, int64_
     ETX_UNROLL
     for (int m = 0; m < M; ++m) totals[m][v] = splat(0.0f);
   }
-  for (int64_t g = 0; g < p.groups; ++g) {
-    const int64_t begin = g * p.group_steps;
-    const int64_t end = begin + p.group_steps < p.steps ? begin + p.group_steps : p.steps;
+  const int64_t groups = int4 ? p.groups : 1, group_steps = int4 ? p.group_steps : p.steps;
+  for (int64_t g = 0; g < groups; ++g) {
+    const int64_t begin = g * group_steps;
+    const int64_t end = begin + group_steps < p.steps ? begin + group_steps : p.steps;
     FloatSums<M, V> sums;
     add_blocks<M, V, int4>(sums, p, at.row, weight, block_stride, begin, end);
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      const VecF scale = load(p.scale + g * p.group_stride + at.column + v * kLanes);
-      prefetch_bytes(p.scale + g * p.group_stride + at.column + (V + v) * kLanes);
+      const VecF scale = load(p.scale + operand_of(groups, at, g, v));
       ETX_UNROLL
       for (int m = 0; m < M; ++m) {
         totals[m][v] = add_product(totals[m][v], sums.at(m, v), scale);
