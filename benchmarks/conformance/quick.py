@@ -19,8 +19,8 @@ import importlib.util
 import json
 import re
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +30,7 @@ from judged import WIDER, are_ties, is_near, is_rounded, widened
 from run import EXACT, NEAR, TIES
 from torch._decomp.decompositions_for_rng import PhiloxStateTracker
 from torch._export import utils
+from torch._subclasses.fake_impls import op_implementations_dict as FAKE
 from torch.export import decomp_utils, exported_program
 from torch.utils._pytree import tree_flatten
 
@@ -39,7 +40,6 @@ Table = dict[Any, Callable[..., Any]]
 def remember() -> None:
     """Have torch.export keep what it makes for each program, as long as no operator is added."""
     find = utils._collect_all_valid_cia_ops
-    override = exported_program._override_composite_implicit_decomp
     listed = torch._C._dispatch_get_registrations_for_dispatch_key
 
     @functools.lru_cache(maxsize=1)
@@ -49,17 +49,49 @@ def remember() -> None:
     def collect() -> frozenset[Any]:
         return found(len(listed("CompositeImplicitAutograd")))
 
-    def overridden(table: Table) -> AbstractContextManager[None]:
-        return override({op: call for op, call in table.items() if not as_torch_does(call)})
-
     for module in (utils, decomp_utils, exported_program):
         module._collect_all_valid_cia_ops = collect
     table = dict(exported_program.default_decompositions().items())
     exported_program.default_decompositions = lambda: dict(table)
-    exported_program._override_composite_implicit_decomp = overridden
+    override = Overrides(exported_program._override_composite_implicit_decomp)
+    exported_program._override_composite_implicit_decomp = override.overridden
     preservable = functools.lru_cache(maxsize=None)(exported_program._is_preservable_cia_op)
     exported_program._is_preservable_cia_op = preservable
     PhiloxStateTracker.reset = classmethod(lambda _: None)  # of draws that torch.compile counts
+
+
+class Overrides:
+    """Kernels that torch gives operators while a program is taken apart: made once, then put in."""
+
+    def __init__(self, override: Callable[[Table], AbstractContextManager[None]]) -> None:
+        self.override = override
+        self.made: dict[Any, tuple[Any, dict[Any, Any], Any]] = {}
+
+    @contextmanager
+    def overridden(self, table: Table) -> Iterator[None]:
+        own = {op: call for op, call in table.items() if not as_torch_does(call)}
+        new = {op: call for op, call in own.items() if self.made.get(op, (None,))[0] is not call}
+        if new:
+            with self.override(new):
+                for op, call in new.items():
+                    self.made[op] = call, op.py_kernels.copy(), FAKE.get(op)
+        before = {op: op.py_kernels.copy() for op in own}
+        try:
+            for op in own:
+                _, kernels, fake = self.made[op]
+                self.put(op, kernels, fake)
+            yield
+        finally:
+            for op, kernels in before.items():
+                self.put(op, kernels, None)
+
+    def put(self, op: Any, kernels: dict[Any, Any], fake: Any) -> None:
+        op.py_kernels.clear()
+        op.py_kernels.update(kernels)
+        op._dispatch_cache.clear()
+        FAKE.pop(op, None)
+        if fake is not None:
+            FAKE[op] = fake
 
 
 def as_torch_does(call: Callable[..., Any]) -> bool:
