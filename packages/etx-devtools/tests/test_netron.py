@@ -77,6 +77,24 @@ def test_recurrent_layers_have_lists_of_tensors(tmp_path):
     assert (causal.bool_val, scale.double_val) == (False, pytest.approx(8**-0.5))
 
 
+@pytest.mark.filterwarnings("ignore:The tensor attributes")
+def test_packed_recurrent_layers_have_lists_of_tensors(tmp_path):
+    path, rows = tmp_path / "m.pte", torch.ones(6, 5, 8)
+    compile(quantize(Sequence().eval(), [(rows,)], recipe="int8-weight"), (rows,), path=path)
+    drawn, refused = netron_copy(path)
+    found, own = dict(calls_of(drawn)), dict(calls_of(read_pte(path)))
+    assert refused == []
+    values = drawn.program.execution_plan[0].values
+    for name, of, places in (
+        ("lstm.input", "weight_only_lstm", (3, 5, 7, 8)),
+        ("rnn_relu.input", "weight_only_rnn", (2, 4, 6, 7)),
+    ):
+        weights = next(v for v in found[f"aten::{name}"][2:] if isinstance(v, TensorList))
+        given = own[f"etx::{of}.out"]
+        shapes = [values[place].val.sizes for place in weights.items]
+        assert shapes == [given[place].sizes for place in places]
+
+
 def test_integer_operators_have_the_names_of_layers(tmp_path):
     net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(392, 10))
     image = torch.ones(1, 3, 16, 16)

@@ -220,6 +220,18 @@ def test_a_recurrent_layer_does_as_many_as_its_steps(options: dict[str, Any]) ->
     assert len(found[0]) < len(found[1])
 
 
+@pytest.mark.filterwarnings("ignore:LSTM with projections", "ignore:The tensor attributes")
+@pytest.mark.parametrize("options", [{}, {"proj_size": 2}])
+def test_integer_weights_are_as_many_multiplications(options: dict[str, Any]) -> None:
+    net, inputs = torch.nn.LSTM(4, 5, **options).eval(), (torch.ones(3, 2, 4),)
+    found = []
+    for model in (net, quantize(net, [inputs], recipe="int8-weight")):
+        buffer = to_edge(torch.export.export(model, inputs)).to_executorch().buffer
+        steps = profile_of(es.read_pte(bytes(buffer)), [Run("Execute")]).steps
+        found.append([step.work.flop for step in steps if step.work.flop is not None])
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_two_files_side_by_side(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], view: str

@@ -83,6 +83,7 @@
   X(dynamic_linear) \
   X(dynamic_conv) \
   X(weight_only_linear) \
+  X(weight_only_recurrent) \
   X(upsample) \
   X(upsample_aa) \
   X(nms) \

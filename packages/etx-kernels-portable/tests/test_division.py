@@ -38,6 +38,17 @@ def recurrent(gates: int, states: int, *more: bool) -> list[Any]:
     return [*given, False, False, *more, *outs]
 
 
+def packed_recurrent(gates: int, states: int, *more: bool) -> list[Any]:
+    float32, packed = recurrent(gates, states, *more), []
+    weight = torch.ones(gates * states // 16, states // 4, 16, 4, dtype=torch.int8)
+    for value in float32:
+        is_matrix = isinstance(value, torch.Tensor) and value.shape == (gates * states, states)
+        packed += [weight, torch.full((len(weight), 1, 16), 0.01)] if is_matrix else [value]
+    if gates == 4:
+        packed.insert(-4, None)
+    return packed
+
+
 def pool(channels: int, side: int) -> list[Any]:
     window = [[2, 2], [2, 2], [0, 0], [1, 1], False]
     return [torch.ones(1, channels, side, side), *window, out(1, channels, side // 2, side // 2)]
@@ -73,6 +84,12 @@ CALLS: dict[str, tuple[list[Any], list[Any]]] = {
     "etx::lstm.out": (recurrent(4, 256), recurrent(4, 16)),
     "etx::gru.out": (recurrent(3, 256), recurrent(3, 16)),
     "etx::rnn.out": (recurrent(1, 512, False), recurrent(1, 16, False)),
+    "etx::weight_only_lstm.out": (packed_recurrent(4, 256), packed_recurrent(4, 16)),
+    "etx::weight_only_gru.out": (packed_recurrent(3, 256), packed_recurrent(3, 16)),
+    "etx::weight_only_rnn.out": (
+        packed_recurrent(1, 512, False),
+        packed_recurrent(1, 16, False),
+    ),
     "etx::max_pool2d.out": (pool(64, 112), pool(4, 8)),
     "aten::avg_pool2d.out": (average(64, 56), average(4, 8)),
     "etx::attention.out": (attention(8, 128), attention(1, 4)),

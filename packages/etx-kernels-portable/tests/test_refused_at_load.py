@@ -28,7 +28,7 @@ LARGEST = 2**31 - 1
 MOST_KEPT = 12
 """Programs of an operator that are run under sanitizers, too."""
 KEPT: Counter[str] = Counter()
-ANY = {"count_include_pad"}
+ANY = {"count_include_pad", "is_batch_first", "is_reverse", "is_relu"}
 """Arguments without a wrong value."""
 INT8 = (-129, 128, 300, -(2**40), 2**62)
 SCALES = (0.0, -0.0, math.nan, math.inf, -math.inf, 1e-60, 1e60, -0.5)
@@ -110,7 +110,7 @@ def shapes(shape: Any) -> Iterator[tuple[int, ...]]:
 
 def numbers(name: str, tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """Yield contents that the argument `name` must not have."""
-    if name in ("scale", "weight_scales"):
+    if name == "scale" or name.endswith("scales"):
         for value in (math.nan, math.inf, -math.inf, *((0.0, -1.0) if name == "scale" else ())):
             wrong = tensor.clone()
             wrong.flatten()[-1] = value

@@ -110,7 +110,7 @@ Product product_of(const Integer& level, const Case& c, const Gathered& gathered
   p.scale = c.scale.data(), p.sums = c.sums.data();
   p.bounds = kBounds;
   p.least = -INFINITY, p.most = INFINITY;
-  p.group_steps = c.steps, p.group_stride = c.whole;
+  p.group_steps = c.steps;
   (void)level;
   return p;
 }
@@ -133,6 +133,26 @@ Bytes multiply(const Integer& level, const Case& c) {
   return out;
 }
 
+/// Scales in bfloat16 give what the same numbers in float32 give.
+void check_narrow(const Integer& level, const Case& c, Product p, const Floats& like) {
+  if (c.rows > level.narrow_rows) return;
+  std::vector<uint16_t> narrow;
+  Floats wide, y(like.size()), again(like.size());
+  for (const float scale : c.scale) {
+    uint32_t bits;
+    memcpy(&bits, &scale, sizeof(bits));
+    narrow.push_back(static_cast<uint16_t>(bits >> 16));
+    bits &= 0xFFFF0000u;
+    wide.push_back(0);
+    memcpy(&wide.back(), &bits, sizeof(bits));
+  }
+  p.scale = wide.data(), p.y = y.data();
+  level.float_product_int4(p);
+  p.scale = nullptr, p.narrow_scale = narrow.data(), p.y = again.data();
+  level.float_product_int4(p);
+  if (y != again) std::exit(3);
+}
+
 Floats multiply_floats(const Integer& level, const Case& c, bool int4) {
   Gathered gathered(level, c);
   std::vector<RowScale> scales(at(c.rows));
@@ -146,6 +166,7 @@ Floats multiply_floats(const Integer& level, const Case& c, bool int4) {
     level.sum_groups(p, group_sums.data());
     p.group_sums = group_sums.data();
     level.float_product_int4(p);
+    check_narrow(level, c, p, y);
   } else {
     level.float_product(p);
   }

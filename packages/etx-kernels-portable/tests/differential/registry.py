@@ -40,7 +40,7 @@ UNDRAWN = {
         "torch has none; cases/narrow.py compares with the definition",
     ),
     **dict.fromkeys(
-        (f"etx::{n}.out" for n in ("lstm", "gru", "rnn")),
+        (f"etx::{w}{n}.out" for w in ("", "weight_only_") for n in ("lstm", "gru", "rnn")),
         "torch has none; cases/recurrent.py compares with the definition",
     ),
     **dict.fromkeys(

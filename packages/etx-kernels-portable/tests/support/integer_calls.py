@@ -118,3 +118,21 @@ INTEGER_CALLS: dict[str, tuple[str, tuple[Any, ...], tuple[Out, ...]]] = {
         float32(2, COLUMNS),
     ),
 }
+SIDE = 4
+SEQUENCES, STATES = torch.ones(2, 2, SIDE), torch.ones(2, SIDE)
+for name, gates, more in (("lstm", 4, ()), ("gru", 3, ()), ("rnn", 1, (False,))):
+    rows = gates * SIDE
+    matrix = torch.ones(1, 1, 16, 4, dtype=torch.int8), torch.ones(1, 1, 16)
+    weights: tuple[Any, ...] = (*matrix, *matrix, torch.ones(rows), torch.ones(rows))
+    names, given, outs = "input state", (SEQUENCES, STATES), float32(2, 2, SIDE)
+    last = "is_batch_first is_reverse " + ("is_relu out" if more else "out")
+    if name == "lstm":
+        names, given, outs = f"{names} cells", (*given, STATES), (*outs, *float32(2, SIDE))
+        last = "projection projection_scales is_batch_first is_reverse out0 out1"
+        weights += matrix
+    names += f" input_weight input_scales weight scales input_bias bias {last}"
+    INTEGER_CALLS[f"etx::weight_only_{name}.out"] = (
+        names,
+        (*given, *weights, False, False, *more),
+        outs,
+    )

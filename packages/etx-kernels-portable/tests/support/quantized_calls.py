@@ -144,6 +144,8 @@ for name, gates, more in (("lstm", 4, ()), ("gru", 3, ()), ("rnn", 1, (False,)))
 REAL = ["float32", "float16", "bfloat16", "float64", "uint8", "int8", "int16", "int32", "int64"]
 BASES = {"etx::bmm_nt.out": REAL}
 """What all operands may be together, where that is more than floats."""
+TOGETHER = {"etx::weight_only_lstm.out": ("projection", "projection_scales")}
+"""Operands that are none together."""
 
 
 def quantized_rows() -> dict[str, dict[str, Any]]:
@@ -165,10 +167,14 @@ def row(kernel: str) -> dict[str, Any]:
 def tried(kernel: str, whole: list[Any], places: list[int]) -> Iterator[tuple[str, ...]]:
     parameters = PLUGIN.kernels[kernel].parameters
     floating = [i for i in places if whole[i].dtype == torch.float32]
-    for base in BASES.get(kernel, ("float32", "float16", "bfloat16")):
+    bases = BASES.get(kernel, ("float32", "float16", "bfloat16"))
+    absent = {KERNELS[kernel][0].split().index(name) for name in TOGETHER.get(kernel, ())}
+    for base, without in itertools.product(bases, (set(), absent)):
         fits = [dtype_name(whole[i].dtype) if i in places else "" for i in range(len(whole))]
         for place in floating:
             fits[place] = base
+        for place in without:
+            fits[place] = "none"
         for first, second in itertools.combinations_with_replacement(places, 2):
             for one, other in itertools.product(*(domain(parameters[i]) for i in (first, second))):
                 kinds = list(fits)

@@ -6,16 +6,26 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from integer_ops import unpack, unpack_int4
 from torch import Tensor
 from torch.library import Library
 
 LAYER = "Tensor input_weight, Tensor weight, Tensor? input_bias, Tensor? bias"
+PACKED = (
+    "Tensor input_weight, Tensor input_scales, Tensor weight, Tensor scales, Tensor? input_bias, "
+    "Tensor? bias"
+)
 ORDER = "bool is_batch_first, bool is_reverse"
 SCHEMAS = {
     "lstm": f"Tensor input, Tensor state, Tensor cells, {LAYER}, Tensor? projection, {ORDER}",
     "gru": f"Tensor input, Tensor state, {LAYER}, {ORDER}",
     "rnn": f"Tensor input, Tensor state, {LAYER}, {ORDER}, bool is_relu",
 }
+for name in ("lstm", "gru", "rnn"):
+    packed = SCHEMAS[name].replace(LAYER, PACKED)
+    SCHEMAS[f"weight_only_{name}"] = packed.replace(
+        "projection,", "projection, Tensor? projection_scales,"
+    )
 
 
 def _linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -104,16 +114,55 @@ def rnn(
     return _run(cell, input, is_batch_first, is_reverse)
 
 
+def dequantized(
+    packed: Tensor | None, scales: Tensor | None, rows: int, depth: int
+) -> Tensor | None:
+    if packed is None or scales is None:
+        return None
+    groups = scales.shape[1]
+    whole = (unpack_int4 if packed.dtype is torch.uint8 else unpack)(packed, rows, depth)
+    own = scales.double().transpose(0, 1).reshape(groups, -1)[:, :rows].T
+    parts = whole.double().reshape(rows, groups, depth // groups) * own[..., None]
+    return parts.reshape(rows, depth)
+
+
+def weight_only_lstm(input: Tensor, state: Tensor, cells: Tensor, *rest: Any) -> Any:
+    w, w_scales, r, r_scales, *biases, p, p_scales, is_batch_first, is_reverse = rest
+    rows = 4 * cells.shape[1]
+    weights = (
+        dequantized(w, w_scales, rows, input.shape[2]),
+        dequantized(r, r_scales, rows, state.shape[1]),
+    )
+    projection = dequantized(p, p_scales, state.shape[1], cells.shape[1])
+    return lstm(input, state, cells, *weights, *biases, projection, is_batch_first, is_reverse)
+
+
+def of_one_state(cell: Any, gates: int, input: Tensor, state: Tensor, *rest: Any) -> Tensor:
+    w, w_scales, r, r_scales, *more = rest
+    rows, depth = gates * state.shape[1], state.shape[1]
+    own = dequantized(w, w_scales, rows, input.shape[2]), dequantized(r, r_scales, rows, depth)
+    result: Tensor = cell(input, state, *own, *more)
+    return result
+
+
+def weight_only_gru(*args: Any) -> Tensor:
+    return of_one_state(gru, 3, *args)
+
+
+def weight_only_rnn(*args: Any) -> Tensor:
+    return of_one_state(rnn, 1, *args)
+
+
 def define_operators() -> Library:
     """Register the operators, and the names for their kernels, as long as the library lives."""
     library = Library("etx", "FRAGMENT")
-    for function in (lstm, gru, rnn):
+    for function in (lstm, gru, rnn, weight_only_lstm, weight_only_gru, weight_only_rnn):
         name = function.__name__
         outs, results = "Tensor(a!) out", "Tensor(a!)"
-        if name == "lstm":
+        if name.endswith("lstm"):
             outs, results = "Tensor(a!) out0, Tensor(b!) out1", "(Tensor(a!), Tensor(b!))"
         if not hasattr(torch.ops.etx, name):
-            returned = "(Tensor, Tensor)" if name == "lstm" else "Tensor"
+            returned = "(Tensor, Tensor)" if name.endswith("lstm") else "Tensor"
             library.define(f"{name}({SCHEMAS[name]}) -> {returned}")
             library.impl(name, function, "CompositeExplicitAutograd")
         library.define(f"{name}.out({SCHEMAS[name]}, *, {outs}) -> {results}")

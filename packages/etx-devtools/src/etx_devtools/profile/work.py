@@ -24,7 +24,8 @@ INTEGER = "etx::"
 """Attention, recurrent layers, operators with packed weights, on images with channels last."""
 PLAIN = {"bmm_nt", "narrow_conv", "narrow_linear"}
 """Of that namespace as well, with the images and weights of torch's."""
-RECURRENT = {"lstm", "gru", "rnn"}
+RECURRENT = {"lstm": 4, "gru": 3, "rnn": 1}
+"""How many rows each cell has in a matrix."""
 PICKING = {
     "embedding",
     "embedding_bag",
@@ -147,11 +148,12 @@ def _integer_flop(
     if name == "attention":
         query, key, result = tensors[0], tensors[1], tensors[-1]
         return 2 * (_count(query) + _count(result)) * key.sizes[1]
-    if name in RECURRENT:
-        weights = [tensor for tensor in tensors[2:] if len(tensor.sizes) == 2]
-        if name == "lstm":  # its cells, before and after
-            weights = weights[1:-1]
-        return 2 * math.prod(tensors[0].sizes[:2]) * sum(map(_count, weights))
+    if gates := RECURRENT.get(name.removeprefix("weight_only_")):
+        input, state = tensors[:2]
+        states, width = state.sizes[1], tensors[2 if gates == 4 else 1].sizes[1]
+        projection = 0 if states == width else states
+        columns = gates * (input.sizes[2] + states) + projection
+        return 2 * math.prod(input.sizes[:2]) * columns * width
     if "linear" not in name and "conv" not in name:
         return None
     image, weight, result = tensors[0], tensors[1], tensors[-1]

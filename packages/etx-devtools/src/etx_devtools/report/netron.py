@@ -59,8 +59,11 @@ CALLS = {
     "etx::quantized_mean.out": "aten::mean.dim 0 1 2 - > 0",
     "etx::quantized_mul.out": "quantized::mul.out 0 1 > 0",
     "etx::rnn.out": "aten::rnn_tanh.input 0 1 2+3+4+5 - - - - - 6 > 0 -",
+    "etx::weight_only_gru.out": "aten::gru.input 0 1 2+4+6+7 - - - - - 8 > 0 -",
     "etx::weight_only_linear.out": "aten::linear 0 1 3 > 0",
     "etx::weight_only_linear_int4.out": "aten::linear 0 1 3 > 0",
+    "etx::weight_only_lstm.out": "aten::lstm.input 0 1+2 3+5+7+8+9 - - - - - 11 > 0 - 1",
+    "etx::weight_only_rnn.out": "aten::rnn_tanh.input 0 1 2+4+6+7 - - - - - 8 > 0 -",
     "aten::_pdist_forward.out": "aten::pdist",
     "aten::sym_numel": "aten::numel",
     "aten::t_copy.out": "aten::t",
@@ -157,7 +160,7 @@ def _call(plan: ExecutionPlan, call: KernelCall, refused: set[str]) -> KernelCal
         return call
     name, *words = CALLS[own].split()
     results, given = split_results(plan, list(call.args))
-    if own == "etx::rnn.out" and _is_true(plan, given[8]):
+    if name == "aten::rnn_tanh.input" and _is_true(plan, given[-1]):
         name = "aten::rnn_relu.input"
     args = list(call.args)
     if words:

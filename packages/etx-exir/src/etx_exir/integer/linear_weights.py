@@ -48,13 +48,16 @@ class Matrix:
     is_int4: bool
     name: str
 
+    def packed(self) -> Tensor:
+        """Return the integers as they lie in the file."""
+        return pack_int4(self.value) if self.is_int4 else pack(self.value)
+
     def arguments(self, layouts: Layouts, with_sums: bool) -> list[Any]:
         """Store the packed weight, the sums of its groups and the scales; return them in order.
 
         Beside sums, scales of int4 that are bfloat16 numbers are stored as such.
         """
         groups, rows = self.scales.shape
-        packed = pack_int4(self.value) if self.is_int4 else pack(self.value)
         sums = self.value.long().reshape(rows, groups, self.group_size).sum(2).T.int()
         scales = self.scales
         if self.is_int4:
@@ -63,7 +66,7 @@ class Matrix:
             scales = half if with_sums and torch.equal(half.float(), scales) else scales
         else:
             sums, scales = sums[0], scales[0]
-        stored = [layouts.constant(packed, f"{self.name}_packed")]
+        stored = [layouts.constant(self.packed(), f"{self.name}_packed")]
         if with_sums:
             stored.append(layouts.constant(sums, f"{self.name}_sums"))
         return [*stored, layouts.constant(scales, f"{self.name}_scales")]

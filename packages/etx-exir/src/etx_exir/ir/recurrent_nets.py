@@ -20,11 +20,13 @@ from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from etx_exir.ir.ops import MOVES_OF, Moves
 from etx_exir.ir.recurrent import GRU, LSTM, RNN, fixed_length
 
 __all__ = ["LAYERS", "NETS", "is_whole", "of_any_length"]
 
 aten = torch.ops.aten
+DEQUANTIZE = "quantized_decomposed.dequantize"
 DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -153,16 +155,22 @@ NETS: dict[OpOverload, Callable[..., Any]] = {
 
 
 def is_whole(node: Node) -> bool:
-    """Tell whether a layer's weights are stored as they are, in a dtype of the kernels.
+    """Tell whether a layer's weights are stored, as they are or quantized, in a dtype of kernels.
 
-    Quantized ones are multiplied by other kernels. Dropout between layers is not among these.
+    Dropout between layers is not among these.
     """
     tensors = [leaf for leaf in pytree.tree_leaves(node.args) if isinstance(leaf, Node)]
     dtypes = {item.meta["val"].dtype for item in tensors}
     params = [leaf for leaf in pytree.tree_leaves(node.args[2:]) if isinstance(leaf, Node)]
     dropout, train = node.args[5:7] if node.target in NETS else (0.0, False)
-    plain = all(item.op == "placeholder" for item in params)
-    return plain and len(dtypes) == 1 and dtypes <= {*DTYPES} and not (train and dropout)
+    stored = all(map(_is_stored, params))
+    return stored and len(dtypes) == 1 and dtypes <= {*DTYPES} and not (train and dropout)
+
+
+def _is_stored(node: Any) -> bool:
+    while MOVES_OF.get(node.target) is Moves.RESHAPE or str(node.target).startswith(DEQUANTIZE):
+        node = node.args[0]
+    return node.op == "placeholder"  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -45,8 +45,9 @@ void begin_at(int64_t index, const Blocks& blocks, P& p) {
 
 /// Calls `multiply`, apart for a partial block, so that operands are readable up to a whole one.
 template <typename P>
-void multiply_columns(P p, const Blocks& blocks, void (*multiply)(const P&)) {
-  if (p.end <= blocks.partial) return multiply(p);
+void multiply_columns(const P& all, const Blocks& blocks, void (*multiply)(const P&)) {
+  if (all.end <= blocks.partial) return multiply(all);
+  P p = all;
   p.end = blocks.partial;
   if (p.begin < p.end) multiply(p);
   begin_at(blocks.partial, blocks, p);

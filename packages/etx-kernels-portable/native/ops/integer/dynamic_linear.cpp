@@ -18,10 +18,10 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   layer.num_rows = linear.rows;
   layer.x = a.input.const_data_ptr<float>();
   layer.rows.depth = layer.rows.stride = linear.depth;
-  const bool is_int4 = a.group_size.has_value();
+  const bool is_int4 = a.packed.is_int4;
   layer.multiply = is_int4 ? integer().float_product_int4 : integer().float_product;
   if (is_int4) layer.sum_groups = integer().sum_groups;
-  fill_product(linear, a.weight, out, layer.product);
+  fill_product(linear, a.packed.weight, out.mutable_data_ptr<float>(), layer.product);
   layer.blocks = linear.blocks;
   return run_layer(context, layer);
 }
@@ -31,9 +31,9 @@ Error dynamic_linear_out(Context& context, const Tensor& input, const Tensor& we
                          const Tensor& weight_sums, const Tensor& weight_scales,
                          std::optional<Tensor> bias, double output_min, double output_max,
                          Tensor& out) {
-  return run(context,
-             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, {}, {}},
-             out);
+  return run(
+      context,
+      {input, {weight, weight_scales, &weight_sums, bias, false, {}}, output_min, output_max}, out);
 }
 
 /// The same with an int4 weight of `columns` rows, whose sums and scales are by group of the depth.
@@ -42,8 +42,10 @@ Error dynamic_linear_int4_out(Context& context, const Tensor& input, const Tenso
                               std::optional<Tensor> bias, int64_t group_size, int64_t columns,
                               double output_min, double output_max, Tensor& out) {
   return run(context,
-             {input, weight, weight_scales, &weight_sums, bias, output_min, output_max, group_size,
-              columns},
+             {input,
+              {weight, weight_scales, &weight_sums, bias, true, Groups{group_size, columns}},
+              output_min,
+              output_max},
              out);
 }
 

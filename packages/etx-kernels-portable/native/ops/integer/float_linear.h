@@ -18,15 +18,30 @@ struct FloatLinear {
   float least = 0, most = 0;
 };
 
-struct FloatLinearArguments {
-  const Tensor& input;
+/// Scales and sums are (blocks of columns, groups, kBlockColumns).
+struct Groups {
+  int64_t size;     ///< Of the depth.
+  int64_t columns;  ///< Of all blocks.
+};
+
+struct PackedWeight {
   const Tensor& weight;
   const Tensor& scales;
   const Tensor* sums;  ///< Null: not needed.
   const std::optional<Tensor>& bias;
-  double output_min, output_max;
-  std::optional<int64_t> group_size, columns;  ///< None: int8 with a scale for each column.
+  bool is_int4;
+  std::optional<Groups> groups;  ///< None: a scale for each column.
 };
+
+struct FloatLinearArguments {
+  const Tensor& input;
+  PackedWeight packed;
+  double output_min, output_max;
+};
+
+/// Checks a weight for rows of `linear.depth`, and sets what does not depend on rows.
+/// Errors: InvalidArgument.
+Error read_packed(Context& context, const PackedWeight& packed, FloatLinear& linear);
 
 /// Checks the arguments and resizes `out`. Errors: InvalidArgument.
 Error read_float_linear(Context& context, const FloatLinearArguments& arguments, const Tensor& out,
@@ -34,7 +49,7 @@ Error read_float_linear(Context& context, const FloatLinearArguments& arguments,
 
 /// Sets what products of quantized rows (Product) and of float ones (FloatProduct) have in common.
 template <typename P>
-void fill_product(const FloatLinear& linear, const Tensor& weight, const Tensor& out, P& p) {
+void fill_product(const FloatLinear& linear, const Tensor& weight, float* y, P& p) {
   p.weight = static_cast<const int8_t*>(weight.const_data_ptr());
   p.columns = linear.columns;
   p.steps = linear.steps;
@@ -44,9 +59,13 @@ void fill_product(const FloatLinear& linear, const Tensor& weight, const Tensor&
   p.most = linear.most;
   p.groups = linear.groups;
   p.group_steps = linear.group_steps;
-  p.y = out.mutable_data_ptr<float>();
+  p.y = y;
   p.y_stride = linear.columns;
 }
+
+/// Calls `multiply` of `integer()` for all columns, on several threads.
+void multiply_floats(Context& context, const FloatProduct& product, const Blocks& blocks,
+                     void (*multiply)(const FloatProduct&));
 
 }  // namespace etx::portable
 

@@ -3,8 +3,8 @@
 
 #include <etx/kernel.h>
 
+#include "core/checked.h"
 #include "core/scratch.h"
-#include "core/work.h"
 #include "ops/integer/float_linear.h"
 
 namespace etx::portable {
@@ -37,21 +37,9 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
   FloatProduct p;
   ETX_TRY(pad_rows(context, a.input, linear, p.x, p.x_stride));
   p.num_rows = linear.rows;
-  fill_product(linear, a.weight, out, p);
-  const int64_t blocks = a.weight.size(0);
-  const Checked work = Checked(linear.rows) * linear.columns * linear.depth;
-  const int64_t threads = min(useful_threads(context, work), blocks);
-  const auto multiply =
-      a.group_size.has_value() ? integer().weight_only_int4 : integer().weight_only;
-  context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Part part(blocks, 1, i, threads);
-      FloatProduct own = p;
-      own.begin = part.begin;
-      own.end = part.end;
-      multiply_columns(own, linear.blocks, multiply);
-    }
-  });
+  fill_product(linear, a.packed.weight, out.mutable_data_ptr<float>(), p);
+  multiply_floats(context, p, linear.blocks,
+                  a.packed.is_int4 ? integer().weight_only_int4 : integer().weight_only);
   return Error::Ok;
 }
 
@@ -59,7 +47,8 @@ Error run(Context& context, const FloatLinearArguments& a, const Tensor& out) {
 Error weight_only_linear_out(Context& context, const Tensor& input, const Tensor& weight,
                              const Tensor& weight_scales, std::optional<Tensor> bias,
                              double output_min, double output_max, Tensor& out) {
-  return run(context, {input, weight, weight_scales, nullptr, bias, output_min, output_max, {}, {}},
+  return run(context,
+             {input, {weight, weight_scales, nullptr, bias, false, {}}, output_min, output_max},
              out);
 }
 
@@ -68,10 +57,10 @@ Error weight_only_linear_int4_out(Context& context, const Tensor& input, const T
                                   const Tensor& weight_scales, std::optional<Tensor> bias,
                                   int64_t group_size, int64_t columns, double output_min,
                                   double output_max, Tensor& out) {
-  return run(
-      context,
-      {input, weight, weight_scales, nullptr, bias, output_min, output_max, group_size, columns},
-      out);
+  const Groups groups{group_size, columns};
+  return run(context,
+             {input, {weight, weight_scales, nullptr, bias, true, groups}, output_min, output_max},
+             out);
 }
 
 constexpr etx_kernel kRows[] = {

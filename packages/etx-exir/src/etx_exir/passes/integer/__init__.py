@@ -14,6 +14,7 @@ from etx_exir.passes.base import Pass
 from etx_exir.passes.integer.align_rows import AlignRows
 from etx_exir.passes.integer.fuse_dynamic import FuseDynamic
 from etx_exir.passes.integer.fuse_quantized import FuseQuantized
+from etx_exir.passes.integer.fuse_recurrent import FuseRecurrent
 from etx_exir.passes.integer.fuse_weights import FuseWeights
 from etx_exir.passes.integer.merge_groups import MergeGroups
 from etx_exir.passes.integer.quantize_first import QuantizeFirst
@@ -30,6 +31,7 @@ INTEGER: tuple[Pass, ...] = (
     FuseQuantized(),
     FuseDynamic(),
     FuseWeights(),  # after those that take the weights for integer products
+    FuseRecurrent(),
     MergeGroups(),
     AlignRows(),  # after those that make operators of rows
     MergeViews(),

@@ -35,12 +35,46 @@ inline VecF add_product(VecF sum, VecF a, VecF b) {
 #endif
 }
 
+#if ETX_SIMD_BYTES == 64
+#define ETX_SHUFFLE_BYTES(x, order) _mm512_shuffle_epi8((__m512i)(x), (__m512i)(order))
+#elif ETX_SIMD_BYTES == 32
+#define ETX_SHUFFLE_BYTES(x, order) _mm256_shuffle_epi8((__m256i)(x), (__m256i)(order))
+#elif ETX_SIMD_BYTES == 16 && defined(__SSSE3__)
+#define ETX_SHUFFLE_BYTES(x, order) _mm_shuffle_epi8((__m128i)(x), (__m128i)(order))
+#endif
+
+#if defined(ETX_SHUFFLE_BYTES)
+/// What numbers are multiplied by: they stand highest in their lanes.
+constexpr float unit_of(bool nibble) { return nibble ? 0x1p-28f : 0x1p-24f; }
+
+/// Where a shuffle finds byte `i` of each lane, the highest of its result.
+struct ByteOrder {
+  alignas(ETX_SIMD_BYTES) int32_t lanes[4][kLanes];
+  constexpr ByteOrder() : lanes{} {
+    for (int i = 0; i < 4; ++i) {
+      for (int k = 0; k < kLanes; ++k) lanes[i][k] = (k % 4 * 4 + i) << 24 | 0x808080;
+    }
+  }
+};
+constexpr ByteOrder kByteOrder;
+
+/// Byte `i` of each lane; of nibbles, the low ones are zeros.
+template <bool nibble, int i>
+inline VecF number_of(VecI bytes) {
+  return to_floats((VecI)ETX_SHUFFLE_BYTES(bytes, load_ints(kByteOrder.lanes[i])));
+}
+constexpr uint32_t kHighNibbles = 0xF0F0F0F0u;
+#else
+constexpr float unit_of(bool) { return 1; }
+
 /// Number `i` of each lane: a byte, or the high nibble of one as two's complement.
 template <bool nibble, int i>
 inline VecF number_of(VecI bytes) {
   if constexpr (!nibble) return to_floats(byte_of<i>(bytes));
   return to_floats(to_signed(to_unsigned(bytes) << ETX_BYTE_SHIFT(i)) >> 28);
 }
+constexpr uint32_t kHighNibbles = 0xFFFFFFFFu;
+#endif
 
 template <int M, int V>
 struct FloatSums {
@@ -65,8 +99,8 @@ struct FloatSums {
 };
 
 template <int M, int V, bool nibble, int i>
-inline void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
-                      const VecI (&bytes)[V]) {
+ETX_INLINE void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
+                          const VecI (&bytes)[V]) {
   VecF w[V];
   ETX_UNROLL
   for (int v = 0; v < V; ++v) w[v] = number_of<nibble, i>(bytes[v]);
@@ -80,8 +114,8 @@ inline void add_depth(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
 }
 
 template <int M, int V, bool nibble>
-inline void add_block(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
-                      const VecI (&bytes)[V]) {
+ETX_INLINE void add_block(FloatSums<M, V>& sums, const float* x, int64_t x_stride,
+                          const VecI (&bytes)[V]) {
   add_depth<M, V, nibble, 0>(sums, x, x_stride, bytes);
   add_depth<M, V, nibble, 1>(sums, x, x_stride, bytes);
   add_depth<M, V, nibble, 2>(sums, x, x_stride, bytes);
@@ -100,12 +134,14 @@ inline void add_blocks(FloatSums<M, V>& sums, const FloatProduct& p, int64_t row
     if constexpr (int4) {
       VecI part[V];
       ETX_UNROLL
-      for (int v = 0; v < V; ++v) part[v] = to_signed(to_unsigned(columns.bytes[v] ^ kEights) << 4);
+      for (int v = 0; v < V; ++v)
+        part[v] = to_signed(to_unsigned(columns.bytes[v] ^ kEights) << 4 & kHighNibbles);
       // Both nibbles by the same instructions, of which there are many.
       for (int64_t half = 0; half < 2; ++half) {
         add_block<M, V, true>(sums, x + half * kBlockDepth, p.x_stride, part);
         ETX_UNROLL
-        for (int v = 0; v < V; ++v) part[v] = columns.bytes[v] ^ kEights;
+        for (int v = 0; v < V; ++v)
+          part[v] = (columns.bytes[v] ^ kEights) & static_cast<int32_t>(kHighNibbles);
       }
     } else {
       add_block<M, V, false>(sums, x, p.x_stride, columns.bytes);
@@ -142,7 +178,7 @@ ETX_NOINLINE void float_tile(const FloatProduct& p, const int8_t* weight, int64_
     add_blocks<M, V, int4>(sums, p, at.row, weight, block_stride, begin, end);
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      const VecF scale = load(p.scale + operand_of(groups, at, g, v));
+      const VecF scale = load(p.scale + operand_of(groups, at, g, v)) * unit_of(int4);
       ETX_UNROLL
       for (int m = 0; m < M; ++m) {
         totals[m][v] = add_product(totals[m][v], sums.at(m, v), scale);
