@@ -67,7 +67,7 @@ MOST_BYTES = {
     "quantized_mean": 3_300,
     "quantized_pool": 3_700,
     "random": 1_200,
-    "recurrent": 6_700,
+    "recurrent": 1_600,
     "reduce": 4_200,
     "repeat": 2_400,
     "roi_align": 5_500,
@@ -85,6 +85,7 @@ MOST_BYTES = {
     "upsample_aa": 8_200,
     "var": 5_300,
     "view": 4_700,
-    "weight_only_linear": 2_400,
+    "weight_only_linear": 2_000,
+    "weight_only_recurrent": 2_900,
     "where": 400,
 }
