@@ -38,10 +38,10 @@ class FuseRecurrent(NodePass):
             return f"the layer is {x.meta['val'].dtype}, not float32"
         layouts, args = Layouts(self, graph), list[Any]()
         for name, value in given.items():
-            matrix = found.get(name)
-            if isinstance(matrix, Matrix):
-                args.append(layouts.constant(matrix.packed(), f"{matrix.name}_packed"))
-                args.append(layouts.constant(pack_groups(matrix.scales), f"{matrix.name}_scales"))
+            packed = found.get(name)
+            if isinstance(packed, Matrix):
+                args.append(layouts.constant(packed.packed(), f"{packed.name}_packed"))
+                args.append(layouts.constant(pack_groups(packed.scales), f"{packed.name}_scales"))
             else:
                 args += [value, None] if name in SCALES else [value]
         call = layouts.call(WEIGHT_ONLY[op], *args)
