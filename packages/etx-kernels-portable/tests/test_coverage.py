@@ -67,4 +67,4 @@ def test_every_op_has_a_case() -> None:
 def test_every_integer_operator_has_a_case() -> None:
     cases = (*integer.CASES, *recurrent.CASES)
     found = set().union(*(reached(case, case.dtypes[0]) for case in cases))
-    assert found >= set(INTEGER_CALLS)
+    assert found - {f"etx::{name}.out" for name in recurrent.GATES} == set(INTEGER_CALLS)
