@@ -32,9 +32,15 @@ class Geometry:
     groups: int
 
 
+def _each(given: Any, kernel: Sequence[int]) -> list[Any]:
+    """Return a number for each dimension of `kernel`, where one may stand for all."""
+    return [*given] * len(kernel) if len(given) == 1 else [*given]
+
+
 def _geometry(node: Node, kernel: Sequence[int]) -> Geometry | str:
-    given: Any = node.args[3:9]
-    stride, padding, dilation, transposed, extra, groups = given
+    transposed: Any = node.args[6]
+    groups: Any = node.args[8]
+    stride, padding, dilation, extra = (_each(node.args[i], kernel) for i in (3, 4, 5, 7))
     if not all(isinstance(n, int) for n in (*stride, *padding, *dilation, *extra)):
         return "a parameter of the convolution is computed at run time"
     if not transposed:

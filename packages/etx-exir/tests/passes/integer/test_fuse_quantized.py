@@ -68,6 +68,34 @@ ONE = {
         [IMAGE],
         "quantized_conv",
     ),
+    "conv without padding by name": (
+        conv(padding="valid", stride=(2, 1)),
+        Weight(5, 6, 3, 2),
+        5,
+        [IMAGE],
+        "quantized_conv",
+    ),
+    "conv of one number for both": (
+        conv(padding=(1,), stride=(2,), dilation=(2,)),
+        Weight(5, 6, 3, 2),
+        5,
+        [IMAGE],
+        "quantized_conv",
+    ),
+    "depthwise without padding by name": (
+        conv(groups=6, padding="valid"),
+        Weight(6, 1, 3, 3),
+        6,
+        [IMAGE],
+        "quantized_depthwise_conv",
+    ),
+    "transposed of one number for both": (
+        lambda x, w, b: F.conv_transpose2d(x, w, b, (2,), (1,), (1,)),
+        Weight(6, 4, 3, 3, axis=1),
+        4,
+        [IMAGE],
+        "quantized_conv",
+    ),
     "add": (torch.add, None, None, [IMAGE, IMAGE.flip(0)], "quantized_add"),
     "add broadcast": (torch.add, None, None, [IMAGE, IMAGE[:, :, :1, :1]], "quantized_add"),
     "sub of a multiple": (
@@ -281,6 +309,9 @@ def test_convolutions(data):
     else:
         window["padding"] = draw(st.tuples(st.integers(0, 2), st.integers(0, 2)))
         weight = Weight(count, channels // groups, *kernel)
+    for name in ("stride", "dilation", "padding"):
+        if len(set(window[name])) == 1 and draw(st.booleans()):
+            window[name] = window[name][:1]
     function = F.conv_transpose2d if transposed else F.conv2d
     module = Quantized(lambda x, w, b: function(x, w, b, **window), weight, count)
     inputs = [torch.randn(draw(st.integers(1, 2)), channels, 7, 6)]
