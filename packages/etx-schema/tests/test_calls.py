@@ -63,6 +63,12 @@ def test_files_are_calls(name: str, tmp_path: Path) -> None:
     assert shapes(tmp_path, files, *places) == expected
 
 
+def test_an_axis_of_calls_of_single_numbers_gives_arrays(tmp_path: Path) -> None:
+    np.savez(tmp_path / "0.npz", x=np.arange(3, dtype=np.float32))
+    calls = read_calls([str(tmp_path / "0.npz")], [Place("x", ())])
+    assert [(type(call[0]), call[0].shape) for call in calls] == [(np.ndarray, ())] * 3
+
+
 def test_what_is_given_otherwise_is_left_out(tmp_path: Path) -> None:
     assert shapes(tmp_path, [TWO], X, Y, given=[1]) == [{0: (2, 3)}]
     assert shapes(tmp_path, [{"x": TWO, "y": TWO}], X, Y, given=[1]) == [{0: (2, 3)}]

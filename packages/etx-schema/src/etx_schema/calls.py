@@ -216,7 +216,7 @@ class _Reader:
         if array.dtype.str == RAW:
             return [array]
         if array.ndim == len(sizes) + 1:
-            return [_one(place, part) for part in array]
+            return [_one(place, array[i, ...]) for i in range(len(array))]
         size = sizes[0] if sizes else None
         if not size or array.ndim != len(sizes) or array.shape[0] % size or not array.shape[0]:
             if self.must_fit and (array.ndim != len(sizes) or size):
