@@ -56,6 +56,18 @@ NETS: dict[str, Callable[[], Net]] = {
     "behind a join": lambda: Net(
         CONV, nn.BatchNorm2d(16), lambda s, x: s.b(F.relu(s.m(torch.cat([x, s.a(x)], 1))))
     ),
+    "of another epsilon": lambda: Net(CONV, nn.BatchNorm2d(8, 0.5), lambda s, x: s.m(s.a(x))),
+    "without a weight": lambda: Net(
+        CONV, nn.BatchNorm2d(8, 1e-3, affine=False), lambda s, x: s.m(s.a(x))
+    ),
+    "behind a transposed layer in groups": lambda: Net(
+        nn.ConvTranspose2d(8, 8, 3, groups=2), OF_IMAGES, lambda s, x: s.m(s.a(x))
+    ),
+    "behind a computed weight": lambda: Net(
+        nn.utils.parametrizations.weight_norm(nn.Conv2d(8, 8, 3)),
+        OF_IMAGES,
+        lambda s, x: s.m(s.a(x)),
+    ),
     "of an input": lambda: Net(CONV, nn.BatchNorm2d(8, affine=False), lambda s, x: s.a(s.m(x))),
     "of a row": lambda: Net(LINEAR, OF_ROWS, lambda s, x: s.m(s.a(row(x)))),
     "of a row behind a relu": lambda: Net(LINEAR, OF_ROWS, lambda s, x: s.m(F.relu(s.a(row(x))))),
@@ -94,9 +106,19 @@ def test_integers_say_what_float_does(net: Net) -> None:
     assert sum(isinstance(x, Tensor) and x.is_floating_point() for x in values) <= 1
 
 
-def test_training_leaves_weights_to_all_that_call_them() -> None:
+TRAINED = {
+    "of three calls": lambda: Net(
+        CONV, OF_IMAGES, lambda s, x: s.m(s.a(F.relu(s.m(s.a(x))))) + s.n(s.a(x))
+    ),
+    **{name: make for name, make in NETS.items() if "epsilon" in name or "weight" in name},
+    "behind a transposed layer": NETS["behind a transposed layer in groups"],
+}
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_training_ends_with_the_norms_of_the_model(name: str) -> None:
     torch.manual_seed(0)
-    net = Net(CONV, OF_IMAGES, lambda s, x: s.m(s.a(F.relu(s.m(s.a(x))))) + s.n(s.a(x))).eval()
+    net = TRAINED[name]().eval()
     batches = calls()
     training = prepare_training(copy.deepcopy(net), batches[0])
     training.eval()  # the statistics are settled: only ranges are learnt
@@ -121,6 +143,15 @@ class Volumes(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.run(self, x).transpose(1, -1))
+
+
+@pytest.mark.parametrize("layer", [nn.Conv2d(8, 8, 3), nn.ConvTranspose2d(8, 8, 3, groups=4)])
+@pytest.mark.parametrize("affine", [True, False])
+def test_norms_without_statistics(layer: nn.Module, affine: bool) -> None:
+    norm = nn.BatchNorm2d(8, affine=affine, track_running_stats=False)
+    net = nn.Sequential(copy.deepcopy(layer), norm, nn.ReLU()).eval()
+    batches = [(torch.randn(2, 8, 6, 6),) for _ in range(2)]
+    assert compare(net, quantize(net, batches), batches).sqnr > 30
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,16 @@ from etx_exir import compile
 from etx_quant import (
     Int8Quantizer,
     QuantizationError,
+    compare,
     finish_training,
     get_symmetric_quantization_config,
-    post_training,
     prepare_training,
     quantize,
 )
 from torch import Tensor, nn
 from torch.fx import GraphModule
 from torch.nn import functional as F
+from torchao.quantization.pt2e import disable_fake_quant, enable_fake_quant
 
 BATCH = ({0: torch.export.Dim("batch", min=2, max=512)},)
 
@@ -105,15 +106,62 @@ def test_nothing_to_train_is_an_error() -> None:
         prepare_training(nn.Softmax(-1), (torch.rand(2, 3),))
 
 
-@pytest.mark.parametrize("trains", [False, True])
-@pytest.mark.parametrize("layer", [nn.Dropout(), nn.BatchNorm1d(4)], ids=["dropout", "norm"])
-def test_only_what_trains_is_replaced(
-    layer: nn.Module, trains: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By torchao, which exports its patterns at each call."""
-    called: list[GraphModule] = []
-    monkeypatch.setattr(post_training, "move_exported_model_to_eval", called.append)
-    model = nn.Sequential(nn.Linear(4, 4), layer).train(trains)
-    exported = torch.export.export(model, (torch.randn(3, 4),)).module()
-    post_training.stop_training(exported)
-    assert len(called) == trains
+def norms() -> nn.Module:
+    """Return norms of all kinds behind layers of all kinds, and what drops out."""
+    torch.manual_seed(0)
+    weight_norm = nn.utils.parametrizations.weight_norm
+    return nn.Sequential(
+        *(nn.Conv2d(3, 4, 3, stride=2), nn.BatchNorm2d(4, eps=0.5, momentum=0.3), nn.ReLU()),
+        *(nn.Conv2d(4, 4, 3, groups=2, bias=False), nn.BatchNorm2d(4, 1e-3, 0.4, affine=False)),
+        *(nn.ConvTranspose2d(4, 6, 2), nn.BatchNorm2d(6, eps=0.1, momentum=1.0)),
+        *(nn.ConvTranspose2d(6, 6, 3, groups=2), nn.BatchNorm2d(6, momentum=0.0)),
+        *(weight_norm(nn.Conv2d(6, 4, 1)), nn.BatchNorm2d(4, eps=0.2)),
+        *(nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4, track_running_stats=False), nn.Dropout(0.25)),
+        *(nn.Dropout2d(0.25), nn.Conv2d(4, 4, 3, padding="same"), nn.BatchNorm2d(4, eps=0.3)),
+    )
+
+
+def test_norms_and_dropouts_are_those_of_the_model() -> None:
+    """Without rounding it computes in training and in evaluation what the model does."""
+    model, x = norms(), torch.randn(4, 3, 15, 15)
+    twin = copy.deepcopy(model)
+    prepared = prepare_training(model, (x,))
+    prepared.apply(disable_fake_quant)
+    with torch.no_grad():
+        for mode in (True, False, True, True):
+            assert prepared.train(mode) is prepared
+            results = []
+            for each in (prepared, twin.train(mode)):
+                torch.manual_seed(1)
+                results.append(each(x))
+            torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+        for _ in range(200):
+            prepared(x + torch.randn(x.shape) / 4)
+    prepared.apply(enable_fake_quant)
+    names = [str(node.target) for node in finish_training(prepared).graph.nodes]
+    assert sum("batch_norm" in name for name in names) == 4
+
+
+def test_the_model_is_trained_too() -> None:
+    model, x = nn.Sequential(nn.Linear(8, 4)), torch.randn(2, 8)
+    prepared = prepare_training(model, (x,))
+    assert {*prepared.parameters()} == {*model.parameters()}
+
+
+def test_a_norm_over_all_batches_is_an_error() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, momentum=None))
+    with pytest.raises(
+        QuantizationError, match=r"layer '1': its momentum is None, .* such as 0\.1"
+    ):
+        prepare_training(model, (torch.randn(2, 3, 8, 8),))
+
+
+def test_a_model_that_was_exported_in_training_is_one_of_evaluation() -> None:
+    model, x = norms(), torch.randn(4, 3, 15, 15)
+    for _ in range(20):
+        model(x)
+    exported = torch.export.export(model.train(), (x,)).module()
+    before = exported.code
+    quantized = quantize(exported, [(x,)])
+    assert exported.code == before
+    assert compare(model.eval(), quantized, [(x,)]).sqnr > 20

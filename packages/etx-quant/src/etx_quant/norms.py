@@ -17,7 +17,7 @@ from torch.fx import GraphModule, Node
 from etx_quant.constants import add_constant, tensor_of
 from etx_quant.rows import ROWS, Recurrent, Row, Table, Weighted
 
-__all__ = ["fold_norms", "norms_as_layers"]
+__all__ = ["fold_norms", "norms_as_layers", "part_norm"]
 
 aten = torch.ops.aten
 NORM = aten.batch_norm.default
@@ -45,7 +45,7 @@ Constants = tuple[Node, Node]
 def fold_norms(model: GraphModule) -> None:
     """Make each norm behind a weighted operator part of it, or a layer where others read that.
 
-    torchao would fold it into weights and results that others share.
+    torchao would fold it into weights and results that others share, and one without statistics.
     """
     made: dict[tuple[str, ...], Constants] = {}
     for node in _norms(model, LAYER):
@@ -59,7 +59,20 @@ def fold_norms(model: GraphModule) -> None:
             _fold(model, layer, node, made)
         else:
             _replace(model, node, made)
+    for node in model.graph.find_nodes(op="call_function", target=NORM):
+        if node.args[3] is None and getattr(node.args[0], "target", None) in LAYERS:
+            part_norm(node)
     _finish(model)
+
+
+def part_norm(norm: Node) -> None:
+    """``batch_norm(layer(x))`` -> ``batch_norm(clone(layer(x)))``, which torchao does not fold."""
+    layer = norm.args[0]
+    assert isinstance(layer, Node)
+    with norm.graph.inserting_before(norm):
+        copied = norm.graph.call_function(aten.clone.default, (layer,))
+    copied.meta = dict(layer.meta)
+    norm.replace_input_with(layer, copied)
 
 
 def norms_as_layers(

@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
-from torchao.quantization.pt2e import move_exported_model_to_eval
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
@@ -33,6 +31,7 @@ from etx_quant.edges import quantize_edges
 from etx_quant.errors import FloatEdgeError, QuantizationError
 from etx_quant.layers import Edge, Layer, Report, describe
 from etx_quant.mixed_precision import Goal, Sensitivity, choose, keep_units, measure
+from etx_quant.modes import set_training
 from etx_quant.norms import fold_norms
 from etx_quant.progress import Progress, shown
 from etx_quant.recipes import GROUP_SIZE, quantizer_of
@@ -251,7 +250,7 @@ def in_evaluation(converted: GraphModule) -> GraphModule:
 
     The float weights that integers have replaced are dropped.
     """
-    stop_training(converted)
+    set_training(converted, False)
     converted.graph.eliminate_dead_code()
     converted.recompile()
     drop_unread(converted)
@@ -261,27 +260,6 @@ def in_evaluation(converted: GraphModule) -> GraphModule:
 
     converted.eval = converted.train = MethodType(stay, converted)  # type: ignore[method-assign]
     return converted
-
-
-def stop_training(exported: nn.Module) -> None:
-    """Replace what only trains, where there is any: torchao traces its patterns at each call."""
-    graph = getattr(exported, "graph", None)
-    nodes = graph.nodes if graph is not None else ()
-    if any(_trains(node) for node in nodes):
-        move_exported_model_to_eval(exported)
-
-
-def _trains(node: Node) -> bool:
-    op = node.target
-    if not isinstance(op, OpOverload):
-        return False
-    if "dropout" not in op._schema.name and "batch_norm" not in op._schema.name:
-        return False
-    for place, argument in enumerate(op._schema.arguments):
-        if argument.name in ("train", "training"):
-            given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
-            return given is not False
-    return True
 
 
 def drop_unread(model: GraphModule) -> None:
@@ -320,15 +298,17 @@ def unchanged(*models: nn.Module) -> Iterator[None]:
 @contextmanager
 def evaluation(model: nn.Module) -> Iterator[None]:
     """Put a module that is in training into evaluation for a while."""
-    training = [module for module in model.modules() if module.training]
+    training, switched = [module for module in model.modules() if module.training], False
     if model.training:
         try:
             model.eval()
         except NotImplementedError:  # torch.export gives its modules an eval() that raises it
-            stop_training(model)
+            switched = set_training(model, False)
     try:
         yield
     finally:
+        if switched:
+            set_training(model, True)
         for module in training:
             module.training = True
 

@@ -3,28 +3,32 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from types import MethodType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.fx import GraphModule, Node
-from torchao.quantization.pt2e import allow_exported_model_train_eval
 from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_qat_pt2e
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.checks import Batch, captured, check_model, check_quantizer
 from etx_quant.config import get_symmetric_quantization_config
 from etx_quant.errors import QuantizationError
+from etx_quant.modes import set_training
 from etx_quant.post_training import in_evaluation
 from etx_quant.quantizer import Int8Quantizer
 from etx_quant.regions import inline_regions
-from etx_quant.rows import NORMS, ROWS, Weighted
 from etx_quant.taken import check_taken
+from etx_quant.trained_norms import (
+    absorb_epsilons,
+    check_momentum,
+    is_held,
+    restore_numbers,
+    spell_norms,
+)
 
 __all__ = ["finish_training", "prepare_training"]
-
-OFF = {"dropout_p": 0.0, "train": False}
 
 
 def prepare_training(
@@ -38,11 +42,13 @@ def prepare_training(
 
     ``quantizer`` is an ``Int8Quantizer`` for static int8 per channel unless given; its
     configurations are made with ``is_qat=True``. A batch norm behind a convolution is trained as a
-    part of it. ``eval`` and ``train`` of the result switch norms and dropouts; those inside of
-    attention and of recurrent layers end with ``finish_training``.
+    part of it. ``eval`` and ``train`` of the result switch norms and dropouts.
 
-    Raises QuantizationError for a wrong model, example or quantizer, and for a model that
-    torch.export does not capture or of which nothing is quantized.
+    The result has the parameters and buffers of ``model`` itself: who trains one trains both. Give
+    a ``copy.deepcopy`` to keep the model as it is.
+
+    Raises QuantizationError for a wrong model, example or quantizer, for a batch norm without a
+    momentum, and for a model that torch.export does not capture or of which nothing is quantized.
     """
     check_model(model)
     check_quantizer(quantizer, "int8")
@@ -52,6 +58,7 @@ def prepare_training(
     if quantizer is None:
         config = get_symmetric_quantization_config(is_per_channel=True, is_qat=True)
         quantizer = Int8Quantizer().set_global(config)
+    check_momentum(model)
     modes = {module: module.training for module in model.modules()}
     try:
         program = captured(model.train(), Batch(example), dynamic_shapes)
@@ -60,41 +67,30 @@ def prepare_training(
             module.training = is_training
     exported = program.module(check_guards=False)
     inline_regions(exported, of_gradients=False)
-    _part_norms(exported)
-    prepared = prepare_qat_pt2e(exported, quantizer)
+    spell_norms(exported)
+    prepared: GraphModule = prepare_qat_pt2e(exported, quantizer)
+    restore_numbers(prepared)
     check_taken(prepared)
-    result: GraphModule = allow_exported_model_train_eval(prepared)
-    return result
+    prepared.train = MethodType(_train, prepared)  # type: ignore[method-assign]
+    prepared.eval = MethodType(_eval, prepared)  # type: ignore[method-assign]
+    return prepared
 
 
-def _part_norms(model: GraphModule) -> None:
-    """Keep torchao from folding norms into a layer that is called more than once.
-
-    It would fold them, one after another, into the one weight.
-    """
-    layers = [n for n in model.graph.nodes if isinstance(ROWS.get(n.target), Weighted)]
-    calls = Counter(str(layer.args[1].target) for layer in layers if _is_constant(layer.args[1]))
-    for layer in layers:
-        if not _is_constant(layer.args[1]) or calls[str(layer.args[1].target)] == 1:
-            continue
-        for norm in [user for user in layer.users if user.target in NORMS]:
-            with model.graph.inserting_before(norm):
-                copied = model.graph.call_function(torch.ops.aten.clone.default, (layer,))
-            copied.meta = dict(norm.meta)
-            norm.replace_input_with(layer, copied)
-    model.recompile()
+def _train(self: GraphModule, mode: bool = True) -> GraphModule:
+    set_training(self, mode)
+    return self
 
 
-def _is_constant(node: object) -> bool:
-    return isinstance(node, Node) and node.op == "get_attr"
+def _eval(self: GraphModule) -> GraphModule:
+    return _train(self, False)
 
 
 def finish_training(prepared: GraphModule) -> GraphModule:
     """Return what ``prepare_training`` made, once it is trained, as ``quantize`` returns it."""
     prepared.eval()
+    absorb_epsilons(prepared)
     _end_counts(prepared)
     converted: GraphModule = convert_pt2e(prepared)
-    _end_dropouts(converted)
     return in_evaluation(converted)
 
 
@@ -104,25 +100,9 @@ def _end_counts(model: GraphModule) -> None:
     for node in model.graph.nodes:
         is_sum = node.target is torch.ops.aten.add_.Tensor
         source: Any = node.args[0] if is_sum else None
-        is_count = _is_constant(source) and str(source.target).endswith("num_batches_tracked")
+        is_count = is_held(source) and str(source.target).endswith("num_batches_tracked")
         if is_sum and (is_count or source in counts):
             counts.append(node)
     for node in reversed(counts):
         if not node.users:
             model.graph.erase_node(node)
-
-
-def _end_dropouts(model: GraphModule) -> None:
-    """Turn off what drops out inside of operators, which torchao does not know."""
-    for node in model.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        for name, value in OFF.items():
-            names = [] if schema is None else [argument.name for argument in schema.arguments]
-            if name not in names:
-                continue
-            place = names.index(name)
-            if place < len(node.args):
-                node.update_arg(place, value)
-            elif name in node.kwargs:
-                node.update_kwarg(name, value)
-    model.recompile()
