@@ -262,7 +262,7 @@ def annotate_arithmetic(
         return
     if row.takes_numbers and len(node.all_input_nodes) > 1:
         return
-    if row.is_sum and _is_normalized(node):
+    if row.is_sum and (_is_normalized(node) or _is_masked(node)):
         return
     if any(_is_large(argument, model) for argument in node.args):
         return
@@ -276,6 +276,34 @@ def annotate_arithmetic(
         return
     if len(node.all_input_nodes) == 1 and is_pointwise(node.target):
         _observe_through(inputs[0], [node], config)
+
+
+def _is_masked(node: Node) -> bool:
+    """Tell whether a softmax alone reads ``node``, scores and a mask that is given with a call.
+
+    It may be of any value, and before a softmax, which is in float, integers save nothing.
+    """
+    given = [_is_given(each) for each in node.all_input_nodes]
+    return {n.target for n in node.users} == {aten.softmax.int} and len({*given}) == 2
+
+
+def _is_given(node: Node) -> bool:
+    """Tell whether a value comes from inputs of the model without a product."""
+    pending, seen, found = [node], {node}, False
+    while pending:
+        each = pending.pop()
+        found = found or each.op == "placeholder"
+        if each.all_input_nodes and not _keeps(each.target):
+            return False
+        new = [n for n in each.all_input_nodes if n not in seen]
+        seen.update(new)
+        pending += new
+    return found
+
+
+def _keeps(target: object) -> bool:
+    is_move = isinstance(ROWS.get(target), Moved) or target in (aten.to.dtype, aten.type_as.default)
+    return is_move or is_pointwise(target)
 
 
 def _scores(node: Node, model: GraphModule, config: QuantizationConfig) -> QuantizationSpec | None:

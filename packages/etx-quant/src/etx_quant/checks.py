@@ -156,13 +156,18 @@ def _check_value(place: str, value: Any, first: Any, dynamic: bool) -> None:
     if value.device.type == "meta" or not value.numel():
         what = "on device meta" if value.numel() else "without elements"
         raise QuantizationError(f"{place}: {_described(value)} {what}; expected values to measure")
-    if value.is_floating_point() and not bool(value.isfinite().all()):
+    if value.is_floating_point() and not bool(value.isfinite().all()) and not _is_mask(value):
         bad = (~value.isfinite()).nonzero()
         where = tuple(bad[0].tolist())
         raise QuantizationError(
             f"{place}: {len(bad)} of {value.numel()} values are not finite, the first at {where}: "
             f"{float(value[where])}"
         )
+
+
+def _is_mask(value: Tensor) -> bool:
+    """Tell whether a tensor is 0 where something has a part, -inf where not."""
+    return bool(((value == 0) | (value == -torch.inf)).all())
 
 
 def _described(value: Any) -> str:
