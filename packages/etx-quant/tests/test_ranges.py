@@ -35,6 +35,20 @@ def test_it_is_torchaos(values: Callable[[torch.Tensor], torch.Tensor], count: i
             assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("size", [2.0**29, 2.0**31, 2.0**60, 2.0**90])
+def test_large_values_have_the_range_of_small_ones(size: float) -> None:
+    torch.manual_seed(0)
+    batches = [torch.randn(1000) for _ in range(3)]
+    options = {"dtype": torch.int8, "qscheme": torch.per_tensor_affine, "eps": 2**-12}
+    one, other = RangeObserver(**options), RangeObserver(**options)
+    for batch in batches:
+        one(batch)
+        other(batch * size)
+    (scale, zero), (large, moved) = one.calculate_qparams(), other.calculate_qparams()
+    torch.testing.assert_close(large / size, scale, rtol=0.02, atol=0)
+    assert abs(int(zero) - int(moved)) <= 1
+
+
 def test_few_values_take_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that stay in their bins are not asked for again: torchao does so 100,000 times."""
     observer = RangeObserver(dtype=torch.int8, qscheme=torch.per_tensor_affine, eps=2**-12)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cache
@@ -29,6 +30,9 @@ TRIED = 64
 
 STEP = 1e-5
 """The share of the values by which a bound moves at a time where no function is given."""
+
+LARGEST = 2.0**30
+"""Up to it the error of a range is torchao's; what is larger is measured in units of its size."""
 
 Parameters = tuple[Tensor, Tensor]
 
@@ -120,12 +124,23 @@ class RangeObserver(HistogramObserver):  # type: ignore[misc]
                 bounds, up = (left, last), up + 1
             else:
                 bounds, down = (first, right), down + 1
-            error = self._compute_quantization_error(*bounds)
+            error = self._error(*bounds)
             if error > least:
                 break
             (first, last), least = bounds, error
         width = (self.max_val - self.min_val) / self.bins
         return self.min_val + width * first, self.min_val + width * (last + 1)
+
+    def _error(self, first: int, last: int) -> float:
+        """Return torchao's error of a range of bins, whose cubes float32 holds."""
+        held = self.min_val, self.max_val
+        size = max(abs(float(each)) for each in held)
+        unit = 2.0 ** math.frexp(size)[1] if size > LARGEST else 1.0
+        try:
+            self.min_val, self.max_val = (each / unit for each in held)
+            return float(self._compute_quantization_error(first, last))
+        finally:
+            self.min_val, self.max_val = held
 
     def _errors(
         self, low: Tensor, high: Tensor, values: Tensor, weights: Tensor, expected: Tensor
