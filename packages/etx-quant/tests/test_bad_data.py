@@ -213,6 +213,15 @@ def test_a_misspelt_option_lists_those_there_are() -> None:
         quantize_with_report(Net().eval(), [GOOD], targetsqnr=3)
 
 
+@pytest.mark.parametrize("names", [["body.0", "head"], ["body", "head"], [""]])
+@pytest.mark.parametrize("recipe", ["int8", "int4"])
+def test_all_that_has_weights_kept_in_float(names: list[str], recipe: str) -> None:
+    message = "nothing is quantized: keep_float names every layer with a weight; name fewer"
+    options: dict[str, Any] = {"recipe": recipe, "group_size": 16, "keep_float": names}
+    with pytest.raises(QuantizationError, match=message):
+        quantize(Net().eval(), [GOOD], **options)
+
+
 def test_a_layer_that_groups_do_not_divide_can_stay_in_float() -> None:
     model = nn.Sequential(nn.Linear(20, 32), nn.Linear(32, 4)).eval()
     x = torch.rand(2, 20)

@@ -83,3 +83,19 @@ def test_refuses_edges_that_are_float(name: str, model: tuple[GraphModule, Tenso
     options, message = WRONG[name]
     with pytest.raises(QuantizationError, match=message):
         quantize_edges(copy.deepcopy(model[0]), **options)
+
+
+def test_an_input_that_nothing_reads_is_named() -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(8, 4)
+
+        def forward(self, x: Tensor, spare: Tensor) -> Tensor:
+            return self.layer(x)
+
+    quantized = quantize(Half().eval(), [(torch.randn(2, 8), torch.randn(2, 3))])
+    with pytest.raises(QuantizationError, match=r"input 1 \(spare\) is read by nothing"):
+        quantize_edges(quantized)
+    inputs, _ = quantize_edges(quantized, inputs=[0])
+    assert [*inputs] == [0]

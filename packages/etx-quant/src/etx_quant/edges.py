@@ -85,9 +85,12 @@ def _is_float(node: object) -> bool:
 def _reader(node: Node, index: int) -> Node:
     """Return the quantize operator that reads an input, the same parameters in each that does."""
     readers = list(node.users)
-    if not readers or any(user.target is not QUANTIZE for user in readers):
+    if not readers:
+        text = f"input {index} ({node.name}) is read by nothing"
+        raise FloatEdgeError(text, "inputs")
+    if any(user.target is not QUANTIZE for user in readers):
         names = ", ".join(str(user.target) for user in readers if user.target is not QUANTIZE)
-        text = f"input {index} ({node.name}) is read in float{' by ' if names else ''}{names}"
+        text = f"input {index} ({node.name}) is read in float by {names}"
         raise FloatEdgeError(text, "inputs")
     if len({user.args[1:] for user in readers}) > 1:
         text = f"input {index} ({node.name}) is quantized with several scales"

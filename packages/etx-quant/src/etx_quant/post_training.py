@@ -205,7 +205,7 @@ class _Job:
         fold_norms(exported)
         self.prepared = prepare_pt2e(exported, quantizer)
         observers = observer_nodes(self.prepared)
-        check_taken(self.prepared, "" if self.quantizer else self.recipe)
+        check_taken(self.prepared, "" if self.quantizer else self.recipe, self.keep_float)
         check_weights(self.prepared, observers)
         for i, batch in enumerate(self.batches):
             step("calibrating", i, len(self.batches))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ LISTED = 8
 """How many operators a message names."""
 
 
-def check_taken(prepared: GraphModule, recipe: str = "") -> None:
+def check_taken(prepared: GraphModule, recipe: str = "", keep_float: Collection[str] = ()) -> None:
     """Refuse a prepared model that has nothing quantized; warn where most weights are float.
 
     ``recipe``: its name, where it is one.
@@ -36,6 +37,10 @@ def check_taken(prepared: GraphModule, recipe: str = "") -> None:
     inner = _control_flow(prepared)
     inside = f"what is inside of {' and '.join(inner)} stays in float" if inner else ""
     if not observer_nodes(prepared):
+        if layers and all(_is_within(layer_of(n), keep_float) for n in layers):
+            raise QuantizationError(
+                "nothing is quantized: keep_float names every layer with a weight; name fewer"
+            )
         floats = _other_floats(layers)
         raise QuantizationError(
             f"nothing is quantized: {hint}; recipe 'int8' takes them"
@@ -54,6 +59,10 @@ def check_taken(prepared: GraphModule, recipe: str = "") -> None:
     if within > whole:
         text = f"{inside}, with {within:,} of {whole + within:,} weights"
         warnings.warn(text, QuantizationWarning, stacklevel=5)
+
+
+def _is_within(layer: str, modules: Collection[str]) -> bool:
+    return any(not name or layer == name or layer.startswith(f"{name}.") for name in modules)
 
 
 def _control_flow(prepared: GraphModule) -> dict[str, int]:
