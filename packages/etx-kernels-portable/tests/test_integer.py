@@ -418,3 +418,17 @@ def test_results_lie_on_arguments() -> None:
 def test_every_operator_in_place_is_tested() -> None:
     names = {k for k, row in rows().items() if k.startswith("etx::") and in_place(row)}
     assert names == {f"etx::{name}.out" for name in ("quantized_add", "quantized_mul", "lookup")}
+
+
+def test_recurrent_layers_of_int8_have_one_group() -> None:
+    side, rows = 16, 48
+    x, state, out = torch.ones(2, 1, side), torch.ones(1, side), Out((2, 1, side), torch.float32)
+    for low, high, groups in ((-8, 7, 2), (-8, 7, 1), (-128, 127, 1), (-128, 127, 2)):
+        w = bytes_of(rows, side, low=low, high=high)
+        packed = (pack_int4 if high == 7 else pack)(w), pack_groups(torch.ones(groups, rows))
+        operands = x, state, *packed, *packed, None, None, False, False
+        if high == 127 and groups > 1:
+            with pytest.raises(KernelError, match="of int8 there is one"):
+                call("weight_only_gru.out", *operands, out)
+        else:
+            call("weight_only_gru.out", *operands, out)

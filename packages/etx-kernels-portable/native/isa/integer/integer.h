@@ -92,7 +92,7 @@ struct FloatProduct {
   const int8_t* weight = nullptr;
   int64_t columns = 0, steps = 0;
   int64_t begin = 0, end = 0;
-  const float* scale = nullptr;  ///< As `bias`, as those of a `Product` to float.
+  const float* scale = nullptr;  ///< Laid out as that of a `Product` to float, `bias` too.
   const float* bias = nullptr;
   float least = 0, most = 0;
   int64_t groups = 1, group_steps = 0;

@@ -29,8 +29,8 @@ Error read_groups(Context& context, const PackedWeight& a, FloatLinear& linear) 
   const int64_t size = a.groups->size;
   ETX_CHECK(context, size >= 1, InvalidArgument, "group_size must be at least 1");
   linear.groups = linear.depth <= size ? 1 : divide_up(linear.depth, size);
-  ETX_CHECK(context, linear.groups == 1 || size % kGroupUnit == 0, InvalidArgument,
-            "group_size must be a multiple of 8, or not less than the depth");
+  ETX_CHECK(context, linear.groups == 1 || (a.is_int4 && size % kGroupUnit == 0), InvalidArgument,
+            "groups must be of a multiple of 8 of the depth; of int8 there is one");
   if (linear.groups > 1) linear.group_steps = size / kBlockDepth;
   const auto is_packed = [&](const Tensor& operand) {
     return operand.dim() == 3 && operand.size(0) == a.weight.size(0) &&

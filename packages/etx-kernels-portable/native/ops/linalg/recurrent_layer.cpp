@@ -13,6 +13,10 @@
 namespace etx::portable {
 namespace {
 
+constexpr char kWrongWeights[] =
+    "weights must have a row for each gate of each cell, and the columns of input and of the "
+    "state; a projection those of the cells";
+
 /// Rows of the input that are multiplied at a time.
 constexpr int64_t kRowsAtOnce = kIsSmall ? 1 : 256;
 

@@ -11,10 +11,6 @@ namespace etx::portable {
 /// float16 and bfloat16 are computed in float32.
 using Single = Join<Float32, ReducedFloating>;
 
-inline constexpr char kWrongWeights[] =
-    "weights must have a row for each gate of each cell, and the columns of input and of the "
-    "state; a projection those of the cells";
-
 enum class Cell : uint8_t { Lstm, Gru, Tanh, Relu };
 
 /// Integers with scales, of which only `Packing` knows.
