@@ -109,3 +109,12 @@ def test_rounding_keeps_signs_and_the_unusual(dtype: torch.dtype) -> None:
         torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
         known = ~expected.isnan()
         assert torch.equal(actual.signbit()[known], expected.signbit()[known]), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ["neg", "abs", "relu"])
+def test_bits_of_every_number(name: str, dtype: torch.dtype) -> None:
+    x = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype)
+    expected = getattr(aten, name)(x)
+    (actual,) = PLUGIN.call(f"aten::{name}.out", x, Out([2**16], dtype))
+    torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)

@@ -84,6 +84,14 @@ struct neg_bits {
 struct abs_bits {
   static uint16_t apply(uint16_t x) { return x & 0x7fffu; }
 };
+/// `user` is -inf of the dtype: what is beyond it as a number without sign is NaN.
+void relu_bits_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  const uint16_t lowest = *static_cast<const uint16_t*>(user);
+  const uint16_t* const x = static_cast<const uint16_t*>(in[0]);
+  uint16_t* const y = static_cast<uint16_t*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] > 0x8000u && x[i] <= lowest ? 0 : x[i];
+}
+constexpr uint16_t kLowestHalf = 0xFC00, kLowestBFloat16 = 0xFF80;
 constexpr bool kBitsBuilt = !kIsSmall && any_built(ScalarType::Half, ScalarType::BFloat16);
 
 template <typename Op, Result result, typename List, UnaryLoop Isa::* fast>
@@ -95,6 +103,7 @@ constexpr UnaryOp make_unary() {
   if constexpr (kBitsBuilt && fast == &Isa::abs) {
     op.of_bits = &unary_loop<abs_bits, uint16_t, uint16_t>;
   }
+  if constexpr (kBitsBuilt && fast == &Isa::relu) op.of_bits = &relu_bits_loop;
   if constexpr (result != Result::ToFloat) op.loops.of_long = loop_of<Op, int64_t>(result);
   if constexpr (fast == &Isa::relu) op.loops.of_long = &relu_long_loop;
   if constexpr (fast == &Isa::abs) op.loops.of_long = &abs_long_loop;
@@ -149,6 +158,7 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
   }
   if (op.of_bits != nullptr && (from == ScalarType::Half || from == ScalarType::BFloat16)) {
     m.loop = op.of_bits;
+    m.user = from == ScalarType::Half ? &kLowestHalf : &kLowestBFloat16;
     m.out_as = as = from;
   }
   const Operand operands[] = {Operand(in, as)};
