@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import etx_backend_xnnpack
 import torch
 
 HERE = Path(__file__).parent
@@ -47,21 +48,28 @@ CONVOLUTIONS = [
 ]
 
 
+def built_with(folder: Path) -> list[Path]:
+    """Return the build of which the installed plugin names the key, not another compiler's."""
+    plugin = next(Path(etx_backend_xnnpack.__file__).parent.glob("*.so")).read_bytes()
+    archives = folder.glob("*/libXNNPACK.a")
+    return [a for a in archives if a.parent.name.rpartition("-")[2].encode() in plugin]
+
+
 def xnnpack(folder: Path) -> c.CDLL:
     """Compile XNNPACK's side, with the threads of pthreadpool."""
-    built = sorted(folder.glob("*/libXNNPACK.a"), key=lambda path: path.stat().st_mtime)
+    built = built_with(folder)
     trees = {name: next(folder.glob(f"{name}-*/"), None) for name in ("xnnpack", "pthreadpool")}
     fxdiv = next(folder.glob("fxdiv*/"), None)
     if not built or None in trees.values() or fxdiv is None:
-        sys.exit(f"{folder} holds no build of XNNPACK: build etx-backend-xnnpack first")
+        sys.exit(f"{folder} holds no build of XNNPACK that etx-backend-xnnpack has: build it here")
     pool, objects = trees["pthreadpool"], Path(tempfile.mkdtemp())
     includes = [f"-I{tree / 'include'}" for tree in (*trees.values(), fxdiv) if tree is not None]
     sources = [f"{pool}/src/{name}.c" for name in ("memory", "portable-api", "pthreads")]
     flags = ["-DPTHREADPOOL_USE_FASTPATH=0", "-DPTHREADPOOL_USE_CPUINFO=0", "-D_GNU_SOURCE=1"]
     compile_pool = ["cc", "-O2", "-fPIC", "-c", "-w", *flags, *includes, *sources]
     subprocess.run(compile_pool, check=True, cwd=objects)
-    libraries = [built[-1].parent / name for name in ("libXNNPACK.a", "libmicrokernels-prod.a")]
-    cpuinfo = built[-1].parent / "libcpuinfo.a"
+    libraries = [built[0].parent / name for name in ("libXNNPACK.a", "libmicrokernels-prod.a")]
+    cpuinfo = built[0].parent / "libcpuinfo.a"
     source = HERE / "native" / "xnnpack_operators.cpp"
     threads = sorted(objects.glob("*.o"))
     library = compiled(source, *includes, *threads, *libraries, cpuinfo, "-lm", "-Wl,-Bsymbolic")
