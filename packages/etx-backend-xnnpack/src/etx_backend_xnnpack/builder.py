@@ -56,6 +56,18 @@ class Range:
     low: float = -math.inf
     high: float = math.inf
 
+    def overlaps(self, other: Range) -> bool:
+        """Tell whether more than one number lies in both."""
+        both = self.within(other)
+        return both.low < both.high
+
+    def within(self, other: Range) -> Range:
+        """Return what lies in both."""
+        return Range(max(self.low, other.low), min(self.high, other.high))
+
+
+KEEP_NUMBERS = (Operator.Clamp, Operator.Copy, Operator.Reshape, Operator.Transpose)
+
 
 class Builder:
     """Adds values and nodes in the order in which the delegate defines them.
@@ -73,6 +85,7 @@ class Builder:
         self._places: dict[str, int] = {}
         self._constants: dict[Any, int] = {}
         self._external: list[int] = []
+        self._ranges: dict[int, Range] = {}
 
     def external_input(self, sizes: Sequence[Size], affine: Affine | None = None) -> int:
         """Add the next argument of the delegate's call; inputs come first."""
@@ -142,6 +155,10 @@ class Builder:
     def node(self, kind: Operator, operator: Any, clamp: Range | None = None) -> None:
         """Add a node of this kind."""
         output = None
+        clamps = clamp or Range()
+        if kind in KEEP_NUMBERS:
+            clamps = clamps.within(self.range(operator.input_id))
+        self._ranges[operator.output_id] = clamps
         if clamp is not None and clamp != Range():
             output = OutputRange(lowest=clamp.low, highest=clamp.high)
         self.graph.nodes.append(
@@ -152,6 +169,10 @@ class Builder:
                 output_range=output,
             )
         )
+
+    def range(self, number: int) -> Range:
+        """Return what the nodes behind a value clamp it to."""
+        return self._ranges.get(number, Range())
 
     def binary(
         self, kind: Operator, a: int, b: int, target: int, clamp: Range | None = None

@@ -304,8 +304,8 @@ def _follow(node: Node, clamps: bool, quantizes: bool) -> tuple[Result, list[Nod
         if user is None or user.op != "call_function":
             return Result(kept, Range(low, high)), taken
         bounds = range_of(user) if clamps else None
-        if bounds is not None:
-            low, high = max(low, bounds.low), max(min(high, bounds.high), bounds.low)
+        if bounds is not None and bounds.overlaps(Range(low, high)):
+            low, high = max(low, bounds.low), min(high, bounds.high)
             taken.append(user)
             kept = user
             continue

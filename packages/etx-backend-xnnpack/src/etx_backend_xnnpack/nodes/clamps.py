@@ -26,11 +26,16 @@ BOUNDS: dict[Any, tuple[Any, Any]] = {
 
 
 def range_of(node: Node) -> Range | None:
-    """Return what a node clamps to, None for other operators and for an empty range."""
+    """Return what a node clamps to in its dtype, None for other operators and an empty range."""
     bounds = BOUNDS.get(node.target)
     if bounds is None:
         return None
     low, high = (argument(node, each) if isinstance(each, str) else each for each in bounds)
-    low = -math.inf if low is None else float(low)
-    high = math.inf if high is None else float(high)
+    dtype = node.meta["val"].dtype
+    low = -math.inf if low is None else _rounded(low, dtype)
+    high = math.inf if high is None else _rounded(high, dtype)
     return Range(low, high) if low < high else None
+
+
+def _rounded(number: float, dtype: torch.dtype) -> float:
+    return float(torch.tensor(number, dtype=torch.float64).to(dtype))

@@ -134,14 +134,25 @@ def has_range(node: Node, constants: Constants) -> str | None:
 
 @lowers(*BOUNDS, when=[has_range], int8=True)
 def clamp(values: Values, node: Node) -> None:
-    """Emit a clamp that no node before it took in."""
+    """Emit a clamp that no node before it took in, or two bounds.
+
+    XNNPACK joins a clamp with the node before it, to an empty range if theirs do not overlap.
+    """
     source: Any = node.args[0]
+    builder, bounds = values.builder, range_of(node)
+    assert bounds is not None
     form = values.quantized(source)
+    form = form if form and builder.range(form.id).overlaps(bounds) else None
     result = values.result(node, quantizes=form is not None)
     order = form.order if form and result.affine else values.natural(source)
     number = values.get(source, order, result.affine)
     target = values.output(result, order)
-    values.builder.node(Operator.Clamp, payload(number, target), range_of(node))
+    if builder.range(number).overlaps(bounds):
+        builder.node(Operator.Clamp, payload(number, target), bounds)
+        return
+    part, high = builder.value(builder.sizes(target)), builder.number(bounds.high)
+    builder.binary(Operator.Minimum, number, high, part)
+    builder.binary(Operator.Maximum, part, builder.number(bounds.low), target)
 
 
 class Chain:
@@ -368,16 +379,13 @@ def channel_slopes(node: Node, constants: Constants) -> str | None:
 
 @lowers(aten._prelu_kernel.default, aten.prelu.default, when=[channel_slopes], whole=True)
 def prelu(values: Values, node: Node) -> None:
-    """Emit a node with the channels innermost."""
+    """Emit a node, with the channels innermost where each has a slope."""
     source, slopes = node.args
     order = values.natural(source)  # type: ignore[arg-type]
-    sizes = values.sizes(node)
-    rank = len(sizes)
-    if rank > 1 and order[-1] != 1:
-        order = tuple([dim for dim in range(rank) if dim != 1] + [1])
-    tensor = values.tensor(slopes)
+    rank, tensor = len(values.sizes(node)), values.tensor(slopes)
     assert tensor is not None
-    wide = tensor.reshape(-1).expand(sizes[order[-1]]) if rank > 1 else tensor.reshape(-1)
+    if rank > 1 and order[-1] != 1 and tensor.numel() > 1:
+        order = tuple([dim for dim in range(rank) if dim != 1] + [1])
     result = values.result(node)
-    numbers = [values.get(source, order), values.builder.constant(wide.contiguous())]
+    numbers = [values.get(source, order), values.builder.constant(tensor.reshape(-1))]
     emit_binary(values, Operator.PReLU, numbers, result, order)

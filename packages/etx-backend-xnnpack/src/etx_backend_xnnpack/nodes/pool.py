@@ -67,14 +67,25 @@ def window(node: Node, constants: Constants) -> str | None:
     return None
 
 
+def no_gaps(node: Node, constants: Constants) -> str | None:
+    """Require steps of at most the window's size."""
+    kernel = pair(node, "kernel_size")
+    stride = pair(node, "stride", kernel)
+    if all(step <= size for step, size in zip(stride, kernel, strict=True)):
+        return None
+    return f"stride is {stride}; expected at most the window's {kernel}"
+
+
 @lowers(
     aten.max_pool2d_with_indices.default,
-    when=[rank(4), window],
+    when=[rank(4), window, no_gaps],
     only_first=True,
     int8=True,
     kind="pool",
 )
-@lowers(aten.max_pool2d.default, when=[rank(4), window], int8=True, whole=True, kind="pool")
+@lowers(
+    aten.max_pool2d.default, when=[rank(4), window, no_gaps], int8=True, whole=True, kind="pool"
+)
 def max_pool(values: Values, node: Node) -> None:
     """Emit a pooling in NHWC."""
     source: Any = node.args[0]

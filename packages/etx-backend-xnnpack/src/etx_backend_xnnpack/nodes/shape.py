@@ -127,7 +127,7 @@ def known_slice(node: Node, constants: Constants) -> str | None:
             return "it ends at a place that is known at run time only"
         if step != 1 and (size % step or start >= step or end <= size - step + start):
             return f"steps of {step} that do not divide {size}"
-        return None
+        return one_symbol(node, constants) if step != 1 else None
     if step != 1:
         return "steps over a symbolic size"
     length = shape_of(node)[dim]
@@ -147,10 +147,9 @@ def slice_(values: Values, node: Node) -> None:
         number = cut(values, form, sizes, dim, start, length)
         values.define(node, number, form.order, form.affine)
         return
-    split = [*sizes[:dim], sizes[dim] // step, step, *sizes[dim + 1 :]]
+    split = [math.prod(sizes[:dim]) * sizes[dim] // step, step, math.prod(sizes[dim + 1 :])]
     number = values.shaped(values.get(source, None, form.affine), split, form.affine)
-    inner = Stored(number, plain(len(split)), form.affine)
-    number = cut(values, inner, split, dim + 1, start, 1)
+    number = cut(values, Stored(number, plain(3), form.affine), split, 1, start, 1)
     number = values.shaped(number, values.sizes(node), form.affine)
     values.define(node, number, plain(len(sizes)), form.affine)
 
