@@ -142,3 +142,13 @@ def test_several_sizes_of_run_time(name: str) -> None:
     module = Call(OF_UNKNOWN[name])
     calls = [torch.randn(shape) for shape in ((2, 3, 4), (1, 1, 4), (5, 9, 4), (2, 3, 4))]
     check(lowered(module, calls[0], UNKNOWN), module, calls)
+
+
+@pytest.mark.parametrize("name", ["rsqrt", "pow"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_roots_of_zero(dtype: torch.dtype, name: str) -> None:
+    module = Call(torch.rsqrt if name == "rsqrt" else lambda x: x**-0.5)
+    x = torch.tensor([0.0, 4.0, 0.25, 2.0, 0.0, 9.0, 1.0, 3.0, 0.0], dtype=dtype)
+    model = etx_runtime.load(lowered(module, x).to_executorch().buffer, outputs="torch")
+    tolerance = 1e-5 if dtype is torch.float32 else 2e-3
+    torch.testing.assert_close(model(x), module(x), rtol=tolerance, atol=0)

@@ -14,7 +14,7 @@ from etx_exir.ir.ops import arguments
 from torch.fx import Node
 
 from etx_backend_xnnpack import layout
-from etx_backend_xnnpack._generated.xnnpack import Elu, LeakyRelu, Operator, Unary
+from etx_backend_xnnpack._generated.xnnpack import DataType, Elu, LeakyRelu, Operator, Unary
 from etx_backend_xnnpack.builder import Affine, Range
 from etx_backend_xnnpack.layout import Order, plain
 from etx_backend_xnnpack.nodes.clamps import BOUNDS, range_of
@@ -34,7 +34,6 @@ UNARY = {
     aten.hardswish.default: Operator.Hardswish,
     aten.log.default: Operator.Log,
     aten.neg.default: Operator.Negate,
-    aten.rsqrt.default: Operator.ReciprocalSquareRoot,
     aten.sigmoid.default: Operator.Sigmoid,
     aten.sin.default: Operator.Sin,
     aten.sqrt.default: Operator.SquareRoot,
@@ -235,13 +234,37 @@ def reciprocal(values: Values, node: Node) -> None:
     x.finish(Operator.Div, x.builder.number(1.0), x.given)
 
 
-POWERS = {2.0: Operator.Square, 0.5: Operator.SquareRoot, -0.5: Operator.ReciprocalSquareRoot}
+def above_zero(node: Any) -> bool:
+    """Tell whether a node adds a positive number, as norms do to what is no less than zero."""
+    if node.target not in (aten.add.Tensor, aten.add.Scalar):
+        return False
+    other = node.args[1]
+    return isinstance(other, int | float) and other > 0
+
+
+@lowers(aten.rsqrt.default, int8=True, kind="function", note="a node; 1 / sqrt(x) if x may be zero")
+def rsqrt(values: Values, node: Node) -> None:
+    """Emit a node, or the reciprocal of a root: XNNPACK's has no number for zero."""
+    source: Any = node.args[0]
+    int8 = values.quantized(source) and values.quantizes(node)
+    if int8 or values.builder.dtype is not DataType.FP32 or above_zero(source):
+        put(values, node, Operator.ReciprocalSquareRoot)
+        return
+    x = Chain(values, node)
+    x.finish(Operator.Div, x.builder.number(1.0), x.unary(Operator.SquareRoot, x.given))
+
+
+POWERS = {2.0: Operator.Square, 0.5: Operator.SquareRoot}
 
 
 def known_power(node: Node, constants: Constants) -> str | None:
     """Require an exponent that one or two nodes compute."""
     given = node.args[1]
-    return None if given in POWERS or given == 3 else f"the exponent is {given}; 2, 3, 0.5, -0.5"
+    return (
+        None
+        if given in POWERS or given in (-0.5, 3)
+        else f"the exponent is {given}; 2, 3, 0.5, -0.5"
+    )
 
 
 @lowers(aten.pow.Tensor_Scalar, when=[known_power])
@@ -250,6 +273,9 @@ def power(values: Values, node: Node) -> None:
     exponent: Any = node.args[1]
     if exponent in POWERS:
         put(values, node, POWERS[float(exponent)])
+        return
+    if exponent == -0.5:
+        rsqrt(values, node)
         return
     x = Chain(values, node)
     x.finish(Operator.Multiply, x.given, x.unary(Operator.Square, x.given))
