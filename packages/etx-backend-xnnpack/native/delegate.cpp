@@ -9,6 +9,7 @@
 #include "graph/blame.h"
 #include "graph/define.h"
 #include "graph/shapes.h"
+#include "packing/goi.h"
 
 /// Lays out the workspace for the present shapes; not in XNNPACK's public header.
 extern "C" xnn_status xnn_plan_memory(xnn_runtime_t runtime);
@@ -133,6 +134,7 @@ Error Delegate::load(etx_init_context* context, const void* bytes, size_t size,
   if (status != xnn_status_success) {
     return fail(error_of(status), "XNNPACK does not run on this machine: %s", name_of(status));
   }
+  etx_xnnpack_pack_by_blocks();
   const bool has_folder = options.weight_cache != nullptr &&
                           weight_folder_.open(options.weight_cache, options.weight_cache_limit,
                                               options.must_verify_weights);

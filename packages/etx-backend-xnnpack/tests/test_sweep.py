@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("sweep")
     configure(HERE.parent, build, "-DETX_XNNPACK_TESTS=ON")
-    call("cmake", "--build", build, "--target", "sweep", "packing", "panels")
+    call("cmake", "--build", build, "--target", "sweep", "packing", "blocks", "panels")
     return build / "tests" / "cpp" / "sweep"
 
 
@@ -29,6 +29,10 @@ def test_numbers_are_right(sweep: Path) -> None:
 
 def test_what_is_packed_at_run_time_is_padded(sweep: Path) -> None:
     assert "162 cases, 0 failures" in call(sweep.parent / "packing")
+
+
+def test_blocks_are_the_bytes_that_xnnpack_packs(sweep: Path) -> None:
+    assert "21888 cases, 0 failures" in call(sweep.parent / "blocks")
 
 
 def test_weights_beyond_the_cache_are_read_in_panels(sweep: Path) -> None:
