@@ -9,10 +9,17 @@ import etx_runtime
 import pytest
 import torch
 from etx_exir import to_edge
-from etx_quant import compare, quantize
+from etx_quant import (
+    Int8Quantizer,
+    XNNPACKQuantizer,
+    compare,
+    get_symmetric_quantization_config,
+    quantize,
+)
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrizations
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 
 class Net(nn.Module):
@@ -105,3 +112,24 @@ def test_a_weight_that_calls_change_is_no_constant() -> None:
     first, second = result(x), result(x)
     torch.testing.assert_close(first, 2 * second)
     assert first.norm() < want.norm()
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("quantizer", [XNNPACKQuantizer, Int8Quantizer])
+@pytest.mark.parametrize("name", [name for name in NETS if "batch norm" not in name])
+def test_torchao_quantizes_a_computed_weight_once(
+    name: str, quantizer: type[XNNPACKQuantizer], per_channel: bool
+) -> None:
+    size, make = NETS[name]
+    exported = torch.export.export(make().eval(), (torch.randn(size),)).module()
+    chosen = quantizer().set_global(get_symmetric_quantization_config(is_per_channel=per_channel))
+    prepared = prepare_pt2e(exported, chosen)
+    prepared(torch.randn(size))
+    graph = convert_pt2e(prepared).graph
+    given = [node for node in graph.nodes if node.op == "placeholder"]
+    for node in graph.nodes:  # All that depends on what is given with a call.
+        if set(node.all_input_nodes) & set(given):
+            given.append(node)
+    calls = [node for node in graph.nodes if ".quantize_per" in str(node.target)]
+    assert set(calls) <= set(given)
+    assert len(calls) == (0 if "product" in name else 2)

@@ -12,6 +12,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from etx_quant.annotate import annotate_function, annotate_node, is_static, move_forward
 from etx_quant.config import QuantizationConfig, get_symmetric_quantization_config
+from etx_quant.constants import constants
 from etx_quant.forms import rewrite_forms
 from etx_quant.functions import written_functions
 from etx_quant.norms import norms_as_layers
@@ -108,7 +109,8 @@ class XNNPACKQuantizer(Quantizer):  # type: ignore[misc]
                 self._annotate_function(*functions[node], model)
             if (row := self.rows.get(node.target)) and (config := self._config(node)):
                 annotate_node(node, row, config, model)
-        for node in reversed(nodes):
+        held = constants(model)  # Conversion computes what is quantized of them, once.
+        for node in reversed([node for node in nodes if node not in held]):
             if (row := self.rows.get(node.target)) and (config := self._config(node)):
                 move_forward(node, row, config)
         return model
