@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Choices by a mask that is known: bounds that let a number pass, or leave only the other one.
 
-``where(mask, x, c)`` is ``max(min(x, where(mask, inf, c)), where(mask, -inf, c))``, exactly.
+``where(mask, x, c)`` is ``max(min(x, where(mask, inf, c)), where(mask, -inf, c))``, exactly; but
+XNNPACK makes +inf of a NaN.
 """
 
 from __future__ import annotations
