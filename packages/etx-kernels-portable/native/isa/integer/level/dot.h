@@ -105,6 +105,21 @@ inline VecI dot(VecI sum, Left a, Right b) {
 #endif
 }
 
+#if ETX_SIMD_BYTES == 32
+/// A row that is gathered alone has its numbers in their order, and 16 bytes of columns become
+/// words as they are loaded: sums of the first two products, and of the last two.
+#define ETX_INTEGER_LONE_ROWS 1
+inline VecI dot_in_order(VecI sum, VecI row, const int8_t* columns) {
+  const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i*)columns));
+  return sum + (VecI)_mm256_madd_epi16(words, (__m256i)row);
+}
+/// The sums of eight columns from those of four and four.
+inline VecI join_in_order(VecI first, VecI second) {
+  const __m256i sums = _mm256_hadd_epi32((__m256i)first, (__m256i)second);
+  return (VecI)_mm256_permute4x64_epi64(sums, 0xD8);
+}
+#endif
+
 #elif defined(ETX_SIMD_VECTORS) && defined(__ARM_FEATURE_DOTPROD)
 constexpr int kStepBytes = 4, kOffset = 0;
 typedef int8_t Gathered;

@@ -130,6 +130,19 @@ inline void widen(uint8_t* row, int64_t steps) {
   if (kStepBytes != kBlockDepth) widen(narrow_place(row, steps), row, steps);
 }
 
+/// Puts the pairs of a row that is gathered alone in the order of its numbers.
+inline void put_in_order(uint8_t* row, int64_t steps) {
+#if defined(ETX_INTEGER_LONE_ROWS)
+  for (int64_t i = 0; i < steps; i += 2) {
+    __m128i* const pairs = reinterpret_cast<__m128i*>(row + i * kStepBytes);
+    const __m128i low = _mm_shufflelo_epi16(_mm_loadu_si128(pairs), 0xD8);
+    _mm_storeu_si128(pairs, _mm_shufflehi_epi16(low, 0xD8));
+  }
+#else
+  (void)row, (void)steps;
+#endif
+}
+
 /// A row of bytes that lie next to each other; what follows the depth is multiplied by zeros.
 inline void gather_row(const int8_t* x, const int8_t* end, int64_t depth, int64_t steps,
                        uint8_t* to) {
@@ -219,8 +232,8 @@ void gather_line(const Rows& rows, int64_t image, int64_t oy, int64_t ox, int64_
   }
 }
 
-void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t stride) {
-  const int64_t steps = (rows.depth + kBlockDepth - 1) / kBlockDepth;
+void gather_all(const Rows& rows, int64_t begin, int64_t end, int64_t steps, uint8_t* to,
+                int64_t stride) {
   if (rows.window == nullptr) {
     for (int64_t row = begin; row < end; ++row, to += stride) {
       gather_row(rows.x + row * rows.stride, rows.end, rows.depth, steps, to);
@@ -235,6 +248,12 @@ void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t s
     row += count, to += count * stride;
     if (++y == height) y = 0, ++image;
   }
+}
+
+void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t stride) {
+  const int64_t steps = (rows.depth + kBlockDepth - 1) / kBlockDepth;
+  gather_all(rows, begin, end, steps, to, stride);
+  if (end - begin == 1) put_in_order(to, steps);
 }
 
 /// The smallest and the largest of a row and 0.
@@ -319,6 +338,7 @@ void gather_floats(const float* x, int64_t x_stride, int64_t depth, int64_t rows
     }
     for (; i < steps * kBlockDepth; ++i) bytes[i] = 0;
     if (!stay_bytes) widen(to, steps);
+    if (!stay_bytes && rows == 1) put_in_order(to, steps);
     scales[row] = {scale, static_cast<int32_t>(zero) + offset};
 #if defined(ETX_INTEGER_NIBBLES)
     if (int4 && is_single(row, rows)) subtract_offset(to, scales[row].offset, steps);

@@ -45,9 +45,10 @@ struct Tile {
   int64_t row_stride;
   const int8_t* weight;
   int64_t block_stride;
-  const int8_t* next;  ///< A block that will be read soon.
-  bool held;           ///< All of the weight is likely to be in the second cache.
-  int64_t other = 0;   ///< How far from it another one is, which the next tile fetches.
+  const int8_t* next;    ///< A block that will be read soon.
+  bool held;             ///< All of the weight is likely to be in the second cache.
+  int64_t other = 0;     ///< How far from it another one is, which the next tile fetches.
+  bool is_lone = false;  ///< The only row.
 };
 
 template <int M, int V>
@@ -158,8 +159,32 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   while (k < steps) step(sums);
 }
 
+#if defined(ETX_INTEGER_LONE_ROWS)
+template <int V>
+inline void add_steps_in_order(Sums<1, V>& sums, const Tile& t, int64_t steps) {
+  VecI parts[2 * V] = {};
+  const int8_t* w = t.weight;
+  const uint8_t* x = t.rows;
+  for (int64_t k = 0; k < steps; ++k, w += kBlockBytes, x += kStepBytes) {
+    int64_t numbers;
+    memcpy(&numbers, x, sizeof(numbers));
+    const VecI row = (VecI)_mm256_set1_epi64x(numbers);
+    prefetch_bytes(w + kAhead);
+    ETX_UNROLL
+    for (int i = 0; i < 2 * V; ++i) parts[i] = dot_in_order(parts[i], row, w + i * 16);
+  }
+  ETX_UNROLL
+  for (int v = 0; v < V; ++v) sums[0][v] += join_in_order(parts[2 * v], parts[2 * v + 1]);
+}
+#endif
+
 template <int M, int V>
 inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
+#if defined(ETX_INTEGER_LONE_ROWS)
+  if constexpr (M == 1) {
+    if (t.is_lone) return add_steps_in_order<V>(sums, t, steps);
+  }
+#endif
   if constexpr (M > 1) {
     add_steps<M, V, false>(sums, t, steps);
   } else if (kStepBytes == kBlockDepth && t.held) {
