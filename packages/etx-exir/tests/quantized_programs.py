@@ -49,6 +49,7 @@ class Weight(nn.Module):
     def __init__(self, *shape: int, axis: int | None = 0, bits: int = 8) -> None:
         super().__init__()
         self.axis, self.low, self.high = axis, -(2 ** (bits - 1)) + (bits == 8), 2 ** (bits - 1) - 1
+        self.scale = 0.01
         seeded = torch.Generator().manual_seed(sum(shape))
         bounds = (self.low, self.high + 1)
         integers = torch.randint(*bounds, shape, dtype=torch.int8, generator=seeded)
@@ -60,7 +61,7 @@ class Weight(nn.Module):
     def forward(self) -> Tensor:
         bounds = (self.low, self.high, torch.int8)
         if self.axis is None:
-            return ops.dequantize_per_tensor.default(self.integers, 0.01, 0, *bounds)
+            return ops.dequantize_per_tensor.default(self.integers, self.scale, 0, *bounds)
         return ops.dequantize_per_channel.default(
             self.integers, self.scales, self.zeros, self.axis, *bounds
         )

@@ -39,13 +39,20 @@ def by_input(rows, columns):
 
 
 class Quantized(nn.Module):
-    """A recurrent net whose matrices are those of `make`; where `enter` is given, of its rows."""
+    """A recurrent net whose matrices are those of `make`; where `enter` is given, of its rows.
+
+    They are so small that a step makes differences of a state smaller, not larger.
+    """
 
     def __init__(self, net, make=Weight, enter=None, only=""):
         super().__init__()
         self.net, self.enter = net, enter
         shapes = {n: p.shape for n, p in net.named_parameters() if p.dim() == 2 and only in n}
         self.weights = nn.ModuleDict({name: make(*shape) for name, shape in shapes.items()})
+        for weight in self.weights.modules():
+            if isinstance(weight, Weight):
+                weight.scales *= 0.1
+                weight.scale *= 0.1
 
     def forward(self, x, *state):
         tensors = dict(self.net.named_parameters())
