@@ -48,31 +48,35 @@ def test_methods_are_named(lower):
     assert steps[lowered:] == [("plan memory and emit", 0, 1)]
 
 
-def run(console, seconds, before=0.0):
+def run(console, seconds=0.0, before=0.0, shown=None):
+    """Report two steps, `seconds` apart, or as soon as the terminal `shown` shows the first."""
     with console, reporting(console):
         time.sleep(before)
         report("first", 0, 2)
         time.sleep(seconds)
+        deadline = time.monotonic() + 60
+        while shown and "first" not in shown.getvalue() and time.monotonic() < deadline:
+            time.sleep(0.01)
         report("second", 1, 2)
 
 
 def test_short_work_shows_nothing():
     stream = Terminal()
-    run(Console(stream=stream, patience=30.0), 0.0)
+    run(Console(stream=stream, patience=30.0))
     assert stream.getvalue() == ""
 
 
 @pytest.mark.parametrize("before", [0.0, 0.2])
 def test_long_work_shows_the_step_it_is_at_and_erases_it(before, without_rich):
     stream = Terminal()
-    run(Console(stream=stream, patience=0.01), 0.5, before)
+    run(Console(stream=stream, patience=0.01), before=before, shown=stream)
     erase = "\r\x1b[2K"
     assert stream.getvalue() == f"{erase}first (1/2){erase}second (2/2){erase}"
 
 
 def test_rich_shows_a_bar():
     stream = Terminal()
-    run(Console(stream=stream, patience=0.01), 0.5)
+    run(Console(stream=stream, patience=0.01), shown=stream)
     assert "first" in stream.getvalue()
     assert "━" in stream.getvalue()
 
@@ -81,7 +85,7 @@ def test_no_terminal_shows_nothing_unless_told_to():
     stream = io.StringIO()
     run(Console(stream=stream, patience=0.0), 0.2)
     assert stream.getvalue() == ""
-    run(Console("always", stream), 0.0)
+    run(Console("always", stream))
     lines = stream.getvalue().splitlines()
     assert [line.split("s  ")[1] for line in lines] == ["first (1/2)", "second (2/2)"]
     terminal = Terminal()
