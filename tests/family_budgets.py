@@ -38,7 +38,7 @@ MOST_BYTES = {
     "gather": 5_100,
     "gelu": 1_800,
     "glu": 2_300,
-    "grid_sampler": 12_400,
+    "grid_sampler": 11_000,
     "index": 4_800,
     "lookup": 1_800,
     "masked": 6_600,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cmath>
 
 #include <etx/kernel.h>
@@ -15,122 +16,208 @@ namespace {
 enum Interpolation : int64_t { kBilinear = 0, kNearest = 1, kBicubic = 2 };
 enum Padding : int64_t { kZeros = 0, kBorder = 1, kReflection = 2 };
 
+struct Sampling {
+  int64_t interpolation, padding;
+  bool align_corners;
+  ScalarType type;
+  int64_t images, channels, height, width, points;  ///< `points` of each image.
+};
+
 template <typename T>
-using Computing = std::conditional_t<std::is_same_v<Compute<T>, T>, T, Rounded<T>>;
+using Computing = std::conditional_t<std::is_same_v<Compute<T>, T>, T, Rounded>;
+
+constexpr int64_t kPoints = 16;
+
+/// What some points read of a plane, the same for each channel. A pixel outside of it is -1.
+template <typename T>
+struct Taps {
+  int64_t at[16][kPoints];
+  T weight[8][kPoints];  ///< Bilinear: of each pixel. Bicubic: of four columns, then of four rows.
+};
 
 /// The operations and their order are those of ATen, whose every step rounds float16 and bfloat16:
 /// there `T` is Rounded.
 template <typename T>
-struct Sampler {
+struct Axis {
   using Value = Stored<T>;
 
-  int64_t interpolation, padding;
-  bool align_corners;
-  int64_t height, width;
-
-  static T number(double x) { return T(static_cast<Value>(x)); }
-  static T floor(T x) { return T(std::floor(stored(x))); }
-
-  /// A grid coordinate, -1 to 1 over the image, in pixels.
-  T to_pixels(T x, int64_t size) const {
-    const double n = static_cast<double>(size);
-    if (align_corners) return (x + number(1)) * number((n - 1) / 2);
-    return (x + number(1)) * number(n / 2) - number(0.5);
+  Axis(int64_t size, const Sampling& s) : padding(s.padding), type(s.type) {
+    const double n = static_cast<double>(size), span = s.align_corners ? n - 1 : n;
+    const double border = s.align_corners ? 0 : 0.5;
+    half = number(span / 2);
+    twice = number(2 * span);
+    before = number(border);
+    low = number(-border);
+    last = number(n - 1);
+    count = static_cast<Value>(n);
   }
 
+  T number(double x) const {
+    const Value value = static_cast<Value>(x);
+    if constexpr (std::is_same_v<T, Rounded>) {
+      return {Rounded::round(value, type), type};
+    } else {
+      return value;
+    }
+  }
+
+  /// A grid coordinate, -1 to 1 over the image, in pixels.
+  T to_pixels(Value x) const { return (exact(half, x) + exact(half, 1)) * half - before; }
+
   /// NaN becomes 0.
-  static T clip(T x, int64_t size) {
-    const T low = number(0), last = number(static_cast<double>(size - 1));
-    const T above = low < x ? x : low;
+  T clip(T x) const {
+    const T zero = exact(x, 0), above = zero < x ? x : zero;
     return min(above, last);
   }
 
   /// Folds `x` back at the borders until it lies between them.
-  T reflect(T x, int64_t size) const {
-    const double n = static_cast<double>(size);
-    const T twice = number(2 * (align_corners ? n - 1 : n));
-    const T low = number(align_corners ? 0 : -0.5);
-    if (align_corners && size == 1) return number(0);
-    const T from_low = T(std::fabs(stored(x - low)));
-    const T extra = from_low - T(std::trunc(stored(from_low / twice))) * twice;
+  T reflect(T x) const {
+    if (stored(twice) == 0) return twice;
+    const T from_low = exact(x, std::fabs(stored(x - low)));
+    const T extra = from_low - exact(x, std::trunc(stored(from_low / twice))) * twice;
     const T back = twice - extra;
     return min(back, extra) + low;
   }
 
-  T keep_inside(T x, int64_t size) const {
-    if (padding == kBorder) return clip(x, size);
-    return padding == kReflection ? clip(reflect(x, size), size) : x;
+  T keep_inside(T x) const {
+    if (padding == kBorder) return clip(x);
+    return padding == kReflection ? clip(reflect(x)) : x;
   }
 
-  /// A pixel by its coordinates; zero outside of the image, and for those no image could have.
-  T pixel(const Value* plane, T at_y, T at_x) const {
-    const Value y = stored(at_y), x = stored(at_x);
-    const Value rows = static_cast<Value>(height), columns = static_cast<Value>(width);
-    if (!(y >= 0 && y < rows && x >= 0 && x < columns)) return number(0);
-    return T(plane[static_cast<int64_t>(y) * width + static_cast<int64_t>(x)]);
+  /// -1 outside of the image, and for coordinates that no image could have.
+  int64_t index(T at) const {
+    const Value x = stored(at);
+    return x >= 0 && x < count ? static_cast<int64_t>(x) : -1;
   }
 
-  T bilinear(const Value* plane, T y, T x) const {
-    y = keep_inside(y, height);
-    x = keep_inside(x, width);
-    const T top = floor(y), left = floor(x), one = number(1);
-    const T n = y - top, s = one - n, w = x - left, e = one - w;
-    return pixel(plane, top, left) * (e * s) + pixel(plane, top, left + one) * (w * s) +
-           pixel(plane, top + one, left) * (e * n) + pixel(plane, top + one, left + one) * (w * n);
-  }
+  int64_t padding;
+  ScalarType type;
+  T half, twice, before, low, last;
+  Value count;
+};
 
-  T nearest(const Value* plane, T y, T x) const {
-    return pixel(plane, T(std::nearbyint(stored(keep_inside(y, height)))),
-                 T(std::nearbyint(stored(keep_inside(x, width)))));
+template <typename T>
+struct Sampler {
+  using Value = Stored<T>;
+
+  explicit Sampler(const Sampling& s)
+      : interpolation(s.interpolation), width(s.width), rows(s.height, s), columns(s.width, s) {}
+
+  int64_t interpolation, width;
+  Axis<T> rows, columns;
+
+  static T floor(T x) { return exact(x, std::floor(stored(x))); }
+
+  int64_t pixel(int64_t y, int64_t x) const { return y < 0 || x < 0 ? -1 : y * width + x; }
+
+  static T inner(T d) { return (exact(d, 1.25) * d - exact(d, 2.25)) * d * d + exact(d, 1); }
+  static T outer(T d) {
+    return ((exact(d, -0.75) * d + exact(d, 3.75)) * d - exact(d, 6)) * d + exact(d, 3);
   }
 
   /// Weights of the four neighbours of a point `t` behind the second: cubic convolution, A = -3/4.
   static void cubic_weights(T t, T (&w)[4]) {
-    const T a = number(-0.75), one = number(1);
-    const auto inner = [&](T d) { return (number(1.25) * d - number(2.25)) * d * d + one; };
-    const auto outer = [&](T d) {
-      return ((a * d + number(3.75)) * d - number(6)) * d + number(3);
-    };
+    const T one = exact(t, 1);
     w[0] = outer(t + one);
     w[1] = inner(t);
     w[2] = inner(one - t);
-    w[3] = outer(number(2) - t);
+    w[3] = outer(exact(t, 2) - t);
   }
 
-  T bicubic(const Value* plane, T y, T x) const {
-    const T top = floor(y), left = floor(x);
-    T v[4], u[4], sum = number(0);
-    cubic_weights(y - top, v);
-    cubic_weights(x - left, u);
-    for (int i = 0; i < 4; ++i) {
-      const T at_y = keep_inside(top + number(i - 1), height);
-      T line = number(0);
-      for (int j = 0; j < 4; ++j) {
-        line = line + u[j] * pixel(plane, at_y, keep_inside(left + number(j - 1), width));
+  /// Writes what point `j` of a block reads.
+  void place(Value grid_y, Value grid_x, int64_t j, Taps<T>& taps) const {
+    T y = rows.to_pixels(grid_y), x = columns.to_pixels(grid_x);
+    int64_t at_y[4], at_x[4];
+    if (interpolation == kBicubic) {
+      const T top = floor(y), left = floor(x);
+      T of_rows[4], of_columns[4];
+      cubic_weights(y - top, of_rows);
+      cubic_weights(x - left, of_columns);
+      for (int k = 0; k < 4; ++k) {
+        taps.weight[k][j] = of_columns[k];
+        taps.weight[4 + k][j] = of_rows[k];
+        at_y[k] = rows.index(rows.keep_inside(top + exact(y, k - 1)));
+        at_x[k] = columns.index(columns.keep_inside(left + exact(x, k - 1)));
       }
-      sum = sum + v[i] * line;
+      for (int k = 0; k < 16; ++k) taps.at[k][j] = pixel(at_y[k / 4], at_x[k % 4]);
+      return;
     }
-    return sum;
+    y = rows.keep_inside(y);
+    x = columns.keep_inside(x);
+    if (interpolation == kNearest) {
+      taps.at[0][j] = pixel(rows.index(exact(y, std::nearbyint(stored(y)))),
+                            columns.index(exact(x, std::nearbyint(stored(x)))));
+      return;
+    }
+    const T top = floor(y), left = floor(x), one = exact(y, 1);
+    const T n = y - top, s = one - n, w = x - left, e = one - w;
+    const T weights[] = {e * s, w * s, e * n, w * n};
+    at_y[0] = rows.index(top);
+    at_y[1] = rows.index(top + one);
+    at_x[0] = columns.index(left);
+    at_x[1] = columns.index(left + one);
+    for (int k = 0; k < 4; ++k) {
+      taps.at[k][j] = pixel(at_y[k / 2], at_x[k % 2]);
+      taps.weight[k][j] = weights[k];
+    }
   }
 
-  Value sample(const Value* plane, Value grid_y, Value grid_x) const {
-    const T y = to_pixels(T(grid_y), height), x = to_pixels(T(grid_x), width);
-    if (interpolation == kNearest) return stored(nearest(plane, y, x));
-    return stored(interpolation == kBilinear ? bilinear(plane, y, x) : bicubic(plane, y, x));
+  /// sum = a product of each tap's pixel and its weight, added in their order.
+  static void blend(const Value* plane, const int64_t (*at)[kPoints], const T (*weight)[kPoints],
+                    T (&sum)[kPoints]) {
+    for (int k = 0; k < 4; ++k) {
+      Value pixels[kPoints];
+      read(plane, at[k], pixels);
+      for (int64_t j = 0; j < kPoints; ++j) {
+        const T product = weight[k][j] * exact(weight[k][j], pixels[j]);
+        sum[j] = k == 0 ? product : sum[j] + product;
+      }
+    }
+  }
+
+  static void read(const Value* plane, const int64_t (&at)[kPoints], Value (&pixels)[kPoints]) {
+    for (int64_t j = 0; j < kPoints; ++j) pixels[j] = at[j] < 0 ? 0 : plane[at[j]];
+  }
+
+  /// The values of a block of points in one channel.
+  void sample(const Value* plane, const Taps<T>& taps, Value (&values)[kPoints]) const {
+    if (interpolation == kNearest) return read(plane, taps.at[0], values);
+    T sum[kPoints], line[kPoints];
+    if (interpolation == kBilinear) {
+      blend(plane, taps.at, taps.weight, sum);
+    } else {
+      for (int i = 0; i < 4; ++i) {
+        blend(plane, taps.at + 4 * i, taps.weight, line);
+        for (int64_t j = 0; j < kPoints; ++j) {
+          const T product = taps.weight[4 + i][j] * line[j];
+          sum[j] = i == 0 ? product : sum[j] + product;
+        }
+      }
+    }
+    for (int64_t j = 0; j < kPoints; ++j) values[j] = stored(sum[j]);
   }
 };
 
-/// Samples all planes; `at` has `points` pairs for each image.
+/// Samples all planes; `grid` has pairs, x first.
 template <typename T>
-void sample_all(Context& context, const Sampler<T>& sampler, const Stored<T>* x,
-                const Stored<T>* at, int64_t images, int64_t channels, int64_t points,
+void sample_all(Context& context, const Sampling& s, const Stored<T>* x, const Stored<T>* grid,
                 Stored<T>* y) {
-  const int64_t plane = sampler.height * sampler.width;
-  context.parallel_for(0, images * channels, 1, [&](int64_t begin, int64_t end) {
+  const Sampler<T> sampler(s);
+  const int64_t blocks = (s.points + kPoints - 1) / kPoints, grain = 1 + 256 / (s.channels + 1);
+  context.parallel_for(0, s.images * blocks, grain, [&](int64_t begin, int64_t end) {
+    Taps<T> taps;
+    Stored<T> values[kPoints];
     for (int64_t i = begin; i < end; ++i) {
-      const Stored<T>* const pairs = at + i / channels * points * 2;
-      for (int64_t j = 0; j < points; ++j) {
-        y[i * points + j] = sampler.sample(x + i * plane, pairs[2 * j + 1], pairs[2 * j]);
+      const int64_t image = i / blocks, first = i % blocks * kPoints;
+      const int64_t count = std::min(kPoints, s.points - first);
+      const Stored<T>* const pairs = grid + 2 * (image * s.points + first);
+      for (int64_t j = 0; j < kPoints; ++j) {  // The last point stands for those that are missing.
+        const Stored<T>* const pair = pairs + 2 * std::min(j, count - 1);
+        sampler.place(pair[1], pair[0], j, taps);
+      }
+      for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c) {
+        sampler.sample(x + c * s.height * s.width, taps, values);
+        std::copy_n(values, count, y + c * s.points + first);
       }
     }
   });
@@ -154,26 +241,28 @@ Error grid_sampler_2d_out(Context& context, const Tensor& input, const Tensor& g
             InvalidArgument, "input, grid and out must have the same dtype");
   ETX_CHECK(context, Floating::contains(out.scalar_type()), NotSupported,
             "grid_sampler_2d takes floating dtypes");
-  const int64_t channels = input.size(1), points = grid.size(1) * grid.size(2);
+  const Sampling s{interpolation_mode, padding_mode,  align_corners,
+                   out.scalar_type(),  input.size(0), input.size(1),
+                   input.size(2),      input.size(3), grid.size(1) * grid.size(2)};
   Shape shape;
   for (const int64_t size : {input.size(0), input.size(1), grid.size(1), grid.size(2)}) {
     shape.push(size);
   }
   ETX_TRY(resize_out(context, out, shape));
   const ScalarType type = wide(out.scalar_type());
-  return dispatch(Floating{}, out.scalar_type(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    using Value = Stored<Computing<T>>;
-    const Value *x, *at;
-    ResultOperand result;
-    ETX_TRY(read_operand(context, input, type, x));
-    ETX_TRY(read_operand(context, grid, type, at));
-    ETX_TRY(result.prepare(context, out, type));
-    const Sampler<Computing<T>> sampler{interpolation_mode, padding_mode, align_corners,
-                                        input.size(2), input.size(3)};
-    sample_all(context, sampler, x, at, input.size(0), channels, points, result.data<Value>());
-    return result.finish(context, out);
-  });
+  const void *x = nullptr, *pairs = nullptr;
+  ResultOperand result;
+  ETX_TRY(read_operand(context, input, type, x));
+  ETX_TRY(read_operand(context, grid, type, pairs));
+  ETX_TRY(result.prepare(context, out, type));
+  ETX_TRY(dispatch(Floating{}, out.scalar_type(), [&](auto tag) {
+    using T = Computing<typename decltype(tag)::type>;
+    using Value = Stored<T>;
+    sample_all<T>(context, s, static_cast<const Value*>(x), static_cast<const Value*>(pairs),
+                  result.data<Value>());
+    return Error::Ok;
+  }));
+  return result.finish(context, out);
 }
 
 constexpr etx_kernel kRows[] = {
