@@ -178,7 +178,17 @@ void clamp_tensor_loop(const void*, const void* const* in, uint32_t scalars, voi
     y[i] = minimum(maximum(x[i * steps[0]], low[i * steps[1]]), high[i * steps[2]]);
   }
 }
-constexpr Loops kClampTensor = {&clamp_tensor_loop<int64_t>, &clamp_tensor_loop<float>,
+void clamp_tensor_float_loop(const void* user, const void* const* in, uint32_t scalars, void* out,
+                             int64_t n) {
+  if (kIsSmall || scalars != 0 || out == in[2]) {
+    return clamp_tensor_loop<float>(user, in, scalars, out, n);
+  }
+  float* const y = static_cast<float*>(out);
+  isa().maximum(static_cast<const float*>(in[0]), static_cast<const float*>(in[1]), y,
+                static_cast<size_t>(n));
+  isa().minimum(y, static_cast<const float*>(in[2]), y, static_cast<size_t>(n));
+}
+constexpr Loops kClampTensor = {&clamp_tensor_loop<int64_t>, &clamp_tensor_float_loop,
                                 &clamp_tensor_loop<double>};
 
 Element lowest(ScalarType as) {

@@ -59,10 +59,39 @@ void channel_moments(const BatchNorm& n, const T* x, T* mean, T* variance) {
   }
 }
 
+/// The same of rows of a few points: channels are what lies side by side.
+template <typename T>
+void normalize_channels(Context& context, const BatchNorm& n, const T* x, const T* mean,
+                        const T* invstd, const T* w, const T* b, T* y) {
+  constexpr int64_t kBlock = 256;
+  const int64_t row = n.channels * n.points, grain = divide_up(kGrain, row + 1);
+  context.parallel_for(0, n.batch, grain, [&](int64_t begin, int64_t end) {
+    T means[kBlock], scales[kBlock], shifts[kBlock];
+    for (int64_t first = 0; first < row; first += kBlock) {
+      const int64_t count = min(row - first, kBlock);
+      for (int64_t j = 0; j < count; ++j) {
+        const int64_t c = (first + j) / n.points;
+        means[j] = mean[c];
+        scales[j] = w == nullptr ? invstd[c] : invstd[c] * w[c];
+        shifts[j] = b == nullptr ? T{0} : b[c];
+      }
+      for (int64_t i = begin; i < end; ++i) {
+        const T* const from = x + i * row + first;
+        T* const to = y + i * row + first;
+        for (int64_t j = 0; j < count; ++j) to[j] = (from[j] - means[j]) * scales[j] + shifts[j];
+      }
+    }
+  });
+}
+
 /// y = (x - mean) invstd weight + bias with one of each per channel.
 template <typename T>
 void normalize(Context& context, const BatchNorm& n, const T* x, const T* mean, const T* invstd,
                const T* w, const T* b, T* y) {
+  constexpr int64_t kFewPoints = 16;
+  if (!kIsSmall && n.points < kFewPoints) {
+    return normalize_channels(context, n, x, mean, invstd, w, b, y);
+  }
   const int64_t grain = divide_up(kGrain, n.points + 1);
   context.parallel_for(0, n.batch * n.channels, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -5,6 +5,7 @@
 #include "core/loops.h"
 #include "core/min_max.h"
 #include "core/shape.h"
+#include "core/work.h"
 #include "ops/reduce/reduction.h"
 
 namespace etx::portable {
@@ -27,10 +28,19 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
   ETX_TRY(resize_out(context, out, Shape(self)));
   if (out.numel() == 0) return Error::Ok;
   Nest<2> lines;
+  int64_t beside = 1, in_beside = 0, out_beside = 0;
   for (ssize_t i = self.dim(); i-- > 0;) {
     const ssize_t other = out.dim_order()[static_cast<size_t>(i)];
-    if (other != d) lines.push(self.size(other), {self.stride(other), out.stride(other)});
+    if (other == d) continue;
+    if (i == self.dim() - 1 && self.size(other) > 1) {
+      beside = self.size(other);
+      in_beside = self.stride(other);
+      out_beside = out.stride(other);
+    } else {
+      lines.push(self.size(other), {self.stride(other), out.stride(other)});
+    }
   }
+  const int64_t blocks = divide_up(beside, Reader::kBlock);
   const bool scalar = self.dim() == 0;
   const int64_t length = scalar ? 1 : self.size(d);
   const int64_t in_stride = scalar ? 1 : self.stride(d);
@@ -41,7 +51,7 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
     using C = typename decltype(tag)::type;
     const Reader reader(self, as);
     const Writer writer(out, as);
-    const int64_t grain = 1 + 16384 / length;
+    const int64_t grain = 1 + 16384 / (length * min(beside, Reader::kBlock));
     // What may overflow is added one by one.
     const bool by_fours = out.scalar_type() != ScalarType::Double;
     const auto sums_of = [&](int64_t begin, int64_t end) {
@@ -72,7 +82,33 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
         }
       });
     };
-    context.parallel_for(0, out.numel() / length, grain, Callback<int64_t, int64_t>(sums_of));
+    // Lines that lie side by side are added up together.
+    const auto sums_of_blocks = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = i % blocks * Reader::kBlock;
+        const int64_t count = min(beside - first, Reader::kBlock);
+        lines.for_each(i / blocks, i / blocks + 1, [&](const int64_t* offsets) {
+          C totals[Reader::kBlock] = {};
+          for (int64_t k = 0; k < length; ++k) {
+            C* total = totals;
+            reader.for_each_piece(offsets[0] + k * in_stride + first * in_beside, in_beside, count,
+                                  [&](const void* piece, int64_t n) {
+                                    const C* x = static_cast<const C*>(piece);
+                                    for (int64_t j = 0; j < n; ++j) {
+                                      total[j] = wrap_add(total[j], x[j]);
+                                    }
+                                    total += n;
+                                  });
+            writer.write(offsets[1] + k * out_stride + first * out_beside, out_beside, totals,
+                         count);
+          }
+        });
+      }
+    };
+    const int64_t units = out.numel() / length / beside * blocks;
+    context.parallel_for(0, units, grain,
+                         beside > 1 ? Callback<int64_t, int64_t>(sums_of_blocks)
+                                    : Callback<int64_t, int64_t>(sums_of));
     return Error::Ok;
   });
 }

@@ -33,8 +33,16 @@ struct Product {
   static C start() { return 1; }
   static C pair(C a, C b) { return wrap_mul(a, b); }
   static C run(const C* x, int64_t n) {
+    constexpr int64_t kChains = kIsSmall ? 1 : 16;
+    C products[kChains];
+    for (C& product : products) product = 1;
+    int64_t i = 0;
+    for (; i + kChains <= n; i += kChains) {
+      for (int64_t k = 0; k < kChains; ++k) products[k] = wrap_mul(products[k], x[i + k]);
+    }
     C total = 1;
-    for (int64_t i = 0; i < n; ++i) total = wrap_mul(total, x[i]);
+    for (const C product : products) total = wrap_mul(total, product);
+    for (; i < n; ++i) total = wrap_mul(total, x[i]);
     return total;
   }
 };
