@@ -457,6 +457,18 @@ def test_normalisations(dtype: torch.dtype, affine: bool) -> None:
         check_batch_norm(x, pair, draw(dtype, c), draw(dtype, c).abs() + 0.5)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("points", [(), (1,), (3,), (3, 5), (4, 4)], ids=str)
+def test_batch_norms_of_few_points(dtype: torch.dtype, points: tuple[int, ...]) -> None:
+    """Channels are worked on side by side, in blocks that end within one."""
+    torch.manual_seed(0)
+    for batch, channels in ((2, 1), (2, 90), (5, 300)):
+        x, mean = draw(dtype, batch, channels, *points), draw(dtype, channels)
+        pair = draw(dtype, channels), draw(dtype, channels)
+        for given in (pair, (None, None), (pair[0], None), (None, pair[1])):
+            check_batch_norm(x, given, mean, draw(dtype, channels).abs() + 0.5)
+
+
 def check_batch_norm(x: torch.Tensor, pair: Any, mean: torch.Tensor, var: torch.Tensor) -> None:
     given = exact(x), *map(exact, pair)
     want = aten._native_batch_norm_legit_no_training(*given, exact(mean), exact(var), 0.1, 1e-5)
