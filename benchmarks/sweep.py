@@ -25,6 +25,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from etx_exir import to_edge_transform_and_lower
 from etx_exir.errors import EtxError
 from etx_runtime import Runtime, set_num_threads
 from sweep_cases import DTYPES, Case, cases
+from sweep_others import other_cases
 
 HERE = Path(__file__).parent
 PEERS = ("etx", "torch", "onnxruntime", "xnnpack", "executorch")
@@ -285,6 +287,7 @@ def main() -> int:
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=list(DTYPES))
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--every", action="store_true", help="a case of each other operator, too")
     parser.add_argument("words", nargs="*", help="only rows whose name has one of them")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -295,7 +298,8 @@ def main() -> int:
     peak, rows = Peak(), []
     with torch.no_grad():
         for dtype in options.dtypes:
-            for case in cases(dtype):
+            others = other_cases(dtype) if options.every else ()
+            for case in chain(cases(dtype), others):
                 if options.words and not any(word in case.name for word in options.words):
                     continue
                 row = measure(case, peers, peak, options.rounds)
