@@ -201,6 +201,7 @@ def test_integers_that_are_added_up_wrap(dtype: torch.dtype) -> None:
     for name, args in (
         ("aten::index_put.out", (x, [index], x, True)),
         ("aten::scatter_add.out", (x, 0, index, x)),
+        ("aten::scatter_reduce.two_out", (x, 0, index, x, "sum", True)),
     ):
         (actual,) = PLUGIN.call(name, *args, result)
         assert actual.tolist() == [info.max - 2, info.max], name
@@ -223,8 +224,10 @@ def test_bytes_that_are_no_bools() -> None:
         ("aten::sum.IntList_out", (odd, [0], False, None), out(dtype=LONG), 2),
         ("aten::any.out", (odd, 0, False), out(dtype=torch.bool), 1),
         ("aten::scatter_add.out", (odd, 0, index, odd), bools, [1, 0, 1]),
+        ("aten::scatter_reduce.two_out", (odd, 0, index, odd, "prod", True), bools, [1, 0, 1]),
         ("aten::index_put.out", (odd, [index], odd, True), bools, [1, 0, 1]),
         ("aten::cumsum.out", (odd, 0, None), longs, [1, 1, 2]),
+        ("aten::cumprod.out", (odd, 0, None), longs, [1, 0, 0]),
     ):
         (actual,) = PLUGIN.call(name, *args, result)
         view = actual.view(torch.uint8) if actual.dtype == torch.bool else actual

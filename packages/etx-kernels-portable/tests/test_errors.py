@@ -62,6 +62,12 @@ def out(*shape: int, dtype: torch.dtype = F32, slack: int = 0) -> Out:
         ("aten::tril.out", (torch.ones(3), 0, out(3)), "InvalidArgument", "2 dimensions"),
         ("aten::cumsum.out", (X, 2, None, out(2, 3)), "InvalidArgument", "rank"),
         (
+            "aten::scatter_reduce.two_out",
+            (X, 0, torch.zeros(2, 3, dtype=torch.int64), X, "max", True, out(2, 3)),
+            "InvalidArgument",
+            "reduce must be",
+        ),
+        (
             "aten::native_group_norm.out",
             (
                 torch.ones(2, 4, 3),

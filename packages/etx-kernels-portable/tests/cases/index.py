@@ -13,6 +13,10 @@ CASES = [
     Case("gather", dtypes=MOVED, samples=30),
     Case("scatter", dtypes=MOVED, samples=30),
     Case("scatter_add", dtypes=(F32, I64, F64, BF16, I32, U8), samples=30),
+    *(
+        Case("scatter_reduce", how, dtypes=(F32, I64, F64, BF16, F16, I32, U8), samples=30)
+        for how in ("sum", "prod", "mean", "amax", "amin")
+    ),
     Case("masked_scatter", dtypes=MOVED, samples=20),
     Case("masked_select", dtypes=MOVED, samples=20),
     Case("nonzero", dtypes=(*ALL, I8), samples=20),

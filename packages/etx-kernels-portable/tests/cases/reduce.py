@@ -24,5 +24,6 @@ CASES = [
     Case("std", dtypes=FLOATING),
     Case("std_mean", dtypes=FLOATING, samples=16),
     Case("cumsum", dtypes=REAL),
+    Case("cumprod", dtypes=REAL),
     Case("logsumexp", dtypes=(F32,)),
 ]

@@ -22,10 +22,10 @@ from differential.values import Draw
 
 ROUNDS = re.compile(
     r"aten::(a?(cos|sin|tan)h?|atan2|hypot|erfc?|exp|expm1|log\w*|r?sqrt|sigmoid|silu|pow|gelu|elu"
-    r"|_(log_)?softmax|glu|\w*sum|mean|prod|var|var_mean|_[cp]dist_forward|_fft_\w+|native_\w+"
+    r"|_(log_)?softmax|glu|\w*sum|mean|(cum)?prod|var|var_mean|_[cp]dist_forward|_fft_\w+|native_\w+"
     r"|_native_\w+|logit|arange"
     r"|avg_pool2d|_adaptive_\w+|convolution\w*|mm|bmm|addmm|linear|upsample_bi\w+|_upsample\w+"
-    r"|grid_sampler_2d|max_pool2d_with_indices_backward|scatter_add|index_put_?)\."
+    r"|grid_sampler_2d|max_pool2d_with_indices_backward|scatter_(add|reduce)|index_put_?)\."
     r"|quantized_decomposed::"
 )
 """Kernels whose order of computation, or whose functions, eager does not fix."""

@@ -286,6 +286,12 @@ def scatter(d: Draw) -> list[Any]:
     return [x, dim, chosen, d.tensor([s + d.int(0, 1) for s in chosen.shape], x.dtype)]
 
 
+@draws("aten::scatter_reduce.two_out")
+def scatter_reduce(d: Draw) -> list[Any]:
+    how = d.one("sum", "prod", "mean", "amax", "amin")
+    return [*scatter(d), how, d.chance(0.5)]
+
+
 @draws("aten::scatter.value_out")
 def scatter_value(d: Draw) -> list[Any]:
     x, dim, chosen = indexed(d, d.dtype())

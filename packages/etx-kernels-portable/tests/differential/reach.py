@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 LINEAR = (
     r"aten::(convolution(_backward)?|mm|bmm|addmm|linear|mean|sum|cumsum|_upsample_bilinear2d_aa"
-    r"|upsample_bilinear2d|avg_pool2d|_adaptive_avg_pool2d|scatter_add|index_put_?)(\.\w+)?"
+    r"|upsample_bilinear2d|avg_pool2d|_adaptive_avg_pool2d|scatter_(add|reduce)|index_put_?)(\.\w+)?"
 )
 SPREADS = r"(std|var)(_mean)?\.\w+"
 MEANS = rf"aten::(native_(layer|group)_norm\.out|_native_batch_norm_legit\w*\.\w+|{SPREADS})"
 CANCELS = rf"{LINEAR}|aten::(_fft_\w+|_cdist_forward)\.out"
-ADDED_NARROW = r"aten::(index_put_?|scatter_add|convolution\w*|cumsum)(\.\w+)?"
+ADDED_NARROW = r"aten::(index_put_?|scatter_(add|reduce)|convolution\w*|cumsum)(\.\w+)?"
 """Eager adds up float16 and bfloat16 as such."""
 ROOM = 8.0
 """What is that much less than the largest number of a dtype does not overflow on the way."""
@@ -42,7 +42,7 @@ def terms(call: Call) -> list[Any] | None:
     """Of each element of the results of a sum of products, the sum of its terms' magnitudes."""
     args = [size_of(a) if isinstance(a, torch.Tensor) else a for a in call.args]
     floating = call.expected[0].dtype.is_floating_point
-    if not re.match(r"aten::(index_put|scatter_add)", call.kernel.name) and floating:
+    if not re.match(r"aten::(index_put|scatter_(add|reduce))", call.kernel.name) and floating:
         args = [
             a.double().abs() if isinstance(a, torch.Tensor) and not a.is_complex() else a
             for a in args

@@ -32,8 +32,8 @@ def product(d: Draw) -> list[Any]:
     return [x, d.dim(x.dim()), d.chance(0.5), d.one(None, None, d.one(*COMMON))]
 
 
-@draws("aten::cumsum.out")
-def cumsum(d: Draw) -> list[Any]:
+@draws("aten::cumsum.out", "aten::cumprod.out")
+def scan(d: Draw) -> list[Any]:
     x = d.tensor(d.shape())
     return [x, d.dim(x.dim()), d.one(None, None, d.one(*COMMON))]
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <cstring>
+#include <limits>
+#include <string_view>
 
 #include <etx/kernel.h>
 
@@ -7,6 +10,7 @@
 #include "core/convert.h"
 #include "core/dispatch.h"
 #include "core/element.h"
+#include "core/loops.h"
 #include "core/scratch.h"
 #include "core/strided_copy.h"
 #include "ops/index/pairing.h"
@@ -122,10 +126,104 @@ Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const T
   });
 }
 
+enum class Reduce { kSum, kProd, kMean, kAmax, kAmin };
+constexpr std::string_view kReductions[] = {"sum", "prod", "mean", "amax", "amin"};
+
+template <typename C>
+C joined(Reduce how, C a, C b) {
+  if (how == Reduce::kProd) return wrap_mul(a, b);
+  if (how == Reduce::kAmax) return maximum(a, b);
+  return how == Reduce::kAmin ? minimum(a, b) : wrap_add(a, b);
+}
+
+/// What joined with a number is that number.
+template <typename C>
+C neutral(Reduce how) {
+  using Limits = std::numeric_limits<C>;
+  const C largest = Limits::has_infinity ? Limits::infinity() : Limits::max();
+  const C least = Limits::has_infinity ? -Limits::infinity() : Limits::min();
+  if (how == Reduce::kAmax) return least;
+  if (how == Reduce::kAmin) return largest;
+  return how == Reduce::kProd ? C{1} : C{0};
+}
+
+/// Quotients of integers are rounded down.
+template <typename C>
+C quotient(C total, int64_t count) {
+  const C n = static_cast<C>(count);
+  if constexpr (std::is_integral_v<C>) return total / n - (total % n < 0 ? 1 : 0);
+  return total / n;
+}
+
+/// Joins the elements of `src` to those of `out` at the places of `pairing`, in dtype `as`, that of
+/// `C`.
+template <typename C>
+Error reduce_into(Context& context, const Pairing& pairing, Reduce how, bool include_self,
+                  const Tensor& src, const Tensor& out, ScalarType as) {
+  const ScalarType dtype = out.scalar_type();
+  const int64_t count = out.numel(), size = static_cast<int64_t>(out.element_size());
+  char* const to = out.mutable_data_ptr<char>();
+  const char* const from = src.const_data_ptr<char>();
+  C* totals = reinterpret_cast<C*>(to);
+  if (dtype != as) {
+    ETX_ASSIGN(totals, scratch<C>(context, count, "no temporary memory for the results"));
+    cast(to, dtype, 1, totals, as, count);
+  }
+  int64_t* counts = nullptr;
+  if (how == Reduce::kMean) {
+    ETX_ASSIGN(counts, scratch<int64_t>(context, count, "no temporary memory for the counts"));
+    std::fill_n(counts, count, include_self ? 1 : 0);
+  }
+  const int64_t rows = pairing.nest.outer();
+  bool inside = include_self || pairing.run(0, rows, [&](const Block& block) {
+    for (int64_t k = 0; k < block.n; ++k) totals[block.base + block.offsets[k]] = neutral<C>(how);
+  });
+  inside = inside && pairing.run(0, rows, [&](const Block& block) {
+    C values[Pairing::kBlock];
+    cast(from + block.other * size, dtype, block.stride, values, as, block.n);
+    for (int64_t k = 0; k < block.n; ++k) {
+      const int64_t place = block.base + block.offsets[k];
+      totals[place] = joined(how, totals[place], values[k]);
+      if (counts != nullptr) ++counts[place];
+    }
+  });
+  ETX_TRY(finish_scatter(context, inside));
+  if (counts != nullptr) {
+    if (dtype != as && as == ScalarType::Long) {  // Sums have the bits of the dtype.
+      cast(totals, as, 1, to, dtype, count);
+      cast(to, dtype, 1, totals, as, count);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      if (counts[i] > 1) totals[i] = quotient(totals[i], counts[i]);
+    }
+  }
+  if (dtype != as) cast(totals, as, 1, to, dtype, count);
+  return Error::Ok;
+}
+
+Error scatter_reduce_two_out(Context& context, const Tensor& self, int64_t dim, const Tensor& index,
+                             const Tensor& src, std::string_view reduce, bool include_self,
+                             Tensor& out) {
+  const auto* const found = std::find(std::begin(kReductions), std::end(kReductions), reduce);
+  ETX_CHECK(context, found != std::end(kReductions), InvalidArgument,
+            "reduce must be sum, prod, mean, amax or amin");
+  const Reduce how = static_cast<Reduce>(found - std::begin(kReductions));
+  ssize_t axis = 0;
+  ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
+  if (index.numel() == 0) return Error::Ok;
+  const Pairing pairing(index, out, axis, src);
+  const ScalarType as = wide(out.scalar_type());
+  return dispatch<is_computed>(context, Join<ComputedFloating, Int64>{}, as, [&](auto tag) {
+    using C = typename decltype(tag)::type;
+    return reduce_into<C>(context, pairing, how, include_self, src, out, as);
+  });
+}
+
 constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::scatter.src_out", scatter_src_out, kAnyDtype),
     ETX_KERNEL("aten::scatter.value_out", scatter_value_out, kCastable),
     ETX_KERNEL("aten::scatter_add.out", scatter_add_out, RealBool::bits),
+    ETX_KERNEL("aten::scatter_reduce.two_out", scatter_reduce_two_out, RealBool::bits),
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
 #include <optional>
 
 #include "core/dispatch.h"
@@ -17,9 +18,8 @@ constexpr bool is_summed(ScalarType type) {
   return any_built(type, ScalarType::Float, ScalarType::Half, ScalarType::BFloat16);
 }
 
-/// y[i] = x[0] + … + x[i] along one dimension; float32 is summed in double.
-Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
-                 Tensor& out) {
+/// y[i] = x[0] + … + x[i] along one dimension, or their product; float32 is joined in double.
+Error scan(Context& context, const Tensor& self, int64_t dim, bool multiply, Tensor& out) {
   ETX_CHECK(context,
             RealBool::contains(self.scalar_type()) && RealBool::contains(out.scalar_type()),
             NotSupported, "the operator takes bool, integers and floating dtypes");
@@ -52,50 +52,57 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
     const Reader reader(self, as);
     const Writer writer(out, as);
     const int64_t grain = 1 + 16384 / (length * min(beside, Reader::kBlock));
-    // What may overflow is added one by one.
-    const bool by_fours = out.scalar_type() != ScalarType::Double;
+    // What may overflow is joined one by one.
+    const bool by_fours = !multiply && out.scalar_type() != ScalarType::Double;
     const auto sums_of = [&](int64_t begin, int64_t end) {
       lines.for_each(begin, end, [&](const int64_t* offsets) {
-        C total = 0;
+        C total = multiply ? 1 : 0;
         for (int64_t i = 0; i < length; i += Reader::kBlock) {
           const int64_t count = min(length - i, Reader::kBlock);
           C sums[Reader::kBlock];
-          reader.for_each_piece(offsets[0] + i * in_stride, in_stride, count,
-                                [&](const void* piece, int64_t n) {
-                                  const C* x = static_cast<const C*>(piece);
-                                  C sum = total;
-                                  int64_t k = 0;
-                                  for (; by_fours && k + 4 <= n; k += 4) {
-                                    const C two = wrap_add(x[k], x[k + 1]);
-                                    const C three = wrap_add(two, x[k + 2]);
-                                    sums[k] = wrap_add(sum, x[k]);
-                                    sums[k + 1] = wrap_add(sum, two);
-                                    sums[k + 2] = wrap_add(sum, three);
-                                    sums[k + 3] = sum = wrap_add(sum, wrap_add(three, x[k + 3]));
-                                  }
-                                  for (; k < n; ++k) {
-                                    sums[k] = sum = wrap_add(sum, x[k]);
-                                  }
-                                  total = sum;
-                                });
+          reader.for_each_piece(
+              offsets[0] + i * in_stride, in_stride, count, [&](const void* piece, int64_t n) {
+                const C* x = static_cast<const C*>(piece);
+                C sum = total;
+                int64_t k = 0;
+                for (; by_fours && k + 4 <= n; k += 4) {
+                  const C two = wrap_add(x[k], x[k + 1]);
+                  const C three = wrap_add(two, x[k + 2]);
+                  sums[k] = wrap_add(sum, x[k]);
+                  sums[k + 1] = wrap_add(sum, two);
+                  sums[k + 2] = wrap_add(sum, three);
+                  sums[k + 3] = sum = wrap_add(sum, wrap_add(three, x[k + 3]));
+                }
+                for (; k < n; ++k) {
+                  sums[k] = sum = multiply ? wrap_mul(sum, x[k]) : wrap_add(sum, x[k]);
+                }
+                total = sum;
+              });
           writer.write(offsets[1] + i * out_stride, out_stride, sums, count);
         }
       });
     };
-    // Lines that lie side by side are added up together.
+    // Lines that lie side by side are worked on together.
     const auto sums_of_blocks = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = i % blocks * Reader::kBlock;
         const int64_t count = min(beside - first, Reader::kBlock);
         lines.for_each(i / blocks, i / blocks + 1, [&](const int64_t* offsets) {
-          C totals[Reader::kBlock] = {};
+          C totals[Reader::kBlock];
+          std::fill_n(totals, count, C(multiply ? 1 : 0));
           for (int64_t k = 0; k < length; ++k) {
             C* total = totals;
             reader.for_each_piece(offsets[0] + k * in_stride + first * in_beside, in_beside, count,
                                   [&](const void* piece, int64_t n) {
                                     const C* x = static_cast<const C*>(piece);
-                                    for (int64_t j = 0; j < n; ++j) {
-                                      total[j] = wrap_add(total[j], x[j]);
+                                    if (multiply) {
+                                      for (int64_t j = 0; j < n; ++j) {
+                                        total[j] = wrap_mul(total[j], x[j]);
+                                      }
+                                    } else {
+                                      for (int64_t j = 0; j < n; ++j) {
+                                        total[j] = wrap_add(total[j], x[j]);
+                                      }
                                     }
                                     total += n;
                                   });
@@ -113,7 +120,18 @@ Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optiona
   });
 }
 
+Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
+                 Tensor& out) {
+  return scan(context, self, dim, false, out);
+}
+
+Error cumprod_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
+                  Tensor& out) {
+  return scan(context, self, dim, true, out);
+}
+
 constexpr etx_kernel kRows[] = {
+    ETX_KERNEL("aten::cumprod.out", cumprod_out, RealBool::bits),
     ETX_KERNEL("aten::cumsum.out", cumsum_out, RealBool::bits),
 };
 
