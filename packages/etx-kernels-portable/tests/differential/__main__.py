@@ -41,7 +41,7 @@ def main() -> int:
         return 0
     if options.only:
         return once(options.only, options.kernel)
-    summary = sweep(options.seed, options.calls)
+    summary = sweep(options.seed, options.calls, options.kernel)
     print(f"{summary.total} calls, seed {summary.seed}: {dict(summary.outcomes)}")
     print("\n".join(summary.failures()))
     if options.page is not None:

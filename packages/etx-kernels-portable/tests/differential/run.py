@@ -109,10 +109,10 @@ class Summary:
         return found
 
 
-def sweep(seed: int, count: int) -> Summary:
-    """Make `count` calls and count what came of them."""
+def sweep(seed: int, count: int, name: str | None = None) -> Summary:
+    """Make `count` calls, all of kernel `name` where it is given, and count what came of them."""
     summary = Summary(seed, Counter(), Counter(), [])
-    for found in calls(seed, 0, count):
+    for found in calls(seed, 0, count, name):
         summary.outcomes[found.outcome] += 1
         if found.row:
             summary.rows[found.row] += 1

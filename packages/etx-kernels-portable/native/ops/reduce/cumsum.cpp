@@ -18,8 +18,17 @@ constexpr bool is_summed(ScalarType type) {
   return any_built(type, ScalarType::Float, ScalarType::Half, ScalarType::BFloat16);
 }
 
-/// y[i] = x[0] + … + x[i] along one dimension, or their product; float32 is joined in double.
-Error scan(Context& context, const Tensor& self, int64_t dim, bool multiply, Tensor& out) {
+/// As float32, in which eager multiplies float16 and bfloat16, where `is_rounded`.
+template <typename C>
+C product(C a, C b, bool is_rounded) {
+  const C found = wrap_mul(a, b);
+  return is_rounded ? static_cast<C>(static_cast<float>(found)) : found;
+}
+
+/// y[i] = x[0] + … + x[i] along one dimension, or their product; float32 is joined in double. A
+/// dtype that is asked for is that of the elements.
+Error scan(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType> asked,
+           bool multiply, Tensor& out) {
   ETX_CHECK(context,
             RealBool::contains(self.scalar_type()) && RealBool::contains(out.scalar_type()),
             NotSupported, "the operator takes bool, integers and floating dtypes");
@@ -49,7 +58,10 @@ Error scan(Context& context, const Tensor& self, int64_t dim, bool multiply, Ten
       is_floating(out.scalar_type()) ? ScalarType::Double : wide(out.scalar_type());
   return dispatch<is_summed>(context, Join<Float64, Int64>{}, as, [&](auto tag) {
     using C = typename decltype(tag)::type;
-    const Reader reader(self, as);
+    const bool is_rounded =
+        out.scalar_type() == ScalarType::Half || out.scalar_type() == ScalarType::BFloat16;
+    const bool converts = asked.has_value() && self.scalar_type() != out.scalar_type();
+    const Reader reader(self, converts ? out.scalar_type() : as, as);
     const Writer writer(out, as);
     const int64_t grain = 1 + 16384 / (length * min(beside, Reader::kBlock));
     // What may overflow is joined one by one.
@@ -74,7 +86,7 @@ Error scan(Context& context, const Tensor& self, int64_t dim, bool multiply, Ten
                   sums[k + 3] = sum = wrap_add(sum, wrap_add(three, x[k + 3]));
                 }
                 for (; k < n; ++k) {
-                  sums[k] = sum = multiply ? wrap_mul(sum, x[k]) : wrap_add(sum, x[k]);
+                  sums[k] = sum = multiply ? product(sum, x[k], is_rounded) : wrap_add(sum, x[k]);
                 }
                 total = sum;
               });
@@ -97,7 +109,7 @@ Error scan(Context& context, const Tensor& self, int64_t dim, bool multiply, Ten
                                     const C* x = static_cast<const C*>(piece);
                                     if (multiply) {
                                       for (int64_t j = 0; j < n; ++j) {
-                                        total[j] = wrap_mul(total[j], x[j]);
+                                        total[j] = product(total[j], x[j], is_rounded);
                                       }
                                     } else {
                                       for (int64_t j = 0; j < n; ++j) {
@@ -120,14 +132,14 @@ Error scan(Context& context, const Tensor& self, int64_t dim, bool multiply, Ten
   });
 }
 
-Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
+Error cumsum_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType> dtype,
                  Tensor& out) {
-  return scan(context, self, dim, false, out);
+  return scan(context, self, dim, dtype, false, out);
 }
 
-Error cumprod_out(Context& context, const Tensor& self, int64_t dim, std::optional<ScalarType>,
-                  Tensor& out) {
-  return scan(context, self, dim, true, out);
+Error cumprod_out(Context& context, const Tensor& self, int64_t dim,
+                  std::optional<ScalarType> dtype, Tensor& out) {
+  return scan(context, self, dim, dtype, true, out);
 }
 
 constexpr etx_kernel kRows[] = {
