@@ -31,6 +31,7 @@ KIN = {
     "cdist": {"_pdist_forward"},
     "copy": {"clone", "_to_copy", "_h2d_copy", "_d2h_copy"}
     | {"_to_dim_order_copy", "_clone_dim_order", "_empty_dim_order"},
+    "cumsum": {"cumprod"},
     "div": {"remainder", "fmod"},
     "fill": {"full", "full_like", "zeros", "ones", "empty", "scalar_tensor"},
     "permute": {"t_copy", "transpose_copy"},

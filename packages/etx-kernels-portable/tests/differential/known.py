@@ -78,12 +78,6 @@ def points_at_values(call: Call) -> bool:
     return same and bool(distinct) and difference(values, picked, None, True) is None
 
 
-def beyond_integers(x: torch.Tensor, dtype: torch.dtype) -> bool:
-    if not x.is_floating_point() or dtype.is_floating_point or not x.numel():
-        return False
-    return not bool((x.double().abs() < 2.0 ** min(31, 8 * dtype.itemsize - 1)).all())
-
-
 def named_twice(call: Call) -> bool:
     """Each element is that of self or one of the values."""
     values = call.args[2].flatten()
@@ -324,14 +318,6 @@ ROWS: tuple[Row, ...] = (
         "of integers, which a double does not hold: Python divides exactly, the kernel as doubles",
         lambda c: max(map(abs, c.args[:2])) > 2**53,
         example=("executorch_prim::truediv.Scalar", 201, 5099),
-    ),
-    Row(
-        "numbers without an integer",
-        r"aten::cum(sum|prod)\.out",
-        "NaN, infinities and numbers beyond the integers that are converted to a dtype of "
-        "integers: what they become is not defined",
-        lambda c: beyond_integers(c.args[0], c.expected[0].dtype),
-        example=("aten::cumsum.out", 107, 38309),
     ),
     Row(
         "long exponents",
