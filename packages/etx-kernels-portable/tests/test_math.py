@@ -525,3 +525,56 @@ def test_fourier_transforms(dtype: torch.dtype) -> None:
             out = Out(list(want.shape), dtype)
             (got,) = PLUGIN.call("aten::_fft_c2r.out", half, dim, normalization, last, out)
             compare(got, want)
+
+
+SIZES = [
+    *range(1, 71),
+    101,
+    160,
+    202,
+    320,
+    400,
+    441,
+    480,
+    509,
+    512,
+    600,
+    1000,
+    1009,
+    1024,
+    1200,
+    2018,
+    4096,
+]
+
+
+@pytest.mark.parametrize("dtype", [F32, F64])
+def test_fourier_transforms_of_sizes(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    compound = torch.complex64 if dtype is F32 else torch.complex128
+
+    def check(name: str, want: torch.Tensor, x: torch.Tensor, dim: int, *rest: Any) -> torch.Tensor:
+        made = compound if want.is_complex() else dtype
+        got, again = (
+            PLUGIN.call(name, x, [dim], *rest, Out(list(want.shape), made), threads=threads)[0]
+            for threads in (1, 3)
+        )
+        torch.testing.assert_close(again, got, rtol=0, atol=0)
+        if want.is_complex():
+            compare(torch.view_as_real(got), torch.view_as_real(want))
+        else:
+            compare(got, want)
+        return got
+
+    for n in SIZES:
+        lines = 67 if n == 4096 else 1 + n % 19
+        for dim in (0, 1):
+            x = draw(dtype, *((n, lines) if dim == 0 else (lines, n)))
+            z = torch.complex(x, draw(dtype, *x.shape))
+            for forward in (True, False):
+                want = aten._fft_c2c(z.to(torch.complex128), [dim], 0, forward)
+                check("aten::_fft_c2c.out", want, z, dim, 0, forward)
+            want = aten._fft_r2c(x.double(), [dim], 0, True)
+            half = check("aten::_fft_r2c.out", want, x, dim, 0, True)
+            want = aten._fft_c2r(half.to(torch.complex128), [dim], 2, n)
+            check("aten::_fft_c2r.out", want, half, dim, 2, n)

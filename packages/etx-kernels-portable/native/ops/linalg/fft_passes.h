@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_FFT_PASSES_H_
+#define ETX_PORTABLE_FFT_PASSES_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "isa/isa.h"
+
+namespace etx::portable {
+namespace {
+
+template <typename T>
+struct Complex {
+  T re, im;
+  Complex operator*(Complex o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
+  Complex operator+(Complex o) const { return {re + o.re, im + o.im}; }
+  Complex operator-(Complex o) const { return {re - o.re, im - o.im}; }
+  Complex operator*(T s) const { return {re * s, im * s}; }
+  /// The number times -i.
+  Complex turned() const { return {im, -re}; }
+};
+
+/// Rows of numbers: their real and their imaginary parts.
+template <typename T>
+struct Planes {
+  T *re, *im;
+};
+
+template <typename T>
+inline void butterfly(Complex<T> (&z)[2]) {
+  const Complex<T> a = z[0], b = z[1];
+  z[0] = a + b;
+  z[1] = a - b;
+}
+
+template <typename T>
+inline void butterfly(Complex<T> (&z)[3]) {
+  const Complex<T> sum = z[1] + z[2], a = z[0] - sum * T(0.5);
+  const Complex<T> b = ((z[1] - z[2]) * T(0.866025403784438647)).turned();
+  z[0] = z[0] + sum;
+  z[1] = a + b;
+  z[2] = a - b;
+}
+
+template <typename T>
+inline void butterfly(Complex<T> (&z)[4]) {
+  const Complex<T> a = z[0] + z[2], b = z[0] - z[2], c = z[1] + z[3], d = (z[1] - z[3]).turned();
+  z[0] = a + c;
+  z[1] = b + d;
+  z[2] = a - c;
+  z[3] = b - d;
+}
+
+template <typename T>
+inline void butterfly(Complex<T> (&z)[5]) {
+  const T c1 = T(0.309016994374947424), c2 = T(-0.809016994374947424);
+  const T s1 = T(0.951056516295153572), s2 = T(0.587785252292473129);
+  const Complex<T> p = z[1] + z[4], q = z[2] + z[3], u = z[1] - z[4], v = z[2] - z[3];
+  const Complex<T> a = z[0] + p * c1 + q * c2, b = z[0] + p * c2 + q * c1;
+  const Complex<T> c = (u * s1 + v * s2).turned(), d = (u * s2 - v * s1).turned();
+  z[0] = z[0] + p + q;
+  z[1] = a + c;
+  z[2] = b + d;
+  z[3] = b - d;
+  z[4] = a - c;
+}
+
+/// Forward transforms of one length, many side by side: Stockham's passes, one per factor, between
+/// two pairs of planes in turns.
+template <typename T>
+struct Passes {
+  const Complex<T>* roots;  ///< Of unity: exp(-2 pi i k / (n * step)).
+  Planes<T> x, y;           ///< From x to y.
+
+  /// Transforms the rows of `lanes` numbers of x; the result is in x again.
+  void run(int64_t n, int64_t step, int64_t lanes) {
+    while (n > 1) {
+      const int64_t p = factor_of(n);
+      n /= p;
+      if (kIsSmall || p > 5) {
+        pass_of_any(p, n, step, lanes);
+      } else {
+        if (p == 2) pass<2>(n, step, lanes);
+        if (p == 3) pass<3>(n, step, lanes);
+        if (p == 4) pass<4>(n, step, lanes);
+        if (p == 5) pass<5>(n, step, lanes);
+      }
+      std::swap(x, y);
+      step *= p;
+      lanes *= p;
+    }
+  }
+
+ private:
+  static int64_t factor_of(int64_t n) {
+    if (!kIsSmall && n % 4 == 0) return 4;
+    for (int64_t p = 2; p * p <= n; ++p) {
+      if (n % p == 0) return p;
+    }
+    return n;
+  }
+
+  /// x has p times m rows of s numbers, y m times p.
+  template <int p>
+  void pass(int64_t m, int64_t step, int64_t s) const {
+    for (int64_t q = 0; q < m; ++q) {
+      Complex<T> w[p];
+      for (int j = 1; j < p; ++j) w[j] = roots[j * q * step];
+      const T* __restrict const re = x.re + q * s;
+      const T* __restrict const im = x.im + q * s;
+      T* __restrict const to_re = y.re + p * q * s;
+      T* __restrict const to_im = y.im + p * q * s;
+      for (int64_t k = 0; k < s; ++k) {
+        Complex<T> z[p];
+#pragma GCC unroll 8
+        for (int r = 0; r < p; ++r) z[r] = {re[r * m * s + k], im[r * m * s + k]};
+        butterfly(z);
+        to_re[k] = z[0].re;
+        to_im[k] = z[0].im;
+#pragma GCC unroll 8
+        for (int j = 1; j < p; ++j) {
+          const Complex<T> at = z[j] * w[j];
+          to_re[j * s + k] = at.re;
+          to_im[j * s + k] = at.im;
+        }
+      }
+    }
+  }
+
+  /// The same by the definition.
+  void pass_of_any(int64_t p, int64_t m, int64_t step, int64_t s) const {
+    for (int64_t q = 0; q < m; ++q) {
+      for (int64_t j = 0; j < p; ++j) {
+        T* __restrict const to_re = y.re + (p * q + j) * s;
+        T* __restrict const to_im = y.im + (p * q + j) * s;
+        for (int64_t k = 0; k < s; ++k) to_re[k] = to_im[k] = 0;
+        int64_t turn = j * q;
+        for (int64_t r = 0; r < p; ++r) {
+          const T* __restrict const re = x.re + (r * m + q) * s;
+          const T* __restrict const im = x.im + (r * m + q) * s;
+          const Complex<T> w = roots[turn * step];
+          for (int64_t k = 0; k < s; ++k) {
+            to_re[k] += re[k] * w.re - im[k] * w.im;
+            to_im[k] += re[k] * w.im + im[k] * w.re;
+          }
+          turn += j * m;
+          if (turn >= p * m) turn -= p * m;
+        }
+      }
+    }
+  }
+};
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_FFT_PASSES_H_
