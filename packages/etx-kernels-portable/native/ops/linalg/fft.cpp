@@ -66,7 +66,7 @@ class Transform {
     const int64_t lanes =
         kIsSmall ? 1 : max<int64_t>(1, min(min(count, kMaxLanes), kCachedPoints / n_));
     const int64_t threads = min(useful_threads(context, count * n_ * 8), divide_up(count, lanes));
-    const int64_t part = 4 * (n_ + 1) * lanes;
+    const int64_t part = 4 * (n_ + 1) * lanes + Passes<float>::kLanes;
     const size_t size = is_single ? sizeof(float) : sizeof(double);
     roots_ = scratch_bytes(context, kNoMemory, 2 * n_, size);
     char* const memory =

@@ -3,6 +3,7 @@
 #define ETX_PORTABLE_FFT_PASSES_H_
 
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "isa/isa.h"
@@ -70,6 +71,9 @@ inline void butterfly(Complex<T> (&z)[5]) {
 /// two pairs of planes in turns.
 template <typename T>
 struct Passes {
+  /// In a vector of 16 bytes.
+  static constexpr int64_t kLanes = 16 / sizeof(T);
+
   const Complex<T>* roots;  ///< Of unity: exp(-2 pi i k / (n * step)).
   Planes<T> x, y;           ///< From x to y.
 
@@ -78,13 +82,14 @@ struct Passes {
     while (n > 1) {
       const int64_t p = factor_of(n);
       n /= p;
-      if (kIsSmall || p > 5) {
+      if constexpr (kIsSmall) {
         pass_of_any(p, n, step, lanes);
       } else {
         if (p == 2) pass<2>(n, step, lanes);
         if (p == 3) pass<3>(n, step, lanes);
         if (p == 4) pass<4>(n, step, lanes);
         if (p == 5) pass<5>(n, step, lanes);
+        if (p > 5) pass_of_prime(p, n, step, lanes);
       }
       std::swap(x, y);
       step *= p;
@@ -128,7 +133,7 @@ struct Passes {
     }
   }
 
-  /// The same by the definition.
+  /// The same by the definition, where code is dear.
   void pass_of_any(int64_t p, int64_t m, int64_t step, int64_t s) const {
     for (int64_t q = 0; q < m; ++q) {
       for (int64_t j = 0; j < p; ++j) {
@@ -149,6 +154,66 @@ struct Passes {
         }
       }
     }
+  }
+
+  /// The same for an odd p. Rows r and p - r of x are multiplied with the same cosines and opposite
+  /// sines: in their places come their sum and their difference times -i. Reads up to
+  /// `kLanes - 1` elements beyond x.
+  void pass_of_prime(int64_t p, int64_t m, int64_t step, int64_t s) const {
+    const int64_t row = m * s, half = p / 2;
+    for (int64_t q = 0; q < m; ++q) {
+      T* const re = x.re + q * s;
+      T* const im = x.im + q * s;
+      T* const to_re = y.re + p * q * s;
+      T* const to_im = y.im + p * q * s;
+      for (int64_t k = 0; k < s; ++k) {
+        Complex<T> total{re[k], im[k]};
+        for (int64_t a = k + row, b = k + (p - 1) * row; a < b; a += row, b -= row) {
+          const Complex<T> u{re[a], im[a]}, v{re[b], im[b]}, sum = u + v, turned = (u - v).turned();
+          total = total + sum;
+          re[a] = sum.re;
+          im[a] = sum.im;
+          re[b] = turned.re;
+          im[b] = turned.im;
+        }
+        to_re[k] = total.re;
+        to_im[k] = total.im;
+      }
+      for (int64_t j = 1; j <= half; ++j) {
+        const Complex<T> w = roots[j * q * step], v = roots[(p - j) * q * step];
+        for (int64_t k = 0; k < s; k += kLanes) {
+          V a_re = load(re + k), a_im = load(im + k), b_re{}, b_im{};
+          int64_t turn = j;
+          for (int64_t r = 1; r <= half; ++r) {
+            const Complex<T> root = roots[turn * m * step];
+            const int64_t at = k + r * row, opposite = k + (p - r) * row;
+            a_re += load(re + at) * root.re;
+            a_im += load(im + at) * root.re;
+            b_re -= load(re + opposite) * root.im;
+            b_im -= load(im + opposite) * root.im;
+            turn += turn < p - j ? j : j - p;
+          }
+          const V c_re = a_re + b_re, c_im = a_im + b_im;
+          const V d_re = a_re - b_re, d_im = a_im - b_im;
+          for (int64_t l = 0; l < kLanes && k + l < s; ++l) {
+            const int64_t at = j * s + k + l, opposite = (p - j) * s + k + l;
+            const Complex<T> one = Complex<T>{c_re[l], c_im[l]} * w;
+            const Complex<T> other = Complex<T>{d_re[l], d_im[l]} * v;
+            to_re[at] = one.re;
+            to_im[at] = one.im;
+            to_re[opposite] = other.re;
+            to_im[opposite] = other.im;
+          }
+        }
+      }
+    }
+  }
+
+  typedef T V __attribute__((vector_size(16)));
+  static V load(const T* p) {
+    V v;
+    std::memcpy(&v, p, sizeof(V));
+    return v;
   }
 };
 
