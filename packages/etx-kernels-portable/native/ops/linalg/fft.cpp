@@ -66,7 +66,7 @@ class Transform {
     const int64_t lanes =
         kIsSmall ? 1 : max<int64_t>(1, min(min(count, kMaxLanes), kCachedPoints / n_));
     const int64_t threads = min(useful_threads(context, count * n_ * 8), divide_up(count, lanes));
-    const int64_t part = 4 * (n_ + 1) * lanes + Passes<float>::kLanes;
+    const int64_t part = 4 * plane(lanes);
     const size_t size = is_single ? sizeof(float) : sizeof(double);
     roots_ = scratch_bytes(context, kNoMemory, 2 * n_, size);
     char* const memory =
@@ -90,6 +90,8 @@ class Transform {
  private:
   static constexpr int64_t kMaxLanes = 8;
   static constexpr int64_t kCachedPoints = 32 * 1024;
+
+  int64_t plane(int64_t lanes) const { return (n_ + 1) * lanes + Passes<float>::kLanes; }
 
   template <typename T>
   Complex<T>* roots() const {
@@ -121,9 +123,9 @@ class Transform {
   template <typename T>
   void run_lines(void* memory, const Side& from, const Side& to, int64_t line,
                  int64_t lanes) const {
-    T* const plane = static_cast<T*>(memory);
-    const int64_t size = (n_ + 1) * lanes;
-    Passes<T> passes{roots<T>(), {plane, plane + size}, {plane + 2 * size, plane + 3 * size}};
+    T* const at = static_cast<T*>(memory);
+    const int64_t size = plane(lanes);
+    Passes<T> passes{roots<T>(), {at, at + size}, {at + 2 * size, at + 3 * size}};
     Planes<T>& x = passes.x;
     const int64_t points = is_half_ ? n_ / 2 : n_;
     const int64_t given = !from.is_complex ? points : to.is_complex ? n_ : n_ / 2 + 1;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "isa/isa.h"
@@ -11,16 +12,26 @@
 namespace etx::portable {
 namespace {
 
+/// Of T, or of vectors of them.
 template <typename T>
 struct Complex {
   T re, im;
-  Complex operator*(Complex o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
+  template <typename S>
+  Complex operator*(Complex<S> o) const {
+    return {re * o.re - im * o.im, re * o.im + im * o.re};
+  }
   Complex operator+(Complex o) const { return {re + o.re, im + o.im}; }
   Complex operator-(Complex o) const { return {re - o.re, im - o.im}; }
-  Complex operator*(T s) const { return {re * s, im * s}; }
+  template <typename S>
+  Complex operator*(S s) const {
+    return {re * s, im * s};
+  }
   /// The number times -i.
   Complex turned() const { return {im, -re}; }
 };
+
+typedef float FloatVector __attribute__((vector_size(16)));
+typedef double DoubleVector __attribute__((vector_size(16)));
 
 /// Rows of numbers: their real and their imaginary parts.
 template <typename T>
@@ -28,38 +39,38 @@ struct Planes {
   T *re, *im;
 };
 
-template <typename T>
-inline void butterfly(Complex<T> (&z)[2]) {
-  const Complex<T> a = z[0], b = z[1];
+template <typename T, typename V>
+inline void butterfly(Complex<V> (&z)[2]) {
+  const Complex<V> a = z[0], b = z[1];
   z[0] = a + b;
   z[1] = a - b;
 }
 
-template <typename T>
-inline void butterfly(Complex<T> (&z)[3]) {
-  const Complex<T> sum = z[1] + z[2], a = z[0] - sum * T(0.5);
-  const Complex<T> b = ((z[1] - z[2]) * T(0.866025403784438647)).turned();
+template <typename T, typename V>
+inline void butterfly(Complex<V> (&z)[3]) {
+  const Complex<V> sum = z[1] + z[2], a = z[0] - sum * T(0.5);
+  const Complex<V> b = ((z[1] - z[2]) * T(0.866025403784438647)).turned();
   z[0] = z[0] + sum;
   z[1] = a + b;
   z[2] = a - b;
 }
 
-template <typename T>
-inline void butterfly(Complex<T> (&z)[4]) {
-  const Complex<T> a = z[0] + z[2], b = z[0] - z[2], c = z[1] + z[3], d = (z[1] - z[3]).turned();
+template <typename T, typename V>
+inline void butterfly(Complex<V> (&z)[4]) {
+  const Complex<V> a = z[0] + z[2], b = z[0] - z[2], c = z[1] + z[3], d = (z[1] - z[3]).turned();
   z[0] = a + c;
   z[1] = b + d;
   z[2] = a - c;
   z[3] = b - d;
 }
 
-template <typename T>
-inline void butterfly(Complex<T> (&z)[5]) {
+template <typename T, typename V>
+inline void butterfly(Complex<V> (&z)[5]) {
   const T c1 = T(0.309016994374947424), c2 = T(-0.809016994374947424);
   const T s1 = T(0.951056516295153572), s2 = T(0.587785252292473129);
-  const Complex<T> p = z[1] + z[4], q = z[2] + z[3], u = z[1] - z[4], v = z[2] - z[3];
-  const Complex<T> a = z[0] + p * c1 + q * c2, b = z[0] + p * c2 + q * c1;
-  const Complex<T> c = (u * s1 + v * s2).turned(), d = (u * s2 - v * s1).turned();
+  const Complex<V> p = z[1] + z[4], q = z[2] + z[3], u = z[1] - z[4], v = z[2] - z[3];
+  const Complex<V> a = z[0] + p * c1 + q * c2, b = z[0] + p * c2 + q * c1;
+  const Complex<V> c = (u * s1 + v * s2).turned(), d = (u * s2 - v * s1).turned();
   z[0] = z[0] + p + q;
   z[1] = a + c;
   z[2] = b + d;
@@ -75,7 +86,7 @@ struct Passes {
   static constexpr int64_t kLanes = 16 / sizeof(T);
 
   const Complex<T>* roots;  ///< Of unity: exp(-2 pi i k / (n * step)).
-  Planes<T> x, y;           ///< From x to y.
+  Planes<T> x, y;           ///< From x to y; `kLanes - 1` elements more may follow.
 
   /// Transforms the rows of `lanes` numbers of x; the result is in x again.
   void run(int64_t n, int64_t step, int64_t lanes) {
@@ -106,28 +117,26 @@ struct Passes {
     return n;
   }
 
-  /// x has p times m rows of s numbers, y m times p.
+  /// x has p times m rows of s numbers, y m times p. Vectors that end beyond a row go first: what
+  /// they write there is written again.
   template <int p>
   void pass(int64_t m, int64_t step, int64_t s) const {
     for (int64_t q = 0; q < m; ++q) {
       Complex<T> w[p];
       for (int j = 1; j < p; ++j) w[j] = roots[j * q * step];
-      const T* __restrict const re = x.re + q * s;
-      const T* __restrict const im = x.im + q * s;
-      T* __restrict const to_re = y.re + p * q * s;
-      T* __restrict const to_im = y.im + p * q * s;
-      for (int64_t k = 0; k < s; ++k) {
-        Complex<T> z[p];
+      for (int64_t k = (s - 1) / kLanes * kLanes; k >= 0; k -= kLanes) {
+        const int64_t from = q * s + k, to = p * q * s + k;
+        Complex<V> z[p];
 #pragma GCC unroll 8
-        for (int r = 0; r < p; ++r) z[r] = {re[r * m * s + k], im[r * m * s + k]};
-        butterfly(z);
-        to_re[k] = z[0].re;
-        to_im[k] = z[0].im;
+        for (int r = 0; r < p; ++r) {
+          z[r] = {load(x.re + from + r * m * s), load(x.im + from + r * m * s)};
+        }
+        butterfly<T>(z);
 #pragma GCC unroll 8
-        for (int j = 1; j < p; ++j) {
-          const Complex<T> at = z[j] * w[j];
-          to_re[j * s + k] = at.re;
-          to_im[j * s + k] = at.im;
+        for (int j = 0; j < p; ++j) {
+          const Complex<V> at = j > 0 ? z[j] * w[j] : z[j];
+          store(at.re, y.re + to + j * s);
+          store(at.im, y.im + to + j * s);
         }
       }
     }
@@ -157,8 +166,8 @@ struct Passes {
   }
 
   /// The same for an odd p. Rows r and p - r of x are multiplied with the same cosines and opposite
-  /// sines: in their places come their sum and their difference times -i. Reads up to
-  /// `kLanes - 1` elements beyond x.
+  /// sines: in their places come their sum and their difference times -i. Reads vectors
+  /// that end beyond a row.
   void pass_of_prime(int64_t p, int64_t m, int64_t step, int64_t s) const {
     const int64_t row = m * s, half = p / 2;
     for (int64_t q = 0; q < m; ++q) {
@@ -209,12 +218,13 @@ struct Passes {
     }
   }
 
-  typedef T V __attribute__((vector_size(16)));
+  using V = std::conditional_t<std::is_same_v<T, float>, FloatVector, DoubleVector>;
   static V load(const T* p) {
     V v;
     std::memcpy(&v, p, sizeof(V));
     return v;
   }
+  static void store(V v, T* p) { std::memcpy(p, &v, sizeof(V)); }
 };
 
 }  // namespace
