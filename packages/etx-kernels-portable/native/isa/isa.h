@@ -154,6 +154,15 @@ struct FoldedLines {
 /// Numbered as processors of x86-64 do it.
 enum class Rounding : uint8_t { Nearest, Down, Up, ToZero };
 
+/// scale log(u), where u is x + shift, or (x + shift) / (1 - x); x where that is below `tiny`.
+struct Logarithm {
+  double shift, scale, tiny;
+  bool quotient;
+};
+
+/// Of a / b: the rest as `fmod` and as `remainder` have it, and the quotient rounded down.
+enum class Rest : uint8_t { OfTrunc, OfFloor, Floor };
+
 struct Isa {
   const char* name;
   LevelNumber vector_floats;

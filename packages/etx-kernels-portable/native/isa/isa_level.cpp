@@ -7,6 +7,7 @@
 #include "isa/level/depthwise.h"
 #include "isa/level/doubles.h"
 #include "isa/level/extremes.h"
+#include "isa/level/floats_in_double.h"
 #include "isa/level/gemm.h"
 #include "isa/level/gemv.h"
 #include "isa/level/halves.h"

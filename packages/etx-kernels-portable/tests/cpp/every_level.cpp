@@ -13,6 +13,7 @@
 #include <etx/dtype.h>
 
 #include "check.h"
+#include "double_checks.h"
 #include "isa/isa.h"
 #include "line_checks.h"
 #include "product_checks.h"

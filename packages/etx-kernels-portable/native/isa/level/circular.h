@@ -29,6 +29,8 @@ struct Circular<float> {
   static VecD load(const float* p) {
 #if ETX_SIMD_BYTES == 64
     return (VecD)_mm512_cvtps_pd(_mm256_loadu_ps(p));
+#elif ETX_SIMD_BYTES == 32
+    return (VecD)_mm256_cvtps_pd(_mm_loadu_ps(p));
 #else
     return __builtin_convertvector(*reinterpret_cast<const Floats::unaligned*>(p), VecD);
 #endif

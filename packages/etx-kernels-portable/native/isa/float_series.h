@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_FLOAT_SERIES_H_
+#define ETX_PORTABLE_FLOAT_SERIES_H_
+
+/// Polynomials, from the constant term on, of functions that are computed in float64 and rounded
+/// to float32: of a relative error of 2^-30 and less.
+
+namespace etx::portable {
+
+/// log(1 + f) / f for 1 + f from sqrt(1 / 2) to sqrt(2).
+inline constexpr double kLogOfFloats[] = {
+    1.000000000049143,   -0.5000000030679627,  0.33333330789088866, -0.24999936818344382,
+    0.20000174400890744, -0.16670376760724306, 0.14283655532187461, -0.12410894157979803,
+    0.11044528109844629, -0.10899611428597122, 0.10628525783385365, -0.05834017693642097};
+
+/// atan(r) / r of r^2 for r from 0 to 1.
+inline constexpr double kArcOfFloats[] = {
+    0.9999999995693978,   -0.33333322789923914,  0.19999567633931592,  -0.14278694068833406,
+    0.11051517783646028,  -0.08787766585400664,  0.0669134990375086,   -0.04401232451930314,
+    0.021983217734787144, -0.007063307229489871, 0.0010640593162267486};
+
+/// (e^r - 1) / r for |r| <= log(2) / 2.
+inline constexpr double kExpOfFloats[] = {
+    1.0000000000356297,   0.5000000046569676,   0.1666666618269113,    0.04166635469365679,
+    0.008333417798429917, 0.001394099075703341, 0.00019832974758486773};
+
+/// e^(a^2) erfc(a) of (a - 3) / (a + 3) for a from 0 to 10.1.
+inline constexpr double kErfcOfFloats[] = {
+    0.17900115111699177,    -0.32623356134371767,  0.24560381278395513,   -0.1501158831271442,
+    0.07166557556386811,    -0.02439320632657327,  0.004271146546362969,  0.0007122531338030004,
+    -0.0006027761683447715, 3.102083566078093e-05, 6.690372683893006e-05, 5.189859649640886e-06};
+
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_FLOAT_SERIES_H_
