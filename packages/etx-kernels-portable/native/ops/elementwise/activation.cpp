@@ -274,18 +274,32 @@ Error elu_out(Context& context, const Tensor& self, Scalar alpha, Scalar scale, 
 struct Logit {
   double eps;  ///< Negative: no clamping.
   template <typename T>
-  T operator()(T x) const {
+  T odds(T x) const {
     const T low = static_cast<T>(eps);
     const T p = eps < 0 ? x : x < low ? low : x > 1 - low ? 1 - low : x;
-    return std::log(p / (1 - p));
+    return p / (1 - p);
+  }
+  template <typename T>
+  T operator()(T x) const {
+    return std::log(odds(x));
   }
 };
+
+void logit_float_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  const Logit f = *static_cast<const Logit*>(user);
+  const float* const x = static_cast<const float*>(in[0]);
+  float* const y = static_cast<float*>(out);
+  for (int64_t i = 0; i < n; ++i) y[i] = f.odds(x[i]);
+  isa().log(y, y, static_cast<size_t>(n));
+}
+constexpr Loops kLogit = {nullptr, kIsSmall ? &function_loop<Logit, float> : &logit_float_loop,
+                          &function_loop<Logit, double>};
 
 Error logit_out(Context& context, const Tensor& self, std::optional<double> eps, Tensor& out) {
   ETX_CHECK(context, is_floating(out.scalar_type()), InvalidArgument,
             "out must have a floating dtype");
   const Logit f{eps.value_or(-1.0)};
-  return apply(context, self, out, kFunction<Logit>, &f);
+  return apply(context, self, out, kLogit, &f);
 }
 
 constexpr uint64_t kReal = Real::bits | kInPlace;

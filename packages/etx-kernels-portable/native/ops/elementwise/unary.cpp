@@ -8,6 +8,7 @@
 #include "core/dispatch.h"
 #include "core/loops.h"
 #include "core/map.h"
+#include "isa/float_series.h"
 #include "isa/sine_series.h"
 
 namespace etx::portable {
@@ -165,6 +166,79 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
   return map(context, operands, out, m);
 }
 
+constexpr int64_t kBlock = 256;
+
+/// `f(x, y, n)` of blocks whose n is a multiple of vectors; it may write to x.
+[[gnu::noinline]] void in_blocks(const void* const* in, void* out, int64_t n,
+                                 void (*f)(float* x, float* y, size_t n)) {
+  constexpr size_t kWidth = 16;
+  const float* x = static_cast<const float*>(in[0]);
+  float* y = static_cast<float*>(out);
+  float from[kBlock] = {}, to[kBlock];
+  for (; n > 0; n -= kBlock, x += kBlock, y += kBlock) {
+    const auto count = static_cast<size_t>(minimum(n, kBlock));
+    std::memcpy(from, x, count * sizeof(float));
+    f(from, to, (count + kWidth - 1) / kWidth * kWidth);
+    std::memcpy(y, to, count * sizeof(float));
+  }
+}
+template <void (*f)(float* x, float* y, size_t n)>
+void block_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  in_blocks(in, out, n, f);
+}
+
+constexpr Logarithm kLog1p = {1, 1, 0x1p-27, false}, kAtanh = {1, 0.5, 0x1p-13, true};
+constexpr Logarithm kLog2 = {0, 1.4426950408889634, 0, false};
+constexpr Logarithm kLog10 = {0, 0.4342944819032518, 0, false};
+
+template <const Logarithm& of>
+void logarithm(float* x, float* y, size_t n) {
+  isa().log_float(x, y, n, of, kLogOfFloats);
+}
+template <bool sine>
+void hyperbolic(float* x, float* y, size_t n) {
+  isa().hyperbolic_float(x, y, n, sine, kExpOfFloats);
+}
+void complement(float* x, float* y, size_t n) {
+  isa().erfc_float(x, y, n, kExpOfFloats, kErfcOfFloats);
+}
+
+void arc_tangent(float* x, float* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) y[i] = 1;
+  isa().angle_float(x, y, y, n, kArcOfFloats);
+}
+/// The angle between x and sqrt(1 - x^2).
+template <bool cosine>
+void arc(float* x, float* y, size_t n) {
+  float root[kBlock];
+  isa().rsub_scalar(x, 1, root, n);
+  isa().add_scalar(x, 1, y, n);
+  isa().mul(root, y, root, n);
+  isa().sqrt(root, root, n);
+  isa().angle_float(cosine ? root : x, cosine ? x : root, y, n, kArcOfFloats);
+}
+
+void tangent(float* x, float* y, size_t n) {
+  bool left = false;
+  isa().tan_float(x, y, n, kSineOfFloats, left);
+  for (size_t i = 0; left && i < n; ++i) y[i] = std::tan(x[i]);
+}
+
+#define ETX_IN_DOUBLE(op, expression, function)                                          \
+  struct op##_op {                                                                       \
+    template <typename T>                                                                \
+    static T apply(T x) {                                                                \
+      return expression;                                                                 \
+    }                                                                                    \
+  };                                                                                     \
+  Error op##_out(Context& context, const Tensor& self, Tensor& out) {                    \
+    static constexpr UnaryOp kOp = {                                                     \
+        Result::ToFloat,                                                                 \
+        RealBool::bits,                                                                  \
+        {nullptr, kIsSmall ? &unary_loop<op##_op, float, float> : &block_loop<function>, \
+         &unary_loop<op##_op, double, double>}};                                         \
+    return unary(context, self, out, kOp);                                               \
+  }
 #define ETX_UNARY(op, dtypes, result, expression, fast)                                 \
   struct op##_op {                                                                      \
     template <typename T>                                                               \
@@ -177,6 +251,7 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
     return unary(context, self, out, kOp);                                              \
   }
 #include "ops/elementwise/unary.def"
+#undef ETX_IN_DOUBLE
 #undef ETX_UNARY
 
 struct abs_op {
@@ -296,9 +371,12 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::trunc.out", rounded<Rounding::ToZero>, Real::bits | kInPlace),
     ETX_KERNEL("aten::cos.out", circular<cos_op>, RealBool::bits | kInPlace),
     ETX_KERNEL("aten::sin.out", circular<sin_op>, RealBool::bits | kInPlace),
+#define ETX_IN_DOUBLE(op, expression, function) \
+  ETX_KERNEL("aten::" #op ".out", op##_out, RealBool::bits | kInPlace),
 #define ETX_UNARY(op, dtypes, result, expression, fast) \
   ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits | kInPlace),
 #include "ops/elementwise/unary.def"
+#undef ETX_IN_DOUBLE
 #undef ETX_UNARY
 };
 
