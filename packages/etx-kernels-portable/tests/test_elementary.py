@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from case import BF16, F16, F32, F64, I8, I16, I32, I64, U8
@@ -163,3 +164,86 @@ def test_running_sums_of_every_length(dtype: torch.dtype) -> None:
     x = torch.tensor([torch.finfo(dtype).max] * 2 + [-torch.finfo(dtype).max] * 3, dtype=dtype)
     actual = PLUGIN.call("aten::cumsum.out", x, 0, None, Out([5], dtype))[-1]
     torch.testing.assert_close(actual, x.cumsum(0))
+
+
+IN_DOUBLE = [
+    "acos",
+    "asin",
+    "atan",
+    "atanh",
+    "cosh",
+    "erfc",
+    "log10",
+    "log1p",
+    "log2",
+    "sinh",
+    "tan",
+]
+
+
+@pytest.mark.parametrize("dtype", [F32, F16, BF16])
+@pytest.mark.parametrize("name", IN_DOUBLE)
+def test_functions_of_floats_over_the_whole_range(name: str, dtype: torch.dtype) -> None:
+    x = numbers(dtype)
+    actual, exact = call(name, x), getattr(aten, name)(x.double())
+    for n in (1, 15, 17, 257):
+        torch.testing.assert_close(call(name, x[:n]), actual[:n], rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(actual.isnan(), exact.isnan())
+    assert torch.equal(actual == 0, exact.to(dtype) == 0)
+    assert torch.equal(actual.isinf(), exact.to(dtype).isinf())
+    known = exact.to(dtype).isfinite()
+    actual, exact = actual[known], exact[known]
+    assert torch.equal(actual.signbit(), exact.signbit())
+    nearest = exact.abs().to(dtype)
+    step = (nearest.nextafter(torch.tensor(torch.inf, dtype=dtype)) - nearest).double()
+    error = (actual.double() - exact).abs() / step
+    assert error[step.isfinite()].max() <= (2.0 if dtype is F32 else 0.501)
+
+
+def pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return pairs of numbers of all sizes, of like ones, and of whole ones."""
+    torch.manual_seed(0)
+    a, b = (numbers(dtype)[torch.randperm(len(numbers(dtype)))[:8000]] for _ in range(2))
+    like = a * (torch.randint(-999, 999, [8000]) / 16).to(dtype)
+    whole = [torch.randint(-300, 300, [8000]).to(dtype) for _ in range(2)]
+    ends = torch.tensor([0.0, -0.0, 1.0, -1.0, 3.0, torch.inf, -torch.inf, torch.nan, 1e-45, 1e38])
+    ends = ends.to(dtype)
+    return (
+        torch.cat([a, like, like * b, whole[0], ends.repeat_interleave(10)]),
+        torch.cat([b, a, b, whole[1], ends.repeat(10)]),
+    )
+
+
+def rest(name: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Return what libm gives, by steps of float32: eager has NaN where a / b is beyond float32."""
+    p, q = (x.double().numpy() for x in torch.broadcast_tensors(a, b))
+    with np.errstate(all="ignore"):
+        left = torch.from_numpy(np.fmod(p, q)).float()
+    if name == "remainder":
+        left = torch.where((left != 0) & ((left < 0) != (b < 0)), left + b, left)
+    return left.to(a.dtype)
+
+
+@pytest.mark.parametrize("dtype", [F32, F16, BF16])
+@pytest.mark.parametrize("name", ["fmod", "remainder", "floor", "trunc", "atan2"])
+def test_rests_are_exact_and_angles_of_all_sides(name: str, dtype: torch.dtype) -> None:
+    """Also where one divisor serves many numbers, and of parts of vectors."""
+    a, b = pairs(dtype)
+
+    def both(p: torch.Tensor, q: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        out = Out(list(p.shape), dtype)
+        if name in ("floor", "trunc"):
+            expected = aten.div(p, q, rounding_mode=name)
+            return PLUGIN.call("aten::div.out_mode", p, q, name, out)[-1], expected
+        if name == "atan2":
+            angle = aten.atan2(p.double(), q.double()).to(dtype)
+            return PLUGIN.call("aten::atan2.out", p, q, out)[-1], angle
+        return PLUGIN.call(f"aten::{name}.Tensor_out", p, q, out)[-1], rest(name, p, q)
+
+    for p, q in [(a, b), (a[:300], b[:1]), (a[-100:], b[-100:]), (a[:7], b[:7])]:
+        actual, expected = both(p, q)
+        step = torch.finfo(dtype).eps if name == "atan2" else 0
+        least = step * torch.finfo(dtype).tiny
+        torch.testing.assert_close(actual, expected, rtol=step, atol=least, equal_nan=True)
+        known = ~expected.isnan()
+        assert torch.equal(actual[known].signbit(), expected[known].signbit())

@@ -63,6 +63,17 @@ inline bool run_few(const Tensor& a, const Tensor& b, const Tensor& out, const L
   return true;
 }
 
+/// Does the first of y[i] = f(a[i], b[i]), those that fill vectors, and returns how many; `left`
+/// where some y[i] mean nothing.
+using PairLoop = size_t (*)(const float* a, const float* b, float* y, size_t n, bool& left);
+/// All pairs, in blocks; what the loop leaves by `one`.
+void pairs_in_blocks(const void* const* in, uint32_t scalars, void* out, int64_t n, PairLoop loop,
+                     float (*one)(float, float));
+template <typename Op, PairLoop loop>
+void pair_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  pairs_in_blocks(in, scalars, out, n, loop, &Op::template apply<float>);
+}
+
 template <typename Op>
 constexpr Loops loops_of() {
   return {&binary_loop<Op, int64_t, int64_t>, &binary_loop<Op, float, float>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Arithmetic on two tensors, or on a tensor and a number.
 
+#include "isa/float_series.h"
 #include "ops/elementwise/arithmetic.h"
 
 namespace etx::portable {
@@ -134,6 +135,13 @@ constexpr Loops extremes() {
       {&extreme_long_loop<Op, flip>, nullptr, &binary_loop<Op, double, double>}));
 }
 
+size_t angles(const float* s, const float* c, float* y, size_t n, bool&) {
+  return isa().angle_float(s, c, y, n, kArcOfFloats);
+}
+constexpr Loops kAtan2 = {
+    nullptr, kIsSmall ? &binary_loop<atan2_op, float, float> : &pair_loop<atan2_op, angles>,
+    &binary_loop<atan2_op, double, double>};
+
 #define ETX_BINARY(name, loops)                                                              \
   Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
     static constexpr Loops kLoops = loops;                                                   \
@@ -149,7 +157,7 @@ ETX_BINARY(mul, kMul)
 ETX_BINARY_SCALAR(mul, kMul)
 ETX_BINARY(maximum, (extremes<maximum_op, &Isa::maximum, 0>()))
 ETX_BINARY(minimum, (extremes<minimum_op, &Isa::minimum, UINT64_MAX>()))
-ETX_BINARY(atan2, floating_loops<atan2_op>())
+ETX_BINARY(atan2, kAtan2)
 ETX_BINARY(hypot, floating_loops<hypot_op>())
 ETX_BINARY(bitwise_and, (with_narrow<bitwise_and_op, false>(integral_loops<bitwise_and_op>())))
 ETX_BINARY_SCALAR(bitwise_and,

@@ -80,13 +80,23 @@ void checked_loop(const void* user, const void* const* in, uint32_t scalars, voi
   }
 }
 
+template <Rest rest>
+size_t rests(const float* a, const float* b, float* y, size_t n, bool& left) {
+  return isa().rest_float(a, b, y, n, rest, left);
+}
+size_t trunc_quotients(const float* a, const float* b, float* y, size_t n, bool&) {
+  isa().div(a, b, y, n);
+  return isa().round_float(y, y, n, Rounding::ToZero);
+}
+
 template <typename Op>
-constexpr Loops checked_loops() {
-  return {&checked_loop<Op>, &binary_loop<Op, float, float>, &binary_loop<Op, double, double>};
+constexpr Loops checked_loops(Loop of_float) {
+  return {&checked_loop<Op>, kIsSmall ? &binary_loop<Op, float, float> : of_float,
+          &binary_loop<Op, double, double>};
 }
 template <typename Op, template <typename> class Steps>
-constexpr Loops stepped_loops() {
-  Loops loops = checked_loops<Op>();
+constexpr Loops stepped_loops(Loop of_float) {
+  Loops loops = checked_loops<Op>(of_float);
   loops.of_half = &binary_loop<Steps<Half>, float, float>;
   loops.of_bfloat16 = &binary_loop<Steps<BFloat16>, float, float>;
   loops.wide_single = true;
@@ -107,10 +117,13 @@ void div_double_loop(const void*, const void* const* in, uint32_t scalars, void*
 constexpr Loops kDiv =
     with_wide_single(with_isa<div_op, &Isa::div, &Isa::div_scalar, &Isa::rdiv_scalar>(
         {nullptr, nullptr, &div_double_loop}));
-constexpr Loops kFloor = stepped_loops<floor_divide_op, floor_steps_op>();
-constexpr Loops kTrunc = stepped_loops<trunc_divide_op, trunc_steps_op>();
-constexpr Loops kFmod = checked_loops<fmod_op>();
-constexpr Loops kRemainder = checked_loops<remainder_op>();
+constexpr Loops kFloor =
+    stepped_loops<floor_divide_op, floor_steps_op>(&pair_loop<floor_divide_op, rests<Rest::Floor>>);
+constexpr Loops kTrunc =
+    stepped_loops<trunc_divide_op, trunc_steps_op>(&pair_loop<trunc_divide_op, trunc_quotients>);
+constexpr Loops kFmod = checked_loops<fmod_op>(&pair_loop<fmod_op, rests<Rest::OfTrunc>>);
+constexpr Loops kRemainder =
+    checked_loops<remainder_op>(&pair_loop<remainder_op, rests<Rest::OfFloor>>);
 
 Error divide(Context& context, const Side& a, const Side& b, const Tensor& out,
              const Loops& loops) {
