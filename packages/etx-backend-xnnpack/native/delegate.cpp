@@ -9,7 +9,7 @@
 #include "graph/blame.h"
 #include "graph/define.h"
 #include "graph/shapes.h"
-#include "packing/goi.h"
+#include "initialize.h"
 
 /// Lays out the workspace for the present shapes; not in XNNPACK's public header.
 extern "C" xnn_status xnn_plan_memory(xnn_runtime_t runtime);
@@ -130,11 +130,10 @@ Error Delegate::load(etx_init_context* context, const void* bytes, size_t size,
   const size_t threads = std::max<size_t>(context->num_threads, 8);
   pool_ = etx_xnnpack_pool_create(std::min(threads, kMostThreads), options.has_weight_panels);
   if (pool_ == nullptr) return fail(Error::MemoryAllocationFailed, "no memory for threads");
-  const xnn_status status = xnn_initialize(nullptr);
+  const xnn_status status = etx_xnnpack_initialize();
   if (status != xnn_status_success) {
     return fail(error_of(status), "XNNPACK does not run on this machine: %s", name_of(status));
   }
-  etx_xnnpack_pack_by_blocks();
   const bool has_folder = options.weight_cache != nullptr &&
                           weight_folder_.open(options.weight_cache, options.weight_cache_limit,
                                               options.must_verify_weights);

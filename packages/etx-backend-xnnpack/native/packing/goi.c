@@ -4,7 +4,6 @@
 
 #include "packing/goi.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <xnnpack/config.h>
 #include <xnnpack/pack.h>
@@ -69,13 +68,8 @@ static void replace(const struct xnn_gemm_config* config) {
   own->packed_stride_weights_and_biases = NULL;
 }
 
-static void replace_all(void) {
+void etx_xnnpack_pack_by_blocks(void) {
   replace(xnn_init_qd8_f32_qc8w_gemm_config());
   replace(xnn_init_qd8_f16_qc8w_gemm_config());
   replace(xnn_init_qs8_qc8w_gemm_config());
-}
-
-void etx_xnnpack_pack_by_blocks(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, replace_all);
 }

@@ -66,7 +66,7 @@ def put(
     values.builder.node(kind, make(number, values.output(result, order)), clamp)
 
 
-WIDE = (Operator.Cos, Operator.Exp, Operator.Log, Operator.Sin)
+WIDE = (Operator.Cos, Operator.Exp, Operator.Log, Operator.Sin, Operator.SquareRoot)
 SIMPLE = (Operator.Abs, Operator.Ceiling, Operator.Floor, Operator.Negate)
 for target, kind in UNARY.items():
     lowers(
@@ -234,20 +234,12 @@ def reciprocal(values: Values, node: Node) -> None:
     x.finish(Operator.Div, x.builder.number(1.0), x.given)
 
 
-def above_zero(node: Any) -> bool:
-    """Tell whether a node adds a positive number, as norms do to what is no less than zero."""
-    if node.target not in (aten.add.Tensor, aten.add.Scalar):
-        return False
-    other = node.args[1]
-    return isinstance(other, int | float) and other > 0
-
-
-@lowers(aten.rsqrt.default, int8=True, kind="function", note="a node; 1 / sqrt(x) if x may be zero")
+@lowers(aten.rsqrt.default, int8=True, kind="function", note="1 / sqrt(x) in float32")
 def rsqrt(values: Values, node: Node) -> None:
-    """Emit a node, or the reciprocal of a root: XNNPACK's has no number for zero."""
+    """Emit the reciprocal of a root: the node has no number for zero in float32."""
     source: Any = node.args[0]
     int8 = values.quantized(source) and values.quantizes(node)
-    if int8 or values.builder.dtype is not DataType.FP32 or above_zero(source):
+    if int8 or values.builder.dtype is not DataType.FP32:
         put(values, node, Operator.ReciprocalSquareRoot)
         return
     x = Chain(values, node)
@@ -271,6 +263,8 @@ def known_power(node: Node, constants: Constants) -> str | None:
 def power(values: Values, node: Node) -> None:
     """Emit a node, or a product with the square."""
     exponent: Any = node.args[1]
+    if exponent == 0.5:
+        values.builder.dtype = DataType.FP32
     if exponent in POWERS:
         put(values, node, POWERS[float(exponent)])
         return

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/// XNNPACK 2024-11 refines an estimate of a root, on x86 by steps that overflow: sqrt(inf) is NaN,
+/// 1/sqrt(0) too, and roots of more than 8e37 are half too large. Its logarithm has no NaN,
+/// infinity or more than 88.38. Here roots are those of the processor, and logarithms that it does
+/// not have are those of the C library.
+
+#include "kernels/special.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <xnnpack/config.h>
+
+enum { kBlock = 128, kBehind = 64 };
+static const float kMost = 2.0e38f;
+static xnn_vunary_ukernel_fn log_of_most;
+
+#if XNN_ARCH_X86 || XNN_ARCH_X86_64
+static void roots(size_t bytes, const void* from, void* into,
+                  const union xnn_unary_uparams* params) {
+  (void)params;
+  const float* x = from;
+  float* y = into;
+#pragma GCC ivdep
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) y[i] = sqrtf(x[i]);
+}
+
+static void reciprocal_roots(size_t bytes, const void* from, void* into,
+                             const union xnn_unary_uparams* params) {
+  (void)params;
+  const float* x = from;
+  float* y = into;
+#pragma GCC ivdep
+  for (size_t i = 0; i < bytes / sizeof(float); ++i) y[i] = 1.0f / sqrtf(x[i]);
+}
+#endif
+
+static void logarithms(size_t bytes, const void* from, void* into,
+                       const union xnn_unary_uparams* params) {
+  float x[kBlock + kBehind / sizeof(float)];
+  const float* source = from;
+  float* y = into;
+  for (size_t left = bytes / sizeof(float); left > 0;) {
+    const size_t count = left < kBlock ? left : kBlock;
+    memcpy(x, source, count * sizeof(float));
+    log_of_most(count * sizeof(float), x, y, params);
+    for (size_t i = 0; i < count; ++i) {
+      if (!(x[i] <= kMost)) y[i] = logf(x[i]);
+    }
+    source += count, y += count, left -= count;
+  }
+}
+
+/// Puts a function in the place of a configuration's; returns that one.
+static xnn_vunary_ukernel_fn replace(const struct xnn_unary_elementwise_config* config,
+                                     xnn_vunary_ukernel_fn function) {
+  struct xnn_unary_elementwise_config* const own =
+      (struct xnn_unary_elementwise_config*)(uintptr_t)config;
+  const xnn_vunary_ukernel_fn given = own == NULL ? NULL : own->ukernel;
+  if (given != NULL) own->ukernel = function;
+  return given;
+}
+
+void etx_xnnpack_use_special(void) {
+#if XNN_ARCH_X86 || XNN_ARCH_X86_64
+  replace(xnn_init_f32_sqrt_config(), roots);
+  replace(xnn_init_f32_rsqrt_config(), reciprocal_roots);
+#endif
+  const struct xnn_unary_elementwise_config* const log = xnn_init_f32_log_config();
+  if (log == NULL) return;
+  log_of_most = log->ukernel;
+  replace(log, logarithms);
+}
