@@ -8,7 +8,7 @@ import pytest
 import torch
 from etx_backend_xnnpack._generated import xnnpack as fbs
 from evaluate import Evaluation
-from graphs import FP16, NONE, QINT8, GraphBuilder
+from graphs import FP16, FP32, NONE, QINT8, GraphBuilder
 from node_cases import CASES, POSITIVE
 
 NOT_IN_XNNPACK = {"NONE", "ScaledDotProductAttention"}
@@ -49,6 +49,61 @@ def test_agrees(name, threads):
         tolerance = {torch.int8: 1, torch.float16: 4e-3}.get(one.dtype, 2e-5)
         assert one.dtype == other.dtype
         torch.testing.assert_close(one.double(), other.double(), rtol=tolerance, atol=tolerance)
+
+
+CLAMPS = (
+    ((2.5, 3.0),),
+    ((-3.0, -2.0),),
+    ((-1.0, 0.5), (2.0, 3.0)),
+    ((0.0, 1.0), (1.0, 2.0)),
+    ((0.0, 1.0), (-3.0, -2.0)),
+    ((0.0, 4.0), (1.0, 2.0), (2.5, 3.0)),
+)
+
+
+def clamped(builder, ranges, moved):
+    """Put clamps, and copies between them if it is moved, behind the only result of a graph."""
+    graph = builder.graph
+    (last,) = graph.output_ids
+    entry = graph.values[last].tensor
+    is_quantized = isinstance(entry, fbs.QuantizedTensorValue)
+    tensor = entry.tensor if is_quantized else entry
+    quantization = entry.quantization if is_quantized else None
+    external, tensor.flags, tensor.external_id = tensor.external_id, 0, NONE
+    kinds = [step for each in ranges for step in ((("Copy", None),) * moved + (("Clamp", each),))]
+    graph.output_ids = []
+    for i, (kind, given) in enumerate(kinds):
+        flags = 2 if i + 1 == len(kinds) else 0
+        value = builder.value(tensor.sizes, tensor.dtype, quantization, flags=flags)
+        builder.node(kind, fbs.Unary(input_id=last, output_id=value), given)
+        last = value
+    entry = graph.values[last].tensor
+    tensor = entry.tensor if is_quantized else entry
+    tensor.external_id, graph.num_externals = external, graph.num_externals - 1
+
+
+def results_of(name):
+    builder = GraphBuilder()
+    CASES[name](builder)
+    found = Evaluation(builder.blob(), builder.named)
+    return [found.tensors[index].dtype for index in builder.graph.output_ids]
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if results_of(name) in ([FP32], [FP16], [QINT8])]
+)
+def test_clamps_of_files(name, moved):
+    for ranges in CLAMPS:
+        builder = GraphBuilder()
+        CASES[name](builder)
+        clamped(builder, ranges, moved)
+        evaluation = Evaluation(builder.blob(), builder.named)
+        inputs = inputs_of(evaluation, name.partition("-")[0] in POSITIVE)
+        (expected,) = evaluation.run(*inputs)
+        found = etx_runtime.load(builder.program(), outputs="torch")(*inputs)
+        tolerance = 1 if found.dtype == torch.int8 else 4e-3
+        torch.testing.assert_close(found.double(), expected.double(), rtol=0, atol=tolerance)
 
 
 def test_refused_graph_names_node_and_values():

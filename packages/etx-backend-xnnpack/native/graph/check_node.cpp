@@ -201,8 +201,7 @@ Error check_pool(const Graph& graph, const Node& node) {
 }  // namespace
 
 Error check_node(const Graph& graph, const Node& node) {
-  const bool has_range = node.lowest != -INFINITY || node.highest != INFINITY;
-  if (has_range && node.lowest == node.highest) {
+  if (has_range(node) && node.lowest == node.highest) {
     return fail_at(node, Error::NotSupported, "clamped to one number, %g",
                    static_cast<double>(node.lowest));
   }

@@ -51,13 +51,36 @@ xnn_status define_value(xnn_subgraph_t subgraph, const Value& value, const Shape
   }
 }
 
+/// A value like the node's result that only XNNPACK's graph knows.
+xnn_status define_between(const Definition& d, uint32_t* id) {
+  Value value = d.graph.output(d.node);
+  value.external = XNN_INVALID_VALUE_ID;
+  value.is_output = false;
+  return define_value(d.subgraph, value, value.shape, id);
+}
+
+xnn_status define_clamp_of(const Definition& d, uint32_t in) {
+  xnn_unary_params params{};
+  params.clamp.min = d.node.lowest;
+  params.clamp.max = d.node.highest;
+  return xnn_define_unary(d.subgraph, xnn_unary_clamp, &params, in, d.out(), 0);
+}
+
+/// A clamp; a transpose that moves nothing keeps it apart from what is before it.
+xnn_status define_clamp(const Definition& d) {
+  if (!d.node.is_apart) return define_clamp_of(d, d.in(0));
+  constexpr size_t kSame[kMaxRank] = {0, 1, 2, 3, 4, 5};
+  uint32_t between = XNN_INVALID_VALUE_ID;
+  xnn_status status = define_between(d, &between);
+  if (status != xnn_status_success) return status;
+  const size_t rank = d.graph.output(d.node).shape.rank;
+  status = xnn_define_static_transpose(d.subgraph, rank, kSame, d.in(0), between, 0);
+  return status == xnn_status_success ? define_clamp_of(d, between) : status;
+}
+
 xnn_status define_unary(const Definition& d) {
   xnn_unary_params params{};
   switch (d.node.kind->form) {
-    case Form::Clamp:
-      params.clamp.min = d.node.lowest;
-      params.clamp.max = d.node.highest;
-      break;
     case Form::LeakyRelu: params.leaky_relu.negative_slope = d.node.number; break;
     case Form::Elu: params.elu.alpha = d.node.number; break;
     default: break;
@@ -115,23 +138,13 @@ xnn_status define_pool(const Definition& d) {
 /// The mean over height and width, clamped where a range is given.
 xnn_status define_global_pool(const Definition& d) {
   constexpr int64_t kAxes[] = {1, 2};
-  const bool has_range = d.node.lowest != -INFINITY || d.node.highest != INFINITY;
   uint32_t mean = d.out();
-  if (has_range) {
-    const Value& out = d.graph.output(d.node);
-    Value value = out;
-    value.external = XNN_INVALID_VALUE_ID;
-    value.is_output = false;
-    const xnn_status status = define_value(d.subgraph, value, out.shape, &mean);
-    if (status != xnn_status_success) return status;
-  }
-  const xnn_status status = xnn_define_static_reduce_v2(d.subgraph, xnn_reduce_mean, 2, kAxes,
-                                                        d.in(0), mean, d.node.flags);
-  if (status != xnn_status_success || !has_range) return status;
-  xnn_unary_params params{};
-  params.clamp.min = d.node.lowest;
-  params.clamp.max = d.node.highest;
-  return xnn_define_unary(d.subgraph, xnn_unary_clamp, &params, mean, d.out(), 0);
+  xnn_status status = has_range(d.node) ? define_between(d, &mean) : xnn_status_success;
+  if (status != xnn_status_success) return status;
+  status = xnn_define_static_reduce_v2(d.subgraph, xnn_reduce_mean, 2, kAxes, d.in(0), mean,
+                                       d.node.flags);
+  const bool is_clamped = status == xnn_status_success && has_range(d.node);
+  return is_clamped ? define_clamp_of(d, mean) : status;
 }
 
 xnn_status define_concatenate(const Definition& d) {
@@ -171,9 +184,9 @@ xnn_status define_moved(const Definition& d) {
 xnn_status define_node(const Definition& d) {
   switch (d.node.kind->form) {
     case Form::Unary:
-    case Form::Clamp:
     case Form::LeakyRelu:
     case Form::Elu: return define_unary(d);
+    case Form::Clamp: return define_clamp(d);
     case Form::Convert:
       return xnn_define_unary(d.subgraph, xnn_unary_convert, nullptr, d.in(0), d.out(), 0);
     case Form::Softmax: return xnn_define_softmax(d.subgraph, d.in(0), d.out(), 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "graph.h"
 
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 
@@ -38,6 +39,8 @@ bool Shape::operator==(const Shape& other) const {
   }
   return true;
 }
+
+bool has_range(const Node& node) { return node.lowest != -INFINITY || node.highest != INFINITY; }
 
 const char* name_of(xnn_datatype type) {
   const auto index = static_cast<size_t>(type);

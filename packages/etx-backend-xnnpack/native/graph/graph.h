@@ -111,7 +111,8 @@ struct Node {
   uint32_t outputs[2];
   size_t channels;  ///< Of the images that XNNPACK's lists of pointers are for: see Delegate.
   float lowest, highest;
-  float number;  ///< Slope, alpha, padding.
+  bool is_apart;  ///< Of a clamp that XNNPACK must not join with the node before it.
+  float number;   ///< Slope, alpha, padding.
   Window window;
   uint32_t axis;
   uint32_t num_list;
@@ -133,6 +134,9 @@ struct Graph {
   const Value& input(const Node& node, uint32_t i) const { return values[node.inputs[i]]; }
   const Value& output(const Node& node, uint32_t i = 0) const { return values[node.outputs[i]]; }
 };
+
+/// Whether a node clamps its results.
+bool has_range(const Node& node);
 
 const char* name_of(xnn_datatype type);
 /// Bytes of an element; of 4-bit types see size_of_constant.

@@ -25,6 +25,11 @@ Error read_node(const etx_fbs::xnnpack::Node& stored, Node* node);
 /// Checks types, constants and parameters of a node: all that does not depend on sizes.
 Error check_node(const Graph& graph, const Node& node);
 
+/// Leaves no clamp to XNNPACK that it would join with the node before it: its numbers overwrite
+/// that node's padding, and ranges that do not overlap become one that is empty.
+/// Errors: MemoryAllocationFailed.
+Error join_clamps(Graph* graph);
+
 }  // namespace etx::xnnpack
 
 #endif  // ETX_XNNPACK_READ_H_

@@ -216,7 +216,7 @@ Error read_graph(const Blob& blob, etx_init_context* context, Graph* graph) {
   ETX_TRY(check_outputs(*graph));
   drop_dead_nodes(graph);
   if (graph->num_nodes == 0) return fail(Error::InvalidProgram, "the graph has no output");
-  return Error::Ok;
+  return join_clamps(graph);
 }
 
 }  // namespace etx::xnnpack
