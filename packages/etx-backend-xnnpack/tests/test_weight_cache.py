@@ -166,12 +166,15 @@ def damage(kind: str, kept: Path) -> str:
         kept.chmod(0o666)
         return "others may write it"
     kept.unlink()
+    if kind == "pipe":
+        os.mkfifo(kept)
+        return "not a file"
     kept.symlink_to("/dev/zero" if kind == "device" else "/etc/passwd")
     return "packed again"
 
 
 @pytest.mark.parametrize(
-    "kind", ["cut", "empty", "grown", "changed", "foreign", "writable", "device", "link"]
+    "kind", ["cut", "empty", "grown", "changed", "foreign", "writable", "pipe", "device", "link"]
 )
 def test_damaged_files_are_packed_again(kind, cache, program, capfd):
     expected = run(program)
@@ -262,6 +265,16 @@ def test_abandoned_files_go(cache, program):
     run(program)
     assert not old.exists()
     assert new.exists()
+
+
+def test_what_a_killed_process_left_is_not_in_the_way(cache, program, capfd):
+    """In a container the next process has the same number."""
+    cache.mkdir(mode=0o700)
+    for i in range(1000):
+        (cache / f"{os.getpid()}-{i}.new").write_bytes(b"half")
+    run(program)
+    assert capfd.readouterr().err == ""
+    assert len(files(cache)) == 1
 
 
 PROCESS = """

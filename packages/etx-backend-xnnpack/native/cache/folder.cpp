@@ -150,7 +150,7 @@ bool WeightFolder::find(const Digest& name, const void* key, size_t key_size,
   Name path;
   name_of(path_, name, path);
   Descriptor file;
-  file.number = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  file.number = ::open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   struct stat found{};
   if (file.number < 0 && errno == ENOENT) return false;
   if (file.number < 0 || fstat(file.number, &found) != 0) {
@@ -187,7 +187,6 @@ bool WeightFolder::find(const Digest& name, const void* key, size_t key_size,
 
 bool WeightFolder::store(const Digest& name, const void* key, size_t key_size, const void* bytes,
                          size_t size, IsInUse is_in_use) const {
-  static unsigned counter = 0;
   static constexpr char kZeros[kPage] = {};
   const size_t place = place_of(key_size);
   if (!make_room(place + size + kSlack, is_in_use)) return false;
@@ -198,12 +197,10 @@ bool WeightFolder::store(const Digest& name, const void* key, size_t key_size, c
   Name path;
   name_of(path_, name, path);
   Name fresh;
-  const unsigned number = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
-  std::snprintf(fresh, sizeof(fresh), "%s/%d-%u%s", path_, static_cast<int>(getpid()), number,
-                kFresh);
+  std::snprintf(fresh, sizeof(fresh), "%s/XXXXXX%s", path_, kFresh);
   const timespec times[] = {now, now};
   Descriptor file;
-  file.number = ::open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  file.number = mkostemps(fresh, sizeof(kFresh) - 1, O_CLOEXEC);
   const bool is_written =
       file.number >= 0 && write_all(file.number, &header, sizeof(header)) &&
       write_all(file.number, key, key_size) &&
