@@ -35,12 +35,13 @@ from etx_backend_xnnpack.quantized import DEQUANTIZE, QUANTIZE, Weight, affine, 
 @dataclass(frozen=True)
 class Stored:
     """A value of the graph: its id, its order, and its parameters where it is int8, else the dtype
-    of its numbers."""
+    of its numbers; `rounded` if one reader wants these numbers instead of the node's."""
 
     id: int
     order: Order
     affine: Affine | None = None
     dtype: DataType = DataType.FP32
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,17 @@ class Values:
         """Return the integers behind the dequantization of a constant, or None."""
         return weight(node, self.constants.get)
 
-    def define(self, node: Node, number: int, order: Order, at: Affine | None = None) -> Stored:
+    def define(
+        self,
+        node: Node,
+        number: int,
+        order: Order,
+        at: Affine | None = None,
+        *,
+        rounded: bool = False,
+    ) -> Stored:
         """Record that a value holds `node`."""
-        stored = Stored(number, order, at, self.builder.dtype)
+        stored = Stored(number, order, at, self.builder.dtype, rounded)
         self._stored.setdefault(node, []).append(stored)
         return stored
 
@@ -117,10 +126,10 @@ class Values:
         return self._stored.get(node, [])
 
     def quantized(self, node: object) -> Stored | None:
-        """Return the int8 form of a node, if it has one."""
+        """Return the int8 form that holds a node's own numbers, if it has one."""
         if not isinstance(node, Node):
             return None
-        found = next((form for form in self.forms(node) if form.affine is not None), None)
+        found = next((f for f in self.forms(node) if f.affine and not f.rounded), None)
         constant = self.integers(node)
         if found is None and constant is not None:
             order = plain(constant[0].dim())
@@ -139,7 +148,10 @@ class Values:
         if exact is not None:
             return exact.id
         if self.tensor(node) is not None:
-            return self.define(node, self.constant(node, order, at), order, at).id
+            integers = self.integers(node)
+            rounded = at is not None and (integers is None or integers[1] != at)
+            number = self.constant(node, order, at)
+            return self.define(node, number, order, at, rounded=rounded).id
         form = self._best(node, order, at)
         if not self._fits(form, at):
             form = self._convert(node, form, at)
@@ -239,7 +251,8 @@ class Values:
     def _best(self, node: Node, order: Order, at: Affine | None) -> Stored:
         """Return the form from which the one asked for takes the least work."""
         return min(
-            self.forms(node), key=lambda form: (not self._fits(form, at), form.order != order)
+            self.forms(node),
+            key=lambda form: (not self._fits(form, at), form.rounded, form.order != order),
         )
 
     def constant(
@@ -266,7 +279,8 @@ class Values:
             form = self._convert(node, form, None)
         number = self.builder.value(layout.ordered(self.sizes(node), form.order), at)
         self.builder.node(Operator.Convert, Unary(input_id=form.id, output_id=number))
-        return self.define(node, number, form.order, at)
+        rounded = form.rounded or at is not None or self.builder.dtype is DataType.FP16
+        return self.define(node, number, form.order, at, rounded=rounded)
 
     def _arrange(self, node: Node, form: Stored, order: Order) -> Stored:
         sizes = self.sizes(node)
