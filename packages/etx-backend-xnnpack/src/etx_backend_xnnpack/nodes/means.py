@@ -19,7 +19,7 @@ from etx_backend_xnnpack.builder import FLOATS, NONE, Affine
 from etx_backend_xnnpack.layout import Order, Size
 from etx_backend_xnnpack.nodes.table import lowers, shape_of
 from etx_backend_xnnpack.quantized import argument
-from etx_backend_xnnpack.values import Values
+from etx_backend_xnnpack.values import Stored, Values
 
 aten = torch.ops.aten
 
@@ -115,8 +115,15 @@ def adjacent(order: Order, dims: list[int]) -> tuple[int, int] | None:
 @lowers(aten.mean.dim, when=[known_mean], int8=True, wide=True)
 def mean(values: Values, node: Node) -> None:
     """Emit a pooling, between reshapes where the dimensions lie otherwise."""
+    average(values, node, values.quantized(node.args[0]))
+
+
+def average(values: Values, node: Node, form: Stored | None) -> None:
+    """Emit a mean, in int8 if it is one of int8 numbers that is quantized again."""
     source: Any = node.args[0]
-    dims, form = reduced(node), values.quantized(source)
+    dims, sizes = reduced(node), values.sizes(source)
+    over_last = dims == [len(sizes) - 1] and unknown(sizes) > 1
+    form = None if over_last else form
     result = values.result(node, quantizes=form is not None)
     order = form.order if form and result.affine else values.natural(source)
     place = adjacent(order, dims)
@@ -124,9 +131,9 @@ def mean(values: Values, node: Node) -> None:
         rest = [dim for dim in order if dim not in dims]
         order, place = (*rest, *dims), (len(rest), len(order))
     at = form.affine if form and result.affine else None
-    number, sizes = values.get(source, order, at), values.sizes(source)
+    number = values.get(source, order, at)
     now = layout.ordered(sizes, order)
-    if dims == [len(sizes) - 1] == [order[-1]] and unknown(sizes) > 1:
+    if over_last and order[-1] == dims[0]:
         values.define(result.node, mean_over_last(values, number, now), order)
         return
     pooled = mean_over(values, number, now, *place, (at, result.affine))
@@ -149,7 +156,7 @@ def sum_is_known(node: Node, constants: Constants) -> str | None:
 @lowers(aten.sum.dim_IntList, when=[sum_is_known], wide=True, note="a mean times a number")
 def total(values: Values, node: Node) -> None:
     """Emit a mean, times the number of elements."""
-    mean(values, node)
+    average(values, node, None)
     count = math.prod(values.sizes(node.args[0])[dim] for dim in reduced(node))
     form = values.forms(node)[0]
     target = values.builder.value(layout.ordered(values.sizes(node), form.order))

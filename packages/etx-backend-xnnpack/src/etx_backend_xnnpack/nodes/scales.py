@@ -48,6 +48,14 @@ def holds(at: Affine, result: Affine) -> bool:
     return least <= at.scale / result.scale < most
 
 
+def covers(result: Affine, at: Affine) -> bool:
+    """Tell whether `result` has integers for all numbers that `at` has, but for half a step."""
+    lowest, highest = (
+        (step - at.zero_point) * at.scale / result.scale + result.zero_point for step in (-128, 127)
+    )
+    return lowest >= -128.5 and highest <= 127.5
+
+
 def converts(at: Affine, result: Affine) -> bool:
     """Tell whether such a multiplier rounds no integer otherwise than float32 does.
 

@@ -26,6 +26,7 @@ from etx_backend_xnnpack.builder import NONE, Affine
 from etx_backend_xnnpack.layout import NHWC, Order, plain
 from etx_backend_xnnpack.nodes.attended import attended, is_parted_mask
 from etx_backend_xnnpack.nodes.means import unknown
+from etx_backend_xnnpack.nodes.scales import covers
 from etx_backend_xnnpack.nodes.table import Work, lowers, one_symbol, rank, shape_of
 from etx_backend_xnnpack.quantized import argument
 from etx_backend_xnnpack.values import Stored, Values
@@ -433,10 +434,11 @@ def _factors(node: Node) -> list[Any]:
     whole=True,
 )
 def upsample_bilinear(values: Values, node: Node) -> None:
-    """Emit a node in NHWC."""
+    """Emit a node in NHWC, in steps of the result: not where they cut off what it averages."""
     source: Any = node.args[0]
-    form = values.quantized(source)
-    result = values.result(node, quantizes=form is not None)
+    form, at = values.quantized(source), values.quantizes(node)
+    int8 = form and form.affine and at and covers(at, form.affine)
+    result = values.result(node, quantizes=bool(int8))
     number = values.get(source, NHWC, result.affine)
     height, width = values.sizes(node)[2:]
     flags = ALIGN_CORNERS if argument(node, "align_corners") else 0
