@@ -66,16 +66,15 @@ class Transform {
     const int64_t lanes =
         kIsSmall ? 1 : max<int64_t>(1, min(min(count, kMaxLanes), kCachedPoints / n_));
     const int64_t threads = min(useful_threads(context, count * n_ * 8), divide_up(count, lanes));
-    const int64_t part = 4 * plane(lanes);
+    const int64_t part = 4 * plane(lanes), roots = 2 * n_;
     const size_t size = is_single ? sizeof(float) : sizeof(double);
-    roots_ = scratch_bytes(context, kNoMemory, 2 * n_, size);
-    char* const memory =
-        static_cast<char*>(scratch_bytes(context, kNoMemory, threads * part, size));
-    if (roots_ == nullptr || memory == nullptr) return Error::MemoryAllocationFailed;
+    roots_ = scratch_bytes(context, kNoMemory, roots + threads * part, size);
+    if (roots_ == nullptr) return Error::MemoryAllocationFailed;
     set_roots();
     context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        char* const at = memory + i * part * static_cast<int64_t>(size);
+        char* const at =
+            static_cast<char*>(roots_) + (roots + i * part) * static_cast<int64_t>(size);
         const Part mine(count, lanes, i, threads);
         for (int64_t line = mine.begin; line < mine.end; line += lanes) {
           const int64_t some = kIsSmall ? 1 : min(lanes, mine.end - line);
@@ -198,7 +197,7 @@ class Transform {
   int64_t n_ = 0;
   bool is_single_ = false, is_half_ = false, is_backward_ = false;
   double scale_ = 1;
-  void* roots_ = nullptr;
+  void* roots_ = nullptr;  ///< Then planes of each thread.
 };
 
 /// Along which dimensions, at most each one of a tensor, and what results are multiplied with:
