@@ -200,7 +200,7 @@ ROWS: tuple[Row, ...] = (
         NORMS,
         "scale times x plus a shift, as eager computes it too: the terms may cancel",
         shifts_cancel,
-        example=("aten::_native_batch_norm_legit.no_stats_out", 105, 12161),
+        example=("aten::native_group_norm.out", 206, 1255),
     ),
     Row(
         "infinite terms",
