@@ -41,7 +41,7 @@ Error scan(Context& context, const Tensor& self, int64_t dim, std::optional<Scal
   for (ssize_t i = self.dim(); i-- > 0;) {
     const ssize_t other = out.dim_order()[static_cast<size_t>(i)];
     if (other == d) continue;
-    if (i == self.dim() - 1 && self.size(other) > 1) {
+    if (!kIsSmall && i == self.dim() - 1 && self.size(other) > 1) {
       beside = self.size(other);
       in_beside = self.stride(other);
       out_beside = out.stride(other);
@@ -126,8 +126,8 @@ Error scan(Context& context, const Tensor& self, int64_t dim, std::optional<Scal
     };
     const int64_t units = out.numel() / length / beside * blocks;
     context.parallel_for(0, units, grain,
-                         beside > 1 ? Callback<int64_t, int64_t>(sums_of_blocks)
-                                    : Callback<int64_t, int64_t>(sums_of));
+                         !kIsSmall && beside > 1 ? Callback<int64_t, int64_t>(sums_of_blocks)
+                                                 : Callback<int64_t, int64_t>(sums_of));
     return Error::Ok;
   });
 }
