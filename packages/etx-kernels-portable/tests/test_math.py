@@ -527,8 +527,10 @@ def test_fourier_transforms(dtype: torch.dtype) -> None:
             compare(got, want)
 
 
-TRANSFORMED = [*range(1, 71), 101, 160, 202, 320, 400, 441, 480, 509, 512, 600, 1000, 1009, 1024, 1200,
-               2018, 4096]  # fmt: skip
+TRANSFORMED = (
+    *range(1, 71), 101, 160, 202, 320, 400, 441, 480, 509, 512, 600, 1000, 1009, 1024, 1200, 2018,
+    4096,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [F32, F64])

@@ -49,7 +49,7 @@ def holds(at: Affine, result: Affine) -> bool:
 
 
 def covers(result: Affine, at: Affine) -> bool:
-    """Tell whether `result` has integers for all numbers that `at` has, but for half a step."""
+    """Tell whether `result` has integers for all numbers that `at` has, except half a step."""
     lowest, highest = (
         (step - at.zero_point) * at.scale / result.scale + result.zero_point for step in (-128, 127)
     )
