@@ -72,7 +72,7 @@ MOST_BYTES = {
     "repeat": 2_400,
     "roi_align": 5_500,
     "roll": 2_600,
-    "scatter": 18_600,
+    "scatter": 11_000,
     "slice": 5_200,
     "softmax": 3_800,
     "sort": 900,

@@ -7,6 +7,7 @@
 #include <etx/kernel.h>
 
 #include "core/bytes_of.h"
+#include "core/callback.h"
 #include "core/convert.h"
 #include "core/dispatch.h"
 #include "core/element.h"
@@ -39,6 +40,11 @@ Error begin_scatter(Context& context, const Tensor& self, int64_t dim, const Ten
   return Error::Ok;
 }
 
+/// The loop over blocks exists once. False when an index is outside of the target.
+bool for_each_block(const Pairing& pairing, const Callback<const Block&>& body) {
+  return pairing.run(0, pairing.nest.outer(), body);
+}
+
 Error finish_scatter(Context& context, bool inside) {
   ETX_CHECK(context, inside, InvalidArgument, "index must lie within dimension dim of self");
   return Error::Ok;
@@ -55,10 +61,11 @@ Error scatter_src_out(Context& context, const Tensor& self, int64_t dim, const T
     using T = decltype(bytes);
     const T* const from = src.const_data_ptr<T>();
     T* const to = out.mutable_data_ptr<T>();
-    inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
-      for (int64_t k = 0; k < block.n; ++k) {
-        to[block.base + block.offsets[k]] = from[block.other + k * block.stride];
-      }
+    inside = for_each_block(pairing, [&](const Block& block) {
+      const auto [n, base, offsets, other, stride] = block;
+      T* const places = to + base;
+      const T* const values = from + other;
+      for (int64_t k = 0; k < n; ++k) places[offsets[k]] = values[k * stride];
     });
   });
   return finish_scatter(context, inside);
@@ -76,10 +83,11 @@ Error scatter_value_out(Context& context, const Tensor& self, int64_t dim, const
   by_size(out.element_size(), [&](auto bytes) {
     std::memcpy(&bytes, element, sizeof(bytes));
     auto* const to = out.mutable_data_ptr<decltype(bytes)>();
-    inside = pairing.run(0, pairing.nest.outer(), [&](const Block& block) {
-      for (int64_t k = 0; k < block.n; ++k) {
-        to[block.base + block.offsets[k]] = bytes;
-      }
+    inside = for_each_block(pairing, [&](const Block& block) {
+      const auto [n, base, offsets, other, stride] = block;
+      const auto one = bytes;
+      auto* const places = to + base;
+      for (int64_t k = 0; k < n; ++k) places[offsets[k]] = one;
     });
   });
   return finish_scatter(context, inside);
@@ -110,13 +118,16 @@ Error scatter_add_out(Context& context, const Tensor& self, int64_t dim, const T
     const auto run = [&](auto* sums) {
       using Sum = std::remove_reference_t<decltype(*sums)>;
       const auto add = [&](const Block& block) {
-        for (int64_t k = 0; k < block.n; ++k) {
-          Sum* const sum = sums + block.base + block.offsets[k];
-          const T value = load_element(from + block.other + k * block.stride);
-          *sum = add_elements(load_element(sum), static_cast<Sum>(value));
+        const auto [n, base, offsets, other, stride] = block;
+        Sum* const places = sums + base;
+        const T* const values = from + other;
+        for (int64_t k = 0; k < n; ++k) {
+          Sum* const sum = places + offsets[k];
+          *sum =
+              add_elements(load_element(sum), static_cast<Sum>(load_element(values + k * stride)));
         }
       };
-      return finish_scatter(context, pairing.run(0, pairing.nest.outer(), add));
+      return finish_scatter(context, for_each_block(pairing, add));
     };
     if constexpr (std::is_same_v<Compute<T>, T>) {
       return run(to);
@@ -174,19 +185,19 @@ Error reduce_into(Context& context, const Pairing& pairing, Reduce how, bool inc
     ETX_ASSIGN(counts, scratch<int64_t>(context, count, "no temporary memory for the counts"));
     std::fill_n(counts, count, include_self ? 1 : 0);
   }
-  const int64_t rows = pairing.nest.outer();
-  bool inside = include_self || pairing.run(0, rows, [&](const Block& block) {
-    for (int64_t k = 0; k < block.n; ++k) totals[block.base + block.offsets[k]] = neutral<C>(how);
-  });
-  inside = inside && pairing.run(0, rows, [&](const Block& block) {
-    C values[Pairing::kBlock];
-    cast(from + block.other * size, dtype, block.stride, values, as, block.n);
-    for (int64_t k = 0; k < block.n; ++k) {
-      const int64_t place = block.base + block.offsets[k];
-      totals[place] = joined(how, totals[place], values[k]);
-      if (counts != nullptr) ++counts[place];
-    }
-  });
+  bool inside = include_self || for_each_block(pairing, [&](const Block& block) {
+                  for (int64_t k = 0; k < block.n; ++k)
+                    totals[block.base + block.offsets[k]] = neutral<C>(how);
+                });
+  inside = inside && for_each_block(pairing, [&](const Block& block) {
+             C values[Pairing::kBlock];
+             cast(from + block.other * size, dtype, block.stride, values, as, block.n);
+             for (int64_t k = 0; k < block.n; ++k) {
+               const int64_t place = block.base + block.offsets[k];
+               totals[place] = joined(how, totals[place], values[k]);
+               if (counts != nullptr) ++counts[place];
+             }
+           });
   ETX_TRY(finish_scatter(context, inside));
   if (counts != nullptr) {
     if (dtype != as && as == ScalarType::Long) {  // Sums have the bits of the dtype.
