@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from compared import Compared, compare, run_samples
-from etx_exir import to_edge
+from etx_exir import ExecutorchBackendConfig, to_edge
 from etx_exir.errors import EtxError
 from etx_exir.lower.decompose_scans import SCANS
 from programs import Calls
@@ -179,15 +179,20 @@ def test_scattered_of_dynamic_sizes(reduce):
     torch.testing.assert_close(module(*given), scattered(*given))
 
 
+def growing(function, dim, example):
+    shapes = (({dim: Dim("n", max=64)},),)
+    return to_edge(torch.export.export(Calls(function), (example,), dynamic_shapes=shapes))
+
+
 def test_a_scan_of_a_dynamic_size_is_refused():
-    shapes = (({0: Dim("n", max=64)},),)
-    program = torch.export.export(
-        Calls(lambda x: x.cumprod(0)), (torch.ones(8),), dynamic_shapes=shapes
-    )
+    with pytest.raises(EtxError, match=r"logcumsumexp.*dynamic size"):
+        growing(lambda x: x.logcumsumexp(0), 0, torch.ones(8)).to_executorch()
+    growing(lambda x: x.logcumsumexp(0), 1, torch.ones(8, 3)).to_executorch()
+
+
+def test_products_of_a_dynamic_size_have_a_kernel_of_ours():
+    growing(lambda x: x.cumprod(0), 0, torch.ones(8)).to_executorch()
+    both = ExecutorchBackendConfig(target="executorch")
     with pytest.raises(EtxError, match=r"cumprod.*dynamic size"):
-        to_edge(program).to_executorch()
-    shapes = (({1: Dim("n", max=64)},),)
-    program = torch.export.export(
-        Calls(lambda x: x.cumprod(0)), (torch.ones(8, 3),), dynamic_shapes=shapes
-    )
-    to_edge(program).to_executorch()
+        growing(lambda x: x.cumprod(0), 0, torch.ones(8)).to_executorch(both)
+    growing(lambda x: x.cumprod(0), 1, torch.ones(8, 3)).to_executorch(both)
