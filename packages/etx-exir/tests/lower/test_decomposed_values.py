@@ -34,6 +34,7 @@ TOLERANCE = {
 POINTWISE = (
     *(aten.hardsigmoid.default, aten.hardswish.default, aten.silu.default, aten.relu6.default),
     *(aten.exp2.default, aten.erfc.default, aten.special_erfc.default),
+    aten.nan_to_num.default,
 )
 PIECEWISE = (aten.hardsigmoid.default, aten.hardswish.default)
 """Straight between -3 and 3, computed from 1/6 x: of numbers up to 1."""
@@ -56,6 +57,7 @@ RESIZED = {
     aten.upsample_trilinear3d.vec: (3, (None, True, [1.7, 2.0, 0.6])),
 }
 ELSEWHERE = {
+    aten.lerp.Scalar,
     aten.linalg_vector_norm.default,
     aten.sort.default,
     aten.bucketize.Tensor,
@@ -110,6 +112,21 @@ def test_one_operand(op, dtype):
 @pytest.mark.parametrize("op", [aten.exp2.default, aten.erfc.default], ids=str)
 def test_of_integers(op, dtype):
     check(op, torch.tensor([0, 1, 2, 5, 70, -1, -3]).to(dtype))
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+def test_numbers_in_the_place_of_none(dtype):
+    for given in ((1.5,), (None, 7.0), (None, None, -2.0), (math.nan, math.inf, 3.0), (0.5, 1, 2)):
+        check(aten.nan_to_num.default, numbers(dtype), *given)
+    check(aten.nan_to_num.default, torch.tensor([1, -3]), 2.0)
+
+
+@pytest.mark.parametrize("dtype", FLOATING, ids=str)
+@pytest.mark.parametrize("weight", [0, 0.3, 0.5, 0.7, 1, -1.5, 2])
+def test_between_two(weight, dtype):
+    x = numbers(dtype)
+    check(aten.lerp.Scalar, x[:, None], x[None], weight)
+    check(aten.lerp.Scalar, x[0], x, weight)
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.int8], ids=str)

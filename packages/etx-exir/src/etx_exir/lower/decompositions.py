@@ -228,6 +228,32 @@ def _fmin(self: Tensor, other: Tensor) -> Any:
     return aten.where.self(aten.isnan.default(other), self, least)
 
 
+def _lerp(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """Return what lies between both, from the nearer of them on, as eager does."""
+    way = aten.sub.Tensor(end, self)
+    if abs(weight) < 0.5:
+        return aten.add.Tensor(self, way, alpha=weight)
+    return aten.sub.Tensor(end, way, alpha=1 - weight)
+
+
+def _nan_to_num(
+    self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Any:
+    """Return finite numbers; infinities become the largest by bounds alone."""
+    if not self.is_floating_point():
+        return self.clone()
+    limits = torch.finfo(self.dtype)
+    found = self
+    for given, infinite in ((posinf, math.inf), (neginf, -math.inf)):
+        if given is not None:
+            is_infinite = aten.eq.Scalar(self, infinite)
+            found = aten.where.self(is_infinite, self.new_full((), given), found)
+    if posinf is None or neginf is None:
+        least = limits.min if neginf is None else None
+        found = aten.clamp.default(found, least, limits.max if posinf is None else None)
+    return aten.where.self(aten.isnan.default(self), self.new_full((), nan or 0.0), found)
+
+
 def _bucketize(
     self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Any:
@@ -344,6 +370,8 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.hypot.default: _hypot,
     aten.fmax.default: _fmax,
     aten.fmin.default: _fmin,
+    aten.lerp.Scalar: in_float32(_lerp),
+    aten.nan_to_num.default: _nan_to_num,
     aten.bucketize.Tensor: _bucketize,
     aten.take.default: _take,
     aten._int_mm.default: _int_mm,
