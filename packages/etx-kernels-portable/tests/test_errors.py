@@ -68,6 +68,20 @@ def out(*shape: int, dtype: torch.dtype = F32, slack: int = 0) -> Out:
             "reduce must be",
         ),
         (
+            "aten::scatter_reduce.two_out",
+            (
+                X + 0j,
+                0,
+                torch.zeros(2, 3, dtype=torch.int64),
+                X + 0j,
+                "sum",
+                True,
+                Out([2, 3], torch.complex64),
+            ),
+            "NotSupported",
+            "bool, integers and floating",
+        ),
+        (
             "aten::native_group_norm.out",
             (
                 torch.ones(2, 4, 3),

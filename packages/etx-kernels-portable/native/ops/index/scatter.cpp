@@ -218,6 +218,8 @@ Error scatter_reduce_two_out(Context& context, const Tensor& self, int64_t dim, 
   const auto* const found = std::find(std::begin(kReductions), std::end(kReductions), reduce);
   ETX_CHECK(context, found != std::end(kReductions), InvalidArgument,
             "reduce must be sum, prod, mean, amax or amin");
+  ETX_CHECK(context, RealBool::contains(out.scalar_type()), NotSupported,
+            "the operator takes bool, integers and floating dtypes");
   const Reduce how = static_cast<Reduce>(found - std::begin(kReductions));
   ssize_t axis = 0;
   ETX_TRY(begin_scatter(context, self, dim, index, &src, out, axis));
