@@ -187,6 +187,7 @@ bool WeightFolder::find(const Digest& name, const void* key, size_t key_size,
 
 bool WeightFolder::store(const Digest& name, const void* key, size_t key_size, const void* bytes,
                          size_t size, IsInUse is_in_use) const {
+  static unsigned counter = 0;
   static constexpr char kZeros[kPage] = {};
   const size_t place = place_of(key_size);
   if (!make_room(place + size + kSlack, is_in_use)) return false;
@@ -197,10 +198,14 @@ bool WeightFolder::store(const Digest& name, const void* key, size_t key_size, c
   Name path;
   name_of(path_, name, path);
   Name fresh;
-  std::snprintf(fresh, sizeof(fresh), "%s/XXXXXX%s", path_, kFresh);
   const timespec times[] = {now, now};
   Descriptor file;
-  file.number = mkostemps(fresh, sizeof(kFresh) - 1, O_CLOEXEC);
+  do {  // A killed process of this number may have left some.
+    const unsigned number = __atomic_add_fetch(&counter, 1, __ATOMIC_RELAXED);
+    std::snprintf(fresh, sizeof(fresh), "%s/%d-%u%s", path_, static_cast<int>(getpid()), number,
+                  kFresh);
+    file.number = ::open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  } while (file.number < 0 && errno == EEXIST);
   const bool is_written =
       file.number >= 0 && write_all(file.number, &header, sizeof(header)) &&
       write_all(file.number, key, key_size) &&
