@@ -77,7 +77,7 @@ def test_every_loop_at_every_level(sanitized: Path) -> None:
     assert call(sanitized / "every_level").split()[0] == "base"
 
 
-@pytest.mark.parametrize("level", ["v3_vnni", "v4"])
+@pytest.mark.parametrize("level", ["v3_vnni", "v4_vnni", "v4"])
 def test_integer_loops_give_the_same_at_every_level(sanitized: Path, level: str) -> None:
     """Bits of floats too: each level rounds what the others round."""
     command = ("env", f"ETX_KERNELS_ISA={level}", sanitized / "every_integer")

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "isa/amx.h"
+
 #if defined(ETX_INTEGER_ARM_LEVELS)
 #include <sys/auxv.h>
 #endif
@@ -28,6 +30,9 @@ struct Level {
 extern const Integer integer_v3;
 extern const Integer integer_v3_vnni;
 extern const Integer integer_v4_vnni;
+#if defined(ETX_INTEGER_AMX)
+extern const Integer integer_v4_amx;
+#endif
 
 namespace {
 
@@ -49,9 +54,18 @@ bool runs_v4_vnni() {
          __builtin_cpu_supports("avx512vnni");
 }
 
+#if defined(ETX_INTEGER_AMX)
+bool runs_v4_amx() { return runs_v4_vnni() && has_amx(); }
+#endif
+
 /// The best first.
 constexpr Level kLevels[] = {
-    {&integer_v4_vnni, runs_v4_vnni}, {&integer_v3_vnni, runs_v3_vnni}, {&integer_v3, runs_v3}};
+#if defined(ETX_INTEGER_AMX)
+    {&integer_v4_amx, runs_v4_amx},
+#endif
+    {&integer_v4_vnni, runs_v4_vnni},
+    {&integer_v3_vnni, runs_v3_vnni},
+    {&integer_v3, runs_v3}};
 
 }  // namespace
 #else

@@ -82,6 +82,11 @@ struct Product {
   int64_t groups = 1, group_steps = 0;     ///< Of depth.
   const uint16_t* narrow_scale = nullptr;  ///< In place of `scale`, in bfloat16.
   const int32_t* group_sums = nullptr;     ///< Of gathered rows, by row and group; of int4 only.
+
+  // Where the level reads taps, to int8: a row is as many runs of `steps / num_taps` blocks, each
+  // at an offset of its own. Of each `pitch` rows `line` are stored.
+  const int64_t* taps = nullptr;
+  int64_t num_taps = 1, line = 1, pitch = 1;
 };
 
 /// The product of float rows and a packed weight: y = sum over groups of scale * (x w) + bias.
@@ -146,6 +151,7 @@ struct Integer {
   LevelNumber step_bytes;    ///< Bytes that a gathered row has for each block of depth.
   LevelNumber offset;        ///< Added to each number of a gathered row.
   LevelNumber narrow_rows;   ///< Up to as many `float_product_int4` reads `narrow_scale`.
+  LevelNumber reads_taps;    ///< `product` does.
 
 #define ETX_INTEGER(result, member, parameters) result(*member) parameters;
 #include "isa/integer/integer.def"
@@ -164,11 +170,11 @@ enum class IntegerLoop {
 #include "isa/integer/integer.def"
 };
 extern const int32_t integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset,
-    integer_narrow_rows;
+    integer_narrow_rows, integer_reads_taps;
 
 inline constexpr Integer kInteger = {
     "one",          integer_tile_rows,   integer_panel_blocks, integer_step_bytes,
-    integer_offset, integer_narrow_rows,
+    integer_offset, integer_narrow_rows, integer_reads_taps,
 #define ETX_INTEGER(result, member, parameters) \
   OneLevel<Pointer<result parameters>, IntegerLoop::member>::call,
 #include "isa/integer/integer.def"

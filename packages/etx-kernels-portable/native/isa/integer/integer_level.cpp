@@ -4,6 +4,9 @@
 /// linkage.
 
 #include "isa/integer/integer.h"
+#if defined(ETX_INTEGER_AMX)
+#include "isa/integer/level/amx.h"
+#endif
 #include "isa/integer/level/depthwise.h"
 #include "isa/integer/level/gather.h"
 #include "isa/integer/level/interpolate.h"
@@ -30,18 +33,30 @@ extern const int32_t integer_panel_blocks = kPanelBlocks;
 extern const int32_t integer_step_bytes = kStepBytes;
 extern const int32_t integer_offset = kOffset;
 extern const int32_t integer_narrow_rows = kNarrowRows;
+extern const int32_t integer_reads_taps = 0;
 
 #define ETX_INTEGER(result, member, parameters) \
   ETX_ENTRY(Pointer<result parameters>, IntegerLoop::member, member)
 #include "isa/integer/integer.def"
 #else
-extern const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL);
-const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL) = {
-    ETX_TEXT(ETX_ISA_LEVEL), kTileRows, kPanelBlocks, kStepBytes, kOffset, kNarrowRows,
+namespace {
+
+constexpr Integer kTable = {
+    ETX_TEXT(ETX_ISA_LEVEL), kTileRows, kPanelBlocks, kStepBytes, kOffset, kNarrowRows, 0,
 
 #define ETX_INTEGER(result, member, parameters) member,
 #include "isa/integer/integer.def"
 };
+
+}  // namespace
+
+extern const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL);
+const Integer ETX_JOIN(integer_, ETX_ISA_LEVEL) = kTable;
+
+#if defined(ETX_INTEGER_AMX)
+extern const Integer integer_v4_amx;
+const Integer integer_v4_amx = with_tiles(kTable);
+#endif
 #endif
 
 }  // namespace etx::portable

@@ -37,6 +37,10 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
     etx_add_integer_level(v3_vnni -mavx2 -mfma -mavxvnni)
     etx_add_integer_level(v4_vnni -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx2
                           -mfma -mprefer-vector-width=512)
+    if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+      target_compile_definitions(etx_kernels_portable PRIVATE ETX_INTEGER_AMX)
+      target_compile_definitions(etx_integer_v4_vnni PRIVATE ETX_INTEGER_AMX)
+    endif()
   endif()
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|ARM64|arm64" AND CMAKE_SYSTEM_NAME MATCHES
                                                               "Linux|Android")

@@ -3,6 +3,7 @@
 
 #include "core/scratch.h"
 #include "core/work.h"
+#include "ops/integer/line_layer.h"
 #include "ops/integer/widen.h"
 
 namespace etx::portable {
@@ -158,6 +159,7 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
 
 Error run_layer(Context& context, const Layer& layer) {
   if (layer.num_rows == 0 || layer.product.columns == 0) return Error::Ok;
+  if (reads_lines(layer)) return run_lines(context, layer);
   const Schedule s(context, layer);
   ETX_ASSIGN(uint8_t* const memory, scratch<uint8_t>(context, s.threads * s.workspace,
                                                      "no temporary memory to gather rows in"));

@@ -29,6 +29,12 @@ inline VecI load_bytes(const int8_t* p) {
   memcpy(&v, p, sizeof(v));
   return v;
 }
+/// What is behind whole vectors is not worth copies of its loop.
+inline void stay_scalar() {
+#if defined(__GNUC__)
+  __asm__ volatile("");
+#endif
+}
 inline int32_t load_int(const uint8_t* p) {
   int32_t s;
   memcpy(&s, p, sizeof(s));

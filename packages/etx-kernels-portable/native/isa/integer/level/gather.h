@@ -30,7 +30,7 @@ ETX_NOINLINE void copy_run(const int8_t* from, const int8_t* end, int64_t n, uin
     copy_chunk(from, to, kChunk);
     from += kChunk, to += kChunk, n -= kChunk;
   }
-  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<uint8_t>(from[i]) ^ kFlip;
+  for (int64_t i = 0; i < n; ++i, stay_scalar()) to[i] = static_cast<uint8_t>(from[i]) ^ kFlip;
 }
 
 inline void fill_run(int8_t value, int64_t n, uint8_t* to) {

@@ -351,6 +351,18 @@ struct ToFloatsInt4 {
   }
 };
 
+#if defined(ETX_INTEGER_NIBBLES)
+ETX_NOINLINE int32_t sum_of(const int8_t* x, int64_t n) {
+  VecI sums = splat(0);
+  for (; n >= kLanes; n -= kLanes, x += kLanes) sums += widen_bytes(x);
+  if (n > 0) sums += widen_bytes_part(x, n);
+  int32_t t[kLanes], sum = 0;
+  memcpy(t, &sums, sizeof(t));
+  for (const int32_t number : t) sum += number;
+  return sum;
+}
+#endif
+
 /// Sums of the numbers of gathered rows.
 void sum_groups(const Product& p, int32_t* sums) {
   for (int64_t row = 0; row < p.num_rows; ++row) {
@@ -359,12 +371,14 @@ void sum_groups(const Product& p, int32_t* sums) {
       const int64_t begin = g * p.group_steps, end = begin + p.group_steps;
       const int64_t last = (end < p.steps ? end : p.steps) * kBlockDepth;
       int32_t sum = 0;
-      for (int64_t k = begin * kBlockDepth; k < last; ++k) sum += x[k];
 #if defined(ETX_INTEGER_NIBBLES)
+      sum = sum_of(x + begin * kBlockDepth, last - begin * kBlockDepth);
       if (is_single(row, p.num_rows)) {
         const GatheredForInt4* const more = x + p.steps * kNibbleStepBytes;
-        for (int64_t k = begin * kBlockDepth; k < last; ++k) sum += more[k];
+        sum += sum_of(more + begin * kBlockDepth, last - begin * kBlockDepth);
       }
+#else
+      for (int64_t k = begin * kBlockDepth; k < last; ++k) sum += x[k];
 #endif
       *sums++ = sum;
     }

@@ -16,7 +16,9 @@ void between_rows(const int8_t* a, const int8_t* b, int32_t weight, int32_t zero
   for (; i + kLanes <= n; i += kLanes) {
     store(line + i, widen_bytes(a + i) * up + widen_bytes(b + i) * down - less);
   }
-  for (; i < n; ++i) line[i] = (kOne - weight) * a[i] + weight * b[i] - kOne * zero;
+  for (; i < n; ++i, stay_scalar()) {
+    line[i] = (kOne - weight) * a[i] + weight * b[i] - kOne * zero;
+  }
 }
 
 /// Sums of narrow points are collected until there is a vector of them.

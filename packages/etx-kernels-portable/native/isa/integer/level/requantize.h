@@ -80,12 +80,16 @@ struct Requantize {
 #undef ETX_VECTOR_OP
 #endif
 #if ETX_SIMD_BYTES == 64
+  /// Bytes of 4 vectors, one after the other.
+  __m512i join_rows(const VecI (&v)[4], const VecF (&factors)[4]) const {
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return _mm512_permutexvar_epi32(order, (__m512i)join(v, factors));
+  }
   /// Stores the bytes that `mask` has of up to `rows` rows, each of one vector or two.
   template <int V, int rows>
   void store_rows(int8_t* p, int64_t stride, const VecI (&v)[4], const VecF (&factors)[4],
                   uint32_t mask) const {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i y = _mm512_permutexvar_epi32(order, (__m512i)join(v, factors));
+    const __m512i y = join_rows(v, factors);
     const __m256i begin = _mm512_castsi512_si256(y), end = _mm512_extracti64x4_epi64(y, 1);
     if constexpr (V == 2) {
       _mm256_mask_storeu_epi8(p, mask, begin);

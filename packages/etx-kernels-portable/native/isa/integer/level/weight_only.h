@@ -188,6 +188,11 @@ ETX_NOINLINE void float_tile(const FloatProduct& p, const int8_t* weight, int64_
   for (int m = 0; m < M; ++m) finish_floats(p, totals[m], at.row + m, at, V);
 }
 
+/// Of one block few rows are left, or none: a tile for each.
+constexpr int fewer_rows(int rows, int blocks) {
+  return rows > 4 ? 4 : (blocks == 1 && kPanelBlocks > 1 ? 1 : rows / 2);
+}
+
 template <bool int4, int P, int M>
 inline void run_float_rows(const FloatProduct& p, const int8_t* weight, int64_t block_stride,
                            Place& at) {
@@ -195,7 +200,7 @@ inline void run_float_rows(const FloatProduct& p, const int8_t* weight, int64_t 
     float_tile<M, P * kParts, int4>(p, weight, block_stride, at);
   }
   if constexpr (M > 1) {
-    run_float_rows<int4, P, (M > 4 ? 4 : M / 2)>(p, weight, block_stride, at);
+    run_float_rows<int4, P, fewer_rows(M, P)>(p, weight, block_stride, at);
   }
 }
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_INTEGER_AMX_H_
+#define ETX_PORTABLE_INTEGER_AMX_H_
+
+/// Products of gathered rows and packed weights by tiles of 16 rows and 64 bytes (AMX; Intel,
+/// Architecture Instruction Set Extensions, chapter 3): 16 blocks of the depth are a tile as they
+/// lie. Of the 8 tiles 0 to 3 are sums, 4 and 5 the operands, 6 and 7 operands of what is left of
+/// the depth. Written in assembly, which compilers need no flags for; they know nothing of what
+/// tiles read.
+
+#include "isa/integer/level/product.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int kSquare = 16;  ///< Rows and columns of a tile of sums.
+
+#define ETX_TILE_LOAD(tile, from, stride) \
+  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"(stride) : "memory")
+#define ETX_TILE_STORE(tile, to, stride) \
+  __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"(stride) : "memory")
+#define ETX_TILE_DOT(sums, a, b) \
+  __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums::: "memory")
+
+/// What the tiles hold while rows are multiplied `rows` at a time.
+void set_tiles(int64_t rows, int64_t rest) {
+  struct {
+    uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    uint16_t bytes[16] = {};
+    uint8_t rows[16] = {};
+  } shapes;
+  static_assert(sizeof(shapes) == 64, "what ldtilecfg reads");
+  for (int i = 0; i < 8; ++i) {
+    shapes.bytes[i] = 64;
+    shapes.rows[i] = static_cast<uint8_t>(i == 5 || i == 7 ? kSquare : rows);
+  }
+  if (rest > 0) {
+    shapes.bytes[6] = static_cast<uint16_t>(rest * kBlockDepth);
+    shapes.rows[7] = static_cast<uint8_t>(rest);
+  }
+  __asm__ volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+}
+inline void release_tiles() { __asm__ volatile("tilerelease" ::: "memory"); }
+
+/// Adds the products of M by N tiles at one place of the depth.
+#define ETX_ADD_TILES(A, B)                                     \
+  ETX_TILE_LOAD(A, a, t.row_stride);                            \
+  ETX_TILE_LOAD(B, w, kBlockBytes);                             \
+  ETX_TILE_DOT(0, A, B);                                        \
+  if constexpr (N == 2) {                                       \
+    ETX_TILE_LOAD(B, w + t.block_stride, kBlockBytes);          \
+    ETX_TILE_DOT(1, A, B);                                      \
+  }                                                             \
+  if constexpr (M == 2) {                                       \
+    ETX_TILE_LOAD(A, a + kSquare * t.row_stride, t.row_stride); \
+    if constexpr (N == 2) {                                     \
+      ETX_TILE_DOT(3, A, B);                                    \
+      ETX_TILE_LOAD(B, w, kBlockBytes);                         \
+    }                                                           \
+    ETX_TILE_DOT(2, A, B);                                      \
+  }
+
+/// Rows on their way through the depth, which begins again at each tap.
+struct Walk {
+  const uint8_t* rows;
+  int64_t row_stride;
+  const int8_t* weight;
+  int64_t block_stride;
+  const int64_t* taps;
+  int64_t num_taps, squares, rest;
+};
+
+template <int M, int N>
+ETX_NOINLINE void add_tiles(const Walk& t, const int32_t* start, int32_t* sums) {
+  constexpr int64_t kStride = 2 * kBlockBytes, kDown = 2 * kSquare * kSquare;
+  if (start != nullptr) {
+    ETX_TILE_LOAD(0, start, int64_t{0});
+    if constexpr (M == 2) ETX_TILE_LOAD(2, start, int64_t{0});
+    if constexpr (N == 2) ETX_TILE_LOAD(1, start + kSquare, int64_t{0});
+    if constexpr (M * N == 4) ETX_TILE_LOAD(3, start + kSquare, int64_t{0});
+  } else {
+    __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" ::
+                         : "memory");
+  }
+  const int8_t* w = t.weight;
+  for (int64_t tap = 0; tap < t.num_taps; ++tap) {
+    const uint8_t* a = t.rows + t.taps[tap];
+    for (int64_t k = 0; k < t.squares; ++k) {
+      ETX_ADD_TILES(4, 5)
+      a += kSquare * kBlockDepth, w += kSquare * kBlockBytes;
+    }
+    if (t.rest > 0) {
+      ETX_ADD_TILES(6, 7)
+      w += t.rest * kBlockBytes;
+    }
+  }
+  ETX_TILE_STORE(0, sums, kStride);
+  if constexpr (N == 2) ETX_TILE_STORE(1, sums + kSquare, kStride);
+  if constexpr (M == 2) ETX_TILE_STORE(2, sums + kDown, kStride);
+  if constexpr (M * N == 4) ETX_TILE_STORE(3, sums + kDown + kSquare, kStride);
+}
+#undef ETX_ADD_TILES
+#undef ETX_TILE_DOT
+#undef ETX_TILE_LOAD
+#undef ETX_TILE_STORE
+
+/// Sums of 32 rows and two blocks of columns.
+struct alignas(64) TileSums {
+  int32_t at[2 * kSquare][2 * kSquare];
+  VecI vector(int64_t row, int v) const { return load_ints(at[row] + v * kLanes); }
+};
+
+/// Makes of the sums of a tile, or of two by two, what they become.
+typedef void (*FinishTiles)(const Product& p, const TileSums& sums, int64_t rows, const Place& at);
+
+void finish_bytes(const Product& p, const TileSums& sums, int64_t rows, const Place& at) {
+  const Requantize to_bytes(p.bounds);
+  const VecF scale[2] = {load(p.scale + at.column), load(p.scale + at.column + kLanes)};
+  const VecF factors[4] = {scale[0], scale[1], scale[0], scale[1]};
+  const int64_t n = at.columns < 2 * kLanes ? at.columns : 2 * kLanes;
+  const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << n) - 1);
+  int64_t x = at.row % p.pitch;
+  int8_t* out = p.out + (at.row / p.pitch * p.line + (x < p.line ? x : p.line)) * p.out_stride;
+  out += at.column;
+  const auto store = [&](bool is_row, __m256i bytes) ETX_INLINE_LAMBDA {
+    if (is_row && x < p.line) {
+      _mm256_mask_storeu_epi8(out, mask, bytes);
+      out += p.out_stride;
+    }
+    x = x + 1 == p.pitch ? 0 : x + 1;
+  };
+  for (int64_t i = 0; i < rows; i += 2) {
+    const VecI four[4] = {sums.vector(i, 0), sums.vector(i, 1), sums.vector(i + 1, 0),
+                          sums.vector(i + 1, 1)};
+    const __m512i y = to_bytes.join_rows(four, factors);
+    store(true, _mm512_castsi512_si256(y));
+    store(i + 1 < rows, _mm512_extracti64x4_epi64(y, 1));
+  }
+}
+
+void finish_floats_of_tiles(const Product& p, const TileSums& sums, int64_t rows, const Place& at) {
+  const VecF least = splat(p.least), most = splat(p.most);
+  for (int v = 0; v < 2 && v * kLanes < at.columns; ++v) {
+    const int64_t column = at.column + v * kLanes;
+    const VecI weights = load_ints(p.sums + column);
+    const VecF scale = load(p.scale + column);
+    const VecF bias = p.bias == nullptr ? splat(0.0f) : load(p.bias + column);
+    float* y = p.y + at.row * p.y_stride + column;
+    for (int64_t i = 0; i < rows; ++i, y += p.y_stride) {
+      const RowScale row = p.row_scales[at.row + i];
+      const VecF total = to_floats(sums.vector(i, v) - weights * row.offset) * scale;
+      const VecF value = total * row.scale + bias;
+      store_up_to(y, smallest(largest(value, least), most), at.columns - v * kLanes);
+    }
+  }
+}
+
+/// Rows [begin, end), all of them in tiles of as many, one or two at a time.
+void run_tiles(const Product& p, int64_t begin, int64_t end, int64_t height, FinishTiles finish) {
+  static constexpr int64_t kNoTaps[1] = {0};
+  if (begin == end) return;
+  const int64_t block_stride = p.steps * kBlockBytes;
+  TileSums sums;
+  const int64_t steps = p.steps / p.num_taps;
+  Walk t = {};
+  t.row_stride = p.row_stride;
+  t.block_stride = block_stride;
+  t.taps = p.taps == nullptr ? kNoTaps : p.taps;
+  t.num_taps = p.num_taps;
+  t.squares = steps / kSquare;
+  t.rest = steps % kSquare;
+  set_tiles(height, t.rest);
+  for (int64_t block = p.begin; block < p.end; block += 2) {
+    const bool two = p.end - block > 1;
+    t.weight = p.weight + block * block_stride;
+    Place at = {begin, block * kBlockColumns, p.columns - block * kBlockColumns};
+    if (!two && at.columns > kBlockColumns) at.columns = kBlockColumns;
+    while (at.row < end) {
+      const bool both = end - at.row >= 2 * kSquare;
+      t.rows = p.rows + at.row * p.row_stride;
+      const int32_t* const start = p.start == nullptr ? nullptr : p.start + at.column;
+      if (both) {
+        two ? add_tiles<2, 2>(t, start, sums.at[0]) : add_tiles<2, 1>(t, start, sums.at[0]);
+      } else {
+        two ? add_tiles<1, 2>(t, start, sums.at[0]) : add_tiles<1, 1>(t, start, sums.at[0]);
+      }
+      const int64_t rows = both ? 2 * kSquare : height;
+      finish(p, sums, rows, at);
+      at.row += rows;
+    }
+  }
+}
+
+ETX_NOINLINE void tiled_product(const Product& p, FinishTiles finish) {
+  const int64_t whole = p.num_rows / kSquare * kSquare;
+  run_tiles(p, 0, whole, kSquare, finish);
+  run_tiles(p, whole, p.num_rows, p.num_rows - whole, finish);
+  release_tiles();
+}
+
+/// Of fewer rows, or a shallow depth, the sums cost as much as the products.
+inline bool pays(const Product& p) { return p.num_rows >= 2 && p.steps >= 8; }
+
+void product_of_tiles(const Product& p) {
+  p.taps != nullptr || pays(p) ? tiled_product(p, finish_bytes) : product(p);
+}
+void float_product_of_tiles(const Product& p) {
+  pays(p) ? tiled_product(p, finish_floats_of_tiles) : float_product(p);
+}
+
+/// The level of vectors with products of tiles.
+constexpr Integer with_tiles(Integer level) {
+  level.name = "v4_amx";
+  level.tile_rows = kSquare;
+  level.reads_taps = 1;
+  level.product = product_of_tiles;
+  level.float_product = float_product_of_tiles;
+  return level;
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_INTEGER_AMX_H_
