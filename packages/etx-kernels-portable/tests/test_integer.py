@@ -172,6 +172,14 @@ def test_conv(geometry: Geometry, channels: int, columns: int) -> None:
         check_conv(x, weight, geometry, 1, zero, Output(zero // 2))
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+def test_large_conv_in_blocks_of_lines(stride: int) -> None:
+    torch.manual_seed(stride)
+    geometry = Geometry((3, 3), (stride, stride))
+    x, weight = bytes_of(2, 75, 62 * stride, 128), bytes_of(20, 3, 3, 128)
+    check_conv(x, weight, geometry, 1, 9, Output(-3))
+
+
 @pytest.mark.parametrize("groups", [2, 3, 6])
 @pytest.mark.parametrize("geometry", [GEOMETRIES[0], GEOMETRIES[1], GEOMETRIES[5], SPACED[0]])
 def test_conv_in_groups(geometry: Geometry, groups: int) -> None:

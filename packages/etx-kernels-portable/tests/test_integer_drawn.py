@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from arguments import Out
@@ -84,6 +85,36 @@ def test_conv(
     weight = bytes_of(groups * columns, *geometry.kernel, channels)
     n = groups * columns
     bias, scale = bias_of(n), scales(n, weight[0].numel(), extreme)
+    want = output.requantize(conv(x, weight, bias, zero, geometry, groups), scale)
+    operands = x, pack(weight, groups), sums_of(weight), bias, scale, *geometry.lists()
+    rest = list(geometry.spacing), groups, zero, *output.args
+    assert torch.equal(call("quantized_conv.out", *operands, *rest, int8_out(*want.shape)), want)
+
+
+@DRAWN
+@given(
+    *(geometries(), st.integers(1, 40), st.integers(1, 24), st.integers(1, 2)),
+    *(st.sampled_from((32, 36, 48, 64, 100, 132)), st.integers(1, 70), ZEROS, outputs(), SEEDS),
+)
+def test_conv_of_many_channels(
+    geometry: Geometry,
+    height: int,
+    width: int,
+    groups: int,
+    channels: int,
+    columns: int,
+    zero: int,
+    output: Output,
+    seed: int,
+) -> None:
+    """Windows that a level may read where they lie."""
+    torch.manual_seed(seed)
+    geometry = replace(geometry, spacing=(1, 1))
+    x = bytes_of(1 + seed % 2, height, width, groups * channels)
+    assume(fits(x, geometry))
+    n = groups * columns
+    weight = bytes_of(n, *geometry.kernel, channels)
+    bias, scale = bias_of(n), scales(n, weight[0].numel(), False)
     want = output.requantize(conv(x, weight, bias, zero, geometry, groups), scale)
     operands = x, pack(weight, groups), sums_of(weight), bias, scale, *geometry.lists()
     rest = list(geometry.spacing), groups, zero, *output.args
