@@ -155,13 +155,17 @@ void finish_floats_of_tiles(const Product& p, const TileSums& sums, int64_t rows
   }
 }
 
-/// Rows [begin, end), all of them in tiles of as many, one or two at a time.
-void run_tiles(const Product& p, int64_t begin, int64_t end, int64_t height, FinishTiles finish) {
+/// A panel of columns after the other, each with all rows. The last rows are multiplied again where
+/// fewer than a tile's are left. The sums of a tile are finished while the next one is multiplied.
+ETX_NOINLINE void tiled_product(const Product& p, FinishTiles finish) {
   static constexpr int64_t kNoTaps[1] = {0};
-  if (begin == end) return;
-  const int64_t block_stride = p.steps * kBlockBytes;
-  TileSums sums;
-  const int64_t steps = p.steps / p.num_taps;
+  const int64_t height = p.num_rows < kSquare ? p.num_rows : kSquare;
+  const int64_t steps = p.steps / p.num_taps, block_stride = p.steps * kBlockBytes;
+  TileSums sums[2];
+  struct {
+    int64_t rows = 0;
+    Place at;
+  } last;
   Walk t = {};
   t.row_stride = p.row_stride;
   t.block_stride = block_stride;
@@ -170,31 +174,31 @@ void run_tiles(const Product& p, int64_t begin, int64_t end, int64_t height, Fin
   t.squares = steps / kSquare;
   t.rest = steps % kSquare;
   set_tiles(height, t.rest);
+  int turn = 0;
   for (int64_t block = p.begin; block < p.end; block += 2) {
     const bool two = p.end - block > 1;
     t.weight = p.weight + block * block_stride;
-    Place at = {begin, block * kBlockColumns, p.columns - block * kBlockColumns};
+    Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (!two && at.columns > kBlockColumns) at.columns = kBlockColumns;
-    while (at.row < end) {
-      const bool both = end - at.row >= 2 * kSquare;
-      t.rows = p.rows + at.row * p.row_stride;
-      const int32_t* const start = p.start == nullptr ? nullptr : p.start + at.column;
-      if (both) {
-        two ? add_tiles<2, 2>(t, start, sums.at[0]) : add_tiles<2, 1>(t, start, sums.at[0]);
-      } else {
-        two ? add_tiles<1, 2>(t, start, sums.at[0]) : add_tiles<1, 1>(t, start, sums.at[0]);
-      }
+    const int32_t* const start = p.start == nullptr ? nullptr : p.start + at.column;
+    for (int64_t row = 0; row < p.num_rows;) {
+      const bool both = p.num_rows - row > kSquare && p.num_rows >= 2 * kSquare;
       const int64_t rows = both ? 2 * kSquare : height;
-      finish(p, sums, rows, at);
-      at.row += rows;
+      at.row = row + rows <= p.num_rows ? row : p.num_rows - rows;
+      t.rows = p.rows + at.row * p.row_stride;
+      int32_t* const to = sums[turn].at[0];
+      if (both) {
+        two ? add_tiles<2, 2>(t, start, to) : add_tiles<2, 1>(t, start, to);
+      } else {
+        two ? add_tiles<1, 2>(t, start, to) : add_tiles<1, 1>(t, start, to);
+      }
+      turn ^= 1;
+      if (last.rows > 0) finish(p, sums[turn], last.rows, last.at);
+      last = {rows, at};
+      row += rows;
     }
   }
-}
-
-ETX_NOINLINE void tiled_product(const Product& p, FinishTiles finish) {
-  const int64_t whole = p.num_rows / kSquare * kSquare;
-  run_tiles(p, 0, whole, kSquare, finish);
-  run_tiles(p, whole, p.num_rows, p.num_rows - whole, finish);
+  finish(p, sums[turn ^ 1], last.rows, last.at);
   release_tiles();
 }
 
