@@ -68,6 +68,8 @@ struct Walk {
   int64_t block_stride;
   const int64_t* taps;
   int64_t num_taps, squares, rest;
+  const int8_t* next;  ///< Lines of 64 bytes that will be read soon, `fetched` for each square.
+  int64_t fetched;
 };
 
 template <int M, int N>
@@ -83,11 +85,13 @@ ETX_NOINLINE void add_tiles(const Walk& t, const int32_t* start, int32_t* sums) 
                          : "memory");
   }
   const int8_t* w = t.weight;
+  const int8_t* next = t.next;
   for (int64_t tap = 0; tap < t.num_taps; ++tap) {
     const uint8_t* a = t.rows + t.taps[tap];
     for (int64_t k = 0; k < t.squares; ++k) {
       ETX_ADD_TILES(4, 5)
       a += kSquare * kBlockDepth, w += kSquare * kBlockBytes;
+      for (int64_t i = 0; i < t.fetched; ++i, next += kBlockBytes) prefetch_bytes(next);
     }
     if (t.rest > 0) {
       ETX_ADD_TILES(6, 7)
@@ -155,6 +159,9 @@ void finish_floats_of_tiles(const Product& p, const TileSums& sums, int64_t rows
   }
 }
 
+/// Of more, a panel is read often enough for its way from memory not to matter.
+constexpr int64_t kMostTiles = 16;
+
 /// A panel of columns after the other, each with all rows. The last rows are multiplied again where
 /// fewer than a tile's are left. The sums of a tile are finished while the next one is multiplied.
 ETX_NOINLINE void tiled_product(const Product& p, FinishTiles finish) {
@@ -174,12 +181,16 @@ ETX_NOINLINE void tiled_product(const Product& p, FinishTiles finish) {
   t.squares = steps / kSquare;
   t.rest = steps % kSquare;
   set_tiles(height, t.rest);
+  const int64_t tiles = (p.num_rows + 2 * kSquare - 1) / (2 * kSquare);
+  t.fetched = tiles > kMostTiles ? 0 : 2 * kSquare / tiles;
   int turn = 0;
   for (int64_t block = p.begin; block < p.end; block += 2) {
     const bool two = p.end - block > 1;
     t.weight = p.weight + block * block_stride;
     Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (!two && at.columns > kBlockColumns) at.columns = kBlockColumns;
+    t.next = t.weight + 2 * block_stride;
+    if (p.end - block <= 2) t.fetched = 0;
     const int32_t* const start = p.start == nullptr ? nullptr : p.start + at.column;
     for (int64_t row = 0; row < p.num_rows;) {
       const bool both = p.num_rows - row > kSquare && p.num_rows >= 2 * kSquare;
@@ -192,6 +203,7 @@ ETX_NOINLINE void tiled_product(const Product& p, FinishTiles finish) {
       } else {
         two ? add_tiles<1, 2>(t, start, to) : add_tiles<1, 1>(t, start, to);
       }
+      t.next += t.fetched * t.squares * t.num_taps * kBlockBytes;
       turn ^= 1;
       if (last.rows > 0) finish(p, sums[turn], last.rows, last.at);
       last = {rows, at};

@@ -256,23 +256,31 @@ void gather(const Rows& rows, int64_t begin, int64_t end, uint8_t* to, int64_t s
   if (end - begin == 1) put_in_order(to, steps);
 }
 
-/// The smallest and the largest of a row and 0.
+/// The smallest and the largest of a row and 0: of several vectors at once, none of which waits for
+/// another.
 inline void extremes(const float* x, int64_t n, float& low, float& high) {
-  VecF least = splat(0.0f), most = splat(0.0f);
+  constexpr int kVectors = ETX_SIMD_BYTES < 32 ? 1 : 4;
+  VecF least[kVectors], most[kVectors];
+  for (int k = 0; k < kVectors; ++k) least[k] = most[k] = splat(0.0f);
+  const auto add = [&](VecF v, int k) ETX_INLINE_LAMBDA {
+    least[k] = smallest(least[k], v);
+    most[k] = largest(most[k], v);
+  };
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    const VecF v = load(x + i);
-    least = smallest(least, v);
-    most = largest(most, v);
+  for (; i + kVectors * kLanes <= n; i += kVectors * kLanes) {
+    ETX_UNROLL
+    for (int k = 0; k < kVectors; ++k) add(load(x + i + k * kLanes), k);
   }
-  if (i < n) {
-    const VecF v = load_part(x + i, static_cast<size_t>(n - i));
-    least = smallest(least, v);
-    most = largest(most, v);
+  for (; i + kLanes <= n; i += kLanes) add(load(x + i), 0);
+  if (i < n) add(load_part(x + i, static_cast<size_t>(n - i)), 0);
+  ETX_UNROLL
+  for (int k = 1; k < kVectors; ++k) {
+    least[0] = smallest(least[0], least[k]);
+    most[0] = largest(most[0], most[k]);
   }
   float t[2][kLanes];
-  store(t[0], least);
-  store(t[1], most);
+  store(t[0], least[0]);
+  store(t[1], most[0]);
   low = high = 0;
   for (int k = 0; k < kLanes; ++k) {
     low = t[0][k] < low ? t[0][k] : low;
