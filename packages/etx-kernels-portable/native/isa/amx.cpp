@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 namespace etx::portable {
 namespace {
 
@@ -25,8 +27,13 @@ bool ask() {
 }  // namespace
 
 bool has_amx() {
-  static const bool has = ask();
-  return has;
+  static std::atomic<int> known{-1};
+  int has = known.load(std::memory_order_relaxed);
+  if (has < 0) {
+    has = ask() ? 1 : 0;
+    known.store(has, std::memory_order_relaxed);
+  }
+  return has == 1;
 }
 
 }  // namespace etx::portable

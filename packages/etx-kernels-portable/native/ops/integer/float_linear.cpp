@@ -6,8 +6,8 @@
 #include "core/scratch.h"
 #include "core/shape.h"
 #include "core/work.h"
+#include "isa/widen.h"
 #include "ops/integer/contract.h"
-#include "ops/integer/widen.h"
 
 namespace etx::portable {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "core/scratch.h"
 #include "core/work.h"
+#include "isa/widen.h"
 #include "ops/integer/line_layer.h"
-#include "ops/integer/widen.h"
 
 namespace etx::portable {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "ops/integer/widen.h"
+#include "isa/widen.h"
 
 #include "isa/isa.h"
 
