@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "isa/isa.h"
+#include "isa/amx.h"
 #include "isa/pairs.h"
 
 #include <atomic>
@@ -62,32 +63,37 @@ const Isa& isa() { return isa_base; }
 
 #if defined(ETX_ISA_X86_PAIRS)
 extern const Pairs pairs_v4;
+extern const Pairs pairs_amx;
 
 namespace {
 
 /// Of Intel's processors, those that have tiles (as those with float16 do) take four times as long
 /// for a dot product of pairs as for a multiplication and addition of floats.
-bool uses_pairs() {
+const Pairs* choose_pairs() {
   const char* const asked = std::getenv("ETX_KERNELS_ISA");
   const bool always = asked != nullptr && std::strcmp(asked, "pairs") == 0;
-  if ((asked != nullptr && !always) || !runs_v4()) return false;
-  if (!__builtin_cpu_supports("avx512bf16")) return false;
+  const bool tiles = asked == nullptr || std::strcmp(asked, "amx") == 0;
+  if (!(always || tiles) || !runs_v4() || !__builtin_cpu_supports("avx512bf16")) return nullptr;
+  if (tiles && has_amx()) return &pairs_amx;
   constexpr unsigned kFloat16 = 1u << 23;
   unsigned a = 0, b = 0, c = 0, d = 0;
   const bool known = __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0;
-  return always || !(known && __builtin_cpu_is("intel") && (d & kFloat16) != 0);
+  const bool slow = known && __builtin_cpu_is("intel") && (d & kFloat16) != 0;
+  return always || !slow ? &pairs_v4 : nullptr;
 }
+
+constexpr Pairs kNoPairs{};
+std::atomic<const Pairs*> chosen_pairs{&kNoPairs};
 
 }  // namespace
 
 const Pairs* pairs() {
-  static std::atomic<int> runs{-1};
-  int known = runs.load(std::memory_order_relaxed);
-  if (known < 0) {
-    known = uses_pairs() ? 1 : 0;
-    runs.store(known, std::memory_order_relaxed);
+  const Pairs* table = chosen_pairs.load(std::memory_order_relaxed);
+  if (table == &kNoPairs) {
+    table = choose_pairs();
+    chosen_pairs.store(table, std::memory_order_relaxed);
   }
-  return known == 1 ? &pairs_v4 : nullptr;
+  return table;
 }
 #else
 const Pairs* pairs() { return nullptr; }

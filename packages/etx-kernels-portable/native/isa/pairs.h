@@ -20,8 +20,8 @@ struct Pairs {
   void (*interleave)(const float* x, const float* next, float* y, int64_t n);
 };
 
-/// Null where the processor has no such dot products, or slow ones, or ETX_KERNELS_ISA asks for a
-/// level. "pairs" asks for slow ones, too.
+/// By tiles, or by vectors; null where the processor has neither, or slow vectors of them, or
+/// ETX_KERNELS_ISA asks for a level. "amx" asks for tiles, "pairs" for vectors, slow ones, too.
 const Pairs* pairs();
 
 }  // namespace etx::portable

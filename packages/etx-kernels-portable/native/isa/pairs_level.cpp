@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-/// Compiled for AVX-512 with dot products of bfloat16.
+/// Compiled for AVX-512 with dot products of bfloat16; tiles are assembled by hand.
 
 #define ETX_GEMM_OF_PAIRS
 
 #include "isa/pairs.h"
 
 #include "isa/level/gemm.h"
+#include "isa/level/tiles.h"
 
 namespace etx::portable {
 namespace {
@@ -39,5 +40,8 @@ void interleave(const float* x, const float* next, float* y, int64_t n) {
 
 extern const Pairs pairs_v4;
 const Pairs pairs_v4 = {gemm, pack_pairs, interleave};
+
+extern const Pairs pairs_amx;
+const Pairs pairs_amx = {gemm_of_tiles, pack_pairs, interleave};
 
 }  // namespace etx::portable

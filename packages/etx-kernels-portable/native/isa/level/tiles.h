@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef ETX_PORTABLE_LEVEL_TILES_H_
+#define ETX_PORTABLE_LEVEL_TILES_H_
+
+/// The matrix product of pairs by the processor's tiles (AMX): 16 rows of 16 floats or pairs.
+
+#include "isa/level/gemm.h"
+
+namespace etx::portable {
+namespace {
+
+constexpr int64_t kEdge = 16, kBlockRows = 2 * kEdge, kBytes = sizeof(float);
+
+/// Of the eight tiles 0 to 3 are sums, 4 and 5 parts of A and B, 6 and 7 those of the last steps
+/// where they are fewer than 16.
+constexpr int kPartA = 4, kPartB = 5, kLastA = 6, kLastB = 7;
+
+/// What `ldtilecfg` reads.
+struct TileShapes {
+  uint8_t palette = 1, start = 0, reserved[14] = {};
+  uint16_t bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+
+ETX_NOINLINE void shape_tiles(int64_t rows, int64_t last) {
+  TileShapes s;
+  for (int i = 0; i < 8; ++i) {
+    const bool is_a = i == kPartA || i == kLastA, is_b = i == kPartB || i == kLastB;
+    const int64_t steps = i >= kLastA && last > 0 ? last : kEdge;
+    s.bytes[i] = static_cast<uint16_t>(kBytes * (is_a ? steps : kEdge));
+    s.rows[i] = static_cast<uint8_t>(is_b ? steps : rows);
+  }
+  asm volatile("ldtilecfg %0" ::"m"(s) : "memory");
+}
+
+// The compiler's functions for these do not say that they touch memory.
+template <int tile>
+inline void load_tile(const float* from, int64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(kBytes * stride), "i"(tile)
+               : "memory");
+}
+template <int tile>
+inline void store_tile(float* to, int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(kBytes * stride), "i"(tile)
+               : "memory");
+}
+template <int sum, int a, int b>
+inline void add_tile_products() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sum), "i"(a), "i"(b) : "memory");
+}
+
+struct Block {
+  const float* a;
+  int64_t a_stride;
+  const float* b;
+  int64_t b_stride;
+  const int32_t* b_index;
+  int64_t depth;
+  const float* bias;               ///< What sums begin with, rows `bias_stride` apart.
+  int64_t bias_stride, bias_next;  ///< The latter to the other sixteen columns.
+  float* out;
+  int64_t out_stride;
+};
+
+/// Where `steps` rows of B lie, `stride` apart: as the index has them, or else copied.
+template <int V>
+inline const float* rows_of_b(const Block& t, int64_t k, int64_t steps, float* copied,
+                              int64_t& stride) {
+  stride = t.b_stride;
+  if (t.b_index == nullptr) return t.b + k * stride;
+  const int32_t* const index = t.b_index + k;
+  const int32_t step = steps > 1 ? index[1] - index[0] : 0;
+  const __mmask16 mask = static_cast<__mmask16>(0xffff >> (kEdge - steps));
+  const __m512i place = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  const __m512i even = _mm512_add_epi32(_mm512_set1_epi32(index[0]),
+                                        _mm512_mullo_epi32(place, _mm512_set1_epi32(step)));
+  const __m512i lies = _mm512_maskz_loadu_epi32(mask, index);
+  stride = step;
+  if (_mm512_mask_cmpneq_epi32_mask(mask, lies, even) == 0) return t.b + index[0];
+  stride = kTileColumns;
+  for (int64_t i = 0; i < steps; ++i) {
+    for (int v = 0; v < V; ++v) {
+      store(copied + i * kTileColumns + v * kLanes, load(t.b + index[i] + v * kLanes));
+    }
+  }
+  return copied;
+}
+
+/// R and V tiles of rows and of columns.
+template <int R, int V, int in_a, int in_b>
+inline void add_step(const Block& t, int64_t k, int64_t steps, float* copied) {
+  int64_t stride;
+  const float* const b = rows_of_b<V>(t, k, steps, copied, stride);
+  const float* const a = t.a + k;
+  load_tile<in_a>(a, t.a_stride);
+  load_tile<in_b>(b, stride);
+  add_tile_products<0, in_a, in_b>();
+  if constexpr (R == 2) {
+    load_tile<in_a>(a + kEdge * t.a_stride, t.a_stride);
+    add_tile_products<2, in_a, in_b>();
+  }
+  if constexpr (V == 2) {
+    load_tile<in_b>(b + kEdge, stride);
+    if constexpr (R == 2) {
+      add_tile_products<3, in_a, in_b>();
+      load_tile<in_a>(a, t.a_stride);
+    }
+    add_tile_products<1, in_a, in_b>();
+  }
+}
+
+template <int R, int V>
+void run_block(const Block& t) {
+  alignas(64) float copied[kEdge * kTileColumns];
+  const float* const below = t.bias + kEdge * t.bias_stride;
+  float* const under = t.out + kEdge * t.out_stride;
+  load_tile<0>(t.bias, t.bias_stride);
+  if constexpr (V == 2) load_tile<1>(t.bias + t.bias_next, t.bias_stride);
+  if constexpr (R == 2) load_tile<2>(below, t.bias_stride);
+  if constexpr (R == 2 && V == 2) load_tile<3>(below + t.bias_next, t.bias_stride);
+  int64_t k = 0;
+  for (; k + kEdge <= t.depth; k += kEdge) add_step<R, V, kPartA, kPartB>(t, k, kEdge, copied);
+  if (k < t.depth) add_step<R, V, kLastA, kLastB>(t, k, t.depth - k, copied);
+  store_tile<0>(t.out, t.out_stride);
+  if constexpr (V == 2) store_tile<1>(t.out + kEdge, t.out_stride);
+  if constexpr (R == 2) store_tile<2>(under, t.out_stride);
+  if constexpr (R == 2 && V == 2) store_tile<3>(under + kEdge, t.out_stride);
+}
+
+void multiply_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t end) {
+  alignas(64) float buffer[kBlockRows * kTileColumns];
+  alignas(64) float biases[kBlockRows * kEdge];
+  static constexpr float kZeros[kTileColumns] = {};
+  Block t;
+  t.a = g.a + row * g.a_stride, t.a_stride = g.a_stride;
+  t.b_index = g.b_index;
+  t.depth = g.depth;
+  t.bias = kZeros, t.bias_stride = t.bias_next = 0;
+  if (g.bias != nullptr) {
+    for (int64_t i = 0; i < rows; ++i) store(biases + i * kEdge, splat(g.bias[row + i]));
+    t.bias = biases, t.bias_stride = kEdge;
+  } else if (g.column_bias != nullptr) {
+    t.bias_next = kEdge;
+  }
+  for (int64_t column = begin; column < end; column += kTileColumns) {
+    const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
+    const bool in_tail = g.tail != nullptr && columns < kTileColumns;
+    t.b = in_tail ? g.tail : g.b + column / kTileColumns * g.panel_stride;
+    t.b_stride = in_tail ? kTileColumns : g.b_stride;
+    if (t.bias_next != 0) t.bias = g.column_bias + column;
+    Run runs[kTileColumns];
+    const int count = find_runs(g, column, columns, runs);
+    const bool whole = count == 1 && runs[0].length == kTileColumns && g.step[2] == 1;
+    t.out = whole ? g.c + row * g.c_stride + runs[0].to : buffer;
+    t.out_stride = whole ? g.c_stride : kTileColumns;
+    const bool wide = columns > kEdge;
+    if (rows > kEdge) {
+      wide ? run_block<2, 2>(t) : run_block<2, 1>(t);
+    } else {
+      wide ? run_block<1, 2>(t) : run_block<1, 1>(t);
+    }
+    if (!whole) finish(g, buffer, row, rows, column, columns, runs, count);
+  }
+}
+
+void gemm_of_tiles(const Gemm& g) {
+  int64_t shaped = 0;
+  for (int64_t begin = g.column_begin; begin < g.column_end; begin += g.column_block) {
+    const int64_t left = g.column_end - begin;
+    const int64_t end = begin + (left < g.column_block ? left : g.column_block);
+    for (int64_t row = g.row_begin, rows = 0; row < g.row_end; row += rows) {
+      rows = g.row_end - row;
+      if (rows >= kEdge) rows = rows < kBlockRows ? kEdge : kBlockRows;
+      const int64_t edge = rows < kEdge ? rows : kEdge;
+      if (edge != shaped) shape_tiles(edge, g.depth % kEdge);
+      shaped = edge;
+      multiply_rows(g, row, rows, begin, end);
+    }
+  }
+  asm volatile("tilerelease" ::: "memory");
+}
+
+}  // namespace
+}  // namespace etx::portable
+
+#endif  // ETX_PORTABLE_LEVEL_TILES_H_
