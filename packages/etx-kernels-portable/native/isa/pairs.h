@@ -18,6 +18,7 @@ struct Pairs {
                     float* panel);
   /// y[i] = the pair of x[i] and next[i], rounded to bfloat16.
   void (*interleave)(const float* x, const float* next, float* y, int64_t n);
+  bool in_tiles;  ///< Made sixteen rows by sixteen columns at once.
 };
 
 /// By tiles, or by vectors; null where the processor has neither, or slow vectors of them, or

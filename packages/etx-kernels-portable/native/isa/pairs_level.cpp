@@ -39,9 +39,9 @@ void interleave(const float* x, const float* next, float* y, int64_t n) {
 }  // namespace
 
 extern const Pairs pairs_v4;
-const Pairs pairs_v4 = {gemm, pack_pairs, interleave};
+const Pairs pairs_v4 = {gemm, pack_pairs, interleave, false};
 
 extern const Pairs pairs_amx;
-const Pairs pairs_amx = {gemm_of_tiles, pack_pairs, interleave};
+const Pairs pairs_amx = {gemm_of_tiles, pack_pairs, interleave, true};
 
 }  // namespace etx::portable

@@ -60,6 +60,8 @@ struct Block {
   int64_t bias_stride, bias_next;  ///< The latter to the other sixteen columns.
   float* out;
   int64_t out_stride;
+  const float* next;  ///< Rows of A that will be read soon: a line of each is fetched at a step.
+  int64_t next_rows;
 };
 
 /// Where `steps` rows of B lie, `stride` apart: as the index has them, or else copied.
@@ -86,12 +88,29 @@ inline const float* rows_of_b(const Block& t, int64_t k, int64_t steps, float* c
   return copied;
 }
 
+/// Four tiles of sums, where no tile is set apart for a last step.
+inline void add_whole_step(const Block& t, int64_t k, float* copied) {
+  int64_t stride;
+  const float* const b = rows_of_b<2>(t, k, kEdge, copied, stride);
+  const float* const a = t.a + k;
+  for (int64_t i = 0; i < t.next_rows; ++i) prefetch(t.next + i * t.a_stride + k);
+  load_tile<kPartA>(a, t.a_stride);
+  load_tile<kPartB>(b, stride);
+  add_tile_products<0, kPartA, kPartB>();
+  load_tile<kLastA>(a + kEdge * t.a_stride, t.a_stride);
+  add_tile_products<2, kLastA, kPartB>();
+  load_tile<kLastB>(b + kEdge, stride);
+  add_tile_products<1, kPartA, kLastB>();
+  add_tile_products<3, kLastA, kLastB>();
+}
+
 /// R and V tiles of rows and of columns.
 template <int R, int V, int in_a, int in_b>
 inline void add_step(const Block& t, int64_t k, int64_t steps, float* copied) {
   int64_t stride;
   const float* const b = rows_of_b<V>(t, k, steps, copied, stride);
   const float* const a = t.a + k;
+  for (int64_t i = 0; i < t.next_rows; ++i) prefetch(t.next + i * t.a_stride + k);
   load_tile<in_a>(a, t.a_stride);
   load_tile<in_b>(b, stride);
   add_tile_products<0, in_a, in_b>();
@@ -119,12 +138,55 @@ void run_block(const Block& t) {
   if constexpr (R == 2) load_tile<2>(below, t.bias_stride);
   if constexpr (R == 2 && V == 2) load_tile<3>(below + t.bias_next, t.bias_stride);
   int64_t k = 0;
+  if constexpr (R == 2 && V == 2) {
+    if (t.depth % kEdge == 0) {
+      for (; k < t.depth; k += kEdge) add_whole_step(t, k, copied);
+    }
+  }
   for (; k + kEdge <= t.depth; k += kEdge) add_step<R, V, kPartA, kPartB>(t, k, kEdge, copied);
   if (k < t.depth) add_step<R, V, kLastA, kLastB>(t, k, t.depth - k, copied);
   store_tile<0>(t.out, t.out_stride);
   if constexpr (V == 2) store_tile<1>(t.out + kEdge, t.out_stride);
   if constexpr (R == 2) store_tile<2>(under, t.out_stride);
   if constexpr (R == 2 && V == 2) store_tile<3>(under + kEdge, t.out_stride);
+}
+
+/// to[j][i] = from[i][j] for i < rows <= 16 and j < columns; reads columns in fours.
+inline void turn(const float* from, int64_t rows, int64_t columns, float* to, int64_t stride) {
+  const __mmask16 mask = static_cast<__mmask16>(0xffff >> (kEdge - rows));
+  for (int64_t j = 0; j < columns; j += 4, from += 4) {
+    __m512 x[4];
+    ETX_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      const float* const row = from + i * kTileColumns;
+      x[i] = _mm512_castps128_ps512(_mm_loadu_ps(row));
+      ETX_UNROLL
+      for (int lane = 1; lane < 4; ++lane) {
+        x[i] = _mm512_mask_broadcast_f32x4(x[i], static_cast<__mmask16>(15 << 4 * lane),
+                                           _mm_loadu_ps(row + 4 * lane * kTileColumns));
+      }
+    }
+    const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(x[0], x[1]));
+    const __m512d b = _mm512_castps_pd(_mm512_unpacklo_ps(x[2], x[3]));
+    const __m512d c = _mm512_castps_pd(_mm512_unpackhi_ps(x[0], x[1]));
+    const __m512d d = _mm512_castps_pd(_mm512_unpackhi_ps(x[2], x[3]));
+    const __m512d y[4] = {_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b),
+                          _mm512_unpacklo_pd(c, d), _mm512_unpackhi_pd(c, d)};
+    ETX_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (j + i < columns)
+        _mm512_mask_storeu_ps(to + (j + i) * stride, mask, _mm512_castpd_ps(y[i]));
+    }
+  }
+}
+
+/// As `finish`; tiles are made with whole edges.
+ETX_NOINLINE void finish_transposed(const Gemm& g, const float* t, int64_t row, int64_t rows,
+                                    int64_t column, int64_t columns) {
+  for (int64_t i = 0; i < rows; i += kEdge) {
+    const int64_t count = rows - i < kEdge ? rows - i : kEdge;
+    turn(t + i * kTileColumns, count, columns, g.c + column * g.c_stride + row + i, g.c_stride);
+  }
 }
 
 void multiply_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int64_t end) {
@@ -142,7 +204,13 @@ void multiply_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int6
   } else if (g.column_bias != nullptr) {
     t.bias_next = kEdge;
   }
-  for (int64_t column = begin; column < end; column += kTileColumns) {
+  const bool transposes = g.store == Gemm::Store::Transposed;
+  const int64_t panels = (end - begin + kTileColumns - 1) / kTileColumns;
+  const int64_t left = g.row_end - row - rows < kBlockRows ? g.row_end - row - rows : kBlockRows;
+  const int64_t fetched = (left + panels - 1) / panels;
+  for (int64_t column = begin, from = 0; column < end; column += kTileColumns, from += fetched) {
+    t.next = g.a + (row + rows + from) * g.a_stride;
+    t.next_rows = left - from < fetched ? left - from : fetched;
     const int64_t columns = end - column < kTileColumns ? end - column : kTileColumns;
     const bool in_tail = g.tail != nullptr && columns < kTileColumns;
     t.b = in_tail ? g.tail : g.b + column / kTileColumns * g.panel_stride;
@@ -153,13 +221,25 @@ void multiply_rows(const Gemm& g, int64_t row, int64_t rows, int64_t begin, int6
     const bool whole = count == 1 && runs[0].length == kTileColumns && g.step[2] == 1;
     t.out = whole ? g.c + row * g.c_stride + runs[0].to : buffer;
     t.out_stride = whole ? g.c_stride : kTileColumns;
+    for (int64_t j = 0; transposes && j < columns; ++j) {
+      prefetch_to_write(g.c + (column + j) * g.c_stride + row);
+      prefetch_to_write(g.c + (column + j) * g.c_stride + row + rows - 1);
+    }
+    for (int64_t i = 0; whole && i < rows; ++i) {
+      prefetch_to_write(t.out + i * t.out_stride);
+      prefetch_to_write(t.out + i * t.out_stride + kTileColumns - 1);
+    }
     const bool wide = columns > kEdge;
     if (rows > kEdge) {
       wide ? run_block<2, 2>(t) : run_block<2, 1>(t);
     } else {
       wide ? run_block<1, 2>(t) : run_block<1, 1>(t);
     }
-    if (!whole) finish(g, buffer, row, rows, column, columns, runs, count);
+    if (transposes) {
+      finish_transposed(g, buffer, row, rows, column, columns);
+    } else if (!whole) {
+      finish(g, buffer, row, rows, column, columns, runs, count);
+    }
   }
 }
 

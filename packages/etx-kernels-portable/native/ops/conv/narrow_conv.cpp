@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <etx/kernel.h>
 
+#include "core/min_max.h"
 #include "core/operand.h"
 #include "core/scratch.h"
 #include "core/shape.h"
@@ -45,6 +46,39 @@ Error read_weight(Context& context, const Tensor& weight, const ConvShape& s, in
     }
   }
   w = turned;
+  return Error::Ok;
+}
+
+/// A pointwise convolution by tiles, with panels of an image's pairs of channels.
+Error multiply_panels(Context& context, const ConvShape& s, const Pairs& pairs, const float* input,
+                      const uint16_t* weight, const float* bias, float* out) {
+  const int64_t size = s.in_size(), depth = s.in_channels / 2, width = isa().tile_columns;
+  const int64_t panels = divide_up(size, width);
+  const int64_t threads = useful_threads(context, Checked(s.out_channels) * s.in_channels * size);
+  ETX_ASSIGN(float* const packed, scratch<float>(context, panels * width * depth,
+                                                 "no temporary memory for panels of pairs"));
+  for (int64_t p = 0; p < s.batch * s.groups; ++p) {
+    const int64_t row = p % s.groups * s.out_channels;
+    const float* const image = input + p * s.in_channels * size;
+    context.parallel_for(0, panels, divide_up(panels, threads), [&](int64_t begin, int64_t end) {
+      for (int64_t first = begin * width; first < min(end * width, size); first += width) {
+        for (int64_t c = 0; c < depth; ++c) {
+          const float* const from = image + 2 * c * size + first;
+          pairs.interleave(from, from + size, packed + first * depth + c * width,
+                           min(width, size - first));
+        }
+      }
+    });
+    Gemm g;
+    Rows(weight + row * s.in_channels, true).set(g);
+    g.a_stride = g.depth = depth;
+    g.b = packed, g.b_stride = width, g.panel_stride = width * depth;
+    g.bias = bias == nullptr ? nullptr : bias + row;
+    g.c = out + p * s.out_channels * size, g.c_stride = size;
+    g.row_end = s.out_channels, g.column_end = size;
+    g.column_block = column_block(4 * depth);
+    run_gemm(context, g, threads);
+  }
   return Error::Ok;
 }
 
@@ -116,6 +150,9 @@ Error convolve_narrow(Context& context, const ConvShape& s, int64_t channels, co
   }
   if (s.in_size() <= dot_rows()) {
     return multiply_few_points(context, s, input, weight, bias, out);
+  }
+  if (pairs != nullptr && pairs->in_tiles) {
+    return multiply_panels(context, s, *pairs, input, weight, bias, out);
   }
   return multiply_points(context, s, pairs, input, weight, bias, out);
 }

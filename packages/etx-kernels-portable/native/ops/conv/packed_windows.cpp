@@ -13,7 +13,8 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
       columns_(shape.out_size()) {
   dots_.m = shape.out_channels, dots_.depth = depth_, dots_.n = columns_;
   dots_.of_pairs = weight.of_pairs;
-  if (weight.halves == nullptr) dots_.count = dotted(dots_.m, depth_, columns_);
+  if (weight.halves == nullptr && !weight.in_tiles())
+    dots_.count = dotted(dots_.m, depth_, columns_);
   columns_ -= dots_.count;
   const int64_t tile = isa().tile_columns, vector = isa().vector_floats;
   const int64_t panels = divide_up(columns_, tile), share = divide_up(columns_, vector);
@@ -28,8 +29,10 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   // A fifth of a small tile's time, in a sweep, goes into finding where windows lie.
   const int64_t sought = has_small_tiles() ? columns_ / 5 : 0;
   const int64_t spared = swept - divide_up(columns_, vector) * vector - dots_.count + sought;
+  constexpr int64_t kTilesAtOnce = 8;  // Next to vectors of pairs.
+  const int64_t product = weight.in_tiles() ? kTilesAtOnce * vector : vector;
   pays_ = !shape.transposed && columns_ >= vector &&
-          panels * (kPackRow + kPackRun * runs) < spared * shape.out_channels / vector;
+          panels * (kPackRow + kPackRun * runs) < spared * shape.out_channels / product;
 }
 
 int64_t PackedWindows::point(int64_t output) const {

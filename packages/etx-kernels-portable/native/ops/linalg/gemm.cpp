@@ -64,6 +64,9 @@ int64_t gathered_alone(int64_t m, int64_t k, int64_t n) {
 /// Parts of the work, so that a thread that comes late finds less of it.
 int64_t jobs_of(int64_t threads) { return threads > 1 ? 2 * threads : 1; }
 
+/// Rows that are not divided among threads.
+int64_t rows_apart(const Gemm& g) { return g.of_pairs && g.row_end >= 128 ? 16 : 1; }
+
 bool is_by_columns(int64_t columns, int64_t rows, int64_t threads) {
   return columns >= 8 * threads * isa().tile_columns || rows < 2 * threads;
 }
@@ -83,7 +86,7 @@ void run_parts(Context& context, const Gemm& g, int64_t threads, const Run& run)
         const Part p(columns, isa().tile_columns, job, jobs);
         part.column_begin = p.begin, part.column_end = p.end;
       } else {
-        const Part p(rows, 1, job, jobs);
+        const Part p(rows, rows_apart(g), job, jobs);
         part.row_begin = p.begin, part.row_end = p.end;
       }
       run(part, !by_columns || job == jobs - 1, job);
@@ -98,6 +101,14 @@ void run_loop(const Gemm& g) {
     if (g.of_pairs) return pairs()->gemm(g);
   }
   isa().gemm(g);
+}
+
+bool Rows::in_tiles() const {
+  if constexpr (!kIsSmall && is_built(ScalarType::BFloat16)) {
+    return of_pairs && pairs()->in_tiles;
+  } else {
+    return false;
+  }
 }
 
 bool should_gather(int64_t depth, int64_t columns) {
@@ -121,7 +132,7 @@ void run_gemm(Context& context, const Gemm& g, int64_t threads) {
         const Part p(columns, isa().tile_columns, job, threads);
         part.column_begin = g.column_begin + p.begin, part.column_end = g.column_begin + p.end;
       } else {
-        const Part p(rows, 1, job, threads);
+        const Part p(rows, rows_apart(g), job, threads);
         part.row_begin = g.row_begin + p.begin, part.row_end = g.row_begin + p.end;
       }
       run_loop(part);
@@ -133,7 +144,7 @@ Error multiply(Context& context, const Rows& a, const float* b, const float* bia
                int64_t m, int64_t k, int64_t n) {
   if (n == 1 && !a.is_narrow()) return multiply_transposed(context, b, a, bias, c, 1, k, m);
   const int64_t threads = useful_threads(context, Checked(m) * k * n);
-  const int64_t behind = a.halves != nullptr ? 0 : dotted(m, k, n);
+  const int64_t behind = a.halves != nullptr || a.in_tiles() ? 0 : dotted(m, k, n);
   DottedColumns dots{m, k, n, behind, a.of_pairs, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
   const bool packs = should_pack(m, k, n) || should_pack_blocks(m, k, n);

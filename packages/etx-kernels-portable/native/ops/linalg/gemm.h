@@ -48,6 +48,9 @@ struct Rows {
     if (as_pairs) floats = reinterpret_cast<const float*>(rows), halves = nullptr;
   }
   bool is_narrow() const { return halves != nullptr || of_pairs; }
+  /// True for pairs on a processor that multiplies tiles of them, the faster the more of a tile is
+  /// used; columns beyond the last one are free then.
+  bool in_tiles() const;
   void set(Gemm& g, int64_t first = 0) const {
     g.a = floats == nullptr ? nullptr : floats + first;
     g.a_half = halves == nullptr ? nullptr : halves + first;
