@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Each row of isa.def at each level that this processor runs, against plain loops in double: a row
-/// without a check here does not compile. Prints the levels; exits with 1 at the first difference.
+/// without a check here does not compile. Products of pairs of bfloat16, too. Prints the levels;
+/// exits with 1 at the first difference.
 
 #include <algorithm>
 #include <cmath>
@@ -14,8 +15,10 @@
 
 #include "check.h"
 #include "double_checks.h"
+#include "isa/amx.h"
 #include "isa/isa.h"
 #include "line_checks.h"
+#include "pair_checks.h"
 #include "product_checks.h"
 #include "whole_vector_checks.h"
 
@@ -24,6 +27,10 @@ extern const Isa isa_base;
 #if defined(ETX_ISA_X86_LEVELS)
 extern const Isa isa_v3;
 extern const Isa isa_v4;
+#endif
+#if defined(ETX_ISA_X86_PAIRS)
+extern const Pairs pairs_v4;
+extern const Pairs pairs_amx;
 #endif
 }  // namespace etx::portable
 
@@ -581,6 +588,14 @@ int main() {
   const char* const best = etx::portable::isa().name;
   if (std::strcmp(best, "base") != 0) check(etx::portable::isa_v3);
   if (std::strcmp(best, "v4") == 0) check(etx::portable::isa_v4);
+#endif
+#if defined(ETX_ISA_X86_PAIRS)
+  if (std::strcmp(best, "v4") == 0 && __builtin_cpu_supports("avx512bf16")) {
+    check_pairs(etx::portable::isa_v4, "pairs", etx::portable::pairs_v4);
+    if (etx::portable::has_amx_bf16()) {
+      check_pairs(etx::portable::isa_v4, "amx", etx::portable::pairs_amx);
+    }
+  }
 #endif
   return 0;
 }
