@@ -591,10 +591,8 @@ int main() {
 #endif
 #if defined(ETX_ISA_X86_PAIRS)
   if (std::strcmp(best, "v4") == 0 && __builtin_cpu_supports("avx512bf16")) {
-    check_pairs(etx::portable::isa_v4, "pairs", etx::portable::pairs_v4);
-    if (etx::portable::has_amx_bf16()) {
-      check_pairs(etx::portable::isa_v4, "amx", etx::portable::pairs_amx);
-    }
+    check_pairs("pairs", etx::portable::pairs_v4);
+    if (etx::portable::has_amx_bf16()) check_pairs("amx", etx::portable::pairs_amx);
   }
 #endif
   return 0;

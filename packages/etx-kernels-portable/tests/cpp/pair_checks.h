@@ -97,8 +97,8 @@ void check_pairs(Check& t, const Pairs& pairs, int64_t rows, int64_t depth, int6
   }
 }
 
-void check_pairs(const Isa& isa, const char* name, const Pairs& pairs) {
-  Check t{isa, name};
+void check_pairs(const char* name, const Pairs& pairs) {
+  Check t{etx::portable::isa(), name};
   for (const int64_t rows : {1, 2, 7, 12, 13, 15, 16, 17, 31, 32, 33, 48, 65}) {
     for (const int64_t depth : {1, 2, 15, 16, 17, 32, 50}) {
       for (const int64_t columns : {1, 3, 16, 17, 31, 32, 37, 64, 101}) {

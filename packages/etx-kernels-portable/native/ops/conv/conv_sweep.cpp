@@ -49,8 +49,9 @@ void add_steps(const ConvShape& s, Sweep& sweep) {
   }
 }
 
-Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTables& tables,
-                   bool channels_last) {
+/// Channels lie `channel_step` floats apart.
+Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, int64_t channel_step,
+                   const IndexTables& tables, bool channels_last) {
   Sweep sweep;
   const int64_t step = channels_last ? s.in_channels : 1;
   const int64_t next = channels_last ? 1 : s.taps();
@@ -58,7 +59,7 @@ Sweep plan_forward(const ConvShape& s, const PaddedPlanes& planes, const IndexTa
     int32_t offset = static_cast<int32_t>(planes.offset(at));
     for (int64_t c = 0; c < s.in_channels; ++c) {
       tables.b[tap * step + c * next] = offset;
-      offset += static_cast<int32_t>(planes.channel());
+      offset += static_cast<int32_t>(channel_step);
     }
   });
   sweep.depth = s.in_channels * s.taps();
@@ -142,6 +143,11 @@ struct Workspace {
   }
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
+  /// Lines of a tile that lie at multiples of 512 bytes drive each other out of the cache.
+  int64_t channel_step() const {
+    const bool collides = weight.in_tiles() && planes.channel() % 128 == 0;
+    return planes.channel() + (collides ? 16 : 0);
+  }
   int64_t phases() const { return shape.transposed ? used_phases(shape, 2) : 1; }
   /// Floats of a phase that is made apart, whole panels.
   int64_t apart_floats() const {
@@ -149,7 +155,7 @@ struct Workspace {
   }
 
   Error allocate(Context& context) {
-    const Checked padded_floats = Checked(shape.in_channels) * planes.channel();
+    const Checked padded_floats = Checked(shape.in_channels) * channel_step();
     const Checked weights = Checked(shape.out_channels) * depth();
     ETX_CHECK(context, padded_floats.is_within(0, INT32_MAX) && weights.is_within(0, INT32_MAX),
               NotSupported, "the padded input of one image must have less than 2^31 elements");
@@ -206,7 +212,7 @@ struct Workspace {
     } else {
       memset(next, 0, static_cast<size_t>(length) * sizeof(float));
     }
-    pairs()->interleave(memory, next, padded + p * length, length);
+    pairs()->interleave(memory, next, padded + p * channel_step(), length);
   }
 
   /// Puts the lines that were made apart to where `sweep`, of their first phase, says.
@@ -284,7 +290,7 @@ Error convolve_sweeping(Context& context, const ConvShape& shape, int64_t in_cha
                                  used_phases(shape, 2)};
   Sweep sweep, lines;
   if (!shape.transposed) {
-    sweep = plan_forward(shape, work.planes, work.tables, weight.is_narrow());
+    sweep = plan_forward(shape, work.planes, work.channel_step(), work.tables, weight.is_narrow());
   }
   for (int64_t p = 0; p < shape.batch * shape.groups; ++p) {
     const int64_t group = p % shape.groups;
