@@ -592,7 +592,7 @@ int main() {
 #if defined(ETX_ISA_X86_PAIRS)
   if (std::strcmp(best, "v4") == 0 && __builtin_cpu_supports("avx512bf16")) {
     check_pairs("pairs", etx::portable::pairs_v4);
-    if (etx::portable::has_amx_bf16()) check_pairs("amx", etx::portable::pairs_amx);
+    if (etx::portable::has_amx()) check_pairs("amx", etx::portable::pairs_amx);
   }
 #endif
   return 0;

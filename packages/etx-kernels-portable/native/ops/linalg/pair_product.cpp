@@ -18,20 +18,28 @@ Error multiply_pairs(Context& context, const Pairs& pairs, const void* a, const 
                      const float* bias, float* c, int64_t batch, int64_t m, int64_t k, int64_t n) {
   const int64_t width = isa().tile_columns, panels = divide_up(n, width), panel = width * k / 2;
   const int64_t threads = min(useful_threads(context, Checked(batch) * m * k * n), batch * panels);
-  ETX_ASSIGN(float* const memory,
-             scratch<float>(context, threads * panel, "not enough temporary memory to multiply"));
+  const int64_t most = min(panels, divide_up(batch * panels, threads));
+  const int64_t block = min(column_block(2 * k) / width, most);
+  ETX_ASSIGN(float* const memory, scratch<float>(context, threads * block * panel,
+                                                 "not enough temporary memory to multiply"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t job = begin; job < end; ++job) {
       const Part part(batch * panels, 1, job, threads);
-      for (int64_t i = part.begin; i < part.end; ++i) {
+      for (int64_t i = part.begin, count = 0; i < part.end; i += count) {
         const int64_t matrix = i / panels, first = i % panels * width;
+        count = min(block, min(part.end - i, panels - i % panels));
         Gemm g;
         Rows(static_cast<const uint16_t*>(a) + matrix * m * k, true).set(g);
         g.a_stride = g.depth = k / 2;
-        g.row_end = m, g.column_end = min(width, n - first), g.column_block = width;
-        pairs.pack_rows(static_cast<const uint16_t*>(b) + matrix * k * n + first, n, g.column_end,
-                        g.depth, memory + job * panel);
-        g.b = memory + job * panel, g.b_stride = width;
+        g.row_end = m, g.column_end = min(count * width, n - first);
+        g.column_block = count * width, g.panel_stride = panel;
+        float* const packed = memory + job * block * panel;
+        g.b = packed, g.b_stride = width;
+        const uint16_t* const from = static_cast<const uint16_t*>(b) + matrix * k * n + first;
+        for (int64_t j = 0; j < g.column_end; j += width) {
+          pairs.pack_rows(from + j, n, min(width, g.column_end - j), g.depth,
+                          packed + j / width * panel);
+        }
         g.bias = bias;
         g.c = c + matrix * m * n + first, g.c_stride = n;
         pairs.gemm(g);
