@@ -55,37 +55,60 @@ void softmax_strip(const float* x, float* y, int64_t size, int64_t stride, size_
 
 /// Lines that are too short for vectors: turned, so that neighbouring ones are side by side.
 constexpr int64_t kShort = 16, kShortLines = 128;
+/// As many lines side by side, or more, fill vectors; fewer long ones are copied, each for itself.
+constexpr int64_t kFewLines = 16, kCopied = 2048;
 
-void softmax_short(const float* x, float* y, int64_t size, int64_t lines, bool log) {
+void softmax_short(const float* x, float* y, const Lines& lines, int64_t begin, int64_t end,
+                   bool log) {
   float turned[kShort * kShortLines], made[kShort * kShortLines], scratch[2 * kStrip];
-  for (int64_t first = 0; first < lines; first += kShortLines) {
-    const int64_t left = lines - first, n = min(left, kShortLines);
+  int64_t places[kShortLines];
+  const int64_t size = lines.size, inner = lines.inner;
+  for (int64_t first = begin; first < end; first += kShortLines) {
+    const int64_t n = min(end - first, kShortLines);
+    int64_t place = first / inner * size * inner + first % inner, next = inner - first % inner;
+    for (int64_t j = 0; j < n; ++j, ++place) {
+      if (next-- == 0) place += (size - 1) * inner, next = inner - 1;
+      places[j] = place;
+    }
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < size; ++i) turned[i * n + j] = x[(first + j) * size + i];
+      for (int64_t i = 0; i < size; ++i) turned[i * n + j] = x[places[j] + i * inner];
     }
     softmax_strip(turned, made, size, n, static_cast<size_t>(n), log, scratch);
     for (int64_t j = 0; j < n; ++j) {
-      for (int64_t i = 0; i < size; ++i) y[(first + j) * size + i] = made[i * n + j];
+      for (int64_t i = 0; i < size; ++i) y[places[j] + i * inner] = made[i * n + j];
     }
   }
 }
 
+void softmax_rows(const float* x, float* y, size_t length, size_t rows, bool log) {
+  if (log) return isa().log_softmax_rows(x, y, length, rows);
+  for (; rows > 0; --rows, x += length, y += length) isa().softmax_row(x, y, length);
+}
+
+void softmax_copied(const float* x, float* y, const Lines& lines, int64_t begin, int64_t end,
+                    bool log) {
+  float copied[kCopied];
+  for (int64_t line = begin; line < end; ++line) {
+    const int64_t at = line / lines.inner * lines.size * lines.inner + line % lines.inner;
+    for (int64_t i = 0; i < lines.size; ++i) copied[i] = x[at + i * lines.inner];
+    softmax_rows(copied, copied, static_cast<size_t>(lines.size), 1, log);
+    for (int64_t i = 0; i < lines.size; ++i) y[at + i * lines.inner] = copied[i];
+  }
+}
+
 Error softmax_lines(Context& context, const float* x, float* y, const Lines& lines, bool log) {
-  const int64_t size = lines.size, inner = lines.inner;
-  if (!kIsSmall && inner == 1 && size <= kShort && lines.outer > 4) {
-    context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
-      softmax_short(x + b * size, y + b * size, size, e - b, log);
+  const int64_t size = lines.size, inner = lines.inner, count = lines.outer * inner;
+  const bool is_short = size <= kShort && count > 4;
+  if (!kIsSmall && inner < kFewLines && (is_short || (inner > 1 && size <= kCopied))) {
+    context.parallel_for(0, count, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
+      (is_short ? softmax_short : softmax_copied)(x, y, lines, b, e, log);
     });
     return Error::Ok;
   }
   if (inner == 1) {
     const auto length = static_cast<size_t>(size);
     context.parallel_for(0, lines.outer, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
-      if (log) {
-        isa().log_softmax_rows(x + b * size, y + b * size, length, static_cast<size_t>(e - b));
-        return;
-      }
-      for (int64_t i = b; i < e; ++i) isa().softmax_row(x + i * size, y + i * size, length);
+      softmax_rows(x + b * size, y + b * size, length, static_cast<size_t>(e - b), log);
     });
     return Error::Ok;
   }
