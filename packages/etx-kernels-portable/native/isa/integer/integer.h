@@ -151,7 +151,7 @@ struct Integer {
   LevelNumber step_bytes;    ///< Bytes that a gathered row has for each block of depth.
   LevelNumber offset;        ///< Added to each number of a gathered row.
   LevelNumber narrow_rows;   ///< Up to as many `float_product_int4` reads `narrow_scale`.
-  LevelNumber reads_taps;    ///< `product` does.
+  int32_t reads_taps;        ///< `product` does.
 
 #define ETX_INTEGER(result, member, parameters) result(*member) parameters;
 #include "isa/integer/integer.def"
@@ -170,11 +170,16 @@ enum class IntegerLoop {
 #include "isa/integer/integer.def"
 };
 extern const int32_t integer_tile_rows, integer_panel_blocks, integer_step_bytes, integer_offset,
-    integer_narrow_rows, integer_reads_taps;
+    integer_narrow_rows;
 
 inline constexpr Integer kInteger = {
-    "one",          integer_tile_rows,   integer_panel_blocks, integer_step_bytes,
-    integer_offset, integer_narrow_rows, integer_reads_taps,
+    "one",
+    integer_tile_rows,
+    integer_panel_blocks,
+    integer_step_bytes,
+    integer_offset,
+    integer_narrow_rows,
+    0,
 #define ETX_INTEGER(result, member, parameters) \
   OneLevel<Pointer<result parameters>, IntegerLoop::member>::call,
 #include "isa/integer/integer.def"

@@ -33,7 +33,6 @@ extern const int32_t integer_panel_blocks = kPanelBlocks;
 extern const int32_t integer_step_bytes = kStepBytes;
 extern const int32_t integer_offset = kOffset;
 extern const int32_t integer_narrow_rows = kNarrowRows;
-extern const int32_t integer_reads_taps = 0;
 
 #define ETX_INTEGER(result, member, parameters) \
   ETX_ENTRY(Pointer<result parameters>, IntegerLoop::member, member)

@@ -159,7 +159,7 @@ void run_part(const Layer& layer, const Schedule& s, int64_t i, const Workspace&
 
 Error run_layer(Context& context, const Layer& layer) {
   if (layer.num_rows == 0 || layer.product.columns == 0) return Error::Ok;
-  if (reads_lines(layer)) return run_lines(context, layer);
+  if (integer().reads_taps != 0 && reads_lines(layer)) return run_lines(context, layer);
   const Schedule s(context, layer);
   ETX_ASSIGN(uint8_t* const memory, scratch<uint8_t>(context, s.threads * s.workspace,
                                                      "no temporary memory to gather rows in"));

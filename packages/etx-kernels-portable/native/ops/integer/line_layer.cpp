@@ -115,7 +115,7 @@ void run_part(const Layer& layer, const Lines& lines, const Part& units, const P
 
 bool reads_lines(const Layer& layer) {
   const Window* const w = layer.rows.window;
-  if (integer().reads_taps == 0 || w == nullptr || layer.product.out == nullptr) return false;
+  if (w == nullptr || layer.product.out == nullptr) return false;
   const int64_t squares = divide_up(w->channels, kTileBytes) * kTileBytes;
   return w->channels % kBlockDepth == 0 && 2 * w->channels >= squares &&
          w->spacing[0] * w->spacing[1] == 1 && w->kernel[0] * w->kernel[1] > 1 &&

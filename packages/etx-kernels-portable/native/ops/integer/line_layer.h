@@ -6,8 +6,8 @@
 
 namespace etx::portable {
 
-/// Windows of a convolution to int8 that the level multiplies where they lie, in copied lines of
-/// the input: each number is copied once, not for each point of the kernel.
+/// Windows of a convolution to int8 that a level which reads taps multiplies where they lie, in
+/// copied lines of the input: each number is copied once, not for each point of the kernel.
 bool reads_lines(const Layer& layer);
 
 /// `run_layer` of such windows. Errors: MemoryAllocationFailed.

@@ -353,7 +353,7 @@ struct ToFloatsInt4 {
 
 #if defined(ETX_INTEGER_NIBBLES)
 ETX_NOINLINE int32_t sum_of(const int8_t* x, int64_t n) {
-  VecI sums = splat(0);
+  VecI sums = {};
   for (; n >= kLanes; n -= kLanes, x += kLanes) sums += widen_bytes(x);
   if (n > 0) sums += widen_bytes_part(x, n);
   int32_t t[kLanes], sum = 0;

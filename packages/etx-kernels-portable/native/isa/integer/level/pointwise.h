@@ -83,10 +83,10 @@ inline bool has_any(VecI v) {
 bool start_sums(const int32_t* bias, const int32_t* sums, int32_t offset, int32_t most,
                 int32_t* start, int64_t n) {
   const auto factor = static_cast<uint32_t>(offset);
-  VecI outside = splat(0);
+  VecI outside = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    const VecI b = bias == nullptr ? splat(0) : load_ints(bias + i);
+    const VecI b = bias == nullptr ? VecI{} : load_ints(bias + i);
     outside |= (b < -most) | (b > most);
     store(start + i, to_signed(to_unsigned(b) - to_unsigned(load_ints(sums + i)) * factor));
   }
