@@ -73,6 +73,27 @@ with stopping(), scratch_folder() as folder:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_signal_that_a_finalizer_lost_is_sent_again(
+    tmp_path: Path, started: list[subprocess.Popen[str]]
+) -> None:
+    text = """
+class Slow:
+    def __del__(self):
+        say("ready")
+        time.sleep(321)
+with stopping(), scratch_folder() as folder:
+    Slow()
+    say("lost")
+    time.sleep(321)
+"""
+    process = start(started, text, tmp_path)
+    wait_for(process, "ready")
+    process.send_signal(signal.SIGTERM)
+    wait_for(process, "lost")
+    assert process.wait(20) == -signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", STOPS)
 def test_children_and_theirs_end(
     number: signal.Signals, tmp_path: Path, started: list[subprocess.Popen[str]]

@@ -35,6 +35,7 @@ class _State:
     held = 0
     signal: int | None = None
     raised_at: float | None = None
+    reminder: threading.Timer | None = None
 
 
 @contextlib.contextmanager
@@ -60,6 +61,9 @@ def stopping() -> Iterator[None]:
         for number, handler in before.items():
             if handler in plain:
                 signal.signal(number, handler)
+        if _State.reminder is not None:
+            _State.reminder.cancel()
+            _State.reminder = None
         if _State.signal is not None:
             signal.raise_signal(_State.signal)
 
@@ -182,4 +186,17 @@ def _stop() -> None:
         return
     if _State.raised_at is None or time.monotonic() > _State.raised_at + 2 * PATIENCE:
         _State.raised_at = time.monotonic()
+        _State.reminder = threading.Timer(2 * PATIENCE + 0.1, _remind)
+        _State.reminder.daemon = True
+        _State.reminder.start()
         raise Stopped
+
+
+def _remind() -> None:
+    """Send the signal again: what a finalizer or a callback raises, the interpreter ignores."""
+    number, main = _State.signal, threading.main_thread().ident
+    if number is not None and main is not None and _taken((number,)):
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main, number)
+        else:
+            signal.raise_signal(number)
