@@ -60,7 +60,9 @@ def test_special_numbers(dtype: torch.dtype) -> None:
     results = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
     wrong = {}
     for (name, f), result in zip(FUNCTIONS.items(), results, strict=True):
-        near = torch.isclose(result, f(x), rtol=at, atol=at, equal_nan=True).reshape(x.shape)
+        # torch's vectors of AVX-512 have a GELU that is NaN at infinity.
+        exact = f(x.double()).to(dtype) if name == "gelu" else f(x)
+        near = torch.isclose(result, exact, rtol=at, atol=at, equal_nan=True).reshape(x.shape)
         wrong[name] = set(x[~near & ~is_excluded(name, dtype, x)].tolist())
     assert not any(wrong.values()), wrong
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// XNNPACK 2024-11 refines an estimate of a root, on x86 by steps that overflow: sqrt(inf) is NaN,
 /// 1/sqrt(0) too, and roots of more than 8e37 are half too large. Its logarithm has no NaN,
-/// infinity or more than 88.38. Here roots are those of the processor, and logarithms that it does
-/// not have are those of the C library.
+/// infinity or more than 88.38. With AVX-512 its sigmoid of 1e30 is NaN. Here roots are those of
+/// the processor, logarithms that it does not have are those of the C library, and a sigmoid is
+/// that of a number whose exponential is one.
 
 #include "kernels/special.h"
 
@@ -32,6 +33,27 @@ static void reciprocal_roots(size_t bytes, const void* from, void* into,
   float* y = into;
 #pragma GCC ivdep
   for (size_t i = 0; i < bytes / sizeof(float); ++i) y[i] = 1.0f / sqrtf(x[i]);
+}
+#endif
+
+#if XNN_ARCH_X86 || XNN_ARCH_X86_64
+static xnn_vunary_ukernel_fn sigmoid_of_few;
+
+static void sigmoids(size_t bytes, const void* from, void* into,
+                     const union xnn_unary_uparams* params) {
+  const float most = 1000.0f;  // Beyond 104 it is 0 or 1.
+  float x[kBlock + kBehind / sizeof(float)];
+  const float* source = from;
+  float* y = into;
+  for (size_t left = bytes / sizeof(float); left > 0;) {
+    const size_t count = left < kBlock ? left : kBlock;
+    for (size_t i = 0; i < count; ++i) {
+      const float above = source[i] < -most ? -most : source[i];
+      x[i] = above > most ? most : above;
+    }
+    sigmoid_of_few(count * sizeof(float), x, y, params);
+    source += count, y += count, left -= count;
+  }
 }
 #endif
 
@@ -65,6 +87,7 @@ void etx_xnnpack_use_special(void) {
 #if XNN_ARCH_X86 || XNN_ARCH_X86_64
   replace(xnn_init_f32_sqrt_config(), roots);
   replace(xnn_init_f32_rsqrt_config(), reciprocal_roots);
+  sigmoid_of_few = replace(xnn_init_f32_sigmoid_config(), sigmoids);
 #endif
   const struct xnn_unary_elementwise_config* const log = xnn_init_f32_log_config();
   if (log == NULL) return;

@@ -2,8 +2,8 @@
 #ifndef ETX_XNNPACK_SPECIAL_H_
 #define ETX_XNNPACK_SPECIAL_H_
 
-/// Lets XNNPACK, which must be initialized, compute roots, their reciprocals and logarithms of
-/// float32 that are those of all numbers.
+/// Lets XNNPACK, which must be initialized, compute roots, their reciprocals, logarithms and
+/// sigmoids of float32 that are those of all numbers.
 void etx_xnnpack_use_special(void);
 
 #endif  // ETX_XNNPACK_SPECIAL_H_
