@@ -5,6 +5,7 @@
 /// The matrix product of pairs by the processor's tiles (AMX): 16 rows of 16 floats or pairs.
 
 #include "isa/level/gemm.h"
+#include "isa/tile_shapes.h"
 
 namespace etx::portable {
 namespace {
@@ -14,24 +15,6 @@ constexpr int64_t kEdge = 16, kBlockRows = 2 * kEdge, kBytes = sizeof(float);
 /// Of the eight tiles 0 to 3 are sums, 4 and 5 parts of A and B, 6 and 7 those of the last steps
 /// where they are fewer than 16.
 constexpr int kPartA = 4, kPartB = 5, kLastA = 6, kLastB = 7;
-
-/// What `ldtilecfg` reads.
-struct TileShapes {
-  uint8_t palette = 1, start = 0, reserved[14] = {};
-  uint16_t bytes[16] = {};
-  uint8_t rows[16] = {};
-};
-
-ETX_NOINLINE void shape_tiles(int64_t rows, int64_t last) {
-  TileShapes s;
-  for (int i = 0; i < 8; ++i) {
-    const bool is_a = i == kPartA || i == kLastA, is_b = i == kPartB || i == kLastB;
-    const int64_t steps = i >= kLastA && last > 0 ? last : kEdge;
-    s.bytes[i] = static_cast<uint16_t>(kBytes * (is_a ? steps : kEdge));
-    s.rows[i] = static_cast<uint8_t>(is_b ? steps : rows);
-  }
-  asm volatile("ldtilecfg %0" ::"m"(s) : "memory");
-}
 
 // The compiler's functions for these do not say that they touch memory.
 template <int tile>
@@ -252,12 +235,12 @@ void gemm_of_tiles(const Gemm& g) {
       rows = g.row_end - row;
       if (rows >= kEdge) rows = rows < kBlockRows ? kEdge : kBlockRows;
       const int64_t edge = rows < kEdge ? rows : kEdge;
-      if (edge != shaped) shape_tiles(edge, g.depth % kEdge);
+      if (edge != shaped) set_tiles(edge, g.depth % kEdge);
       shaped = edge;
       multiply_rows(g, row, rows, begin, end);
     }
   }
-  asm volatile("tilerelease" ::: "memory");
+  release_tiles();
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 /// tiles read.
 
 #include "isa/integer/level/product.h"
+#include "isa/tile_shapes.h"
 
 namespace etx::portable {
 namespace {
@@ -21,26 +22,6 @@ constexpr int kSquare = 16;  ///< Rows and columns of a tile of sums.
   __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"(stride) : "memory")
 #define ETX_TILE_DOT(sums, a, b) \
   __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums::: "memory")
-
-/// What the tiles hold while rows are multiplied `rows` at a time.
-void set_tiles(int64_t rows, int64_t rest) {
-  struct {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-  } shapes;
-  static_assert(sizeof(shapes) == 64, "what ldtilecfg reads");
-  for (int i = 0; i < 8; ++i) {
-    shapes.bytes[i] = 64;
-    shapes.rows[i] = static_cast<uint8_t>(i == 5 || i == 7 ? kSquare : rows);
-  }
-  if (rest > 0) {
-    shapes.bytes[6] = static_cast<uint16_t>(rest * kBlockDepth);
-    shapes.rows[7] = static_cast<uint8_t>(rest);
-  }
-  __asm__ volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
-}
-inline void release_tiles() { __asm__ volatile("tilerelease" ::: "memory"); }
 
 /// Adds the products of M by N tiles at one place of the depth.
 #define ETX_ADD_TILES(A, B)                                     \
