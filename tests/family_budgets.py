@@ -70,7 +70,7 @@ MOST_BYTES = {
     "recurrent": 1_600,
     "reduce": 4_200,
     "repeat": 2_400,
-    "roi_align": 5_500,
+    "roi_align": 5_700,
     "roll": 2_600,
     "scatter": 11_000,
     "slice": 5_200,

@@ -5,12 +5,19 @@ from __future__ import annotations
 
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from machines import BUILDS, HERE, MACHINES, build_with
 
 RUNTIME = HERE.parents[1] / "packages" / "etx-runtime"
+KERNELS = RUNTIME.with_name("etx-kernels-portable") / "native"
+COMPILE = (
+    "arm-none-eabi-g++ -std=c++17 -fsyntax-only -mthumb -mcpu=cortex-m55 -mfloat-abi=hard"
+    " -fno-exceptions -fno-rtti -Wall -Wextra -Wconversion -Werror -DETX_ONE_LEVEL"
+    ' -DETX_KERNELS_VERSION="0"'
+)
 # Newlib's memset and memmove and its startup are in it, too.
 TEXT_BUDGET = 16 * 1024
 OWN = re.compile(r"_ZNK?3etx\w+|_ZNK?7etx_fbs\w+|_ZNK?11flatbuffers\w+|etx_pal_\w+")
@@ -37,6 +44,15 @@ def symbols(archive: Path) -> list[list[str]]:
     """Return (name, kind, ...) of every symbol of a library."""
     lines = call("arm-none-eabi-nm", "--format=posix", archive)
     return [line.split() for line in lines if line and not line.endswith(":")]
+
+
+def test_every_kernel_is_in_the_language_of_this_compiler() -> None:
+    """Where `int32_t` is `long` and a size has 32 bits; there are no pairs of bfloat16."""
+    sources = sorted(set(KERNELS.rglob("*.cpp")) - {KERNELS / "isa" / "pairs_level.cpp"})
+    command = [*COMPILE.split(), f"-I{KERNELS}", f"-I{RUNTIME / 'include'}"]
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(lambda source: call(*command, source), sources))
+    assert len(done) > 100
 
 
 def test_text_size(folder: Path) -> None:

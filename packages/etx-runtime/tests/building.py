@@ -23,7 +23,8 @@ def call(*command: object, both: bool = False) -> str:
     """Run a command that must succeed; return what it prints, with `both` also to stderr."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended = f"{words[0]} ended with {done.returncode}:\n"  # -14: by SIGALRM, which prints nothing
+    assert done.returncode == 0, ended + done.stdout + done.stderr
     return done.stdout + done.stderr if both else done.stdout
 
 

@@ -30,6 +30,8 @@ def suppressed(
 ) -> Iterator[SampleInput]:
     for count, threshold in ((40, 0.5), (40, 0.1), (40, 0.0), (9, 1.0), (1, 0.5), (0, 0.5)):
         yield SampleInput(boxes(count, dtype), torch.rand(count).to(dtype), threshold)
+    for threshold in (0.9, 1e300, -1e300):
+        yield SampleInput(boxes(200, dtype), torch.rand(200).to(dtype), threshold)
     twice = boxes(6, dtype).repeat(3, 1)
     ties = torch.tensor([0.5, 0.25, 0.5, 1, 1, 0.25]).repeat(3).to(dtype)
     for threshold in (0.3, 1.0):
@@ -37,7 +39,8 @@ def suppressed(
     flat = boxes(8, dtype)
     flat[::2, 2:] = flat[::2, :2]
     flat[1] = flat[1].roll(2)
-    yield SampleInput(flat.repeat(2, 1), torch.rand(16).to(dtype), 0.4)
+    for threshold in (0.4, -0.5):
+        yield SampleInput(flat.repeat(2, 1), torch.rand(16).to(dtype), threshold)
     yield SampleInput(boxes(8, dtype).t().contiguous().t(), torch.rand(8).to(dtype), 0.4)
     odd = torch.tensor([0.5, torch.nan, torch.inf, -torch.inf, 0.0, -0.0, torch.nan, 2]).to(dtype)
     yield SampleInput(boxes(8, dtype), odd, 0.2)
@@ -60,6 +63,9 @@ def aligned(
             yield SampleInput(images, rows, 1.0, 2, 3, 0, last)
         yield SampleInput(images, regions, 0.3, 1, 1, -1, last)
         yield SampleInput(images, regions[:0], 0.5, 2, 2, 2, last)
+        for rows in (regions, reversed_, outside):
+            yield SampleInput(images, rows, 1.0, 1, 2, 90, last)
+        yield SampleInput(images, outside, 30.0, 2, 3, 0, last)
     layout = images.contiguous(memory_format=torch.channels_last)
     yield SampleInput(layout, regions, 0.25, 7, 7, 2, True)
     yield SampleInput(images[:, :, :1, :1].contiguous(), regions, 0.25, 2, 2, 1, False)
@@ -77,6 +83,6 @@ def own(name: str, samples: Any) -> OpInfo:
 NMS, ALIGN = own("nms", suppressed), own("roi_align", aligned)
 
 CASES = [
-    Case("torchvision.nms", dtypes=FLOATING, samples=20, own=NMS),
-    Case("torchvision.roi_align", dtypes=FLOATING, samples=20, own=ALIGN),
+    Case("torchvision.nms", dtypes=FLOATING, samples=30, own=NMS),
+    Case("torchvision.roi_align", dtypes=FLOATING, samples=30, own=ALIGN),
 ]

@@ -35,13 +35,14 @@ struct Lines {
     before = w.before[1] * w.channels;
   }
   int64_t reach() const { return (w.kernel[0] - 1) * w.dilation[0]; }
-  int64_t memory() const { return every * w.stride[0] * bytes; }
+  int64_t memory() const { return bytes > kMostBytes ? bytes : every * w.stride[0] * bytes; }
   int64_t taps() const { return w.kernel[0] * w.kernel[1]; }
   int64_t place(int64_t line) const {
     return (line % w.stride[0] * every + line / w.stride[0]) * bytes;
   }
+  /// Steps of a dilation come back to the same place of a stride after as many as it is long.
   bool is_read(int64_t line) const {
-    for (int64_t k = 0; k < w.kernel[0]; ++k) {
+    for (int64_t k = 0; k < min(w.kernel[0], w.stride[0]); ++k) {
       const int64_t from = line - k * w.dilation[0];
       if (from >= 0 && from % w.stride[0] == 0) return true;
     }
@@ -118,8 +119,9 @@ bool reads_lines(const Layer& layer) {
   if (w == nullptr || layer.product.out == nullptr) return false;
   const int64_t squares = divide_up(w->channels, kTileBytes) * kTileBytes;
   return w->channels % kBlockDepth == 0 && 2 * w->channels >= squares &&
-         w->spacing[0] * w->spacing[1] == 1 && w->kernel[0] * w->kernel[1] > 1 &&
-         w->out[0] * w->out[1] > 1 && Lines(*w).memory() <= kMostBytes;
+         w->channels <= kMostBytes && w->spacing[0] * w->spacing[1] == 1 &&
+         w->kernel[0] * w->kernel[1] > 1 && w->out[0] * w->out[1] > 1 &&
+         Lines(*w).memory() <= kMostBytes;
 }
 
 Error run_lines(Context& context, const Layer& layer) {

@@ -31,17 +31,28 @@ struct Boxes {
 };
 
 /// Moves the items that stay to the front, in their order; returns how many. A box goes when it
-/// overlaps by more than `threshold` with one before it that stays.
+/// overlaps by more than `threshold` with one before it that stays. One without an area, as those
+/// that fill up a fixed number of detections, shares 0 with one that has an area, and NaN with any
+/// other: it is not compared, nor is one whose area is NaN. Keys of sorted items are of no more
+/// use, and become the indices of the boxes to compare with.
 template <typename T>
 int64_t suppress(Boxes<T> boxes, double threshold, Item* items, int64_t count) {
-  int64_t kept = 0;
+  int64_t kept = 0, sized = 0;
+  bool any_flat = false;
   for (int64_t i = 0; i < count; ++i) {
-    bool stays = true;
-    for (int64_t k = 0; k < kept && stays; ++k) {
-      const T overlap = boxes.overlap(items[k].index, items[i].index);
+    const int64_t box = items[i].index;
+    const T area = boxes.area(box);
+    const bool is_flat = area == 0, is_sized = area < 0 || area > 0;
+    bool stays = !(threshold < 0 && ((is_flat && sized > 0) || (is_sized && any_flat)));
+    for (int64_t k = 0; k < sized && stays && is_sized; ++k) {
+      const T overlap = boxes.overlap(static_cast<int64_t>(items[k].key), box);
       stays = !(static_cast<double>(overlap) > threshold);
     }
-    if (stays) items[kept++] = items[i];
+    if (!stays) continue;
+    items[kept++].index = box;
+    items[sized].key = static_cast<decltype(Item::key)>(box);
+    sized += is_sized;
+    any_flat |= is_flat;
   }
   return kept;
 }
@@ -61,8 +72,8 @@ Error nms_out(Context& context, const Tensor& dets, const Tensor& scores, double
              scratch<Item>(context, count, "no temporary memory to sort the scores"));
   const ScalarType type = wide(dets.scalar_type());
   int64_t kept = 0;
-  const Error found = dispatch(context, Floating{}, dets.scalar_type(), [&](auto tag) {
-    using T = Compute<typename decltype(tag)::type>;
+  const Error found = dispatch(context, Join<Float32, Float64>{}, type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
     const T *corners, *score;
     ETX_TRY(read_operand(context, dets, type, corners));
     ETX_TRY(read_operand(context, scores, type, score));

@@ -16,6 +16,7 @@ namespace {
 
 /// Along one axis of a bin; a map has fewer pixels.
 constexpr int64_t kMostSamples = 1 << 20;
+constexpr int64_t kMostOnMap = 1 << 25;  ///< Of a bin: each pixel of the largest maps.
 
 /// Where a step of the arithmetic ends: in the dtype of the tensors, as torchvision's do. A step of
 /// two floats in double has the same bits once it is rounded to float.
@@ -42,6 +43,7 @@ struct Region;
 struct Options {
   double scale;
   int64_t height, width, ratio;
+  int64_t map[2];
   bool aligned;
   Step step;
   float (*narrow)(float);
@@ -64,10 +66,13 @@ struct Axis {
     samples = o.ratio > 0 ? o.ratio : adapted > 0 ? static_cast<int64_t>(adapted) : 0;
   }
 
-  Point point(int64_t i, int64_t sample, int64_t size) const {
+  double at(int64_t i, int64_t sample) const {
     const double first = step(begin + step(step(static_cast<double>(i)) * bin));
     const double into = step(step(static_cast<double>(sample) + 0.5) * bin);
-    const double at = step(first + step(into / step(static_cast<double>(samples))));
+    return step(first + step(into / step(static_cast<double>(samples))));
+  }
+
+  Point point(double at, int64_t size) const {
     Point found;
     if (!(at >= -1 && at <= static_cast<double>(size))) return found;
     found.inside = true;
@@ -79,26 +84,54 @@ struct Axis {
     return found;
   }
 
-  /// All points, those of a bin side by side.
-  ETX_NOINLINE void points(int64_t size, Point* to) const {
-    for (int64_t i = 0; i < bins; ++i) {
-      for (int64_t sample = 0; sample < samples; ++sample) *to++ = point(i, sample, size);
+  /// How many samples of bin i, whose positions only grow or only fall, come before `bound`, a
+  /// position in their direction.
+  int64_t count_before(int64_t i, double bound, bool with_bound) const {
+    int64_t low = 0, high = samples;
+    while (low < high) {
+      const int64_t middle = low + (high - low) / 2;
+      const double x = bin >= 0 ? at(i, middle) : -at(i, middle);
+      const bool before = with_bound ? x <= bound : x < bound;
+      (before ? low : high) = before ? middle + 1 : middle;
     }
+    return low;
+  }
+
+  /// Most samples of a bin that lie on the map. Writes them to `to`, unless it is null, those of a
+  /// bin side by side and `each` from the next one's.
+  ETX_NOINLINE int64_t points(int64_t size, int64_t each, Point* to) const {
+    const double last = static_cast<double>(size);
+    int64_t most = 0;
+    for (int64_t i = 0; i < bins; ++i) {
+      const int64_t first = count_before(i, bin >= 0 ? -1 : -last, false);
+      const int64_t count = count_before(i, bin >= 0 ? last : 1, true) - first;
+      most = max(most, count);
+      if (to == nullptr) continue;
+      for (int64_t k = 0; k < each; ++k, ++to) {
+        *to = k < count ? point(at(i, first + k), size) : Point();
+      }
+    }
+    return most;
   }
 };
 
-/// The two axes of a row of rois: (image, left, top, right, bottom).
+/// The two axes of a row of rois, (image, left, top, right, bottom), and the most samples of a bin
+/// that lie on the map along each.
 struct Axes {
   Axis y, x;
+  int64_t rows, columns;
   ETX_NOINLINE Axes(const double* roi, const Options& o)
-      : y(roi[2], roi[4], o.height, o), x(roi[1], roi[3], o.width, o) {}
+      : y(roi[2], roi[4], o.height, o),
+        x(roi[1], roi[3], o.width, o),
+        rows(y.points(o.map[0], 0, nullptr)),
+        columns(x.points(o.map[1], 0, nullptr)) {}
 };
 
-/// One region of an image: `rows` and `columns` are the points of its bins.
+/// One region of an image: `rows` and `columns` are the points of its bins, which have `samples`.
 struct Region {
   const Options& options;
   const Point *rows, *columns;
-  int64_t grid_height, grid_width;
+  int64_t grid_height, grid_width, samples;
   int64_t height, width;
   const void* image;  ///< Planes of height · width.
   void* out;          ///< Planes of bins.
@@ -127,7 +160,7 @@ struct Region {
   /// The bins of channels [begin, end).
   template <typename T, typename Round>
   void align(int64_t begin, int64_t end, Round round) const {
-    const T divisor = round(static_cast<T>(max(grid_height * grid_width, int64_t{1})));
+    const T divisor = round(static_cast<T>(max(samples, int64_t{1})));
     T* bin = static_cast<T*>(out) + begin * options.height * options.width;
     for (int64_t c = begin; c < end; ++c) {
       const T* const plane = static_cast<const T*>(image) + c * height * width;
@@ -159,11 +192,14 @@ Error align_all(Context& context, const Tensor& input, const char* images, const
     ETX_CHECK(context, image >= 0 && image < static_cast<double>(input.size(0)), InvalidArgument,
               "the first column of rois must be the index of an image of input");
     const Axes axes(rois + 5 * r, options);
-    most_rows = max(most_rows, axes.y.samples);
-    most_columns = max(most_columns, axes.x.samples);
+    ETX_CHECK(context, axes.y.samples <= kMostSamples && axes.x.samples <= kMostSamples,
+              InvalidArgument,
+              "sampling_ratio and the bins of rois must be of at most 2^20 pixels");
+    ETX_CHECK(context, axes.rows * axes.columns <= kMostOnMap, InvalidArgument,
+              "a bin must have at most 2^25 samples on the image: lower sampling_ratio");
+    most_rows = max(most_rows, axes.rows);
+    most_columns = max(most_columns, axes.columns);
   }
-  ETX_CHECK(context, most_rows <= kMostSamples && most_columns <= kMostSamples, InvalidArgument,
-            "sampling_ratio and the bins of rois must be of at most 2^20 pixels");
   const int64_t all_rows = (Checked(options.height) * most_rows).value_or(-1);
   const int64_t all_columns = (Checked(options.width) * most_columns).value_or(-1);
   const char* const reason = "no temporary memory for the samples of the largest of rois";
@@ -173,11 +209,12 @@ Error align_all(Context& context, const Tensor& input, const char* images, const
   const int64_t out_size = channels * options.height * options.width * options.size;
   for (int64_t r = 0; r < count; ++r) {
     const Axes axes(rois + 5 * r, options);
-    axes.y.points(height, rows);
-    axes.x.points(width, columns);
+    axes.y.points(height, axes.rows, rows);
+    axes.x.points(width, axes.columns, columns);
     const void* const image = images + static_cast<int64_t>(rois[5 * r]) * image_size;
-    const Region region{options, rows,  columns, axes.y.samples,   axes.x.samples,
-                        height,  width, image,   to + r * out_size};
+    const int64_t samples = axes.y.samples * axes.x.samples;
+    const Region region{options, rows,   columns, axes.rows, axes.columns,
+                        samples, height, width,   image,     to + r * out_size};
     context.parallel_for(0, channels, 1,
                          [&](int64_t begin, int64_t end) { options.align(region, begin, end); });
   }
@@ -197,15 +234,24 @@ Error roi_align_out(Context& context, const Tensor& input, const Tensor& rois, d
             input.scalar_type() == out.scalar_type() && rois.scalar_type() == out.scalar_type(),
             InvalidArgument, "input, rois and out must have the same dtype");
   Shape shape;
-  for (const int64_t size : {rois.size(0), input.size(1), pooled_height, pooled_width}) {
+  for (const int64_t size :
+       {int64_t{rois.size(0)}, int64_t{input.size(1)}, pooled_height, pooled_width}) {
     shape.push(size);
   }
   ETX_TRY(resize_out(context, out, shape));
   if (out.numel() == 0) return Error::Ok;
   ETX_CHECK(context, input.size(2) > 0 && input.size(3) > 0, InvalidArgument,
             "the spatial dimensions of input must not be empty");
-  Options options{
-      spatial_scale, pooled_height, pooled_width, sampling_ratio, aligned, {}, {}, {}, {}};
+  Options options{spatial_scale,
+                  pooled_height,
+                  pooled_width,
+                  sampling_ratio,
+                  {input.size(2), input.size(3)},
+                  aligned,
+                  {},
+                  {},
+                  {},
+                  {}};
   ETX_TRY(dispatch(context, Floating{}, out.scalar_type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     options.step = step_to<T>;
