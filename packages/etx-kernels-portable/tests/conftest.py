@@ -13,7 +13,11 @@ sys.path[:0] = [str(FOLDER), str(FOLDER / "support")]
 sys.path.append(str(FOLDER.parents[1] / "etx-runtime" / "tests"))  # `building`
 torch.set_num_threads(1)
 
-LAST = ("test_every_call_again", "test_every_call_enlarged")
+LAST = (
+    "test_every_call_again",
+    "test_integer_calls_return_the_same_at_every_level",
+    "test_every_call_enlarged",
+)
 DRAWN = 500
 SWEEP = 3
 

@@ -24,7 +24,10 @@ TESTS = Path(__file__).parent
 PACKAGE = TESTS.parent
 RUNTIME_TESTS = PACKAGE.parent / "etx-runtime" / "tests"
 SECONDS = int(os.environ.get("ETX_FUZZ_SECONDS", "10"))
-TOOLS = ("fuzz_execute", "broken_files", "enlarged", "every_level", "every_integer")
+TOOLS = ("fuzz_execute", "broken_files", "enlarged", "outputs", "every_level", "every_integer")
+LEVELS = ("base", "v3", "v3_vnni", "v4_vnni", "v4_amx")
+"""Of x86-64; one that a processor does not run is the next one below. The last runs on a model of
+tiles, as these programs are built."""
 PART = 1500
 EVERY = 1021  # of 2^32 floats
 DIGEST = "8260a346291f333f"
@@ -73,11 +76,13 @@ def test_no_elements_are_read_from_nowhere(tmp_path: Path) -> None:
     call(built)
 
 
-def test_every_loop_at_every_level(sanitized: Path) -> None:
-    assert call(sanitized / "every_level").split()[0] == "base"
+@pytest.mark.parametrize("level", ["v4", "amx"])
+def test_every_loop_at_every_level(sanitized: Path, level: str) -> None:
+    command = ("env", f"ETX_KERNELS_ISA={level}", sanitized / "every_level")
+    assert call(*command).split()[0] == "base"
 
 
-@pytest.mark.parametrize("level", ["v3_vnni", "v4_vnni", "v4"])
+@pytest.mark.parametrize("level", [*LEVELS[2:], "v4"])
 def test_integer_loops_give_the_same_at_every_level(sanitized: Path, level: str) -> None:
     """Bits of floats too: each level rounds what the others round."""
     command = ("env", f"ETX_KERNELS_ISA={level}", sanitized / "every_integer")
@@ -98,6 +103,18 @@ def test_every_call_again(sanitized: Path, tmp_path: Path) -> None:
     runs = re.search(r"(?:Done |executed_units: )(\d+)", text)
     assert runs is not None, text
     assert int(runs.group(1)) > len(RECORDER.programs)
+
+
+def test_integer_calls_return_the_same_at_every_level(sanitized: Path, tmp_path: Path) -> None:
+    write(RECORDER, tmp_path / "calls")
+    files = sorted(
+        path for kind in ("quantized", "dynamic") for path in tmp_path.glob(f"calls/etx.{kind}_*")
+    )
+    returned = {
+        call("env", f"ETX_KERNELS_ISA={level}", sanitized / "outputs", *files) for level in LEVELS
+    }
+    assert len(returned) == 1
+    assert int(returned.pop().split()[0]) > 150
 
 
 def test_every_call_enlarged(

@@ -4,18 +4,15 @@
 
 #include <cstdint>
 
+#include "isa/tile_instructions.h"
+
 namespace etx::portable {
 namespace {
 
 /// What the eight tiles hold while `rows` rows are multiplied at a time: 0 to 3 sums, 4 and 5 the
 /// operands, 6 and 7 those of the last steps of 4 bytes where `rest`, fewer than 16, are left.
 void set_tiles(int64_t rows, int64_t rest) {
-  struct {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t bytes[16] = {};
-    uint8_t rows[16] = {};
-  } shapes;
-  static_assert(sizeof(shapes) == 64, "what ldtilecfg reads");
+  TileShapes shapes;
   for (int i = 0; i < 8; ++i) {
     shapes.bytes[i] = 64;
     shapes.rows[i] = static_cast<uint8_t>(i == 5 || i == 7 ? 16 : rows);
@@ -24,9 +21,8 @@ void set_tiles(int64_t rows, int64_t rest) {
     shapes.bytes[6] = static_cast<uint16_t>(rest * 4);
     shapes.rows[7] = static_cast<uint8_t>(rest);
   }
-  __asm__ volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+  configure_tiles(shapes);
 }
-inline void release_tiles() { __asm__ volatile("tilerelease" ::: "memory"); }
 
 }  // namespace
 }  // namespace etx::portable

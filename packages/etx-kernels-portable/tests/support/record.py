@@ -14,12 +14,13 @@ import torch
 from arguments import DTYPES, FORMATS, Out, Over, Parameter, Same, Slot, dim_order_of
 
 MOST_BYTES = 16384
+MANY_BYTES = 4096
 MOST_ALIKE = 3
 
 
 class Recorder:
-    """Programs of the calls made: of a kernel MOST_ALIKE with the same dtypes, MOST_ALIKE that
-    fail."""
+    """Programs of the calls made: of a kernel MOST_ALIKE with the same dtypes and few bytes,
+    MOST_ALIKE with many, MOST_ALIKE that fail."""
 
     def __init__(self) -> None:
         self.programs: dict[str, bytes] = {}
@@ -35,8 +36,9 @@ class Recorder:
         """Record a call; `written` are the results in order, fewer when it failed."""
         tensors = [t for a in args for t in (a if isinstance(a, (list, tuple)) else [a])]
         tensors = [t for t in tensors if isinstance(t, (torch.Tensor, Out))]
-        key = (kernel, *(t.dtype for t in tensors if written))
-        if self.counts[key] >= MOST_ALIKE or sum(map(nbytes, tensors)) > MOST_BYTES:
+        size = sum(map(nbytes, tensors))
+        key = (kernel, size > MANY_BYTES, *(t.dtype for t in tensors if written))
+        if self.counts[key] >= MOST_ALIKE or size > MOST_BYTES:
             return
         self.counts[key] += 1
         name = f"{kernel.replace('::', '.')}-{len(self.programs)}"

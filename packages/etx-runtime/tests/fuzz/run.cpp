@@ -214,8 +214,7 @@ class Bindings {
 };
 
 /// Reads what the outputs hold, as a caller would.
-void read_outputs(const Method& method) {
-  volatile uint64_t total = 0;
+void read_outputs(const Method& method, uint32_t& digest) {
   for (size_t i = 0; i < method.outputs_size(); ++i) {
     const EValue& value = method.get_output(i);
     if (!value.is_tensor()) continue;
@@ -224,7 +223,7 @@ void read_outputs(const Method& method) {
     if (bytes == nullptr) continue;
     for (size_t k = 0; k < tensor.nbytes(); ++k) {
       if (k == kEdge && tensor.nbytes() > kMostMemory) k = tensor.nbytes() - kEdge;
-      total = total + bytes[k];
+      digest = (digest ^ bytes[k]) * 16777619u;
     }
   }
 }
@@ -268,7 +267,7 @@ void run_method(const Program& program, const MethodMeta& meta, const uint8_t* d
     counts.refused += is_set && ended && error != Error::Ok;
     if (!ended || !is_set) return;
     if (error == Error::Ok) {
-      read_outputs(*method);
+      read_outputs(*method, counts.digest);
       continue;
     }
     const Failure& failure = method->last_failure();

@@ -16,22 +16,6 @@ constexpr int64_t kEdge = 16, kBlockRows = 2 * kEdge, kBytes = sizeof(float);
 /// where they are fewer than 16.
 constexpr int kPartA = 4, kPartB = 5, kLastA = 6, kLastB = 7;
 
-// The compiler's functions for these do not say that they touch memory.
-template <int tile>
-inline void load_tile(const float* from, int64_t stride) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(kBytes * stride), "i"(tile)
-               : "memory");
-}
-template <int tile>
-inline void store_tile(float* to, int64_t stride) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(kBytes * stride), "i"(tile)
-               : "memory");
-}
-template <int sum, int a, int b>
-inline void add_tile_products() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(sum), "i"(a), "i"(b) : "memory");
-}
-
 struct Block {
   const float* a;
   int64_t a_stride;
@@ -77,14 +61,14 @@ inline void add_whole_step(const Block& t, int64_t k, float* copied) {
   const float* const b = rows_of_b<2>(t, k, kEdge, copied, stride);
   const float* const a = t.a + k;
   for (int64_t i = 0; i < t.next_rows; ++i) prefetch(t.next + i * t.a_stride + k);
-  load_tile<kPartA>(a, t.a_stride);
-  load_tile<kPartB>(b, stride);
-  add_tile_products<0, kPartA, kPartB>();
-  load_tile<kLastA>(a + kEdge * t.a_stride, t.a_stride);
-  add_tile_products<2, kLastA, kPartB>();
-  load_tile<kLastB>(b + kEdge, stride);
-  add_tile_products<1, kPartA, kLastB>();
-  add_tile_products<3, kLastA, kLastB>();
+  load_tile<kPartA>(a, kBytes * t.a_stride);
+  load_tile<kPartB>(b, kBytes * stride);
+  add_pairs<0, kPartA, kPartB>();
+  load_tile<kLastA>(a + kEdge * t.a_stride, kBytes * t.a_stride);
+  add_pairs<2, kLastA, kPartB>();
+  load_tile<kLastB>(b + kEdge, kBytes * stride);
+  add_pairs<1, kPartA, kLastB>();
+  add_pairs<3, kLastA, kLastB>();
 }
 
 /// R and V tiles of rows and of columns.
@@ -94,20 +78,20 @@ inline void add_step(const Block& t, int64_t k, int64_t steps, float* copied) {
   const float* const b = rows_of_b<V>(t, k, steps, copied, stride);
   const float* const a = t.a + k;
   for (int64_t i = 0; i < t.next_rows; ++i) prefetch(t.next + i * t.a_stride + k);
-  load_tile<in_a>(a, t.a_stride);
-  load_tile<in_b>(b, stride);
-  add_tile_products<0, in_a, in_b>();
+  load_tile<in_a>(a, kBytes * t.a_stride);
+  load_tile<in_b>(b, kBytes * stride);
+  add_pairs<0, in_a, in_b>();
   if constexpr (R == 2) {
-    load_tile<in_a>(a + kEdge * t.a_stride, t.a_stride);
-    add_tile_products<2, in_a, in_b>();
+    load_tile<in_a>(a + kEdge * t.a_stride, kBytes * t.a_stride);
+    add_pairs<2, in_a, in_b>();
   }
   if constexpr (V == 2) {
-    load_tile<in_b>(b + kEdge, stride);
+    load_tile<in_b>(b + kEdge, kBytes * stride);
     if constexpr (R == 2) {
-      add_tile_products<3, in_a, in_b>();
-      load_tile<in_a>(a, t.a_stride);
+      add_pairs<3, in_a, in_b>();
+      load_tile<in_a>(a, kBytes * t.a_stride);
     }
-    add_tile_products<1, in_a, in_b>();
+    add_pairs<1, in_a, in_b>();
   }
 }
 
@@ -116,10 +100,10 @@ void run_block(const Block& t) {
   alignas(64) float copied[kEdge * kTileColumns];
   const float* const below = t.bias + kEdge * t.bias_stride;
   float* const under = t.out + kEdge * t.out_stride;
-  load_tile<0>(t.bias, t.bias_stride);
-  if constexpr (V == 2) load_tile<1>(t.bias + t.bias_next, t.bias_stride);
-  if constexpr (R == 2) load_tile<2>(below, t.bias_stride);
-  if constexpr (R == 2 && V == 2) load_tile<3>(below + t.bias_next, t.bias_stride);
+  load_tile<0>(t.bias, kBytes * t.bias_stride);
+  if constexpr (V == 2) load_tile<1>(t.bias + t.bias_next, kBytes * t.bias_stride);
+  if constexpr (R == 2) load_tile<2>(below, kBytes * t.bias_stride);
+  if constexpr (R == 2 && V == 2) load_tile<3>(below + t.bias_next, kBytes * t.bias_stride);
   int64_t k = 0;
   if constexpr (R == 2 && V == 2) {
     if (t.depth % kEdge == 0) {
@@ -128,10 +112,10 @@ void run_block(const Block& t) {
   }
   for (; k + kEdge <= t.depth; k += kEdge) add_step<R, V, kPartA, kPartB>(t, k, kEdge, copied);
   if (k < t.depth) add_step<R, V, kLastA, kLastB>(t, k, t.depth - k, copied);
-  store_tile<0>(t.out, t.out_stride);
-  if constexpr (V == 2) store_tile<1>(t.out + kEdge, t.out_stride);
-  if constexpr (R == 2) store_tile<2>(under, t.out_stride);
-  if constexpr (R == 2 && V == 2) store_tile<3>(under + kEdge, t.out_stride);
+  store_tile<0>(t.out, kBytes * t.out_stride);
+  if constexpr (V == 2) store_tile<1>(t.out + kEdge, kBytes * t.out_stride);
+  if constexpr (R == 2) store_tile<2>(under, kBytes * t.out_stride);
+  if constexpr (R == 2 && V == 2) store_tile<3>(under + kEdge, kBytes * t.out_stride);
 }
 
 /// to[j][i] = from[i][j] for i < rows <= 16 and j < columns; reads columns in fours.

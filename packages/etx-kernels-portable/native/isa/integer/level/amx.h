@@ -2,11 +2,9 @@
 #ifndef ETX_PORTABLE_INTEGER_AMX_H_
 #define ETX_PORTABLE_INTEGER_AMX_H_
 
-/// Products of gathered rows and packed weights by tiles of 16 rows and 64 bytes (AMX; Intel,
-/// Architecture Instruction Set Extensions, chapter 3): 16 blocks of the depth are a tile as they
-/// lie. Of the 8 tiles 0 to 3 are sums, 4 and 5 the operands, 6 and 7 operands of what is left of
-/// the depth. Written in assembly, which compilers need no flags for; they know nothing of what
-/// tiles read.
+/// Products of gathered rows and packed weights by tiles of 16 rows and 64 bytes: 16 blocks of the
+/// depth are a tile as they lie. Of the 8 tiles 0 to 3 are sums, 4 and 5 the operands, 6 and 7
+/// operands of what is left of the depth.
 
 #include "isa/integer/level/product.h"
 #include "isa/tile_shapes.h"
@@ -15,31 +13,6 @@ namespace etx::portable {
 namespace {
 
 constexpr int kSquare = 16;  ///< Rows and columns of a tile of sums.
-
-#define ETX_TILE_LOAD(tile, from, stride) \
-  __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(from), "r"(stride) : "memory")
-#define ETX_TILE_STORE(tile, to, stride) \
-  __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(to), "r"(stride) : "memory")
-#define ETX_TILE_DOT(sums, a, b) \
-  __asm__ volatile("tdpbusd %%tmm" #b ", %%tmm" #a ", %%tmm" #sums::: "memory")
-
-/// Adds the products of M by N tiles at one place of the depth.
-#define ETX_ADD_TILES(A, B)                                     \
-  ETX_TILE_LOAD(A, a, t.row_stride);                            \
-  ETX_TILE_LOAD(B, w, kBlockBytes);                             \
-  ETX_TILE_DOT(0, A, B);                                        \
-  if constexpr (N == 2) {                                       \
-    ETX_TILE_LOAD(B, w + t.block_stride, kBlockBytes);          \
-    ETX_TILE_DOT(1, A, B);                                      \
-  }                                                             \
-  if constexpr (M == 2) {                                       \
-    ETX_TILE_LOAD(A, a + kSquare * t.row_stride, t.row_stride); \
-    if constexpr (N == 2) {                                     \
-      ETX_TILE_DOT(3, A, B);                                    \
-      ETX_TILE_LOAD(B, w, kBlockBytes);                         \
-    }                                                           \
-    ETX_TILE_DOT(2, A, B);                                      \
-  }
 
 /// Rows on their way through the depth, which begins again at each tap.
 struct Walk {
@@ -53,41 +26,56 @@ struct Walk {
   int64_t fetched;
 };
 
+/// Adds the products of M by N tiles at one place of the depth.
+template <int M, int N, int in_a, int in_b>
+ETX_INLINE void add_square(const Walk& t, const uint8_t* a, const int8_t* w) {
+  load_tile<in_a>(a, t.row_stride);
+  load_tile<in_b>(w, kBlockBytes);
+  add_bytes<0, in_a, in_b>();
+  if constexpr (N == 2) {
+    load_tile<in_b>(w + t.block_stride, kBlockBytes);
+    add_bytes<1, in_a, in_b>();
+  }
+  if constexpr (M == 2) {
+    load_tile<in_a>(a + kSquare * t.row_stride, t.row_stride);
+    if constexpr (N == 2) {
+      add_bytes<3, in_a, in_b>();
+      load_tile<in_b>(w, kBlockBytes);
+    }
+    add_bytes<2, in_a, in_b>();
+  }
+}
+
 template <int M, int N>
 ETX_NOINLINE void add_tiles(const Walk& t, const int32_t* start, int32_t* sums) {
   constexpr int64_t kStride = 2 * kBlockBytes, kDown = 2 * kSquare * kSquare;
   if (start != nullptr) {
-    ETX_TILE_LOAD(0, start, int64_t{0});
-    if constexpr (M == 2) ETX_TILE_LOAD(2, start, int64_t{0});
-    if constexpr (N == 2) ETX_TILE_LOAD(1, start + kSquare, int64_t{0});
-    if constexpr (M * N == 4) ETX_TILE_LOAD(3, start + kSquare, int64_t{0});
+    load_tile<0>(start, 0);
+    if constexpr (M == 2) load_tile<2>(start, 0);
+    if constexpr (N == 2) load_tile<1>(start + kSquare, 0);
+    if constexpr (M * N == 4) load_tile<3>(start + kSquare, 0);
   } else {
-    __asm__ volatile("tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3" ::
-                         : "memory");
+    zero_tiles();
   }
   const int8_t* w = t.weight;
   const int8_t* next = t.next;
   for (int64_t tap = 0; tap < t.num_taps; ++tap) {
     const uint8_t* a = t.rows + t.taps[tap];
     for (int64_t k = 0; k < t.squares; ++k) {
-      ETX_ADD_TILES(4, 5)
+      add_square<M, N, 4, 5>(t, a, w);
       a += kSquare * kBlockDepth, w += kSquare * kBlockBytes;
       for (int64_t i = 0; i < t.fetched; ++i, next += kBlockBytes) prefetch_bytes(next);
     }
     if (t.rest > 0) {
-      ETX_ADD_TILES(6, 7)
+      add_square<M, N, 6, 7>(t, a, w);
       w += t.rest * kBlockBytes;
     }
   }
-  ETX_TILE_STORE(0, sums, kStride);
-  if constexpr (N == 2) ETX_TILE_STORE(1, sums + kSquare, kStride);
-  if constexpr (M == 2) ETX_TILE_STORE(2, sums + kDown, kStride);
-  if constexpr (M * N == 4) ETX_TILE_STORE(3, sums + kDown + kSquare, kStride);
+  store_tile<0>(sums, kStride);
+  if constexpr (N == 2) store_tile<1>(sums + kSquare, kStride);
+  if constexpr (M == 2) store_tile<2>(sums + kDown, kStride);
+  if constexpr (M * N == 4) store_tile<3>(sums + kDown + kSquare, kStride);
 }
-#undef ETX_ADD_TILES
-#undef ETX_TILE_DOT
-#undef ETX_TILE_LOAD
-#undef ETX_TILE_STORE
 
 /// Sums of 32 rows and two blocks of columns.
 struct alignas(64) TileSums {
