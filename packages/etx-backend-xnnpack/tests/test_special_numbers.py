@@ -7,7 +7,7 @@ Clamps may drop a NaN, denormals are zeros, and `pow` of float16 has roots of -i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import etx_runtime
 import pytest
@@ -65,6 +65,16 @@ def test_special_numbers(dtype: torch.dtype) -> None:
         near = torch.isclose(result, exact, rtol=at, atol=at, equal_nan=True).reshape(x.shape)
         wrong[name] = set(x[~near & ~is_excluded(name, dtype, x)].tolist())
     assert not any(wrong.values()), wrong
+
+
+@pytest.mark.parametrize("at", [(), (0,), (127, 128), (300, 999), (1030,), range(0, 1037, 5)])
+def test_few_sigmoids_of_large_numbers_among_many(at: Sequence[int]) -> None:
+    x = torch.randn(1037)
+    x[list(at)] = torch.tensor([1e30, -1e30, math.nan]).repeat(len(at))[: len(at)]
+    edge = lower(function("sigmoids", lambda x: [x.sigmoid(), F.silu(x + 0)], x.shape))
+    results = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    for result, exact in zip(results, (x.sigmoid(), F.silu(x)), strict=True):
+        torch.testing.assert_close(result, exact, equal_nan=True)
 
 
 def test_zero_has_a_reciprocal_root_in_other_runtimes() -> None:

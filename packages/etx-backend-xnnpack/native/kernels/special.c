@@ -8,7 +8,9 @@
 #include "kernels/special.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <xnnpack/config.h>
 
@@ -36,23 +38,49 @@ static void reciprocal_roots(size_t bytes, const void* from, void* into,
 }
 #endif
 
-#if XNN_ARCH_X86 || XNN_ARCH_X86_64
+#if (XNN_ARCH_X86 || XNN_ARCH_X86_64) && defined(__GNUC__)
+#if defined(__clang__)
+#define VECTORS __attribute__((target("avx512f")))
+#else
+#define VECTORS __attribute__((target("avx512f"), optimize("tree-vectorize")))
+#endif
+
 static xnn_vunary_ukernel_fn sigmoid_of_few;
+
+typedef uint32_t __attribute__((may_alias)) Bits;
+
+/// Whether one of kBlock numbers is above 1000 or below -1000, or NaN.
+VECTORS static bool has_large(const float* x) {
+  const uint32_t most = 0x447a0000;
+  const Bits* const bits = (const Bits*)x;
+  uint32_t over = 0;
+  for (size_t i = 0; i < kBlock; ++i) over |= most - (bits[i] & 0x7fffffff);
+  return over >> 31 != 0;
+}
+
+/// Beyond 104 and -104 a sigmoid is 1 and 0.
+static void sigmoids_of_large(size_t count, const float* from, float* into,
+                              const union xnn_unary_uparams* params) {
+  float x[kBlock + kBehind / sizeof(float)];
+  for (size_t i = 0; i < count; ++i) {
+    const float above = from[i] < -1000.0f ? -1000.0f : from[i];
+    x[i] = above > 1000.0f ? 1000.0f : above;
+  }
+  sigmoid_of_few(count * sizeof(float), x, into, params);
+}
 
 static void sigmoids(size_t bytes, const void* from, void* into,
                      const union xnn_unary_uparams* params) {
-  const float most = 1000.0f;  // Beyond 104 it is 0 or 1.
-  float x[kBlock + kBehind / sizeof(float)];
-  const float* source = from;
+  const float* x = from;
   float* y = into;
   for (size_t left = bytes / sizeof(float); left > 0;) {
-    const size_t count = left < kBlock ? left : kBlock;
-    for (size_t i = 0; i < count; ++i) {
-      const float above = source[i] < -most ? -most : source[i];
-      x[i] = above > most ? most : above;
-    }
-    sigmoid_of_few(count * sizeof(float), x, y, params);
-    source += count, y += count, left -= count;
+    size_t count = 0;
+    while (left - count >= kBlock && !has_large(x + count)) count += kBlock;
+    if (count > 0) sigmoid_of_few(count * sizeof(float), x, y, params);
+    x += count, y += count, left -= count;
+    count = left < kBlock ? left : kBlock;
+    if (count > 0) sigmoids_of_large(count, x, y, params);
+    x += count, y += count, left -= count;
   }
 }
 #endif
@@ -87,7 +115,11 @@ void etx_xnnpack_use_special(void) {
 #if XNN_ARCH_X86 || XNN_ARCH_X86_64
   replace(xnn_init_f32_sqrt_config(), roots);
   replace(xnn_init_f32_rsqrt_config(), reciprocal_roots);
-  sigmoid_of_few = replace(xnn_init_f32_sigmoid_config(), sigmoids);
+#endif
+#if defined(VECTORS)
+  if (__builtin_cpu_supports("avx512f")) {
+    sigmoid_of_few = replace(xnn_init_f32_sigmoid_config(), sigmoids);
+  }
 #endif
   const struct xnn_unary_elementwise_config* const log = xnn_init_f32_log_config();
   if (log == NULL) return;
