@@ -72,7 +72,7 @@ inline void pack_rows(const uint8_t* x, int64_t stride, int64_t rows, int64_t n,
 }
 
 /// 32-bit operands of a group's channels in the order of lanes.
-inline void pack_operands(const void* from, int64_t n, uint8_t* to) {
+ETX_NOINLINE void pack_operands(const void* from, int64_t n, uint8_t* to) {
   const uint8_t* const x = static_cast<const uint8_t*>(from);
   uint32_t t[kGroup] = {};
   for (int64_t i = 0; i < n; ++i) {
@@ -82,7 +82,20 @@ inline void pack_operands(const void* from, int64_t n, uint8_t* to) {
   memcpy(to, t, sizeof(t));
 }
 
+/// Whether so few channels stand in all lanes of a group, for several points at once.
+inline bool is_repeated(int64_t channels) {
+  return kLaneParts == 1 && channels < kGroup && channels % 16 == 0 && kGroup % channels == 0;
+}
+
+/// Repeats the first `n` bytes of each vector in its others.
+inline void repeat_lanes(uint8_t* packed, int64_t bytes, int64_t n) {
+  for (int64_t v = 0; v < bytes; v += kGroup) {
+    for (int64_t i = n; i < kGroup; i += 16) memcpy(packed + v + i, packed + v + i - n, 16);
+  }
+}
+
 void pack_depthwise(const DepthwiseChannels& d, uint8_t* to) {
+  uint8_t* const packed = to;
   const uint8_t* const weight = reinterpret_cast<const uint8_t*>(d.weight);
   for (int64_t c = 0; c < d.channels; c += kGroup) {
     const int64_t n = d.channels - c < kGroup ? d.channels - c : kGroup;
@@ -96,6 +109,13 @@ void pack_depthwise(const DepthwiseChannels& d, uint8_t* to) {
       }
     }
   }
+  if (is_repeated(d.channels)) repeat_lanes(packed, group_bytes(d), d.channels);
+}
+
+/// Points of the output that are a group together: where the next window begins at the next point,
+/// what lies behind a point is the next one.
+inline int64_t side_by_side(const DepthwiseRow& d) {
+  return d.stride == 1 && is_repeated(d.own.channels) ? kGroup / d.own.channels : 1;
 }
 
 /// Points of the output whose columns are interleaved before they are multiplied.
@@ -149,10 +169,11 @@ inline VecI join_sums(const Requantize& to_bytes, const VecI (&sums)[4], const V
 #endif
 }
 
-/// P points of a group from the interleaved columns.
+/// P groups of `n` results, `width` apart, from the interleaved columns, `next` apart.
 template <int P>
-inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, const uint8_t* packed,
-                             const Requantize& to_bytes, int8_t* out, int64_t n) {
+inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, int64_t next,
+                             const uint8_t* packed, const Requantize& to_bytes, int8_t* out,
+                             int64_t width, int64_t n) {
   VecI sums[P][4];
   ETX_UNROLL
   for (int v = 0; v < 4; ++v) {
@@ -160,7 +181,7 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, const
     ETX_UNROLL
     for (int p = 0; p < P; ++p) sums[p][v] = start;
   }
-  const int64_t q = quads(d.own), next = d.stride * q * kSpread;
+  const int64_t q = quads(d.own);
   const uint8_t* w = packed + 2 * kQuad;
   for (int64_t k = 0; k < q; ++k) {
     const uint8_t* x = column + k * kSpread;
@@ -185,27 +206,29 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, const
   }
   ETX_UNROLL
   for (int p = 0; p < P; ++p) {
-    store_vector_part(out + p * d.own.channels, join_sums(to_bytes, sums[p], scale), n);
+    store_vector_part(out + p * width, join_sums(to_bytes, sums[p], scale), n);
   }
 }
 
 void depthwise(const DepthwiseRow& d) {
   const Requantize to_bytes(d.bounds);
-  const int64_t chunk = chunk_of(d), step = d.stride * quads(d.own) * kSpread;
+  const int64_t side = side_by_side(d), width = side * d.own.channels;
+  const int64_t chunk = chunk_of(d), step = side * d.stride * quads(d.own) * kSpread;
   const uint8_t* packed = d.packed;
   for (int64_t c = 0; c < d.own.channels; c += kGroup, packed += group_bytes(d.own)) {
-    const int64_t n = d.own.channels - c;
     for (int64_t first = 0; first < d.points; first += chunk) {
       const int64_t count = d.points - first < chunk ? d.points - first : chunk;
       interleave_columns(d, first * d.stride * d.own.channels + c, columns_of(d, count));
       int8_t* const out = d.out + first * d.own.channels + c;
       int64_t p = 0;
-      for (; p + kPoints <= count; p += kPoints) {
-        multiply_columns<kPoints>(d, d.columns + p * step, packed, to_bytes,
-                                  out + p * d.own.channels, n);
+      for (; (p + kPoints) * side <= count; p += kPoints) {
+        multiply_columns<kPoints>(d, d.columns + p * step, step, packed, to_bytes, out + p * width,
+                                  width, width - c);
       }
-      for (; p < count; ++p) {
-        multiply_columns<1>(d, d.columns + p * step, packed, to_bytes, out + p * d.own.channels, n);
+      for (; p * side < count; ++p) {
+        const int64_t left = (count - p * side) * d.own.channels;
+        multiply_columns<1>(d, d.columns + p * step, step, packed, to_bytes, out + p * width, width,
+                            side > 1 && left < width ? left : width - c);
       }
     }
   }
