@@ -215,6 +215,7 @@ class Bindings {
 
 /// Reads what the outputs hold, as a caller would.
 void read_outputs(const Method& method, uint32_t& digest) {
+  volatile uint32_t state = digest;  // All is read, whether or not somebody asks for the digest.
   for (size_t i = 0; i < method.outputs_size(); ++i) {
     const EValue& value = method.get_output(i);
     if (!value.is_tensor()) continue;
@@ -223,9 +224,10 @@ void read_outputs(const Method& method, uint32_t& digest) {
     if (bytes == nullptr) continue;
     for (size_t k = 0; k < tensor.nbytes(); ++k) {
       if (k == kEdge && tensor.nbytes() > kMostMemory) k = tensor.nbytes() - kEdge;
-      digest = (digest ^ bytes[k]) * 16777619u;
+      state = (state ^ bytes[k]) * 16777619u;
     }
   }
+  digest = state;
 }
 
 void run_method(const Program& program, const MethodMeta& meta, const uint8_t* data, size_t size,
