@@ -2,6 +2,7 @@
 #include "weights.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -42,14 +43,31 @@ Digest name_of(const char* bytes, size_t size) {
   return digest_of(parts, sizeof(parts));
 }
 
+/// Advises the system of the whole pages of this size between the ends of `memory`.
+void advise(void* memory, size_t size, size_t page, int advice) {
+  const auto first = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t begin = (first + page - 1) / page * page;
+  const uintptr_t end = (first + size) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+}
+
 /// Large pages, where the system has some, for memory of short use: one fault for 512.
 void use_large_pages(void* memory, size_t size) {
 #ifdef MADV_HUGEPAGE
-  constexpr uintptr_t kLarge = uintptr_t{2} << 20;
-  const auto first = reinterpret_cast<uintptr_t>(memory);
-  const uintptr_t begin = (first + kLarge - 1) / kLarge * kLarge;
-  const uintptr_t end = (first + size) / kLarge * kLarge;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  advise(memory, size, size_t{2} << 20, MADV_HUGEPAGE);
+#else
+  static_cast<void>(memory);
+  static_cast<void>(size);
+#endif
+}
+
+/// Has the system find all pages in one call, not in a fault for each. Linux before 5.14 refuses.
+void fault_in(void* memory, size_t size) {
+#ifdef __linux__
+  constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, which older headers do not have.
+  constexpr size_t kLeast = size_t{64} << 10;
+  if (size < kLeast) return;
+  advise(memory, size, static_cast<size_t>(sysconf(_SC_PAGESIZE)), kPopulateWrite);
 #else
   static_cast<void>(memory);
   static_cast<void>(size);
@@ -212,6 +230,7 @@ void* Weights::reserve(void* self, size_t size) {
     return nullptr;
   }
   if (own.has_key_) use_large_pages(memory, sizeof(PackedWeights) + size);
+  fault_in(memory, sizeof(PackedWeights) + size);
   own.pending_ = static_cast<PackedWeights*>(memory);
   *own.pending_ = {nullptr,
                    {0, 0},
