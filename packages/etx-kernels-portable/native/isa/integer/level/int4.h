@@ -11,6 +11,7 @@ namespace etx::portable {
 namespace {
 
 #if defined(ETX_INTEGER_NIBBLES)
+constexpr int64_t kScalesAhead = 2048;  ///< As far as the weights that they belong to.
 constexpr int64_t kPairSteps = 8;  ///< Steps whose sums of pairs int16 holds: 8 * 2 * 15 * 128.
 
 /// The nibbles of a tile's blocks at two steps.
@@ -66,7 +67,7 @@ inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64
 /// Adds the products of a row at steps that belong together.
 template <int V, int pairs, bool ahead>
 inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
-                             int64_t block_stride) {
+                             int64_t block_stride, const int8_t* soon) {
   VecI words[V];
   ETX_UNROLL
   for (int i = 0; i < pairs; ++i, w += kBlockBytes, x += 2 * kNibbleStepBytes) {
@@ -75,7 +76,7 @@ inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x
     ETX_UNROLL
     for (int v = 0; v < V; ++v) __asm__("" : "+x"(columns.bytes[v]));
     const Nibbles<V> b(columns);
-    if (ahead) prefetch_bytes(w + kAhead);
+    if (ahead) prefetch_bytes(soon + i * kBlockBytes);
     const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
@@ -121,7 +122,7 @@ inline void add_steps_int4(Sums<M, V>& sums, const Tile& t, int64_t begin, int64
 /// that their sum is 16 times as large.
 template <int V, int pairs, bool ahead>
 inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
-                             int64_t block_stride) {
+                             int64_t block_stride, const int8_t* soon) {
   const VecI lower = splat(0x0F0F0F0F);
   VecI more[V] = {};
   ETX_UNROLL
@@ -130,7 +131,7 @@ inline void add_pairs_of_row(Sums<1, V>& sums, const int8_t* w, const uint8_t* x
     const VecI low = splat(load_int(x)), high = splat(load_int(x + kNibbleStepBytes));
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
-      if (ahead) prefetch_bytes(w + kAhead + v / kParts * block_stride);
+      if (ahead) prefetch_bytes(soon + i * kBlockBytes + v / kParts * block_stride);
       __asm__("" : "+v"(columns.bytes[v]));  // Loaded once.
       sums[0][v] = dot_nibbles(sums[0][v], columns.bytes[v] & lower, low);
       more[v] = dot_nibbles(more[v], columns.bytes[v] & ~lower, high);
@@ -146,16 +147,16 @@ template <int V>
 ETX_NOINLINE void add_each_pair(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
                                 int64_t block_stride, int64_t pairs) {
   for (int64_t i = 0; i < pairs; ++i, w += kBlockBytes, x += 2 * kNibbleStepBytes) {
-    add_pairs_of_row<V, 1, false>(sums, w, x, block_stride);
+    add_pairs_of_row<V, 1, false>(sums, w, x, block_stride, nullptr);
   }
 }
 
 /// Adds the products of `most` pairs of steps, or of fewer with sums in memory.
 template <int V, int most, bool ahead>
 inline void add_pairs_up_to(Sums<1, V>& sums, const int8_t* w, const uint8_t* x,
-                            int64_t block_stride, int64_t pairs) {
+                            int64_t block_stride, int64_t pairs, const int8_t* soon) {
   if (most > 0 && pairs == most) {
-    return add_pairs_of_row<V, most, ahead>(sums, w, x, block_stride);
+    return add_pairs_of_row<V, most, ahead>(sums, w, x, block_stride, soon);
   }
   Sums<1, V> few = {};
   add_each_pair<V>(few, w, x, block_stride, pairs);
@@ -176,6 +177,7 @@ inline VecF load_bfloat16(const uint16_t* p) {
 template <int V>
 ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) {
   const int8_t* w = t.weight;
+  const int8_t* soon = w + t.ahead;
   const uint8_t* x = t.rows;
   const uint16_t* const narrow = p.narrow_scale;
   int64_t scale = at.column * p.groups;
@@ -192,16 +194,18 @@ ETX_NOINLINE void run_one_row(const Product& p, const Tile& t, const Place& at) 
     for (int v = 0; v < V; ++v) sums[0][v] = -excess;
     for (int64_t k = left < group_steps ? left : group_steps; k > 0; k -= kPairSteps) {
       const int64_t pairs = k < kPairSteps ? k / 2 : kPairSteps / 2;
-      add_pairs_up_to<V, kPairSteps / 2, true>(sums, w, x, block_stride, pairs);
+      add_pairs_up_to<V, kPairSteps / 2, true>(sums, w, x, block_stride, pairs, soon);
       const __m256i more = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x + rest));
       if (!_mm256_testz_si256(more, more)) {
-        add_pairs_up_to<V, kRestPairs, false>(sums, w, x + rest, block_stride, pairs);
+        add_pairs_up_to<V, kRestPairs, false>(sums, w, x + rest, block_stride, pairs, nullptr);
       }
       w += pairs * kBlockBytes, x += pairs * 2 * kNibbleStepBytes;
+      soon += pairs * kBlockBytes;
     }
     ETX_UNROLL
     for (int v = 0; v < V; ++v) {
       const int64_t own_scale = scale + v / kParts * next + v % kParts * kLanes;
+      if (narrow != nullptr) prefetch_bytes(narrow + own_scale + kScalesAhead);
       const VecF factor =
           narrow == nullptr ? load(p.scale + own_scale) : load_bfloat16(narrow + own_scale);
       own[v] = own[v] + to_floats(sums[0][v]) * factor;

@@ -129,7 +129,8 @@ void run_product(const Product& p, int64_t block_stride) {
     const int8_t* const weight = p.weight + block * block_stride;
     const int8_t* const next = p.weight + (after < p.end ? after : p.begin) * block_stride;
     const int64_t other = p.end - after >= kPanelBlocks ? (kPanelBlocks - 1) * block_stride : 0;
-    const Tile t = {p.rows, p.row_stride, weight, block_stride, next, held, other, p.num_rows == 1};
+    const Tile t = {p.rows, p.row_stride, weight,          block_stride,          next,
+                    held,   other,        p.num_rows == 1, ahead_of(block_stride)};
     const Place at = {0, block * kBlockColumns, p.columns - block * kBlockColumns};
     if (Kind::kHalves && at.columns <= kLanes) {
       run_rows<Kind, Kind::kHalves ? kParts / 2 : kParts, kTileRows>(p, t, at);

@@ -35,6 +35,14 @@ inline void prefetch_bytes(const void* p) {
 /// How far before it is needed a weight is fetched that one row streams through: pages that are
 /// new to the processor, too, have come by then.
 constexpr int64_t kAhead = 16384;
+/// The same where two blocks of a panel are read at once: less than a block ahead of one is what
+/// the other reads. What is further ahead than it is long lies in the next panel.
+constexpr int64_t kPanelAhead = 61440;
+
+constexpr int64_t ahead_of(int64_t block_stride) {
+  return kPanelBlocks > 1 && block_stride + kBlockBytes * 64 <= kPanelAhead ? kPanelAhead : kAhead;
+}
+
 /// Weights that the second cache may hold; fetching those takes longer than it saves. What is
 /// larger comes from memory where it is one of many.
 constexpr int64_t kHeldBytes = 1 << 19;
@@ -45,10 +53,11 @@ struct Tile {
   int64_t row_stride;
   const int8_t* weight;
   int64_t block_stride;
-  const int8_t* next;    ///< A block that will be read soon.
-  bool held;             ///< All of the weight is likely to be in the second cache.
-  int64_t other = 0;     ///< How far from it another one is, which the next tile fetches.
-  bool is_lone = false;  ///< The only row.
+  const int8_t* next;      ///< A block that will be read soon.
+  bool held;               ///< All of the weight is likely to be in the second cache.
+  int64_t other = 0;       ///< How far from it another one is, which the next tile fetches.
+  bool is_lone = false;    ///< The only row.
+  int64_t ahead = kAhead;  ///< How far before it is needed one row's weight is fetched.
 };
 
 template <int M, int V>
@@ -122,7 +131,7 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
   constexpr int U = turns(M, V);
   const RowPointers<M> rows(t);
   const int8_t* w = t.weight;
-  const int8_t* next = t.next;
+  const int8_t* next = ahead ? w + t.ahead : t.next;
   int64_t k = 0;
 #if defined(ETX_INTEGER_MATRICES)
   if constexpr (M > 1) {
@@ -140,7 +149,7 @@ inline void add_steps(Sums<M, V>& sums, const Tile& t, int64_t steps) {
     if (M > 4) prefetch_bytes(next);
     ETX_UNROLL
     for (int v = 0; ahead && v < V; v += kParts) {
-      prefetch_bytes(w + kAhead + v / kParts * t.block_stride);
+      prefetch_bytes(next + v / kParts * t.block_stride);
     }
     add_step<M, V>(own, rows, k, columns.bytes);
     ++k, w += kBlockBytes, next += kBlockBytes;
