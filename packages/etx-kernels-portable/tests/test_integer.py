@@ -204,6 +204,24 @@ def test_depthwise_conv(geometry: Geometry, channels: int) -> None:
         assert torch.equal(got, want)
 
 
+@pytest.mark.parametrize("kernel", [(3, 3), (5, 1), (6, 2), (7, 3), (4, 3)], ids=str)
+@pytest.mark.parametrize(("height", "width"), [(33, 40), (8, 150), (9, 3)])
+def test_depthwise_conv_of_lines_in_pairs(kernel: tuple[int, int], height: int, width: int) -> None:
+    """Two lines of the output are computed at once; of parts and images one may be left."""
+    torch.manual_seed(height)
+    channels, geometry = 96, Geometry(kernel, padding=(2, 1, 3, 1))
+    x, weight = bytes_of(3, height, width, channels), bytes_of(channels, *kernel, 1)
+    bias, scale = bias_of(channels), scales_of(channels, weight[0].numel())
+    want = Output(3).requantize(conv(x, weight, bias, -9, geometry, channels), scale)
+    plain, sums = weight.flatten(1).T.contiguous(), sums_of(weight)
+    operands = x, plain, sums, bias, scale, *geometry.lists(), -9, *Output(3).args
+    for threads in (1, 2, 3):
+        name, out = "etx::quantized_depthwise_conv.out", int8_out(*want.shape)
+        (got,) = PLUGIN.call(name, *operands, out, threads=threads)
+        assert torch.equal(got, want), threads
+        assert PLUGIN.is_divided is (threads > 1 and height * width > 100)
+
+
 SHAPES = [
     ((3, 200), (3, 200)),
     ((2, 5, 7), (7,)),

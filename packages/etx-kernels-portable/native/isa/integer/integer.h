@@ -112,17 +112,19 @@ struct DepthwiseChannels {
   const float* scale = nullptr;
   int64_t channels = 0;
   int64_t kernel[2] = {1, 1};
+  bool paired = false;  ///< Packed for two rows of the output, the second one a line below.
 };
 
-/// A row of the output of a depthwise convolution.
+/// A row of the output of a depthwise convolution, or two where channels are `paired`.
 struct DepthwiseRow {
   DepthwiseChannels own;
   const uint8_t* packed = nullptr;        ///< What `pack_depthwise` made.
   uint8_t* columns = nullptr;             ///< `depthwise_columns` bytes for the call.
-  const uint8_t* const* lines = nullptr;  ///< Copied by `flip`, for each kernel row.
+  const uint8_t* const* lines = nullptr;  ///< Copied by `flip`, for each kernel row of both.
   int64_t stride = 1;                     ///< Points between the windows of neighbouring points.
   int64_t dilation = 1;                   ///< Points between kernel columns.
   int64_t points = 0;
+  int64_t rows = 1;
   Bounds bounds;
   int8_t* out = nullptr;
 };

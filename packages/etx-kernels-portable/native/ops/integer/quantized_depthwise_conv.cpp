@@ -20,6 +20,12 @@ struct Depthwise {
   DepthwiseRow row;  ///< Without what concerns one row.
 };
 
+/// Whether two lines of the output are computed at once: what the second one reads lies a line
+/// below, and four kernel rows that are multiplied at once leave a place for it.
+bool is_paired(const Window& w) {
+  return w.kernel[0] % 4 != 0 && w.stride[0] == 1 && w.dilation[0] == 1 && w.out[0] > 1;
+}
+
 /// The padded lines of the input that windows read, in a ring: line `y` of the padded input is in
 /// place `y % reach`, where it stays until a later one takes the place.
 class Lines {
@@ -27,25 +33,25 @@ class Lines {
   /// Bytes of memory for one ring; lost where int64 does not hold them.
   static Checked memory_size(const Window& w) {
     const Checked lines = Checked(reach(w)) * (Checked(points(w)) * w.pixel + kHeader);
-    return lines + Checked(kHeader) * w.kernel[0] + kDepthwiseSlack;
+    return lines + Checked(kHeader) * rows(w) + kDepthwiseSlack;
   }
 
   Lines(const Window& w, uint8_t* memory)
       : window_(w),
         places_(reinterpret_cast<const uint8_t**>(memory)),
-        held_(reinterpret_cast<int64_t*>(memory) + w.kernel[0]),
-        lines_(memory + (w.kernel[0] + reach(w)) * kHeader) {
+        held_(reinterpret_cast<int64_t*>(memory) + rows(w)),
+        lines_(memory + (rows(w) + reach(w)) * kHeader) {
     for (int64_t i = 0; i < reach(w); ++i) held_[i] = -1;
   }
 
-  /// Pointers to the lines of the kernel rows for output line `oy` of `image`.
-  const uint8_t* const* at(const int8_t* image, int64_t oy) {
+  /// Pointers to the lines of the kernel rows for `count` output lines of `image` from `oy` on.
+  const uint8_t* const* at(const int8_t* image, int64_t oy, int64_t count) {
     const int64_t size = reach(window_), bytes = points(window_) * window_.pixel;
     if (image != image_) {
       for (int64_t i = 0; i < size; ++i) held_[i] = -1;
       image_ = image;
     }
-    for (int64_t k = 0; k < window_.kernel[0]; ++k) {
+    for (int64_t k = 0; k < window_.kernel[0] + count - 1; ++k) {
       const int64_t y = oy * window_.stride[0] + k * window_.dilation[0];
       uint8_t* const line = lines_ + y % size * bytes;
       if (held_[y % size] != y) fill(image, y - window_.before[0], line);
@@ -58,7 +64,9 @@ class Lines {
  private:
   static constexpr int64_t kHeader = 8;
 
-  static int64_t reach(const Window& w) { return w.dilation[0] * (w.kernel[0] - 1) + 1; }
+  /// Kernel rows of the output lines that are computed at once.
+  static int64_t rows(const Window& w) { return w.kernel[0] + static_cast<int64_t>(is_paired(w)); }
+  static int64_t reach(const Window& w) { return w.dilation[0] * (rows(w) - 1) + 1; }
   /// Points of a padded line.
   static int64_t points(const Window& w) {
     return w.stride[1] * (w.out[1] - 1) + w.dilation[1] * (w.kernel[1] - 1) + 1;
@@ -89,9 +97,11 @@ void run_lines(const Depthwise& d, Lines& lines, uint8_t* columns, int64_t begin
   const Window& w = d.window;
   DepthwiseRow row = d.row;
   row.columns = columns;
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = begin; i < end; i += row.rows) {
     const int8_t* const image = d.x + i / w.out[0] * w.in[0] * w.in[1] * w.pixel;
-    row.lines = lines.at(image, i % w.out[0]);
+    const int64_t y = i % w.out[0];
+    row.rows = row.own.paired && y + 1 < w.out[0] && i + 1 < end ? 2 : 1;
+    row.lines = lines.at(image, y, row.rows);
     row.out = d.y + i * w.out[1] * w.pixel;
     integer().depthwise(row);
   }
@@ -152,11 +162,8 @@ Error quantized_depthwise_conv_out(Context& context, const Tensor& input, const 
   d.x = input.const_data_ptr<int8_t>();
   d.y = out.mutable_data_ptr<int8_t>();
   DepthwiseRow& row = d.row;
-  row.own = {weight.const_data_ptr<int8_t>(),
-             operands.start,
-             operands.scale,
-             w.pixel,
-             {w.kernel[0], w.kernel[1]}};
+  row.own = {weight.const_data_ptr<int8_t>(), operands.start, operands.scale, w.pixel,
+             {w.kernel[0], w.kernel[1]},      is_paired(w)};
   row.stride = w.stride[1];
   row.dilation = w.dilation[1];
   row.points = w.out[1];

@@ -4,7 +4,8 @@
 
 /// Convolutions in which each channel has a filter of its own. Four points above each other are
 /// interleaved, so that a lane holds four of a channel, and multiplied by four kernel rows at once;
-/// what one column of points becomes serves all windows that it is in.
+/// what one column of points becomes serves all windows that it is in, of two rows of the output
+/// where the kernel leaves a place of four free.
 
 #include "isa/integer/level/interleave.h"
 #include "isa/integer/level/requantize.h"
@@ -25,9 +26,10 @@ constexpr int kPoints = ETX_SIMD_BYTES == 64 || ETX_SIMD_BYTES == 16 ? 4 : 2;
 constexpr int64_t kColumnBytes = 32 * 1024;
 
 inline int64_t quads(const DepthwiseChannels& d) { return (d.kernel[0] + 3) / 4; }
-/// A group's start, scale and weight.
+inline int64_t weight_bytes(const DepthwiseChannels& d) { return quads(d) * d.kernel[1] * kSpread; }
+/// A group's start, scale and weight, one for each of the rows that it is packed for.
 inline int64_t group_bytes(const DepthwiseChannels& d) {
-  return 2 * kQuad + quads(d) * d.kernel[1] * kSpread;
+  return 2 * kQuad + (d.paired ? 2 : 1) * weight_bytes(d);
 }
 
 int64_t depthwise_bytes(const DepthwiseChannels& d) {
@@ -64,10 +66,14 @@ inline void load_spread(const uint8_t* from, int vector, VecI (&parts)[kLanePart
   }
 }
 
-/// Up to four rows that are `stride` bytes apart, interleaved.
-inline void pack_rows(const uint8_t* x, int64_t stride, int64_t rows, int64_t n, uint8_t* to) {
+/// Rows [first, first + 4) that are `stride` bytes apart, interleaved, zeros where there are none.
+inline void pack_rows(const uint8_t* x, int64_t stride, int64_t first, int64_t rows, int64_t n,
+                      uint8_t* to) {
   VecI row[4] = {};
-  for (int64_t i = 0; i < 4 && i < rows; ++i) row[i] = load_bytes_part(x + i * stride, n);
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t at = first + i;
+    if (at >= 0 && at < rows) row[i] = load_bytes_part(x + at * stride, n);
+  }
   store_spread(row, to);
 }
 
@@ -102,10 +108,11 @@ void pack_depthwise(const DepthwiseChannels& d, uint8_t* to) {
     pack_operands(d.start + c, n, to);
     pack_operands(d.scale + c, n, to + kQuad);
     to += 2 * kQuad;
-    for (int64_t k = 0; k < d.kernel[0]; k += 4) {
-      for (int64_t i = 0; i < d.kernel[1]; ++i, to += kSpread) {
-        pack_rows(weight + (k * d.kernel[1] + i) * d.channels + c, d.kernel[1] * d.channels,
-                  d.kernel[0] - k, n, to);
+    for (int64_t row = 0; row <= static_cast<int64_t>(d.paired); ++row) {
+      for (int64_t k = -row; k < d.kernel[0]; k += 4) {
+        for (int64_t i = 0; i < d.kernel[1]; ++i, to += kSpread) {
+          pack_rows(weight + i * d.channels + c, d.kernel[1] * d.channels, k, d.kernel[0], n, to);
+        }
       }
     }
   }
@@ -118,34 +125,36 @@ inline int64_t side_by_side(const DepthwiseRow& d) {
   return d.stride == 1 && is_repeated(d.own.channels) ? kGroup / d.own.channels : 1;
 }
 
-/// Points of the output whose columns are interleaved before they are multiplied.
-inline int64_t chunk_of(const DepthwiseRow& d) {
-  const int64_t room = kColumnBytes / (quads(d.own) * kSpread);
-  const int64_t reach = (d.own.kernel[1] - 1) * d.dilation;
-  const int64_t chunk = (room - reach) / d.stride;
-  return chunk < 4 * kPoints ? 4 * kPoints : chunk / kPoints * kPoints;
-}
-
 inline int64_t columns_of(const DepthwiseRow& d, int64_t points) {
   return (points - 1) * d.stride + (d.own.kernel[1] - 1) * d.dilation + 1;
 }
 
+/// Points of the output whose columns are interleaved before they are multiplied: whole groups.
+inline int64_t chunk_of(const DepthwiseRow& d) {
+  const int64_t unit = kPoints * side_by_side(d);
+  const int64_t room = kColumnBytes / (quads(d.own) * kSpread);
+  const int64_t reach = (d.own.kernel[1] - 1) * d.dilation;
+  const int64_t fits = (room - reach) / d.stride;
+  const int64_t most = fits < 4 * kPoints ? 4 * kPoints : fits;
+  return ((d.points < most ? d.points : most) + unit - 1) / unit * unit;
+}
+
+/// What lies behind the columns of a row is multiplied, too, up to whole groups.
 int64_t depthwise_columns(const DepthwiseRow& d) {
-  const int64_t chunk = chunk_of(d);
-  const int64_t columns = columns_of(d, chunk < d.points ? chunk : d.points);
   int64_t bytes = 0;
+  const int64_t columns = columns_of(d, chunk_of(d));
   return __builtin_mul_overflow(columns, quads(d.own) * kSpread, &bytes) ? -1 : bytes;
 }
 
 /// Interleaves `count` columns of lines from `at` on.
 inline void interleave_columns(const DepthwiseRow& d, int64_t at, int64_t count) {
   uint8_t* to = d.columns;
-  const int64_t q = quads(d.own);
+  const int64_t q = quads(d.own), lines = d.own.kernel[0] + d.rows - 1;
   const uint8_t* line[4];
   for (int64_t k = 0; k < q; ++k, to += kSpread) {
     for (int64_t i = 0; i < 4; ++i) {
       const int64_t row = 4 * k + i;
-      line[i] = d.lines[row < d.own.kernel[0] ? row : 0] + at;
+      line[i] = d.lines[row < lines ? row : 0] + at;
     }
     uint8_t* column = to;
     for (int64_t x = 0; x < count; ++x, column += q * kSpread) {
@@ -169,11 +178,12 @@ inline VecI join_sums(const Requantize& to_bytes, const VecI (&sums)[4], const V
 #endif
 }
 
-/// P groups of `n` results, `width` apart, from the interleaved columns, `next` apart.
-template <int P>
+/// Groups of results, `width` apart, from the interleaved columns, `next` apart: bytes of each up
+/// to `n`, of all up to `left`.
 inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, int64_t next,
-                             const uint8_t* packed, const Requantize& to_bytes, int8_t* out,
-                             int64_t width, int64_t n) {
+                             const uint8_t* packed, const uint8_t* w, const Requantize& to_bytes,
+                             int8_t* out, int64_t width, int64_t n, int64_t left) {
+  constexpr int P = kPoints;
   VecI sums[P][4];
   ETX_UNROLL
   for (int v = 0; v < 4; ++v) {
@@ -182,7 +192,6 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, int64
     for (int p = 0; p < P; ++p) sums[p][v] = start;
   }
   const int64_t q = quads(d.own);
-  const uint8_t* w = packed + 2 * kQuad;
   for (int64_t k = 0; k < q; ++k) {
     const uint8_t* x = column + k * kSpread;
     for (int64_t i = 0; i < d.own.kernel[1]; ++i, x += d.dilation * q * kSpread, w += kSpread) {
@@ -206,7 +215,10 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, int64
   }
   ETX_UNROLL
   for (int p = 0; p < P; ++p) {
-    store_vector_part(out + p * width, join_sums(to_bytes, sums[p], scale), n);
+    if (left <= 0) return;
+    const VecI bytes = join_sums(to_bytes, sums[p], scale);
+    store_vector_part(out, bytes, n < left ? n : left);
+    out += width, left -= width;
   }
 }
 
@@ -219,16 +231,13 @@ void depthwise(const DepthwiseRow& d) {
     for (int64_t first = 0; first < d.points; first += chunk) {
       const int64_t count = d.points - first < chunk ? d.points - first : chunk;
       interleave_columns(d, first * d.stride * d.own.channels + c, columns_of(d, count));
-      int8_t* const out = d.out + first * d.own.channels + c;
-      int64_t p = 0;
-      for (; (p + kPoints) * side <= count; p += kPoints) {
-        multiply_columns<kPoints>(d, d.columns + p * step, step, packed, to_bytes, out + p * width,
-                                  width, width - c);
-      }
-      for (; p * side < count; ++p) {
-        const int64_t left = (count - p * side) * d.own.channels;
-        multiply_columns<1>(d, d.columns + p * step, step, packed, to_bytes, out + p * width, width,
-                            side > 1 && left < width ? left : width - c);
+      for (int64_t row = 0; row < d.rows; ++row) {
+        const uint8_t* const weight = packed + 2 * kQuad + row * weight_bytes(d.own);
+        int8_t* const out = d.out + (row * d.points + first) * d.own.channels + c;
+        for (int64_t p = 0; p * side < count; p += kPoints) {
+          multiply_columns(d, d.columns + p * step, step, packed, weight, to_bytes, out + p * width,
+                           width, width - c, (count - p * side) * d.own.channels - c);
+        }
       }
     }
   }
@@ -239,12 +248,13 @@ int64_t depthwise_bytes(const DepthwiseChannels&) { return 0; }
 void pack_depthwise(const DepthwiseChannels&, uint8_t*) {}
 int64_t depthwise_columns(const DepthwiseRow&) { return 0; }
 
-/// Channels [c, c + n) of one point.
-inline void sum_point(const DepthwiseRow& d, int64_t point, int64_t c, int64_t n, int32_t* sums) {
+/// Channels [c, c + n) of one point, counted over rows.
+inline void sum_point(const DepthwiseRow& d, int64_t p, int64_t c, int64_t n, int32_t* sums) {
   const int8_t* w = d.own.weight + c;
+  const int64_t row = p / d.points, point = p % d.points;
   for (int64_t i = 0; i < n; ++i) sums[i] = d.own.start[c + i];
   for (int64_t ky = 0; ky < d.own.kernel[0]; ++ky) {
-    const uint8_t* x = d.lines[ky] + point * d.stride * d.own.channels + c;
+    const uint8_t* x = d.lines[row + ky] + point * d.stride * d.own.channels + c;
     for (int64_t kx = 0; kx < d.own.kernel[1]; ++kx) {
       for (int64_t i = 0; i < n; ++i) sums[i] += static_cast<int8_t>(x[i]) * w[i];
       x += d.dilation * d.own.channels;
@@ -258,7 +268,7 @@ void depthwise(const DepthwiseRow& d) {
   const Requantize to_bytes(d.bounds);
   for (int64_t c = 0; c < d.own.channels; c += kWidth) {
     const int64_t n = d.own.channels - c < kWidth ? d.own.channels - c : kWidth;
-    for (int64_t p = 0; p < d.points; ++p) {
+    for (int64_t p = 0; p < d.rows * d.points; ++p) {
       int32_t sums[kWidth];
       sum_point(d, p, c, n, sums);
       int8_t* const y = d.out + p * d.own.channels + c;
