@@ -81,7 +81,7 @@ endfunction()
 
 # Imports what lies in <folder> as etx_xnnpack, an interface library with headers and archives; the
 # loops of pthreadpool are the target etx_xnnpack_threads, which has a function in the place of one of
-# them; a function in the place of one of XNNPACK's is etx_xnnpack_packing.
+# them; functions in the place of XNNPACK's are etx_xnnpack_packing.
 function(etx_import_xnnpack folder)
   set(archives)
   foreach(name ${ETX_XNNPACK_LIBRARIES})
@@ -94,6 +94,9 @@ function(etx_import_xnnpack folder)
   target_link_libraries(
     etx_xnnpack
     INTERFACE -Wl,--wrap=xnn_pack_f32_gemm_gio_w
+              -Wl,--wrap=xnn_init_f32_gemm_config
+              -Wl,--wrap=xnn_create_convolution2d_nhwc_f32
+              -Wl,--wrap=xnn_create_fully_connected_nc_f32
               -Wl,--wrap=pthreadpool_parallelize_2d_tile_2d -Wl,--start-group ${archives}
               $<TARGET_FILE:etx_xnnpack_threads> $<TARGET_FILE:etx_xnnpack_packing> -Wl,--end-group
               m)

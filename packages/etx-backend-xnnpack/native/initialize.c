@@ -3,12 +3,14 @@
 
 #include <pthread.h>
 
+#include "kernels/narrow.h"
 #include "kernels/special.h"
 #include "packing/goi.h"
 
 static void replace_all(void) {
   etx_xnnpack_pack_by_blocks();
   etx_xnnpack_use_special();
+  etx_xnnpack_use_narrow();
 }
 
 enum xnn_status etx_xnnpack_initialize(void) {

@@ -11,13 +11,14 @@ import pytest
 from building import call, configure
 
 HERE = Path(__file__).parent
+TOOLS = ("sweep", "packing", "blocks", "narrow", "panels")
 
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = tmp_path_factory.mktemp("sweep")
     configure(HERE.parent, build, "-DETX_XNNPACK_TESTS=ON")
-    call("cmake", "--build", build, "--target", "sweep", "packing", "blocks", "panels")
+    call("cmake", "--build", build, "--target", *TOOLS)
     return build / "tests" / "cpp" / "sweep"
 
 
@@ -33,6 +34,10 @@ def test_what_is_packed_at_run_time_is_padded(sweep: Path) -> None:
 
 def test_blocks_are_the_bytes_that_xnnpack_packs(sweep: Path) -> None:
     assert "5474 cases, 0 failures" in call(sweep.parent / "blocks")
+
+
+def test_layers_of_few_columns_take_narrow_kernels(sweep: Path) -> None:
+    assert "600 cases, 0 failures" in call(sweep.parent / "narrow")
 
 
 def test_weights_beyond_the_cache_are_read_in_panels(sweep: Path) -> None:
