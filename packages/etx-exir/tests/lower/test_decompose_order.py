@@ -162,6 +162,25 @@ def test_places_of_odd_numbers(right):
         same(ORDER[op](whole, value, right=right), op(whole, value, right=right))
 
 
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("dtype", [*DTYPES[:4], torch.int64, torch.uint8], ids=str)
+def test_places_among_many(dtype, right):
+    """Some eight numbers are compared with all; of more the place is halved."""
+    for length in (1, 2, 7, 8, 9, 10, 15, 16, 17, 100, 129):
+        rows = torch.randint(0, 40, (3, 2, length)).to(dtype).sort().values
+        values = torch.randint(0, 44, (3, 2, 11)).to(dtype)
+        if dtype.is_floating_point:
+            values[0, 0, :3] = torch.tensor([NAN, math.inf, -math.inf])
+        op = aten.searchsorted.Tensor
+        same(ORDER[op](rows, values, right=right), op(rows, values, right=right))
+        edges = rows[0, 0].contiguous()
+        for some in (values, values[1, 1, 1]):
+            same(ORDER[op](edges, some, right=right), op(edges, some, right=right))
+            places = aten.bucketize.Tensor
+            how = {"right": right, "out_int32": True}
+            same(ORDER[places](some, edges, **how), places(some, edges, **how))
+
+
 @pytest.mark.parametrize("dtype", DTYPES[:4], ids=str)
 def test_bins(dtype):
     x = torch.tensor([NAN, math.inf, -math.inf, 0.0, 0.25, 0.5, 1.0, 1.0, -1.0, 7.0]).to(dtype)

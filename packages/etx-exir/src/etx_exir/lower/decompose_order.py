@@ -92,9 +92,37 @@ def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return value.squeeze(-1), index.squeeze(-1)
 
 
-def _passed(edges: Tensor, values: Any, out_int32: bool, right: bool) -> Any:
+FEW_EDGES = 8  # Comparing with each of them is quicker than looking for the place.
+
+
+def _passed(edges: Tensor, values: Any, right: bool) -> Tensor:
     ahead = torch.gt(edges, values) if right else torch.ge(edges, values)
-    count = aten.logical_not.default(ahead).sum(-1)  # a NaN passes all
+    return aten.logical_not.default(ahead)  # a NaN passes all
+
+
+def _place(edges: Tensor, values: Tensor, length: int, right: bool) -> Tensor:
+    """Halve the numbers between which each value lies, until there is one."""
+    is_line = edges.dim() == 1
+    wanted = values.reshape(-1) if is_line else values
+    place = torch.zeros_like(wanted, dtype=torch.int64)
+    while length:
+        half = (length + 1) // 2
+        last = edges.gather(-1, place + (half - 1))
+        place = torch.where(_passed(last, wanted, right), place + half, place)
+        length -= half
+    return place.reshape(values.shape)
+
+
+def _count(edges: Tensor, values: Any, out_int32: bool, right: bool) -> Any:
+    """Return how many of sorted numbers each value has passed."""
+    length = edges.shape[-1]
+    if isinstance(values, Tensor) and isinstance(length, int) and length > FEW_EDGES:
+        count = _place(edges, values, length, right)
+    else:
+        if isinstance(values, Tensor):
+            values = values.unsqueeze(-1)
+            edges = edges if edges.dim() == 1 else edges.unsqueeze(-2)
+        count = _passed(edges, values, right).sum(-1)
     return count.to(torch.int32) if out_int32 else count
 
 
@@ -107,19 +135,15 @@ def _searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Any:
-    """Count the numbers of the sequence before each; one that is not sorted has no answer."""
+    """Return places among sorted numbers; a sequence that is not sorted has no answer."""
     edges = sorted_sequence if sorter is None else sorted_sequence.gather(-1, sorter)
-    values = self
-    if isinstance(self, Tensor):
-        values = self.unsqueeze(-1)
-        edges = edges if edges.dim() == 1 else edges.unsqueeze(-2)
-    return _passed(edges, values, out_int32, right or side == "right")
+    return _count(edges, self, out_int32, right or side == "right")
 
 
-def _bucketize_number(
+def _bucketize(
     self: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Any:
-    return _passed(boundaries, self, out_int32, right)
+    return _count(boundaries, self, out_int32, right)
 
 
 def _histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
@@ -143,7 +167,7 @@ def _counted(
 ) -> tuple[Tensor, Tensor]:
     """Sum the weights between edges; the last one belongs to its bin."""
     flat, bins = x.reshape(-1), edges.shape[0] - 1
-    passed = aten.le.Tensor(edges, flat.unsqueeze(-1)).sum(-1)
+    passed = _count(edges, flat, False, True)
     last = aten.eq.Tensor(flat, edges.select(0, -1))
     place = torch.where(last, bins, passed)
     inside = aten.logical_and.default(aten.gt.Scalar(place, 0), aten.le.Scalar(place, bins))
@@ -195,7 +219,8 @@ ORDER: dict[OpOverload, Callable[..., Any]] = {
     aten.mode.default: _mode,
     aten.searchsorted.Tensor: _searchsorted,
     aten.searchsorted.Scalar: _searchsorted,
-    aten.bucketize.Scalar: _bucketize_number,
+    aten.bucketize.Scalar: _bucketize,
+    aten.bucketize.Tensor: _bucketize,
     aten.histc.default: _histc,
     aten.histogram.bin_ct: _histogram,
     aten.histogram.bins_tensor: _histogram_of_edges,

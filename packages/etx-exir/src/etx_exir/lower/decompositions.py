@@ -254,17 +254,6 @@ def _nan_to_num(
     return aten.where.self(aten.isnan.default(self), self.new_full((), nan or 0.0), found)
 
 
-def _bucketize(
-    self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
-) -> Any:
-    values = self.unsqueeze(-1)
-    passed = aten.ge.Tensor(values, boundaries) if right else aten.gt.Tensor(values, boundaries)
-    if self.is_floating_point():
-        passed = aten.logical_or.default(passed, aten.isnan.default(values))
-    count = aten.sum.dim_IntList(passed, [-1])
-    return count.to(torch.int32) if out_int32 else count
-
-
 def _resized(
     self: Tensor, sizes: Sequence[int], align_corners: bool, scales: Sequence[float | None]
 ) -> Tensor:
@@ -372,7 +361,6 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     aten.fmin.default: _fmin,
     aten.lerp.Scalar: in_float32(_lerp),
     aten.nan_to_num.default: _nan_to_num,
-    aten.bucketize.Tensor: _bucketize,
     aten.take.default: _take,
     aten._int_mm.default: _int_mm,
     aten._native_batch_norm_legit_functional.default: BATCH_NORM,
