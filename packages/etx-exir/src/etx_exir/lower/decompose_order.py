@@ -103,12 +103,12 @@ def _passed(edges: Tensor, values: Any, right: bool) -> Tensor:
 def _place(edges: Tensor, values: Tensor, length: int, right: bool) -> Tensor:
     """Halve the numbers between which each value lies, until there is one."""
     is_line = edges.dim() == 1
-    wanted = values.reshape(-1) if is_line else values
-    place = torch.zeros_like(wanted, dtype=torch.int64)
+    asked = values.reshape(-1) if is_line else values
+    place = torch.zeros_like(asked, dtype=torch.int64)
     while length:
         half = (length + 1) // 2
         last = edges.gather(-1, place + (half - 1))
-        place = torch.where(_passed(last, wanted, right), place + half, place)
+        place = torch.where(_passed(last, asked, right), place + half, place)
         length -= half
     return place.reshape(values.shape)
 
