@@ -124,7 +124,22 @@ class EtxBf16(Etx):
     quants = (None,)
 
 
-RUNNERS = {kind.name: kind for kind in (Etx, EtxC, EtxXnnpack, EtxBf16)}
+class EtxInt4(Etx):
+    """The portable kernels with int4 weights in groups of 128, of models in dynamic int8."""
+
+    name = "etx_int4"
+    quants = ("dynamic",)
+
+
+class EtxXnnpackInt4(EtxXnnpack):
+    """The same weights through XNNPACK."""
+
+    name = "etx_xnnpack_int4"
+    quants = ("dynamic",)
+
+
+KINDS = (Etx, EtxC, EtxXnnpack, EtxBf16, EtxInt4, EtxXnnpackInt4)
+RUNNERS = {kind.name: kind for kind in KINDS}
 
 
 def quantized(module: Any, inputs: tuple[Any, ...], kind: str) -> Any:
@@ -132,6 +147,8 @@ def quantized(module: Any, inputs: tuple[Any, ...], kind: str) -> Any:
     from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
     from runners import _calib
 
+    if kind == "int4":
+        return quantize(module, _calib(inputs), recipe="int4", group_size=128)
     config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=kind == "dynamic")
     return quantize(module, _calib(inputs), XNNPACKQuantizer().set_global(config))
 
@@ -143,7 +160,7 @@ def lower(runner: str, model: str, path: str) -> None:
     from models import MODELS
 
     partitioner = None
-    if runner == EtxXnnpack.name:
+    if issubclass(RUNNERS[runner], EtxXnnpack):
         from etx_backend_xnnpack.partition import XnnpackPartitioner
 
         partitioner = [XnnpackPartitioner()]
@@ -152,7 +169,8 @@ def lower(runner: str, model: str, path: str) -> None:
     plan = MemoryPlanningPass(alloc_graph_input=False)
     with torch.no_grad():
         if spec.quant is not None:
-            module = quantized(module, inputs, spec.quant)
+            narrow = runner in (EtxInt4.name, EtxXnnpackInt4.name)
+            module = quantized(module, inputs, "int4" if narrow else spec.quant)
         program = torch.export.export(module, inputs, strict=False)
         edge = to_edge_transform_and_lower(program, partitioner=partitioner)
         precision = "bf16" if runner == EtxBf16.name else "float32"
