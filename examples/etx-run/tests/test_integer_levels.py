@@ -13,7 +13,7 @@ import pytest
 from machines import BUILDS, HERE, MACHINES, build_with
 
 KERNELS = HERE.parents[1] / "packages" / "etx-kernels-portable"
-DIGEST = "8260a346291f333f"
+DIGEST = "76856ae8e534f026"
 """As test_sanitized.py has it."""
 OPTIONS = ("-DETX_KERNELS_STATIC=ON", "-DETX_KERNELS_TESTS=ON", "-DETX_KERNELS_FAMILIES=lookup")
 

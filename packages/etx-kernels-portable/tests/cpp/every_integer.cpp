@@ -173,10 +173,12 @@ Floats multiply_floats(const Integer& level, const Case& c, bool int4) {
   return y;
 }
 
-Bytes depthwise(const Integer& level, int64_t channels, int64_t kernel, int64_t stride) {
+Bytes depthwise(const Integer& level, int64_t channels, int64_t kernel, int64_t stride, bool paired,
+                int64_t rows) {
   Draw draw{static_cast<uint64_t>(channels * 31 + kernel)};
   const int64_t points = 9, width = stride * (points - 1) + kernel;
-  Bytes lines(at(kernel * width * channels)), weight(at(kernel * kernel * channels));
+  const int64_t count = kernel + rows - 1;
+  Bytes lines(at(count * width * channels)), weight(at(kernel * kernel * channels));
   Ints start(at(channels)), sums(at(channels));
   const Floats scale(at(channels), 0.003f);
   for (int8_t& v : lines) v = static_cast<int8_t>(draw(-128, 127));
@@ -188,14 +190,15 @@ Bytes depthwise(const Integer& level, int64_t channels, int64_t kernel, int64_t 
   std::vector<uint8_t> flipped(lines.size() + kDepthwiseSlack);
   level.flip(lines.data(), flipped.data(), static_cast<int64_t>(lines.size()));
   std::vector<const uint8_t*> places;
-  for (int64_t k = 0; k < kernel; ++k) places.push_back(flipped.data() + k * width * channels);
+  for (int64_t k = 0; k < count; ++k) places.push_back(flipped.data() + k * width * channels);
   DepthwiseRow row;
-  row.own = {weight.data(), start.data(), scale.data(), channels, {kernel, kernel}};
-  row.stride = stride, row.points = points, row.lines = places.data(), row.bounds = kBounds;
+  row.own = {weight.data(), start.data(), scale.data(), channels, {kernel, kernel}, paired};
+  row.stride = stride, row.points = points, row.rows = rows;
+  row.lines = places.data(), row.bounds = kBounds;
   std::vector<uint8_t> packed(at(level.depthwise_bytes(row.own)));
   level.pack_depthwise(row.own, packed.data());
   std::vector<uint8_t> columns(at(level.depthwise_columns(row)));
-  Bytes out(at(points * channels));
+  Bytes out(at(rows * points * channels));
   row.packed = packed.data(), row.columns = columns.data(), row.out = out.data();
   level.depthwise(row);
   return out;
@@ -257,8 +260,11 @@ Results results_of(const Integer& level) {
   }
   for (const int64_t channels : {1, 3, 16, 31, 64, 100}) {
     for (const int64_t kernel : {1, 3, 5}) {
-      results.add(depthwise(level, channels, kernel, 1));
-      results.add(depthwise(level, channels, kernel, 2));
+      results.add(depthwise(level, channels, kernel, 1, false, 1));
+      results.add(depthwise(level, channels, kernel, 2, false, 1));
+      for (const int64_t rows : {1, 2}) {
+        results.add(depthwise(level, channels, kernel, 1, true, rows));
+      }
     }
   }
   for (const int64_t n : {0, 1, 7, 16, 65, 300}) pointwise(level, n, results);

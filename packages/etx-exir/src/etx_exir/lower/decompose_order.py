@@ -95,7 +95,7 @@ def _mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 FEW_EDGES = 8  # Comparing with each of them is quicker than looking for the place.
 
 
-def _passed(edges: Tensor, values: Any, right: bool) -> Tensor:
+def _passed(edges: Tensor, values: Any, right: bool) -> Any:
     ahead = torch.gt(edges, values) if right else torch.ge(edges, values)
     return aten.logical_not.default(ahead)  # a NaN passes all
 
