@@ -222,6 +222,20 @@ def test_depthwise_conv_of_lines_in_pairs(kernel: tuple[int, int], height: int, 
         assert PLUGIN.is_divided is (threads > 1 and height * width > 100)
 
 
+@pytest.mark.parametrize("stride", [2, 1000, 2**31 - 1])
+def test_depthwise_conv_of_one_window(stride: int) -> None:
+    """Where there is no next window it does not matter how far away it would be."""
+    torch.manual_seed(stride)
+    geometry = Geometry((3, 5), (stride, stride), (0, 0, 0, 0))
+    x, weight = bytes_of(2, 3, 5, 70), bytes_of(70, 3, 5, 1)
+    bias, scale = bias_of(70), scales_of(70, 15)
+    want = Output(3).requantize(conv(x, weight, bias, -9, geometry, 70), scale)
+    plain, sums = weight.flatten(1).T.contiguous(), sums_of(weight)
+    operands = x, plain, sums, bias, scale, *geometry.lists(), -9, *Output(3).args
+    got = call("quantized_depthwise_conv.out", *operands, int8_out(*want.shape))
+    assert torch.equal(got, want)
+
+
 SHAPES = [
     ((3, 200), (3, 200)),
     ((2, 5, 7), (7,)),

@@ -139,10 +139,10 @@ inline int64_t chunk_of(const DepthwiseRow& d) {
   return ((d.points < most ? d.points : most) + unit - 1) / unit * unit;
 }
 
-/// What lies behind the columns of a row is multiplied, too, up to whole groups.
 int64_t depthwise_columns(const DepthwiseRow& d) {
   int64_t bytes = 0;
-  const int64_t columns = columns_of(d, chunk_of(d));
+  const int64_t chunk = chunk_of(d);
+  const int64_t columns = columns_of(d, chunk < d.points ? chunk : d.points);
   return __builtin_mul_overflow(columns, quads(d.own) * kSpread, &bytes) ? -1 : bytes;
 }
 
@@ -184,6 +184,9 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, int64
                              const uint8_t* packed, const uint8_t* w, const Requantize& to_bytes,
                              int8_t* out, int64_t width, int64_t n, int64_t left) {
   constexpr int P = kPoints;
+  int64_t place[P];  // Where there is no group, the first one again.
+  ETX_UNROLL
+  for (int p = 0; p < P; ++p) place[p] = p * width < left ? p * next : 0;
   VecI sums[P][4];
   ETX_UNROLL
   for (int v = 0; v < 4; ++v) {
@@ -202,7 +205,7 @@ inline void multiply_columns(const DepthwiseRow& d, const uint8_t* column, int64
         ETX_UNROLL
         for (int p = 0; p < P; ++p) {
           VecI points[kLaneParts];
-          load_spread(x + p * next, v, points);
+          load_spread(x + place[p], v, points);
           sums[p][v] = dot_lanes(sums[p][v], points, multiplier);
         }
       }
