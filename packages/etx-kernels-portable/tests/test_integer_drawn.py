@@ -24,13 +24,18 @@ def outputs(draw: st.DrawFn) -> Output:
     return Output(draw(ZEROS), low, high)
 
 
+STRIDES = st.integers(1, 3) | st.just(2**31 - 1)
+"""The last is how far away the next window would be, where there is one alone."""
+
+
 @st.composite
 def geometries(draw: st.DrawFn) -> Geometry:
     def pair(most: int) -> tuple[int, int]:
         return draw(st.integers(1, most)), draw(st.integers(1, most))
 
     top, left, bottom, right = (draw(st.integers(0, 4)) for _ in range(4))
-    return Geometry(pair(4), pair(3), (top, left, bottom, right), pair(3), pair(2))
+    stride = draw(STRIDES), draw(STRIDES)
+    return Geometry(pair(4), stride, (top, left, bottom, right), pair(3), pair(2))
 
 
 def scales(n: int, depth: int, extreme: bool) -> torch.Tensor:
