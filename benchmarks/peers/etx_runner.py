@@ -26,7 +26,9 @@ class Etx:
 
     name = "etx"
     packages: tuple[str, ...] = ("etx_runtime", "etx_kernels_portable")
-    quants = (None, "static", "dynamic")
+    quants: tuple[str | None, ...] = (None, "static", "dynamic")
+    precision = "float32"
+    group_size: int | None = None  # of weights in int4, in the place of int8
 
     def __init__(self, out: str) -> None:
         self.file = str(Path(out, "model.pte"))
@@ -122,33 +124,37 @@ class EtxBf16(Etx):
 
     name = "etx_bf16"
     quants = (None,)
+    precision = "bf16"
 
 
 class EtxInt4(Etx):
-    """The portable kernels with int4 weights in groups of 128, of models in dynamic int8."""
+    """The portable kernels with int4 weights in groups, of models in dynamic int8."""
 
     name = "etx_int4"
     quants = ("dynamic",)
+    group_size = 128
 
 
 class EtxXnnpackInt4(EtxXnnpack):
     """The same weights through XNNPACK."""
 
     name = "etx_xnnpack_int4"
-    quants = ("dynamic",)
+    quants = EtxInt4.quants
+    group_size = EtxInt4.group_size
 
 
 KINDS = (Etx, EtxC, EtxXnnpack, EtxBf16, EtxInt4, EtxXnnpackInt4)
 RUNNERS = {kind.name: kind for kind in KINDS}
 
 
-def quantized(module: Any, inputs: tuple[Any, ...], kind: str) -> Any:
-    """Quantize as the harness does for its other runners: int8, a scale for each channel."""
+def quantized(module: Any, inputs: tuple[Any, ...], kind: str, group_size: int | None) -> Any:
+    """Quantize as the harness does for its other runners: int8, a scale for each channel. With a
+    group size weights are int4."""
     from etx_quant import XNNPACKQuantizer, get_symmetric_quantization_config, quantize
     from runners import _calib
 
-    if kind == "int4":
-        return quantize(module, _calib(inputs), recipe="int4", group_size=128)
+    if group_size is not None:
+        return quantize(module, _calib(inputs), recipe="int4", group_size=group_size)
     config = get_symmetric_quantization_config(is_per_channel=True, is_dynamic=kind == "dynamic")
     return quantize(module, _calib(inputs), XNNPACKQuantizer().set_global(config))
 
@@ -159,8 +165,8 @@ def lower(runner: str, model: str, path: str) -> None:
     from etx_exir import ExecutorchBackendConfig, MemoryPlanningPass, to_edge_transform_and_lower
     from models import MODELS
 
-    partitioner = None
-    if issubclass(RUNNERS[runner], EtxXnnpack):
+    kind, partitioner = RUNNERS[runner], None
+    if issubclass(kind, EtxXnnpack):
         from etx_backend_xnnpack.partition import XnnpackPartitioner
 
         partitioner = [XnnpackPartitioner()]
@@ -169,12 +175,10 @@ def lower(runner: str, model: str, path: str) -> None:
     plan = MemoryPlanningPass(alloc_graph_input=False)
     with torch.no_grad():
         if spec.quant is not None:
-            narrow = runner in (EtxInt4.name, EtxXnnpackInt4.name)
-            module = quantized(module, inputs, "int4" if narrow else spec.quant)
+            module = quantized(module, inputs, spec.quant, kind.group_size)
         program = torch.export.export(module, inputs, strict=False)
         edge = to_edge_transform_and_lower(program, partitioner=partitioner)
-        precision = "bf16" if runner == EtxBf16.name else "float32"
-        config = ExecutorchBackendConfig(memory_planning_pass=plan, precision=precision)
+        config = ExecutorchBackendConfig(memory_planning_pass=plan, precision=kind.precision)
         edge.to_executorch(config).save(path)
 
 

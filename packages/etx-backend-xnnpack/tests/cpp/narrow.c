@@ -13,7 +13,7 @@
 
 enum { kColumns = 150, kInputs = 12, kSide = 5, kRows = kSide * kSide, kTaps = 9 };
 static float weight[kColumns * kTaps * kInputs], bias[kColumns];
-static float input[kRows * kInputs + XNN_EXTRA_BYTES], found[kRows * kColumns];
+static float input[kRows * kInputs + XNN_EXTRA_BYTES / sizeof(float)], found[kRows * kColumns];
 static unsigned narrow, wide;
 
 static void fill(float* numbers, size_t count) {
