@@ -203,6 +203,8 @@ NORMS = [
 POOLS = [
     function("max_pool", lambda x: F.max_pool2d(x, 3, 2, 1), IMAGE),
     function("max_pool_dilated", lambda x: F.max_pool2d(x, 2, 1, dilation=2), IMAGE),
+    function("max_pool_dilated_down", lambda x: F.max_pool2d(x, 2, 1, 1, (2, 1)), IMAGE),
+    function("max_pool_dilated_border", lambda x: F.max_pool2d(x, 4, 3, 2, (1, 3)), IMAGE),
     *(
         function(f"largest_{'_'.join(map(str, dims))}", lambda x, dims=dims: x.amax(dims), IMAGE)
         for dims in ((2,), (-1,), (2, 3))

@@ -11,7 +11,7 @@ import pytest
 from building import call, configure
 
 HERE = Path(__file__).parent
-TOOLS = ("sweep", "packing", "blocks", "narrow", "panels")
+TOOLS = ("sweep", "packing", "blocks", "narrow", "panels", "pools")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,10 @@ def test_blocks_are_the_bytes_that_xnnpack_packs(sweep: Path) -> None:
 
 def test_layers_of_few_columns_take_narrow_kernels(sweep: Path) -> None:
     assert "600 cases, 0 failures" in call(sweep.parent / "narrow")
+
+
+def test_max_pools_read_no_tap_outside_of_their_window(sweep: Path) -> None:
+    assert "4000 cases, 0 failures" in call(sweep.parent / "pools")
 
 
 def test_weights_beyond_the_cache_are_read_in_panels(sweep: Path) -> None:
