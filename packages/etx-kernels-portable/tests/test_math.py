@@ -250,6 +250,20 @@ def test_taps_that_reach_no_element_are_left_out(name: str) -> None:
         *rest)  # fmt: skip
 
 
+def test_a_transposed_convolution_that_padding_takes_all_of_is_empty() -> None:
+    x, w = torch.randn(2, 6, 5, 1), torch.randn(6, 5, 2, 2)
+    rest = [[4, 4], [0, 1], [1, 1], True, [1, 0], 1]
+    expected = aten.convolution(x, w, None, *rest)
+    assert tuple(expected.shape) == (2, 5, 19, 0)
+    run("aten::convolution.out", F32, expected, x, w, None, *rest)
+    mask = [True, True, True]
+    outs = [Out(list(x.shape), F32), Out(list(w.shape), F32), Out([5], F32)]
+    for found in PLUGIN.call(
+        "aten::convolution_backward.out", expected, x, w, [5], *rest, mask, *outs
+    ):
+        assert not found.any()
+
+
 @pytest.mark.parametrize("dtype", [F32, F64, F16])
 def test_gradients_of_convolutions(dtype: torch.dtype) -> None:
     torch.manual_seed(0)

@@ -80,8 +80,8 @@ Error read_conv_shape(Context& context, const Tensor& input, const Tensor& weigh
       ETX_CHECK(context, extra[a] < shape.stride[a] || extra[a] < shape.dilation[a],
                 InvalidArgument, "output_padding must be less than stride or dilation");
       out = Checked(in - 1) * shape.stride[a] - margins + reach + extra[a];
-      ETX_CHECK(context, in >= 1 && out.is_within(1, kLargest), InvalidArgument,
-                "the result of the transposed convolution must not be empty");
+      ETX_CHECK(context, in >= 1 && out.is_within(0, kLargest), InvalidArgument,
+                "the transposed convolution must not have a result of negative size");
     } else {
       const int64_t room = (in + margins - reach).value_or(-1);
       ETX_CHECK(context, room >= 0, InvalidArgument,
