@@ -115,6 +115,11 @@ KERNELS["etx::max_pool2d.out"] = (
     (torch.ones(1, 2, 4, 4), [2, 2], [2, 2], [0, 0], [1, 1], False),
     (Out([1, 2, 2, 2], torch.float32),),
 )
+KERNELS["etx::polynomial.out"] = (
+    "self coefficients out",
+    (torch.ones(2, 4, dtype=torch.float64), [1.0, 0.5]),
+    (Out([2, 4], torch.float64),),
+)
 NARROW = torch.ones(2, 4, dtype=torch.bfloat16)
 KERNELS["etx::narrow_linear.out"] = (
     "input weight bias out",

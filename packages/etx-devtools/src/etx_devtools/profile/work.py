@@ -22,7 +22,7 @@ from etx_schema.inspect.describe_method import Method
 PRODUCTS = {"mm", "bmm", "bmm_nt", "matmul", "linear", "narrow_linear", "addmm", "baddbmm"}
 INTEGER = "etx::"
 """Attention, recurrent layers, operators with packed weights, on images with channels last."""
-PLAIN = {"bmm_nt", "narrow_conv", "narrow_linear"}
+PLAIN = {"bmm_nt", "narrow_conv", "narrow_linear", "polynomial"}
 """Of that namespace as well, with the images and weights of torch's."""
 RECURRENT = {"lstm": 4, "gru": 3, "rnn": 1}
 """How many rows each cell has in a matrix."""

@@ -99,6 +99,7 @@ a name stands, the arguments are the same.
 """
 UNKNOWN = frozenset({"aten::_conj_physical.out", "aten::_fft_c2c.out", "aten::_fft_c2r.out"})
 UNKNOWN |= {"aten::hypot.out", "aten::max_pool2d_with_indices_backward.grad_input"}
+UNKNOWN |= {"etx::polynomial.out"}
 """Operators that Netron knows under no name."""
 NAMESPACES = frozenset({"aten", "prim", "quantized", "torchvision", "llama", "dim_order_ops"})
 NAMESPACES |= {"executorch_prim", "quantized_decomposed", "cortex_m"}

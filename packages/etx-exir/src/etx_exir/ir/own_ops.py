@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
-__all__ = ["ATTENTION", "BMM_NT", "MAX_POOL2D", "define"]
+__all__ = ["ATTENTION", "BMM_NT", "MAX_POOL2D", "POINTWISE", "POLYNOMIAL", "define"]
 
 _LIBRARY: Any = torch.library.Library("etx", "FRAGMENT")  # type: ignore[no-untyped-call]
 
@@ -100,3 +101,23 @@ def _bmm_nt(self: Tensor, mat2: Tensor) -> Tensor:
 
 
 BMM_NT = define("bmm_nt(Tensor self, Tensor mat2) -> Tensor", _bmm_nt, _bmm_nt)
+
+
+def _polynomial(self: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """Return c[0] + c[1] x + c[2] x^2 + ... of each element, of one term at least, in float64."""
+    if len(coefficients) == 1:
+        return torch.full_like(self, coefficients[0])
+    total = self * coefficients[-1]
+    for coefficient in coefficients[-2:0:-1]:
+        total = (total + coefficient) * self
+    return total + coefficients[0]
+
+
+POLYNOMIAL = define(
+    "polynomial(Tensor self, float[] coefficients) -> Tensor",
+    _polynomial,
+    lambda self, _: torch.empty_like(self),
+    (torch.Tag.pointwise,),
+)
+POINTWISE: dict[OpOverload, Callable[..., Any]] = {POLYNOMIAL: _polynomial}
+"""What each computes by operators of torch, for targets that do not have it."""

@@ -24,6 +24,7 @@ from etx_exir.integer.affine import is_affine, spell_affine
 from etx_exir.ir.equal_values import note_exported
 from etx_exir.ir.ops import COPY_OF
 from etx_exir.ir.out_variants import out_variant
+from etx_exir.ir.own_ops import POINTWISE
 from etx_exir.ir.recurrent import STEPS
 from etx_exir.ir.recurrent_nets import of_any_length
 from etx_exir.ir.stand_in import leave_out
@@ -64,7 +65,7 @@ def _whole(kernels: Container[str]) -> Iterator[OpOverload]:
     for view, copy in COPY_OF.items():
         if _key(copy) in kernels and view not in SIMPLER:
             yield view
-    yield from (op for op in STEPS if _key(op) in kernels)
+    yield from (op for op in (*STEPS, *POINTWISE) if _key(op) in kernels)
     for item in PIPELINE:
         yield from item.lowers
 

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
+from etx_exir.ir.own_ops import POLYNOMIAL
+
 aten = torch.ops.aten
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
@@ -23,6 +25,8 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 STIRLING = tuple(b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI, 1))
 DIGAMMA = tuple(b / (2 * k) for k, b in enumerate(BERNOULLI, 1))
 LARGEST = torch.finfo(torch.float64).max
+LEAST_POLE = 1e300
+"""All numbers as large are whole, and lgamma of this is finite."""
 FAR = (math.sqrt(8.0), math.sqrt(37.0))
 TAIL = (math.sqrt(37.0), math.sqrt(746.0))
 ERFINV_NEAR = (
@@ -236,10 +240,7 @@ def _in_float64(function: Callable[[Tensor], Any]) -> Callable[[Tensor], Any]:
 
 
 def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Any:
-    total = aten.mul.Scalar(x, coefficients[-1])
-    for coefficient in coefficients[-2:0:-1]:
-        total = aten.mul.Tensor(aten.add.Scalar(total, coefficient), x)
-    return aten.add.Scalar(total, coefficients[0])
+    return POLYNOMIAL(x, list(coefficients))
 
 
 def _from_eight(x: Tensor) -> tuple[Any, Any, list[Any]]:
@@ -259,12 +260,13 @@ def _beside_integer(x: Tensor) -> Any:
 def _lgamma(x: Tensor) -> Any:
     """Stirling's series (A&S 6.1.41) from 8, the recurrence (6.1.16) below and the reflection
     (6.1.17) up to 0; near the zeros below 0 the error is absolute, as eager's."""
+    x = aten.clamp.default(x, -LEAST_POLE)
     mirrored = aten.le.Scalar(x, 0.0)
     y = aten.where.self(mirrored, aten.rsub.Scalar(x, 1.0), x)
     whole, low, pairs = _from_eight(y)
     product = aten.mul.Tensor(aten.mul.Tensor(pairs[0], pairs[1]), pairs[2])
     product = aten.mul.Tensor(product, pairs[3])
-    product = aten.masked_fill.Scalar(product, aten.logical_not.default(low), 1.0)
+    product = aten.where.ScalarOther(low, product, 1.0)
     part = aten.reciprocal.default(whole)
     series = aten.mul.Tensor(_polynomial(aten.mul.Tensor(part, part), STIRLING), part)
     large = aten.sub.Scalar(aten.log.default(whole), 1.0)
@@ -276,10 +278,7 @@ def _lgamma(x: Tensor) -> Any:
     beside = _beside_integer(x)
     sine = aten.abs.default(aten.sin.default(aten.mul.Scalar(beside, math.pi)))
     below = aten.rsub.Scalar(aten.log.default(sine), math.log(math.pi))
-    result = aten.where.self(mirrored, aten.sub.Tensor(below, above), above)
-    pole = aten.logical_and.default(mirrored, aten.eq.Scalar(beside, 0.0))
-    pole = aten.logical_or.default(pole, aten.isinf.default(x))
-    return aten.masked_fill.Scalar(result, pole, math.inf)
+    return aten.where.self(mirrored, aten.sub.Tensor(below, above), above)
 
 
 @_in_float64
@@ -293,14 +292,15 @@ def _digamma(x: Tensor) -> Any:
     for other in others:
         first = aten.add.Tensor(first, other)
     steps = aten.mul.Tensor(first, aten.add.Scalar(aten.mul.Scalar(y, 2.0), 7.0))
-    steps = aten.masked_fill.Scalar(steps, aten.logical_not.default(low), 0.0)
+    steps = aten.where.ScalarOther(low, steps, 0.0)
     part = aten.reciprocal.default(whole)
     square = aten.mul.Tensor(part, part)
     series = aten.mul.Tensor(_polynomial(square, DIGAMMA), square)
     series = aten.add.Tensor(series, aten.mul.Scalar(part, 0.5))
     above = aten.sub.Tensor(aten.sub.Tensor(aten.log.default(whole), series), steps)
     beside = _beside_integer(x)
-    cotangent = aten.reciprocal.default(aten.tan.default(aten.mul.Scalar(beside, math.pi)))
+    angle = aten.mul.Scalar(beside, math.pi)
+    cotangent = aten.div.Tensor(aten.cos.default(angle), aten.sin.default(angle))
     below = aten.sub.Tensor(above, aten.mul.Scalar(cotangent, math.pi))
     below = aten.masked_fill.Scalar(below, aten.eq.Scalar(beside, 0.0), math.nan)
     result = aten.where.self(mirrored, below, above)

@@ -16,6 +16,7 @@ from torch._decomp import decompositions as torch_decompositions
 from torch._ops import OpOverload
 
 from etx_exir.ir.ops import TABLE
+from etx_exir.ir.own_ops import POINTWISE
 from etx_exir.ir.recurrent import STEPS
 from etx_exir.ir.recurrent_nets import NETS
 from etx_exir.lower.decompose_complex import COMPLEX
@@ -388,5 +389,6 @@ OURS: dict[OpOverload, Callable[..., Any]] = {
     **GRID,
     **COMPLEX,
     **STEPS,
+    **POINTWISE,
     **NETS,
 }

@@ -2,8 +2,10 @@
 #ifndef ETX_PORTABLE_LEVEL_DOUBLES_H_
 #define ETX_PORTABLE_LEVEL_DOUBLES_H_
 
-/// Elementary functions of float64, as vector_math.h has them of float32: exp 1 ulp, tanh 2
+/// Elementary functions of float64, as vector_math.h has them of float32: exp and log 1 ulp, tanh 2
 /// ulp, erf 4 ulp.
+
+#include <limits>
 
 #include "isa/level/elements.h"
 
@@ -71,6 +73,26 @@ inline VecD exp(VecD x) {
   const ReducedExpD e = reduce_exp(c);
   const VecD half = e.n * 0.5 + 6755399441055744.0 - 6755399441055744.0;
   return (e.expm1 + 1.0) * power_of_two(half) * power_of_two(e.n - half);
+}
+
+/// x = 2^e (1 + f) with 1 + f between sqrt(1 / 2) and sqrt(2); log(1 + f) is 2 atanh(f / (2 + f)),
+/// in which f is taken exactly.
+inline VecD log(VecD x) {
+  constexpr uint64_t kExponent = 0x7ff0000000000000u, kOne = 0x3ff0000000000000u;
+  constexpr double kC[] = {2.0 / 3,  2.0 / 5,  2.0 / 7,  2.0 / 9,  2.0 / 11,
+                           2.0 / 13, 2.0 / 15, 2.0 / 17, 2.0 / 19, 2.0 / 21};
+  const VecD normal = x < 0x1p-1022 ? x * 0x1p54 : x;
+  const VecD lost = x < 0x1p-1022 ? splat(54.0) : splat(0.0);
+  const VecQ raised = bits(normal) + (kOne - 0x3fe6a09e667f3bcdu);
+  const VecD f = from_bits(bits(normal) - (raised & kExponent) + kOne) - 1.0;
+  const VecD e = from_bits((raised >> 52) | 0x4330000000000000u) - (4503599627370496.0 + 1023.0);
+  const VecD n = e - lost, half = f * 0.5 * f, s = f / (f + 2.0), z = s * s;
+  const VecD rest = s * (half + z * polynomial(z, kC)) + n * 1.9082149292705877e-10;
+  const VecD finite = n * 0.69314718036912382 - ((half - rest) - f);
+  const VecD positive = x <= std::numeric_limits<double>::max() ? finite : x;
+  const VecD zero = splat(-std::numeric_limits<double>::infinity());
+  const VecD none = splat(std::numeric_limits<double>::quiet_NaN());
+  return x > 0.0 ? positive : (x == 0.0 ? zero : none);
 }
 
 inline VecD tanh(VecD x) {
@@ -154,10 +176,12 @@ inline VecD square_root(VecD x) {
 #endif
 }
 
-size_t rsqrt_double(const double* x, double* y, size_t n) {
+size_t root_double(const double* x, double* y, size_t n, bool root, bool reciprocal) {
   size_t i = 0;
   for (; i + kVec<double> <= n; i += kVec<double>) {
-    store_vec(y + i, 1.0 / square_root(load_vec(x + i)));
+    VecD v = load_vec(x + i);
+    if (root) v = square_root(v);
+    store_vec(y + i, reciprocal ? 1.0 / v : v);
   }
   return i;
 }
@@ -171,7 +195,27 @@ size_t div_double(const double* a, const double* b, size_t step, double* y, size
   return i;
 }
 
+size_t polynomial_double(const double* x, double* y, size_t n, const double* c, size_t terms) {
+  constexpr size_t kWidth = kVec<double>, kAtOnce = 8;
+  size_t i = 0;
+  for (; i + kAtOnce * kWidth <= n; i += kAtOnce * kWidth) {
+    VecD at[kAtOnce], sum[kAtOnce];
+    ETX_UNROLL
+    for (size_t k = 0; k < kAtOnce; ++k) {
+      at[k] = load_vec(x + i + k * kWidth), sum[k] = splat(c[terms - 1]);
+    }
+    for (size_t term = terms - 1; term > 0; --term) {
+      ETX_UNROLL
+      for (size_t k = 0; k < kAtOnce; ++k) sum[k] = sum[k] * at[k] + c[term - 1];
+    }
+    ETX_UNROLL
+    for (size_t k = 0; k < kAtOnce; ++k) store_vec(y + i + k * kWidth, sum[k]);
+  }
+  return i;
+}
+
 void exp_double(const double* x, double* y, size_t n) { each_double<exp>(x, y, n); }
+void log_double(const double* x, double* y, size_t n) { each_double<log>(x, y, n); }
 void tanh_double(const double* x, double* y, size_t n) { each_double<tanh>(x, y, n); }
 void sigmoid_double(const double* x, double* y, size_t n) { each_double<sigmoid>(x, y, n); }
 void erf_double(const double* x, double* y, size_t n) { each_double<erf>(x, y, n); }

@@ -302,6 +302,37 @@ Error logit_out(Context& context, const Tensor& self, std::optional<double> eps,
   return apply(context, self, out, kLogit, &f);
 }
 
+struct Polynomial {
+  const double* coefficients;
+  size_t terms;
+};
+
+/// What is left of whole vectors is computed as they are, so that no element depends on its place.
+void polynomial_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  constexpr size_t kWidth = 64;
+  const Polynomial& p = *static_cast<const Polynomial*>(user);
+  const double* const x = static_cast<const double*>(in[0]);
+  double* const y = static_cast<double*>(out);
+  const auto count = static_cast<size_t>(n);
+  const size_t done = isa().polynomial_double(x, y, count, p.coefficients, p.terms);
+  if (done == count) return;
+  double last[kWidth] = {};
+  for (size_t i = done; i < count; ++i) last[i - done] = x[i];
+  isa().polynomial_double(last, last, kWidth, p.coefficients, p.terms);
+  for (size_t i = done; i < count; ++i) y[i] = last[i - done];
+}
+
+Error polynomial_out(Context& context, const Tensor& self, DoubleList coefficients, Tensor& out) {
+  ETX_CHECK(context,
+            self.scalar_type() == ScalarType::Double && out.scalar_type() == ScalarType::Double,
+            NotSupported, "self and out must be float64");
+  ETX_CHECK(context, coefficients.size() != 0, InvalidArgument,
+            "coefficients must have one number at least");
+  const Polynomial polynomial{coefficients.data(), coefficients.size()};
+  static constexpr Loops kLoops = {nullptr, nullptr, &polynomial_loop};
+  return apply(context, self, out, kLoops, &polynomial);
+}
+
 constexpr uint64_t kReal = Real::bits | kInPlace;
 constexpr uint64_t kFloating = Floating::bits | kInPlace;
 
@@ -312,6 +343,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::leaky_relu.out", leaky_relu_out, kFloating),
     ETX_KERNEL("aten::elu.out", elu_out, kFloating),
     ETX_KERNEL("aten::logit.out", logit_out, RealBool::bits | kInPlace),
+    ETX_KERNEL("etx::polynomial.out", polynomial_out, dtype_bit(ScalarType::Double) | kInPlace),
 };
 
 }  // namespace

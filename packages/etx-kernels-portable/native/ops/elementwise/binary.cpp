@@ -15,6 +15,18 @@ ETX_OP(maximum, maximum(a, b));
 ETX_OP(minimum, minimum(a, b));
 ETX_OP(atan2, std::atan2(a, b));
 ETX_OP(hypot, std::hypot(a, b));
+/// In float64, where no square of a float32 is too large or too small. Infinite beside NaN, too.
+void hypot_float_loop(const void*, const void* const* in, uint32_t scalars, void* out, int64_t n) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  each_pair<float, float>(in, scalars, out, n, [](float a, float b) {
+    const double p = a, q = b;
+    const auto length = static_cast<float>(std::sqrt(p * p + q * q));
+    return std::fabs(a) == kInfinite || std::fabs(b) == kInfinite ? kInfinite : length;
+  });
+}
+constexpr Loops kHypot = {nullptr,
+                          kIsSmall ? &binary_loop<hypot_op, float, float> : &hypot_float_loop,
+                          &binary_loop<hypot_op, double, double>};
 ETX_OP(bitwise_and, a& b);
 ETX_OP(bitwise_or, a | b);
 ETX_OP(bitwise_xor, a ^ b);
@@ -158,7 +170,7 @@ ETX_BINARY_SCALAR(mul, kMul)
 ETX_BINARY(maximum, (extremes<maximum_op, &Isa::maximum, 0>()))
 ETX_BINARY(minimum, (extremes<minimum_op, &Isa::minimum, UINT64_MAX>()))
 ETX_BINARY(atan2, kAtan2)
-ETX_BINARY(hypot, floating_loops<hypot_op>())
+ETX_BINARY(hypot, kHypot)
 ETX_BINARY(bitwise_and, (with_narrow<bitwise_and_op, false>(integral_loops<bitwise_and_op>())))
 ETX_BINARY_SCALAR(bitwise_and,
                   (with_narrow<bitwise_and_op, false>(integral_loops<bitwise_and_op>())))

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <cmath>
-
 #include "core/cast.h"
 #include "core/dispatch.h"
 #include "core/min_max.h"
@@ -17,7 +15,8 @@ void gate(const float* a, const float* b, float* y, int64_t n) {
   isa().mul(a, y, y, static_cast<size_t>(n));
 }
 void gate(const double* a, const double* b, double* y, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) y[i] = a[i] / (1 + std::exp(-b[i]));
+  isa().sigmoid_double(b, y, static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) y[i] *= a[i];
 }
 
 /// y = a * sigmoid(b) over `n` elements, computed in blocks of C.

@@ -75,8 +75,44 @@ void abs_long_loop(const void*, const void* const* in, uint32_t, void* out, int6
   in_vectors<int64_t>(in, out, n, isa().abs_long);
 }
 
-void rsqrt_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
-  in_vectors<double>(in, out, n, isa().rsqrt_double);
+template <bool root, bool reciprocal>
+void root_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  in_vectors<double>(in, out, n, [](const double* x, double* y, size_t count) {
+    return isa().root_double(x, y, count, root, reciprocal);
+  });
+}
+
+constexpr int64_t kBlock = 256;
+
+/// `f(x, y, n)` of blocks, which may lie on each other.
+template <typename F>
+void blocks_of_doubles(const void* const* in, void* out, int64_t n, const F& f) {
+  const double* const x = static_cast<const double*>(in[0]);
+  double* const y = static_cast<double*>(out);
+  for (int64_t i = 0; i < n; i += kBlock) {
+    f(x + i, y + i, static_cast<size_t>(minimum(n - i, kBlock)));
+  }
+}
+
+void silu_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  blocks_of_doubles(in, out, n, [](const double* x, double* y, size_t count) {
+    double part[kBlock];
+    isa().sigmoid_double(x, part, count);
+    for (size_t i = 0; i < count; ++i) y[i] = x[i] * part[i];
+  });
+}
+
+/// What 1 + x rounds off is put back: log(u + d) is log(u) + d / u.
+void log1p_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  blocks_of_doubles(in, out, n, [](const double* x, double* y, size_t count) {
+    double log[kBlock];
+    for (size_t i = 0; i < count; ++i) log[i] = 1 + x[i];
+    isa().log_double(log, log, count);
+    for (size_t i = 0; i < count; ++i) {
+      const double u = 1 + x[i], lost = (x[i] - (u - 1)) / u;
+      y[i] = x[i] == 0 ? x[i] : (u > 0 && u < infinity<double>() ? log[i] + lost : log[i]);
+    }
+  });
 }
 
 struct neg_bits {
@@ -116,8 +152,12 @@ constexpr UnaryOp make_unary() {
   }
   if constexpr (List::contains(ScalarType::Float)) {
     op.loops.of_double = loop_of<Op, double>(result);
-    if constexpr (fast == &Isa::rsqrt) op.loops.of_double = &rsqrt_double_loop;
+    if constexpr (fast == &Isa::rsqrt) op.loops.of_double = &root_double_loop<true, true>;
+    if constexpr (fast == &Isa::sqrt) op.loops.of_double = &root_double_loop<true, false>;
+    if constexpr (fast == &Isa::reciprocal) op.loops.of_double = &root_double_loop<false, true>;
     if constexpr (fast == &Isa::relu) op.loops.of_double = &relu_double_loop;
+    if constexpr (fast == &Isa::log) op.loops.of_double = &isa_double_loop<&Isa::log_double>;
+    if constexpr (fast == &Isa::silu) op.loops.of_double = &silu_double_loop;
     if constexpr (fast == &Isa::exp) op.loops.of_double = &isa_double_loop<&Isa::exp_double>;
     if constexpr (fast == &Isa::tanh) op.loops.of_double = &isa_double_loop<&Isa::tanh_double>;
     if constexpr (fast == &Isa::erf) op.loops.of_double = &isa_double_loop<&Isa::erf_double>;
@@ -165,8 +205,6 @@ Error unary(Context& context, const Tensor& in, const Tensor& out, const UnaryOp
   const Operand operands[] = {Operand(in, as)};
   return map(context, operands, out, m);
 }
-
-constexpr int64_t kBlock = 256;
 
 /// `f(x, y, n)` of blocks whose n is a multiple of vectors; it may write to x.
 [[gnu::noinline]] void in_blocks(const void* const* in, void* out, int64_t n,
@@ -224,7 +262,7 @@ void tangent(float* x, float* y, size_t n) {
   for (size_t i = 0; left && i < n; ++i) y[i] = std::tan(x[i]);
 }
 
-#define ETX_IN_DOUBLE(op, expression, function)                                          \
+#define ETX_IN_DOUBLE(op, expression, function, of_double)                               \
   struct op##_op {                                                                       \
     template <typename T>                                                                \
     static T apply(T x) {                                                                \
@@ -236,7 +274,7 @@ void tangent(float* x, float* y, size_t n) {
         Result::ToFloat,                                                                 \
         RealBool::bits,                                                                  \
         {nullptr, kIsSmall ? &unary_loop<op##_op, float, float> : &block_loop<function>, \
-         &unary_loop<op##_op, double, double>}};                                         \
+         of_double != nullptr ? of_double : &unary_loop<op##_op, double, double>}};      \
     return unary(context, self, out, kOp);                                               \
   }
 #define ETX_UNARY(op, dtypes, result, expression, fast)                                 \
@@ -371,7 +409,7 @@ constexpr etx_kernel kRows[] = {
     ETX_KERNEL("aten::trunc.out", rounded<Rounding::ToZero>, Real::bits | kInPlace),
     ETX_KERNEL("aten::cos.out", circular<cos_op>, RealBool::bits | kInPlace),
     ETX_KERNEL("aten::sin.out", circular<sin_op>, RealBool::bits | kInPlace),
-#define ETX_IN_DOUBLE(op, expression, function) \
+#define ETX_IN_DOUBLE(op, expression, function, of_double) \
   ETX_KERNEL("aten::" #op ".out", op##_out, RealBool::bits | kInPlace),
 #define ETX_UNARY(op, dtypes, result, expression, fast) \
   ETX_KERNEL("aten::" #op ".out", op##_out, dtypes::bits | kInPlace),

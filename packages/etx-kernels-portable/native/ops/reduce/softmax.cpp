@@ -126,6 +126,31 @@ Error softmax_lines(Context& context, const float* x, float* y, const Lines& lin
   return Error::Ok;
 }
 
+/// As that of floats: strips of lines side by side.
+void softmax_strip(const double* x, double* y, int64_t size, int64_t stride, int64_t width,
+                   bool log) {
+  double top[kStrip], sum[kStrip];
+  for (int64_t j = 0; j < width; ++j) top[j] = x[j], sum[j] = 0;
+  for (int64_t i = 1; i < size; ++i) {
+    const double* const row = x + i * stride;
+    for (int64_t j = 0; j < width; ++j)
+      top[j] = row[j] > top[j] || row[j] != row[j] ? row[j] : top[j];
+  }
+  for (int64_t i = 0; i < size; ++i) {
+    double* const row = y + i * stride;
+    for (int64_t j = 0; j < width; ++j) row[j] = x[i * stride + j] - top[j];
+    isa().exp_double(row, row, static_cast<size_t>(width));
+    for (int64_t j = 0; j < width; ++j) sum[j] += row[j];
+  }
+  if (log) isa().log_double(sum, sum, static_cast<size_t>(width));
+  for (int64_t i = 0; i < size; ++i) {
+    double* const row = y + i * stride;
+    const double* const from = x + i * stride;
+    for (int64_t j = 0; log && j < width; ++j) row[j] = from[j] - top[j] - sum[j];
+    for (int64_t j = 0; !log && j < width; ++j) row[j] /= sum[j];
+  }
+}
+
 /// One line of neighbours.
 void softmax_row(const double* x, double* y, int64_t n, bool log) {
   const auto larger = [](double a, double v) { return v > a ? v : a; };
@@ -148,20 +173,14 @@ Error softmax_lines(Context& context, const double* x, double* y, const Lines& l
     });
     return Error::Ok;
   }
-  for (int64_t line = 0; line < lines.outer * lines.inner; ++line) {
-    const int64_t at = line / lines.inner * lines.size * lines.inner + line % lines.inner;
-    const auto index = [&](int64_t i) { return at + i * lines.inner; };
-    double top = -std::numeric_limits<double>::infinity(), sum = 0;
-    for (int64_t i = 0; i < lines.size; ++i) {
-      const double v = x[index(i)];
-      top = v > top || v != v ? v : top;
-    }
-    for (int64_t i = 0; i < lines.size; ++i) sum += std::exp(x[index(i)] - top);
-    for (int64_t i = 0; i < lines.size; ++i) {
-      const double shifted = x[index(i)] - top;
-      y[index(i)] = log ? shifted - std::log(sum) : std::exp(shifted) / sum;
-    }
-  }
+  const int64_t size = lines.size, inner = lines.inner, strips = divide_up(inner, kStrip);
+  context.parallel_for(
+      0, lines.outer * strips, divide_up(kGrain, size * kStrip), [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          const int64_t first = i % strips * kStrip, at = i / strips * size * inner + first;
+          softmax_strip(x + at, y + at, size, inner, min<int64_t>(inner - first, kStrip), log);
+        }
+      });
   return Error::Ok;
 }
 
