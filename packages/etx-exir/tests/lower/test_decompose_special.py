@@ -5,7 +5,10 @@ import math
 
 import pytest
 import torch
+from etx_exir import ExecutorchBackendConfig, to_edge
+from etx_exir.ir.own_ops import POINTWISE, POLYNOMIAL
 from etx_exir.lower.decompose_special import SPECIAL
+from etx_schema import read_pte
 
 ODD = (
     *(0.0, -0.0, 1.0, 2.0, 3.0, -1.0, -2.0, 0.5, -0.5, 0.999, -0.999, 1 - 1e-12, 1e-20, -1e-20),
@@ -76,3 +79,26 @@ def test_integers(op, dtype):
 @pytest.mark.parametrize("op", SPECIAL, ids=str)
 def test_no_numbers(op):
     assert SPECIAL[op](torch.empty(2, 0)).shape == (2, 0)
+
+
+@pytest.mark.parametrize("terms", [1, 2, 5])
+def test_polynomials(terms):
+    x = numbers()[:20].clamp(-9, 9)
+    c = torch.randn(terms, dtype=torch.float64).tolist()
+    expected = sum((c[k] * x**k for k in range(terms)), torch.zeros_like(x))
+    for found in (POLYNOMIAL(x, c), POINTWISE[POLYNOMIAL](x, c)):
+        torch.testing.assert_close(found, expected, equal_nan=True)
+
+
+class Inverse(torch.nn.Module):
+    def forward(self, x):
+        return torch.erfinv(x)
+
+
+@pytest.mark.parametrize("target", ["etx", "executorch"])
+def test_a_series_is_one_operator_where_a_target_has_it(target):
+    program = torch.export.export(Inverse(), (torch.rand(3),))
+    file = to_edge(program).to_executorch(ExecutorchBackendConfig(target=target)).buffer
+    plan = read_pte(file).program.execution_plan[0]
+    assert ("etx::polynomial" in [op.name for op in plan.operators]) == (target == "etx")
+    assert (len(plan.chains[0].instructions) > 99) == (target == "executorch")

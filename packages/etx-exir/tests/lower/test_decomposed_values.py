@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+from etx_exir.ir.own_ops import POLYNOMIAL
 from etx_exir.ir.recurrent import STEPS
 from etx_exir.ir.recurrent_nets import NETS
 from etx_exir.lower.decompose_complex import COMPLEX
@@ -78,6 +79,7 @@ ELSEWHERE = {
     *PLACES,
     *NETS,
     *STEPS,
+    POLYNOMIAL,
 }
 
 
