@@ -262,6 +262,7 @@ void check_double(Check& t, void (*loop)(const double*, double*, size_t),
     }
   }
 }
+void check_log_double(Check& t) { check_double(t, t.isa.log_double, std::log); }
 void check_exp_double(Check& t) { check_double(t, t.isa.exp_double, std::exp); }
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 void check_sigmoid_double(Check& t) { check_double(t, t.isa.sigmoid_double, sigmoid); }

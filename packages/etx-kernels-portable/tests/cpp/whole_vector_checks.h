@@ -181,13 +181,40 @@ void check_extreme_double(Check& t) {
   check_extremes<double>(t, t.isa.extreme_double, uint64_t{1} << 63);
 }
 
-void check_rsqrt_double(Check& t) {
+void check_root_double(Check& t) {
   for (const size_t n : kSizes) {
     const std::vector<double> x = draw_ends<double>(t, n, true);
-    std::vector<double> y(n);
-    const size_t done = t.isa.rsqrt_double(x.data(), y.data(), n);
-    check_done<double>(t, done, n);
-    for (size_t i = 0; i < done; ++i) check_same(t, y[i], 1 / std::sqrt(x[i]), x[i]);
+    for (const bool root : {false, true}) {
+      for (const bool reciprocal : {false, true}) {
+        std::vector<double> y(n);
+        const size_t done = t.isa.root_double(x.data(), y.data(), n, root, reciprocal);
+        check_done<double>(t, done, n);
+        for (size_t i = 0; i < done; ++i) {
+          const double v = root ? std::sqrt(x[i]) : x[i];
+          check_same(t, y[i], reciprocal ? 1 / v : v, x[i]);
+        }
+      }
+    }
+  }
+}
+
+/// Products of small numbers, so that a sum is exact in any order and rounding.
+void check_polynomial_double(Check& t) {
+  constexpr size_t kMost = 8 * 8;
+  for (const size_t n : {size_t{0}, kMost / 4, kMost - 1, kMost, 3 * kMost + 5}) {
+    for (const size_t terms : {1u, 2u, 5u}) {
+      std::vector<double> x(n), y(n + 1, 77), c(terms);
+      for (double& number : x) number = std::floor(t.draw());
+      for (double& number : c) number = std::floor(t.draw());
+      const size_t done = t.isa.polynomial_double(x.data(), y.data(), n, c.data(), terms);
+      t.equal(done <= n && n - done < kMost, true);
+      for (size_t i = 0; i < done; ++i) {
+        double sum = 0;
+        for (size_t k = terms; k > 0; --k) sum = sum * x[i] + c[k - 1];
+        t.equal(y[i], sum);
+      }
+      t.equal(y[n], 77);
+    }
   }
 }
 
