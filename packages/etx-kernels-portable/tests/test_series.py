@@ -78,10 +78,30 @@ def test_logarithms_of_float64(name: str, added: int, x: torch.Tensor, ulps: flo
     assert worst <= ulps
 
 
-SPECIAL = torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan, -1, 1, -2, 1.7e308], dtype=F64)
+SPECIAL = torch.tensor(
+    [
+        0.0,
+        -0.0,
+        torch.inf,
+        -torch.inf,
+        torch.nan,
+        -1,
+        1,
+        -2,
+        1.7e308,
+        710.2,
+        -710.2,
+        709.5,
+        1e-20,
+        -50,
+    ],
+    dtype=F64,
+)
 
 
-@pytest.mark.parametrize("name", ["log", "log1p", "sqrt", "reciprocal", "rsqrt", "silu"])
+@pytest.mark.parametrize(
+    "name", ["log", "log1p", "sqrt", "reciprocal", "rsqrt", "silu", "expm1", "sinh", "atanh"]
+)
 def test_functions_of_special_numbers(name: str) -> None:
     expected = getattr(torch.ops.aten, name)(SPECIAL)
     torch.testing.assert_close(call(f"aten::{name}.out", SPECIAL), expected, equal_nan=True)

@@ -2,7 +2,7 @@
 #ifndef ETX_TESTS_DOUBLE_CHECKS_H_
 #define ETX_TESTS_DOUBLE_CHECKS_H_
 
-/// Loops of float32 that compute in float64: functions rounded once, and exact rests.
+/// Functions of float64; loops of float32 that compute in it, rounded once, and exact rests.
 
 #include <iterator>
 
@@ -47,6 +47,34 @@ void check_in_double(Check& t, const Loop& loop, const Expected& expected) {
     }
   }
 }
+
+/// Over all exponents: a function of float64 next to libm.
+void check_double(Check& t, void (*loop)(const double*, double*, size_t),
+                  double (*expected)(double)) {
+  for (const size_t n : kSizes) {
+    std::vector<double> x, y(n);
+    for (size_t i = 0; i < n; ++i) {
+      x.push_back(i % 2 == 0 ? std::ldexp(t.draw(), static_cast<int>(i) - 60) : 200.0 * t.draw());
+    }
+    if (n > 4) x[1] = kNan, x[2] = kInfinity, x[3] = -kInfinity;
+    loop(x.data(), y.data(), n);
+    for (size_t i = 0; i < n; ++i) {
+      const double value = expected(x[i]);
+      if (y[i] == value || (std::isnan(y[i]) && std::isnan(value))) continue;
+      if (std::fabs(y[i] - value) <= 1e-15 * std::fabs(value) + 1e-323) continue;
+      std::printf("%s, %s of %.17g: %.17g, not %.17g\n", t.isa.name, t.member, x[i], y[i], value);
+      std::exit(1);
+    }
+  }
+}
+void check_log_double(Check& t) { check_double(t, t.isa.log_double, std::log); }
+void check_expm1_double(Check& t) { check_double(t, t.isa.expm1_double, std::expm1); }
+void check_exp_double(Check& t) { check_double(t, t.isa.exp_double, std::exp); }
+void check_sigmoid_double(Check& t) {
+  check_double(t, t.isa.sigmoid_double, [](double x) { return 1 / (1 + std::exp(-x)); });
+}
+void check_tanh_double(Check& t) { check_double(t, t.isa.tanh_double, std::tanh); }
+void check_erf_double(Check& t) { check_double(t, t.isa.erf_double, std::erf); }
 
 void check_log_float(Check& t) {
   using etx::portable::Logarithm;

@@ -243,29 +243,6 @@ void check_dequantize_bytes(Check& t) {
   }
 }
 
-/// Over all exponents: a function of float64 next to libm.
-void check_double(Check& t, void (*loop)(const double*, double*, size_t),
-                  double (*expected)(double)) {
-  for (const size_t n : kSizes) {
-    std::vector<double> x, y(n);
-    for (size_t i = 0; i < n; ++i) {
-      x.push_back(i % 2 == 0 ? std::ldexp(t.draw(), static_cast<int>(i) - 60) : 200.0 * t.draw());
-    }
-    if (n > 4) x[1] = kNan, x[2] = kInfinity, x[3] = -kInfinity;
-    loop(x.data(), y.data(), n);
-    for (size_t i = 0; i < n; ++i) {
-      const double value = expected(x[i]);
-      if (y[i] == value || (std::isnan(y[i]) && std::isnan(value))) continue;
-      if (std::fabs(y[i] - value) <= 1e-15 * std::fabs(value) + 1e-323) continue;
-      std::printf("%s, %s of %.17g: %.17g, not %.17g\n", t.isa.name, t.member, x[i], y[i], value);
-      std::exit(1);
-    }
-  }
-}
-void check_log_double(Check& t) { check_double(t, t.isa.log_double, std::log); }
-void check_exp_double(Check& t) { check_double(t, t.isa.exp_double, std::exp); }
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-void check_sigmoid_double(Check& t) { check_double(t, t.isa.sigmoid_double, sigmoid); }
 void check_exp_sum_double(Check& t) {
   for (const size_t n : kSizes) {
     std::vector<double> x, y(n);
@@ -275,8 +252,6 @@ void check_exp_sum_double(Check& t) {
     for (size_t i = 0; i < n; ++i) t.equal(y[i], std::exp(x[i] - 4));
   }
 }
-void check_tanh_double(Check& t) { check_double(t, t.isa.tanh_double, std::tanh); }
-void check_erf_double(Check& t) { check_double(t, t.isa.erf_double, std::erf); }
 
 void check_pack_rows(Check& t) {
   const int64_t width = t.isa.tile_columns, depth = 7;
@@ -565,7 +540,6 @@ namespace expected {
 #define ETX_LOOP(result, member, parameters)
 #include "isa/isa.def"
 }  // namespace expected
-
 void check(const Isa& isa) {
 #define ETX_UNARY(member, function, value) Check{isa, #member}.unary(isa.member, expected::member);
 #define ETX_BINARY(member, function, value) \

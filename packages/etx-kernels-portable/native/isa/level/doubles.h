@@ -2,8 +2,8 @@
 #ifndef ETX_PORTABLE_LEVEL_DOUBLES_H_
 #define ETX_PORTABLE_LEVEL_DOUBLES_H_
 
-/// Elementary functions of float64, as vector_math.h has them of float32: exp and log 1 ulp, tanh 2
-/// ulp, erf 4 ulp.
+/// Elementary functions of float64, as vector_math.h has them of float32: exp and log 1 ulp, expm1
+/// and tanh 2 ulp, erf 4 ulp.
 
 #include <limits>
 
@@ -103,6 +103,16 @@ inline VecD tanh(VecD x) {
   const VecD scale = power_of_two(e.n);
   const VecD t = e.expm1 * scale + (scale - 1.0);
   return from_bits(bits(t / (t + 2.0)) | sign);
+}
+
+/// Half of it, twice: 2^n is not a number where n is 1024.
+inline VecD expm1(VecD x) {
+  VecD c = x < -60.0 ? splat(-60.0) : x;
+  c = c > 710.0 ? splat(710.0) : c;
+  const ReducedExpD e = reduce_exp(c);
+  const VecD scale = power_of_two(e.n - 1.0);
+  const VecD half = e.expm1 * scale + (scale - 0.5);
+  return x == 0.0 ? x : half + half;
 }
 
 inline VecD sigmoid(VecD x) { return 1.0 / (1.0 + exp(-x)); }
@@ -215,6 +225,7 @@ size_t polynomial_double(const double* x, double* y, size_t n, const double* c, 
 }
 
 void exp_double(const double* x, double* y, size_t n) { each_double<exp>(x, y, n); }
+void expm1_double(const double* x, double* y, size_t n) { each_double<expm1>(x, y, n); }
 void log_double(const double* x, double* y, size_t n) { each_double<log>(x, y, n); }
 void tanh_double(const double* x, double* y, size_t n) { each_double<tanh>(x, y, n); }
 void sigmoid_double(const double* x, double* y, size_t n) { each_double<sigmoid>(x, y, n); }

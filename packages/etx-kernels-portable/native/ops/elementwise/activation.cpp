@@ -262,7 +262,22 @@ void elu_float_loop(const void* user, const void* const* in, uint32_t, void* out
     for (int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] * positive : grown[i] * negative;
   }
 }
-constexpr Loops kElu = {nullptr, &elu_float_loop, &function_loop<Elu, double>};
+void elu_double_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
+  constexpr int64_t kBlock = 256;
+  const Elu& f = *static_cast<const Elu*>(user);
+  const double* x = static_cast<const double*>(in[0]);
+  double* y = static_cast<double*>(out);
+  double grown[kBlock];
+  for (; n > 0; n -= kBlock, x += kBlock, y += kBlock) {
+    const int64_t count = minimum(n, kBlock);
+    for (int64_t i = 0; i < count; ++i) grown[i] = x[i] * f.input_scale;
+    isa().expm1_double(grown, grown, static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = x[i] > 0 ? x[i] * f.positive : grown[i] * f.negative;
+    }
+  }
+}
+constexpr Loops kElu = {nullptr, &elu_float_loop, &elu_double_loop};
 
 Error elu_out(Context& context, const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale,
               Tensor& out) {

@@ -103,14 +103,39 @@ void silu_double_loop(const void*, const void* const* in, uint32_t, void* out, i
 }
 
 /// What 1 + x rounds off is put back: log(u + d) is log(u) + d / u.
+void log1p_doubles(const double* x, double* y, size_t n) {
+  double log[kBlock];
+  for (size_t i = 0; i < n; ++i) log[i] = 1 + x[i];
+  isa().log_double(log, log, n);
+  for (size_t i = 0; i < n; ++i) {
+    const double u = 1 + x[i], lost = (x[i] - (u - 1)) / u;
+    y[i] = x[i] == 0 ? x[i] : (u > 0 && u < infinity<double>() ? log[i] + lost : log[i]);
+  }
+}
 void log1p_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  blocks_of_doubles(in, out, n, log1p_doubles);
+}
+
+/// log((1 + x) / (1 - x)) / 2, where the quotient is 1 + 2x / (1 - x).
+void atanh_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
   blocks_of_doubles(in, out, n, [](const double* x, double* y, size_t count) {
-    double log[kBlock];
-    for (size_t i = 0; i < count; ++i) log[i] = 1 + x[i];
-    isa().log_double(log, log, count);
+    double more[kBlock];
+    for (size_t i = 0; i < count; ++i) more[i] = std::fabs(x[i]) * 2 / (1 - std::fabs(x[i]));
+    log1p_doubles(more, more, count);
+    for (size_t i = 0; i < count; ++i) y[i] = std::copysign(0.5 * more[i], x[i]);
+  });
+}
+
+/// With t = e^|x| - 1 nothing cancels: sinh = (t + t / (1 + t)) / 2.
+void sinh_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  blocks_of_doubles(in, out, n, [](const double* x, double* y, size_t count) {
+    double grown[kBlock];
+    for (size_t i = 0; i < count; ++i) grown[i] = std::fabs(x[i]);
+    isa().expm1_double(grown, grown, count);
     for (size_t i = 0; i < count; ++i) {
-      const double u = 1 + x[i], lost = (x[i] - (u - 1)) / u;
-      y[i] = x[i] == 0 ? x[i] : (u > 0 && u < infinity<double>() ? log[i] + lost : log[i]);
+      const double t = grown[i];
+      y[i] = t < infinity<double>() ? std::copysign(0.5 * t + 0.5 / (t + 1) * t, x[i])
+                                    : std::sinh(x[i]);
     }
   });
 }
@@ -158,6 +183,7 @@ constexpr UnaryOp make_unary() {
     if constexpr (fast == &Isa::relu) op.loops.of_double = &relu_double_loop;
     if constexpr (fast == &Isa::log) op.loops.of_double = &isa_double_loop<&Isa::log_double>;
     if constexpr (fast == &Isa::silu) op.loops.of_double = &silu_double_loop;
+    if constexpr (fast == &Isa::expm1) op.loops.of_double = &isa_double_loop<&Isa::expm1_double>;
     if constexpr (fast == &Isa::exp) op.loops.of_double = &isa_double_loop<&Isa::exp_double>;
     if constexpr (fast == &Isa::tanh) op.loops.of_double = &isa_double_loop<&Isa::tanh_double>;
     if constexpr (fast == &Isa::erf) op.loops.of_double = &isa_double_loop<&Isa::erf_double>;
