@@ -146,11 +146,15 @@ inline VecD erf(VecD x) {
 template <VecD (*f)(VecD)>
 inline void each_double(const double* x, double* y, size_t n) {
   constexpr size_t step = kVec<double>;
-  size_t i = 0;
-  for (; i + step <= n; i += step) store_vec(y + i, f(load_vec(x + i)));
-  if (i == n) return;
-  const VecD last = f(load_first<Same<double>>(x + i, n - i));
-  memcpy(y + i, &last, (n - i) * sizeof(double));
+  for (size_t i = 0; i < n; i += step) {
+    const bool is_whole = n - i >= step;
+    const VecD v = f(is_whole ? load_vec(x + i) : load_first<Same<double>>(x + i, n - i));
+    if (is_whole) {
+      store_vec(y + i, v);
+    } else {
+      memcpy(y + i, &v, (n - i) * sizeof(double));
+    }
+  }
 }
 
 double exp_sum_double(const double* x, double top, double* y, size_t n) {
