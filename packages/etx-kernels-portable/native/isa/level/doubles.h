@@ -210,7 +210,7 @@ size_t div_double(const double* a, const double* b, size_t step, double* y, size
 }
 
 size_t polynomial_double(const double* x, double* y, size_t n, const double* c, size_t terms) {
-  constexpr size_t kWidth = kVec<double>, kAtOnce = 8;
+  constexpr size_t kWidth = kVec<double>, kAtOnce = kLanes == 4 ? 4 : 8;
   size_t i = 0;
   for (; i + kAtOnce * kWidth <= n; i += kAtOnce * kWidth) {
     VecD at[kAtOnce], sum[kAtOnce];

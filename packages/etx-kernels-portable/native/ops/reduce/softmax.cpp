@@ -65,6 +65,12 @@ void softmax_short(const float* x, float* y, const Lines& lines, int64_t begin, 
   const int64_t size = lines.size, inner = lines.inner;
   for (int64_t first = begin; first < end; first += kShortLines) {
     const int64_t n = min(end - first, kShortLines);
+    if (inner == 1) {
+      isa().store_transposed(x + first * size, size, n, size, turned, n);
+      softmax_strip(turned, made, size, n, static_cast<size_t>(n), log, scratch);
+      isa().store_transposed(made, n, size, n, y + first * size, size);
+      continue;
+    }
     int64_t place = first / inner * size * inner + first % inner, next = inner - first % inner;
     for (int64_t j = 0; j < n; ++j, ++place) {
       if (next-- == 0) place += (size - 1) * inner, next = inner - 1;
@@ -133,8 +139,9 @@ void softmax_strip(const double* x, double* y, int64_t size, int64_t stride, int
   for (int64_t j = 0; j < width; ++j) top[j] = x[j], sum[j] = 0;
   for (int64_t i = 1; i < size; ++i) {
     const double* const row = x + i * stride;
-    for (int64_t j = 0; j < width; ++j)
+    for (int64_t j = 0; j < width; ++j) {
       top[j] = row[j] > top[j] || row[j] != row[j] ? row[j] : top[j];
+    }
   }
   for (int64_t i = 0; i < size; ++i) {
     double* const row = y + i * stride;
