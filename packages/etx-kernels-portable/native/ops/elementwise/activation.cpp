@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 /// Elementwise functions of one tensor with parameters.
 
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -262,22 +263,7 @@ void elu_float_loop(const void* user, const void* const* in, uint32_t, void* out
     for (int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] * positive : grown[i] * negative;
   }
 }
-void elu_double_loop(const void* user, const void* const* in, uint32_t, void* out, int64_t n) {
-  constexpr int64_t kBlock = 256;
-  const Elu& f = *static_cast<const Elu*>(user);
-  const double* x = static_cast<const double*>(in[0]);
-  double* y = static_cast<double*>(out);
-  double grown[kBlock];
-  for (; n > 0; n -= kBlock, x += kBlock, y += kBlock) {
-    const int64_t count = minimum(n, kBlock);
-    for (int64_t i = 0; i < count; ++i) grown[i] = x[i] * f.input_scale;
-    isa().expm1_double(grown, grown, static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) {
-      y[i] = x[i] > 0 ? x[i] * f.positive : grown[i] * f.negative;
-    }
-  }
-}
-constexpr Loops kElu = {nullptr, &elu_float_loop, &elu_double_loop};
+constexpr Loops kElu = {nullptr, &elu_float_loop, &function_loop<Elu, double>};
 
 Error elu_out(Context& context, const Tensor& self, Scalar alpha, Scalar scale, Scalar input_scale,
               Tensor& out) {
@@ -332,9 +318,10 @@ void polynomial_loop(const void* user, const void* const* in, uint32_t, void* ou
   const size_t done = isa().polynomial_double(x, y, count, p.coefficients, p.terms);
   if (done == count) return;
   double last[kWidth] = {};
-  for (size_t i = done; i < count; ++i) last[i - done] = x[i];
+  const size_t rest = (count - done) * sizeof(double);
+  std::memcpy(last, x + done, rest);
   isa().polynomial_double(last, last, kWidth, p.coefficients, p.terms);
-  for (size_t i = done; i < count; ++i) y[i] = last[i - done];
+  std::memcpy(y + done, last, rest);
 }
 
 Error polynomial_out(Context& context, const Tensor& self, DoubleList coefficients, Tensor& out) {
@@ -344,8 +331,12 @@ Error polynomial_out(Context& context, const Tensor& self, DoubleList coefficien
   ETX_CHECK(context, coefficients.size() != 0, InvalidArgument,
             "coefficients must have one number at least");
   const Polynomial polynomial{coefficients.data(), coefficients.size()};
-  static constexpr Loops kLoops = {nullptr, nullptr, &polynomial_loop};
-  return apply(context, self, out, kLoops, &polynomial);
+  Map m;
+  m.loop = &polynomial_loop;
+  m.out_as = ScalarType::Double;
+  m.user = &polynomial;
+  const Operand operands[] = {Operand(self, m.out_as)};
+  return map(context, operands, out, m);
 }
 
 constexpr uint64_t kReal = Real::bits | kInPlace;

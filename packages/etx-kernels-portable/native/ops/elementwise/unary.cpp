@@ -75,18 +75,22 @@ void abs_long_loop(const void*, const void* const* in, uint32_t, void* out, int6
   in_vectors<int64_t>(in, out, n, isa().abs_long);
 }
 
-template <bool root, bool reciprocal>
-void root_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
-  in_vectors<double>(in, out, n, [](const double* x, double* y, size_t count) {
+[[gnu::noinline]] void root_all(const void* const* in, void* out, int64_t n, bool root,
+                                bool reciprocal) {
+  in_vectors<double>(in, out, n, [=](const double* x, double* y, size_t count) {
     return isa().root_double(x, y, count, root, reciprocal);
   });
+}
+template <bool root, bool reciprocal>
+void root_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
+  root_all(in, out, n, root, reciprocal);
 }
 
 constexpr int64_t kBlock = 256;
 
 /// `f(x, y, n)` of blocks, which may lie on each other.
-template <typename F>
-void blocks_of_doubles(const void* const* in, void* out, int64_t n, const F& f) {
+[[gnu::noinline]] void blocks_of_doubles(const void* const* in, void* out, int64_t n,
+                                         DoubleLoop f) {
   const double* const x = static_cast<const double*>(in[0]);
   double* const y = static_cast<double*>(out);
   for (int64_t i = 0; i < n; i += kBlock) {
@@ -94,11 +98,13 @@ void blocks_of_doubles(const void* const* in, void* out, int64_t n, const F& f) 
   }
 }
 
+/// One division, as eager has it: x sigmoid(x) is rounded twice.
 void silu_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
   blocks_of_doubles(in, out, n, [](const double* x, double* y, size_t count) {
-    double part[kBlock];
-    isa().sigmoid_double(x, part, count);
-    for (size_t i = 0; i < count; ++i) y[i] = x[i] * part[i];
+    double grown[kBlock];
+    for (size_t i = 0; i < count; ++i) grown[i] = -x[i];
+    isa().exp_double(grown, grown, count);
+    for (size_t i = 0; i < count; ++i) y[i] = x[i] / (1 + grown[i]);
   });
 }
 
@@ -123,20 +129,6 @@ void atanh_double_loop(const void*, const void* const* in, uint32_t, void* out, 
     for (size_t i = 0; i < count; ++i) more[i] = std::fabs(x[i]) * 2 / (1 - std::fabs(x[i]));
     log1p_doubles(more, more, count);
     for (size_t i = 0; i < count; ++i) y[i] = std::copysign(0.5 * more[i], x[i]);
-  });
-}
-
-/// With t = e^|x| - 1 nothing cancels: sinh = (t + t / (1 + t)) / 2.
-void sinh_double_loop(const void*, const void* const* in, uint32_t, void* out, int64_t n) {
-  blocks_of_doubles(in, out, n, [](const double* x, double* y, size_t count) {
-    double grown[kBlock];
-    for (size_t i = 0; i < count; ++i) grown[i] = std::fabs(x[i]);
-    isa().expm1_double(grown, grown, count);
-    for (size_t i = 0; i < count; ++i) {
-      const double t = grown[i];
-      y[i] = t < infinity<double>() ? std::copysign(0.5 * t + 0.5 / (t + 1) * t, x[i])
-                                    : std::sinh(x[i]);
-    }
   });
 }
 
