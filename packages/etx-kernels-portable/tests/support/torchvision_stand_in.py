@@ -42,7 +42,7 @@ def _points(
     steps = (torch.arange(count) + 0.5).to(low.dtype) * bin_size / max(count, 1)
     at = low + (torch.arange(bins).to(low.dtype) * bin_size)[:, None] + steps
     inside = (at >= -1) & (at <= size)
-    at = at.clamp(min=0)
+    at = torch.where(inside, at.clamp(min=0), 0)
     near = at.to(torch.int64).clamp(max=size - 1)
     far = (near + 1).clamp(max=size - 1)
     part = torch.where(near >= size - 1, 0, at - near)
