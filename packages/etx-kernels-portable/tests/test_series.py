@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 
 import pytest
@@ -65,17 +66,35 @@ def near_zero() -> torch.Tensor:
     return torch.cat(parts)
 
 
-@pytest.mark.parametrize(
-    ("name", "added", "x", "ulps"),
-    [("log", 0, of_many_sizes(), 1), ("log1p", 1, near_zero(), 1)],
-)
-def test_logarithms_of_float64(name: str, added: int, x: torch.Tensor, ulps: float) -> None:
+EXACT: dict[str, tuple[Callable[[Decimal], Decimal], torch.Tensor, float]] = {
+    "log": (lambda x: x.ln(), of_many_sizes(), 1),
+    "log1p": (lambda x: (1 + x).ln(), near_zero(), 1),
+    "expm1": (lambda x: x.exp() - 1, near_zero().clamp(-40, 700), 2),
+    "atanh": (lambda x: ((1 + x) / (1 - x)).ln() / 2, near_zero().clamp(-0.99, 0.99), 2),
+}
+"""What each is, of which numbers, and within how many units in the last place."""
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_functions_of_float64_next_to_50_digits(name: str) -> None:
+    function, x, ulps = EXACT[name]
     with localcontext(prec=50):
-        exact = [(Decimal(number) + added).ln() for number in x.tolist()]
+        exact = [function(Decimal(number)) for number in x.tolist()]
         found = [Decimal(number) for number in call(f"aten::{name}.out", x).tolist()]
         units = [Decimal(math.ulp(float(number))) for number in exact]
         worst = max(abs(f - e) / u for f, e, u in zip(found, exact, units, strict=True))
     assert worst <= ulps
+
+
+@pytest.mark.parametrize("name", ["_softmax", "_log_softmax"])
+@pytest.mark.parametrize("shape", [(300, 12), (5, 16), (129, 2), (3, 2, 90, 3), (256, 13)])
+def test_softmax_of_many_short_lines(shape: tuple[int, ...], name: str) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(shape) * 9
+    x.view(-1)[7] = -torch.inf
+    (found,) = PLUGIN.call(f"aten::{name}.out", x, -1, False, Out(list(shape), F32), threads=2)
+    expected = getattr(torch.ops.aten, name)(x.double(), -1, False).float()
+    torch.testing.assert_close(found, expected)
 
 
 SPECIAL = torch.tensor(
