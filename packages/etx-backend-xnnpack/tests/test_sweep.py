@@ -11,7 +11,7 @@ import pytest
 from building import call, configure
 
 HERE = Path(__file__).parent
-TOOLS = ("sweep", "packing", "blocks", "narrow", "panels", "pools")
+TOOLS = ("sweep", "packing", "blocks", "narrow", "panels", "pools", "plan", "sigmoids")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,14 @@ def test_layers_of_few_columns_take_narrow_kernels(sweep: Path) -> None:
 
 def test_max_pools_read_no_tap_outside_of_their_window(sweep: Path) -> None:
     assert "4000 cases, 0 failures" in call(sweep.parent / "pools")
+
+
+def test_values_lie_where_nothing_overwrites_them(sweep: Path) -> None:
+    assert "5000 cases, 0 failures" in call(sweep.parent / "plan")
+
+
+def test_sigmoids_of_numbers_of_every_exponent(sweep: Path) -> None:
+    assert "1403 cases, 0 failures" in call(sweep.parent / "sigmoids")
 
 
 def test_weights_beyond_the_cache_are_read_in_panels(sweep: Path) -> None:

@@ -13,8 +13,11 @@
 #include <stdint.h>
 #include <string.h>
 #include <xnnpack/config.h>
+#if XNN_ARCH_X86 || XNN_ARCH_X86_64
+#include <xmmintrin.h>
+#endif
 
-enum { kBlock = 128, kBehind = 64 };
+enum { kBlock = 128, kBehind = 64, kPart = 1024 };
 static const float kMost = 2.0e38f;
 static xnn_vunary_ukernel_fn log_of_most;
 
@@ -36,52 +39,42 @@ static void reciprocal_roots(size_t bytes, const void* from, void* into,
 #pragma GCC ivdep
   for (size_t i = 0; i < bytes / sizeof(float); ++i) y[i] = 1.0f / sqrtf(x[i]);
 }
-#endif
-
-#if (XNN_ARCH_X86 || XNN_ARCH_X86_64) && defined(__GNUC__)
-#if defined(__clang__)
-#define VECTORS __attribute__((target("avx512f")))
-#else
-#define VECTORS __attribute__((target("avx512f"), optimize("tree-vectorize")))
-#endif
 
 static xnn_vunary_ukernel_fn sigmoid_of_few;
-
-typedef uint32_t __attribute__((may_alias)) Bits;
-
-/// Whether one of kBlock numbers is above 1000 or below -1000, or NaN.
-VECTORS static bool has_large(const float* x) {
-  const uint32_t most = 0x447a0000;
-  const Bits* const bits = (const Bits*)x;
-  uint32_t over = 0;
-  for (size_t i = 0; i < kBlock; ++i) over |= most - (bits[i] & 0x7fffffff);
-  return over >> 31 != 0;
-}
 
 /// Beyond 104 and -104 a sigmoid is 1 and 0.
 static void sigmoids_of_large(size_t count, const float* from, float* into,
                               const union xnn_unary_uparams* params) {
   float x[kBlock + kBehind / sizeof(float)];
-  for (size_t i = 0; i < count; ++i) {
-    const float above = from[i] < -1000.0f ? -1000.0f : from[i];
-    x[i] = above > 1000.0f ? 1000.0f : above;
+  for (size_t at = 0; at < count; at += kBlock) {
+    const size_t here = count - at < kBlock ? count - at : kBlock;
+    for (size_t i = 0; i < here; ++i) {
+      const float above = from[at + i] < -1000.0f ? -1000.0f : from[at + i];
+      x[i] = above > 1000.0f ? 1000.0f : above;
+    }
+    sigmoid_of_few(here * sizeof(float), x, into + at, params);
   }
-  sigmoid_of_few(count * sizeof(float), x, into, params);
 }
 
+/// What is wrong is NaN of what is not: an invalid operation, which the processor remembers. A
+/// result that lies on its argument is written when it is right.
 static void sigmoids(size_t bytes, const void* from, void* into,
                      const union xnn_unary_uparams* params) {
+  float part[kPart];
   const float* x = from;
   float* y = into;
+  const size_t most = from == into ? kPart : SIZE_MAX;
+  const unsigned flags = _mm_getcsr();
   for (size_t left = bytes / sizeof(float); left > 0;) {
-    size_t count = 0;
-    while (left - count >= kBlock && !has_large(x + count)) count += kBlock;
-    if (count > 0) sigmoid_of_few(count * sizeof(float), x, y, params);
-    x += count, y += count, left -= count;
-    count = left < kBlock ? left : kBlock;
-    if (count > 0) sigmoids_of_large(count, x, y, params);
+    const size_t count = left < most ? left : most;
+    float* const here = from == into ? part : y;
+    _mm_setcsr(flags & ~(unsigned)_MM_EXCEPT_INVALID);
+    sigmoid_of_few(count * sizeof(float), x, here, params);
+    if ((_mm_getcsr() & _MM_EXCEPT_INVALID) != 0) sigmoids_of_large(count, x, here, params);
+    if (here != y) memcpy(y, here, count * sizeof(float));
     x += count, y += count, left -= count;
   }
+  _mm_setcsr(flags);
 }
 #endif
 
@@ -115,8 +108,6 @@ void etx_xnnpack_use_special(void) {
 #if XNN_ARCH_X86 || XNN_ARCH_X86_64
   replace(xnn_init_f32_sqrt_config(), roots);
   replace(xnn_init_f32_rsqrt_config(), reciprocal_roots);
-#endif
-#if defined(VECTORS)
   if (__builtin_cpu_supports("avx512f")) {
     sigmoid_of_few = replace(xnn_init_f32_sigmoid_config(), sigmoids);
   }
