@@ -100,6 +100,7 @@ function(etx_import_xnnpack folder)
               -Wl,--wrap=xnn_indirection_init_maxpool2d
               -Wl,--wrap=xnn_init_value_allocation_tracker
               -Wl,--wrap=xnn_plan_value_allocation_tracker
+              -Wl,--wrap=pthreadpool_parallelize_1d -Wl,--wrap=pthreadpool_parallelize_2d
               -Wl,--wrap=pthreadpool_parallelize_2d_tile_2d -Wl,--start-group ${archives}
               $<TARGET_FILE:etx_xnnpack_threads> $<TARGET_FILE:etx_xnnpack_packing> -Wl,--end-group
               m)

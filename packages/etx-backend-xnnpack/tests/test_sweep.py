@@ -11,7 +11,7 @@ import pytest
 from building import call, configure
 
 HERE = Path(__file__).parent
-TOOLS = ("sweep", "packing", "blocks", "narrow", "panels", "pools", "plan", "sigmoids")
+TOOLS = ("sweep", "packing", "blocks", "narrow", "panels", "pools", "plan", "sigmoids", "pieces")
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,10 @@ def test_values_lie_where_nothing_overwrites_them(sweep: Path) -> None:
 
 def test_sigmoids_of_numbers_of_every_exponent(sweep: Path) -> None:
     assert "1403 cases, 0 failures" in call(sweep.parent / "sigmoids")
+
+
+def test_items_in_runs_and_parts_of_rows_are_computed_once(sweep: Path) -> None:
+    assert " cases, 0 failures" in call(sweep.parent / "pieces")
 
 
 def test_weights_beyond_the_cache_are_read_in_panels(sweep: Path) -> None:
