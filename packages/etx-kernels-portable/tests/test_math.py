@@ -183,6 +183,19 @@ def test_convolutions_of_small_maps(dtype: torch.dtype, threads: int) -> None:
         assert torch.equal(actual.double(), want), (cin, cout, sizes)
 
 
+@pytest.mark.parametrize("dtype", [F32, BF16])
+@pytest.mark.parametrize("dilation", [1, 2, 5, 17, 18, 40])
+def test_lines_whose_padding_is_that_of_the_next(dtype: torch.dtype, dilation: int) -> None:
+    torch.manual_seed(0)
+    for sizes in ((9, 56), (40, 21), (1, 90)):
+        x = torch.randint(-1, 2, (2, 23, *sizes)).to(dtype)
+        w = torch.randint(-1, 2, (32, 23, 3, 3)).to(dtype)
+        rest = [1, 1], [dilation] * 2, [dilation] * 2, False, [0, 0], 1
+        out = Out([2, 32, *sizes], dtype)
+        (actual,) = PLUGIN.call("aten::convolution.out", x, w, None, *rest, out)
+        assert torch.equal(actual.double(), aten.convolution(exact(x), exact(w), None, *rest))
+
+
 @pytest.mark.parametrize(
     "kernel", [(1, 3, 3), (2, 3, 3), (3, 3, 3), (1, 5, 5), (2, 5, 5), (3, 1, 5), (1, 1, 1)]
 )

@@ -128,12 +128,18 @@ struct Workspace {
       : shape(s),
         in_channels(channels_of_input),
         weight(rows),
-        planes(s),
+        planes(planes_of(s)),
         threads(useful_threads(context,
                                Checked(s.out_channels) * s.in_channels * s.taps() * s.out_size())),
         windows(s, planes, rows, threads),
         is_packed(!kIsSmall && windows.pays()),
         is_joined(should_join()) {}
+
+  static PaddedPlanes planes_of(const ConvShape& s) {
+    PaddedPlanes planes(s);
+    planes.share_padding(s);
+    return planes;
+  }
 
   /// True for strided lines, and for short ones with something between them.
   bool should_join() const {
@@ -166,6 +172,10 @@ struct Workspace {
                                       "not enough temporary memory for the padded input"));
     float* const slack = padded + floats;
     memset(slack, 0, PaddedPlanes::kSlack * sizeof(float));
+    const auto between = static_cast<size_t>(channel_step() - planes.channel());
+    for (int64_t c = 0; between != 0 && c < shape.in_channels; ++c) {
+      memset(padded + c * channel_step() + planes.channel(), 0, between * sizeof(float));
+    }
     tables.b = reinterpret_cast<int32_t*>(slack + PaddedPlanes::kSlack);
     tables.a = shape.transposed ? tables.b + depth() : nullptr;
     gathered = slack + PaddedPlanes::kSlack + index;

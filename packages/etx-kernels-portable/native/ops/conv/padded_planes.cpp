@@ -26,6 +26,13 @@ PaddedPlanes::PaddedPlanes(const ConvShape& s) {
   }
 }
 
+void PaddedPlanes::share_padding(const ConvShape& s) {
+  if (s.transposed || s.stride[2] != 1) return;
+  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
+  const int64_t behind = s.out[2] + reach - s.in[2] - s.padding[2];
+  length[2] -= max<int64_t>(min(min(s.padding[2], behind), min(reach, kMostShared)), 0);
+}
+
 bool PaddedPlanes::is_worthwhile(const ConvShape& s) const {
   constexpr int64_t kMostWaste = 64, kSmall = 4096;
   Checked product = 1;

@@ -19,6 +19,7 @@ struct PaddedPlanes {
   static constexpr int kAxes = ConvShape::kAxes;
   /// Floats behind the last channel that a sweep may read.
   static constexpr int64_t kSlack = 64;
+  static constexpr int64_t kMostShared = 16;
 
   int64_t in[kAxes], stride[kAxes], padding[kAxes];
   int64_t phases[kAxes], length[kAxes];
@@ -32,6 +33,10 @@ struct PaddedPlanes {
   int64_t line_stride(int axis) const {
     return axis == 2 ? 1 : (axis == 1 ? length[2] : length[1] * length[2]);
   }
+  /// Lets the zeros in front of a line also be those behind the line before, and behind the last
+  /// line what follows the channel: up to kMostShared zeros, which are the caller's to make. Only
+  /// for convolutions that are swept.
+  void share_padding(const ConvShape& shape);
   /// False where the padding is so much larger than the image and the result that the planes are
   /// not worth making. Products of their sizes fit int64 only where this is true.
   bool is_worthwhile(const ConvShape& shape) const;
