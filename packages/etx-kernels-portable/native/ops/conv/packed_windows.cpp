@@ -4,6 +4,12 @@
 #include "core/min_max.h"
 
 namespace etx::portable {
+namespace {
+
+constexpr int64_t kFewThreads = 4;
+
+}  // namespace
+
 PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, const Rows& weight,
                              int64_t threads)
     : shape_(shape),
@@ -18,8 +24,10 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   columns_ -= dots_.count;
   const int64_t tile = isa().tile_columns, vector = isa().vector_floats;
   const int64_t panels = divide_up(columns_, tile), share = divide_up(columns_, vector);
-  // Windows that one thread packs are dear to another; a fifth more work for one is not.
+  // Windows that one thread packs are dear to another: a fifth more work for one is not, nor is it
+  // that a few threads pack them all.
   by_columns_ = threads == 1 || 5 * threads * divide_up(share, threads) * vector <= 6 * columns_;
+  is_shared_ = !by_columns_ && threads > kFewThreads;
   block_ = panels * tile;
   if (by_columns_) block_ = min(block_, column_block(4 * depth_, panels < 8 ? 4 : 2));
   // In vectors that are multiplied with one row.
@@ -66,7 +74,7 @@ void PackedWindows::run(Context& context, const Gemm& g, const float* planes, co
     const float* const from = planes + point(columns_ + i);
     for (int64_t k = 0; k < depth_; ++k) dots.put(i, k, from[index[k]]);
   }
-  if (!by_columns_) {
+  if (is_shared_) {
     constexpr int64_t kFewRows = 4096;  // Sooner packed than a thread is woken.
     const int64_t panels = divide_up(columns_, tile);
     const int64_t share = panels * depth_ < kFewRows ? panels : divide_up(panels, threads_);
@@ -83,15 +91,16 @@ void PackedWindows::run(Context& context, const Gemm& g, const float* planes, co
       part.b_index = nullptr, part.b_stride = tile, part.panel_stride = tile * depth_;
       part.depth = depth_, part.column_block = block_;
       if (g.scratch != nullptr) part.scratch = g.scratch + gemm_scratch(depth_, job);
+      float* const panels = memory + (is_shared_ ? 0 : job * block_ * depth_);
+      part.b = panels;
       if (!by_columns_) {
-        part.b = memory, part.column_end = columns_;
+        if (!is_shared_) pack_panels(planes, index, 0, columns_, panels);
+        part.column_end = columns_;
         part.row_begin = mine.begin, part.row_end = mine.end;
         dots.run_beside(part, mine.begin, mine.end);
         continue;
       }
       if (columns.begin >= columns.end) dots.run(mine.begin, mine.end);
-      float* const panels = memory + job * block_ * depth_;
-      part.b = panels;
       for (int64_t begin = columns.begin; begin < columns.end; begin += block_) {
         const int64_t end = min(begin + block_, columns.end);
         pack_panels(planes, index, begin, end, panels);

@@ -27,7 +27,7 @@ class PackedWindows {
            float* memory) const;
 
  private:
-  int64_t panel_floats() const { return (by_columns_ ? threads_ : 1) * block_ * depth_; }
+  int64_t panel_floats() const { return (is_shared_ ? 1 : threads_) * block_ * depth_; }
   int64_t point(int64_t output) const;
   void pack_panels(const float* planes, const int32_t* index, int64_t begin, int64_t end,
                    float* panels) const;
@@ -38,7 +38,8 @@ class PackedWindows {
   DottedColumns dots_;
   int64_t columns_;
   int64_t block_;    ///< Columns that are packed before they are multiplied.
-  bool by_columns_;  ///< Each thread packs its own; else all have some rows.
+  bool by_columns_;  ///< Each thread has some columns; else some rows of all.
+  bool is_shared_;   ///< All threads read the same panels; else each packs its own.
   bool pays_;
 };
 
