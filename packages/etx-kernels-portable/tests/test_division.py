@@ -69,6 +69,15 @@ def rows(batch: int, length: int, width: int) -> list[Any]:
     return [query, key, out(batch, 16, length)]
 
 
+def one_row(batch: int, depth: int, width: int) -> list[Any]:
+    return [torch.ones(batch, 1, depth), torch.ones(batch, depth, width), out(batch, 1, width)]
+
+
+def one_query(heads: int, keys: int) -> list[Any]:
+    query, key = torch.ones(heads, 1, 32), torch.ones(heads, keys, 32)
+    return [query, key, key, None, [], 0.5, False, out(heads, 1, 32)]
+
+
 def each(*names: str) -> dict[str, tuple[list[Any], list[Any]]]:
     large, small = torch.ones(1 << 18), torch.ones(64)
     return {name: ([large, out(1 << 18)], [small, out(64)]) for name in names}
@@ -77,6 +86,7 @@ def each(*names: str) -> dict[str, tuple[list[Any], list[Any]]]:
 CALLS: dict[str, tuple[list[Any], list[Any]]] = {
     "aten::linear.out, one row": (linear(1, 512, 512), linear(1, 64, 64)),
     "aten::linear.out": (linear(64, 128, 128), linear(12, 16, 16)),
+    "aten::bmm.out, one row": (one_row(12, 255, 64), one_row(2, 16, 8)),
     "etx::bmm_nt.out": (rows(12, 255, 64), rows(2, 16, 8)),
     "aten::convolution.out": (convolution(32, 28, 1), convolution(8, 6, 1)),
     "aten::convolution.out, depthwise": (convolution(64, 56, 64), convolution(16, 6, 16)),
@@ -92,6 +102,7 @@ CALLS: dict[str, tuple[list[Any], list[Any]]] = {
     ),
     "etx::max_pool2d.out": (pool(64, 112), pool(4, 8)),
     "aten::avg_pool2d.out": (average(64, 56), average(4, 8)),
+    "etx::attention.out, one query": (one_query(8, 200), one_query(2, 16)),
     "etx::attention.out": (attention(8, 128), attention(1, 4)),
     **each("aten::silu.out", "aten::hardswish.out", "aten::hardsigmoid.out", "aten::exp.out"),
 }

@@ -15,6 +15,11 @@ constexpr int64_t kThreadWork = 128 * 1024;
 /// Multiplications in whose time one element is read that serves only a few.
 constexpr int64_t kReadCost = 4;
 
+/// What a multiplication costs where each element that is read serves `rows` of them.
+constexpr int64_t read_cost(int64_t rows) {
+  return max<int64_t>(kReadCost / max<int64_t>(rows, 1), 1);
+}
+
 /// How many threads `work` multiplications deserve.
 inline int64_t useful_threads(const Context& context, Checked work) {
   const int64_t useful = work.value_or(INT64_MAX) / kThreadWork, have = context.num_threads();

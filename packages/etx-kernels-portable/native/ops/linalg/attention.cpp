@@ -319,7 +319,8 @@ Error attention_out(Context& context, const Tensor& query, const Tensor& key, co
   if (out.numel() == 0) return result.finish(context, out);
   const int64_t units = work.batch * work.blocks(), floats = work.floats();
   const Checked products = Checked(work.batch) * work.rows * work.keys * (work.width + work.values);
-  const int64_t threads = min(useful_threads(context, products), units);
+  const int64_t useful = useful_threads(context, products * read_cost(work.rows));
+  const int64_t threads = min(useful, units);
   ETX_ASSIGN(float* const memory, scratch<float>(context, threads * floats,
                                                  "not enough temporary memory for attention"));
   context.parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {

@@ -143,7 +143,7 @@ void run_gemm(Context& context, const Gemm& g, int64_t threads) {
 Error multiply(Context& context, const Rows& a, const float* b, const float* bias, float* c,
                int64_t m, int64_t k, int64_t n) {
   if (n == 1 && !a.is_narrow()) return multiply_transposed(context, b, a, bias, c, 1, k, m);
-  const int64_t threads = useful_threads(context, Checked(m) * k * n);
+  const int64_t threads = useful_threads(context, Checked(m) * k * n * read_cost(m));
   const int64_t behind = a.halves != nullptr || a.in_tiles() ? 0 : dotted(m, k, n);
   DottedColumns dots{m, k, n, behind, a.of_pairs, a.floats, bias, c, nullptr};
   InPlaceProduct product{m, k, n, n - dots.count, nullptr};
@@ -234,7 +234,7 @@ void multiply_alone(const float* a, const float* b, float* c, int64_t m, int64_t
 
 Error multiply_batch(Context& context, const float* a, const float* b, float* c, int64_t batch,
                      int64_t m, int64_t k, int64_t n) {
-  const int64_t threads = useful_threads(context, Checked(batch) * m * k * n);
+  const int64_t threads = useful_threads(context, Checked(batch) * m * k * n * read_cost(m));
   if (batch < threads || (m > 64 && should_pack(m, k, n))) {
     for (int64_t i = 0; i < batch; ++i) {
       ETX_TRY(multiply(context, a + i * m * k, b + i * k * n, nullptr, c + i * m * n, m, k, n));

@@ -17,7 +17,8 @@ Error multiply_weight_pairs(Context& context, const void* x, const void* w, cons
 Error multiply_pairs(Context& context, const Pairs& pairs, const void* a, const void* b,
                      const float* bias, float* c, int64_t batch, int64_t m, int64_t k, int64_t n) {
   const int64_t width = isa().tile_columns, panels = divide_up(n, width), panel = width * k / 2;
-  const int64_t threads = min(useful_threads(context, Checked(batch) * m * k * n), batch * panels);
+  const int64_t threads =
+      min(useful_threads(context, Checked(batch) * m * k * n * read_cost(m)), batch * panels);
   const int64_t most = min(panels, divide_up(batch * panels, threads));
   const int64_t block = min(column_block(2 * k) / width, most);
   ETX_ASSIGN(float* const memory, scratch<float>(context, threads * block * panel,
