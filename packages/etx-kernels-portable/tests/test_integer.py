@@ -405,6 +405,26 @@ def test_int4_linear(rows: int, k: int, size: int) -> None:
         check_float(call("weight_only_linear_int4.out", *operands, out), x, real, bias)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 9])
+def test_sums_of_weights_that_a_file_makes_up(rows: int) -> None:
+    """Columns with right sums are right; the others wrap around, which sanitizers would see."""
+    torch.manual_seed(rows)
+    n, k, wrong = 33, 64, slice(0, 33, 4)
+    x, w, right = float_rows(rows, k) + 1, bytes_of(n, k, low=-8, high=7), torch.arange(n) % 4 != 0
+    sums, scales = sums_of(w), torch.rand(n) / k
+    sums[wrong] = torch.tensor([-(2**31), 2**31 - 1, 100794368]).int().repeat(3)
+    q, scale, zero = quantize_rows(x)
+    real = w.double() * scales.double()[:, None]
+    parts = sums[None], scales[None]
+    calls = {
+        "dynamic_linear.out": (x, pack(w), sums, scales, None),
+        "dynamic_linear_int4.out": (x, pack_int4(w), *map(pack_groups, parts), None, k, n),
+    }
+    for name, operands in calls.items():
+        got = call(name, *operands, -INF, INF, Out((rows, n), torch.float32))
+        check_float(got[:, right], (q - zero).double() * scale, real[right], None)
+
+
 @pytest.mark.parametrize(("low", "high"), [(0, 5), (-5, 0), (-1, 5), (-5, 1), (-3, 3.1), (-5, 5)])
 @pytest.mark.parametrize(("k", "size"), [(96, 32), (88, 88), (40, 24)])
 def test_int4_rows_of_any_zero_point(low: float, high: float, k: int, size: int) -> None:

@@ -121,7 +121,7 @@ void finish_floats_of_tiles(const Product& p, const TileSums& sums, int64_t rows
     float* y = p.y + at.row * p.y_stride + column;
     for (int64_t i = 0; i < rows; ++i, y += p.y_stride) {
       const RowScale row = p.row_scales[at.row + i];
-      const VecF total = to_floats(sums.vector(i, v) - weights * row.offset) * scale;
+      const VecF total = to_floats(without_offset(sums.vector(i, v), weights, row.offset)) * scale;
       const VecF value = total * row.scale + bias;
       store_up_to(y, smallest(largest(value, least), most), at.columns - v * kLanes);
     }

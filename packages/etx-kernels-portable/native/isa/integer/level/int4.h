@@ -346,7 +346,7 @@ struct ToFloatsInt4 {
           const int32_t excess = p.group_sums[(at.row + i) * p.groups + g] * 8;
           VecI sum = sums[i][v] - excess;
           sum = M == 1 ? sum + offset * 8 * static_cast<int32_t>((end - begin) * kBlockDepth)
-                       : sum - weights * offset;
+                       : without_offset(sum, weights, offset);
           totals[i][v] = totals[i][v] + to_floats(sum) * scale;
         }
       }

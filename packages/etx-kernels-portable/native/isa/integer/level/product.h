@@ -92,7 +92,8 @@ struct ToFloats {
       const VecF scale = load(p.scale + at.column + v * kLanes);
       ETX_UNROLL
       for (int i = 0; i < M; ++i) {
-        totals[i][v] = to_floats(sums[i][v] - weights * p.row_scales[at.row + i].offset) * scale;
+        totals[i][v] =
+            to_floats(without_offset(sums[i][v], weights, p.row_scales[at.row + i].offset)) * scale;
       }
     }
     finish_rows<M, V>(p, totals, at);

@@ -24,6 +24,13 @@ constexpr int kTileRows = 2, kPanelBlocks = 1;
 constexpr int kTileRows = 1, kPanelBlocks = 1;
 #endif
 
+/// A sum without what the zero point `offset` of a row adds to it, where the weights are said to
+/// add up to `weights`: by a file, which may say anything.
+inline VecI without_offset(VecI sum, VecI weights, int32_t offset) {
+  const VecU added = to_unsigned(weights) * splat(static_cast<uint32_t>(offset));
+  return to_signed(to_unsigned(sum) - added);
+}
+
 inline void prefetch_bytes(const void* p) {
 #if defined(__GNUC__)
   __builtin_prefetch(p, 0, 2);
