@@ -12,7 +12,8 @@
 enum { kMostThreads = 4, kMostItems = 2000, kMostRows = 40, kMostWidth = 12, kBatch = 2 };
 enum { kTaps = 3, kChannels = 5, kStride = 8 }; /* floats of a point of the output */
 
-static int counts[kMostItems], num_calls, failures;
+static int counts[kMostItems], num_calls, num_turns, failures;
+static size_t last;
 static const void* taps[kMostRows * kMostWidth * kTaps];
 static float output[kBatch * kMostRows * kMostWidth * kStride];
 static size_t height, width;
@@ -23,7 +24,12 @@ static void parallel_for(struct etx_context* self, int64_t begin, int64_t end, i
   body(user, begin, end);
 }
 
-static void count_item(int* items, size_t i) { ++items[i]; }
+/* One thread takes of its own items from the front, of the others' from behind. */
+static void count_item(int* items, size_t i) {
+  ++items[i];
+  num_turns += i < last;
+  last = i;
+}
 
 static void count_points(size_t channels, size_t points, const void** input, const void* weights,
                          void* result, intptr_t input_stride, size_t increment, size_t offset,
@@ -80,8 +86,10 @@ int main(void) {
     context.parallel_for = parallel_for;
     failures += etx_xnnpack_pool_use(pool, &context) != threads;
     for (size_t items = 0; items < kMostItems; items += 1 + items / 7, ++cases) {
+      num_turns = 0, last = 0;
       pthreadpool_parallelize_1d(pool, (pthreadpool_task_1d_t)count_item, counts, items, 0);
       check(items);
+      failures += items >= 64 * threads && num_turns > 48 * (int)threads;
     }
     for (height = 1; height <= kMostRows; ++height) {
       for (width = 1; width <= kMostWidth; ++width, ++cases) run_rows(pool, threads);

@@ -21,6 +21,7 @@ void __real_xnn_plan_value_allocation_tracker(Tracker* tracker);
 static struct xnn_operator_data nodes[kMostNodes];
 static struct xnn_value values[kMostValues];
 static struct xnn_runtime runtime;
+static bool is_turned;
 
 static uint32_t below(uint32_t end) { return (uint32_t)rand() % end; }
 
@@ -29,7 +30,10 @@ static bool is_elementwise(const struct xnn_operator_data* node) {
          node->type == xnn_node_type_binary_elementwise;
 }
 
-/// Number 0 is the input; each node makes one value, the last one or another an output.
+/// The number of the value that is made `i`-th, 0 the input: as they are made, or the other way.
+static uint32_t number(uint32_t i) { return is_turned ? (uint32_t)runtime.num_values - 1 - i : i; }
+
+/// Each node makes one value, the last one or another an output.
 static void draw(void) {
   static const enum xnn_node_type kTypes[] = {xnn_node_type_unary_elementwise,
                                               xnn_node_type_binary_elementwise,
@@ -39,8 +43,9 @@ static void draw(void) {
   runtime = (struct xnn_runtime){.opdata = nodes, .values = values};
   runtime.num_ops = 1 + below(kMostNodes);
   runtime.num_values = runtime.num_ops + 1;
+  is_turned = below(2) == 0;
   for (uint32_t i = 0; i < runtime.num_values; ++i) {
-    struct xnn_value* const value = values + i;
+    struct xnn_value* const value = values + number(i);
     size_t size = kSizes[below(sizeof(kSizes) / sizeof(*kSizes))];
     const bool is_outside = i == 0 || i + 1 == runtime.num_values || below(9) == 0;
     if (i > 0) {
@@ -48,10 +53,11 @@ static void draw(void) {
       node->type = kTypes[below(3)];
       node->num_inputs = node->type == xnn_node_type_unary_elementwise ? 1 : 1 + below(2);
       node->num_outputs = 1;
-      node->outputs[0] = i;
+      node->outputs[0] = number(i);
       node->workspace_size = node->type == xnn_node_type_convolution_2d ? below(2) * 500 : 0;
       for (uint32_t k = 0; k < node->num_inputs; ++k) {
-        const uint32_t input = below(3) == 0 ? below(i) : i - 1 - below(i < 3 ? i : 3);
+        const uint32_t from = below(3) == 0 ? below(i) : i - 1 - below(i < 3 ? i : 3);
+        const uint32_t input = number(from);
         node->inputs[k] = input;
         if (values[input].num_consumers++ == 0) values[input].first_consumer = i - 1;
       }
@@ -63,7 +69,7 @@ static void draw(void) {
       }
     }
     *value = (struct xnn_value){
-        .id = i,
+        .id = number(i),
         .type = xnn_value_type_dense_tensor,
         .datatype = xnn_datatype_fp32,
         .shape = {1, {size / sizeof(float)}},

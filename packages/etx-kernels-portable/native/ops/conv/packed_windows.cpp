@@ -4,12 +4,6 @@
 #include "core/min_max.h"
 
 namespace etx::portable {
-namespace {
-
-constexpr int64_t kFewThreads = 4;
-
-}  // namespace
-
 PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes, const Rows& weight,
                              int64_t threads)
     : shape_(shape),
@@ -24,6 +18,7 @@ PackedWindows::PackedWindows(const ConvShape& shape, const PaddedPlanes& planes,
   columns_ -= dots_.count;
   const int64_t tile = isa().tile_columns, vector = isa().vector_floats;
   const int64_t panels = divide_up(columns_, tile), share = divide_up(columns_, vector);
+  constexpr int64_t kFewThreads = 4;
   // Windows that one thread packs are dear to another: a fifth more work for one is not, nor is it
   // that a few threads pack them all.
   by_columns_ = threads == 1 || 5 * threads * divide_up(share, threads) * vector <= 6 * columns_;
