@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from case import Call
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_exir import to_edge_transform_and_lower
+from etx_exir.delegation.explain import outside
 from torch import Tensor
 
 Pair = tuple[int, int]
@@ -119,6 +120,17 @@ def main(count: int, seed: int) -> None:
         print(finding[:600])
     print(f"{count} layers from seed {seed}, {len(findings)} findings")
     sys.exit(bool(findings))
+
+
+def test_windows_that_miss_a_small_image() -> None:
+    x = torch.randn(2, 3, 3, 5)
+    model = Call(lambda x: F.max_pool2d(x, 2, 2, 1, 4))
+    program = torch.export.export(model, (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
+    (left,) = outside(edge.exported_program())
+    assert any("a window may miss an image of 3" in why for why in left.reasons.values())
+    found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    assert torch.equal(found, model(x))
 
 
 def test_random_windows(request: pytest.FixtureRequest) -> None:

@@ -76,15 +76,31 @@ def no_gaps(node: Node, constants: Constants) -> str | None:
     return f"stride is {stride}; expected at most the window's {kernel}"
 
 
+def meets_image(node: Node, constants: Constants) -> str | None:
+    """Require an image that no gap between two taps may hold, which has no number to pool.
+
+    A size of run time is larger: results of one line are specialized by torch.export.
+    """
+    sizes = shape_of(node.args[0])[2:]
+    for size, gap, before in zip(sizes, pair(node, "dilation"), pair(node, "padding"), strict=True):
+        if isinstance(size, int) and before > 0 and size < gap:
+            return f"its taps are {gap} apart; a window may miss an image of {size}"
+    return None
+
+
 @lowers(
     aten.max_pool2d_with_indices.default,
-    when=[rank(4), window, no_gaps],
+    when=[rank(4), window, no_gaps, meets_image],
     only_first=True,
     int8=True,
     kind="pool",
 )
 @lowers(
-    aten.max_pool2d.default, when=[rank(4), window, no_gaps], int8=True, whole=True, kind="pool"
+    aten.max_pool2d.default,
+    when=[rank(4), window, no_gaps, meets_image],
+    int8=True,
+    whole=True,
+    kind="pool",
 )
 def max_pool(values: Values, node: Node) -> None:
     """Emit a pooling in NHWC."""
