@@ -98,6 +98,7 @@ function(etx_import_xnnpack folder)
               -Wl,--wrap=xnn_create_convolution2d_nhwc_f32
               -Wl,--wrap=xnn_create_fully_connected_nc_f32
               -Wl,--wrap=xnn_indirection_init_maxpool2d
+              -Wl,--wrap=xnn_indirection_init_subconv2d
               -Wl,--wrap=xnn_init_value_allocation_tracker
               -Wl,--wrap=xnn_plan_value_allocation_tracker
               -Wl,--wrap=pthreadpool_parallelize_1d -Wl,--wrap=pthreadpool_parallelize_2d

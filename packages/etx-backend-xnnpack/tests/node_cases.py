@@ -228,6 +228,11 @@ CASES["ConvTranspose2d"] = convolution(
     subsampling_width=2, adjustment_height=1, adjustment_width=1, group_input_channels=6,
     group_output_channels=8,
 )  # fmt: skip
+CASES["ConvTranspose2d-short"] = convolution(
+    "ConvTranspose2d", (1, 1, 2, 6), (1, 1, 4, 8), (8, 3, 3, 6), kernel_height=3, kernel_width=3,
+    padding_top=1, padding_bottom=1, padding_left=1, padding_right=1, subsampling_height=3,
+    subsampling_width=3, group_input_channels=6, group_output_channels=8,
+)  # fmt: skip
 CASES["ConvTranspose2d-groups"] = convolution(
     "ConvTranspose2d", (1, 4, 4, 6), (1, 5, 5, 8), (8, 2, 2, 3), kernel_height=2, kernel_width=2,
     groups=2, group_input_channels=3, group_output_channels=4,

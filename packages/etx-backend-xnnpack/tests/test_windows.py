@@ -133,6 +133,19 @@ def test_windows_that_miss_a_small_image() -> None:
     assert torch.equal(found, model(x))
 
 
+@pytest.mark.parametrize(
+    ("size", "padding"), [((1, 1), 1), ((1, 5), (1, 0)), ((5, 1), (9, 1)), ((2, 2), 3)], ids=str
+)
+def test_outputs_shorter_than_a_stride(size: Pair, padding: int | Pair) -> None:
+    x, weight = torch.randn(2, 3, *size), torch.randn(3, 2, 4, 4)
+    model = Call(lambda x: F.relu(F.conv_transpose2d(x, weight, None, 4, padding)))
+    program = torch.export.export(model, (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
+    assert outside(edge.exported_program()) == []
+    found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    torch.testing.assert_close(found, model(x))
+
+
 def test_random_windows(request: pytest.FixtureRequest) -> None:
     assert run(COUNT, request.config.getoption("rows_seed")) == []
 
