@@ -19,6 +19,7 @@
 #include "isa/level/rows.h"
 #include "isa/level/whole.h"
 #include "isa/level/window.h"
+#include "isa/level/winograd.h"
 #if defined(ETX_ONE_LEVEL)
 #include "isa/one_level_entries.h"
 #endif

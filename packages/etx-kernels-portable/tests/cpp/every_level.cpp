@@ -20,6 +20,7 @@
 #include "line_checks.h"
 #include "pair_checks.h"
 #include "product_checks.h"
+#include "tile_checks.h"
 #include "whole_vector_checks.h"
 
 namespace etx::portable {

@@ -188,7 +188,43 @@ inline void join_vectors(const float* x, int64_t stride, int64_t n, float* y) {
 }
 #endif
 
+#if defined(ETX_HAS_SHUFFLE) && ETX_SIMD_BYTES != 32
+/// The first halves of two vectors, in turns, and the second halves.
+inline VecF join_first(VecF a, VecF b) {
+#if ETX_SIMD_BYTES == 64
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+#else
+  return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+#endif
+}
+inline VecF join_second(VecF a, VecF b) {
+#if ETX_SIMD_BYTES == 64
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
+#else
+  return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+#endif
+}
+
+inline void join_pairs(const float* x, int64_t stride, int64_t n, float* y) {
+  for (int64_t left = n; left > 0; left -= 2 * kLanes, x += kLanes, y += 2 * kLanes) {
+    const VecF a = load(x), b = load(x + stride);
+    const VecF first = join_first(a, b), second = join_second(a, b);
+    const auto rest = static_cast<size_t>(left % kLanes);
+    if (left >= kLanes) store(y, first);
+    if (left >= 2 * kLanes) {
+      store(y + kLanes, second);
+    } else if (rest > 0) {
+      store_part(left >= kLanes ? y + kLanes : y, left >= kLanes ? second : first, rest);
+    }
+  }
+}
+#endif
+
 void join_line(const float* x, int64_t stride, int64_t phases, int64_t n, float* y) {
+#if defined(ETX_HAS_SHUFFLE) && ETX_SIMD_BYTES != 32
+  if (phases == 2) return join_pairs(x, stride, n, y);
+#endif
 #if ETX_SIMD_BYTES == 32
   if (phases == 2) return join_vectors<2>(x, stride, n, y);
   if (phases == 3) return join_vectors<3>(x, stride, n, y);

@@ -9,6 +9,7 @@
 #include "ops/conv/conv_transposed.h"
 #include "ops/conv/conv_windows.h"
 #include "ops/conv/padded_planes.h"
+#include "ops/conv/winograd.h"
 #include "ops/linalg/gemm.h"
 
 namespace etx::portable {
@@ -151,6 +152,10 @@ Error convolve_floats(Context& context, const ConvShape& given, const float* inp
   }
   if (!s.transposed && s.in_channels == 1 && (kIsSmall || s.out_channels < kManyOutputs)) {
     return depthwise_convolution(context, s, input, weight, bias, out);
+  }
+  if (!kIsSmall && suits_winograd(context, s)) {
+    ETX_ASSIGN(const bool finite, convolve_winograd(context, s, input, weight, bias, out));
+    if (finite) return Error::Ok;
   }
   if (!pointwise) return sweep_convolution(context, s, input, weight, bias, out);
   for (int64_t p = 0; p < s.batch * s.groups; ++p) {

@@ -59,28 +59,31 @@ Error logic(Context& context, const Side& a, const Side& b, const Tensor& out, L
   return map(context, operands, out, m);
 }
 
-#define ETX_COMPARE(name, op)                                                                \
-  struct name##_op {                                                                         \
-    template <typename T>                                                                    \
-    static bool apply(T a, T b) {                                                            \
-      return a op b;                                                                         \
-    }                                                                                        \
-  };                                                                                         \
-  constexpr Loops name##_loops = with_narrow<name##_op, true, bool>(                         \
-      {&binary_loop<name##_op, int64_t, bool>, &binary_loop<name##_op, float, bool>,         \
-       &binary_loop<name##_op, double, bool>});                                              \
+#define ETX_COMPARE(name, op)                                                        \
+  struct name##_op {                                                                 \
+    template <typename T>                                                            \
+    static bool apply(T a, T b) {                                                    \
+      return a op b;                                                                 \
+    }                                                                                \
+  };                                                                                 \
+  constexpr Loops name##_loops = with_narrow<name##_op, true, bool>(                 \
+      {&binary_loop<name##_op, int64_t, bool>, &binary_loop<name##_op, float, bool>, \
+       &binary_loop<name##_op, double, bool>});                                      \
+  ETX_COMPARED(name, self, other, name##_loops)
+#define ETX_COMPARED(name, left, right, loops)                                               \
   Error name##_out(Context& context, const Tensor& self, const Tensor& other, Tensor& out) { \
-    return compare(context, self, other, out, name##_loops);                                 \
+    return compare(context, left, right, out, loops);                                        \
   }                                                                                          \
   Error name##_scalar_out(Context& context, const Tensor& self, Scalar other, Tensor& out) { \
-    return compare(context, self, other, out, name##_loops);                                 \
+    return compare(context, left, right, out, loops);                                        \
   }
 ETX_COMPARE(eq, ==)
 ETX_COMPARE(ne, !=)
 ETX_COMPARE(lt, <)
 ETX_COMPARE(le, <=)
-ETX_COMPARE(gt, >)
-ETX_COMPARE(ge, >=)
+ETX_COMPARED(gt, other, self, lt_loops)
+ETX_COMPARED(ge, other, self, le_loops)
+#undef ETX_COMPARED
 #undef ETX_COMPARE
 
 #define ETX_EQUAL(name, of_reals, of_scalars, equal)                                         \
