@@ -30,7 +30,8 @@ ConvShape tiles_of(const ConvShape& s) {
 struct Tiles {
   const ConvShape& shape;
   const PaddedPlanes planes;
-  const int64_t columns;  ///< Tiles, with those between the lines.
+  const int64_t lines;    ///< Of tiles, that are multiplied before their outputs are joined.
+  const int64_t columns;  ///< Tiles of these, with those between the lines.
   const int64_t phase;    ///< From one place in a tile of outputs to the next one.
   const int64_t weight_step, point_step, sum_step;  ///< From one factor to the next one.
   const int64_t threads;
@@ -39,11 +40,13 @@ struct Tiles {
   float *padded = nullptr, *outputs = nullptr, *factors = nullptr, *panels = nullptr;
   const float *image = nullptr, *weight = nullptr, *bias = nullptr;  ///< Of a group.
   float* out = nullptr;
+  int64_t first_line = 0, last_line = 0;
 
   Tiles(Context& context, const ConvShape& s)
       : shape(s),
         planes(tiles_of(s)),
-        columns(planes.sweep(tiles_of(s).out)),
+        lines(lines_at_once()),
+        columns(columns_of(lines)),
         phase(divide_up(columns, isa().tile_columns) * isa().tile_columns),
         weight_step(s.out_channels * s.in_channels + kApart),
         point_step(s.in_channels * isa().tile_columns + kApart),
@@ -56,15 +59,26 @@ struct Tiles {
     }
   }
 
+  int64_t all_lines() const { return divide_up(shape.out[1], 2); }
+  int64_t columns_of(int64_t count) const {
+    return (count - 1) * planes.length[2] + divide_up(shape.out[2], 2);
+  }
+  /// So many that their outputs stay near.
+  int64_t lines_at_once() const {
+    constexpr int64_t kNear = 1 << 20;
+    const int64_t most = kNear / (4 * shape.out_channels * planes.length[2]);
+    return divide_up(all_lines(), divide_up(all_lines(), max<int64_t>(most, 1)));
+  }
+
   /// True where rows, each with all tiles, are divided more evenly than tiles are: less evenly,
   /// too, where there are many of them, which stay with the thread that mixed them.
   bool should_divide_rows() const {
     const auto last = [&](int64_t n, int64_t unit) {
       return divide_up(divide_up(n, unit), threads) * threads * unit;
     };
-    const int64_t rows = shape.out_channels, even = rows > columns ? 4 : 5;
-    return even * last(rows, kRows) * columns <
-           (9 - even) * last(columns, isa().vector_floats) * rows;
+    const int64_t rows = shape.out_channels, cost = rows > columns ? 4 : 5;
+    return cost * last(rows, kRows) * columns <
+           (9 - cost) * last(columns, isa().vector_floats) * rows;
   }
 
   Error allocate(Context& context) {
@@ -104,9 +118,10 @@ struct Tiles {
 
   /// Leaves 1 in front of the thread's panels, or 0 where a result is not finite.
   void multiply(int64_t job) const {
-    const Part all_rows(shape.out_channels, 1, 0, 1), all_tiles(columns, 1, 0, 1);
+    const int64_t count = columns_of(last_line - first_line);
+    const Part all_rows(shape.out_channels, 1, 0, 1), all_tiles(count, 1, 0, 1);
     const Part of_rows = by_rows ? rows(job) : all_rows;
-    const Part tiles = by_rows ? all_tiles : Part(columns, isa().vector_floats, job, threads);
+    const Part tiles = by_rows ? all_tiles : Part(count, isa().vector_floats, job, threads);
     float* const memory = panels_of(job);
     bool finite = true;
     for (int64_t i = tiles.begin; i < tiles.end; i += isa().tile_columns) {
@@ -120,8 +135,8 @@ struct Tiles {
     const int64_t width = isa().tile_columns, depth = shape.in_channels;
     const int64_t vectors = divide_up(min(count, width), isa().vector_floats);
     float* const sums = memory + kFactors * point_step;
-    isa().tiles_of_points(padded + tile, offset, planes.channel(), depth, vectors, memory,
-                          point_step);
+    isa().tiles_of_points(padded + first_line * planes.length[2] + tile, offset, planes.channel(),
+                          depth, vectors, memory, point_step);
     Gemm g;
     g.a_stride = g.depth = depth;
     g.b_stride = g.c_stride = g.column_block = width;
@@ -140,13 +155,14 @@ struct Tiles {
 
   /// Puts the outputs of tiles side by side.
   void join(int64_t job) const {
-    const int64_t height = shape.out[1], width = shape.out[2];
+    const int64_t height = shape.out[1], width = shape.out[2], first = 2 * first_line;
+    const int64_t count = min(2 * last_line, height) - first;
     const Part channels = by_rows ? rows(job) : Part(shape.out_channels, 1, 0, 1);
-    const Part lines = by_rows ? Part(height, 1, 0, 1) : Part(height, 2, job, threads);
+    const Part mine = by_rows ? Part(count, 1, 0, 1) : Part(count, 2, job, threads);
     for (int64_t k = channels.begin; k < channels.end; ++k) {
-      for (int64_t y = lines.begin; y < lines.end; ++y) {
+      for (int64_t y = mine.begin; y < mine.end; ++y) {
         isa().join_line(outputs + (4 * k + y % 2 * 2) * phase + y / 2 * planes.length[2], phase, 2,
-                        width, out + (k * height + y) * width);
+                        width, out + (k * height + first + y) * width);
       }
     }
   }
@@ -188,9 +204,12 @@ Result<bool> convolve_winograd(Context& context, const ConvShape& shape, const f
       tiles.weight = i == 0 ? weight + row * shape.in_channels * kTaps : nullptr;
       tiles.out = out + p * shape.out_channels * shape.out_size();
       tiles.run(context, &Tiles::prepare);
-      tiles.run(context, &Tiles::multiply);
-      if (!tiles.are_finite()) return false;
-      tiles.run(context, &Tiles::join);
+      for (int64_t line = 0, lines = tiles.all_lines(); line < lines; line = tiles.last_line) {
+        tiles.first_line = line, tiles.last_line = min(line + tiles.lines, lines);
+        tiles.run(context, &Tiles::multiply);
+        if (!tiles.are_finite()) return false;
+        tiles.run(context, &Tiles::join);
+      }
     }
   }
   return true;
