@@ -13,10 +13,10 @@ from harness import PLUGIN, Out
 aten = torch.ops.aten
 # Channels in and out, of a group, sizes, padding, groups, images.
 SHAPES = [
-    (64, 64, (28, 28), (1, 1), 1, 1), (128, 64, (16, 15), (1, 1), 1, 2),
-    (37, 300, (14, 14), (1, 1), 1, 1), (45, 61, (21, 19), (0, 2), 1, 1),
+    (64, 64, (28, 28), (1, 1), 1, 1), (64, 128, (16, 15), (1, 1), 1, 2),
+    (37, 300, (14, 14), (1, 1), 1, 1), (45, 61, (51, 19), (0, 2), 1, 1),
     (32, 96, (10, 40), (2, 0), 2, 2), (96, 200, (11, 13), (3, 3), 1, 3),
-    (33, 520, (12, 10), (1, 1), 1, 1), (130, 40, (40, 9), (1, 5), 1, 1),
+    (33, 520, (12, 10), (1, 1), 1, 1), (130, 60, (40, 29), (1, 5), 1, 1),
     (32, 300, (83, 61), (1, 1), 1, 1),
 ]  # fmt: skip
 
@@ -56,6 +56,20 @@ def test_errors_are_those_of_a_plain_sum() -> None:
         assert (found - expected).abs().max() < 3e-6 * expected.abs().max(), (inputs, outputs)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_are_plain_only_where_one_is_not_finite(threads: int) -> None:
+    """The last bits tell which way the first image went."""
+    torch.manual_seed(0)
+    for inputs, outputs, sizes, padding, groups, _ in SHAPES:
+        x = torch.randn(2, inputs * groups, *sizes)
+        w = torch.randn(outputs * groups, inputs, 3, 3)
+        products, _ = convolve(x, w, None, padding, threads)
+        x[1, 0, 4, 4] = torch.inf
+        sums, _ = convolve(x, w, None, padding, threads)
+        assert not torch.equal(products[0], sums[0]), (inputs, outputs, sizes)
+        torch.testing.assert_close(products[0], sums[0], rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan, 3.4e38])
 def test_what_is_not_finite_stays_in_its_windows(value: float, threads: int) -> None:
@@ -78,7 +92,7 @@ def test_drawn_shapes(request: pytest.FixtureRequest) -> None:
     for _ in range(60):
         groups, images = draw.choice([1, 1, 2]), draw.choice([1, 1, 2])
         inputs, outputs = draw.randint(32, 140), draw.randint(32, 140)
-        sizes = draw.randint(8, 30), draw.randint(8, 60)
+        sizes = draw.randint(8, 40), draw.randint(8, 70)
         padding = draw.randint(0, 3), draw.randint(0, 3)
         x = torch.randint(-1, 2, (images, inputs * groups, *sizes)).float()
         w = torch.randint(-1, 2, (outputs * groups, inputs, 3, 3)).float()
