@@ -213,6 +213,9 @@ def test_depthwise_convolutions_of_volumes(kernel: tuple[int, int, int]) -> None
 
 
 ODD_SHAPES = {  # Sizes, weight, stride, padding, dilation, transposed, groups.
+    "windows_as_wide_as_the_image": ((2, 3, 30, 7), (8, 3, 5, 7), [2, 3], [3, 0], [1, 1], False, 1),
+    "wide_windows_of_planes": ((2, 6, 28, 7), (12, 1, 7, 7), [1, 1], [0, 0], [1, 1], False, 6),
+    "wide_windows_apart": ((1, 4, 19, 5), (6, 4, 3, 5), [1, 1], [2, 0], [2, 1], False, 1),
     "lines_of_one_point": ((3, 8, 31, 1), (12, 4, 1, 1), [2, 2], [0, 0], [1, 3], False, 2),
     "lines_of_one_point_in_volumes": ((2, 6, 3, 19, 1), (4, 6, 2, 3, 1), [1, 2, 1], [1, 1, 0],
                                       [1, 1, 1], False, 1),

@@ -111,8 +111,22 @@ Error convolve_live(Context& context, const ConvShape& s, const LiveTaps& live, 
   return convolve_floats(context, live.shape, input, taps, bias, out);
 }
 
+/// Windows as wide as the image are lines, as they lie.
+bool has_whole_lines(const ConvShape& s) {
+  constexpr int64_t kFewOutputs = 4;
+  return !s.transposed && s.in[0] == 1 && s.kernel[0] == 1 && s.padding[0] == 0 && s.in[2] > 1 &&
+         s.kernel[2] == s.in[2] && s.padding[2] == 0 && s.dilation[1] == 1 && s.dilation[2] == 1 &&
+         s.out[1] >= kFewOutputs;
+}
+
 /// Lines of one point that lie side by side are one line.
 ConvShape with_long_lines(ConvShape s) {
+  if (!kIsSmall && has_whole_lines(s)) {
+    for (int64_t* const each : {s.in, s.kernel, s.stride, s.padding}) each[1] *= s.in[2];
+    s.swap_axes(1, 2);
+    s.in[1] = s.kernel[1] = s.stride[1] = 1;
+    return s;
+  }
   for (int i = 0; i < ConvShape::kAxes - 1 && s.in[2] == 1 && s.out[2] == 1; ++i) {
     if (s.kernel[2] != 1 || s.padding[2] != 0) break;
     s.stride[2] = s.dilation[2] = 1;
