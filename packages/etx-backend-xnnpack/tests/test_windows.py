@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from case import Call
 from etx_backend_xnnpack.partition import XnnpackPartitioner
 from etx_exir import to_edge_transform_and_lower
-from etx_exir.delegation.explain import outside
+from etx_exir.delegation.explain import Outside, outside
 from torch import Tensor
 
 Pair = tuple[int, int]
@@ -80,6 +80,14 @@ class Draw(random.Random):
 KINDS = (Draw.convolution, Draw.transposed, Draw.max_pool, Draw.avg_pool)
 
 
+def run_layer(model: torch.nn.Module, x: Tensor) -> tuple[Tensor, list[Outside]]:
+    """Return what the lowered model gives, and the nodes that stayed outside."""
+    program = torch.export.export(model, (x,))
+    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
+    left = outside(edge.exported_program())
+    return etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x), left
+
+
 def check(draw: Draw) -> str | None:
     """Draw a layer and run it; return what it is, or None where eager refuses it."""
     channels = draw.randint(1, 6)
@@ -89,9 +97,7 @@ def check(draw: Draw) -> str | None:
         expected = layer(x)
     except RuntimeError:  # The window does not fit the image.
         return None
-    program = torch.export.export(Call(lambda x: F.relu(layer(x))), (x,))
-    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
-    found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    found, _ = run_layer(Call(lambda x: F.relu(layer(x))), x)
     text = f"{text} of {tuple(x.shape)}"
     torch.testing.assert_close(
         found, F.relu(expected), rtol=1e-4, atol=1e-4, msg=lambda why: f"{text}: {why}"
@@ -125,11 +131,8 @@ def main(count: int, seed: int) -> None:
 def test_windows_that_miss_a_small_image() -> None:
     x = torch.randn(2, 3, 3, 5)
     model = Call(lambda x: F.max_pool2d(x, 2, 2, 1, 4))
-    program = torch.export.export(model, (x,))
-    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
-    (left,) = outside(edge.exported_program())
+    found, (left,) = run_layer(model, x)
     assert any("a window may miss an image of 3" in why for why in left.reasons.values())
-    found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
     assert torch.equal(found, model(x))
 
 
@@ -139,10 +142,8 @@ def test_windows_that_miss_a_small_image() -> None:
 def test_outputs_shorter_than_a_stride(size: Pair, padding: int | Pair) -> None:
     x, weight = torch.randn(2, 3, *size), torch.randn(3, 2, 4, 4)
     model = Call(lambda x: F.relu(F.conv_transpose2d(x, weight, None, 4, padding)))
-    program = torch.export.export(model, (x,))
-    edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner(heavy_only=False)])
-    assert outside(edge.exported_program()) == []
-    found = etx_runtime.load(edge.to_executorch().buffer, outputs="torch")(x)
+    found, left = run_layer(model, x)
+    assert left == []
     torch.testing.assert_close(found, model(x))
 
 
