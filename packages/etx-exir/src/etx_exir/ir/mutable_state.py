@@ -25,6 +25,8 @@ __all__ = [
 
 KEY = "etx_state"
 SHARED = "etx_shared"
+OTHERS = "etx_others"
+"""How many other methods the file has."""
 KEEPS_ARGUMENTS = "etx_keeps_arguments"
 """Marks a call whose result is not to take the memory of an argument."""
 
@@ -68,6 +70,7 @@ def mark_shared(programs: Iterable[ExportedProgram]) -> None:
         program.graph_module.meta[KEY] = frozenset(changed & inputs)
         others = frozenset[int]().union(*addresses[:i], *addresses[i + 1 :])
         program.graph_module.meta[SHARED] = addresses[i] & others
+        program.graph_module.meta[OTHERS] = len(programs) - 1
 
 
 def _addresses(program: ExportedProgram) -> frozenset[int]:

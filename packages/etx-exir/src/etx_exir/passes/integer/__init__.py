@@ -16,14 +16,16 @@ from etx_exir.passes.integer.fuse_dynamic import FuseDynamic
 from etx_exir.passes.integer.fuse_quantized import FuseQuantized
 from etx_exir.passes.integer.fuse_recurrent import FuseRecurrent
 from etx_exir.passes.integer.fuse_weights import FuseWeights
+from etx_exir.passes.integer.join_linears import JoinLinears
 from etx_exir.passes.integer.merge_groups import MergeGroups
 from etx_exir.passes.integer.quantize_first import QuantizeFirst
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
 from etx_exir.passes.simplify.merge_views import MergeViews
 from etx_exir.passes.simplify.remove_dead_code import RemoveDeadCode
 from etx_exir.passes.simplify.remove_noops import RemoveNoops
+from etx_exir.passes.simplify.share_constants import ShareConstants
 
-__all__ = ["INTEGER", "MergeGroups", "integer"]
+__all__ = ["INTEGER", "JoinLinears", "MergeGroups", "integer"]
 
 INTEGER: tuple[Pass, ...] = (
     QuantizeFirst(),
@@ -38,6 +40,9 @@ INTEGER: tuple[Pass, ...] = (
     RemoveNoops(),
     RemoveDeadCode(),
     CommonSubexpressions(),
+    ShareConstants(),  # each layer packed its weight for itself
+    JoinLinears(),  # after the conversions of a shared input are one
+    RemoveDeadCode(),
 )
 """What a target that has the integer operators runs, in this order."""
 
