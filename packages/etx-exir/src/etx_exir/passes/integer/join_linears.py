@@ -31,7 +31,7 @@ WIDTH = "out_features"
 
 
 class JoinLinears(NodePass):
-    """The same numbers. What another layer or method of the file reads too is stored once: it stays."""
+    """The same numbers. What other layers or methods of the file read too stays, stored once."""
 
     targets = (
         DYNAMIC_LINEAR,
