@@ -35,6 +35,7 @@ def norm(layers):
 
 REMOVES = {
     "absorb_batch_norm": (norm([nn.BatchNorm2d(3), nn.Conv2d(3, 4, 3)]), (IMAGE,)),
+    "crop_kernels": (nn.Conv2d(3, 4, 3, padding=9, dilation=9), (IMAGE,)),
     "drop_expands": (Calls(lambda x: x / x.sum(-1, keepdim=True).expand_as(x)), (IMAGE,)),
     "fold_constants": (Calls(lambda self, x: x + self.w.exp(), w=torch.ones(3)), (torch.ones(3),)),
     "fold_scale": (

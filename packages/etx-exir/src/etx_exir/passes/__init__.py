@@ -25,6 +25,7 @@ from etx_exir.passes.normalize.set_dim_order import SetDimOrder
 from etx_exir.passes.normalize.split_dynamic import SplitDynamic
 from etx_exir.passes.normalize.widen_selections import WidenSelections
 from etx_exir.passes.simplify.common_subexpressions import CommonSubexpressions
+from etx_exir.passes.simplify.crop_kernels import CropKernels
 from etx_exir.passes.simplify.delay_constants import DelayConstants
 from etx_exir.passes.simplify.drop_expands import DropExpands
 from etx_exir.passes.simplify.fold_constants import FoldConstants
@@ -64,6 +65,7 @@ PIPELINE: tuple[Pass, ...] = (
     FoldScale(),  # after the operands are scalars
     FuseBatchNorm(),
     AbsorbBatchNorm(),  # what no layer before it took
+    CropKernels(),  # after all that scales weights
     FuseEmbedding(),  # after folding, since it reads weights and scales
     RemoveDeadCode(),  # before the merges, which would compare what is dead
     PlainExtremes(),  # after dead code is gone, which reads indices
