@@ -4,6 +4,8 @@
 
 /// Copies lines of images, with room around them and every or every other element.
 
+#include <utility>
+
 #include "isa/level/transpose.h"
 #include "isa/simd.h"
 
@@ -221,9 +223,41 @@ inline void join_pairs(const float* x, int64_t stride, int64_t n, float* y) {
 }
 #endif
 
+#if defined(ETX_HAS_SHUFFLE) && ETX_SIMD_BYTES == 64
+/// Part `kPart` of the elements of three vectors in turns: those of `a` and `b`, then those of `c`.
+template <int kPart, int... kLane>
+inline VecF join_part(VecF a, VecF b, VecF c, std::integer_sequence<int, kLane...>) {
+  constexpr int kFirst = kPart * kLanes;
+  const VecF two = __builtin_shufflevector(
+      a, b, ((kFirst + kLane) % 3 == 1 ? kLanes : 0) + (kFirst + kLane) / 3 ...);
+  return __builtin_shufflevector(
+      two, c, (kFirst + kLane) % 3 == 2 ? kLanes + (kFirst + kLane) / 3 : kLane...);
+}
+
+inline void join_triples(const float* x, int64_t stride, int64_t n, float* y) {
+  for (int64_t left = n; left > 0; left -= 3 * kLanes, x += kLanes, y += 3 * kLanes) {
+    const VecF a = load(x), b = load(x + stride), c = load(x + 2 * stride);
+    constexpr std::make_integer_sequence<int, kLanes> kAll;
+    const VecF made[] = {join_part<0>(a, b, c, kAll), join_part<1>(a, b, c, kAll),
+                         join_part<2>(a, b, c, kAll)};
+    for (int o = 0; o < 3 && left > o * kLanes; ++o) {
+      const int64_t rest = left - o * kLanes;
+      if (rest >= kLanes) {
+        store(y + o * kLanes, made[o]);
+      } else {
+        store_part(y + o * kLanes, made[o], static_cast<size_t>(rest));
+      }
+    }
+  }
+}
+#endif
+
 void join_line(const float* x, int64_t stride, int64_t phases, int64_t n, float* y) {
 #if defined(ETX_HAS_SHUFFLE) && ETX_SIMD_BYTES != 32
   if (phases == 2) return join_pairs(x, stride, n, y);
+#endif
+#if defined(ETX_HAS_SHUFFLE) && ETX_SIMD_BYTES == 64
+  if (phases == 3) return join_triples(x, stride, n, y);
 #endif
 #if ETX_SIMD_BYTES == 32
   if (phases == 2) return join_vectors<2>(x, stride, n, y);

@@ -143,9 +143,20 @@ struct Workspace {
 
   /// True for strided lines, and for short ones with something between them.
   bool should_join() const {
-    if (kIsSmall || is_packed || isa().vector_floats != 8) return false;
+    const int64_t lanes = isa().vector_floats;
+    if (kIsSmall || is_packed) return false;
+    if (lanes != 8) return has_joined_phases(lanes == 16 ? 3 : 2);
     if (shape.transposed && shape.stride[2] > 1) return true;
     return shape.out[2] < 2 * isa().tile_columns && shape.out[2] < planes.length[2];
+  }
+
+  /// True where there are up to `most` phases, as `join_line` permutes, and a product of few terms
+  /// takes less time than elements that are stored one by one.
+  bool has_joined_phases(int64_t most) const {
+    constexpr int64_t kLine = 8, kTerms = 8;
+    const int64_t *const stride = shape.stride, all = stride[0] * stride[1] * stride[2];
+    return shape.transposed && stride[2] > 1 && stride[2] <= most && shape.out[2] >= kLine &&
+           depth() < kTerms * all * shape.out_channels;
   }
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
