@@ -55,12 +55,12 @@ void softmax_strip(const float* x, float* y, int64_t size, int64_t stride, size_
 
 /// Lines that are too short for vectors: turned, so that neighbouring ones are side by side.
 constexpr int64_t kShort = 16, kShortLines = 128;
-/// As many lines side by side, or more, fill vectors; fewer long ones are copied, each for itself.
-constexpr int64_t kFewLines = 16, kCopied = 2048;
+/// As many lines side by side, or more, fill vectors; fewer that are up to so long are turned.
+constexpr int64_t kFewLines = 16, kTurned = 2048;
 
 void softmax_short(const float* x, float* y, const Lines& lines, int64_t begin, int64_t end,
                    bool log) {
-  float turned[kShort * kShortLines], made[kShort * kShortLines], scratch[2 * kStrip];
+  alignas(64) float turned[kShort * kShortLines], made[kShort * kShortLines], scratch[2 * kStrip];
   int64_t places[kShortLines];
   const int64_t size = lines.size, inner = lines.inner;
   for (int64_t first = begin; first < end; first += kShortLines) {
@@ -91,23 +91,29 @@ void softmax_rows(const float* x, float* y, size_t length, size_t rows, bool log
   for (; rows > 0; --rows, x += length, y += length) isa().softmax_row(x, y, length);
 }
 
-void softmax_copied(const float* x, float* y, const Lines& lines, int64_t begin, int64_t end,
+/// Those of `end - begin` outer indices, some of a few lines side by side turned at a time.
+void softmax_turned(const float* x, float* y, const Lines& lines, int64_t begin, int64_t end,
                     bool log) {
-  float copied[kCopied];
-  for (int64_t line = begin; line < end; ++line) {
-    const int64_t at = line / lines.inner * lines.size * lines.inner + line % lines.inner;
-    for (int64_t i = 0; i < lines.size; ++i) copied[i] = x[at + i * lines.inner];
-    softmax_rows(copied, copied, static_cast<size_t>(lines.size), 1, log);
-    for (int64_t i = 0; i < lines.size; ++i) y[at + i * lines.inner] = copied[i];
+  alignas(64) float turned[2 * kTurned];
+  const int64_t size = lines.size, inner = lines.inner, most = 2 * kTurned / size;
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t at = i * size * inner;
+    for (int64_t first = 0; first < inner; first += most) {
+      const int64_t n = min(inner - first, most);
+      isa().store_transposed(x + at + first, inner, size, n, turned, size);
+      softmax_rows(turned, turned, static_cast<size_t>(size), static_cast<size_t>(n), log);
+      isa().store_transposed(turned, size, n, size, y + at + first, inner);
+    }
   }
 }
 
 Error softmax_lines(Context& context, const float* x, float* y, const Lines& lines, bool log) {
   const int64_t size = lines.size, inner = lines.inner, count = lines.outer * inner;
   const bool is_short = size <= kShort && count > 4;
-  if (!kIsSmall && inner < kFewLines && (is_short || (inner > 1 && size <= kCopied))) {
-    context.parallel_for(0, count, divide_up(kGrain, size), [&](int64_t b, int64_t e) {
-      (is_short ? softmax_short : softmax_copied)(x, y, lines, b, e, log);
+  if (!kIsSmall && inner < kFewLines && (is_short || (inner > 1 && size <= kTurned))) {
+    const int64_t jobs = is_short ? count : lines.outer, each = is_short ? size : size * inner;
+    context.parallel_for(0, jobs, divide_up(kGrain, each), [&](int64_t b, int64_t e) {
+      (is_short ? softmax_short : softmax_turned)(x, y, lines, b, e, log);
     });
     return Error::Ok;
   }
@@ -121,7 +127,7 @@ Error softmax_lines(Context& context, const float* x, float* y, const Lines& lin
   const int64_t strips = divide_up(inner, kStrip);
   context.parallel_for(
       0, lines.outer * strips, divide_up(kGrain, size * kStrip), [&](int64_t b, int64_t e) {
-        float scratch[2 * kStrip];
+        alignas(64) float scratch[2 * kStrip];
         for (int64_t i = b; i < e; ++i) {
           const int64_t first = i % strips * kStrip, left = inner - first;
           const int64_t at = i / strips * size * inner + first;
