@@ -29,7 +29,8 @@ struct Planes {
     fold = is_max ? isa().largest_taps : isa().sum_taps;
     fill = is_max ? -std::numeric_limits<float>::infinity() : 0.0f;
     length = (w.out[2] - 1) * w.stride[2] + (w.kernel[2] - 1) * w.dilation[2] + 1;
-    if (w.padding[2] == 0) length = max(length, w.in[2]);
+    const bool is_dense = length == w.out[2] * w.stride[2];  // Folded lines are one line then.
+    if (w.padding[2] == 0 && !is_dense) length = max(length, w.in[2]);
     lines = min(max<int64_t>(kChunk / length, 1), (Checked(shape.planes) * w.out[1]).value_or(1));
   }
 
@@ -70,17 +71,18 @@ struct Planes {
   }
 
   void fold_points(const float* x, int64_t count, float* folded, float* y) const {
-    constexpr int64_t kFew = 8;
     const int64_t width = w.out[2], step = w.stride[2], step_of_taps = w.dilation[2];
-    if (step == 1 && width > kFew) {
+    const bool is_wide = width > (step <= 2 ? 4 : 8);  // For vectors of points, not one by one.
+    if (step == 1 && is_wide) {
       return fold(x, step_of_taps, w.kernel[2], y, {count, width, length, width});
     }
     const int64_t points = (count - 1) * length + (width - 1) * step + 1;
     fold(x, step_of_taps, w.kernel[2], folded, {1, points, 0, 0});
-    if (width == 1) {
-      return isa().pad_lines(folded, 0, 1, 0, count, length, 0.0f, y, count);
+    if (width == 1 || length == width * step) {
+      const int64_t next = width == 1 ? length : step;
+      return isa().pad_lines(folded, 0, 1, 0, count * width, next, 0.0f, y, count * width);
     }
-    if (width > kFew) {
+    if (is_wide) {
       return isa().pad_lines(folded, length, count, 0, width, step, 0.0f, y, width);
     }
     for (int64_t line = 0; line < count; ++line, folded += length) {
