@@ -314,6 +314,11 @@ Error convolve_transposed_by_taps(Context& context, const ConvShape& s, const fl
 bool is_transposed_by_channels(const ConvShape& s) {
   constexpr int64_t kMostPoints = 512, kFewPoints = 64, kLeastChannels = 16;
   if (!s.transposed || s.in_channels == 0 || s.out_channels < kLeastChannels) return false;
+  // Phases of wide lines that few taps make are permuted into them.
+  constexpr int64_t kMostTaps = 9, kLeastLines = 8, kLeastLine = 16;
+  const bool has_phases = isa().vector_floats == 16 && (s.stride[2] == 2 || s.stride[2] == 3);
+  const bool is_wide = s.in[1] >= kLeastLines && s.in[2] >= kLeastLine;
+  if (has_phases && is_wide && s.taps() <= kMostTaps) return false;
   return s.in_size() <= (s.in_channels < kLeastChannels ? kFewPoints : kMostPoints);
 }
 
