@@ -242,11 +242,7 @@ inline void join_triples(const float* x, int64_t stride, int64_t n, float* y) {
                          join_part<2>(a, b, c, kAll)};
     for (int o = 0; o < 3 && left > o * kLanes; ++o) {
       const int64_t rest = left - o * kLanes;
-      if (rest >= kLanes) {
-        store(y + o * kLanes, made[o]);
-      } else {
-        store_part(y + o * kLanes, made[o], static_cast<size_t>(rest));
-      }
+      store_part(y + o * kLanes, made[o], static_cast<size_t>(rest < kLanes ? rest : kLanes));
     }
   }
 }

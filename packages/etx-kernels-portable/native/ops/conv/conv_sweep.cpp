@@ -154,9 +154,10 @@ struct Workspace {
   /// takes less time than elements that are stored one by one.
   bool has_joined_phases(int64_t most) const {
     constexpr int64_t kLine = 8, kTerms = 8;
-    const int64_t *const stride = shape.stride, all = stride[0] * stride[1] * stride[2];
+    const int64_t* const stride = shape.stride;
+    const Checked made = Checked(stride[0]) * stride[1] * stride[2] * kTerms * shape.out_channels;
     return shape.transposed && stride[2] > 1 && stride[2] <= most && shape.out[2] >= kLine &&
-           depth() < kTerms * all * shape.out_channels;
+           depth() < made.value_or(INT64_MAX);
   }
 
   int64_t depth() const { return shape.in_channels * shape.taps(); }
