@@ -37,6 +37,13 @@ THIN = [
     *[(1, 16, 9, 7, 1, 1, 0, 1, 1), (1, 1, 7, 17, 3, 1, 0, 1, 20), (1, 1, 2, 17, 7, 2, 3, 1, 16)],
     *[(1, 1, 7, 60, 5, 1, 0, 1, 9), (16, 12, 2, 14, 3, 3, 1, 1, 1), (4, 9, 19, 7, 3, 3, 6, 6, 1)],
 ]
+# The same, with taps that most outputs do not reach: one of them alone reaches some.
+FAR_TAPS = [
+    *[(40, 36, 14, 14, 3, 1, 6, 6, 1), (33, 70, 28, 9, 3, 1, 18, 18, 2)],
+    *[(32, 32, 17, 17, 9, 1, 8, 2, 1), (48, 40, 7, 50, 3, 3, 6, 6, 1)],
+    *[(64, 32, 5, 60, 3, 2, 4, 4, 1), (32, 33, 30, 31, 3, 1, 40, 24, 3)],
+    *[(65, 32, 21, 1, 3, 1, 12, 12, 1)],
+]
 
 
 def whole(dtype: torch.dtype, *shape: int) -> torch.Tensor:
@@ -130,7 +137,7 @@ def test_convolutions(dtype: torch.dtype, sizes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("transposed", [False, True], ids=["forward", "transposed"])
 def test_convolutions_of_thin_images(transposed: bool, threads: int) -> None:
-    for sizes in TRANSPOSED if transposed else THIN:
+    for sizes in TRANSPOSED if transposed else THIN + FAR_TAPS:
         cin, cout, height, width, kernel, stride, padding, dilation, groups = sizes
         x = whole(torch.float32, 3, groups * cin, height, width)
         outer, inner = (cin, cout) if transposed else (cout, cin)
@@ -178,3 +185,16 @@ def test_a_number_of_threads_has_its_bits(m: int, k: int, n: int, threads: int) 
             assert torch.equal(found, (x.double() @ y.double()).to(torch.int32))
         else:
             torch.testing.assert_close(found, x @ y, rtol=1e-4, atol=1e-3)
+
+
+def test_taps_that_lie_outside_add_nothing() -> None:
+    """An infinite one spoils the outputs for which it reads the image, as in eager."""
+    x, weight = whole(torch.float32, 1, 40, 28, 28), whole(torch.float32, 36, 40, 3, 3)
+    weight[:, :, 0, 0] = torch.inf
+    rest = [1, 1], [18, 18], [18, 18], False, [0, 0], 1
+    out = Out([1, 36, 28, 28], torch.float32)
+    (actual,) = PLUGIN.call("aten::convolution.out", x, weight, None, *rest, out)
+    finite = actual.isfinite()
+    assert finite.sum() == 36 * (28 * 28 - 10 * 10)
+    assert not finite[..., 18:, 18:].any()
+    assert torch.equal(actual[finite], aten.convolution(x, weight, None, *rest)[finite])

@@ -329,10 +329,14 @@ bool is_transposed_by_taps(const ConvShape& s) {
     return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1;
   }
   const int64_t depth = s.in_channels, size = s.in_size();
+  constexpr int64_t kShort = 4;  // Points of a line, which are added one by one.
   constexpr int64_t kDeep = 32;  // For a point, where its taps are not side by side.
   if (size <= kStreamed && kDeep * size <= depth) return true;
+  constexpr int64_t kFew = 16, kLarge = 1 << 21;  // A kernel that had better be read once.
+  if (size <= kFew && depth * s.out_channels * s.taps() > kLarge) return true;
   if (s.out_channels * s.taps() <= depth) return true;
   if (is_transposed_by_channels(s)) return false;
+  if (s.in[2] <= kShort) return true;
   // What is added to a line is as dear as so many products.
   const int64_t lanes = isa().vector_floats;
   const int64_t plus = s.stride[2] == 1 && s.in[2] > 8 ? 8 : 4 * lanes;

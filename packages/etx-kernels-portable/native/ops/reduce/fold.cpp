@@ -142,9 +142,10 @@ bool is_of_lines(const Job& job, const Tensor& out) {
   if (out.scalar_type() != ScalarType::Float || folded.levels != 1) return false;
   if (kept.levels > 2 || kept.stride[0][1] != 1) return false;
   if (job.mean && kept.levels == 2 && kept.stride[1][1] != kept.inner()) return false;
+  const int64_t narrowest = isa().vector_floats > 4 ? 2 : 4;
   const bool are_few = job.plan.count <= kFew;
   return are_few ||
-         (kept.inner() >= kFew && job.plan.count <= kRun && folded.stride[0][0] <= kNear);
+         (kept.inner() >= narrowest && job.plan.count <= kRun && folded.stride[0][0] <= kNear);
 }
 
 /// Lines of results, or some of the only line.
@@ -272,13 +273,27 @@ void fold_neighbours(Context& context, const Tensor& in, const Folding& folding,
   const size_t size = element_size(folding.as);
   const char* const first = in.const_data_ptr<char>();
   char* const to = out.mutable_data_ptr<char>();
+  constexpr int64_t kShort = 16;  // Up to here, rows are turned: sums of three are made as fast.
+  const int64_t shortest = folding.taps == &Isa::sum_taps ? 4 : 2;
+  const bool turns = folding.taps != nullptr && length >= shortest && length <= kShort;
   const auto lines = [&](int64_t begin, int64_t end) {
     constexpr int64_t kLines = 64;
     alignas(64) unsigned char totals[kLines * 8];
     for (int64_t i = begin; i < end; i += kLines) {
       const int64_t n = min(end - i, kLines);
       folding.start(totals, n);
-      folding.run(totals, first + static_cast<size_t>(i * length) * size, length, n);
+      const char* const rows = first + static_cast<size_t>(i * length) * size;
+      if (length == 1) {
+        folding.pair(totals, rows, n);
+      } else if (!kIsSmall && turns) {
+        alignas(64) float turned[kShort * kLines];
+        isa().store_transposed(reinterpret_cast<const float*>(rows), length, n, length, turned,
+                               kLines);
+        (isa().*folding.taps)(turned, kLines, length, reinterpret_cast<float*>(totals),
+                              {1, n, 0, 0});
+      } else {
+        folding.run(totals, rows, length, n);
+      }
       if (mean) divide(folding, totals, n, length);
       std::memcpy(to + static_cast<size_t>(i) * size, totals, static_cast<size_t>(n) * size);
     }
@@ -288,6 +303,16 @@ void fold_neighbours(Context& context, const Tensor& in, const Folding& folding,
   } else {
     context.parallel_for(0, out.numel(), 1 + kGrain / length, lines);
   }
+}
+
+/// True where dimensions of one element are all that keeps the elements of a result apart.
+bool are_neighbours(const Job& job, const Tensor& out) {
+  const Nest<2>& kept = job.plan.kept;
+  const Nest<1>& folded = job.plan.folded;
+  const int64_t count = job.plan.count;
+  const bool are_rows = count == 1 || (folded.levels == 1 && folded.stride[0][0] == 1);
+  return job.reader.in_place() != nullptr && out.scalar_type() == job.folding.as && count > 0 &&
+         are_rows && kept.levels == 1 && kept.stride[0][0] == count && kept.stride[0][1] == 1;
 }
 
 }  // namespace
@@ -308,6 +333,10 @@ Error fold(Context& context, const Tensor& in, const Folding& folding, const Fol
   if (out.numel() == 0) return Error::Ok;
   const Reader reader(in, first_dtype(in, asked, folding, out), folding.as);
   const Job job{plan, folding, reader, Writer(out, folding.as), mean};
+  if (!kIsSmall && are_neighbours(job, out)) {
+    fold_neighbours(context, in, folding, plan.count, mean, out);
+    return Error::Ok;
+  }
   const bool by_columns = plan.count > 1 && plan.kept.levels > 0 && plan.kept.stride[0][0] == 1;
   if (by_columns && is_of_lines(job, out)) {
     fold_lines(context, job, out.mutable_data_ptr<float>());
