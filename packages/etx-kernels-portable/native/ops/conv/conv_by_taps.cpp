@@ -50,17 +50,20 @@ struct Box {
 }  // namespace
 
 bool has_mostly_dead_taps(const ConvShape& s) {
-  // As many products as a float of the kernel takes to be arranged, and short lines to be added.
-  constexpr int64_t kLeastDepth = 32, kLong = 16;
-  const int64_t arranged = s.out[2] < kLong ? 90 : 48;
-  if (s.transposed || s.in_channels < kLeastDepth || s.out_channels < kLeastDepth) return false;
+  // Sums of few channels and short lines are added slowly. A float of the kernel is arranged in the
+  // time of some products.
+  constexpr int64_t kFew = 8, kMany = 32, kLong = 16;
+  const int64_t channels = min(s.in_channels, s.out_channels);
+  const bool is_short = s.out[2] < kLong;
+  const int64_t arranged = is_short ? 90 : 48, parts = s.in_channels < kMany ? 18 : 15;
+  if (s.transposed || channels < (is_short ? kMany : kFew)) return false;
   bool is_padded = false;
   for (int a = 0; a < ConvShape::kAxes; ++a) is_padded |= s.padding[a] > s.in[a] / 4;
   if (!is_padded) return false;
   int64_t live = 0;
   for (int64_t tap = 0; tap < s.taps(); ++tap) live += Box(s, tap).points;
   const int64_t all = s.taps() * s.out_size();
-  return 3 * live < 2 * all && (all - live) * s.batch >= arranged * s.taps();
+  return parts * live < 10 * all && (all - live) * s.batch >= arranged * s.taps();
 }
 
 Error convolve_by_taps(Context& context, const ConvShape& s, const float* input,

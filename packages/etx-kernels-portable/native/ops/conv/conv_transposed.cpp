@@ -17,7 +17,7 @@ namespace etx::portable {
 namespace {
 
 /// Floats of what points add that are to stay in the cache.
-constexpr int64_t kAdded = 65536;
+constexpr int64_t kAdded = 16384;
 /// Points of an input for which the kernel is read once, as it lies.
 constexpr int64_t kStreamed = 2;
 
@@ -57,8 +57,8 @@ struct ByChannels {
     width = divide_up(s.taps() * s.out_channels, isa().tile_columns) * isa().tile_columns;
     next = scratch_stride(width);
     threads = useful_threads(context, Checked(depth) * width * s.in_size());
-    constexpr int64_t kFew = 8192, kLeastPoints = 24;
-    chunk = min(max(kFew / width, kLeastPoints), s.in_size());
+    constexpr int64_t kFew = 8192, kShallow = 16;
+    chunk = min(max<int64_t>(kFew / width, depth < kShallow ? 4 : 24), s.in_size());
   }
 
   Error allocate(Context& context) {
@@ -128,7 +128,7 @@ struct ByTaps {
   int64_t last_points() const { return s.in[0] * s.in[1] % lines * s.in[2]; }
 
   Error allocate(Context& context) {
-    const int64_t points = lines * s.in[2];
+    const int64_t points = depth > 1 ? lines * s.in[2] : 0;  // Else these are scaled as they lie.
     const Checked turns = Checked(depth) * (are_few ? s.in_size() : rows);
     constexpr int64_t kPacked = 16384;
     const int64_t tile = isa().tile_columns, panels = max<int64_t>(kPacked / (depth * tile), 1);
@@ -323,13 +323,14 @@ bool is_transposed_by_channels(const ConvShape& s) {
 }
 
 bool is_transposed_by_taps(const ConvShape& s) {
-  constexpr int64_t kLeastDepth = 16;
+  constexpr int64_t kLeastDepth = 16, kShort = 4;  // Short lines are added point by point.
   if (!s.transposed || s.in_channels == 0) return false;
-  if (s.in_channels < kLeastDepth) {
-    return s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1;
-  }
   const int64_t depth = s.in_channels, size = s.in_size();
-  constexpr int64_t kShort = 4;  // Points of a line, which are added one by one.
+  if (depth < kLeastDepth) {
+    if (s.in[0] * s.in[1] == 1 && s.kernel[0] * s.kernel[1] > 1 && s.stride[2] == 1) return true;
+    const bool are_few = s.in[2] <= kShort || s.out_channels * s.taps() <= 2 * depth;
+    return are_few && !is_transposed_by_channels(s);
+  }
   constexpr int64_t kDeep = 32;  // For a point, where its taps are not side by side.
   if (size <= kStreamed && kDeep * size <= depth) return true;
   constexpr int64_t kFew = 16, kLarge = 1 << 21;  // A kernel that had better be read once.
