@@ -41,7 +41,38 @@ inline float sum_exp(const float* x, float m, size_t n) {
       vec_add));
 }
 
+/// A row that V registers hold, of more than V - 2 vectors: nothing that was stored is read again.
+template <size_t V>
+inline void softmax_short(const float* x, float* y, size_t n) {
+  const auto part = [n](size_t u) {
+    const size_t begin = u * kStep;
+    return n <= begin ? 0 : n - begin < kStep ? n - begin : kStep;
+  };
+  VecF v[V], top = splat(-infinity()), total = splat(0.0f);
+  ETX_UNROLL
+  for (size_t u = 0; u < V; ++u) {
+    v[u] = u + 2 < V ? load(x + u * kStep) : load_part(x + u * kStep, part(u), -infinity());
+    top = max_with_nan(top, v[u]);
+  }
+  const float m = max_lanes(top);
+  ETX_UNROLL
+  for (size_t u = 0; u < V; ++u) v[u] = exp_of_negative(v[u] - m), total = total + v[u];
+  const float s = 1.0f / add_lanes(total);
+  ETX_UNROLL
+  for (size_t u = 0; u < V; ++u) {
+    if (u + 2 < V) {
+      store(y + u * kStep, v[u] * s);
+    } else {
+      store_part(y + u * kStep, v[u] * s, part(u));
+    }
+  }
+}
+
 void softmax_row(const float* x, float* y, size_t n) {
+  if constexpr (kStep >= 8) {
+    if (n <= 2 * kStep) return softmax_short<2>(x, y, n);
+    if (n <= 4 * kStep) return softmax_short<4>(x, y, n);
+  }
   const float s = 1.0f / exp_row(x, max(x, n), y, n);
   with_scalar<vec_mul>(y, s, y, n);
 }

@@ -44,7 +44,13 @@ inline void transpose4(const float* from, int64_t from_stride, float* to, int64_
 /// to[j][i] = from[i][j] for i < rows and j < columns.
 ETX_NOINLINE void store_transposed(const float* from, int64_t from_stride, int64_t rows,
                                    int64_t columns, float* to, int64_t to_stride) {
-  if (rows < 4 || columns < 4) {
+  if (columns < 4) {
+    for (int64_t j = 0; j < columns; ++j, to += to_stride) {
+      for (int64_t i = 0; i < rows; ++i) to[i] = from[i * from_stride + j];
+    }
+    return;
+  }
+  if (rows < 4) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) to[j * to_stride + i] = from[i * from_stride + j];
     }

@@ -154,7 +154,9 @@ Error convolve_floats(Context& context, const ConvShape& given, const float* inp
   if (has_few_points(s)) return convolve_few_points(context, s, input, weight, bias, out);
   if (!kIsSmall && !pointwise) {
     if (is_strided_pointwise(s)) return convolve_strided(context, s, input, weight, bias, out);
-    if (has_mostly_dead_taps(s)) return convolve_by_taps(context, s, input, weight, bias, out);
+    if (has_mostly_dead_taps(s) && !suits_winograd(context, s)) {
+      return convolve_by_taps(context, s, input, weight, bias, out);
+    }
     if (is_transposed_by_taps(s)) {
       return convolve_transposed_by_taps(context, s, input, weight, bias, out);
     }

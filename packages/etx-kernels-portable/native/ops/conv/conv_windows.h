@@ -16,21 +16,23 @@ namespace etx::portable {
 template <typename T>
 [[gnu::noinline]] void add_tap(const ConvShape& s, int64_t tap, T w, const T* in, T* out) {
   const auto [z, y, x] = TapReach(s, tap);
+  const int64_t* const coarse = s.transposed ? s.in : s.out;
+  const int64_t* const fine = s.transposed ? s.out : s.in;
+  const int64_t points = x.end - x.begin, step = x.stride;
+  if (points <= 0) return;
   for (int64_t cz = z.begin; cz < z.end; ++cz) {
     for (int64_t cy = y.begin; cy < y.end; ++cy) {
-      if (s.transposed) {
-        const T* const from = in + (cz * s.in[1] + cy) * s.in[2];
-        T* const to = out + (z.fine(cz) * s.out[1] + y.fine(cy)) * s.out[2];
-        for (int64_t cx = x.begin; cx < x.end; ++cx) {
-          T& sum = to[x.fine(cx)];
-          sum = static_cast<T>(sum + times(w, from[cx]));
-        }
-      } else {
-        const T* const from = in + (z.fine(cz) * s.in[1] + y.fine(cy)) * s.in[2];
-        T* const to = out + (cz * s.out[1] + cy) * s.out[2];
-        for (int64_t cx = x.begin; cx < x.end; ++cx) {
-          to[cx] = static_cast<T>(to[cx] + times(w, from[x.fine(cx)]));
-        }
+      const int64_t near = (cz * coarse[1] + cy) * coarse[2] + x.begin;
+      const int64_t far = (z.fine(cz) * fine[1] + y.fine(cy)) * fine[2] + x.fine(x.begin);
+      const T* from = in + (s.transposed ? near : far);
+      T* to = out + (s.transposed ? far : near);
+      if (step == 1) {
+        for (int64_t i = 0; i < points; ++i) to[i] = static_cast<T>(to[i] + times(w, from[i]));
+        continue;
+      }
+      for (int64_t i = 0; i < points; ++i, from += s.transposed ? 1 : step) {
+        *to = static_cast<T>(*to + times(w, *from));
+        to += s.transposed ? step : 1;
       }
     }
   }

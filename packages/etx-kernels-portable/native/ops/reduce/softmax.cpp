@@ -91,18 +91,20 @@ void softmax_rows(const float* x, float* y, size_t length, size_t rows, bool log
   for (; rows > 0; --rows, x += length, y += length) isa().softmax_row(x, y, length);
 }
 
-/// Those of `end - begin` outer indices, some of a few lines side by side turned at a time.
+/// Those of `end - begin` outer indices, the few lines side by side of some of them turned at a
+/// time.
 void softmax_turned(const float* x, float* y, const Lines& lines, int64_t begin, int64_t end,
                     bool log) {
   alignas(64) float turned[2 * kTurned];
   const int64_t size = lines.size, inner = lines.inner, most = 2 * kTurned / size;
-  for (int64_t i = begin; i < end; ++i) {
-    const int64_t at = i * size * inner;
+  for (int64_t i = begin, count = 0; i < end; i += count) {
+    count = min(end - i, max<int64_t>(most / inner, 1));
+    const int64_t at = i * size * inner, rows = count * size;
     for (int64_t first = 0; first < inner; first += most) {
       const int64_t n = min(inner - first, most);
-      isa().store_transposed(x + at + first, inner, size, n, turned, size);
-      softmax_rows(turned, turned, static_cast<size_t>(size), static_cast<size_t>(n), log);
-      isa().store_transposed(turned, size, n, size, y + at + first, inner);
+      isa().store_transposed(x + at + first, inner, rows, n, turned, rows);
+      softmax_rows(turned, turned, static_cast<size_t>(size), static_cast<size_t>(n * count), log);
+      isa().store_transposed(turned, rows, n, rows, y + at + first, inner);
     }
   }
 }
